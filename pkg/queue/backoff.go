@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Backoff is exponential: it doubles from First to Max, each delay spread by
+// ±25 % so that a fleet does not return at once. It never ends.
+type Backoff struct {
+	First time.Duration // zero: 10 ms
+	Max   time.Duration // zero: 1 min; also bounds First
+}
+
+// leastDelay keeps a retry interval of zero from becoming a busy loop.
+const leastDelay = 10 * time.Millisecond
+
+func (b Backoff) start() *backoff.ExponentialBackOff {
+	most := b.Max
+	if most <= 0 {
+		most = time.Minute
+	}
+	e := &backoff.ExponentialBackOff{
+		InitialInterval:     min(max(b.First, leastDelay), most),
+		RandomizationFactor: 0.25,
+		Multiplier:          2,
+		MaxInterval:         most,
+		MaxElapsedTime:      0, // the library's default gives up after 15 min
+		Stop:                backoff.Stop,
+		Clock:               backoff.SystemClock,
+	}
+	e.Reset()
+	return e
+}
+
+// limiter adapts Backoff to workqueue.TypedRateLimiter, which client-go fills
+// only with limiters that have no jitter.
+type limiter struct {
+	backoff Backoff
+
+	mu   sync.Mutex
+	keys map[targets.Key]*failures
+}
+
+type failures struct {
+	count int
+	next  *backoff.ExponentialBackOff
+}
+
+func newLimiter(b Backoff) *limiter {
+	return &limiter{backoff: b, keys: map[targets.Key]*failures{}}
+}
+
+// When counts a failure of the key and tells how long it has to wait.
+func (l *limiter) When(key targets.Key) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.keys[key]
+	if f == nil {
+		f = &failures{next: l.backoff.start()}
+		l.keys[key] = f
+	}
+	f.count++
+	return min(f.next.NextBackOff(), f.next.MaxInterval)
+}
+
+// Forget resets the key.
+func (l *limiter) Forget(key targets.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.keys, key)
+}
+
+// NumRequeues is the number of failures since the last Forget.
+func (l *limiter) NumRequeues(key targets.Key) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.keys[key]; f != nil {
+		return f.count
+	}
+	return 0
+}

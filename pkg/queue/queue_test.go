@@ -1,0 +1,287 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	errPassing = errors.New("passing")
+	errLasting = errors.New("lasting")
+
+	tick   = queue.Hint{Trigger: "tick"}
+	change = queue.Hint{Trigger: "poll", Wakes: true}
+)
+
+// inBubble runs f in virtual time with a queue that retries without limit
+// after 1 s, 2 s, 4 s, … (±25 %), at most 30 s.
+func inBubble(t *testing.T, f func(t *testing.T, q *queue.Queue)) {
+	withConfig(t, queue.Config{
+		Backoff:   queue.Backoff{First: time.Second, Max: 30 * time.Second},
+		Limit:     -1,
+		Permanent: func(err error) bool { return errors.Is(err, errLasting) },
+	}, f)
+}
+
+func withConfig(t *testing.T, c queue.Config, f func(t *testing.T, q *queue.Queue)) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(c)
+		defer synctest.Wait()
+		defer q.ShutDown()
+		f(t, q)
+	})
+}
+
+// takeOne takes the key that must be the next and the only one.
+func takeOne(t *testing.T, q *queue.Queue, want targets.Key) queue.Item {
+	t.Helper()
+	items := q.Take(10)
+	if len(items) != 1 || items[0].Key != want {
+		t.Fatalf("took %v, want one item of %s", items, want)
+	}
+	return items[0]
+}
+
+// assertEmpty checks that nothing is ready now, nor in the given time.
+func assertEmpty(t *testing.T, q *queue.Queue, within time.Duration) {
+	t.Helper()
+	time.Sleep(within)
+	synctest.Wait()
+	if n := q.Len(); n != 0 {
+		t.Fatalf("%d keys are ready within %v, want none", n, within)
+	}
+}
+
+func TestTenHintsAreOneItem(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		for range 10 {
+			q.Add(tick, "file/a", "file/b")
+		}
+		if items := q.Take(10); len(items) != 2 {
+			t.Fatalf("took %v, want a and b once each", items)
+		}
+		q.Done("file/a", nil)
+		q.Done("file/b", nil)
+		assertEmpty(t, q, time.Hour)
+	})
+}
+
+func TestHintsDuringWorkComeBackOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(tick, "file/a")
+		takeOne(t, q, "file/a")
+		for range 10 {
+			q.Add(change, "file/a")
+		}
+		assertEmpty(t, q, time.Second) // not while it is worked on
+		q.Done("file/a", nil)
+		takeOne(t, q, "file/a")
+		q.Done("file/a", nil)
+		assertEmpty(t, q, time.Hour)
+	})
+}
+
+func TestNeverTwoWorkersOnOneKey(t *testing.T) {
+	q := queue.New(queue.Config{})
+	var busy [5]atomic.Int32
+	var done atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for items := q.Take(3); len(items) > 0; items = q.Take(3) {
+				for _, item := range items {
+					var n int
+					fmt.Sscanf(string(item.Key), "file/%d", &n)
+					if busy[n].Add(1) != 1 {
+						t.Errorf("two workers hold %s", item.Key)
+					}
+				}
+				for _, item := range items {
+					var n int
+					fmt.Sscanf(string(item.Key), "file/%d", &n)
+					busy[n].Add(-1)
+					q.Done(item.Key, nil)
+					done.Add(1)
+				}
+			}
+		})
+	}
+	for i := range 5000 {
+		q.Add(change, targets.FileKey(fmt.Sprint(i%5)))
+	}
+	if err := q.WaitDone(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	q.ShutDown()
+	wg.Wait()
+	if done.Load() < 5 {
+		t.Errorf("%d items were worked on, want each key at least once", done.Load())
+	}
+}
+
+func TestRetriesAreSpacedExponentiallyWithJitterAndCapped(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(tick, "file/a")
+		var gaps []time.Duration
+		for range 12 {
+			before := time.Now()
+			item := takeOne(t, q, "file/a")
+			gaps = append(gaps, time.Since(before))
+			if len(gaps) > 1 && item.Trigger != "retry" {
+				t.Errorf("trigger of a retry is %q", item.Trigger)
+			}
+			q.Done("file/a", errPassing)
+		}
+		want := time.Second
+		for i, gap := range gaps[1:] {
+			if gap < want*3/4-time.Millisecond || gap > want*5/4+time.Millisecond || gap > 30*time.Second {
+				t.Errorf("retry %d came after %v, want about %v", i+1, gap, want)
+			}
+			want = min(2*want, 30*time.Second)
+		}
+		if slices.Equal(gaps[6:9], gaps[9:12]) {
+			t.Error("the delays at the cap have no jitter")
+		}
+	})
+}
+
+func TestSuccessResetsTheBackoff(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(tick, "file/a")
+		for range 6 {
+			takeOne(t, q, "file/a")
+			q.Done("file/a", errPassing)
+		}
+		takeOne(t, q, "file/a")
+		q.Done("file/a", nil)
+		q.Add(tick, "file/a")
+		takeOne(t, q, "file/a")
+		q.Done("file/a", errPassing)
+		before := time.Now()
+		takeOne(t, q, "file/a")
+		if gap := time.Since(before); gap > 1250*time.Millisecond {
+			t.Errorf("the first retry after a success came after %v, want about 1s", gap)
+		}
+		q.Done("file/a", nil)
+	})
+}
+
+func TestOnlyAChangedInputWakesAKeyThatRests(t *testing.T) {
+	for name, err := range map[string]error{"backing off": errPassing, "parked": errLasting} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *queue.Queue) {
+				q.Add(tick, "file/a")
+				takeOne(t, q, "file/a")
+				q.Add(tick, "file/a") // while it is worked on: no way around the rest either
+				q.Done("file/a", err)
+				assertEmpty(t, q, 500*time.Millisecond) // the least delay is 750 ms
+				if refused := q.Add(tick, "file/a"); !slices.Equal(refused, []targets.Key{"file/a"}) {
+					t.Errorf("a tick was refused for %v, want file/a", refused)
+				}
+				assertEmpty(t, q, 0)
+				if refused := q.Add(change, "file/a"); refused != nil {
+					t.Errorf("a change was refused for %v", refused)
+				}
+				if item := takeOne(t, q, "file/a"); item.Trigger != "poll" {
+					t.Errorf("trigger is %q, want that of the change", item.Trigger)
+				}
+				q.Done("file/a", nil)
+				assertEmpty(t, q, time.Hour) // the retry that was coming is void
+			})
+		})
+	}
+}
+
+func TestPermanentErrorsAreParked(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(tick, "file/a")
+		takeOne(t, q, "file/a")
+		q.Done("file/a", fmt.Errorf("wrapped: %w", errLasting))
+		if err := q.WaitDone(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(q.Errors()["file/a"], errLasting) {
+			t.Errorf("errors are %v, want that of file/a", q.Errors())
+		}
+		assertEmpty(t, q, 24*time.Hour)
+	})
+}
+
+func TestLimitCountsRetries(t *testing.T) {
+	for limit, want := range map[int]int{0: 1, 2: 3} {
+		c := queue.Config{Backoff: queue.Backoff{First: time.Second}, Limit: limit}
+		withConfig(t, c, func(t *testing.T, q *queue.Queue) {
+			q.Add(tick, "file/a")
+			for range want {
+				takeOne(t, q, "file/a")
+				q.Done("file/a", errPassing)
+			}
+			if err := q.WaitDone(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			assertEmpty(t, q, 24*time.Hour)
+		})
+	}
+}
+
+func TestSettledDoesNotWaitForRetriesButDoneDoes(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(tick, "file/a", "file/b")
+		takenNow := q.Take(2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := q.WaitSettled(ctx); err == nil {
+			t.Error("settled while two keys are worked on")
+		}
+		q.Done(takenNow[0].Key, nil)
+		q.Done(takenNow[1].Key, errPassing)
+		if err := q.WaitSettled(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var finished time.Time
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := q.WaitDone(t.Context()); err != nil {
+				t.Error(err)
+			}
+			finished = time.Now()
+		})
+		item := q.Take(1)[0]
+		time.Sleep(time.Minute)
+		q.Done(item.Key, nil)
+		handedBack := time.Now()
+		wg.Wait()
+		if !finished.Equal(handedBack) {
+			t.Errorf("done at %v, want when the retry succeeded at %v", finished, handedBack)
+		}
+	})
+}
+
+func TestShutDownRefusesAndHandsOutNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(change, "file/a", "file/b")
+		held := q.Take(1)
+		q.ShutDown()
+		if items := q.Take(5); items != nil {
+			t.Errorf("took %v after ShutDown", items)
+		}
+		if refused := q.Add(change, "file/c"); len(refused) != 1 {
+			t.Errorf("refused %v after ShutDown, want file/c", refused)
+		}
+		q.Done(held[0].Key, errPassing)
+	})
+}

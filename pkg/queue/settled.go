@@ -1,0 +1,73 @@
+package queue
+
+import (
+	"context"
+	"maps"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// announceLocked wakes those who wait for a state of the queue.
+func (q *Queue) announceLocked() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// WaitSettled waits until every key is done, backing off or parked: nothing
+// can be brought up to date now that is not. It returns early with the
+// context's error.
+func (q *Queue) WaitSettled(ctx context.Context) error {
+	return q.wait(ctx, func(s *state) bool { return !s.hinted && !s.working })
+}
+
+// WaitDone waits until every key is done, parked or given up: no retry is
+// coming either. It returns early with the context's error.
+func (q *Queue) WaitDone(ctx context.Context) error {
+	return q.wait(ctx, func(s *state) bool { return !s.hinted && !s.working && s.retryAt.IsZero() })
+}
+
+func (q *Queue) wait(ctx context.Context, rests func(*state) bool) error {
+	for {
+		q.mu.Lock()
+		resting := true
+		for s := range maps.Values(q.keys) {
+			resting = resting && rests(s)
+		}
+		changed := q.changed
+		q.mu.Unlock()
+		if resting {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Errors gives the last error of each key whose last sync failed.
+func (q *Queue) Errors() map[targets.Key]error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	errs := map[targets.Key]error{}
+	for key, s := range q.keys {
+		if s.err != nil {
+			errs[key] = s.err
+		}
+	}
+	return errs
+}
+
+// Len is the number of keys that wait for a worker now.
+func (q *Queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for s := range maps.Values(q.keys) {
+		if !s.working && (s.hinted || s.retryDue()) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,102 @@
+// Package targets says what must be kept in sync: the targets, the entries in
+// them, and the set that finds targets by what they depend on.
+package targets
+
+import "io/fs"
+
+// Key is a target's name in the queue, in logs and in metrics: its kind, a
+// slash and its name, such as "file/db".
+type Key string
+
+// FileKey is the Key of the file target that the secret group named group
+// defines.
+func FileKey(group string) Key { return Key("file/" + group) }
+
+// Target is one thing kept in sync, with all that decides its content. A
+// Target is not changed once it is in a Set.
+type Target struct {
+	Key Key
+	// Group is the name that the target's annotations carry as a suffix; also
+	// the name under which its template appears in errors.
+	Group string
+	// Entries in the order in which they were written; formats keep it.
+	Entries []Entry
+	Format  Format
+	// Template is used with FormatTemplate only.
+	Template Template
+	File     File
+}
+
+// Variables lists the ids of the target's variables, each once, in the order
+// of the entries.
+func (t *Target) Variables() []string {
+	seen := make(map[string]bool, len(t.Entries))
+	ids := make([]string, 0, len(t.Entries))
+	for _, e := range t.Entries {
+		if !seen[e.Variable] {
+			seen[e.Variable] = true
+			ids = append(ids, e.Variable)
+		}
+	}
+	return ids
+}
+
+// Entry maps an alias, the name inside the target, to a variable.
+type Entry struct {
+	Alias string
+	// Variable is the variable's id without account and kind, with the
+	// group's policy path already in front.
+	Variable    string
+	ContentType ContentType
+}
+
+// ContentType says how a variable's value becomes an entry's value.
+type ContentType string
+
+// The content types of the secret group and conjur-map syntax.
+const (
+	ContentText   ContentType = "text"   // as it is; what the empty ContentType means too
+	ContentBase64 ContentType = "base64" // decoded from base64
+)
+
+// Format is how a target's entries are laid out.
+type Format string
+
+// The formats of conjur.org/secret-file-format that the Secrets Provider has.
+const (
+	FormatYAML       Format = "yaml"
+	FormatJSON       Format = "json"
+	FormatDotenv     Format = "dotenv"
+	FormatBash       Format = "bash"
+	FormatProperties Format = "properties"
+	FormatTemplate   Format = "template"
+)
+
+// More formats, which it does not have.
+const (
+	FormatJavaProperties Format = "java-properties" // as java.util.Properties reads it
+	FormatEnvFile        Format = "env-file"        // as docker run --env-file reads it
+
+	// FormatDirectory makes a target a folder with one file for each entry,
+	// named by its alias.
+	FormatDirectory Format = "directory"
+)
+
+// Template says where a target's template text is: inline, or else in a file
+// of the templates folder. The zero Template is none at all.
+type Template struct {
+	// Inline is the text itself, as it stands in an annotation.
+	Inline string
+	// File is the name, below the templates folder, of the file that holds
+	// the text and is read at every sync.
+	File string
+}
+
+// File is where and how a file target lands.
+type File struct {
+	// Path is slash-separated, clean, and relative to the secrets folder,
+	// which it never leaves.
+	Path string
+	// Mode holds permission bits only.
+	Mode fs.FileMode
+}
