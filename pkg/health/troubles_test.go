@@ -1,0 +1,63 @@
+package health_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/secretsync/syncer/pkg/health"
+)
+
+func TestALastingErrorIsLoggedWhenItBeginsHourlyAndWhenItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		troubles := health.NewTroubles(zap.New(core))
+		for range 3*3600 - 1 { // each second for just under three hours
+			troubles.Report("poll", errors.New("no route to host"))
+			time.Sleep(time.Second)
+		}
+		if n := logs.FilterMessage("Failing").Len(); n != 3 {
+			t.Errorf("logged %d times in three hours, want 3", n)
+		}
+		troubles.Report("poll", nil)
+		troubles.Report("poll", nil)
+		if n := logs.FilterMessage("Recovered").Len(); n != 1 {
+			t.Errorf("the end was logged %d times, want once", n)
+		}
+		troubles.Report("poll", errors.New("no route to host"))
+		if n := logs.FilterMessage("Failing").Len(); n != 4 {
+			t.Errorf("a new beginning was not logged: %d", n)
+		}
+	})
+}
+
+func TestAnErrorThatChangesIsLoggedAtMostOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		troubles := health.NewTroubles(zap.New(core))
+		for i := range 120 {
+			troubles.Report("file/a", errors.New([]string{"time-out", "reset"}[i%2]))
+			time.Sleep(time.Second)
+		}
+		if n := logs.Len(); n != 2 {
+			t.Errorf("logged %d times in two minutes, want 2", n)
+		}
+	})
+}
+
+func TestSubjectsAreKeptApart(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	troubles := health.NewTroubles(zap.New(core))
+	troubles.Report("file/a", errors.New("x"))
+	troubles.Report("file/b", errors.New("x"))
+	troubles.Report("file/c", nil)
+	troubles.Forget("file/b")
+	troubles.Report("file/b", nil)
+	if n := logs.Len(); n != 2 {
+		t.Errorf("logged %d lines, want those of a and b", n)
+	}
+}

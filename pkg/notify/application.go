@@ -1,0 +1,76 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Application is the one application beside which Syncer runs, told through
+// the status folder. Make it with NewApplication.
+type Application struct {
+	status *Status
+	keys   func() []targets.Key
+	told   func(sentinel string)
+
+	mu        sync.Mutex
+	delivered map[targets.Key]bool // targets that were right once
+}
+
+// NewApplication tells the application of the status folder. The keys are
+// those of all targets; told hears of each sentinel file that was written.
+func NewApplication(status *Status, keys func() []targets.Key, told func(sentinel string)) *Application {
+	return &Application{status: status, keys: keys, told: told, delivered: map[targets.Key]bool{}}
+}
+
+// Delivered notes that a target was right at the end of a sync.
+func (a *Application) Delivered(key targets.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.delivered[key] = true
+}
+
+// Updated tells the application that something was written, unless it has
+// not been provided for yet. It is what a round announces.
+func (a *Application) Updated(context.Context) error {
+	provided, err := a.status.Provided()
+	if err != nil {
+		return fmt.Errorf("sentinel file: %w", err)
+	}
+	if !provided {
+		return nil
+	}
+	if err := a.status.SetUpdated(); err != nil {
+		return err
+	}
+	a.told(UpdatedFile)
+	return nil
+}
+
+// Provided tells the application that all is there, once every target has
+// been delivered. An earlier process may have told it already.
+func (a *Application) Provided() error {
+	if len(a.Missing()) > 0 {
+		return nil
+	}
+	provided, err := a.status.Provided()
+	if err != nil || provided {
+		return err
+	}
+	if err := a.status.SetProvided(); err != nil {
+		return err
+	}
+	a.told(ProvidedFile)
+	return nil
+}
+
+// Missing lists the targets that have not been delivered even once.
+func (a *Application) Missing() []targets.Key {
+	keys := a.keys()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(keys, func(key targets.Key) bool { return a.delivered[key] })
+}

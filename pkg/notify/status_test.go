@@ -1,0 +1,118 @@
+package notify_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// application makes one with two targets over dir, and the list of what it
+// was told.
+func application(t *testing.T, dir string) (*notify.Application, *[]string) {
+	t.Helper()
+	status, err := notify.NewStatus(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	keys := func() []targets.Key { return five[:2] }
+	return notify.NewApplication(status, keys, func(s string) { told = append(told, s) }), &told
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProvidedWhenEveryTargetWasDeliveredAndUpdatedOnlyAfter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "status")
+	a, told := application(t, dir)
+	a.Delivered("file/a")
+	must(t, a.Updated(t.Context())) // the first writes are no update
+	must(t, a.Provided())
+	if len(*told) != 0 {
+		t.Fatalf("told %v with one of two targets delivered", *told)
+	}
+	a.Delivered("file/b")
+	must(t, a.Updated(t.Context()))
+	must(t, a.Provided())
+	must(t, a.Provided())
+	must(t, a.Updated(t.Context()))
+	if want := []string{notify.ProvidedFile, notify.UpdatedFile}; !slices.Equal(*told, want) {
+		t.Errorf("told %v, want %v", *told, want)
+	}
+}
+
+func TestAWriteAfterARestartIsAnUpdate(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := application(t, dir)
+	a.Delivered("file/a")
+	a.Delivered("file/b")
+	must(t, a.Provided())
+
+	a, told := application(t, dir) // the next process, same folder
+	must(t, a.Updated(context.Background()))
+	if want := []string{notify.UpdatedFile}; !slices.Equal(*told, want) {
+		t.Errorf("told %v, want %v", *told, want)
+	}
+}
+
+func TestSentinelFilesAreEmptyAndOpenToAll(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077))
+	dir := filepath.Join(t.TempDir(), "status")
+	status, err := notify.NewStatus(dir)
+	must(t, err)
+	must(t, status.SetProvided())
+	must(t, status.SetUpdated())
+	must(t, status.Beat())
+	for _, name := range []string{notify.ProvidedFile, notify.UpdatedFile, notify.AliveFile} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		if info.Size() != 0 || info.Mode() != 0o666 {
+			t.Errorf("%s has %d bytes and mode %v, want 0 and 0666", name, info.Size(), info.Mode())
+		}
+	}
+	info, err := os.Stat(dir)
+	must(t, err)
+	if info.Mode() != fs.ModeDir|0o777 {
+		t.Errorf("the folder has mode %v, want 0777", info.Mode())
+	}
+}
+
+func TestUpdatedGetsANewTimestampAndABeatDoesNotTouchWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	status, err := notify.NewStatus(dir)
+	must(t, err)
+	must(t, status.SetUpdated())
+	must(t, status.Beat())
+	long := time.Now().Add(-time.Hour)
+	for _, name := range []string{notify.UpdatedFile, notify.AliveFile} {
+		must(t, os.Chtimes(filepath.Join(dir, name), long, long))
+	}
+	must(t, status.SetUpdated())
+	must(t, status.Beat())
+	if info, _ := os.Stat(filepath.Join(dir, notify.UpdatedFile)); !info.ModTime().After(long.Add(time.Minute)) {
+		t.Error("a second update left the timestamp as it was")
+	}
+	if info, _ := os.Stat(filepath.Join(dir, notify.AliveFile)); !info.ModTime().Equal(long) {
+		t.Error("a beat touched the file that was there")
+	}
+}
+
+func TestAStatusFolderThatCannotBeMadeIsAnError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	if _, err := notify.NewStatus(filepath.Join(file, "status")); err == nil {
+		t.Error("no error for a folder below a file")
+	}
+}
