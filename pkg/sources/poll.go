@@ -1,0 +1,119 @@
+// Package sources says why a target may be stale. Each source hints at keys;
+// it may say too much, never too little, and never what changed.
+package sources
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Enqueue hands hints to the queue.
+type Enqueue func(h queue.Hint, keys ...targets.Key)
+
+// Report hears how it went with a subject; a nil error means well.
+type Report func(subject string, err error)
+
+// BeatEvery is how often the heart beats.
+const BeatEvery = time.Second
+
+// jitter is the share by which a tick may come early, so that the processes
+// of a fleet drift apart.
+const jitter = 0.1
+
+// Values tells which variables changed, by name only. Beside an error the
+// names are still valid, but others may have changed too.
+type Values interface {
+	Changed(ctx context.Context, ids []string) ([]string, error)
+}
+
+// Poll is the watch on Conjur and on the results: at each tick it asks which
+// variables changed and which targets are not as they were left. All fields
+// are needed.
+type Poll struct {
+	// Interval is the time between ticks; 0 for none: then only the heart
+	// beats.
+	Interval time.Duration
+	// Deadline bounds one poll.
+	Deadline time.Duration
+	// Variables lists the ids in use.
+	Variables func() []string
+	Values    Values
+	// ByVariable finds the targets that mention any of the variables.
+	ByVariable func(ids ...string) []targets.Key
+	// Altered finds the targets whose result is missing or was changed by
+	// somebody else.
+	Altered func() []targets.Key
+	Enqueue Enqueue
+	Report  Report
+	// Beat is called every BeatEvery while polls end within their deadline
+	// and Stuck says no.
+	Beat func() error
+	// Stuck tells whether the workers overrun their deadlines.
+	Stuck func() bool
+}
+
+// Run ticks until ctx ends, and returns when the poll under way has. The first
+// tick comes at a random moment of the first interval. A tick that is due
+// while a poll goes on waits for its end.
+func (p *Poll) Run(ctx context.Context) {
+	beat := time.NewTicker(BeatEvery)
+	defer beat.Stop()
+	tick := time.NewTimer(time.Duration(rand.Float64() * float64(p.Interval)))
+	defer tick.Stop()
+	if p.Interval <= 0 {
+		tick.Stop()
+	}
+
+	var polling sync.WaitGroup
+	defer polling.Wait()
+	var ended chan struct{} // of the poll under way; nil: none
+	var overrun time.Time   // when that poll will have overrun its deadline
+	var due time.Time       // when the next tick is
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			if (ended == nil || time.Now().Before(overrun)) && !p.Stuck() {
+				p.Report("heartbeat", p.Beat())
+			}
+		case now := <-tick.C:
+			done := make(chan struct{})
+			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(p.next())
+			polling.Go(func() {
+				defer close(done)
+				p.poll(ctx)
+			})
+		case <-ended:
+			ended = nil
+			tick.Reset(time.Until(due))
+		}
+	}
+}
+
+// overrunSlack is what a poll may take beyond its deadline to notice it.
+const overrunSlack = 5 * time.Second
+
+// next is the time from one tick to the next.
+func (p *Poll) next() time.Duration {
+	return time.Duration(float64(p.Interval) * (1 - jitter*rand.Float64()))
+}
+
+func (p *Poll) poll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.Deadline)
+	defer cancel()
+	p.Enqueue(queue.Hint{Trigger: "drift"}, p.Altered()...)
+
+	changed, err := p.Values.Changed(ctx, p.Variables())
+	if ctx.Err() == context.Canceled {
+		return // told to stop; nothing is known
+	}
+	p.Report("poll", err)
+	p.Enqueue(queue.Hint{Trigger: "poll", Wakes: true}, p.ByVariable(changed...)...)
+}

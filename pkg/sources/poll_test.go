@@ -1,0 +1,227 @@
+package sources_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// conjur is a Values whose polls take a while and whose variables change when
+// told.
+type conjur struct {
+	takes time.Duration
+	stuck bool // polls do not even end at their deadline
+
+	mu       sync.Mutex
+	began    []time.Time
+	parallel int
+	most     int
+	changed  []string
+	err      error
+}
+
+func (c *conjur) Changed(ctx context.Context, ids []string) ([]string, error) {
+	c.mu.Lock()
+	c.began = append(c.began, time.Now())
+	c.parallel++
+	c.most = max(c.most, c.parallel)
+	changed, err := c.changed, c.err
+	c.mu.Unlock()
+	defer func() { c.mu.Lock(); c.parallel--; c.mu.Unlock() }()
+	if c.stuck {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-time.After(c.takes):
+		return changed, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// hints collects what a source enqueues.
+type hints struct {
+	mu   sync.Mutex
+	list []hint
+}
+
+type hint struct {
+	queue.Hint
+	keys []targets.Key
+}
+
+func (h *hints) enqueue(q queue.Hint, keys ...targets.Key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(keys) > 0 {
+		h.list = append(h.list, hint{q, keys})
+	}
+}
+
+func (h *hints) take() []hint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.list
+	h.list = nil
+	return list
+}
+
+// polling runs a poll of the given interval in virtual time until f returns.
+func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, errs *atomic.Int32)) {
+	synctest.Test(t, func(t *testing.T) {
+		var h hints
+		var beats, errs atomic.Int32
+		var set targets.Set
+		set.Replace([]*targets.Target{
+			{Key: "file/a", Entries: []targets.Entry{{Alias: "x", Variable: "x"}}},
+			{Key: "file/b", Entries: []targets.Entry{{Alias: "x", Variable: "x"}, {Alias: "y", Variable: "y"}}},
+		})
+		p.Variables, p.ByVariable, p.Values, p.Enqueue = set.Variables, set.ByVariable, c, h.enqueue
+		p.Beat = func() error { beats.Add(1); return nil }
+		p.Report = func(subject string, err error) {
+			if subject == "poll" && err != nil {
+				errs.Add(1)
+			}
+		}
+		if p.Stuck == nil {
+			p.Stuck = func() bool { return false }
+		}
+		if p.Altered == nil {
+			p.Altered = func() []targets.Key { return nil }
+		}
+		if p.Deadline == 0 {
+			p.Deadline = time.Minute
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(ctx) })
+		defer wg.Wait()
+		defer cancel()
+		f(&h, &beats, &errs)
+	})
+}
+
+func TestTicksComeEachIntervalOrALittleEarlier(t *testing.T) {
+	c := &conjur{takes: time.Millisecond}
+	begin := time.Time{}
+	polling(t, c, sources.Poll{Interval: 10 * time.Second}, func(h *hints, _, _ *atomic.Int32) {
+		begin = time.Now()
+		time.Sleep(1000 * time.Second)
+	})
+	if first := c.began[0].Sub(begin); first > 10*time.Second {
+		t.Errorf("the first tick came after %v, want within the first interval", first)
+	}
+	var early int
+	for i := 1; i < len(c.began); i++ {
+		gap := c.began[i].Sub(c.began[i-1])
+		if gap > 10*time.Second || gap < 9*time.Second {
+			t.Errorf("tick %d came after %v, want 9s to 10s", i, gap)
+		}
+		if gap < 9900*time.Millisecond {
+			early++
+		}
+	}
+	if early == 0 {
+		t.Error("no tick came early: a fleet that started together would call together for ever")
+	}
+}
+
+func TestProcessesOfAFleetStartAtDifferentPhases(t *testing.T) {
+	phases := map[time.Duration]bool{}
+	for range 10 {
+		c := &conjur{}
+		polling(t, c, sources.Poll{Interval: time.Hour}, func(*hints, *atomic.Int32, *atomic.Int32) {
+			begin := time.Now()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			phases[c.began[0].Sub(begin)] = true
+		})
+	}
+	if len(phases) < 9 {
+		t.Errorf("10 processes share %d phases", len(phases))
+	}
+}
+
+func TestASlowPollDelaysTheNextAndNeverOverlaps(t *testing.T) {
+	c := &conjur{takes: 3 * time.Second}
+	polling(t, c, sources.Poll{Interval: time.Second}, func(*hints, *atomic.Int32, *atomic.Int32) {
+		time.Sleep(301 * time.Second)
+	})
+	if c.most != 1 {
+		t.Errorf("%d polls went on at once", c.most)
+	}
+	if n := len(c.began); n < 99 || n > 102 {
+		t.Errorf("%d polls of 3s in 301s, want one after the other", n)
+	}
+}
+
+func TestAChangedVariableHintsAtItsTargetsOnly(t *testing.T) {
+	c := &conjur{}
+	polling(t, c, sources.Poll{Interval: time.Second}, func(h *hints, _, errs *atomic.Int32) {
+		time.Sleep(2 * time.Second)
+		if got := h.take(); got != nil {
+			t.Fatalf("hints without a change: %v", got)
+		}
+		c.mu.Lock()
+		c.changed, c.err = []string{"y"}, errors.New("another chunk failed") // names are valid all the same
+		c.mu.Unlock()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := h.take()
+		if len(got) == 0 || !got[0].Wakes || got[0].Trigger != "poll" || !slices.Equal(got[0].keys, []targets.Key{"file/b"}) {
+			t.Errorf("hints %v, want a waking one at file/b", got)
+		}
+		if errs.Load() == 0 {
+			t.Error("the error of the poll was not reported")
+		}
+	})
+}
+
+func TestAlteredTargetsAreHintedAtWithoutWaking(t *testing.T) {
+	c := &conjur{err: errors.New("down")} // also when Conjur does not answer
+	p := sources.Poll{Interval: time.Second, Altered: func() []targets.Key { return []targets.Key{"file/a"} }}
+	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := h.take()
+		if len(got) == 0 || got[0].Wakes || got[0].Trigger != "drift" || !slices.Equal(got[0].keys, []targets.Key{"file/a"}) {
+			t.Errorf("hints %v, want one at file/a that does not wake", got)
+		}
+	})
+}
+
+func TestTheHeartBeats(t *testing.T) {
+	for name, test := range map[string]struct {
+		conjur *conjur
+		poll   sources.Poll
+		want   int32 // beats in 100 s
+	}{
+		"with refresh off":                 {&conjur{}, sources.Poll{}, 99},
+		"while all is well":                {&conjur{}, sources.Poll{Interval: time.Second}, 99},
+		"while the server is a black hole": {&conjur{takes: time.Hour}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 99},
+		"not when a poll overruns":         {&conjur{takes: time.Hour, stuck: true}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 15},
+		"not when the workers overrun":     {&conjur{}, sources.Poll{Interval: time.Second, Stuck: func() bool { return true }}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			polling(t, test.conjur, test.poll, func(_ *hints, beats, _ *atomic.Int32) {
+				time.Sleep(100 * time.Second)
+				if n := beats.Load(); n < test.want-1 || n > test.want+1 {
+					t.Errorf("%d beats in 100s, want %d", n, test.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Templates is the folder of template files. It reads them for the workers
+// and hints at the targets whose template changed.
+//
+// The folder is watched rather than the files in it, and every event is only
+// a reason to look: a ConfigMap mount swaps a symlink beside the files, an
+// editor renames over them. The same look is taken at each Interval, for
+// events that were lost and for file systems that have none.
+type Templates struct {
+	// Dir is the folder. It may be missing, and appear later.
+	Dir string
+	// Interval is the time between looks without an event.
+	Interval time.Duration
+	// Files lists the files in use, relative to Dir.
+	Files func() []string
+	// ByTemplate finds the targets that use any of the files.
+	ByTemplate func(files ...string) []targets.Key
+	Enqueue    Enqueue
+	Report     Report
+
+	mu     sync.Mutex
+	read   map[string]sight // :: file → what it was when a worker read it
+	hinted map[string]sight // :: file → what it was when its targets were hinted at
+}
+
+// sight tells one version of a file from another. The zero sight is that of a
+// file that is not there.
+type sight struct {
+	dev, ino uint64
+	size     int64
+	modified time.Time
+}
+
+// settle is how long to wait after an event for those that follow it.
+const settle = 20 * time.Millisecond
+
+// Text gives the template of a target: from its definition, or else from its
+// file as it is now; "" for a target without a template.
+func (s *Templates) Text(t *targets.Target) (string, error) {
+	if t.Template.File == "" {
+		return t.Template.Inline, nil
+	}
+	s.note(t.Template.File) // before the reading: a change in between shows as one
+	text, err := os.ReadFile(s.path(t.Template.File))
+	return string(text), err
+}
+
+func (s *Templates) path(file string) string {
+	return filepath.Join(s.Dir, filepath.FromSlash(file))
+}
+
+func (s *Templates) note(file string) {
+	now := s.look(file)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read == nil {
+		s.read = map[string]sight{}
+	}
+	s.read[file] = now
+}
+
+func (s *Templates) look(file string) sight {
+	info, err := os.Stat(s.path(file))
+	if err != nil {
+		return sight{}
+	}
+	seen := sight{size: info.Size(), modified: info.ModTime()}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		seen.dev, seen.ino = uint64(sys.Dev), sys.Ino
+	}
+	return seen
+}
+
+// changed lists the files that are not as they were when a worker last read
+// them, each version of them once. Files that no worker has read will be.
+func (s *Templates) changed() []string {
+	now := map[string]sight{}
+	for _, file := range s.Files() {
+		now[file] = s.look(file)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []string
+	for file, seen := range now {
+		read, known := s.read[file]
+		if known && seen != read && (s.hinted == nil || seen != s.hinted[file]) {
+			changed = append(changed, file)
+		}
+	}
+	s.hinted = now
+	return changed
+}
+
+// Run watches until ctx ends.
+func (s *Templates) Run(ctx context.Context) {
+	var events chan fsnotify.Event // nil, so silent, without a watcher
+	var errs chan error
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.Report("template watch", fmt.Errorf("%w (continuing with a look every %v)", err, s.Interval))
+	} else {
+		defer func() { _ = watcher.Close() }()
+		events, errs = watcher.Events, watcher.Errors
+		s.watch(watcher)
+	}
+	tick := time.NewTicker(s.Interval)
+	defer tick.Stop()
+	settled := time.After(0) // a file may have changed before it was watched
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-events:
+			if settled == nil {
+				settled = time.After(settle)
+			}
+		case err := <-errs:
+			s.Report("template watch", err)
+		case <-settled:
+			settled = nil
+			s.hint()
+		case <-tick.C:
+			if watcher != nil {
+				s.watch(watcher)
+			}
+			s.hint()
+		}
+	}
+}
+
+func (s *Templates) hint() {
+	s.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.ByTemplate(s.changed()...)...)
+}
+
+// watch begins to watch the folder, again after it was replaced. Watching
+// what is watched already changes nothing.
+func (s *Templates) watch(watcher *fsnotify.Watcher) {
+	err := watcher.Add(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // the looks will find it
+	}
+	s.Report("template watch", err)
+}
