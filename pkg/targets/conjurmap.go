@@ -1,0 +1,100 @@
+package targets
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ConjurMapKey is the data key of a Kubernetes Secret that says which of its
+// other keys come from which variables.
+const ConjurMapKey = "conjur-map"
+
+// ParseConjurMap reads the value of ConjurMapKey: a YAML or JSON mapping from
+// data keys to variables, each "key: id", or "key: {id: id, content-type:
+// base64}". The key "*" with the id "*", or "prefix/*", stands for all
+// variables; with another id it is named after the variable, as SecretKey does
+// it. An empty map gives no entries.
+//
+// The ids, account, the error and the warnings are as with ParseEntries: a
+// faulty item is left out, and the error joins what is wrong with each.
+func ParseConjurMap(text, account string) (entries []Entry, warnings []string, err error) {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	var doc, next yaml.Node
+	switch err := decoder.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("more than one YAML document; write one map")
+	}
+	root := resolve(doc.Content[0])
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, nil, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, nil, fmt.Errorf("line %d: a map of data keys to variables is wanted, each \"key: id\", not %s", root.Line, describe(root))
+	}
+	p := entryParser{account: account, lines: map[string]int{}}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		p.line = root.Content[i].Line
+		p.pair(resolve(root.Content[i]), resolve(root.Content[i+1]))
+	}
+	return p.entries, p.warnings, errors.Join(p.errs...)
+}
+
+// pair reads one data key and what it maps to.
+func (p *entryParser) pair(key, value *yaml.Node) {
+	if key.Kind != yaml.ScalarNode || key.Tag == "!!null" {
+		p.fail("a data key must be text, not %s", describe(key))
+		return
+	}
+	e := Entry{Alias: key.Value, ContentType: ContentText}
+	id := value
+	if value.Kind == yaml.MappingNode {
+		if id = p.attributes(&e, value); id == nil {
+			return
+		}
+	}
+	if id.Kind != yaml.ScalarNode || id.Tag != "!!str" {
+		p.fail("the variable of %q must be text, not %s; put quotes around it", e.Alias, describe(id))
+		return
+	}
+	before := len(p.errs)
+	if e.Variable = p.variable(id.Value); len(p.errs) > before {
+		return
+	}
+	if e.Alias == "*" && !e.All() {
+		e.Alias = SecretKey(e.Variable)
+	}
+	if fault := secretKeyFault(e.Alias); fault != "" && !e.All() {
+		p.fail("the data key %q %s; use another one", e.Alias, fault)
+		return
+	}
+	p.add(e)
+}
+
+// attributes reads {id, content-type} and returns the node of the id, nil when
+// there is none.
+func (p *entryParser) attributes(e *Entry, value *yaml.Node) (id *yaml.Node) {
+	for i := 0; i+1 < len(value.Content); i += 2 {
+		name, attribute := resolve(value.Content[i]), resolve(value.Content[i+1])
+		switch name.Value {
+		case "id":
+			id = attribute
+		case "content-type":
+			e.ContentType = p.contentType(attribute.Value)
+		default:
+			p.warn("%q has an attribute %q, which is ignored; use id and content-type", e.Alias, name.Value)
+		}
+	}
+	if id == nil {
+		p.fail("%q has no id; write \"id: \" and a variable", e.Alias)
+	}
+	return id
+}

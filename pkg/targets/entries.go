@@ -1,0 +1,232 @@
+package targets
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxVariableName is how many characters the last segment of a variable's id
+// may have, as the Secrets Provider has it.
+const maxVariableName = 126
+
+// All tells whether the entry stands for every variable that the identity may
+// read, or, when its Variable is "prefix/*", for all below that prefix.
+func (e Entry) All() bool {
+	return e.Alias == "*" && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*"))
+}
+
+// ParseEntries reads a group's list of secrets, the syntax of the annotation
+// conjur.org/conjur-secrets.{group}: a YAML list of ids ("a/b", known as "b")
+// or of one-key maps ("alias: a/b") that may carry a content-type, or a single
+// * for all variables.
+//
+// An id may be written in full, "account:variable:a/b"; when account is not
+// empty it must be that one. The error joins what is wrong with each item and
+// names its line in text; a warning tells of what was understood otherwise
+// than it is written.
+func ParseEntries(text, account string) (entries []Entry, warnings []string, err error) {
+	if strings.TrimSpace(text) == "*" {
+		return []Entry{{Alias: "*", Variable: "*", ContentType: ContentText}}, nil, nil
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	var doc, next yaml.Node
+	switch err := decoder.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil, errors.New("the list of secrets is empty")
+	case err != nil:
+		return nil, nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("more than one YAML document; write one list")
+	}
+	return ParseEntryList(doc.Content[0], account)
+}
+
+// ParseEntryList is ParseEntries for a list that is part of a larger YAML
+// document; the lines it names are that document's.
+func ParseEntryList(list *yaml.Node, account string) (entries []Entry, warnings []string, err error) {
+	list = resolve(list)
+	if list.Kind == yaml.ScalarNode && list.Value == "*" {
+		return []Entry{{Alias: "*", Variable: "*", ContentType: ContentText}}, nil, nil
+	}
+	if list.Kind != yaml.SequenceNode {
+		return nil, nil, fmt.Errorf("line %d: a list of secrets is wanted, each \"- id\" or \"- alias: id\", or a single *, not %s", list.Line, describe(list))
+	}
+	if len(list.Content) == 0 {
+		return nil, nil, errors.New("the list of secrets is empty")
+	}
+	p := entryParser{account: account, lines: map[string]int{}}
+	for _, item := range list.Content {
+		p.line = item.Line
+		p.item(resolve(item))
+	}
+	return p.entries, p.warnings, errors.Join(p.errs...)
+}
+
+// WithPolicyPath puts a group's policy path in front of the entries'
+// variables, joined by exactly one slash. A path without a segment changes
+// nothing.
+func WithPolicyPath(entries []Entry, path string) []Entry {
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return entries
+	}
+	prefixed := make([]Entry, len(entries))
+	for i, e := range entries {
+		e.Variable = path + "/" + strings.TrimLeft(e.Variable, "/")
+		prefixed[i] = e
+	}
+	return prefixed
+}
+
+type entryParser struct {
+	account  string
+	line     int            // of the item being read
+	lines    map[string]int // alias → the line that first used it
+	entries  []Entry
+	warnings []string
+	errs     []error
+}
+
+func (p *entryParser) fail(format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("line %d: %w", p.line, fmt.Errorf(format, args...)))
+}
+
+func (p *entryParser) warn(format string, args ...any) {
+	p.warnings = append(p.warnings, fmt.Sprintf("line %d: ", p.line)+fmt.Sprintf(format, args...))
+}
+
+// item reads "id" or "alias: id", the latter with an optional content-type.
+func (p *entryParser) item(node *yaml.Node) {
+	switch {
+	case node.Kind == yaml.ScalarNode && node.Tag == "!!null":
+		p.fail("the item is empty; write the id of a variable or remove it")
+	case node.Kind == yaml.ScalarNode:
+		id := p.variable(node.Value)
+		p.add(Entry{Alias: id[strings.LastIndex(id, "/")+1:], Variable: id, ContentType: ContentText})
+	case node.Kind == yaml.MappingNode:
+		p.mapping(node)
+	default:
+		p.fail("an item is \"- id\" or \"- alias: id\", not %s", describe(node))
+	}
+}
+
+func (p *entryParser) mapping(node *yaml.Node) {
+	var aliases []string
+	seen := map[string]bool{}
+	e := Entry{ContentType: ContentText}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := resolve(node.Content[i]), resolve(node.Content[i+1])
+		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
+			p.fail("an item is \"- alias: id\": the value of %s must be text, not %s", keyName(key), describe(value))
+			return
+		}
+		if seen[key.Value] {
+			p.fail("%q is written twice in one item", key.Value)
+			return
+		}
+		seen[key.Value] = true
+		if key.Value == "content-type" {
+			e.ContentType = p.contentType(value.Value)
+			continue
+		}
+		aliases = append(aliases, key.Value)
+		e.Alias, e.Variable = key.Value, p.variable(value.Value)
+		if value.Tag == "!!null" {
+			e.Variable = ""
+		}
+	}
+	switch len(aliases) {
+	case 0:
+		p.fail("the item names no variable; write \"- alias: id\"")
+	case 1:
+		p.add(e)
+	default:
+		p.fail("the item has %d aliases (%q); begin each with its own \"- \"", len(aliases), aliases)
+	}
+}
+
+// contentType falls back to text, as the Secrets Provider does.
+func (p *entryParser) contentType(text string) ContentType {
+	switch c := ContentType(text); c {
+	case ContentText, ContentBase64:
+		return c
+	}
+	if text != "" {
+		p.warn("%q is not a content-type; taken as text, use one of text, base64", text)
+	}
+	return ContentText
+}
+
+// variable strips account and kind from an id that is written in full. A
+// colon further on, or after a slash, belongs to the id.
+func (p *entryParser) variable(text string) string {
+	account, id, ok := strings.Cut(text, ":variable:")
+	if !ok || account == "" || strings.ContainsAny(account, "/:") {
+		return text
+	}
+	if p.account != "" && account != p.account {
+		p.fail("%q is of account %q, but the account in use is %q", text, account, p.account)
+	}
+	return id
+}
+
+// add checks an entry and keeps it; a faulty one is kept out.
+func (p *entryParser) add(e Entry) {
+	before := len(p.errs)
+	switch {
+	case e.Variable == "":
+		p.fail("alias %q has no variable", e.Alias)
+	case strings.HasSuffix(e.Variable, "/"):
+		p.fail("the variable %q must not end in a slash", e.Variable)
+	case e.Alias == "":
+		p.fail("the alias of %q is empty", e.Variable)
+	}
+	if name := e.Variable[strings.LastIndex(e.Variable, "/")+1:]; utf8.RuneCountInString(name) > maxVariableName {
+		p.fail("the name %q is longer than %d characters", name, maxVariableName)
+	}
+	if first, ok := p.lines[e.Alias]; ok && e.Alias != "" {
+		p.fail("the alias %q is already used on line %d; give one of the two another name", e.Alias, first)
+	}
+	if len(p.errs) > before {
+		return
+	}
+	if e.Variable == "*" && e.Alias != "*" {
+		p.warn("%q is one variable called *; to get all variables write the item - \"*\"", e.Alias)
+	}
+	p.lines[e.Alias] = p.line
+	p.entries = append(p.entries, e)
+}
+
+// resolve follows a YAML alias to the node that it stands for.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+func keyName(key *yaml.Node) string {
+	if key.Kind != yaml.ScalarNode {
+		return "a key"
+	}
+	return fmt.Sprintf("%q", key.Value)
+}
+
+// describe names a node's kind for an error.
+func describe(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.MappingNode:
+		return "a map"
+	case node.Kind == yaml.SequenceNode:
+		return "a list"
+	case node.Tag == "!!null":
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", node.Value)
+}

@@ -1,0 +1,94 @@
+package targets
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxSecretKey is how long, in bytes, Kubernetes lets the keys of a Secret's
+// data be.
+const maxSecretKey = 253
+
+// SecretKey is the data key under which a Kubernetes Secret holds a variable
+// that no map names: its id, with a dot for each character that data keys
+// cannot have, as the Secrets Provider does it. Not every id gives a key that
+// Kubernetes takes.
+func SecretKey(variable string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-._", r) || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '.'
+	}, variable)
+}
+
+// secretKeyFault tells why a Secret's data cannot have a key; "" when it can.
+func secretKeyFault(key string) string {
+	switch {
+	case key == "":
+		return "is empty"
+	case key == ConjurMapKey:
+		return "is that of the map itself"
+	case key != SecretKey(key):
+		return "has characters other than letters, digits, -, _ and ."
+	case key == "." || strings.HasPrefix(key, ".."):
+		return "is . or begins with .., which Kubernetes does not allow"
+	case len(key) > maxSecretKey:
+		return fmt.Sprintf("is longer than %d bytes", maxSecretKey)
+	}
+	return ""
+}
+
+// ExpandAll puts the variables with the given ids in the place of the entries
+// that stand for all variables. In a Kubernetes Secret an alias is the id's
+// SecretKey; in a file, when forSecret is false, the id itself.
+//
+// An alias is given once: entries that name their variable come first, then
+// ids in ascending order, so that the result depends on nothing but the
+// arguments. A warning names each id that is left out for that, or because it
+// makes no key, together with what to do.
+func ExpandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry, warnings []string) {
+	taken := map[string]string{} // alias → variable
+	for _, e := range entries {
+		if !e.All() {
+			taken[e.Alias] = e.Variable
+		}
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for _, e := range entries {
+		if !e.All() {
+			expanded = append(expanded, e)
+			continue
+		}
+		prefix := strings.TrimSuffix(e.Variable, "*")
+		for _, id := range ids {
+			if !strings.HasPrefix(id, prefix) {
+				continue
+			}
+			alias, fault := aliasOf(id, forSecret, taken)
+			if fault != "" {
+				warnings = append(warnings, fmt.Sprintf("variable %q is left out: %s; give it an entry of its own", id, fault))
+				continue
+			}
+			taken[alias] = id
+			expanded = append(expanded, Entry{Alias: alias, Variable: id, ContentType: e.ContentType})
+		}
+	}
+	return expanded, warnings
+}
+
+// aliasOf finds the alias of one of all variables, or says why it has none.
+func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault string) {
+	alias = id
+	if forSecret {
+		alias = SecretKey(id)
+		if fault := secretKeyFault(alias); fault != "" {
+			return "", fmt.Sprintf("its data key %q %s", alias, fault)
+		}
+	}
+	if other, ok := taken[alias]; ok {
+		return "", fmt.Sprintf("%q already names variable %q", alias, other)
+	}
+	return alias, ""
+}

@@ -1,0 +1,65 @@
+package targets
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestSecretKey(t *testing.T) {
+	for variable, want := range map[string]string{
+		"a.b": "a.b", "a+b&c*d": "a.b.c.d", "*": ".", "a:b": "a.b", "a@b": "a.b", "UPPER/x1": "UPPER.x1", "a\tb": "a.b",
+		"p/with space": "p.with.space", "p/plus+amp&": "p.plus.amp.", "a_b-c": "a_b-c", "ä/b": "..b",
+	} {
+		if got := SecretKey(variable); got != want {
+			t.Errorf("SecretKey(%q) = %q, want %q", variable, got, want)
+		}
+	}
+}
+
+func TestExpandAll(t *testing.T) {
+	text := func(alias, id string) Entry { return Entry{alias, id, ContentText} }
+	all := text("*", "*")
+	for _, c := range []struct {
+		name      string
+		entries   []Entry
+		ids       []string
+		forSecret bool
+		want      []Entry
+		warnings  []string
+	}{
+		{"in a file", []Entry{all}, []string{"p/b", "p/a", "p/b"}, false, []Entry{text("p/a", "p/a"), text("p/b", "p/b")}, nil},
+		{"in a Secret", []Entry{all}, []string{"p/b", "p/a"}, true, []Entry{text("p.a", "p/a"), text("p.b", "p/b")}, nil},
+		{"the content type is kept", []Entry{{"*", "*", ContentBase64}}, []string{"a"}, true, []Entry{{"a", "a", ContentBase64}}, nil},
+		{"below a prefix", []Entry{text("*", "p/*")}, []string{"p/a", "q/a", "p", "px/a"}, false, []Entry{text("p/a", "p/a")}, nil},
+		{"none to expand", []Entry{text("x", "a")}, []string{"a", "b"}, true, []Entry{text("x", "a")}, nil},
+		{"no variables", []Entry{all}, nil, true, nil, nil},
+		{
+			"a collision: the first id wins", []Entry{all}, []string{"p/a", "p.a", "p+a"}, true,
+			[]Entry{text("p.a", "p+a")},
+			[]string{`variable "p.a" is left out: "p.a" already names variable "p+a"`, `variable "p/a" is left out`},
+		},
+		{
+			"an entry of its own wins, also a later one", []Entry{all, text("p.a", "other")}, []string{"p/a", "p/b"}, true,
+			[]Entry{text("p.b", "p/b"), text("p.a", "other")},
+			[]string{`"p.a" already names variable "other"`},
+		},
+		{
+			"no key", []Entry{all}, []string{"*", "conjur-map", "/./x", strings.Repeat("k", 254)}, true, nil,
+			[]string{`variable "*" is left out: its data key "." is .`, `begins with ..`, `is that of the map itself`, `longer than 253 bytes`},
+		},
+	} {
+		got, warnings := ExpandAll(c.entries, c.ids, c.forSecret)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		if len(warnings) != len(c.warnings) {
+			t.Fatalf("%s: warnings %q, want %q", c.name, warnings, c.warnings)
+		}
+		for i, want := range c.warnings {
+			if !strings.Contains(warnings[i], want) || !strings.Contains(warnings[i], "give it an entry of its own") {
+				t.Errorf("%s: warning %q, want %q", c.name, warnings[i], want)
+			}
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package targets
+
+// DefaultFileName is the name of a group's file, or folder, when none is
+// given.
+func DefaultFileName(group string, format Format) string {
+	switch format {
+	case FormatTemplate:
+		return group + ".out"
+	case FormatDirectory:
+		return group
+	}
+	return group + "." + string(format)
+}
+
+// Formats lists all formats; the first is the default.
+func Formats() []Format {
+	return []Format{
+		FormatYAML, FormatJSON, FormatDotenv, FormatBash, FormatProperties, FormatTemplate,
+		FormatJavaProperties, FormatEnvFile, FormatDirectory,
+	}
+}

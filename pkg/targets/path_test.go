@@ -1,0 +1,90 @@
+package targets_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+func TestFilePath(t *testing.T) {
+	long := strings.Repeat("n", 255)
+	for _, c := range []struct{ base, text, want string }{
+		{"/conjur/secrets", "", "g.yaml"},
+		{"/conjur/secrets", "creds.yaml", "creds.yaml"},
+		{"/conjur/secrets", "./creds.yaml", "creds.yaml"},
+		{"/conjur/secrets", "./", "g.yaml"},
+		{"/conjur/secrets", "db/", "db/g.yaml"},
+		{"/conjur/secrets", "db//x", "db/x"},
+		{"/conjur/secrets", "db/../x", "x"},
+		{"/conjur/secrets", "..x", "..x"},
+		{"/conjur/secrets", "../secrets/x", "x"},
+		{"/conjur/secrets", long, long},
+		{"/conjur/secrets/", "x", "x"},
+		{"out", "x", "x"},
+		{".", "x", "x"},
+		{"/", "x", "x"},
+	} {
+		got, err := targets.FilePath(c.base, c.text, "g.yaml")
+		if err != nil || got != c.want {
+			t.Errorf("%s %q: got %q, %v, want %q", c.base, c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestFilePathRefuses(t *testing.T) {
+	for _, c := range []struct{ base, text, want string }{
+		{"/conjur/secrets", "/etc/x", "absolute"},
+		{"/conjur/secrets", "..", "leaves the folder"},
+		{"/conjur/secrets", "../", "leaves the folder"},
+		{"/conjur/secrets", "../x", "leaves the folder"},
+		{"/conjur/secrets", "../secrets-other/x", "leaves the folder"},
+		{"/conjur/secrets", "a/../../../etc/x", "leaves the folder"},
+		{".", "../x", "leaves the folder"},
+		{"/conjur/secrets", ".", "is the folder"},
+		{"/conjur/secrets", "a/..", "is the folder"},
+		{"/conjur/secrets", "../secrets", "is the folder"},
+		{"/conjur/secrets", strings.Repeat("n", 256), "longer than 255 bytes"},
+		{"/conjur/secrets", strings.Repeat("n", 256) + "/x", "longer than 255 bytes"},
+		{"/conjur/secrets", ".syncer-x", "reserved"},
+		{"/conjur/secrets", "d/.syncer-x/y", "reserved"},
+		{"/conjur/secrets", "a\x00b", "NUL"},
+	} {
+		got, err := targets.FilePath(c.base, c.text, "g.yaml")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: got %q, error %v, want one with %q", c.base, c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestPathConflicts(t *testing.T) {
+	file := func(group, path string) *targets.Target {
+		return &targets.Target{Key: targets.FileKey(group), Group: group, File: targets.File{Path: path}}
+	}
+	for name, c := range map[string]struct {
+		targets []*targets.Target
+		group   string // the one to blame; empty: no conflict
+	}{
+		"apart":               {[]*targets.Target{file("a", "d/x"), file("b", "d/y")}, ""},
+		"prefix of a name":    {[]*targets.Target{file("a", "d"), file("b", "de/y")}, ""},
+		"one path":            {[]*targets.Target{file("a", "same"), file("b", "same")}, "b"},
+		"file as folder":      {[]*targets.Target{file("a", "d"), file("b", "d/e")}, "b"},
+		"file as folder, far": {[]*targets.Target{file("a", "d/e/f/g"), file("b", "d")}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := targets.PathConflicts(c.targets)
+			if c.group == "" {
+				if len(got) > 0 {
+					t.Errorf("got %v", got)
+				}
+				return
+			}
+			if len(got) != 1 || got[0].Group != c.group {
+				t.Fatalf("got %v, want one of the group %q", got, c.group)
+			}
+			if text := got[0].Err.Error(); !strings.Contains(text, `"a"`) || !strings.Contains(text, `"b"`) {
+				t.Errorf("%q does not name both groups", text)
+			}
+		})
+	}
+}
