@@ -2,8 +2,8 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -12,9 +12,10 @@ import (
 // Application is the one application beside which Syncer runs, told through
 // the status folder. Make it with NewApplication.
 type Application struct {
-	status *Status
-	keys   func() []targets.Key
-	told   func(sentinel string)
+	status  *Status
+	journal journal
+	keys    func() []targets.Key
+	told    func(sentinel string)
 
 	mu        sync.Mutex
 	delivered map[targets.Key]bool // targets that were right once
@@ -23,7 +24,7 @@ type Application struct {
 // NewApplication tells the application of the status folder. The keys are
 // those of all targets; told hears of each sentinel file that was written.
 func NewApplication(status *Status, keys func() []targets.Key, told func(sentinel string)) *Application {
-	return &Application{status: status, keys: keys, told: told, delivered: map[targets.Key]bool{}}
+	return &Application{status: status, journal: journal{dir: status.dir}, keys: keys, told: told, delivered: map[targets.Key]bool{}}
 }
 
 // Delivered notes that a target was right at the end of a sync.
@@ -33,21 +34,42 @@ func (a *Application) Delivered(key targets.Key) {
 	a.delivered[key] = true
 }
 
+// Writing notes that a target is about to be written. If the process dies
+// before Updated, the next one tells the application; see Recover.
+func (a *Application) Writing() error { return a.journal.writing() }
+
 // Updated tells the application that something was written, unless it has
 // not been provided for yet. It is what a round announces.
 func (a *Application) Updated(context.Context) error {
+	told := a.journal.telling()
 	provided, err := a.status.Provided()
 	if err != nil {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
-	if !provided {
-		return nil
+	if provided {
+		if err := a.status.SetUpdated(); err != nil {
+			return err
+		}
+		a.told(UpdatedFile)
 	}
-	if err := a.status.SetUpdated(); err != nil {
+	return told()
+}
+
+// Recover tells the application what an earlier process wrote and did not
+// live to tell. Call it at the start, before the first Writing.
+func (a *Application) Recover(ctx context.Context) error {
+	marks, err := a.journal.leftBehind()
+	if err != nil || len(marks) == 0 {
 		return err
 	}
-	a.told(UpdatedFile)
-	return nil
+	if err := a.Updated(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, mark := range marks {
+		errs = append(errs, remove(mark))
+	}
+	return errors.Join(errs...)
 }
 
 // Provided tells the application that all is there, once every target has
@@ -72,5 +94,11 @@ func (a *Application) Missing() []targets.Key {
 	keys := a.keys()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.DeleteFunc(keys, func(key targets.Key) bool { return a.delivered[key] })
+	var missing []targets.Key
+	for _, key := range keys {
+		if !a.delivered[key] {
+			missing = append(missing, key)
+		}
+	}
+	return missing
 }

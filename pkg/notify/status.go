@@ -41,6 +41,25 @@ func NewStatus(dir string) (*Status, error) {
 	return &Status{dir: dir}, nil
 }
 
+// OpenStatus is the folder as it is, for those who look at it from outside.
+func OpenStatus(dir string) *Status { return &Status{dir: dir} }
+
+// TakeUpdated tells whether something was updated, and deletes UpdatedFile, so
+// that one update is taken once.
+func (s *Status) TakeUpdated() (bool, error) { return s.take(UpdatedFile) }
+
+// TakeBeat tells whether the heart has beaten since the last TakeBeat, by
+// deleting AliveFile.
+func (s *Status) TakeBeat() (bool, error) { return s.take(AliveFile) }
+
+func (s *Status) take(name string) (bool, error) {
+	err := os.Remove(filepath.Join(s.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Provided tells whether every target has been delivered once, by this
 // process or an earlier one.
 func (s *Status) Provided() (bool, error) {

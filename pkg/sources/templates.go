@@ -2,16 +2,11 @@ package sources
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -19,11 +14,6 @@ import (
 
 // Templates is the folder of template files. It reads them for the workers
 // and hints at the targets whose template changed.
-//
-// The folder is watched rather than the files in it, and every event is only
-// a reason to look: a ConfigMap mount swaps a symlink beside the files, an
-// editor renames over them. The same look is taken at each Interval, for
-// events that were lost and for file systems that have none.
 type Templates struct {
 	// Dir is the folder. It may be missing, and appear later.
 	Dir string
@@ -48,9 +38,6 @@ type sight struct {
 	size     int64
 	modified time.Time
 }
-
-// settle is how long to wait after an event for those that follow it.
-const settle = 20 * time.Millisecond
 
 // Text gives the template of a target: from its definition, or else from its
 // file as it is now; "" for a target without a template.
@@ -111,51 +98,8 @@ func (s *Templates) changed() []string {
 
 // Run watches until ctx ends.
 func (s *Templates) Run(ctx context.Context) {
-	var events chan fsnotify.Event // nil, so silent, without a watcher
-	var errs chan error
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		s.Report("template watch", fmt.Errorf("%w (continuing with a look every %v)", err, s.Interval))
-	} else {
-		defer func() { _ = watcher.Close() }()
-		events, errs = watcher.Events, watcher.Errors
-		s.watch(watcher)
-	}
-	tick := time.NewTicker(s.Interval)
-	defer tick.Stop()
-	settled := time.After(0) // a file may have changed before it was watched
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-events:
-			if settled == nil {
-				settled = time.After(settle)
-			}
-		case err := <-errs:
-			s.Report("template watch", err)
-		case <-settled:
-			settled = nil
-			s.hint()
-		case <-tick.C:
-			if watcher != nil {
-				s.watch(watcher)
-			}
-			s.hint()
-		}
-	}
-}
-
-func (s *Templates) hint() {
-	s.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.ByTemplate(s.changed()...)...)
-}
-
-// watch begins to watch the folder, again after it was replaced. Watching
-// what is watched already changes nothing.
-func (s *Templates) watch(watcher *fsnotify.Watcher) {
-	err := watcher.Add(s.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // the looks will find it
-	}
-	s.Report("template watch", err)
+	report := func(err error) { s.Report("template watch", err) }
+	watch(ctx, []string{s.Dir}, s.Interval, report, func() {
+		s.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.ByTemplate(s.changed()...)...)
+	})
 }
