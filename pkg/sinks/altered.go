@@ -1,0 +1,53 @@
+package sinks
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Altered finds the targets that are not as the last Read or Apply of this
+// Files saw or left them, or whose last Apply failed. It opens no file: a stat
+// must show the same device, inode, size, times, mode and owner, which any
+// later write, rename, chmod or touch changes. (An old kernel may give two
+// changes within a few milliseconds the same time; one in place that keeps the
+// size and comes that soon after ours is seen only by the next Read.)
+//
+// Each is a hint: a target may be reported that Read then finds unchanged. One
+// that was never read is not reported, since there is nothing to compare it
+// with; neither is one that was missing, or removed, and still is, so that a
+// removed target costs nothing. When a stat fails, its target is reported, and
+// Read tells why.
+func (f *Files) Altered(ts []*targets.Target) []targets.Key {
+	root, err := f.root()
+	if err == nil {
+		defer root.close()
+	}
+	var altered []targets.Key
+	for _, t := range ts {
+		last, ok := f.memory.last(t)
+		if ok && (err != nil || last.failed || !same(root, last.stamps)) {
+			altered = append(altered, t.Key)
+		}
+	}
+	return altered
+}
+
+// same tells whether everything is as it was.
+func same(root folder, seen stamps) bool {
+	for name, then := range seen {
+		var now stamp
+		info, err := root.lstat(name)
+		switch {
+		case err == nil:
+			now = stampOf(info)
+		case !errors.Is(err, fs.ErrNotExist):
+			return false
+		}
+		if now != then {
+			return false
+		}
+	}
+	return true
+}

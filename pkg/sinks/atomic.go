@@ -1,0 +1,100 @@
+package sinks
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"strings"
+)
+
+// tempPrefix begins the names of temporary files and symlinks; random text
+// follows.
+const tempPrefix = ".syncer-"
+
+func newTemp() string { return tempPrefix + rand.Text() }
+
+// isTemp tells whether newTemp could have made the name, so that nobody
+// else's file is taken for ours.
+func isTemp(name string) bool {
+	random, ok := strings.CutPrefix(name, tempPrefix)
+	return ok && isRandomText(random)
+}
+
+// isRandomText tells whether text looks like one of [rand.Text]: 26 letters
+// of the base32 alphabet.
+func isRandomText(text string) bool {
+	return len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+// manner is how files are made: their permission bits, whatever the umask,
+// and their owner, nil for that of the process.
+type manner struct {
+	mode  fs.FileMode
+	owner *Owner
+}
+
+// replace puts a file with the content at name in one instant: readers open
+// the old one or the new one, and after replace has returned nil a crash of
+// the machine brings back the new one. When it fails, the old one is still
+// there, or the new one if only the last sync failed, and nothing else.
+func replace(dir folder, name string, content []byte, how manner) (stamp, error) {
+	temp := newTemp()
+	made, err := how.create(dir, temp, content)
+	if err == nil {
+		err = step("rename the temporary file", dir.rename(temp, name))
+	}
+	if err != nil {
+		return stamp{}, errors.Join(err, discard(dir, temp))
+	}
+	if err := step("sync the folder", dir.sync()); err != nil {
+		return stamp{}, err
+	}
+	// The rename changed the ctime. All else is compared with what was
+	// written, so a change made since then shows as one.
+	if info, err := dir.lstat(name); err == nil {
+		made.ctime = stampOf(info).ctime
+	}
+	return made, nil
+}
+
+// create makes a new file that is complete and on the disk when create
+// returns nil. When it fails, a part of it may be left.
+func (how manner) create(dir folder, name string, content []byte) (made stamp, err error) {
+	f, err := dir.create(name)
+	if err != nil {
+		return stamp{}, step("create the file", err)
+	}
+	defer func() { err = errors.Join(err, step("close the file", f.Close())) }()
+	if _, err := f.Write(content); err != nil {
+		return stamp{}, step("write the file", err)
+	}
+	// The mode comes before the owner: whoever gives a file away needs one
+	// more capability to change its mode then.
+	if err := f.Chmod(how.mode); err != nil {
+		return stamp{}, step("set the mode", err)
+	}
+	if how.owner != nil {
+		if err := f.Chown(how.owner.UID, how.owner.GID); err != nil {
+			return stamp{}, step("set the owner", err)
+		}
+	}
+	// Without this sync a file system may put the later rename on the disk
+	// before the content, and a crash of the machine leaves an empty file.
+	if err := f.Sync(); err != nil {
+		return stamp{}, step("sync the file", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return stamp{}, step("look at the file", err)
+	}
+	return stampOf(info), nil
+}
+
+// discard removes what a failed change has left at name, if anything.
+func discard(dir folder, name string) error {
+	err := dir.remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return step("remove the temporary file "+name, err)
+}

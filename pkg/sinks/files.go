@@ -1,0 +1,188 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Files is the sink for targets that are files below one secrets folder, and,
+// with [targets.FormatDirectory], folders of files. Nothing outside the folder
+// is read or written, whatever the targets' paths and the symlinks on the way
+// say. It is safe for use by several goroutines, but not for two changes of
+// one target at a time.
+//
+// A target that is one file is replaced by a rename, so that a reader sees the
+// old file or the new one; its mode does not depend on the umask. A symlink at
+// the file's own name is replaced, not followed. Missing folders on the way
+// are made, with mode 0755 as the umask leaves it, and stay. The secrets
+// folder itself is never made: it is a mount, and without it the files would
+// land where the application does not see them.
+type Files struct {
+	dir    string
+	owner  *Owner
+	open   func(dir string) (folder, error)
+	memory memory
+}
+
+// Owner is the user and the group that files are given to; −1 leaves either
+// as it is, as in chown(2).
+type Owner struct{ UID, GID int }
+
+// NewFiles makes the sink for the secrets folder dir, without looking at it: a
+// folder that is missing is an error of each call that needs it, until it is
+// there. With a nil owner files belong to the process.
+func NewFiles(dir string, owner *Owner) *Files {
+	return &Files{dir: dir, owner: owner, open: openFolder}
+}
+
+// Read finds what is there. Anything but a file where a file must be is an
+// error, save a symlink, which is nothing. An error names the target's path.
+func (f *Files) Read(ctx context.Context, t *targets.Target) (State, error) {
+	if err := ctx.Err(); err != nil {
+		return State{}, err
+	}
+	state, seen, err := f.read(t)
+	if err != nil {
+		return State{}, f.failed(t, err)
+	}
+	f.memory.keep(t, sight{stamps: seen})
+	return state, nil
+}
+
+func (f *Files) read(t *targets.Target) (State, stamps, error) {
+	l, err := f.layout(t)
+	if err != nil {
+		return State{}, nil, err
+	}
+	root, err := f.root()
+	if err != nil {
+		return State{}, nil, err
+	}
+	defer root.close()
+	dir, err := l.enter(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return State{}, l.absent(), nil
+	case err != nil:
+		return State{}, nil, err
+	}
+	defer dir.close()
+	// What a failed change has done may be there, but not yet for good; if
+	// it is right, nothing will be written and no later sync comes.
+	if last, ok := f.memory.last(t); ok && last.failed {
+		if err := dir.sync(); err != nil {
+			return State{}, nil, step("sync the folder", err)
+		}
+	}
+	return l.read(dir)
+}
+
+// Apply makes the changes, and returns nil only when they will survive a crash
+// of the machine. It does not stop half-way when ctx ends. After an error the
+// target is as before or as wanted, never in between, and nothing else is
+// left; the error names the target's path and the step that failed.
+func (f *Files) Apply(ctx context.Context, t *targets.Target, c Changes) error {
+	if err := ctx.Err(); err != nil || c.Empty() {
+		return err
+	}
+	done, err := f.apply(t, c)
+	f.memory.keep(t, sight{stamps: done, failed: err != nil})
+	return f.failed(t, err)
+}
+
+func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
+	l, err := f.layout(t)
+	if err != nil {
+		return nil, err
+	}
+	if c.Parts != nil {
+		if err := l.check(c.Parts); err != nil {
+			return nil, err
+		}
+	}
+	root, err := f.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.close()
+	dir, err := l.enter(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		if c.Parts == nil {
+			return l.absent(), nil
+		}
+		if err := mkdirs(root, l.folder()); err != nil {
+			return nil, err
+		}
+		dir, err = l.enter(root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.close()
+	if c.Parts == nil {
+		return l.absent(), l.remove(dir)
+	}
+	return l.write(dir, c.Parts)
+}
+
+// root opens the secrets folder.
+func (f *Files) root() (folder, error) {
+	root, err := f.open(f.dir)
+	if err != nil {
+		return nil, step("open the secrets folder", err)
+	}
+	return root, nil
+}
+
+// enter opens a folder below root.
+func enter(root folder, name string) (folder, error) {
+	dir, err := root.sub(name)
+	if err != nil {
+		return nil, step("open the folder "+name, err)
+	}
+	return dir, nil
+}
+
+// mkdirs makes a folder below root, and those on the way, for good.
+func mkdirs(root folder, name string) error {
+	parent := "."
+	for segment := range strings.SplitSeq(name, "/") {
+		here := path.Join(parent, segment)
+		switch err := root.mkdir(here); {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
+			return step("make the folder "+here, err)
+		default:
+			if err := syncFolder(root, parent); err != nil {
+				_ = root.remove(here) // empty; the next attempt makes and syncs it
+				return step("sync the folder "+parent, err)
+			}
+		}
+		parent = here
+	}
+	return nil
+}
+
+func syncFolder(root folder, name string) error {
+	dir, err := root.sub(name)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	return dir.sync()
+}
+
+// failed puts the target's full path in front of an error.
+func (f *Files) failed(t *targets.Target, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", filepath.Join(f.dir, t.File.Path), err)
+}

@@ -1,0 +1,132 @@
+package sinks
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// folder is one open directory, and all that the sink asks of the operating
+// system. Names are relative to it and do not lead out of it, neither by ".."
+// nor through a symlink.
+type folder interface {
+	sub(name string) (folder, error)  // opens a folder below
+	mkdir(name string) error          // as the umask leaves 0755
+	create(name string) (file, error) // new, 0600, for writing
+	open(name string) (file, error)   // for reading; does not block
+	lstat(name string) (fs.FileInfo, error)
+	list() ([]fs.DirEntry, error) // sorted by name
+	symlink(target, name string) error
+	readlink(name string) (string, error)
+	rename(from, to string) error
+	remove(name string) error
+	removeAll(name string) error // a folder with all that is in it
+	sync() error                 // makes changes of names survive a crash
+	close()
+}
+
+// file is an open regular file.
+type file interface {
+	io.ReadWriteCloser
+	Stat() (fs.FileInfo, error)
+	Chmod(fs.FileMode) error
+	Chown(uid, gid int) error
+	Sync() error
+}
+
+// osFolder is the real folder.
+type osFolder struct{ root *os.Root }
+
+// openFolder opens a directory by any path.
+func openFolder(dir string) (folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return osFolder{root}, nil
+}
+
+func (d osFolder) sub(name string) (folder, error) {
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return osFolder{root}, nil
+}
+
+func (d osFolder) mkdir(name string) error { return d.root.Mkdir(name, 0o755) }
+
+func (d osFolder) create(name string) (file, error) {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// open does not wait for a writer when a FIFO has taken the file's place.
+func (d osFolder) open(name string) (file, error) {
+	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (d osFolder) lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
+
+func (d osFolder) list() ([]fs.DirEntry, error) {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+func (d osFolder) symlink(target, name string) error    { return d.root.Symlink(target, name) }
+func (d osFolder) readlink(name string) (string, error) { return d.root.Readlink(name) }
+func (d osFolder) rename(from, to string) error         { return d.root.Rename(from, to) }
+func (d osFolder) remove(name string) error             { return d.root.Remove(name) }
+func (d osFolder) removeAll(name string) error          { return d.root.RemoveAll(name) }
+func (d osFolder) close()                               { _ = d.root.Close() } // was only read
+
+// sync is satisfied with a file system that cannot sync a folder and says so:
+// no other call would do more.
+func (d osFolder) sync() error {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// step names what failed. It drops the path that the operating system's error
+// carries: that is of a temporary name or relative to some folder, and the
+// caller puts the target's path in front.
+func step(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

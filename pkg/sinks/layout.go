@@ -1,0 +1,111 @@
+package sinks
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// layout is how a target lies on the disk. All methods but folder, enter and
+// check get the open folder that holds the target.
+type layout interface {
+	// folder is that folder's path below the secrets folder.
+	folder() string
+	// enter opens it, once for a whole change: it stays the same one when
+	// somebody puts a symlink in its place.
+	enter(root folder) (folder, error)
+	// check finds what is wrong with parts before anything is touched.
+	check(parts map[string]secret.Value) error
+	read(dir folder) (State, stamps, error)
+	write(dir folder, parts map[string]secret.Value) (stamps, error)
+	remove(dir folder) error
+	// absent is the stamps of a target whose folder is missing, or that was
+	// removed.
+	absent() stamps
+	// leftovers lists the names that interrupted changes have left.
+	leftovers(dir folder) ([]string, error)
+}
+
+// layout checks the target's path and mode and finds its layout.
+func (f *Files) layout(t *targets.Target) (layout, error) {
+	name, mode := t.File.Path, t.File.Mode
+	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
+		return nil, fmt.Errorf("the path %q is not one below the secrets folder", name)
+	}
+	if strings.Contains("/"+name, "/"+tempPrefix) {
+		return nil, fmt.Errorf("the path %q has a name that begins with %s, as only temporary files may", name, tempPrefix)
+	}
+	if mode&^fs.ModePerm != 0 || mode&0o400 == 0 {
+		return nil, fmt.Errorf("the mode %v is not one of a file that its owner can read", mode)
+	}
+	how := manner{mode, f.owner}
+	if t.Format == targets.FormatDirectory {
+		return directory{name, how}, nil
+	}
+	return plain{name, how}, nil
+}
+
+// content reads the regular file at name; info is what lstat tells about it.
+// The bool is false when the file is there but cannot be read, or is larger
+// than limit.
+func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.Value, whole bool, err error) {
+	if info.Size() > limit {
+		return secret.Value{}, false, nil
+	}
+	f, err := dir.open(name)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return secret.Value{}, false, nil
+	case err != nil:
+		return secret.Value{}, false, step("open the file", err)
+	}
+	defer func() { _ = f.Close() }() // was only read
+	opened, err := f.Stat()
+	if err != nil {
+		return secret.Value{}, false, step("look at the open file", err)
+	}
+	if stampOf(opened) != stampOf(info) {
+		return secret.Value{}, false, errors.New("the file changed while it was read")
+	}
+	// One byte more than there is, to notice a file that grows.
+	buf := make([]byte, info.Size()+1)
+	n, err := io.ReadFull(f, buf)
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return secret.New(buf[:n]), true, nil
+	case err == nil:
+		err = errors.New("the file grew while it was read")
+	default:
+		err = step("read the file", err)
+	}
+	clear(buf)
+	return secret.Value{}, false, err
+}
+
+// otherOwner tells whether the file has another owner than it should.
+func (how manner) otherOwner(s stamp) bool {
+	o := how.owner
+	return o != nil && (o.UID != -1 && o.UID != s.uid || o.GID != -1 && o.GID != s.gid)
+}
+
+// permissions is a file's permission bits, with those that no target has.
+func permissions(info fs.FileInfo) fs.FileMode { return info.Mode() &^ fs.ModeType }
+
+// checkSize refuses parts that are larger than MaxSize together.
+func checkSize(parts map[string]secret.Value) error {
+	total := 0
+	for _, v := range parts {
+		total += v.Len()
+	}
+	if total > MaxSize {
+		return fmt.Errorf("the content has %d bytes, more than the %d that are allowed", total, MaxSize)
+	}
+	return nil
+}

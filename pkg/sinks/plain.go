@@ -1,0 +1,116 @@
+package sinks
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// plain is the layout of a target that is one file.
+type plain struct {
+	path string
+	how  manner
+}
+
+func (p plain) folder() string { return path.Dir(p.path) }
+func (p plain) name() string   { return path.Base(p.path) }
+func (p plain) absent() stamps { return stamps{p.path: {}} }
+
+func (p plain) enter(root folder) (folder, error) { return enter(root, p.folder()) }
+
+func (p plain) check(parts map[string]secret.Value) error {
+	if _, ok := parts[WholeFile]; !ok || len(parts) != 1 {
+		return errors.New("a file has exactly one part")
+	}
+	return checkSize(parts)
+}
+
+// read takes a symlink for nothing at all: it is not followed, and a write
+// replaces it.
+func (p plain) read(dir folder) (State, stamps, error) {
+	info, err := dir.lstat(p.name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return State{}, p.absent(), nil
+	case err != nil:
+		return State{}, nil, step("look at the file", err)
+	}
+	seen := stampOf(info)
+	if info.Mode().Type() == fs.ModeSymlink {
+		return State{}, stamps{p.path: seen}, nil
+	}
+	if err := regular(info); err != nil {
+		return State{}, nil, err
+	}
+	v, whole, err := content(dir, p.name(), info, MaxSize)
+	if err != nil {
+		return State{}, nil, err
+	}
+	return State{
+		Parts: map[string]secret.Value{WholeFile: v},
+		Mode:  permissions(info),
+		Stale: !whole || p.how.otherOwner(seen),
+	}, stamps{p.path: seen}, nil
+}
+
+func (p plain) write(dir folder, parts map[string]secret.Value) (stamps, error) {
+	if _, err := p.replaceable(dir); err != nil {
+		return nil, err
+	}
+	made, err := replace(dir, p.name(), parts[WholeFile].Bytes(), p.how)
+	return stamps{p.path: made}, err
+}
+
+func (p plain) remove(dir folder) error {
+	there, err := p.replaceable(dir)
+	if err != nil || !there {
+		return err
+	}
+	if err := dir.remove(p.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return step("remove the file", err)
+	}
+	return step("sync the folder", dir.sync())
+}
+
+// replaceable refuses what is not ours to replace: a folder, even an empty
+// one, which removing would take too, a device, a FIFO.
+func (p plain) replaceable(dir folder) (there bool, err error) {
+	info, err := dir.lstat(p.name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, step("look at the file", err)
+	case info.Mode().Type() == fs.ModeSymlink:
+		return true, nil
+	}
+	return true, regular(info)
+}
+
+func (p plain) leftovers(dir folder) ([]string, error) {
+	entries, err := dir.list()
+	if err != nil {
+		return nil, step("list the folder", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if isTemp(e.Name()) && e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// regular refuses what a file must not be written over.
+func regular(info fs.FileInfo) error {
+	switch {
+	case info.Mode().IsRegular():
+		return nil
+	case info.IsDir():
+		return errors.New("is a folder; remove it, or give the file another path")
+	default:
+		return errors.New("is neither a file nor a folder; remove it, or give the file another path")
+	}
+}

@@ -1,0 +1,51 @@
+// Package sinks brings bytes to where applications read them, whole or not at
+// all: no reader, and no crash, ever meets a part of a change.
+//
+// A sink reads what is there and applies changes. What the changes are is
+// decided by others, which compare a State with what is wanted.
+package sinks
+
+import (
+	"io/fs"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// WholeFile is the name of the single part of a target that is one file.
+const WholeFile = ""
+
+// MaxSize is how many bytes a target's parts may have together. Apply refuses
+// more; what is there and larger cannot be the sink's own.
+const MaxSize = 16 << 20
+
+// State is what is there for a target. The zero State is nothing at all.
+type State struct {
+	// Parts is the content by part name; nil when nothing is there. The
+	// receiver owns the values and wipes them.
+	Parts map[string]secret.Value
+	// Mode holds the permission bits of a file; 0 where parts have none.
+	Mode fs.FileMode
+	// Stale tells that what is there must be written again even when Parts
+	// and Mode are as wanted: it cannot be read, has another owner, has more
+	// than MaxSize bytes, or is the rest of a change that was interrupted. A
+	// part that was not read has the zero Value, so Parts still tells what
+	// there is to remove.
+	Stale bool
+}
+
+// Changes is what must be done to a target. The zero Changes is nothing.
+type Changes struct {
+	// Parts is the whole content wanted; nil when the target must go away.
+	// The sink reads the values during Apply only, and does not wipe them.
+	Parts map[string]secret.Value
+	// Set lists the names in Parts that are new or differ, and all of them
+	// when something else than the content differs.
+	Set []string
+	// Remove lists the names that are there, are ours, and must go.
+	Remove []string
+}
+
+// Empty tells whether there is nothing to do, whatever Parts holds. Applying
+// empty changes touches nothing; in particular a target goes away only when
+// Parts is nil and Remove names something.
+func (c Changes) Empty() bool { return len(c.Set) == 0 && len(c.Remove) == 0 }

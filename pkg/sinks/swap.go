@@ -1,0 +1,175 @@
+package sinks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// write brings a new version in one instant:
+//
+//  1. look at what is there, and refuse what cannot be replaced
+//  2. fill the folder of a new version, which no name leads to yet
+//  3. make the symlinks of new parts; they lead nowhere before the swap
+//  4. sync the folder: what the swap will show is on the disk
+//  5. swap ..data by a rename; all parts change, come and go with it
+//  6. sync the folder: from here the older version is not needed any more
+//  7. tidy: symlinks that somebody has replaced, those of parts that are gone,
+//     older versions
+//  8. sync the folder again
+//
+// A failure before the swap takes back 2 and 3. One after it leaves the new
+// version current, and what was not tidied makes the next State stale.
+func (d directory) write(dir folder, parts map[string]secret.Value) (stamps, error) {
+	names := slices.Sorted(maps.Keys(parts))
+	there, err := scan(dir) // (1)
+	if err == nil {
+		err = there.admit(names)
+	}
+	if err != nil {
+		return nil, err
+	}
+	version := newVersion(time.Now())
+	made, added, err := d.prepare(dir, there, version, parts)
+	if err == nil {
+		err = replaceLink(dir, version, dataLink) // (5)
+	}
+	if err != nil {
+		return nil, errors.Join(err, takeBack(dir, version, added))
+	}
+	if err := step("sync the folder", dir.sync()); err != nil { // (6)
+		return nil, err
+	}
+	err = there.tidy(dir, names)                                // (7)
+	err = errors.Join(err, step("sync the folder", dir.sync())) // (8)
+	made[d.path] = look(dir, ".")
+	return made, err
+}
+
+// remove makes all parts vanish in one instant, with ..data, and then removes
+// what is left of them. The folder itself stays.
+func (d directory) remove(dir folder) error {
+	there, err := scan(dir)
+	if err != nil {
+		return err
+	}
+	if there.data != "" {
+		if err := dir.remove(dataLink); err != nil {
+			return step("remove "+dataLink, err)
+		}
+	}
+	err = there.tidy(dir, nil)
+	return errors.Join(err, step("sync the folder", dir.sync()))
+}
+
+// prepare does all that comes before the swap. What it has added is told in
+// any case.
+func (d directory) prepare(dir folder, there shape, version string, parts map[string]secret.Value) (made stamps, added []string, err error) {
+	if made, err = d.fill(dir, version, parts); err != nil { // (2)
+		return nil, nil, err
+	}
+	for name := range parts { // (3)
+		if _, taken := there.others[name]; taken || slices.Contains(there.links, name) {
+			continue
+		}
+		added = append(added, name)
+		if err := dir.symlink(linkTo(name), name); err != nil {
+			return nil, added, step("make the symlink "+name, err)
+		}
+	}
+	return made, added, step("sync the folder", dir.sync()) // (4)
+}
+
+// fill makes the folder of one version, complete and on the disk.
+func (d directory) fill(dir folder, version string, parts map[string]secret.Value) (stamps, error) {
+	if err := dir.mkdir(version); err != nil {
+		return nil, step("make the folder "+version, err)
+	}
+	sub, err := enter(dir, version)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.close()
+	at := path.Join(d.path, version)
+	made := stamps{}
+	for name, value := range parts {
+		s, err := d.how.create(sub, name, value.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		made[path.Join(at, name)] = s
+	}
+	if err := sub.sync(); err != nil {
+		return nil, step("sync the folder "+version, err)
+	}
+	made[at] = look(dir, version)
+	return made, nil
+}
+
+// admit refuses names that a folder has taken: no rename can replace it.
+func (there shape) admit(names []string) error {
+	var errs []error
+	for _, name := range append(names, dataLink) {
+		if there.others[name].IsDir() {
+			errs = append(errs, fmt.Errorf("%s is a folder; remove it", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// takeBack removes what a failed write has made before the swap, unless the
+// swap has taken place although it was reported as failed.
+func takeBack(dir folder, version string, added []string) error {
+	data, err := dir.readlink(dataLink)
+	if data == version {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EINVAL) { // EINVAL: no symlink
+		return step("read the symlink "+dataLink, err)
+	}
+	var errs []error
+	for _, name := range added {
+		errs = append(errs, discard(dir, name))
+	}
+	return errors.Join(append(errs, step("remove the folder "+version, dir.removeAll(version)))...)
+}
+
+// tidy brings the rest in line with the current version, which has the given
+// parts: all of it, as far as it can.
+func (there shape) tidy(dir folder, names []string) error {
+	var errs []error
+	for _, name := range names {
+		if _, taken := there.others[name]; taken {
+			errs = append(errs, replaceLink(dir, linkTo(name), name))
+		}
+	}
+	for _, name := range there.links {
+		if !slices.Contains(names, name) {
+			errs = append(errs, step("remove the symlink "+name, dir.remove(name)))
+		}
+	}
+	for _, name := range there.versions {
+		errs = append(errs, step("remove the folder "+name, dir.removeAll(name)))
+	}
+	return errors.Join(errs...)
+}
+
+// replaceLink puts a symlink at name in one instant.
+func replaceLink(dir folder, to, name string) error {
+	temp := newTemp()
+	err := step("make the temporary symlink", dir.symlink(to, temp))
+	if err == nil {
+		err = step("rename the temporary symlink to "+name, dir.rename(temp, name))
+	}
+	if err != nil {
+		return errors.Join(err, discard(dir, temp))
+	}
+	return nil
+}
