@@ -1,0 +1,38 @@
+package render
+
+import (
+	"bufio"
+	"bytes"
+	"unicode/utf8"
+)
+
+// What an env-file cannot hold. Versions of docker differ in whether they
+// strip quotes that enclose a value, so no form of such a value is right for
+// all.
+var (
+	hasLineBreak = fault{"a line feed, or a carriage return at the end, cannot be written", `use format bash, json or directory, or a template with "b64enc"`}
+	isQuoted     = fault{"it begins and ends with the same quote, which some versions of docker strip", "use format bash, json or directory"}
+	isTooLong    = fault{"with its alias it is longer than the 65535 bytes of a line", "use format bash, json or directory"}
+)
+
+// writeEnvFile writes a line as docker run --env-file reads it: everything
+// after the equal sign is the value, and nothing is an escape.
+func writeEnvFile(w *buffer, e entry) fault {
+	v := e.value
+	switch {
+	case bytes.IndexByte(v, 0) >= 0:
+		return hasNUL
+	case !utf8.Valid(v):
+		return notText
+	case bytes.IndexByte(v, '\n') >= 0, bytes.HasSuffix(v, []byte("\r")):
+		return hasLineBreak
+	case len(v) > 1 && (v[0] == '"' || v[0] == '\'') && v[0] == v[len(v)-1]:
+		return isQuoted
+	case len(e.alias)+1+len(v) >= bufio.MaxScanTokenSize:
+		return isTooLong
+	}
+	w.text(e.alias)
+	w.byte('=')
+	w.raw(v)
+	return fault{}
+}

@@ -1,0 +1,159 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// templateError is why and where a template failed, without any value.
+type templateError struct {
+	text  string
+	cause error
+}
+
+func (e *templateError) Error() string { return e.text }
+func (e *templateError) Unwrap() error { return e.cause }
+
+// explain turns an error of text/template, whose message may quote a value,
+// into one that shows nothing but the template's own text.
+func (p *parsed) explain(err error) error {
+	cause := p.cause(err)
+	text := fmt.Sprintf("template: %s: %s", p.name, cause)
+	if line, column, ok := p.position(err); ok {
+		text = fmt.Sprintf("template: %s:%d:%d: %s", p.name, line, column, cause)
+		if action := p.action(line, column); action != "" {
+			text += ", in " + action
+		}
+	}
+	return &templateError{text, cause}
+}
+
+// cause finds the cause among the errors that are made here, or makes one from
+// the kind of text/template's message and a word that stands in the template's
+// text too.
+func (p *parsed) cause(err error) error {
+	var limit *limitError
+	var alias unknownAlias
+	var function *functionError
+	switch {
+	case errors.As(err, &limit):
+		return limit
+	case errors.As(err, &alias):
+		return alias
+	case errors.As(err, &function):
+		return function
+	}
+	for _, known := range messages {
+		if found := known.pattern.FindStringSubmatch(err.Error()); found != nil && strings.Contains(p.text, found[1]) {
+			return &ruleError{kind: known.kind, name: found[1]}
+		}
+	}
+	return &ruleError{kind: otherRule}
+}
+
+// ruleError is a rule of text/template that a template breaks as it runs; name
+// is an identifier in the template.
+type ruleError struct{ kind, name string }
+
+const (
+	missingKey   = "map has no entry for key %q"
+	missingField = "there is no field or key %q here"
+	undefined    = "template %q is not defined"
+	wrongNumber  = "wrong number of arguments for %s"
+	wrongLiteral = "%s cannot be used here, it has the wrong type"
+	noUse        = "%s: it cannot use what it is given"
+	otherRule    = "it uses a value that is not there, or has the wrong type"
+)
+
+func (e *ruleError) Error() string {
+	if e.kind == otherRule {
+		return e.kind
+	}
+	return fmt.Sprintf(e.kind, e.name)
+}
+
+// messages are those of text/template that name a word of the template.
+var messages = []struct {
+	pattern *regexp.Regexp
+	kind    string
+}{
+	{regexp.MustCompile(`>: map has no entry for key "(\w+)"$`), missingKey},
+	{regexp.MustCompile(`>: (?:can't evaluate field|nil data; no entry for key) "?(\w+)"?(?: in type [\w.*\[\]{} ]+)?$`), missingField},
+	{regexp.MustCompile(`>: nil pointer evaluating [\w.*\[\]{} ]+\.(\w+)$`), missingField},
+	{regexp.MustCompile(`>: template "([^"]+)" not defined$`), undefined},
+	{regexp.MustCompile(`>: wrong number of args for (\w+): want (?:at least )?\d+ got \d+$`), wrongNumber},
+	{regexp.MustCompile(`>: expected \w+; found (.+)$`), wrongLiteral},
+	{regexp.MustCompile(`>: error calling (and|call|len|not|or|slice): `), noUse},
+}
+
+// certain tells whether the error will occur whatever the values are. For a
+// template that is written for the Secrets Provider it is taken to be, as it
+// is there; other templates may well compute with values, which a placeholder
+// is no good for.
+func (p *parsed) certain(err error) bool {
+	var limit *limitError
+	var alias unknownAlias
+	if errors.As(err, &limit) || errors.As(err, &alias) {
+		return true
+	}
+	var rule *ruleError
+	if errors.As(err, &rule) {
+		switch rule.kind {
+		case undefined, wrongNumber, wrongLiteral:
+			return true
+		case missingKey:
+			if strings.Contains(p.text, ".SecretsMap."+rule.name) {
+				return true
+			}
+		}
+	}
+	plain := " " + builtins + " " + ownFunctions + " "
+	for name := range p.used {
+		if !strings.Contains(plain, " "+name+" ") {
+			return false
+		}
+	}
+	return true
+}
+
+// position reads line and column from the head of text/template's message; the
+// template's name comes first in it.
+func (p *parsed) position(err error) (line, column int, ok bool) {
+	rest, ok := strings.CutPrefix(err.Error(), "template: "+p.name+":")
+	if !ok {
+		return 0, 0, false
+	}
+	numbers := strings.SplitN(rest, ":", 3)
+	if len(numbers) < 3 {
+		return 0, 0, false
+	}
+	line, errLine := strconv.Atoi(numbers[0])
+	column, errColumn := strconv.Atoi(numbers[1])
+	return line, column, errLine == nil && errColumn == nil
+}
+
+// action is the action of the template's text that has a position, shortened.
+func (p *parsed) action(line, column int) string {
+	const most = 80
+	start := 0
+	for range line - 1 {
+		start += strings.IndexByte(p.text[start:], '\n') + 1
+	}
+	at := min(start+column, len(p.text))
+	open := strings.LastIndex(p.text[:at], "{{")
+	if open < 0 {
+		return ""
+	}
+	action := p.text[open:]
+	if end := strings.Index(action, "}}"); end >= 0 {
+		action = action[:end+2]
+	}
+	action = strings.Join(strings.Fields(action), " ")
+	if len(action) > most {
+		action = action[:most] + "…"
+	}
+	return action
+}

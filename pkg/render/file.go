@@ -1,0 +1,74 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// layout is how a file's entries stand beside each other. No file ends in a
+// line feed.
+type layout struct {
+	open, separator, end string
+	// write appends an entry, or tells why the format cannot hold its value
+	// and appends nothing of the value.
+	write func(w *buffer, e entry) fault
+}
+
+// fault is why a format cannot hold a value and what to use instead; the zero
+// fault is none.
+type fault struct{ why, instead string }
+
+// What formats for text, and formats for environment variables, cannot hold.
+var (
+	notText = fault{"it is not valid UTF-8", `use format bash or directory, or a template with "b64enc"`}
+	hasNUL  = fault{"it has a NUL byte, which an environment variable cannot have", `use format json or directory, or a template with "b64enc"`}
+)
+
+func layoutOf(format targets.Format) layout {
+	switch format {
+	case targets.FormatYAML:
+		return layout{separator: "\n", write: writeYAML}
+	case targets.FormatJSON:
+		return layout{open: "{", separator: ",", end: "}", write: writeJSON}
+	case targets.FormatDotenv:
+		return layout{separator: "\n", write: writeDotenv}
+	case targets.FormatBash:
+		return layout{separator: "\n", write: writeBash}
+	case targets.FormatProperties:
+		return layout{separator: "\n", write: writeProperties}
+	case targets.FormatJavaProperties:
+		return layout{separator: "\n", write: writeJavaProperties}
+	case targets.FormatEnvFile:
+		return layout{separator: "\n", write: writeEnvFile}
+	}
+	panic("render: no layout for format " + string(format))
+}
+
+// renderFile lays entries out in a format whose alias rule they satisfy.
+func renderFile(format targets.Format, entries []entry) (secret.Value, error) {
+	l := layoutOf(format)
+	size := 16
+	for _, e := range entries {
+		size += len(e.alias) + len(e.value) + len(e.value)/8 + 16
+	}
+	w := &buffer{b: make([]byte, 0, size)}
+	w.text(l.open)
+	var errs []error
+	for i, e := range entries {
+		if i > 0 {
+			w.text(l.separator)
+		}
+		if f := l.write(w, e); f != (fault{}) {
+			errs = append(errs, fmt.Errorf("format %s cannot hold the value of alias %q: %s; %s", format, clip(e.alias), f.why, f.instead))
+		}
+	}
+	w.text(l.end)
+	if errs != nil {
+		w.wipe()
+		return secret.Value{}, errors.Join(errs...)
+	}
+	return secret.New(w.b), nil
+}

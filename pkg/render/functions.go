@@ -1,0 +1,169 @@
+package render
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// ownFunctions are those of the Secrets Provider, which with text/template's
+// own are all that its templates can use.
+const ownFunctions = "secret b64enc b64dec"
+
+// builtins are the functions of text/template.
+const builtins = "and call eq ge gt html index js le len lt ne not or print printf println slice urlquery"
+
+// sprigFunctions are the functions taken from github.com/Masterminds/sprig/v3:
+// those whose result depends on their arguments alone. Left out are the ones
+// that read the environment (env), the network (getHostByName), the clock
+// (now, ago, date…) or randomness (rand…, shuffle, uuidv4), that make keys or
+// encrypt (gen…, bcrypt, htpasswd, encryptAES, derivePassword), and slice,
+// which would take the place of text/template's.
+const sprigFunctions = `
+	abbrev abbrevboth camelcase cat contains hasPrefix hasSuffix indent
+	initials kebabcase lower nindent nospace plural quote repeat replace
+	snakecase squote substr swapcase title toString trim trimAll trimPrefix
+	trimSuffix trimall trunc untitle upper wrap wrapWith
+
+	adler32sum b32dec b32enc sha1sum sha256sum sha512sum
+
+	regexFind regexFindAll regexMatch regexQuoteMeta regexReplaceAll
+	regexReplaceAllLiteral regexSplit mustRegexFind mustRegexFindAll
+	mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral
+	mustRegexSplit
+
+	add add1 add1f addf atoi biggest ceil div divf float64 floor int int64
+	max maxf min minf mod mul mulf round seq sub subf toDecimal until
+	untilStep
+
+	append chunk compact concat first has initial join last list mustAppend
+	mustChunk mustCompact mustFirst mustHas mustInitial mustLast mustPrepend
+	mustPush mustRest mustReverse mustSlice mustUniq mustWithout prepend push
+	rest reverse sortAlpha split splitList splitn toStrings tuple uniq without
+
+	deepCopy dict dig get hasKey keys merge mergeOverwrite mustDeepCopy
+	mustMerge mustMergeOverwrite omit pick pluck set unset values
+
+	all any coalesce default empty fail ternary
+
+	fromJson mustFromJson mustToJson mustToPrettyJson mustToRawJson toJson
+	toPrettyJson toRawJson
+
+	deepEqual kindIs kindOf typeIs typeIsLike typeOf
+
+	base clean dir ext isAbs osBase osClean osDir osExt osIsAbs
+	semverCompare urlJoin urlParse`
+
+// shallowFunctions look at no more of a list or map than its first level.
+const shallowFunctions = `
+	all any append chunk coalesce compact concat default dict dig empty first
+	get hasKey index initial keys kindIs kindOf last list mustAppend mustChunk
+	mustCompact mustFirst mustInitial mustLast mustPrepend mustPush mustRest
+	mustReverse mustSlice omit pick pluck prepend push rest reverse ternary
+	tuple typeIs typeIsLike typeOf unset values`
+
+// Functions lists the functions that templates can use besides those of
+// text/template, in the order of their names.
+func Functions() []string {
+	names := strings.Fields(ownFunctions + " " + sprigFunctions)
+	slices.Sort(names)
+	return names
+}
+
+// library is what templates can name: all functions, and sprig's among them.
+type library struct{ known, sprig map[string]any }
+
+// loadLibrary filters sprig's functions, which takes longer than most
+// templates, once.
+var loadLibrary = sync.OnceValue(func() library {
+	l := library{known: map[string]any{}, sprig: map[string]any{}}
+	all := sprig.GenericFuncMap()
+	for _, name := range strings.Fields(sprigFunctions) {
+		l.sprig[name] = all[name]
+	}
+	for _, name := range strings.Fields(builtins + " " + ownFunctions + " " + sprigFunctions) {
+		l.known[name] = true
+	}
+	return l
+})
+
+// functions gives those of the named functions that are not text/template's
+// own, each within the bounds of r.
+func (r *run) functions(used map[string]bool) map[string]any {
+	l := loadLibrary()
+	own := r.ownFunctions(l.sprig)
+	shallow := strings.Fields(shallowFunctions)
+	funcs := make(map[string]any, len(used))
+	for name := range used {
+		fn := own[name]
+		if fn == nil {
+			fn = l.sprig[name]
+		}
+		if fn != nil {
+			funcs[name] = r.guard(name, fn, !slices.Contains(shallow, name))
+		}
+	}
+	return funcs
+}
+
+// functionError is the failure of a function. It does not say what the
+// function says, which may contain a value.
+type functionError struct{ name, why string }
+
+func (e *functionError) Error() string { return e.name + ": " + e.why }
+
+// failure is an error whose text contains no value.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+// guard wraps a function: what it is given and makes is counted, and its
+// errors and panics become functionErrors.
+func (r *run) guard(name string, fn any, deep bool) any {
+	f := reflect.ValueOf(fn)
+	typ := f.Type()
+	invoke := f.Call
+	if typ.IsVariadic() {
+		invoke = f.CallSlice
+	}
+	return reflect.MakeFunc(typ, func(args []reflect.Value) (results []reflect.Value) {
+		defer func() {
+			if p := recover(); p != nil {
+				panic(safeError(name, p))
+			}
+		}()
+		total := 0
+		for _, arg := range args {
+			total += size(arg, deep)
+		}
+		fits(1, total)
+		r.work.spend(total / argumentPart)
+		results = invoke(args)
+		if last := results[len(results)-1]; len(results) == 2 && !last.IsNil() {
+			panic(last.Interface())
+		}
+		r.work.spend(size(results[0], deep))
+		return results
+	}).Interface()
+}
+
+// safeError is an error for what a function called name panicked with.
+func safeError(name string, p any) error {
+	err, _ := p.(error)
+	var limit *limitError
+	var alias unknownAlias
+	var why failure
+	switch {
+	case errors.As(err, &limit):
+		return limit
+	case errors.As(err, &alias):
+		return alias
+	case errors.As(err, &why):
+		return &functionError{name, string(why)}
+	}
+	return &functionError{name, "it cannot use what it is given"}
+}

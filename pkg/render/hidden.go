@@ -1,0 +1,69 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// hidden are the functions that harden puts into the template.
+func (r *run) hidden() map[string]any {
+	return map[string]any{
+		stepFunc:   r.step,
+		enterFunc:  r.enter,
+		leaveFunc:  r.leave,
+		emitFunc:   r.emit,
+		secretFunc: r.namedSecret,
+		failFunc:   func(message string) (string, error) { return "", &functionError{"fail", message} },
+	}
+}
+
+func (r *run) step(cost int) string {
+	r.work.spend(cost * stepWork)
+	return ""
+}
+
+func (r *run) enter(cost int) string {
+	if r.depth++; r.depth > maxNesting {
+		panic(&limitError{fmt.Sprintf("more than %d templates call each other", maxNesting)})
+	}
+	return r.step(cost)
+}
+
+func (r *run) leave(int) string {
+	r.depth--
+	return ""
+}
+
+// emit gives the text of a value that the template prints. text/template
+// would print no value as <no value>.
+func (r *run) emit(v any) (string, error) {
+	if v == nil {
+		return "", &functionError{"print", "there is no value"}
+	}
+	r.work.spend(size(reflect.ValueOf(v), true))
+	return fmt.Sprint(v), nil
+}
+
+// secret gives the value of an alias. The error must not name it, since it may
+// be computed from a value.
+func (r *run) secret(alias string) (string, error) {
+	if s, ok := r.secrets[alias].(templateSecret); ok {
+		return s.Value, nil
+	}
+	return "", unknownAlias("the group has no such alias")
+}
+
+// namedSecret is secret for an alias that stands in the template's text.
+func (r *run) namedSecret(alias string) (string, error) {
+	value, err := r.secret(alias)
+	if err != nil {
+		return "", unknownAlias(fmt.Sprintf("the group has no alias %q", alias))
+	}
+	r.work.spend(len(value))
+	return value, nil
+}
+
+// unknownAlias says that a template wants an alias that its group lacks.
+type unknownAlias string
+
+func (u unknownAlias) Error() string { return string(u) }

@@ -1,0 +1,117 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// For plain values the bytes are the Secrets Provider's, which puts every
+// value through strconv.Quote. The letters tell which formats depart from that
+// because the value would be damaged: y(aml), j(son), d(otenv), b(ash),
+// p(roperties).
+func TestPlainValues(t *testing.T) {
+	for _, c := range []struct{ value, departs string }{
+		{"", ""},
+		{"plain", ""},
+		{"  pad  ", ""},
+		{"say \"hi\"", "d"},
+		{"say \"hi\" now", ""},
+		{"it's", ""},
+		{`C:\temp\n`, ""},
+		{`C:\temp\`, "d"},
+		{"pa$HOME-word", "bd"},
+		{"pa$home-word", "b"},
+		{"a$(echo INJECTED)b", "b"},
+		{"a`echo INJECTED`b", "b"},
+		{"5$", "b"},
+		{"wow!x", ""},
+		{"line1\nline2", "b"},
+		{"value\n", "b"},
+		{"a\r\nb", "b"},
+		{"a\tb", "bd"},
+		{"-----BEGIN KEY-----\nMIIB+/=\n-----END KEY-----\n", "b"},
+		{"ÄäÖöÜü", ""},
+		{"k🔑y", ""},
+		{"a\u00a0b", "bd"},
+		{"a\u2028b", "bd"},
+		{"\ufeffx", "bd"},
+		{"a\x00b", "bdjp"},
+		{"a\ab", "bdjp"},
+		{"a\bb", "bdp"},
+		{"a\vb", "bdjp"},
+		{"a\fb", "bd"},
+		{"a\x1bb", "bdjp"},
+		{"a\x7fb", "bdjp"},
+		{"a\u0085b", "bd"},
+		{"\xf0\xffJ\xc3", "ybdjp"},
+		{"a\U000e0001b", "bdjp"},
+		{"a\U0010ffffb", "bdjp"},
+		{"<a href=\"x\">&amp;</a>", ""},
+		{"a #b", ""},
+		{"a: b", ""},
+		{"a=b=c", ""},
+		{"100%s %d", ""},
+		{"{{ secret \"x\" }}", ""},
+		{"{\"k\":[\"v\",1]}", ""},
+		{"true", ""}, {"null", ""}, {"0123", ""},
+	} {
+		quoted := strconv.Quote(c.value)
+		for format, want := range map[targets.Format]string{
+			targets.FormatYAML:       `"k1": ` + quoted + "\n" + `"k2": "z"`,
+			targets.FormatJSON:       `{"k1":` + quoted + `,"k2":"z"}`,
+			targets.FormatDotenv:     "k1=" + quoted + "\n" + `k2="z"`,
+			targets.FormatBash:       "export k1=" + quoted + "\n" + `export k2="z"`,
+			targets.FormatProperties: "k1=" + quoted + "\n" + `k2="z"`,
+		} {
+			target, items := target(format, "k1", c.value, "k2", "z")
+			result, err := Render(target, "", items)
+			same := err == nil && string(result.Parts[""].Bytes()) == want
+			if departs := strings.Contains(c.departs, string(format[:1])); same == departs {
+				t.Errorf("%s of %q: got %s, %v; the Secrets Provider gives %s, departs = %t", format, c.value, result.Parts[""].Bytes(), err, want, departs)
+			}
+		}
+	}
+}
+
+// The other form that a format uses for a value which needs one.
+func TestOtherForms(t *testing.T) {
+	for _, c := range []struct {
+		format      targets.Format
+		value, want string
+	}{
+		{targets.FormatBash, "a$(b)'c'\n", `export k='a$(b)'\''c'\''` + "\n'"},
+		{targets.FormatBash, "'$", `export k=''\''$'`},
+		{targets.FormatDotenv, `say "hi"`, `k='say "hi"'`},
+		{targets.FormatDotenv, "$HOME's\r", `k="\$HOME's\r"`},
+		{targets.FormatDotenv, `C:\$X\`, `k=C:\\$X\`},
+		{targets.FormatJSON, "\x00\v\U000e0001", `{"k":"\u0000\u000b\udb40\udc01"}`},
+		{targets.FormatProperties, "\x00\b\U000e0001", `k="\u0000\u0008` + "\U000e0001\""},
+		{targets.FormatJavaProperties, "  a=b:c#!\\\tä🔑", `k=\  a=b:c#!\\\t\u00e4\ud83d\udd11`},
+		{targets.FormatEnvFile, `  $x "y" \n`, `k=  $x "y" \n`},
+	} {
+		if got := file(t, c.format, "", "k", c.value); got != c.want {
+			t.Errorf("%s of %q = %s, want %s", c.format, c.value, got, c.want)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		format      targets.Format
+		alias, want string
+	}{
+		{targets.FormatYAML, "a\n\"b", `"a\n\"b": "v"`},
+		{targets.FormatJSON, "a\U000e0001", `{"a\udb40\udc01":"v"}`},
+		{targets.FormatJSON, "a\xff", `{"a\ufffd":"v"}`},
+		{targets.FormatJavaProperties, " a=b:c#!\\ä\n", `\ a\=b\:c\#\!\\\u00e4\n=v`},
+		{targets.FormatYAML, strings.Repeat("k", 1022), `"` + strings.Repeat("k", 1022) + `": "v"`},
+		{targets.FormatYAML, strings.Repeat("k", 1023), `? "` + strings.Repeat("k", 1023) + "\"\n: \"v\""},
+	} {
+		if got := file(t, c.format, "", c.alias, "v"); got != c.want {
+			t.Errorf("%s of alias %.30q = %.80s, want %.80s", c.format, c.alias, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package render
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// writeProperties writes the Secrets Provider's form, in which the quotes are
+// a part of what java.util.Properties reads. Escapes that such a reader does
+// not know are replaced; text beyond the basic plane stays as it is, since the
+// file has to be read as UTF-8 anyway.
+func writeProperties(w *buffer, e entry) fault {
+	if !utf8.Valid(e.value) {
+		return notText
+	}
+	w.text(e.alias)
+	w.byte('=')
+	w.quoted(e.value, escapeProperties)
+	return fault{}
+}
+
+func escapeProperties(w *buffer, r rune) {
+	switch {
+	case r == '\t' || r == '\n' || r == '\f' || r == '\r':
+		escapeGo(w, r)
+	case r <= 0xFFFF:
+		w.hex(`\u`, r, 4)
+	default:
+		w.raw(utf8.AppendRune(nil, r))
+	}
+}
+
+// writeJavaProperties writes a line in the format of java.util.Properties,
+// all of it in ASCII, so that it is read alike as ISO 8859-1 and as UTF-8.
+func writeJavaProperties(w *buffer, e entry) fault {
+	if !utf8.Valid(e.value) {
+		return notText
+	}
+	w.javaText([]byte(e.alias), " =:#!")
+	w.byte('=')
+	rest := e.value
+	if len(rest) > 0 && rest[0] == ' ' {
+		w.text(`\ `)
+		rest = rest[1:]
+	}
+	w.javaText(rest, "")
+	return fault{}
+}
+
+// javaText writes text with a backslash before backslashes and the characters
+// of special.
+func (w *buffer) javaText(text []byte, special string) {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		i += size
+		switch {
+		case r < ' ' || r > '~':
+			w.javaEscape(r)
+			continue
+		case r == '\\' || strings.ContainsRune(special, r):
+			w.byte('\\')
+		}
+		w.byte(byte(r))
+	}
+}
+
+func (w *buffer) javaEscape(r rune) {
+	if r == '\t' || r == '\n' || r == '\f' || r == '\r' {
+		escapeGo(w, r)
+		return
+	}
+	w.utf16(r)
+}

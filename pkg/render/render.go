@@ -1,0 +1,164 @@
+// Package render turns the values of a target's entries into the bytes that
+// applications read: a file in one of the formats, a template's result, or one
+// file for each entry.
+//
+// It is pure. What it returns depends on its arguments alone: it reads no
+// file, no environment, no clock and no randomness, so equal values give equal
+// bytes.
+//
+// For values that the Secrets Provider writes without damage the bytes are the
+// same as the Secrets Provider's. Any other value is written so that the
+// format's reader gets exactly the value back, or is refused with an error. No
+// error and no warning contains a value.
+package render
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Item is an entry's value, as Conjur gave it.
+type Item struct {
+	Alias string
+	Value secret.Value
+}
+
+// Result is what a target's values look like.
+type Result struct {
+	// Parts is the content by part name: a single part named "" for a file,
+	// one part for each alias with targets.FormatDirectory. The receiver owns
+	// the values and wipes them.
+	Parts map[string]secret.Value
+	// Warnings tell what was taken otherwise than it was meant, each naming
+	// the alias.
+	Warnings []string
+}
+
+// Render lays items out as t.Format says; template is the text that
+// targets.FormatTemplate runs, and is ignored by the other formats. The items
+// are those of t.Entries, in the same order and with the same aliases; their
+// values are only read, and must stay as they are until Render returns.
+//
+// The error joins everything that is wrong, each naming format and alias, or
+// the template's name and line.
+func Render(t *targets.Target, template string, items []Item) (Result, error) {
+	if err := checkItems(t, items); err != nil {
+		return Result{}, err
+	}
+	values, warnings := decode(t.Entries, items)
+	defer values.wipe()
+
+	parts, err := renderParts(t, template, values.entries)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Parts: parts, Warnings: warnings}, nil
+}
+
+func renderParts(t *targets.Target, template string, entries []entry) (map[string]secret.Value, error) {
+	switch t.Format {
+	case targets.FormatTemplate:
+		content, err := runTemplate(t.Group, template, entries)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]secret.Value{"": content}, nil
+	case targets.FormatDirectory:
+		parts := make(map[string]secret.Value, len(entries))
+		for _, e := range entries {
+			parts[e.alias] = secret.New(slices.Clone(e.value))
+		}
+		return parts, nil
+	default:
+		content, err := renderFile(t.Format, entries)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]secret.Value{"": content}, nil
+	}
+}
+
+// Check tells what is wrong with a target as far as it can be known before
+// there are values: the format, its rules for aliases, and the template, which
+// is run with placeholders. An entry that stands for all variables has no
+// alias yet; with one, a template is parsed but not run.
+//
+// A template that runs into an error which other values might not cause, such
+// as JSON that does not parse, is not reported.
+func Check(t *targets.Target, template string) error {
+	aliases, all := make([]string, 0, len(t.Entries)), false
+	for _, e := range t.Entries {
+		if e.All() {
+			all = true
+			continue
+		}
+		aliases = append(aliases, e.Alias)
+	}
+	if err := checkAliases(t.Format, aliases); err != nil {
+		return err
+	}
+	if t.Format == targets.FormatTemplate {
+		return checkTemplate(t.Group, template, aliases, all)
+	}
+	return nil
+}
+
+// checkItems holds items against the entries and the entries against the
+// format.
+func checkItems(t *targets.Target, items []Item) error {
+	if len(items) != len(t.Entries) {
+		return fmt.Errorf("%d values for %d entries", len(items), len(t.Entries))
+	}
+	aliases := make([]string, len(items))
+	for i, item := range items {
+		if item.Alias != t.Entries[i].Alias {
+			return fmt.Errorf("a value for alias %q where one for %q is due", item.Alias, t.Entries[i].Alias)
+		}
+		aliases[i] = item.Alias
+	}
+	return checkAliases(t.Format, aliases)
+}
+
+// checkAliases reports unknown formats, aliases that break the format's rule,
+// and aliases that occur twice.
+func checkAliases(format targets.Format, aliases []string) error {
+	rule, ok := aliasRule(format)
+	if !ok {
+		return fmt.Errorf("unknown format %q; use one of %s", format, formatNames())
+	}
+	var errs []error
+	for _, alias := range aliases {
+		if fault := rule(alias); fault != "" {
+			errs = append(errs, fmt.Errorf("alias %q does not suit format %s: %s; use another alias", clip(alias), format, fault))
+		}
+	}
+	for _, alias := range repeated(aliases) {
+		errs = append(errs, fmt.Errorf("alias %q occurs more than once; use another alias for one of the entries", clip(alias)))
+	}
+	return errors.Join(errs...)
+}
+
+// repeated lists the aliases that occur more than once, each once.
+func repeated(aliases []string) []string {
+	seen := make(map[string]int, len(aliases))
+	var twice []string
+	for _, alias := range aliases {
+		if seen[alias]++; seen[alias] == 2 {
+			twice = append(twice, alias)
+		}
+	}
+	return twice
+}
+
+// clip shortens an alias for a message.
+func clip(alias string) string {
+	const most = 80
+	if len(alias) > most {
+		return alias[:most] + "…"
+	}
+	return alias
+}

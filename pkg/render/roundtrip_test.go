@@ -1,0 +1,179 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/joho/godotenv"
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// A reader is one that this package has no part in: alias → value.
+type reader func(t *testing.T, content []byte) map[string]string
+
+func TestRoundTrip(t *testing.T) {
+	for _, c := range []struct {
+		format targets.Format
+		refuse func(value string) bool // the values that the format may refuse
+		reader reader
+	}{
+		{targets.FormatYAML, notUTF8, readYAML},
+		{targets.FormatYAML, notUTF8, readKubernetesYAML},
+		{targets.FormatJSON, notUTF8, readJSON},
+		{targets.FormatDotenv, refusedByDotenv, readDotenv},
+		{targets.FormatBash, withNUL, readShell("sh", "C")},
+		{targets.FormatBash, withNUL, readShell("sh", "C.UTF-8")},
+		{targets.FormatBash, withNUL, readShell("bash", "C")},
+		{targets.FormatBash, withNUL, readShell("bash", "C.UTF-8")},
+		{targets.FormatProperties, notUTF8, readQuotedProperties},
+		{targets.FormatJavaProperties, notUTF8, readProperties},
+		{targets.FormatEnvFile, refusedByEnvFile, readEnvFile},
+	} {
+		name := string(c.format)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			roundTrip(t, c.format, c.refuse, c.reader)
+		})
+	}
+}
+
+// roundTrip renders the hostile values, many in a file, and reads them back.
+func roundTrip(t *testing.T, format targets.Format, refuse func(string) bool, read reader) {
+	const inFile = 500
+	values, refused := hostileValues(), 0
+	for len(values) > 0 {
+		n := min(inFile, len(values))
+		var pairs []string
+		want := map[string]string{}
+		for i, value := range values[:n] {
+			alias := fmt.Sprintf("k%d", i)
+			target, items := target(format, alias, value)
+			if _, err := Render(target, "", items); err != nil {
+				checkRefusal(t, format, alias, value, refuse, err)
+				refused++
+				continue
+			}
+			pairs = append(pairs, alias, value)
+			want[alias] = value
+		}
+		values = values[n:]
+		got := read(t, []byte(file(t, format, "", pairs...)))
+		for alias, value := range want {
+			if got[alias] != value {
+				t.Errorf("%s reads %.100q as %.100q", format, value, got[alias])
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s reads %d entries, want %d", format, len(got), len(want))
+		}
+	}
+	if refused > hostileCount/2 {
+		t.Errorf("%d of %d values are refused", refused, hostileCount)
+	}
+}
+
+// checkRefusal checks that a value is refused for a reason, and that the error
+// is of use and shows nothing.
+func checkRefusal(t *testing.T, format targets.Format, alias, value string, refuse func(string) bool, err error) {
+	t.Helper()
+	if !refuse(value) {
+		t.Errorf("%s refuses %.100q: %v", format, value, err)
+	}
+	text := err.Error()
+	if !strings.Contains(text, "format "+string(format)) || !strings.Contains(text, fmt.Sprintf("%q", alias)) || !strings.Contains(text, "; use ") {
+		t.Errorf("the error must name format and alias and say what to use instead: %s", text)
+	}
+	if len(value) > 8 && strings.Contains(text, value) {
+		t.Errorf("the error shows the value %q", value)
+	}
+}
+
+func notUTF8(value string) bool { return !utf8.ValidString(value) }
+func withNUL(value string) bool { return strings.Contains(value, "\x00") }
+
+func refusedByDotenv(value string) bool {
+	return withNUL(value) || strings.HasSuffix(value, `\`) || strings.HasSuffix(value, `"`)
+}
+
+func refusedByEnvFile(value string) bool {
+	quoted := len(value) > 1 && value[0] == value[len(value)-1] && strings.ContainsAny(value[:1], `"'`)
+	return notUTF8(value) || withNUL(value) || quoted || len(value) > 65000 || strings.Contains(value, "\n") || strings.HasSuffix(value, "\r")
+}
+
+func readJSON(t *testing.T, content []byte) map[string]string {
+	got := map[string]string{}
+	if err := json.Unmarshal(content, &got); err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+func readYAML(t *testing.T, content []byte) map[string]string {
+	got := map[string]string{}
+	if err := yaml.Unmarshal(content, &got); err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+func readKubernetesYAML(t *testing.T, content []byte) map[string]string {
+	got := map[string]string{}
+	if err := sigsyaml.UnmarshalStrict(content, &got); err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+func readDotenv(t *testing.T, content []byte) map[string]string {
+	got, err := godotenv.UnmarshalBytes(content)
+	if err != nil {
+		t.Errorf("godotenv: %.200v", err)
+	}
+	return got
+}
+
+// readShell makes a reader that sources the file in a shell, which prints the
+// variables between NUL bytes. The shell finds no command to run and would
+// name one that it is made to look for.
+func readShell(shell, locale string) reader {
+	return func(t *testing.T, content []byte) map[string]string {
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sourced := filepath.Join(t.TempDir(), "env")
+		if err := os.WriteFile(sourced, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		count := bytes.Count(content, []byte("export k"))
+		script := `. "$1"; i=0; while [ $i -lt 500 ]; do
+			if eval "[ \"\${k$i+set}\" ]"; then eval "printf 'k%s=%s\\000' $i \"\$k$i\""; fi; i=$((i+1)); done`
+		cmd := exec.Command(path, "-c", script, shell, sourced)
+		cmd.Env = []string{"LC_ALL=" + locale, "PATH=/nonexistent", "HOME=/nonexistent", "NAME=expanded"}
+		var complaints strings.Builder
+		cmd.Stderr = &complaints
+		out, err := cmd.Output()
+		if err != nil || complaints.Len() > 0 {
+			t.Errorf("%s: %v: %.300s", shell, err, complaints.String())
+		}
+		got := map[string]string{}
+		for _, line := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+			alias, value, _ := strings.Cut(line, "=")
+			got[alias] = value
+		}
+		if count == 0 {
+			t.Error("no variables are sourced")
+		}
+		return got
+	}
+}

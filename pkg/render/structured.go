@@ -1,0 +1,36 @@
+package render
+
+import "unicode/utf8"
+
+// longestSimpleKey is how many characters a YAML key may span, its quotes
+// included, unless a question mark announces it (YAML 1.2, section 7.4.2).
+const longestSimpleKey = 1024
+
+// writeYAML writes one line of a YAML mapping in double quotes.
+func writeYAML(w *buffer, e entry) fault {
+	if !utf8.Valid(e.value) {
+		return notText
+	}
+	start := len(w.b)
+	w.quoted([]byte(e.alias), escapeGo)
+	if len(w.b)-start > longestSimpleKey {
+		w.b = w.b[:start]
+		w.text("? ")
+		w.quoted([]byte(e.alias), escapeGo)
+		w.byte('\n')
+	}
+	w.text(": ")
+	w.quoted(e.value, escapeGo)
+	return fault{}
+}
+
+// writeJSON writes one member of a JSON object.
+func writeJSON(w *buffer, e entry) fault {
+	if !utf8.Valid(e.value) {
+		return notText
+	}
+	w.quoted([]byte(e.alias), escapeJSON)
+	w.byte(':')
+	w.quoted(e.value, escapeJSON)
+	return fault{}
+}

@@ -1,0 +1,128 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// placeholder stands for each value when a template is checked; the Secrets
+// Provider uses the same.
+const placeholder = "REDACTED"
+
+// Secret is an entry as templates see it, in .SecretsArray and .SecretsMap.
+type templateSecret struct{ Alias, Value string }
+
+// templateData is what a template runs on. The map's values are
+// templateSecrets; its type is the one that sprig's functions take.
+type templateData struct {
+	SecretsArray []templateSecret
+	SecretsMap   map[string]any
+}
+
+// runTemplate gives what the template called name writes for entries.
+func runTemplate(name, text string, entries []entry) (secret.Value, error) {
+	parsed, err := parseTemplate(name, text)
+	if err != nil {
+		return secret.Value{}, err
+	}
+	secrets := make([]templateSecret, len(entries))
+	for i, e := range entries {
+		secrets[i] = templateSecret{e.alias, string(e.value)}
+	}
+	content, err := parsed.execute(secrets)
+	if err != nil {
+		return secret.Value{}, err
+	}
+	return content, nil
+}
+
+// checkTemplate runs a template with placeholders; all tells that there may be
+// any other alias too.
+func checkTemplate(name, text string, aliases []string, all bool) error {
+	parsed, err := parseTemplate(name, text)
+	if err != nil || all {
+		return err
+	}
+	secrets := make([]templateSecret, len(aliases))
+	for i, alias := range aliases {
+		secrets[i] = templateSecret{alias, placeholder}
+	}
+	content, err := parsed.execute(secrets)
+	if err != nil && parsed.certain(err) {
+		return err
+	}
+	content.Wipe()
+	return nil
+}
+
+// parsed is a template that can be run, once.
+type parsed struct {
+	name, text string
+	trees      map[string]*parse.Tree
+	used       map[string]bool // the functions that text names
+}
+
+func parseTemplate(name, text string) (*parsed, error) {
+	if len(text) > MaxTemplate {
+		return nil, fmt.Errorf("template: %s: its text has more than %d bytes", name, MaxTemplate)
+	}
+	if strings.Count(text, "{{") > maxActions {
+		return nil, fmt.Errorf("template: %s: its text has more than %d actions", name, maxActions)
+	}
+	trees, err := parse.Parse(name, text, "", "", loadLibrary().known)
+	if err != nil {
+		return nil, err
+	}
+	used, err := harden(name, trees)
+	if err != nil {
+		return nil, err
+	}
+	return &parsed{name, text, trees, used}, nil
+}
+
+// run is one execution of a template.
+type run struct {
+	work    work
+	depth   int // of templates that call templates
+	secrets map[string]any
+	out     buffer
+}
+
+func (p *parsed) execute(secrets []templateSecret) (content secret.Value, err error) {
+	r := &run{work: work{left: maxWork}, secrets: make(map[string]any, len(secrets))}
+	for _, s := range secrets {
+		r.secrets[s.Alias] = s
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = safeError("template", p)
+		}
+		if err != nil {
+			r.out.wipe()
+			err = p.explain(err)
+		}
+	}()
+	t := template.New(p.name).Option("missingkey=error").Funcs(r.hidden()).Funcs(r.functions(p.used))
+	for name, tree := range p.trees {
+		if _, err := t.AddParseTree(name, tree); err != nil {
+			return secret.Value{}, err
+		}
+	}
+	if err := t.Execute(r, templateData{secrets, r.secrets}); err != nil {
+		return secret.Value{}, err
+	}
+	return secret.New(r.out.b), nil
+}
+
+// Write takes what the template writes.
+func (r *run) Write(b []byte) (int, error) {
+	if len(r.out.b)+len(b) > MaxResult {
+		return 0, &limitError{fmt.Sprintf("it writes more than %d bytes", MaxResult)}
+	}
+	r.out.raw(b)
+	return len(b), nil
+}
