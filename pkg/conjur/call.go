@@ -1,0 +1,180 @@
+package conjur
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// call is one Changed or one flight of Fetch: what it may spend, and what it
+// has learnt.
+type call struct {
+	*Client
+	ctx    context.Context
+	step   uint64 // tells the observations of this call from those of others
+	budget int    // requests left beyond the first one for each sound chunk
+	// stop is why the server is not to be asked for anything more in this
+	// call; nil while all is well.
+	stop     error
+	anyGood  bool // some request for values was answered well
+	bare500s int  // while none was
+	whoami   map[*token]error
+	// perVariable, if set, asks a refused batch's variables in a way that
+	// answers for each; it is false when the server does not offer that.
+	perVariable func(ids []string) bool
+}
+
+// handler takes the answers of a call.
+type handler interface {
+	// values is for a batch; both maps are nil when nothing changed.
+	values(ch *chunk, found map[string]secret.Value, bad map[string]error)
+	// single is for a variable that was asked for by itself.
+	single(id string, r reading)
+	// unknown is for variables that could not be asked for.
+	unknown(ids []string, err error)
+}
+
+func (c *Client) begin(ctx context.Context) *call {
+	return &call{
+		Client: c, ctx: ctx, step: c.memory.step(),
+		budget: c.config.RequestBudget, whoami: map[*token]error{},
+	}
+}
+
+func (k *call) pay() bool {
+	if k.budget <= 0 {
+		return false
+	}
+	k.budget--
+	return true
+}
+
+// outcome is what an answer to a batch means.
+type outcome int
+
+const (
+	answered outcome = iota // here are the values, or they are as before
+	named                   // one variable, named, is empty or missing
+	refused                 // something is wrong with one or more of them
+	tooLong                 // the request line is
+	failed                  // nothing is known about this batch
+	down                    // nor would asking for others help
+)
+
+// judge reads an answer to a batch. Only the response's own status counts; a
+// body that is not in the server's own form makes it a failure.
+func (k *call) judge(r *reply, ch *chunk) (o outcome, culprit string, err error) {
+	switch r.status {
+	case http.StatusOK:
+		return answered, "", nil
+	case http.StatusNotModified:
+		if ch.etag != "" {
+			return answered, "", nil
+		}
+		return failed, "", r.statusError("though the question was not conditional")
+	case http.StatusNotFound:
+		id, ok := namedMissing(r.header, r.body, k.config.Account)
+		if ok && slices.Contains(ch.ids, id) {
+			return named, id, r.statusError("")
+		}
+		return failed, "", r.statusError(notConjur)
+	case http.StatusForbidden, http.StatusInternalServerError:
+		if len(r.body) == 0 {
+			return refused, "", r.statusError("")
+		}
+		return failed, "", r.statusError(notConjur)
+	case http.StatusNotAcceptable, http.StatusUnprocessableEntity:
+		return refused, "", r.statusError("")
+	case http.StatusBadRequest, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+		return tooLong, "", r.statusError("")
+	}
+	if isDown(r.status) {
+		return down, "", r.statusError("")
+	}
+	return failed, "", r.statusError("")
+}
+
+// notConjur is the detail of answers that any proxy may give.
+const notConjur = "not in Conjur's form; something on the way may have answered"
+
+// isDown tells the statuses after which asking for other variables is of no
+// use in the same call.
+func isDown(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// batchAnswer is an answer to a batch, with its values if it has any.
+type batchAnswer struct {
+	outcome outcome
+	status  int
+	culprit string // when named
+	err     error  // when not answered
+	found   map[string]secret.Value
+	bad     map[string]error
+}
+
+// batch asks for a chunk; conditionally, if it has an ETag.
+func (k *call) batch(ch *chunk) batchAnswer {
+	if ch.req == nil {
+		req, err := k.batchRequest(ch.ids)
+		if err != nil {
+			return batchAnswer{outcome: failed, err: err}
+		}
+		ch.req = req
+	}
+	r, err := k.ask(k.ctx, KindBatch, batchSubject(ch.ids), conditional(ch.req, ch.etag))
+	switch {
+	case errors.Is(err, errTooLong):
+		return batchAnswer{outcome: refused, err: err} // half of it may be short enough
+	case err != nil:
+		return batchAnswer{outcome: down, err: err}
+	}
+	defer r.wipe()
+	a := batchAnswer{status: r.status}
+	a.outcome, a.culprit, a.err = k.judge(r, ch)
+	if r.status != http.StatusOK {
+		return a
+	}
+	a.found, a.bad, err = decodeBatch(r.header, r.body, ch.ids, k.resource)
+	ch.etag = ""
+	switch {
+	case err != nil:
+		return batchAnswer{outcome: failed, status: r.status, err: r.statusError(err.Error())}
+	case len(a.bad) == 0:
+		ch.etag = r.header.Get("ETag")
+	}
+	return a
+}
+
+func conditional(req *http.Request, etag string) *http.Request {
+	if etag != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("If-None-Match", etag)
+	}
+	return req
+}
+
+// asides asks for variables that are set aside, each by itself, the longest
+// unasked first, until only a reserve of the budget is left. It gives those
+// that it asked for.
+func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
+	for i, id := range ids {
+		if k.stop != nil || k.budget <= reserve {
+			return ids[:i]
+		}
+		k.budget--
+		h.single(id, k.read(id, ""))
+	}
+	return ids
+}
+
+// room is how many bytes of ids a batch's request line can take.
+func (k *call) room() int { return k.line.get() - k.bareLine() }

@@ -1,0 +1,191 @@
+package conjur
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+var (
+	errNotBatch  = errors.New("what came is not a JSON object of values")
+	errEncoding  = errors.New("the answer has an unknown Content-Encoding")
+	errNotBase64 = errors.New("the value in the answer is not base64")
+	errLacking   = errors.New("the answer lacks the variable")
+	errAmbiguous = errors.New("the answer lost its Content-Encoding on the way: the values may or may not be base64")
+	errEmpty     = errors.New("the value in the answer is empty, which no variable can be")
+)
+
+// decodeBatch reads the body of a batch, {"account:variable:id":"value"}. With
+// Content-Encoding "base64" the values are base64, with line breaks in them.
+// It gives a value or an error for each of the ids, and looks at no other key;
+// the last error is for all of them. The body is overwritten.
+func decodeBatch(header http.Header, body []byte, ids []string, resource func(string) string) (map[string]secret.Value, map[string]error, error) {
+	defer clear(body)
+	encoded := false
+	switch e := strings.ToLower(header.Get("Content-Encoding")); e {
+	case "", "identity":
+	case "base64":
+		encoded = true
+	default:
+		return nil, nil, errEncoding
+	}
+	var raw map[string]json.RawMessage
+	defer func() {
+		for _, r := range raw {
+			clear(r)
+		}
+	}()
+	if json.Unmarshal(body, &raw) != nil || raw == nil {
+		return nil, nil, errNotBatch
+	}
+	values, bad := make(map[string]secret.Value, len(ids)), map[string]error{}
+	for _, id := range ids {
+		r, ok := raw[resource(id)]
+		if !ok {
+			bad[id] = errLacking
+			continue
+		}
+		b, err := decodeValue(r, encoded)
+		if err == nil && len(b) == 0 {
+			err = errEmpty
+		}
+		if err != nil {
+			bad[id] = err
+			continue
+		}
+		values[id] = secret.New(b)
+	}
+	if !encoded && allWrapped(values) {
+		wipeAll(values)
+		return nil, nil, errAmbiguous
+	}
+	return values, bad, nil
+}
+
+// allWrapped tells whether all values look as the server encodes them, in
+// base64 that ends with a line break.
+func allWrapped(values map[string]secret.Value) bool {
+	for _, v := range values {
+		b := v.Bytes()
+		decoded, err := base64.StdEncoding.DecodeString(string(b))
+		clear(decoded)
+		if err != nil || b[len(b)-1] != '\n' {
+			return false
+		}
+	}
+	return len(values) > 0
+}
+
+func wipeAll(values map[string]secret.Value) {
+	for _, v := range values {
+		v.Wipe()
+	}
+}
+
+// decodeValue reads one JSON string.
+func decodeValue(raw json.RawMessage, encoded bool) ([]byte, error) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil, errNotBatch
+	}
+	if !encoded {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return nil, errNotBatch
+		}
+		return []byte(s), nil
+	}
+	// Base64 needs no JSON escapes but those of line breaks and slashes. They
+	// are taken out in place, so that no more copies come into being.
+	text, out := raw[1:len(raw)-1], raw[:0]
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			out = append(out, text[i])
+			continue
+		}
+		i++
+		switch {
+		case i == len(text):
+			return nil, errNotBase64
+		case text[i] == '/':
+			out = append(out, '/')
+		case text[i] != 'n' && text[i] != 'r':
+			return nil, errNotBase64
+		}
+	}
+	value := make([]byte, base64.StdEncoding.DecodedLen(len(out)))
+	n, err := base64.StdEncoding.Decode(value, out)
+	if err != nil {
+		clear(value)
+		return nil, errNotBase64
+	}
+	return value[:n], nil
+}
+
+// namedMissing finds the variable that a 404 calls empty or missing in the
+// server's own form; false when the body has another form, as that of a proxy
+// has. Reads of one variable and of many have the same.
+func namedMissing(header http.Header, body []byte, account string) (id string, ok bool) {
+	if !isJSON(header) {
+		return "", false
+	}
+	var answer struct {
+		Error struct{ Code, Message string }
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Error.Code != "not_found" {
+		return "", false
+	}
+	id, ok = strings.CutPrefix(answer.Error.Message, "CONJ00076E Variable "+account+":variable:")
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(id, " is empty or not found.")
+}
+
+func isJSON(header http.Header) bool {
+	t, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+}
+
+// whoamiAccount reads the account in the answer of /whoami; empty when there
+// is none.
+func whoamiAccount(body []byte) string {
+	var answer struct{ Account, Username string }
+	if json.Unmarshal(body, &answer) != nil || answer.Username == "" {
+		return ""
+	}
+	return answer.Account
+}
+
+// perVariable is one element of an answer of the values route.
+type perVariable struct {
+	ID     string
+	Value  *string
+	Status int
+}
+
+func decodeValues(header http.Header, body []byte) ([]perVariable, bool) {
+	var answer struct{ Secrets []perVariable }
+	ok := isJSON(header) && json.Unmarshal(body, &answer) == nil && len(answer.Secrets) > 0
+	return answer.Secrets, ok
+}
+
+var codeForm = regexp.MustCompile(`\bCONJ[0-9]{5}[A-Z]\b`)
+
+// messageCode finds Conjur's message code in an error's body. Nothing else of
+// a body is ever shown.
+func messageCode(body []byte) string { return string(codeForm.Find(body)) }
+
+// looksLikeWebPage tells a page of a proxy or portal from a value. The server
+// sends every value as an attachment.
+func looksLikeWebPage(header http.Header, body []byte) bool {
+	t, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return header.Get("Content-Disposition") == "" &&
+		(t == "text/html" || bytes.HasPrefix(bytes.ToLower(bytes.TrimSpace(body[:min(len(body), 64)])), []byte("<!doctype html")))
+}

@@ -1,0 +1,182 @@
+package conjur
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Kind is what a request is for.
+type Kind string
+
+// The kinds of requests.
+const (
+	KindAuthenticate Kind = "authenticate"
+	KindBatch        Kind = "batch"    // many variables, all or nothing
+	KindVariable     Kind = "variable" // one variable
+	KindValues       Kind = "values"   // many variables, with a status for each
+	KindWhoami       Kind = "whoami"
+	KindCheck        Kind = "check" // may this identity read the variable?
+)
+
+// Exchange is one request with its answer, for metrics.
+type Exchange struct {
+	Kind     Kind
+	Status   int // of the HTTP response; 0: there was none
+	Duration time.Duration
+	// Bytes is the size of the body that was read; 0 for 304.
+	Bytes int
+}
+
+// maxPause bounds what Retry-After may ask for.
+const maxPause = 5 * time.Minute
+
+// reply is an answer whose body has been read.
+type reply struct {
+	kind    Kind
+	subject string
+	status  int
+	header  http.Header
+	body    []byte
+	token   *token // the one it was asked with
+}
+
+func (r *reply) wipe() { clear(r.body) }
+
+func (r *reply) statusError(detail string) *StatusError {
+	e := &StatusError{Kind: r.kind, Subject: r.subject, Status: r.status, Detail: detail}
+	if r.status != http.StatusOK {
+		e.Code = messageCode(r.body)
+	}
+	return e
+}
+
+// ask sends a request for data with the shared token. After a 401 it gets a
+// new token and asks once more.
+func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.Request) (*reply, error) {
+	var refused *token
+	for {
+		t, err := c.tokens.get(ctx, refused)
+		if err != nil {
+			return nil, err
+		}
+		r, err := c.askWith(ctx, t, kind, subject, req.Clone(ctx))
+		if err != nil || r.status != http.StatusUnauthorized || refused != nil {
+			return r, err
+		}
+		refused = t
+		if req.GetBody != nil {
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// askWith sends a request with just this token.
+func (c *Client) askWith(ctx context.Context, t *token, kind Kind, subject string, req *http.Request) (*reply, error) {
+	req.Header.Set("Authorization", t.header)
+	r, err := c.exchange(ctx, kind, subject, req)
+	if err == nil {
+		r.token = t
+	}
+	return r, err
+}
+
+// exchange sends a request and reads the answer. An error means that there is
+// no answer; its text holds nothing that was received.
+func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *http.Request) (*reply, error) {
+	if err := c.gate.check(); err != nil {
+		return nil, err
+	}
+	if err := c.limiter.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("%s %s: waiting for the rate limit: %w", kind, subject, err)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, c.config.HTTPTimeout, errTimeout)
+	defer cancel()
+	c.identify(req)
+	start := time.Now()
+	r := &reply{kind: kind, subject: subject}
+	err := c.receive(req.WithContext(limited), r)
+	c.log.Debug("request", zap.String("kind", string(kind)), zap.Int("status", r.status),
+		zap.Int("bytes", len(r.body)), zap.Duration("took", time.Since(start)))
+	if c.config.Observe != nil {
+		c.config.Observe(Exchange{Kind: kind, Status: r.status, Duration: time.Since(start), Bytes: len(r.body)})
+	}
+	if err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = fmt.Errorf("%w %s", errTimeout, c.config.HTTPTimeout)
+		}
+		return nil, fmt.Errorf("%s %s: %w", kind, subject, err)
+	}
+	if r.status == http.StatusTooManyRequests || r.status >= 500 {
+		c.gate.pause(r.status, r.header.Get("Retry-After"))
+	}
+	return r, nil
+}
+
+// errTimeout is not context.DeadlineExceeded, so that a slow server is told
+// from a caller who gave up.
+var errTimeout = errors.New("no complete answer within")
+
+func (c *Client) receive(req *http.Request, r *reply) error {
+	resp, err := c.wire.do(req)
+	if err != nil {
+		return plainError(err)
+	}
+	defer resp.Body.Close()
+	r.status, r.header = resp.StatusCode, resp.Header
+	limit := c.config.MaxBody
+	if r.status != http.StatusOK {
+		limit = maxErrorBody
+	}
+	r.body, err = readBody(resp, limit)
+	switch {
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("%w of %d bytes (status %d)", errTooLong, limit, r.status)
+	case err != nil:
+		return fmt.Errorf("status %d, but its body did not arrive: %w", r.status, plainError(err))
+	}
+	return nil
+}
+
+// gate holds requests back while the server wants none.
+type gate struct {
+	mu     sync.Mutex
+	status int
+	until  time.Time
+}
+
+func (g *gate) check() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Now().Before(g.until) {
+		return &PauseError{Status: g.status, Until: g.until}
+	}
+	return nil
+}
+
+// pause honours a Retry-After header: seconds, or a date (RFC 9110, 10.2.3).
+func (g *gate) pause(status int, retryAfter string) {
+	d := time.Duration(0)
+	if n, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
+		d = time.Duration(n) * time.Second
+	} else if at, err := http.ParseTime(retryAfter); err == nil {
+		d = time.Until(at)
+	}
+	if d <= 0 {
+		return
+	}
+	until := time.Now().Add(min(d, maxPause))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until.After(g.until) {
+		g.status, g.until = status, until
+	}
+}

@@ -1,0 +1,113 @@
+package conjur
+
+import (
+	"context"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Fetch reads the variables' values. It answers for every id, and never fails
+// as a whole. Calls that come while one is under way are merged into the next
+// batch. All ids of a call travel in one batch unless they exceed it.
+func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
+	if len(ids) == 0 {
+		return map[string]Answer{}
+	}
+	return c.flights.fetch(ctx, ids)
+}
+
+// load reads what one flight asks for; ids are distinct.
+func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
+	l := &load{call: c.begin(ctx), answers: make(map[string]Answer, len(ids))}
+	valid, _ := distinct(ids)
+	shared, single, aside := c.memory.sort(valid)
+	if c.route.mayOffer() {
+		l.perVariable = l.askPerVariable
+	}
+
+	reserve := 0
+	if len(shared)+len(single) > 0 {
+		reserve = l.budget / 2
+	}
+	l.asides(aside, reserve, l)
+	chunks := singles(single, c.encodedLen)
+	if !c.route.offered() || !l.askPerVariable(shared) {
+		rest := slices.DeleteFunc(slices.Clone(shared), l.isAnswered)
+		chunks = append(pack(rest, l.room(), c.encodedLen), chunks...)
+	}
+	for _, ch := range chunks {
+		l.narrow(ch, l)
+	}
+	l.asides(l.unanswered(slices.Concat(shared, single)), 0, l)
+	for _, id := range ids {
+		if !l.isAnswered(id) {
+			l.answers[id] = l.whyNot(id)
+		}
+	}
+	return l.answers
+}
+
+// load is one flight of Fetch, and the handler of its answers.
+type load struct {
+	*call
+	answers map[string]Answer
+	// singly holds the variables of which an answer per variable gave no
+	// value; their state is asked for by itself.
+	singly map[string]bool
+}
+
+func (l *load) isAnswered(id string) bool {
+	_, ok := l.answers[id]
+	return ok
+}
+
+// unanswered gives the variables that batches left open and that are to be
+// asked for singly.
+func (l *load) unanswered(ids []string) (open []string) {
+	for _, id := range ids {
+		if !l.isAnswered(id) && (l.singly[id] || l.memory.isAside(id)) {
+			open = append(open, id)
+		}
+	}
+	return open
+}
+
+func (l *load) whyNot(id string) Answer {
+	if err := checkID(id); err != nil {
+		return unknown(err)
+	}
+	if l.stop != nil {
+		return unknown(l.stop)
+	}
+	return l.memory.recall(id)
+}
+
+func (l *load) values(ch *chunk, found map[string]secret.Value, bad map[string]error) {
+	for _, id := range ch.ids {
+		if v, ok := found[id]; ok {
+			l.found(id, v)
+			continue
+		}
+		l.answers[id] = unknown(bad[id])
+	}
+}
+
+func (l *load) single(id string, r reading) {
+	if r.Verdict == Found {
+		l.found(id, r.Value)
+		return
+	}
+	l.answers[id] = r.Answer
+}
+
+func (l *load) found(id string, v secret.Value) {
+	l.memory.fetched(id, v, l.step)
+	l.answers[id] = Answer{Verdict: Found, Value: v}
+}
+
+func (l *load) unknown(ids []string, err error) {
+	for _, id := range ids {
+		l.answers[id] = unknown(err)
+	}
+}

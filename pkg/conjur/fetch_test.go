@@ -1,0 +1,177 @@
+package conjur_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+// hold makes batches wait until goOn is closed, and tells of each.
+func hold(d *double) (begun chan []string, goOn chan struct{}) {
+	begun, goOn = make(chan []string, 10), make(chan struct{})
+	d.with(func(d *double) {
+		d.intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindBatch {
+				begun <- nil
+				select {
+				case <-goOn:
+				case <-r.Context().Done():
+				}
+			}
+			return false
+		}
+	})
+	return begun, goOn
+}
+
+func TestFetchesUnderWayMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		ids := names(30)
+		d.fill(ids)
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		var wg sync.WaitGroup
+		fetchTwo := func(i int) {
+			wg.Go(func() {
+				answers := c.Fetch(t.Context(), ids[i:i+2])
+				for _, id := range ids[i : i+2] {
+					wantFound(t, answers[id], "value of "+id)
+					answers[id].Value.Wipe() // takes nothing from the others
+				}
+			})
+		}
+		fetchTwo(0)
+		<-begun
+		for i := range 20 {
+			fetchTwo(i)
+		}
+		synctest.Wait()
+		close(goOn)
+		wg.Wait()
+		var sizes []int
+		for _, a := range d.log() {
+			if a.kind == conjur.KindBatch {
+				sizes = append(sizes, len(a.ids))
+			}
+		}
+		if len(sizes) != 2 || sizes[0] != 2 || sizes[1] != 21 {
+			t.Errorf("batches of %v ids, want 2 and then 21", sizes)
+		}
+	})
+}
+
+func TestFlightGoesOnForThoseWhoStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		d.fill([]string{"app/a", "app/b", "app/c"})
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		var wg sync.WaitGroup
+		run := func(ctx context.Context, id string, check func(conjur.Answer)) {
+			wg.Go(func() { check(c.Fetch(ctx, []string{id})[id]) })
+			synctest.Wait()
+		}
+		canceled := func(a conjur.Answer) {
+			if !errors.Is(a.Err, context.Canceled) {
+				t.Errorf("got %v", a.Err)
+			}
+		}
+		run(t.Context(), "app/a", func(a conjur.Answer) { wantFound(t, a, "value of app/a") })
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		run(ctx, "app/b", canceled) // begins the next flight, and leaves it
+		run(t.Context(), "app/c", func(a conjur.Answer) { wantFound(t, a, "value of app/c") })
+		cancel()
+		synctest.Wait()
+		close(goOn)
+		wg.Wait()
+	})
+}
+
+func TestFlightWithoutCallersEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		d.fill([]string{"app/a", "app/b"})
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 3 { // the first flies, the others wait for the next flight
+			wg.Go(func() { wantUnknown(t, c.Fetch(ctx, []string{"app/a"})["app/a"]) })
+			synctest.Wait()
+		}
+		<-begun
+		cancel()
+		wg.Wait()
+		close(goOn)
+		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
+		if n := count(d.log(), conjur.KindBatch); n != 2 {
+			t.Errorf("%d batches; the flight that all had left was flown", n)
+		}
+	})
+}
+
+func TestSlowPollDoesNotDelayAFetch(t *testing.T) {
+	d := newDouble()
+	d.fill([]string{"app/a", "app/b"})
+	c := start(t, d, nil)
+	poll(t, c, []string{"app/a"})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	d.with(func(d *double) {
+		d.intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+			if containsID(r, "app/a") {
+				close(begun)
+				<-goOn
+			}
+			return false
+		}
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { poll(t, c, []string{"app/a"}) })
+	<-begun
+	wantFound(t, fetch(t, c, "app/b"), "value of app/b")
+	close(goOn)
+	wg.Wait()
+	if d.conns != 2 {
+		t.Errorf("%d connections, want 2", d.conns)
+	}
+	for range 3 {
+		poll(t, c, []string{"app/b"})
+		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
+	}
+	if d.conns != 2 {
+		t.Errorf("%d connections, want the same 2", d.conns)
+	}
+}
+
+func TestFetchAndPollTogether(t *testing.T) {
+	d := newDouble()
+	ids := append(names(40), "with,comma")
+	d.fill(ids)
+	c := start(t, d, nil)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for round := range 30 {
+				if i == 0 {
+					_, _ = c.Changed(t.Context(), ids)
+					d.change(ids[round], func(v *doubleVar) { v.missing = round%2 == 0 })
+					continue
+				}
+				for id, a := range c.Fetch(t.Context(), ids[i*10:]) {
+					if a.Verdict == conjur.Found && string(a.Value.Bytes()) != "value of "+id {
+						t.Errorf("%s: %q", id, a.Value.Bytes())
+					}
+					a.Value.Wipe()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,279 @@
+package conjur
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+const (
+	// soloTime is for how long a variable is asked for by itself that answers
+	// well when asked so, but makes a batch be refused.
+	soloTime = 10 * time.Minute
+	// recallTime is for how long a proof of "gone" may be answered again from
+	// memory, when there are more such variables than the budget allows to
+	// ask for anew.
+	recallTime = 5 * time.Minute
+)
+
+type fingerprint [sha256.Size]byte
+
+// variable is what is remembered of one variable. Values are not.
+type variable struct {
+	// print is of the value that the last poll saw or, before the first poll,
+	// that was delivered first: the oldest that anyone may still hold.
+	print    fingerprint
+	hasPrint bool
+	// news makes the next poll report the variable, whatever it sees itself.
+	news bool
+	// aside keeps it out of batches: the server called it gone. It is asked
+	// for by itself, when its turn comes.
+	aside     bool
+	namedIn   uint64    // the call in which a batch's refusal named it
+	soloUntil time.Time // keeps it out of batches too, though it answers
+	suspicion *suspicion
+	asked     uint64 // when it was last asked for by itself
+	used      uint64 // the last poll that was asked about it, or that followed a fetch of it
+}
+
+// suspicion is the proof gathered so far that a variable is gone.
+type suspicion struct {
+	reason    Reason
+	first     time.Time
+	last      time.Time // of the last observation that counted
+	seen      time.Time // of the last observation
+	step      uint64    // when the last one that counted was recorded
+	n         int
+	confirmed bool
+}
+
+// memory is what the calls of Fetch and Changed share about variables.
+type memory struct {
+	confirmations int
+	confirmAfter  time.Duration
+	key           [sha256.Size]byte // of the fingerprints; new in each process
+
+	mu    sync.Mutex
+	vars  map[string]*variable
+	steps uint64 // orders calls and observations
+	polls uint64
+}
+
+func newMemory(confirmations int, confirmAfter time.Duration) *memory {
+	m := &memory{confirmations: confirmations, confirmAfter: confirmAfter, vars: map[string]*variable{}}
+	_, _ = rand.Read(m.key[:]) // never fails, says its documentation
+	return m
+}
+
+func (m *memory) fingerprint(v secret.Value) fingerprint {
+	h := hmac.New(sha256.New, m.key[:])
+	h.Write(v.Bytes())
+	return fingerprint(h.Sum(nil))
+}
+
+// step gives a number higher than all before.
+func (m *memory) step() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps++
+	return m.steps
+}
+
+// poll begins a poll of ids and forgets the variables that neither this poll
+// nor the one before was about and that have not been fetched since.
+func (m *memory) poll(ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.polls++
+	for _, id := range ids {
+		m.get(id).used = m.polls
+	}
+	if len(m.vars) == len(ids) {
+		return
+	}
+	for id, v := range m.vars {
+		if v.used+1 < m.polls {
+			delete(m.vars, id)
+		}
+	}
+}
+
+// get is called with the lock held.
+func (m *memory) get(id string) *variable {
+	v := m.vars[id]
+	if v == nil {
+		v = &variable{used: m.polls}
+		m.vars[id] = v
+	}
+	return v
+}
+
+// fetched records a value that is delivered. If it is not what the last poll
+// saw, others may hold another value, and the next poll says so even if the
+// value is by then what the last poll saw.
+func (m *memory) fetched(id string, value secret.Value, call uint64) {
+	p := m.fingerprint(value)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.get(id)
+	v.used = m.polls
+	switch {
+	case !v.hasPrint:
+		v.print, v.hasPrint = p, true
+	case v.print != p:
+		v.news = true
+	}
+	m.found(v, call)
+}
+
+// polled records a value that a poll saw and tells whether to report it.
+func (m *memory) polled(id string, value secret.Value, call uint64) (changed bool) {
+	p := m.fingerprint(value)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.get(id)
+	changed = v.hasPrint && v.print != p
+	v.print, v.hasPrint = p, true
+	m.found(v, call)
+	changed = changed || v.news
+	v.news = false
+	return changed
+}
+
+// unmodified records that polls see the same value as before.
+func (m *memory) unmodified(id string, call uint64) (changed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.get(id)
+	m.found(v, call)
+	changed, v.news = v.news, false
+	return changed
+}
+
+// found is called with the lock held.
+func (m *memory) found(v *variable, call uint64) {
+	if s := v.suspicion; s != nil && s.confirmed {
+		v.news = true
+	}
+	v.suspicion, v.aside = nil, false
+	if v.namedIn == call {
+		v.soloUntil = time.Now().Add(soloTime)
+	}
+}
+
+// setAside takes a variable out of the batches because one was refused, in
+// this call, with its name.
+func (m *memory) setAside(id string, call uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.get(id)
+	v.aside, v.namedIn = true, call
+}
+
+// isolated records that a batch was refused because of this variable, though
+// it was found when it was asked for by itself.
+func (m *memory) isolated(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.get(id).soloUntil = time.Now().Add(soloTime)
+}
+
+// suspect records one complete observation that a variable is gone and gives
+// the state of the proof: a *SuspectError or a *GoneError.
+func (m *memory) suspect(id string, reason Reason, call uint64) Answer {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.get(id)
+	v.aside = true
+	if v.suspicion == nil {
+		v.suspicion = &suspicion{first: now}
+	}
+	s := v.suspicion
+	s.reason, s.seen = reason, now
+	if s.n == 0 || call > s.step && now.Sub(s.last) >= m.confirmAfter {
+		m.steps++
+		s.n, s.last, s.step = s.n+1, now, m.steps
+	}
+	if !s.confirmed && s.n >= m.confirmations {
+		s.confirmed, v.news = true, true
+		v.hasPrint = false // whatever it is when it returns, it is news
+	}
+	return m.standing(id, s)
+}
+
+// standing is called with the lock held.
+func (m *memory) standing(id string, s *suspicion) Answer {
+	if s.confirmed {
+		return Answer{Verdict: Gone, Err: &GoneError{id, s.reason, s.first, s.seen, s.n}}
+	}
+	return unknown(&SuspectError{id, s.reason, s.first, s.n, m.confirmations})
+}
+
+// recall answers for a variable that is set aside and cannot be asked for now.
+func (m *memory) recall(id string) Answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	if v == nil || v.suspicion == nil || v.suspicion.confirmed && time.Since(v.suspicion.seen) > recallTime {
+		return unknown(ErrBudget)
+	}
+	return m.standing(id, v.suspicion)
+}
+
+// sort splits ids into those that batches may ask for, those to be asked for
+// singly each time, and those that are set aside, the longest unasked first.
+func (m *memory) sort(ids []string) (shared, single, aside []string) {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		v := m.vars[id]
+		switch {
+		case v != nil && v.aside:
+			aside = append(aside, id)
+		case needsSingle(id), v != nil && now.Before(v.soloUntil):
+			single = append(single, id)
+		default:
+			shared = append(shared, id)
+		}
+	}
+	slices.SortStableFunc(aside, func(a, b string) int {
+		return int(int64(m.vars[a].asked) - int64(m.vars[b].asked))
+	})
+	return shared, single, aside
+}
+
+func (m *memory) isAside(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	return v != nil && v.aside
+}
+
+// askedSingly records that it is another variable's turn next.
+func (m *memory) askedSingly(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps++
+	m.get(id).asked = m.steps
+}
+
+// asideNews gives, once, the variables that are set aside and that no poll has
+// reported since they were proven gone.
+func (m *memory) asideNews(ids []string) (changed []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		if v := m.vars[id]; v != nil && v.aside && v.news {
+			v.news = false
+			changed = append(changed, id)
+		}
+	}
+	return changed
+}

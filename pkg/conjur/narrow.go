@@ -1,0 +1,180 @@
+package conjur
+
+import (
+	"net/http"
+
+	"go.uber.org/zap"
+)
+
+// manyBare500s is how many answers 500 without a body, and no good one among
+// them, are taken for a server in trouble rather than a variable in trouble.
+const manyBare500s = 6
+
+// narrowing finds out which variables of one refused chunk are the reason. A
+// batch is all or nothing and names one culprit at most: a named one is taken
+// out, else the batch is halved. What remains when the budget is used up is
+// kept as it is, for the next poll to go on from.
+type narrowing struct {
+	*call
+	h        handler
+	todo     []*part // the last is next
+	kept     []*chunk
+	progress bool // some variable was answered for, or set aside
+}
+
+// part is a piece of the chunk.
+type part struct {
+	*chunk
+	// presumed means that it is not asked for because its answer is known: the
+	// whole was refused, but its twin was not.
+	presumed bool
+	twin     *part
+}
+
+// narrow asks for a chunk, and for pieces of it if it is refused. It gives the
+// chunks to ask for next time in its place.
+func (k *call) narrow(root *chunk, h handler) []*chunk {
+	n := narrowing{call: k, h: h, todo: []*part{{chunk: root}}}
+	for len(n.todo) > 0 {
+		p := n.todo[len(n.todo)-1]
+		n.todo = n.todo[:len(n.todo)-1]
+		n.next(p)
+	}
+	if !n.progress && len(n.kept) > 1 {
+		root.sick = true // pieces that taught nothing would only cost requests
+		return []*chunk{root}
+	}
+	return n.kept
+}
+
+func (n *narrowing) next(p *part) {
+	several := len(p.ids) > 1
+	switch {
+	case n.stop != nil:
+		n.leave(p, n.stop)
+	case several && !p.single && p.size > n.room():
+		n.halve(p, false)
+	case several && p.presumed:
+		n.halve(p, true)
+	case (p.sick || p.presumed) && !n.pay():
+		n.leave(p, ErrBudget)
+	case p.single || p.presumed:
+		n.alone(p)
+	default:
+		n.ask(p)
+	}
+}
+
+// leave keeps a part without an answer.
+func (n *narrowing) leave(p *part, err error) {
+	n.kept = append(n.kept, p.chunk)
+	n.h.unknown(p.ids, err)
+}
+
+func (n *narrowing) halve(p *part, refused bool) {
+	first, second := p.halves(n.encodedLen)
+	a, b := &part{chunk: first}, &part{chunk: second}
+	if refused {
+		first.sick, second.sick = true, true
+		a.twin = b
+	}
+	n.todo = append(n.todo, b, a)
+}
+
+func (n *narrowing) ask(p *part) {
+	a := n.batch(p.chunk)
+	switch a.outcome {
+	case answered:
+		n.anyGood, n.progress, p.sick = true, true, false
+		if p.twin != nil {
+			p.twin.presumed = true
+		}
+		n.kept = append(n.kept, p.chunk)
+		n.h.values(p.chunk, a.found, a.bad)
+	case named:
+		n.name(p, a)
+	case refused:
+		n.refuse(p, a)
+	case tooLong:
+		n.shorten(p, a)
+	case down:
+		n.stop = a.err
+		fallthrough
+	default:
+		n.leave(p, a.err)
+	}
+}
+
+// name takes the culprit out of the part and goes on with the others.
+func (n *narrowing) name(p *part, a batchAnswer) {
+	n.memory.setAside(a.culprit, n.step)
+	n.progress = true
+	if n.perVariable != nil && n.perVariable(p.ids) {
+		return
+	}
+	rest := p.without(n.encodedLen, func(id string) bool { return id == a.culprit })
+	rest.sick = true
+	if len(rest.ids) > 0 {
+		n.todo = append(n.todo, &part{chunk: rest})
+	}
+}
+
+func (n *narrowing) refuse(p *part, a batchAnswer) {
+	if a.status == http.StatusInternalServerError && !n.anyGood {
+		if n.bare500s++; n.bare500s >= manyBare500s {
+			n.stop = a.err
+			n.leave(p, a.err)
+			return
+		}
+	}
+	p.sick = true
+	switch {
+	case n.perVariable != nil && n.perVariable(p.ids):
+		n.progress = true
+	case len(p.ids) > 1:
+		n.halve(p, true)
+	default:
+		n.todo = append(n.todo, &part{chunk: p.chunk, presumed: true})
+	}
+}
+
+// shorten lowers the limit of request lines; the part is then too long and is
+// split. Where no shorter line is possible, length was not the reason.
+func (n *narrowing) shorten(p *part, a batchAnswer) {
+	length := n.bareLine() + p.size
+	switch {
+	case len(p.ids) > 1 && n.line.refused(length):
+		n.log.Info("the request line was too long for the server or a proxy; shorter ones are used from now on",
+			zap.Int("status", a.status), zap.Int("bytes", length), zap.Int("limit", n.line.get()))
+		n.todo = append(n.todo, p)
+	case a.status == http.StatusBadRequest:
+		n.line.restore()
+		n.refuse(p, a)
+	default:
+		n.leave(p, a.err)
+	}
+}
+
+// alone asks for one variable by itself.
+func (n *narrowing) alone(p *part) {
+	id := p.ids[0]
+	r := n.read(id, p.etag)
+	n.h.single(id, r)
+	if n.memory.isAside(id) {
+		n.progress = true
+		return
+	}
+	if p.presumed && r.Verdict == Found {
+		n.memory.isolated(id)
+		n.progress = true
+	}
+	ch := p.chunk
+	ch.single = true
+	if r.Verdict == Found {
+		ch.etag = r.etag
+	}
+	if n.stop == nil {
+		ch.sick = r.Err != nil
+	}
+	n.kept = append(n.kept, ch)
+}

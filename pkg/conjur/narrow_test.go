@@ -1,0 +1,251 @@
+package conjur_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+func TestOneMissingLeavesTheOthers304(t *testing.T) {
+	d := newDouble()
+	ids := names(100)
+	d.fill(ids)
+	d.change(ids[42], func(v *doubleVar) { v.missing = true })
+	c := start(t, d, nil)
+	for id, a := range c.Fetch(t.Context(), ids) {
+		if id != ids[42] {
+			wantFound(t, a, "value of "+id)
+		}
+	}
+	poll(t, c, ids, ids[42])
+	d.log()
+	for range 3 {
+		poll(t, c, ids)
+		for _, a := range d.log() {
+			if a.kind == conjur.KindBatch && (a.status != http.StatusNotModified || len(a.ids) != 99) {
+				t.Errorf("batch of %d: %d", len(a.ids), a.status)
+			}
+		}
+	}
+}
+
+func TestOneForbiddenIsFoundByHalving(t *testing.T) {
+	d := newDouble()
+	ids := names(100)
+	d.fill(ids)
+	c := start(t, d, nil)
+	poll(t, c, ids)
+	d.change(ids[66], func(v *doubleVar) { v.forbidden = true })
+	d.log()
+	poll(t, c, ids)
+	if log := d.log(); len(log) > 20 {
+		t.Errorf("%d requests to find one of 100", len(log))
+	}
+	poll(t, c, ids, ids[66])
+	for range 3 { // the pieces become one chunk again
+		d.log()
+		poll(t, c, ids)
+	}
+	log := d.log()
+	for _, a := range log {
+		if a.kind == conjur.KindBatch && a.status != http.StatusNotModified {
+			t.Errorf("batch of %d: %d", len(a.ids), a.status)
+		}
+	}
+	if n := count(log, conjur.KindBatch); n > 3 {
+		t.Errorf("%d batches for 99 variables", n)
+	}
+}
+
+func TestManyForbiddenStayWithinTheBudget(t *testing.T) {
+	d := newDouble()
+	ids := names(2000)
+	d.fill(ids)
+	for _, id := range ids {
+		d.change(id, func(v *doubleVar) { v.forbidden = true })
+	}
+	c := start(t, d, nil)
+	for round := range 20 {
+		_, err := c.Changed(t.Context(), ids)
+		if !errors.Is(err, conjur.ErrBudget) {
+			t.Errorf("round %d: %v", round, err)
+		}
+		// One for each of at most 7 chunks, 32 of the budget, and what a proof
+		// that has begun may need beyond it.
+		if n := len(d.log()); n > 7+32+3 {
+			t.Errorf("round %d: %d requests", round, n)
+		}
+	}
+	for range 20 {
+		answers := c.Fetch(t.Context(), ids[:40])
+		if n := len(d.log()); n > 1+32+3 {
+			t.Errorf("fetch: %d requests", n)
+		}
+		for id, a := range answers {
+			if a.Verdict == conjur.Found || a.Err == nil {
+				t.Errorf("%s: %v", id, a.Verdict)
+			}
+		}
+	}
+	for _, a := range c.Fetch(t.Context(), ids[:40]) {
+		wantGone(t, a, conjur.Forbidden)
+	}
+	d.fill(ids) // all rights are back: seen at once where no proof was under way
+	d.log()
+	for range 3 {
+		_, _ = c.Changed(t.Context(), ids)
+	}
+	for id, a := range c.Fetch(t.Context(), ids[1500:]) {
+		wantFound(t, a, "value of "+id)
+	}
+}
+
+func TestProgressOfNarrowingIsKept(t *testing.T) {
+	d := newDouble()
+	ids := names(200)
+	d.fill(ids)
+	for i := 0; i < 200; i += 10 {
+		d.change(ids[i], func(v *doubleVar) { v.forbidden = true })
+	}
+	c := start(t, d, nil)
+	for round := 0; ; round++ {
+		if round == 30 {
+			t.Fatal("20 forbidden of 200 are not found in 30 polls")
+		}
+		if _, err := c.Changed(t.Context(), ids); err == nil {
+			break
+		}
+	}
+}
+
+// A server that answers 500 to everything is not taken for a bad variable.
+func TestBare500IsNotHalvedForEver(t *testing.T) {
+	d := newDouble()
+	ids := names(200)
+	d.fill(ids)
+	c := start(t, d, nil)
+	poll(t, c, ids)
+	d.with(func(d *double) {
+		d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			empty(w, http.StatusInternalServerError)
+			return true
+		}
+	})
+	d.log()
+	for range 5 {
+		if _, err := c.Changed(t.Context(), ids); err == nil {
+			t.Error("no error")
+		}
+		if n := len(d.log()); n > 6 {
+			t.Errorf("%d requests to a server in trouble", n)
+		}
+	}
+	d.with(func(d *double) { d.intercept = nil })
+	poll(t, c, ids)
+	if log := d.log(); len(log) != 1 || log[0].status != http.StatusNotModified {
+		t.Errorf("the chunk was not kept: %d requests", len(log))
+	}
+}
+
+func TestOneBrokenVariableDoesNotSpoilTheOthers(t *testing.T) {
+	d := newDouble()
+	ids := names(50)
+	d.fill(ids)
+	d.change(ids[30], func(v *doubleVar) { v.broken = true })
+	c := start(t, d, nil)
+	answers := c.Fetch(t.Context(), ids)
+	for i, id := range ids {
+		if i == 30 {
+			wantUnknown(t, answers[id])
+			continue
+		}
+		wantFound(t, answers[id], "value of "+id)
+	}
+	for range 3 {
+		_, _ = c.Changed(t.Context(), ids)
+	}
+	d.log()
+	_, err := c.Changed(t.Context(), ids)
+	if status, ok := errors.AsType[*conjur.StatusError](err); !ok || status.Status != 500 {
+		t.Errorf("the broken one is not reported: %v", err)
+	}
+	for _, a := range d.log() {
+		if a.kind == conjur.KindBatch && a.status != http.StatusNotModified {
+			t.Errorf("batch of %d: %d", len(a.ids), a.status)
+		}
+	}
+}
+
+func TestLongLinesAreHalvedAndTheLimitRemembered(t *testing.T) {
+	for _, status := range []int{414, 431, 400} {
+		d := newDouble()
+		ids := names(600)
+		d.fill(append(ids, "app/one-more"))
+		d.maxLine, d.status = 3000, status
+		c := start(t, d, nil)
+		for id, a := range c.Fetch(t.Context(), ids) {
+			wantFound(t, a, "value of "+id)
+		}
+		refused := 0
+		for _, a := range d.log() {
+			if a.status == status {
+				refused++
+			}
+		}
+		if refused == 0 || refused > 2 {
+			t.Errorf("%d: %d lines were refused, want one at 8000 and one at 4000 bytes", status, refused)
+		}
+		poll(t, c, ids) // its chunks are fuller, and may meet the limit once more
+		d.log()
+		poll(t, c, append(ids, "app/one-more"))
+		for _, a := range d.log() {
+			if a.status == status {
+				t.Errorf("%d: the limit was not remembered", status)
+			}
+		}
+	}
+}
+
+func TestRequestLinesStayBelowTheLimit(t *testing.T) {
+	d := newDouble()
+	ids := names(2000)
+	d.fill(ids)
+	c := start(t, d, nil)
+	poll(t, c, ids)
+	log := d.log()
+	for _, a := range log {
+		if n := len("GET " + a.target + " HTTP/1.1"); n > 8000 {
+			t.Errorf("a line of %d bytes", n)
+		}
+	}
+	if n := count(log, conjur.KindBatch); n > 7 {
+		t.Errorf("%d batches for 2000 variables", n)
+	}
+}
+
+// A 400 that is not about length must not leave short lines behind.
+func TestBadRequestForOneVariable(t *testing.T) {
+	d := newDouble()
+	ids := names(300)
+	d.fill(ids)
+	d.intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindBatch && containsID(r, ids[100]) {
+			empty(w, http.StatusBadRequest)
+			return true
+		}
+		return false
+	}
+	c := start(t, d, func(c *conjur.Config) { c.RequestBudget = 100 })
+	for id, a := range c.Fetch(t.Context(), ids) {
+		wantFound(t, a, "value of "+id)
+	}
+	for range 4 {
+		d.log()
+		poll(t, c, ids)
+	}
+	if n := count(d.log(), conjur.KindBatch); n > 3 {
+		t.Errorf("%d batches are left over", n)
+	}
+}

@@ -1,0 +1,142 @@
+package conjur
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// reading is the answer about a variable that was asked for by itself.
+type reading struct {
+	Answer
+	etag string // a hash of the value, never shown
+	same bool   // the value is that of the ETag that was asked with: Found, but without Value
+}
+
+// read asks for one variable by itself; conditionally, if an ETag is given.
+//
+// It is here that proof of "gone" is gathered. The server answers 404 with the
+// variable's name for what does not exist, is empty or cannot be seen, and 403
+// without a body for what can be seen but not read. Neither is believed alone:
+// the 404 must be in the server's own form and about this very variable, a 403
+// is what any proxy may say too and needs the server's word for the missing
+// privilege, and then /whoami must know us by the same token.
+func (k *call) read(id, etag string) reading {
+	k.memory.askedSingly(id)
+	req, err := k.variableRequest(id)
+	if err != nil {
+		return reading{Answer: unknown(err)}
+	}
+	r, err := k.ask(k.ctx, KindVariable, fmt.Sprintf("%q", id), conditional(req, etag))
+	if err != nil {
+		if !errors.Is(err, errTooLong) {
+			k.stop = err
+		}
+		return reading{Answer: unknown(err)}
+	}
+	switch {
+	case r.status == http.StatusOK:
+		return k.value(r)
+	case r.status == http.StatusNotModified && etag != "":
+		k.anyGood = true
+		return reading{Answer: Answer{Verdict: Found}, etag: etag, same: true}
+	case r.status == http.StatusNotFound:
+		if named, ok := namedMissing(r.header, r.body, k.config.Account); !ok || named != id {
+			return reading{Answer: unknown(r.statusError(notConjur))}
+		}
+		return k.prove(id, Missing, r.token)
+	case r.status == http.StatusForbidden && len(r.body) == 0:
+		if err := k.checkForbidden(id, r.token); err != nil {
+			return reading{Answer: unknown(err)}
+		}
+		return k.prove(id, Forbidden, r.token)
+	}
+	err = r.statusError("")
+	if isDown(r.status) {
+		k.stop = err
+	}
+	return reading{Answer: unknown(err)}
+}
+
+func (k *call) value(r *reply) reading {
+	detail := ""
+	switch {
+	case r.header.Get("Content-Encoding") != "":
+		detail = errEncoding.Error()
+	case len(r.body) == 0:
+		detail = errEmpty.Error()
+	case looksLikeWebPage(r.header, r.body):
+		detail = "a web page, not a value"
+	}
+	if detail != "" {
+		r.wipe()
+		return reading{Answer: unknown(r.statusError(detail))}
+	}
+	k.anyGood = true
+	return reading{Answer: Answer{Verdict: Found, Value: secret.New(r.body)}, etag: r.header.Get("ETag")}
+}
+
+// checkForbidden asks whether this identity lacks the privilege to read the
+// variable; nil if so. The server answers 404 without a body for that. It
+// answers 404 with a body for a variable that cannot be seen, and 204 for one
+// that can be read: both contradict the 403 that led here.
+func (k *call) checkForbidden(id string, t *token) error {
+	req, err := k.checkRequest(id)
+	if err != nil {
+		return err
+	}
+	k.budget--
+	r, err := k.askWith(k.ctx, t, KindCheck, fmt.Sprintf("%q", id), req)
+	if err != nil {
+		k.stop = err
+		return err
+	}
+	switch {
+	case r.status == http.StatusNotFound && len(r.body) == 0:
+		return nil
+	case r.status == http.StatusNotFound && isJSON(r.header), r.status == http.StatusNoContent:
+		return r.statusError("which contradicts the 403 for its value")
+	}
+	return r.statusError("after a 403 for its value")
+}
+
+// prove completes one observation that a variable is gone.
+func (k *call) prove(id string, reason Reason, t *token) reading {
+	if err := k.identity(t); err != nil {
+		return reading{Answer: unknown(err)}
+	}
+	return reading{Answer: k.memory.suspect(id, reason, k.step)}
+}
+
+// identity asks, once in a call for each token, whether the server knows us by
+// this token as one of our account; nil if so.
+func (k *call) identity(t *token) error {
+	err, known := k.whoami[t]
+	if !known {
+		err = k.askIdentity(t)
+		k.whoami[t] = err
+	}
+	return err
+}
+
+func (k *call) askIdentity(t *token) error {
+	req, err := k.whoamiRequest()
+	if err != nil {
+		return err
+	}
+	k.budget--
+	r, err := k.askWith(k.ctx, t, KindWhoami, "", req)
+	if err != nil {
+		k.stop = err
+		return err
+	}
+	switch account := whoamiAccount(r.body); {
+	case r.status != http.StatusOK, account == "":
+		return r.statusError("so it is not sure who was asked")
+	case account != k.config.Account:
+		return r.statusError("for another account than ours")
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package conjur_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+func TestGoneNeedsProofTwice(t *testing.T) {
+	for reason, spoil := range map[conjur.Reason]func(*doubleVar){
+		conjur.Missing:   func(v *doubleVar) { v.missing = true },
+		conjur.Forbidden: func(v *doubleVar) { v.forbidden = true },
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			d := newDouble()
+			ids := names(10)
+			d.fill(ids)
+			d.change(ids[3], spoil)
+			c := start(t, d, nil)
+			for round := range 3 {
+				answers := c.Fetch(t.Context(), ids)
+				for i, id := range ids {
+					switch {
+					case i != 3:
+						wantFound(t, answers[id], "value of "+id)
+					case round == 0:
+						wantSuspect(t, answers[id])
+					default:
+						wantGone(t, answers[id], reason)
+					}
+				}
+			}
+		})
+	}
+}
+
+// An invisible variable is 403 in a batch and 404 alone.
+func TestInvisibleIsMissing(t *testing.T) {
+	d := newDouble()
+	d.fill([]string{"app/a", "app/b"})
+	d.change("app/b", func(v *doubleVar) { v.invisible = true })
+	c := start(t, d, nil)
+	wantSuspect(t, fetch(t, c, "app/b"))
+	wantGone(t, fetch(t, c, "app/b"), conjur.Missing)
+	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
+}
+
+func TestMissingAndForbiddenTogether(t *testing.T) {
+	d := newDouble()
+	ids := names(60)
+	d.fill(ids)
+	for _, i := range []int{5, 40} {
+		d.change(ids[i], func(v *doubleVar) { v.missing = true })
+		d.change(ids[i+1], func(v *doubleVar) { v.forbidden = true })
+	}
+	c := start(t, d, func(c *conjur.Config) { c.RequestBudget = 100 })
+	c.Fetch(t.Context(), ids)
+	answers := c.Fetch(t.Context(), ids)
+	for i, id := range ids {
+		switch i {
+		case 5, 40:
+			wantGone(t, answers[id], conjur.Missing)
+		case 6, 41:
+			wantGone(t, answers[id], conjur.Forbidden)
+		default:
+			wantFound(t, answers[id], "value of "+id)
+		}
+	}
+}
+
+func TestPollReportsGoneOnceAndReturnOnce(t *testing.T) {
+	d := newDouble()
+	ids := names(100)
+	d.fill(ids)
+	c := start(t, d, nil)
+	c.Fetch(t.Context(), ids)
+	poll(t, c, ids)
+	d.change(ids[7], func(v *doubleVar) { v.missing = true })
+	poll(t, c, ids) // suspected
+	poll(t, c, ids, ids[7])
+	poll(t, c, ids)
+	wantGone(t, fetch(t, c, ids[7]), conjur.Missing)
+	poll(t, c, ids)
+	d.set(ids[7], "value of "+ids[7])
+	poll(t, c, ids, ids[7])
+	poll(t, c, ids)
+	wantFound(t, fetch(t, c, ids[7]), "value of "+ids[7])
+}
+
+// What a fetch finds out about one target, the next poll tells the others.
+func TestFetchThatFindsGoneOrReturnedMakesNews(t *testing.T) {
+	d := newDouble()
+	ids := []string{"app/a", "app/b"}
+	d.fill(ids)
+	c := start(t, d, nil)
+	c.Fetch(t.Context(), ids)
+	poll(t, c, ids)
+	d.change("app/a", func(v *doubleVar) { v.missing = true })
+	wantSuspect(t, fetch(t, c, "app/a"))
+	wantGone(t, fetch(t, c, "app/a"), conjur.Missing)
+	poll(t, c, ids, "app/a")
+	poll(t, c, ids)
+	d.set("app/a", "value of app/a")
+	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
+	poll(t, c, ids, "app/a")
+	poll(t, c, ids)
+}
+
+func TestFoundInBetweenStartsTheProofAnew(t *testing.T) {
+	d := newDouble()
+	d.set("app/a", "v")
+	c := start(t, d, nil)
+	miss := func(m bool) { d.change("app/a", func(v *doubleVar) { v.missing = m }) }
+	for range 3 {
+		miss(true)
+		wantSuspect(t, fetch(t, c, "app/a"))
+		miss(false)
+		wantFound(t, fetch(t, c, "app/a"), "v")
+	}
+}
+
+func TestOutageInBetweenNeitherCountsNorResets(t *testing.T) {
+	d := newDouble()
+	c := start(t, d, nil)
+	wantSuspect(t, fetch(t, c, "app/a"))
+	d.with(func(d *double) {
+		d.intercept = func(w http.ResponseWriter, _ *http.Request, _ conjur.Kind) bool {
+			empty(w, http.StatusServiceUnavailable)
+			return true
+		}
+	})
+	for range 3 {
+		wantUnknown(t, fetch(t, c, "app/a"))
+	}
+	d.with(func(d *double) { d.intercept = nil })
+	wantGone(t, fetch(t, c, "app/a"), conjur.Missing)
+}
+
+func TestConfirmationsAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		c := serve(t, d, func(c *conjur.Config) { c.ConfirmAfter, c.Confirmations = 10*time.Second, 3 })
+		for _, wait := range []time.Duration{0, 9 * time.Second, time.Second, 5 * time.Second} {
+			time.Sleep(wait)
+			wantSuspect(t, fetch(t, c, "app/a"))
+		}
+		time.Sleep(5 * time.Second)
+		a := fetch(t, c, "app/a")
+		wantGone(t, a, conjur.Missing)
+		if gone, ok := errors.AsType[*conjur.GoneError](a.Err); ok && (gone.Observations != 3 || gone.Variable != "app/a") {
+			t.Errorf("%+v", gone)
+		}
+	})
+}
+
+// Each of these answers looks like "gone" to a careless reader.
+func TestFalseProofIsUnknown(t *testing.T) {
+	type answer = func(w http.ResponseWriter)
+	text := func(status int, contentType, body string) answer {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", contentType)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	const gone = `{"error":{"code":"not_found","message":"CONJ00076E Variable dev:variable:app/a is empty or not found."}}`
+	const json, html = "application/json", "text/html"
+	cases := map[string]map[conjur.Kind]answer{
+		"page 404":           {conjur.KindVariable: text(404, html, "<html>Not Found</html>")},
+		"page with the text": {conjur.KindVariable: text(404, html, gone)},
+		"empty 404":          {conjur.KindVariable: text(404, html, "")},
+		"JSON 404":           {conjur.KindVariable: text(404, json, `{"code":404,"message":"no route"}`)},
+		"other variable":     {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "app/a", "app/ab"))},
+		"prefix":             {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "app/a", "app"))},
+		"other account":      {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "dev:", "prod:"))},
+		"other resource":     {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "CONJ00076E Variable", "Policy"))},
+		"503 that says 404":  {conjur.KindVariable: text(503, json, strings.Replace(gone, `"not_found"`, `"404"`, 1))},
+		"503 with the body":  {conjur.KindVariable: text(503, json, gone)},
+		"200 with the body":  {conjur.KindVariable: text(200, html, gone)},
+		"410":                {conjur.KindVariable: text(410, json, gone)},
+		"302":                {conjur.KindVariable: text(302, html, "")},
+		"page 403":           {conjur.KindVariable: text(403, html, "<html>Forbidden</html>")},
+		"IP rejected":        {conjur.KindVariable: text(403, "text/plain", "IP address rejected")},
+		"403, yet allowed":   {conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(204, html, "")},
+		"403, but invisible": {conjur.KindVariable: text(403, html, ""),
+			conjur.KindCheck: text(404, json, `{"error":{"code":"not_found","target":"variable"}}`)},
+		"403 for both":           {conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(403, html, "")},
+		"403, check a page":      {conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(404, html, "<html>no</html>")},
+		"whoami 401":             {conjur.KindVariable: text(404, json, gone), conjur.KindWhoami: text(401, "text/plain", "no")},
+		"whoami a page":          {conjur.KindVariable: text(404, json, gone), conjur.KindWhoami: text(200, html, "<html>hello</html>")},
+		"whoami other account":   {conjur.KindVariable: text(404, json, gone), conjur.KindWhoami: text(200, json, `{"account":"prod","username":"x"}`)},
+		"whoami of nobody":       {conjur.KindVariable: text(404, json, gone), conjur.KindWhoami: text(200, json, `{"account":"dev"}`)},
+		"refused by the WAF":     {conjur.KindBatch: text(403, html, ""), conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(403, html, ""), conjur.KindWhoami: text(403, html, "")},
+		"batch names a stranger": {conjur.KindBatch: text(404, json, strings.ReplaceAll(gone, "app/a", "app/zzz"))},
+	}
+	for name, answers := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := newDouble()
+			d.set("app/b", "v")
+			d.change("app/a", func(v *doubleVar) { v.missing = true })
+			d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+				f := answers[kind]
+				if f != nil {
+					f(w)
+				}
+				return f != nil
+			}
+			c := start(t, d, nil)
+			for range 3 {
+				a := fetch(t, c, "app/a")
+				wantUnknown(t, a)
+				if _, suspect := errors.AsType[*conjur.SuspectError](a.Err); suspect {
+					t.Errorf("counted as an observation: %v", a.Err)
+				}
+				changed, _ := c.Changed(t.Context(), []string{"app/a", "app/b"})
+				if slices.Contains(changed, "app/a") {
+					t.Error("reported as changed")
+				}
+			}
+		})
+	}
+}
+
+// The same id in a batch may mean another path alone: the server folds double
+// slashes there. Such a variable must not spoil the batch at every poll.
+func TestVariableThatOnlyAnswersAlone(t *testing.T) {
+	d := newDouble()
+	ids := append(names(20), "app//odd")
+	d.fill(ids)
+	d.intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindBatch && strings.Contains(r.RequestURI, "//odd") {
+			notFound(w, "app//odd")
+			return true
+		}
+		return false
+	}
+	c := start(t, d, nil)
+	wantFound(t, c.Fetch(t.Context(), ids)["app//odd"], "value of app//odd")
+	poll(t, c, ids)
+	d.log()
+	poll(t, c, ids)
+	log := d.log()
+	for _, a := range log {
+		if a.status != http.StatusNotModified {
+			t.Errorf("%s: %d", a.kind, a.status)
+		}
+	}
+	if len(log) != 2 {
+		t.Errorf("%d requests, want the batch and the odd one", len(log))
+	}
+	d.set("app//odd", "new")
+	poll(t, c, ids, "app//odd")
+}

@@ -1,0 +1,214 @@
+package conjur
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	dialTimeout = 10 * time.Second
+	// idleTimeout is below the 80 s after which the genuine server closes an
+	// idle connection, so that no request meets a connection that is closing.
+	idleTimeout = 75 * time.Second
+	// connections is one for the poll and one for fetching.
+	connections = 2
+)
+
+// wire owns the HTTP client and replaces it when the CA file changes.
+type wire struct {
+	config *Config
+	log    *zap.Logger
+
+	mu      sync.Mutex
+	client  *http.Client
+	stat    fs.FileInfo       // of the CA file when it was last looked at
+	sum     [sha256.Size]byte // of the CA file's content when last read
+	current [sha256.Size]byte // of the CA file's content in use
+}
+
+func newWire(config *Config, log *zap.Logger) (*wire, error) {
+	w := &wire{config: config, log: log}
+	if config.CA != "" || config.CAFile == "" {
+		roots, err := parseRoots("CA certificate", []byte(config.CA))
+		if config.CA == "" {
+			roots, err = nil, nil // the system's
+		}
+		w.client = w.newClient(roots)
+		return w, err
+	}
+	info, err := os.Stat(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("CA certificate: %w", err)
+	}
+	pem, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("CA certificate: %w", err)
+	}
+	roots, err := parseRoots("CA certificate: file "+config.CAFile, pem)
+	if err != nil {
+		return nil, err
+	}
+	w.client, w.stat, w.sum = w.newClient(roots), info, sha256.Sum256(pem)
+	w.current = w.sum
+	return w, nil
+}
+
+func parseRoots(what string, pem []byte) (*x509.CertPool, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: no certificate in PEM form in it", what)
+	}
+	return roots, nil
+}
+
+func (w *wire) newClient(roots *x509.CertPool) *http.Client {
+	dial := w.config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            dial,
+			TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    dialTimeout,
+			MaxConnsPerHost:        connections,
+			MaxIdleConnsPerHost:    connections,
+			IdleConnTimeout:        idleTimeout,
+			DisableCompression:     true, // Accept-Encoding carries Conjur's own "base64"
+			MaxResponseHeaderBytes: 256 << 10,
+		},
+		// A redirect could carry the token elsewhere, and Conjur sends none.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// do sends a request with the CA certificates that the file holds now.
+func (w *wire) do(req *http.Request) (*http.Response, error) {
+	w.refresh(false)
+	client := w.now()
+	resp, err := client.Do(req)
+	var untrusted *tls.CertificateVerificationError
+	if !errors.As(err, &untrusted) {
+		return resp, err
+	}
+	w.refresh(true)
+	if w.now() == client {
+		return resp, err
+	}
+	again := req.Clone(req.Context())
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return w.now().Do(again)
+}
+
+func (w *wire) now() *http.Client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.client
+}
+
+// refresh looks whether the CA file changed, by its metadata or, if thorough,
+// by its content, and if so makes a client that trusts what it holds now.
+func (w *wire) refresh(thorough bool) {
+	if w.config.CA != "" || w.config.CAFile == "" {
+		return
+	}
+	info, err := os.Stat(w.config.CAFile)
+	if err != nil || !thorough && !w.touched(info) {
+		return // a file that is being replaced may be missing for a moment
+	}
+	pem, err := os.ReadFile(w.config.CAFile)
+	if err != nil {
+		return
+	}
+	sum := sha256.Sum256(pem)
+	if !w.noteContent(info, sum) {
+		return
+	}
+	roots, err := parseRoots("CA certificate: file "+w.config.CAFile, pem)
+	if err != nil {
+		w.log.Warn("the changed CA certificate file is not usable; going on with the certificates from before", zap.Error(err))
+		return
+	}
+	w.replace(w.newClient(roots), sum)
+}
+
+func (w *wire) touched(info fs.FileInfo) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !os.SameFile(info, w.stat) || !info.ModTime().Equal(w.stat.ModTime()) || info.Size() != w.stat.Size()
+}
+
+// noteContent tells whether the content is another one than that last read.
+func (w *wire) noteContent(info fs.FileInfo, sum [sha256.Size]byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed := sum != w.sum
+	w.stat, w.sum = info, sum
+	return changed
+}
+
+// replace does nothing when the content is that in use, which it is after a
+// broken file was put right again.
+func (w *wire) replace(client *http.Client, sum [sha256.Size]byte) {
+	w.mu.Lock()
+	old := w.client
+	changed := sum != w.current
+	if changed {
+		w.client, w.current = client, sum
+	}
+	w.mu.Unlock()
+	if changed {
+		old.CloseIdleConnections()
+		w.log.Info("the CA certificate file changed and is in use", zap.String("file", w.config.CAFile))
+	}
+}
+
+func (w *wire) close() { w.now().CloseIdleConnections() }
+
+// plainError makes an error of the connection fit to be shown: net/http quotes
+// what it cannot parse, which may be a piece of a secret, and repeats the URL.
+func plainError(err error) error {
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	var (
+		op        *net.OpError
+		untrusted *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+	)
+	switch {
+	case errors.As(err, &untrusted):
+		return untrusted
+	case errors.As(err, &record):
+		return errors.New("the server does not speak TLS")
+	case errors.As(err, &alert):
+		return alert
+	case errors.As(err, &op):
+		return op
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return http.ErrSchemeMismatch
+	}
+	return errBrokenAnswer
+}
+
+var errBrokenAnswer = errors.New("the connection was closed or refused on the way, or what came is not HTTP")

@@ -1,0 +1,181 @@
+package conjur_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// newCertificate makes a self-signed certificate for 127.0.0.1.
+func newCertificate(t *testing.T, serial int64) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func TestChangedCAFileIsUsedAndABrokenOneIsNot(t *testing.T) {
+	first, firstPEM := newCertificate(t, 1)
+	second, secondPEM := newCertificate(t, 2)
+	var served atomic.Pointer[tls.Certificate]
+	served.Store(&first)
+
+	d := newDouble()
+	d.set("app/a", "v")
+	s := httptest.NewUnstartedServer(d)
+	s.Config.ErrorLog = discardLog()
+	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: []tls.Certificate{*served.Load()}}, nil
+	}}
+	s.StartTLS()
+	defer s.Close()
+
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	put := func(content []byte) { // as the kubelet does: a new file takes the name
+		tmp := path + ".new"
+		if err := os.WriteFile(tmp, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(tmp, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(firstPEM)
+	core, logs := observer.New(zapcore.WarnLevel)
+	c := client(t, conjur.Config{
+		ApplianceURL: s.URL, Account: account, CAFile: path, Logger: zap.New(core),
+		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+	}, nil)
+	wantFound(t, fetch(t, c, "app/a"), "v")
+
+	put([]byte("broken"))
+	for range 3 {
+		wantFound(t, fetch(t, c, "app/a"), "v")
+	}
+	if logs.Len() != 1 || !strings.Contains(logs.All()[0].Message, "not usable") {
+		t.Errorf("the broken file is to be reported once: %v", logs.All())
+	}
+
+	served.Store(&second)
+	s.CloseClientConnections()
+	wantUnknown(t, fetch(t, c, "app/a"))
+	put(secondPEM)
+	wantFound(t, fetch(t, c, "app/a"), "v")
+
+	served.Store(&first)
+	s.CloseClientConnections()
+	wantUnknown(t, fetch(t, c, "app/a"))
+	put(firstPEM)
+	wantFound(t, fetch(t, c, "app/a"), "v")
+}
+
+// A file that is rewritten in place may look the same to stat; its content is
+// looked at when the certificate is not trusted.
+func TestCAFileThatChangedUnseen(t *testing.T) {
+	first, firstPEM := newCertificate(t, 1)
+	_, otherPEM := newCertificate(t, 2)
+	d := newDouble()
+	d.set("app/a", "v")
+	s := httptest.NewUnstartedServer(d)
+	s.Config.ErrorLog = discardLog()
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{first}}
+	s.StartTLS()
+	defer s.Close()
+
+	size := max(len(firstPEM), len(otherPEM))
+	path, at := filepath.Join(t.TempDir(), "ca.pem"), time.Now()
+	put := func(content []byte) {
+		padded := append(content, strings.Repeat("\n", size-len(content))...)
+		if err := os.WriteFile(path, padded, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(otherPEM)
+	c := client(t, conjur.Config{
+		ApplianceURL: s.URL, Account: account, CAFile: path,
+		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+	}, nil)
+	wantUnknown(t, fetch(t, c, "app/a"))
+	put(firstPEM)
+	wantFound(t, fetch(t, c, "app/a"), "v")
+}
+
+func TestUnreadableCAFile(t *testing.T) {
+	_, err := conjur.New(conjur.Config{
+		ApplianceURL: "https://h", Account: account, CAFile: filepath.Join(t.TempDir(), "none"),
+		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+	})
+	if err == nil || !strings.Contains(err.Error(), "CA certificate") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	other := newDouble()
+	elsewhere := httptest.NewServer(other)
+	defer elsewhere.Close()
+	d := newDouble()
+	d.set("app/a", "v")
+	d.intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindAuthenticate {
+			return false
+		}
+		http.Redirect(w, r, elsewhere.URL+r.RequestURI, http.StatusFound)
+		return true
+	}
+	c := start(t, d, nil)
+	wantUnknown(t, fetch(t, c, "app/a"))
+	if log := other.log(); len(log) != 0 {
+		t.Errorf("%d requests went elsewhere", len(log))
+	}
+}
+
+func TestServerWithoutTLS12IsRefused(t *testing.T) {
+	d := newDouble()
+	s := httptest.NewUnstartedServer(d)
+	s.Config.ErrorLog = discardLog()
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	s.StartTLS()
+	defer s.Close()
+	c := client(t, conjur.Config{
+		ApplianceURL: s.URL, Account: account, CA: certificate(s),
+		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+	}, nil)
+	wantUnknown(t, fetch(t, c, "app/a"))
+}
