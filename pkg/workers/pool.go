@@ -1,0 +1,137 @@
+package workers
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Work is where a pool takes keys from and gives them back to.
+type Work interface {
+	Take(most int) []queue.Item
+	Done(key targets.Key, err error)
+	ShutDown()
+	Len() int
+}
+
+// PoolConfig is what a pool is made of.
+type PoolConfig struct {
+	Work   Work
+	Syncer *Syncer
+	// Workers is how many syncs go on at once; less than 1 means 1.
+	Workers int
+	// Timeout bounds the sync of what a worker took in one go; zero: 3 min.
+	Timeout time.Duration
+	// Grace is how long workers may go on with what they hold when Run's
+	// context ends, before their own contexts do.
+	Grace time.Duration
+	// Started and Settled, when not nil, hear of each key that a worker took
+	// and of each outcome, the latter before the key is given back. They are
+	// called from several goroutines and must not block.
+	Started func(queue.Item)
+	Settled func(queue.Item, Result)
+}
+
+// Pool runs a bounded number of workers.
+type Pool struct {
+	PoolConfig
+	busy []atomic.Int64 // :: worker → when it began what it holds, unix nanoseconds; 0: idle
+}
+
+// NewPool makes a pool that does nothing yet.
+func NewPool(c PoolConfig) *Pool {
+	if c.Timeout <= 0 {
+		c.Timeout = 3 * time.Minute
+	}
+	return &Pool{PoolConfig: c, busy: make([]atomic.Int64, max(c.Workers, 1))}
+}
+
+// A worker takes what waits in shares. Keys taken together fetch their values
+// in one request, but a write that hangs delays those behind it.
+const (
+	leastKeys = 16 // fewer are not worth a second request
+	mostKeys  = 64
+)
+
+// Run works until ctx ends, then lets the workers finish what they hold, and
+// returns when all have. It shuts the queue down.
+func (p *Pool) Run(ctx context.Context) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+
+	var workers, drain sync.WaitGroup
+	finished := make(chan struct{})
+	drain.Go(func() {
+		defer p.Work.ShutDown()
+		select {
+		case <-ctx.Done():
+		case <-finished:
+			return
+		}
+		p.Work.ShutDown()
+		grace := time.NewTimer(p.Grace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+			cancel()
+		case <-finished:
+		}
+	})
+	for i := range p.busy {
+		workers.Go(func() { p.runWorker(work, &p.busy[i]) })
+	}
+	workers.Wait()
+	close(finished)
+	drain.Wait()
+}
+
+func (p *Pool) runWorker(ctx context.Context, busy *atomic.Int64) {
+	for p.processNext(ctx, busy) {
+	}
+}
+
+// processNext syncs a fair share of the keys that wait; false when the queue
+// was shut down.
+func (p *Pool) processNext(ctx context.Context, busy *atomic.Int64) bool {
+	share := (p.Work.Len() + len(p.busy) - 1) / len(p.busy)
+	items := p.Work.Take(min(max(share, leastKeys), mostKeys))
+	if len(items) == 0 {
+		return false
+	}
+	busy.Store(time.Now().UnixNano())
+	defer busy.Store(0)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+
+	keys := make([]targets.Key, len(items))
+	byKey := make(map[targets.Key]queue.Item, len(items))
+	for i, item := range items {
+		keys[i], byKey[item.Key] = item.Key, item
+		if p.Started != nil {
+			p.Started(item)
+		}
+	}
+	p.Syncer.Sync(ctx, keys, func(r Result) {
+		if p.Settled != nil {
+			p.Settled(byKey[r.Key], r)
+		}
+		p.Work.Done(r.Key, r.Err)
+	})
+	return true
+}
+
+// Overdue tells whether every worker has held its keys for much longer than
+// the timeout allows: nothing moves, and nothing will.
+func (p *Pool) Overdue() bool {
+	limit := time.Now().Add(-p.Timeout - 30*time.Second).UnixNano()
+	for i := range p.busy {
+		if began := p.busy[i].Load(); began == 0 || began > limit {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,154 @@
+package workers_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// running runs a pool over the fixture in virtual time; the returned function
+// ends it and waits for it.
+func (f *fixture) running(c workers.PoolConfig) (*queue.Queue, *workers.Pool, func()) {
+	q := queue.New(queue.Config{Backoff: queue.Backoff{First: time.Second}, Limit: -1})
+	c.Work, c.Syncer = q, f.syncer
+	pool := workers.NewPool(c)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { pool.Run(ctx) })
+	return q, pool, func() { cancel(); wg.Wait(); synctest.Wait() }
+}
+
+func TestShutdownWaitsForTheSyncInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, group("a", "x"), group("b", "x"))
+		f.values.set("x", "1")
+		began := make(chan struct{})
+		f.values.hook = func(ctx context.Context) {
+			close(began)
+			time.Sleep(10 * time.Second) // a slow answer
+			if ctx.Err() != nil {
+				t.Error("the sync in flight was cut off within the grace period")
+			}
+		}
+		q, _, end := f.running(workers.PoolConfig{Workers: 1, Grace: time.Minute})
+		q.Add(queue.Hint{}, "file/a")
+		<-began
+		q.Add(queue.Hint{}, "file/b") // queued, but not begun
+		end()
+		f.assertFile("a.json", `{"x":"1"}`)
+		f.assertFile("b.json", "")
+	})
+}
+
+func TestAfterTheGracePeriodTheSyncIsToldToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, group("a", "x"))
+		f.values.set("x", fmt.Errorf("no answer"))
+		began := make(chan struct{})
+		f.values.hook = func(ctx context.Context) { close(began); <-ctx.Done() }
+		q, _, end := f.running(workers.PoolConfig{Workers: 1, Grace: 5 * time.Second, Timeout: time.Hour})
+		q.Add(queue.Hint{}, "file/a")
+		<-began
+		asked := time.Now()
+		end()
+		if took := time.Since(asked); took != 5*time.Second {
+			t.Errorf("the pool ended after %v, want the grace period of 5s", took)
+		}
+	})
+}
+
+func TestEachSyncHasADeadlineAndAllOverdueIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, group("a", "x"), group("b", "x"))
+		var deadlines atomic.Int32
+		release := make(chan struct{})
+		f.values.hook = func(ctx context.Context) {
+			<-ctx.Done()
+			deadlines.Add(1)
+			<-release // … and does not listen
+		}
+		q, pool, end := f.running(workers.PoolConfig{Workers: 2, Timeout: time.Minute})
+		q.Add(queue.Hint{}, "file/a")
+		time.Sleep(time.Second)
+		q.Add(queue.Hint{}, "file/b")
+		time.Sleep(89 * time.Second)
+		synctest.Wait()
+		if deadlines.Load() != 2 {
+			t.Errorf("%d syncs saw their deadline of a minute", deadlines.Load())
+		}
+		if pool.Overdue() {
+			t.Error("overdue within the slack")
+		}
+		time.Sleep(2 * time.Second)
+		if !pool.Overdue() {
+			t.Error("all workers are stuck, and it is not seen")
+		}
+		close(release)
+		synctest.Wait()
+		if pool.Overdue() {
+			t.Error("overdue, though the workers move again")
+		}
+		end()
+	})
+}
+
+func TestManyKeysAtOnceNeedFewFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ts []*targets.Target
+		for i := range 400 {
+			ts = append(ts, group(fmt.Sprintf("g%03d", i), "x", fmt.Sprintf("v%03d", i)))
+		}
+		f := newFixture(t, ts...)
+		for i := range 400 {
+			f.values.set(fmt.Sprintf("v%03d", i), "1")
+		}
+		f.values.set("x", "1")
+		f.values.hook = func(context.Context) { time.Sleep(10 * time.Millisecond) }
+		q, _, end := f.running(workers.PoolConfig{Workers: 4})
+		q.Add(queue.Hint{}, f.set.Keys()...)
+		if err := q.WaitDone(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if n := len(f.values.fetches); n > 15 {
+			t.Errorf("%d fetches for 400 targets, want a dozen", n)
+		}
+	})
+}
+
+func TestStartedComesBeforeTheFetchAndSettledBeforeTheKeyIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, group("a", "x"))
+		f.values.set("x", "1")
+		var story []string
+		var q *queue.Queue
+		f.values.hook = func(context.Context) { story = append(story, "fetch") }
+		q, _, end := f.running(workers.PoolConfig{
+			Started: func(item queue.Item) { story = append(story, "started by "+item.Trigger) },
+			Settled: func(item queue.Item, r workers.Result) {
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				story = append(story, fmt.Sprintf("settled, wrote %v, queue at rest %v", r.Wrote, q.WaitSettled(ctx) == nil))
+			},
+		})
+		q.Add(queue.Hint{Trigger: "test"}, "file/a")
+		synctest.Wait()
+		end()
+		want := "[started by test fetch settled, wrote true, queue at rest false]"
+		if got := fmt.Sprint(story); got != want {
+			t.Errorf("story is %s, want %s", got, want)
+		}
+	})
+}
