@@ -1,0 +1,74 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// domain begins the keys of the annotations that are Syncer's.
+const domain = "conjur.org/"
+
+// annotation is one line of the annotations file.
+type annotation struct {
+	value string
+	line  int
+	bad   bool // the value could not be read, which is reported already
+}
+
+// readAnnotations reads the file at path; no file means no annotations.
+func readAnnotations(path string, r *report) map[string]annotation {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		r.fail(path, "the annotations cannot be read: %v", errors.Unwrap(err))
+		return nil
+	}
+	return parseAnnotations(path, data, r)
+}
+
+// parseAnnotations reads what the Downward API writes for metadata.annotations:
+// lines of key=value, with the value quoted as in Go, of any length. name is
+// the file's, for the report. Of two lines with one key the later counts.
+func parseAnnotations(name string, data []byte, r *report) map[string]annotation {
+	annotations := map[string]annotation{}
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		key, value, err := parseAnnotation(string(text))
+		if err != nil {
+			r.fail(fmt.Sprintf("%s:%d", name, line), "%v", err)
+		}
+		if key == "" {
+			continue
+		}
+		if first, ok := annotations[key]; ok && strings.HasPrefix(key, domain) {
+			r.warn(key, "written on line %d and again on line %d; the last counts", first.line, line)
+		}
+		annotations[key] = annotation{value, line, err != nil}
+	}
+	return annotations
+}
+
+// parseAnnotation gives the key, as far as there is one, also with an error.
+func parseAnnotation(line string) (key, value string, err error) {
+	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	key, quoted, ok := strings.Cut(line, "=")
+	switch {
+	case strings.TrimSpace(line) == "":
+		return "", "", errors.New("the line is empty; write key=\"value\" or remove it")
+	case !ok || key == "":
+		return "", "", errors.New("the line is not of the form key=\"value\"")
+	}
+	value, err = strconv.Unquote(quoted)
+	if err != nil {
+		return key, "", fmt.Errorf("the value of %q is not in quotes, or has text before or after them; write key=\"value\"", key)
+	}
+	return key, value, nil
+}

@@ -1,0 +1,180 @@
+package config_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// jwt is a connection with authn-jwt and the folder of its token.
+func jwt(t *testing.T) dict {
+	t.Helper()
+	return dict{
+		"CONJUR_APPLIANCE_URL": "https://conjur.example.com/",
+		"CONJUR_AUTHN_URL":     "https://conjur.example.com/api/authn-jwt/my-service/",
+		"CONJUR_ACCOUNT":       "acct",
+		"JWT_TOKEN_PATH":       filepath.Join(t.TempDir(), "token"),
+	}
+}
+
+func certificate(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func TestAPIKeyAlone(t *testing.T) {
+	cfg, _ := load(t, sources(t, group, connection.with(dict{"CONJUR_APPLIANCE_URL": "https://c/api/", "CONJUR_HTTP_TIMEOUT": "7"})))
+	c := cfg.Conjur
+	if c.AuthnType != config.AuthnAPIKey || c.ApplianceURL != "https://c/api" || c.AuthnURL != "https://c/api/authn" {
+		t.Errorf("%s at %s, appliance %s", c.AuthnType, c.AuthnURL, c.ApplianceURL)
+	}
+	if c.Account != "acct" || c.Login != "host/app" || c.HTTPTimeout != 7*time.Second {
+		t.Errorf("account %s, login %s, time-out %v", c.Account, c.Login, c.HTTPTimeout)
+	}
+}
+
+func TestJWT(t *testing.T) {
+	env := jwt(t)
+	cfg, warnings := load(t, sources(t, group, env))
+	c := cfg.Conjur
+	if c.AuthnType != config.AuthnJWT || c.AuthnURL != "https://conjur.example.com/api/authn-jwt/my-service" || c.ApplianceURL != "https://conjur.example.com" {
+		t.Errorf("%s at %s, appliance %s", c.AuthnType, c.AuthnURL, c.ApplianceURL)
+	}
+	if c.JWTTokenPath != env["JWT_TOKEN_PATH"] || c.Login != "" || len(warnings) > 0 {
+		t.Errorf("token %s, login %q, warnings %q", c.JWTTokenPath, c.Login, warnings)
+	}
+	other := filepath.Join(t.TempDir(), "t")
+	cfg, _ = load(t, sources(t, group.with(dict{"jwt-token-path": other, "authn-identity": "host/x"}), env.with(dict{"CONJUR_AUTHN_LOGIN": "host/y"})))
+	if cfg.Conjur.JWTTokenPath != other || cfg.Conjur.Login != "host/x" {
+		t.Errorf("token %s, login %q", cfg.Conjur.JWTTokenPath, cfg.Conjur.Login)
+	}
+	_, warnings = load(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_API_KEY": "k"})))
+	assertOne(t, warnings, "CONJUR_AUTHN_API_KEY", "not used")
+}
+
+func TestEmptyAnnotationLeavesTheEnvironment(t *testing.T) {
+	annotations := group.with(nil)
+	annotations["authn-identity"] = ""
+	if cfg, _ := load(t, sources(t, annotations, connection)); cfg.Conjur.Login != "host/app" {
+		t.Errorf("login %q", cfg.Conjur.Login)
+	}
+}
+
+func TestConnectionRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		env       dict // changes to an API key's
+		key, want string
+	}{
+		"no account":        {dict{"CONJUR_ACCOUNT": ""}, "CONJUR_ACCOUNT", "not set"},
+		"no appliance":      {dict{"CONJUR_APPLIANCE_URL": ""}, "CONJUR_APPLIANCE_URL", "not set"},
+		"no authenticator":  {dict{"CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", "neither is CONJUR_AUTHN_API_KEY"},
+		"no login":          {dict{"CONJUR_AUTHN_LOGIN": ""}, "conjur.org/authn-identity", "authn needs it"},
+		"no API key":        {dict{"CONJUR_AUTHN_URL": "https://c/authn", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_API_KEY", "authn needs it"},
+		"clear text":        {dict{"CONJUR_APPLIANCE_URL": "http://conjur.example.com"}, "CONJUR_APPLIANCE_URL", "clear text"},
+		"no scheme":         {dict{"CONJUR_APPLIANCE_URL": "conjur.example.com"}, "CONJUR_APPLIANCE_URL", "https://"},
+		"query":             {dict{"CONJUR_APPLIANCE_URL": "https://c?x=1"}, "CONJUR_APPLIANCE_URL", "query"},
+		"password":          {dict{"CONJUR_APPLIANCE_URL": "https://u:p@c"}, "CONJUR_APPLIANCE_URL", "password"},
+		"clear text, authn": {dict{"CONJUR_AUTHN_URL": "http://c/authn"}, "CONJUR_AUTHN_URL", "clear text"},
+		"no authn segment":  {dict{"CONJUR_AUTHN_URL": "https://c/unsupported/abc"}, "CONJUR_AUTHN_URL", "no segment of the path"},
+		"authn-iam":         {dict{"CONJUR_AUTHN_URL": "https://c/authn-iam/some", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-iam" is not supported yet`},
+		"authn-gcp":         {dict{"CONJUR_AUTHN_URL": "https://c/authn-gcp", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-gcp" is not supported yet`},
+		"authn-new":         {dict{"CONJUR_AUTHN_URL": "https://c/authn-new/x", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-new" is not supported yet`},
+		"no service id":     {dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/", "JWT_TOKEN_PATH": "/tmp/t"}, "CONJUR_AUTHN_URL", "service id is missing"},
+		"no certificate":    {dict{"CONJUR_SSL_CERTIFICATE": "hello"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
+		"broken PEM":        {dict{"CONJUR_SSL_CERTIFICATE": "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
+		"no such file":      {dict{"CONJUR_CERT_FILE": "/nowhere/ca.pem"}, "CONJUR_CERT_FILE", "/nowhere/ca.pem"},
+		"no token":          {dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/x", "CONJUR_AUTHN_API_KEY": "", "JWT_TOKEN_PATH": "invalid//path"}, "JWT_TOKEN_PATH", "nor its folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assertOne(t, problems(t, sources(t, group, connection.with(c.env))), c.key, c.want)
+		})
+	}
+}
+
+func TestK8sAuthenticatorNeeds(t *testing.T) {
+	env := dict{"CONJUR_APPLIANCE_URL": "https://c", "CONJUR_ACCOUNT": "a", "CONJUR_AUTHN_URL": "https://c/authn-k8s/x"}
+	var keys []string
+	for _, p := range problems(t, sources(t, group, env)) {
+		keys = append(keys, p.Key)
+	}
+	if got := strings.Join(keys, " "); got != "conjur.org/authn-identity MY_POD_NAME MY_POD_NAMESPACE CONJUR_AUTHN_URL" {
+		t.Errorf("got %s", got)
+	}
+	got := problems(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_LOGIN": "app", "MY_POD_NAME": "p", "MY_POD_NAMESPACE": "n"})))
+	if len(got) != 2 || !strings.Contains(got[0].Message, "does not begin with host/") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestLoopbackMayBePlain(t *testing.T) {
+	for _, host := range []string{"localhost:8080", "127.0.0.1", "127.9.9.9:1", "[::1]:80"} {
+		load(t, sources(t, group, connection.with(dict{"CONJUR_APPLIANCE_URL": "http://" + host})))
+	}
+	for _, host := range []string{"localhost.example.com", "127.0.0.1.example.com", "10.0.0.1", "[::2]"} {
+		assertOne(t, problems(t, sources(t, group, connection.with(dict{"CONJUR_APPLIANCE_URL": "http://" + host}))), "CONJUR_APPLIANCE_URL", "clear text")
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	text := certificate(t)
+	cfg, _ := load(t, sources(t, group, connection.with(dict{"CONJUR_SSL_CERTIFICATE": "a comment\n" + text, "CONJUR_CERT_FILE": "/nowhere/ca.pem"})))
+	if !strings.Contains(cfg.Conjur.SSLCertificate, text) {
+		t.Error("the text is lost")
+	}
+	file := writeFile(t, "ca.pem", text)
+	cfg, _ = load(t, sources(t, group, connection.with(dict{"CONJUR_CERT_FILE": file})))
+	if cfg.Conjur.CertFile != file {
+		t.Errorf("file %q", cfg.Conjur.CertFile)
+	}
+	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	assertOne(t, problems(t, sources(t, group, connection.with(dict{"CONJUR_CERT_FILE": file}))), "CONJUR_CERT_FILE", "holds no PEM certificate")
+}
+
+func TestTimeoutOutOfRange(t *testing.T) {
+	if cfg, _ := load(t, sources(t, group, connection.with(dict{"CONJUR_HTTP_TIMEOUT": "600"}))); cfg.Conjur.HTTPTimeout != 10*time.Minute {
+		t.Errorf("600: got %v", cfg.Conjur.HTTPTimeout)
+	}
+	for _, text := range []string{"0", "-1", "601", "1m"} {
+		cfg, warnings := load(t, sources(t, group, connection.with(dict{"CONJUR_HTTP_TIMEOUT": text})))
+		if cfg.Conjur.HTTPTimeout != time.Minute {
+			t.Errorf("%s: got %v", text, cfg.Conjur.HTTPTimeout)
+		}
+		assertOne(t, warnings, "CONJUR_HTTP_TIMEOUT", "taken as the default (60)")
+	}
+}
+
+func TestOfflineNeedsNoConnection(t *testing.T) {
+	src := sources(t, group, nil)
+	src.Offline = true
+	cfg, _ := load(t, src)
+	if cfg.Conjur.AuthnType != "" || len(cfg.Targets) != 1 {
+		t.Errorf("got %v", cfg)
+	}
+	src = sources(t, group, dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/x", "JWT_TOKEN_PATH": "/nowhere/at/all", "CONJUR_CERT_FILE": "/nowhere/ca.pem"})
+	src.Offline = true
+	load(t, src)
+	src = sources(t, group, dict{"CONJUR_AUTHN_URL": "ftp://c"})
+	src.Offline = true
+	assertOne(t, problems(t, src), "CONJUR_AUTHN_URL", "https://")
+}

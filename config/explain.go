@@ -1,0 +1,52 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Explanation is all that belongs to one target, for people and programs to
+// read.
+type Explanation struct {
+	EffectiveTarget
+	Variables []string  `json:"variables"` // each once
+	Triggers  []Trigger `json:"triggers"`
+}
+
+// Trigger is one thing that makes a target be looked at again.
+type Trigger struct {
+	Kind string `json:"kind"` // "start", "poll", "template" or "destination"
+	When string `json:"when"` // in words
+}
+
+// Explain tells what belongs to the target that key or group names; false
+// when there is none.
+func Explain(cfg *Config, name string) (Explanation, bool) {
+	for _, t := range cfg.Targets {
+		if t.Group == name || string(t.Key) == name {
+			return explain(cfg, t), true
+		}
+	}
+	return Explanation{}, false
+}
+
+func explain(cfg *Config, t *targets.Target) Explanation {
+	e := Explanation{
+		EffectiveTarget: newEffectiveTarget(cfg.Folders, t),
+		Variables:       t.Variables(),
+		Triggers:        []Trigger{{"start", "once at the start"}},
+	}
+	if cfg.Mode.OneShot() {
+		return e
+	}
+	if cfg.Refresh.Enabled {
+		e.Triggers = append(e.Triggers,
+			Trigger{"poll", fmt.Sprintf("when a variable's value changes in Conjur, within %v", cfg.Refresh.Interval)},
+			Trigger{"destination", fmt.Sprintf("when the file is missing or altered, within %v", cfg.Refresh.Interval)})
+	}
+	if t.Template.File != "" {
+		e.Triggers = append(e.Triggers, Trigger{"template", "when the file " + e.Template + " changes"})
+	}
+	return e
+}

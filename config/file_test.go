@@ -1,0 +1,219 @@
+package config_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// fileSources has no annotations but those given.
+func fileSources(t *testing.T, yaml string, annotations, env dict) config.Sources {
+	t.Helper()
+	src := sources(t, annotations, env)
+	src.ConfigFile = writeFile(t, "syncer.yaml", yaml)
+	return src
+}
+
+const everything = `
+containerMode: sidecar
+secretsDestination: file
+refresh: {enabled: true, interval: 90s}
+retry: {limit: 7, intervalSeconds: 3}
+removeDeletedSecrets: false
+exitOnRevoked: false
+log: {level: warn, format: json}
+conjur:
+  login: host/file
+targets:
+- name: db
+  secrets:
+  - app/db/user
+  - pass: app/db/password
+    content-type: base64
+  policyPath: prod
+  path: db/creds
+  format: json
+  permissions: rw-r-----
+- name: app.conf
+  secrets: [{k: a/b}]
+  format: template
+  template: |
+    {{ secret "k" }}
+`
+
+func TestFileAndAnnotationsGiveTheSame(t *testing.T) {
+	env := connection.with(dict{"CONJUR_AUTHN_LOGIN": ""})
+	fromFile, warnings := load(t, fileSources(t, everything, nil, env))
+	if len(warnings) > 0 {
+		t.Errorf("warnings %q", warnings)
+	}
+	fromAnnotations, _ := load(t, sources(t, dict{
+		"container-mode": "sidecar", "secrets-destination": "file",
+		"secrets-refresh-enabled": "true", "secrets-refresh-interval": "90s",
+		"retry-count-limit": "7", "retry-interval-sec": "3",
+		"remove-deleted-secrets-enabled": "false", "exit-on-revoked": "false",
+		"log-level": "warn", "log-format": "json", "authn-identity": "host/file",
+		"conjur-secrets.db":               "- app/db/user\n- pass: app/db/password\n  content-type: base64\n",
+		"conjur-secrets-policy-path.db":   "prod",
+		"secret-file-path.db":             "db/creds",
+		"secret-file-format.db":           "json",
+		"secret-file-permissions.db":      "rw-r-----",
+		"conjur-secrets.app.conf":         "- k: a/b",
+		"secret-file-format.app.conf":     "template",
+		"secret-file-template.app.conf":   "{{ secret \"k\" }}\n",
+		"example.com/of-another-operator": "x",
+	}, env))
+	fromFile.Conjur.APIKey, fromAnnotations.Conjur.APIKey = secret.Value{}, secret.Value{} // a func has no equal
+	if !reflect.DeepEqual(fromFile, fromAnnotations) {
+		t.Errorf("file\n%+v\nannotations\n%+v", fromFile, fromAnnotations)
+	}
+}
+
+func TestStrongerSourceWins(t *testing.T) {
+	src := fileSources(t, "log: {level: warn, format: json}\nretry: {limit: 2}\n", group.with(dict{"log-level": "error"}),
+		connection.with(dict{"LOG_LEVEL": "debug", "LOG_FORMAT": "text", "RETRY_INTERVAL_SEC": "9"}))
+	cfg, _ := load(t, src)
+	if cfg.Log != (config.Log{Level: "error", Format: "json"}) || cfg.Retry.Limit != 2 || cfg.Retry.Interval.Seconds() != 9 {
+		t.Errorf("log %v, retry %v", cfg.Log, cfg.Retry)
+	}
+}
+
+func TestFileAddsToGroups(t *testing.T) {
+	src := fileSources(t, "targets: [{name: h, secrets: [a]}]", group, connection)
+	cfg, _ := load(t, src)
+	if len(cfg.Targets) != 2 || cfg.Targets[0].Group != "g" || cfg.Targets[1].Group != "h" {
+		t.Errorf("got %v", cfg.Targets)
+	}
+}
+
+func TestFileNamedByTheEnvironment(t *testing.T) {
+	src := fileSources(t, everything, nil, nil)
+	env := connection.with(dict{config.ConfigFileVariable: src.ConfigFile})
+	src.ConfigFile, src.Getenv = "", func(name string) string { return env[name] }
+	if cfg, _ := load(t, src); len(cfg.Targets) != 2 {
+		t.Errorf("got %v", cfg.Targets)
+	}
+}
+
+func TestFileIsJSONToo(t *testing.T) {
+	src := fileSources(t, `{"secretsDestination": "file", "targets": [{"name": "g", "secrets": ["a/b"]}]}`, nil, connection)
+	load(t, src)
+}
+
+func TestMissingConfigFile(t *testing.T) {
+	src := sources(t, group, connection)
+	src.ConfigFile = filepath.Join(t.TempDir(), "none.yaml")
+	assertOne(t, problems(t, src), src.ConfigFile, "no such file")
+}
+
+func TestEmptyFileSaysNothing(t *testing.T) {
+	for _, text := range []string{"", "# a comment\n", "{}"} {
+		load(t, fileSources(t, text, group, connection))
+	}
+}
+
+// refused is what the loader and the schema both refuse, each for one reason.
+var refused = map[string]struct {
+	yaml       string
+	place, msg string // place: after the file's name
+}{
+	"unknown setting":         {"containerMod: init", ":1: containerMod", "did you mean containerMode?"},
+	"unknown object":          {"x: {y: z}", ":1: x", "not a setting"},
+	"unknown in an object":    {"log:\n  levle: info", ":2: log.levle", "did you mean log.level?"},
+	"object wanted":           {"log: info", ":1: log", "must be a map"},
+	"no value":                {"log:\n  level:", ":2: log.level", "has no value"},
+	"enumeration":             {"containerMode: daemon", ":1: containerMode", "is not a container mode"},
+	"integer wanted":          {"retry: {limit: five}", ":1: retry.limit", "must be an integer"},
+	"integer in quotes":       {"retry: {limit: '5'}", ":1: retry.limit", "must be an integer"},
+	"integer too small":       {"retry: {limit: -2}", ":1: retry.limit", "less than -1"},
+	"integer too big":         {"conjur: {httpTimeoutSeconds: 601}", ":1: conjur.httpTimeoutSeconds", "more than 600"},
+	"Boolean wanted":          {"removeDeletedSecrets: 'true'", ":1: removeDeletedSecrets", "must be true or false"},
+	"text wanted":             {"conjur: {account: 123}", ":1: conjur.account", "put 123 in quotes"},
+	"text wanted, not a list": {"conjur: {account: [a]}", ":1: conjur.account", "must be text"},
+	"list wanted":             {"kubernetes: {secrets: a}", ":1: kubernetes.secrets", "must be a list of names"},
+	"names wanted":            {"kubernetes: {secrets: [{}]}", ":1: kubernetes.secrets", "must be a name"},
+	"API key":                 {"conjur: {apiKey: x}", ":1: conjur.apiKey", "not a setting"},
+	"targets not a list":      {"targets: {}", ":1: targets", "must be a list"},
+	"target not a map":        {"targets: [x]", ":1: targets[0]", "must be a map"},
+	"target without name":     {"targets: [{secrets: [a]}]", ":1: targets[0]", "has no name"},
+	"target without secrets":  {"targets: [{name: a}]", ":1: targets[0]", "has no secrets"},
+	"name not text":           {"targets: [{name: 1, secrets: [a]}]", ":1: targets[0].name", "must be text"},
+	"unknown in a target":     {"targets: [{name: a, secrets: [a], formt: json}]", ":1: targets[0].formt", "did you mean format?"},
+	"format":                  {"targets: [{name: a, secrets: [a], format: toml}]", ":1: targets[0].format", "is not a format"},
+	"octal permissions":       {"targets: [{name: a, secrets: [a], permissions: '0644'}]", ":1: targets[0].permissions", "is not a file mode"},
+	"integer permissions":     {"targets: [{name: a, secrets: [a], permissions: 0644}]", ":1: targets[0].permissions", "in quotes"},
+}
+
+func TestFileRefuses(t *testing.T) {
+	for name, c := range refused {
+		t.Run(name, func(t *testing.T) {
+			src := fileSources(t, c.yaml, group, connection)
+			got := problems(t, src)
+			i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile+c.place })
+			if i < 0 || !strings.Contains(got[i].Message, c.msg) {
+				t.Errorf("got %q, want one of %s with %q", got, c.place, c.msg)
+			}
+		})
+	}
+}
+
+func TestFileRefusesWhatASchemaCannotSay(t *testing.T) {
+	for name, c := range map[string]struct{ yaml, place, msg string }{
+		"not YAML":              {"a: [", "", "not valid YAML"},
+		"two documents":         {"{}\n---\n{}\n", "", "more than one YAML document"},
+		"a list":                {"[]", ":1", "must be a map"},
+		"written twice":         {"containerMode: sidecar\ncontainerMode: init", ":2: containerMode", "written twice"},
+		"short interval":        {"refresh: {interval: 10ms}", ":1: refresh.interval", "at least 1s"},
+		"one name, twice":       {"targets:\n- {name: a, secrets: [a]}\n- {name: a, secrets: [a]}", ":3: targets[1]", "already that of another target"},
+		"name of an annotation": {"targets: [{name: g, secrets: [a]}]", ":1: targets[0]", "or of a group in the annotations"},
+		"entry":                 {"targets:\n- name: a\n  secrets:\n  - a\n  - b/", ":3: targets[0].secrets", "line 5:"},
+		"path":                  {"targets: [{name: a, secrets: [a], path: ../x}]", ":1: targets[0].path", "leaves the folder"},
+		"itself":                {"log: &x {log: *x}", ":1: log.log", "not a setting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := fileSources(t, c.yaml, group, connection)
+			got := problems(t, src)
+			i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile+c.place })
+			if i < 0 || !strings.Contains(got[i].Message, c.msg) {
+				t.Errorf("got %q, want one of %s with %q", got, c.place, c.msg)
+			}
+		})
+	}
+}
+
+func TestFileListsOfNames(t *testing.T) {
+	src := fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: []}", nil, connection)
+	got := problems(t, src)
+	if got[0].Key != src.ConfigFile+":2: kubernetes.secrets" || !strings.Contains(got[0].Message, "names nothing") {
+		t.Errorf("got %q", got)
+	}
+	src = fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: [a, b]}", nil, connection)
+	assertOne(t, problems(t, src), src.ConfigFile+":1: secretsDestination", "not available")
+}
+
+func TestFileAnchors(t *testing.T) {
+	src := fileSources(t, `
+secretsDestination: file
+targets:
+- {name: a, secrets: &s [{k: x}], permissions: &p rw-------}
+- {name: b, secrets: *s, permissions: *p}
+`, nil, connection)
+	cfg, _ := load(t, src)
+	if got := cfg.Targets[1]; len(got.Entries) != 1 || got.Entries[0].Variable != "x" || got.File.Mode != 0o600 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestFileTemplateFromFolder(t *testing.T) {
+	src := fileSources(t, "secretsDestination: file\ntargets: [{name: g, secrets: [k], format: template}]", nil, connection)
+	src.Templates = fstest.MapFS{"g.tpl": {Data: []byte("x")}}
+	if cfg, _ := load(t, src); cfg.Targets[0].Template.File != "g.tpl" {
+		t.Errorf("got %v", cfg.Targets[0])
+	}
+}

@@ -1,0 +1,169 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// targets makes the file targets of all groups, sorted by group.
+func (l *loader) targets(account string) []*targets.Target {
+	var ts, placed []*targets.Target
+	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
+		g := l.groups[group]
+		if !g[nameSecrets].set {
+			l.strayGroup(group)
+			continue
+		}
+		if group == "" {
+			l.warn(g[nameSecrets].key, "the group has no name; put one after the last dot")
+		}
+		t := l.target(group, g, account)
+		ts = append(ts, t)
+		if t.File.Path != "" {
+			placed = append(placed, t)
+		}
+	}
+	if len(ts) == 0 {
+		l.fail(domain+"conjur-secrets.{group}", "no secret group is defined; there is nothing to deliver")
+	}
+	for _, c := range targets.PathConflicts(placed) {
+		l.fail(l.groupKey(c.Group, namePath), "%v", c.Err)
+	}
+	return ts
+}
+
+// target makes one target. What is faulty is reported and left zero, so that
+// the rest can be checked too.
+func (l *loader) target(group string, g map[string]value, account string) *targets.Target {
+	t := &targets.Target{Key: targets.FileKey(group), Group: group}
+	l.entries(t, g, account)
+
+	t.Format = targets.Formats()[0]
+	if f := g[nameFormat]; f.set {
+		t.Format = targets.Format(f.text)
+	}
+	t.File.Mode = targets.DefaultFileMode
+	if p := g[namePermissions]; p.set {
+		t.File.Mode, _ = targets.ParsePermissions(p.text) // reported when it was read
+	}
+	if g[nameFormat].bad {
+		return t
+	}
+	l.path(t, g)
+	if text, key, ok := l.template(t, g); ok && len(t.Entries) > 0 {
+		if err := render.Check(t, text); err != nil {
+			l.failAll(key, err)
+		}
+	}
+	return t
+}
+
+// path fills in where the target lands. A slash at the end asks for the
+// default file in that folder, or, of the format directory, says the obvious.
+func (l *loader) path(t *targets.Target, g map[string]value) {
+	p := g[namePath]
+	if p.bad {
+		return
+	}
+	if t.Format == targets.FormatDirectory {
+		p.text = strings.TrimRight(p.text, "/")
+	}
+	var err error
+	t.File.Path, err = targets.FilePath(l.src.SecretsDir, p.text, targets.DefaultFileName(t.Group, t.Format))
+	if err != nil {
+		l.fail(l.groupKey(t.Group, namePath), "%v", err)
+	}
+}
+
+// entries fills in the entries; a group with a faulty one has none.
+func (l *loader) entries(t *targets.Target, g map[string]value, account string) {
+	secrets := g[nameSecrets]
+	if secrets.bad || g[namePolicyPath].bad {
+		return
+	}
+	var entries []targets.Entry
+	var warnings []string
+	var err error
+	if secrets.node != nil {
+		entries, warnings, err = targets.ParseEntryList(secrets.node, account)
+	} else {
+		entries, warnings, err = targets.ParseEntries(secrets.text, account)
+	}
+	for _, w := range warnings {
+		l.warn(secrets.key, "%s", w)
+	}
+	if err != nil {
+		l.failAll(secrets.key, err)
+		return
+	}
+	t.Entries = targets.WithPolicyPath(entries, g[namePolicyPath].text)
+}
+
+// template finds a group's template, of which there must be exactly one, and
+// says where it was found. A format without template gives the empty text.
+func (l *loader) template(t *targets.Target, g map[string]value) (text, key string, ok bool) {
+	inline := g[nameTemplate]
+	if t.Format != targets.FormatTemplate {
+		if inline.set {
+			l.warn(inline.key, "not used by the format %s; set the format to template or remove it", t.Format)
+		}
+		return "", g[nameSecrets].key, true
+	}
+	name := t.Group + ".tpl"
+	path := filepath.Join(l.src.TemplatesDir, name)
+	data, err := fs.ReadFile(l.src.Templates, name)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		l.fail(path, "the template cannot be read: %v", err)
+	case inline.bad:
+	case inline.text != "" && len(data) > 0:
+		l.fail(inline.key, "there is also the template file %s; remove one of the two", path)
+	case inline.text != "":
+		t.Template.Inline = inline.text
+		return inline.text, inline.key, true
+	case len(data) > 0:
+		t.Template.File = name
+		return string(data), path, true
+	case err == nil:
+		l.fail(path, "the template file of the group %q is empty", t.Group)
+	default:
+		l.fail(l.groupKey(t.Group, nameTemplate), "the format template needs a template here or in the file %s", path)
+	}
+	return "", "", false
+}
+
+// strayGroup warns of settings for a group that nothing defines.
+func (l *loader) strayGroup(group string) {
+	for _, s := range l.groupTable {
+		if val := l.groups[group][s.name]; val.set {
+			l.warn(val.key, "there is no group %q; define it by %sconjur-secrets.%s", group, domain, group)
+		}
+	}
+}
+
+// ignoreGroups warns of groups that the destination does not have.
+func (l *loader) ignoreGroups() {
+	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
+		l.warn(l.groupKey(group, nameSecrets), "secret groups are used with the destination file only; ignored")
+	}
+}
+
+// groupKey is where a group's setting was set or, if it was not, is best set.
+func (l *loader) groupKey(group, name string) string {
+	if val := l.groups[group][name]; val.set {
+		return val.key
+	}
+	for _, s := range l.groupTable {
+		if s.name == name {
+			return domain + s.annotation + group
+		}
+	}
+	return domain + group
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The folders and files that are used when Sources name no others, those of
+// the Secrets Provider.
+const (
+	DefaultAnnotations  = "/conjur/podinfo/annotations"
+	DefaultSecretsDir   = "/conjur/secrets"
+	DefaultTemplatesDir = "/conjur/templates"
+	DefaultStatusDir    = "/conjur/status"
+
+	defaultJWTTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+)
+
+// Sources is where Load reads from. An empty string means the default.
+type Sources struct {
+	// Annotations is a file as the Downward API writes it. If there is none,
+	// there are no annotations.
+	Annotations string
+	// Getenv looks up an environment variable; empty means not set. Without
+	// it there are none.
+	Getenv func(string) string
+
+	// ConfigFile is a YAML file; empty: the one that the variable
+	// ConfigFileVariable names, if any. Annotations win over it, and it wins
+	// over the other variables.
+	ConfigFile string
+
+	SecretsDir, TemplatesDir, StatusDir string
+	// Templates is the content of TemplatesDir; nil: the folder itself.
+	Templates fs.FS
+
+	// Offline says that Conjur will not be called: its connection need not be
+	// set, and the certificate and token files are not looked at.
+	Offline bool
+}
+
+// loader is one run of Load.
+type loader struct {
+	report
+	values
+	src Sources
+}
+
+// Load reads and checks everything. The error is an *InvalidError with all
+// problems at once; the warnings are good with and without one. It makes no
+// network requests and may be called again at any time to see what changed.
+func Load(src Sources) (cfg *Config, warnings []Problem, err error) {
+	src.Annotations = cmp.Or(src.Annotations, DefaultAnnotations)
+	src.SecretsDir = cmp.Or(src.SecretsDir, DefaultSecretsDir)
+	src.TemplatesDir = cmp.Or(src.TemplatesDir, DefaultTemplatesDir)
+	src.StatusDir = cmp.Or(src.StatusDir, DefaultStatusDir)
+	if src.Getenv == nil {
+		src.Getenv = func(string) string { return "" }
+	}
+	src.ConfigFile = cmp.Or(src.ConfigFile, src.Getenv(ConfigFileVariable))
+	if src.Templates == nil {
+		src.Templates = os.DirFS(src.TemplatesDir)
+	}
+
+	l := &loader{src: src, values: newValues()}
+	l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
+	if src.ConfigFile != "" {
+		l.addFile(src.ConfigFile, &l.report)
+	}
+	l.addEnvironment(src.Getenv, &l.report)
+	cfg = l.config()
+	l.unsupported(cfg)
+	if len(l.problems) > 0 {
+		return nil, l.warnings, &InvalidError{l.problems}
+	}
+	return cfg, l.warnings, nil
+}
+
+// config puts the parts together; what could not be understood is left zero.
+func (l *loader) config() *Config {
+	cfg := &Config{
+		Mode:          Mode(l.text(nameMode, string(ModeInit))),
+		Destination:   Destination(l.text(nameDestination, "")),
+		RemoveDeleted: l.boolean(nameRemoveDeleted, true),
+		ExitOnRevoked: l.boolean(nameExitOnRevoked, true),
+		Folders:       Folders{l.src.SecretsDir, l.src.TemplatesDir, l.src.StatusDir},
+	}
+	l.checkDestination(cfg)
+	cfg.Refresh = l.refresh(cfg.Mode)
+	cfg.Retry = l.retry(cfg.Mode)
+	cfg.Log = l.log()
+	cfg.Conjur = l.conjur()
+	cfg.Kubernetes = l.kubernetes(cfg)
+	if cfg.Destination == DestinationKubernetes {
+		l.ignoreGroups()
+	} else {
+		cfg.Targets = l.targets(cfg.Conjur.Account)
+	}
+	return cfg
+}
+
+// unsupported reports everything that is understood but cannot be done yet;
+// it is the only place that does.
+func (l *loader) unsupported(cfg *Config) {
+	for _, s := range l.table {
+		if val := l.process[s.name]; val.set && !val.bad && slices.Contains(s.notYet, val.text) {
+			l.fail(val.key, "%q is not available in this version yet; use %s", val.text, strings.Join(s.available(), ", "))
+		}
+	}
+	switch cfg.Conjur.AuthnType {
+	case "", AuthnAPIKey, AuthnJWT:
+	default:
+		l.fail(l.key(nameAuthnURL), "the authenticator %q is not supported yet; use authn or authn-jwt", cfg.Conjur.AuthnType)
+	}
+	for _, t := range cfg.Targets {
+		for _, e := range t.Entries {
+			if e.All() {
+				l.fail(l.groupKey(t.Group, nameSecrets), "fetching all variables (%q) is not available in this version yet; list them", e.Variable)
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Validation is the outcome of a Load for programs: an object with the lists
+// "errors" and "warnings", each item with "key" and "message".
+type Validation struct {
+	Errors   []Problem `json:"errors"`
+	Warnings []Problem `json:"warnings"`
+}
+
+// NewValidation makes it from what Load returns. Its lists are never nil, so
+// that they are lists in JSON too.
+func NewValidation(warnings []Problem, err error) Validation {
+	v := Validation{Errors: []Problem{}, Warnings: append([]Problem{}, warnings...)}
+	var invalid *InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		v.Errors = append(v.Errors, invalid.Problems...)
+	case err != nil:
+		v.Errors = append(v.Errors, Problem{Message: err.Error()})
+	}
+	return v
+}
+
+// Effective is a Config for people and programs to read: everything that is
+// in effect, secrets left out. Durations are in Go's form, such as "5m0s".
+type Effective struct {
+	ContainerMode        Mode              `json:"containerMode"`
+	SecretsDestination   Destination       `json:"secretsDestination"`
+	Refresh              effectiveRefresh  `json:"refresh"`
+	Retry                effectiveRetry    `json:"retry"`
+	RemoveDeletedSecrets bool              `json:"removeDeletedSecrets"`
+	ExitOnRevoked        bool              `json:"exitOnRevoked"`
+	Log                  effectiveLog      `json:"log"`
+	Conjur               effectiveConjur   `json:"conjur"`
+	Folders              effectiveFolders  `json:"folders"`
+	Targets              []EffectiveTarget `json:"targets"`
+}
+
+type effectiveRefresh struct {
+	Enabled  bool   `json:"enabled"`
+	Interval string `json:"interval,omitempty"`
+}
+
+type effectiveRetry struct {
+	Limit    int    `json:"limit"`
+	Interval string `json:"interval"`
+}
+
+type effectiveLog struct {
+	Level  string `json:"level"`
+	Format string `json:"format"`
+}
+
+type effectiveConjur struct {
+	ApplianceURL string    `json:"applianceUrl,omitempty"`
+	AuthnURL     string    `json:"authnUrl,omitempty"`
+	AuthnType    AuthnType `json:"authnType,omitempty"`
+	Account      string    `json:"account,omitempty"`
+	Login        string    `json:"login,omitempty"`
+	JWTTokenPath string    `json:"jwtTokenPath,omitempty"`
+	// Certificates is where the trusted ones are from: "text", a file's path,
+	// or "system".
+	Certificates string `json:"certificates"`
+	HTTPTimeout  string `json:"httpTimeout"`
+}
+
+type effectiveFolders struct {
+	Secrets   string `json:"secrets"`
+	Templates string `json:"templates"`
+	Status    string `json:"status"`
+}
+
+// EffectiveTarget is one target of an Effective.
+type EffectiveTarget struct {
+	Key      targets.Key      `json:"key"`
+	Group    string           `json:"group"`
+	Path     string           `json:"path"` // with the secrets folder in front
+	Mode     string           `json:"mode"` // octal, such as "0644"
+	Format   targets.Format   `json:"format"`
+	Template string           `json:"template,omitempty"` // "inline", or the file's path
+	Entries  []EffectiveEntry `json:"entries"`
+}
+
+// EffectiveEntry is one entry of an EffectiveTarget.
+type EffectiveEntry struct {
+	Alias       string              `json:"alias"`
+	Variable    string              `json:"variable"`
+	ContentType targets.ContentType `json:"contentType"`
+}
+
+// NewEffective makes it from a Config.
+func NewEffective(cfg *Config) Effective {
+	e := Effective{
+		ContainerMode:        cfg.Mode,
+		SecretsDestination:   cfg.Destination,
+		Refresh:              effectiveRefresh{Enabled: cfg.Refresh.Enabled},
+		Retry:                effectiveRetry{cfg.Retry.Limit, cfg.Retry.Interval.String()},
+		RemoveDeletedSecrets: cfg.RemoveDeleted,
+		ExitOnRevoked:        cfg.ExitOnRevoked,
+		Log:                  effectiveLog(cfg.Log),
+		Conjur:               newEffectiveConjur(cfg.Conjur),
+		Folders:              effectiveFolders(cfg.Folders),
+		Targets:              []EffectiveTarget{},
+	}
+	if cfg.Refresh.Enabled {
+		e.Refresh.Interval = cfg.Refresh.Interval.String()
+	}
+	for _, t := range cfg.Targets {
+		e.Targets = append(e.Targets, newEffectiveTarget(cfg.Folders, t))
+	}
+	return e
+}
+
+func newEffectiveConjur(c Conjur) effectiveConjur {
+	e := effectiveConjur{
+		ApplianceURL: c.ApplianceURL, AuthnURL: c.AuthnURL, AuthnType: c.AuthnType,
+		Account: c.Account, Login: c.Login, Certificates: "system", HTTPTimeout: c.HTTPTimeout.String(),
+	}
+	if c.AuthnType == AuthnJWT {
+		e.JWTTokenPath = c.JWTTokenPath
+	}
+	switch {
+	case c.SSLCertificate != "":
+		e.Certificates = "text"
+	case c.CertFile != "":
+		e.Certificates = c.CertFile
+	}
+	return e
+}
+
+func newEffectiveTarget(folders Folders, t *targets.Target) EffectiveTarget {
+	e := EffectiveTarget{
+		Key: t.Key, Group: t.Group, Format: t.Format,
+		Path:    path.Join(folders.Secrets, t.File.Path),
+		Mode:    fmt.Sprintf("%04o", t.File.Mode.Perm()),
+		Entries: []EffectiveEntry{},
+	}
+	switch {
+	case t.Template.Inline != "":
+		e.Template = "inline"
+	case t.Template.File != "":
+		e.Template = path.Join(folders.Templates, t.Template.File)
+	}
+	for _, entry := range t.Entries {
+		e.Entries = append(e.Entries, EffectiveEntry(entry))
+	}
+	return e
+}

@@ -1,0 +1,154 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/secretsync/syncer/config"
+)
+
+func TestEffective(t *testing.T) {
+	src := sources(t, group.with(dict{
+		"secrets-refresh-interval":  "90s",
+		"secret-file-permissions.g": "rw-------",
+		"conjur-secrets.t":          "- k: a\n  content-type: base64",
+		"secret-file-format.t":      "template",
+	}), jwt(t).with(dict{"JWT_TOKEN_PATH": "/tmp/token"}))
+	src.Templates = fstest.MapFS{"t.tpl": {Data: []byte("x")}}
+	cfg, _ := load(t, src)
+	got, err := json.MarshalIndent(config.NewEffective(cfg), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "containerMode": "sidecar",
+  "secretsDestination": "file",
+  "refresh": {
+    "enabled": true,
+    "interval": "1m30s"
+  },
+  "retry": {
+    "limit": 5,
+    "interval": "1s"
+  },
+  "removeDeletedSecrets": true,
+  "exitOnRevoked": true,
+  "log": {
+    "level": "info",
+    "format": "text"
+  },
+  "conjur": {
+    "applianceUrl": "https://conjur.example.com",
+    "authnUrl": "https://conjur.example.com/api/authn-jwt/my-service",
+    "authnType": "authn-jwt",
+    "account": "acct",
+    "jwtTokenPath": "/tmp/token",
+    "certificates": "system",
+    "httpTimeout": "1m0s"
+  },
+  "folders": {
+    "secrets": "/conjur/secrets",
+    "templates": "/conjur/templates",
+    "status": "/conjur/status"
+  },
+  "targets": [
+    {
+      "key": "file/g",
+      "group": "g",
+      "path": "/conjur/secrets/g.yaml",
+      "mode": "0600",
+      "format": "yaml",
+      "entries": [
+        {
+          "alias": "k",
+          "variable": "a/b",
+          "contentType": "text"
+        }
+      ]
+    },
+    {
+      "key": "file/t",
+      "group": "t",
+      "path": "/conjur/secrets/t.out",
+      "mode": "0644",
+      "format": "template",
+      "template": "/conjur/templates/t.tpl",
+      "entries": [
+        {
+          "alias": "k",
+          "variable": "a",
+          "contentType": "base64"
+        }
+      ]
+    }
+  ]
+}`
+	if string(got) != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestEffectiveHoldsNoSecret(t *testing.T) {
+	cfg, _ := load(t, sources(t, group, connection))
+	got, err := json.Marshal(config.NewEffective(cfg))
+	if err != nil || strings.Contains(string(got), "the-key") {
+		t.Errorf("%s, %v", got, err)
+	}
+	// The Config itself must not leak either, if someone marshals it.
+	if got, err := json.Marshal(cfg); err != nil || strings.Contains(string(got), "the-key") {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestValidation(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations dict
+		want        string
+	}{
+		"right":   {group, `{"errors":[],"warnings":[]}`},
+		"wrong":   {group.with(dict{"log-level": "x"}), `{"errors":[{"key":"conjur.org/log-level","message":"\"x\" is not a log level; use one of debug, info, warn, error"}],"warnings":[]}`},
+		"warning": {group.with(dict{"zzzz": "x"}), `{"errors":[],"warnings":[{"key":"conjur.org/zzzz","message":"not a setting; ignored"}]}`},
+	} {
+		_, warnings, err := config.Load(sources(t, c.annotations, connection))
+		got, _ := json.Marshal(config.NewValidation(warnings, err))
+		if string(got) != c.want {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	if got := config.NewValidation(nil, errors.New("other")); len(got.Errors) != 1 || got.Errors[0].Message != "other" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	src := sources(t, group.with(dict{
+		"secrets-refresh-enabled": "true",
+		"conjur-secrets.g":        "- k: a\n- l: a\n- m: b",
+		"secret-file-format.g":    "template",
+	}), connection)
+	src.Templates = templates
+	cfg, _ := load(t, src)
+	for _, name := range []string{"g", "file/g"} {
+		e, ok := config.Explain(cfg, name)
+		if !ok || strings.Join(e.Variables, " ") != "a b" || e.Template != "/conjur/templates/g.tpl" {
+			t.Errorf("got %v, %v", e, ok)
+		}
+		var kinds []string
+		for _, trigger := range e.Triggers {
+			kinds = append(kinds, trigger.Kind)
+		}
+		if strings.Join(kinds, " ") != "start poll destination template" {
+			t.Errorf("triggers %q", kinds)
+		}
+	}
+	if _, ok := config.Explain(cfg, "h"); ok {
+		t.Error("a target that is not there is explained")
+	}
+	cfg.Mode = config.ModeInit
+	if e, _ := config.Explain(cfg, "g"); len(e.Triggers) != 1 {
+		t.Errorf("init has the triggers %v", e.Triggers)
+	}
+}
