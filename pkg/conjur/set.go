@@ -1,0 +1,150 @@
+package conjur
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// The kinds of requests that set values.
+const (
+	KindSet    Kind = "set"     // one variable
+	KindSetAll Kind = "set all" // many, all or none
+)
+
+// ErrNotOffered says that the server has no atomic set, as the genuine one has
+// not.
+var ErrNotOffered = errors.New("the server cannot set several values atomically")
+
+// NewValue is a value to set.
+type NewValue struct {
+	ID    string
+	Value secret.Value
+	// Version, when not nil, is the one that the variable must have now; 0:
+	// it must never have been set. Only SetAll obeys it.
+	Version *uint64
+}
+
+// RefusedError says which variables kept an atomic set from happening, all of
+// them.
+type RefusedError struct {
+	Status    int
+	Variables []Refusal
+}
+
+// Refusal is why one variable could not be set: not_found, forbidden, empty,
+// too_large, duplicate, version_conflict.
+type Refusal struct{ ID, Code string }
+
+func (e *RefusedError) Error() string {
+	texts := make([]string, len(e.Variables))
+	for i, v := range e.Variables {
+		texts[i] = fmt.Sprintf("%q: %s", v.ID, v.Code)
+	}
+	return fmt.Sprintf("nothing was set (status %d): %s", e.Status, strings.Join(texts, "; "))
+}
+
+// SetAll sets all values in one transaction, or none. The error is
+// ErrNotOffered, a *RefusedError, or says that it is not known whether they
+// were set.
+func (c *Client) SetAll(ctx context.Context, values []NewValue) error {
+	req, wipe, err := c.setAllRequest(values)
+	if err != nil {
+		return err
+	}
+	defer wipe()
+	r, err := c.ask(ctx, KindSetAll, fmt.Sprintf("%d variables", len(values)), req)
+	if err != nil {
+		return fmt.Errorf("%w (it is not known whether the values were set)", err)
+	}
+	switch refusals := decodeRefusals(r.body); {
+	case r.status == http.StatusOK && isJSON(r.header):
+		return nil
+	case len(refusals) > 0 && r.status >= 400 && r.status < 500:
+		return &RefusedError{r.status, refusals}
+	case (r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed) && !isJSON(r.header):
+		return ErrNotOffered
+	}
+	return r.statusError("")
+}
+
+// setAllRequest makes the request of conjurd's atomic set; wipe clears its
+// body, which the client may send twice.
+func (c *Client) setAllRequest(values []NewValue) (req *http.Request, wipe func(), err error) {
+	type item struct {
+		ID       string  `json:"id"`
+		Value    []byte  `json:"value"` // base64 in JSON
+		Encoding string  `json:"encoding"`
+		Version  *uint64 `json:"version,omitempty"`
+	}
+	items := make([]item, len(values))
+	for i, v := range values {
+		items[i] = item{v.ID, v.Value.Bytes(), "base64", v.Version}
+	}
+	body, err := json.Marshal(map[string]any{"secrets": items})
+	if err != nil {
+		return nil, nil, errors.New("the values cannot be put into JSON")
+	}
+	to := c.base + "/secrets/" + url.PathEscape(c.config.Account) + "/values"
+	if req, err = http.NewRequest(http.MethodPut, to, bytes.NewReader(body)); err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return req, func() { clear(body) }, nil
+}
+
+// Set sets one value. After an error other than a *StatusError it is not known
+// whether the value was set.
+func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	req, err := c.variableRequest(id)
+	if err != nil {
+		return err
+	}
+	if req, err = http.NewRequest(http.MethodPost, req.URL.String(), bytes.NewReader(value.Bytes())); err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/octet-stream")
+	r, err := c.ask(ctx, KindSet, fmt.Sprintf("%q", id), req)
+	if err != nil {
+		return err
+	}
+	if r.status != http.StatusCreated {
+		return r.statusError("")
+	}
+	return nil
+}
+
+var refusalCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
+// decodeRefusals reads the variables at fault; none when the body does not
+// have the form.
+func decodeRefusals(body []byte) (refusals []Refusal) {
+	var answer struct {
+		Error struct {
+			Details struct {
+				Variables []struct{ ID, Code string }
+			}
+		}
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return nil
+	}
+	for _, v := range answer.Error.Details.Variables {
+		if !refusalCode.MatchString(v.Code) {
+			v.Code = "refused"
+		}
+		refusals = append(refusals, Refusal{v.ID, v.Code})
+	}
+	return refusals
+}

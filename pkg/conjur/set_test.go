@@ -1,0 +1,99 @@
+package conjur_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+const setPolicy = `
+- !variable a
+- !variable b
+- !variable readonly
+- !host app
+- !permit { role: !host app, privileges: [read, execute, update], resources: [!variable a, !variable b] }
+- !permit { role: !host app, privileges: [read, execute], resource: !variable readonly }
+`
+
+// embedded is a client of an embedded server with setPolicy, as its host app.
+func embedded(t *testing.T, opts ...conjurdtest.Option) (*conjur.Client, *conjurdtest.Server) {
+	t.Helper()
+	server := conjurdtest.Start(t, opts...)
+	server.Policy(setPolicy)
+	c, err := conjur.New(conjur.Config{
+		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA),
+		Authenticator: conjur.APIKey{Login: "host/app", Key: secret.New([]byte(server.HostKey("app")))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, server
+}
+
+func newValues(pairs ...string) (values []conjur.NewValue) {
+	for i := 0; i < len(pairs); i += 2 {
+		values = append(values, conjur.NewValue{ID: pairs[i], Value: secret.New([]byte(pairs[i+1]))})
+	}
+	return values
+}
+
+func TestSetAllSetsEverything(t *testing.T) {
+	c, _ := embedded(t)
+	if err := c.SetAll(t.Context(), newValues("a", "1", "b", "\x00\xff")); err != nil {
+		t.Fatal(err)
+	}
+	wantFound(t, fetch(t, c, "a"), "1")
+	wantFound(t, fetch(t, c, "b"), "\x00\xff")
+}
+
+func TestSetAllRefusedNamesAllAndSetsNothing(t *testing.T) {
+	c, server := embedded(t)
+	server.Set("a", "old")
+	err := c.SetAll(t.Context(), newValues("a", "new", "readonly", "x", "nope", "y", "b", " "))
+	refused, ok := errors.AsType[*conjur.RefusedError](err)
+	if !ok {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	want := []conjur.Refusal{{ID: "readonly", Code: "forbidden"}, {ID: "nope", Code: "not_found"}, {ID: "b", Code: "empty"}}
+	if !slices.Equal(refused.Variables, want) {
+		t.Errorf("refused %v, want %v", refused.Variables, want)
+	}
+	wantFound(t, fetch(t, c, "a"), "old")
+}
+
+func TestSetAllComparesVersions(t *testing.T) {
+	c, server := embedded(t)
+	server.Set("a", "old")
+	values := newValues("a", "new")
+	stale := uint64(0)
+	values[0].Version = &stale
+	refused, ok := errors.AsType[*conjur.RefusedError](c.SetAll(t.Context(), values))
+	if !ok || refused.Variables[0].Code != "version_conflict" {
+		t.Fatalf("got %v, want a version conflict", refused)
+	}
+	current := uint64(1)
+	values[0].Version = &current
+	if err := c.SetAll(t.Context(), values); err != nil {
+		t.Error(err)
+	}
+	wantFound(t, fetch(t, c, "a"), "new")
+}
+
+func TestSetAllIsNotOfferedByTheGenuineServer(t *testing.T) {
+	c, _ := embedded(t, conjurdtest.Strict())
+	if err := c.SetAll(t.Context(), newValues("a", "1")); !errors.Is(err, conjur.ErrNotOffered) {
+		t.Errorf("got %v, want ErrNotOffered", err)
+	}
+	if err := c.Set(t.Context(), "a", secret.New([]byte("1"))); err != nil {
+		t.Error(err)
+	}
+	wantFound(t, fetch(t, c, "a"), "1")
+	if status, ok := errors.AsType[*conjur.StatusError](c.Set(t.Context(), "readonly", secret.New([]byte("1")))); !ok || status.Status != 403 {
+		t.Errorf("got %v, want a status error 403", status)
+	}
+}
