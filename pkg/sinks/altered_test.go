@@ -207,6 +207,21 @@ func TestAlteredKeys(t *testing.T) {
 	}
 }
 
+// When nobody can tell whether a target is still missing, Read must.
+func TestAlteredCannotTell(t *testing.T) {
+	f := &faults{err: errFault}
+	files, target := f.files(t.TempDir(), nil), fileTarget("a", 0o640)
+	read(t, files, target)
+	f.hook = func(call string) {
+		if call == "lstat" {
+			f.fail = len(f.calls)
+		}
+	}
+	if !isAltered(files, target) {
+		t.Error("not reported")
+	}
+}
+
 // A target with another path is another one, whatever its key.
 func TestAlteredAfterAMove(t *testing.T) {
 	dir := t.TempDir()

@@ -85,9 +85,11 @@ func (f *Files) read(t *targets.Target) (State, stamps, error) {
 }
 
 // Apply makes the changes, and returns nil only when they will survive a crash
-// of the machine. It does not stop half-way when ctx ends. After an error the
-// target is as before or as wanted, never in between, and nothing else is
-// left; the error names the target's path and the step that failed.
+// of the machine. It does not stop half-way when ctx ends. After an error
+// readers find the target as before or as wanted, never in between; the error
+// names the target's path and the step that failed. A failure leaves nothing
+// behind; if removing the rest failed as well, the error says so, and what is
+// left of a folder of files makes the next State stale.
 func (f *Files) Apply(ctx context.Context, t *targets.Target, c Changes) error {
 	if err := ctx.Err(); err != nil || c.Empty() {
 		return err

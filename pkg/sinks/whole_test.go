@@ -83,9 +83,9 @@ func TestReaderSeesWholeFiles(t *testing.T) {
 	})
 }
 
-// readVersion reads all parts of one version of a directory, and gives the
+// readOneVersion reads all parts of one version of a directory, and gives the
 // name that all have in them. The version may go while it is read; then
-// readVersion begins again.
+// readOneVersion begins again.
 func readOneVersion(dir string, mode fs.FileMode, parts ...string) (string, error) {
 	for {
 		version, err := os.Readlink(filepath.Join(dir, "..data"))
@@ -133,8 +133,7 @@ func TestReaderSeesOneVersion(t *testing.T) {
 }
 
 // A part that comes is there, and one that goes is gone, in the same instant:
-// the reader, who looks at both through one lookup of ..data, finds exactly
-// one of them in each version, under its plain name as well.
+// whatever the step, a reader finds exactly one of them.
 func TestPartsComeAndGoWithTheSwap(t *testing.T) {
 	dir := t.TempDir()
 	f := &faults{}
