@@ -1,0 +1,45 @@
+package conjurd
+
+import (
+	"io"
+	"log/slog"
+	"time"
+)
+
+// auditLog writes one line of JSON for each decision. It never gets to see a
+// value.
+type auditLog struct{ log *slog.Logger }
+
+func newAuditLog(w io.Writer) *auditLog {
+	if w == nil {
+		return &auditLog{slog.New(slog.DiscardHandler)}
+	}
+	return &auditLog{slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.String("time", a.Value.Time().UTC().Format(time.RFC3339Nano))
+			}
+			return a
+		},
+	}))}
+}
+
+// decided notes that role was or was not allowed to do something to a thing,
+// which is "" when it is about the role itself.
+func (a *auditLog) decided(c *call, operation, role, thing string, allowed bool) {
+	attrs := []any{"operation", operation, "role", role, "allowed", allowed, "client_ip", c.clientIP().String(), "request_id", c.id}
+	if thing != "" {
+		attrs = append(attrs, "id", thing)
+	}
+	a.log.InfoContext(c.ctx(), "audit", attrs...)
+}
+
+// broke notes a failure of our own.
+func (a *auditLog) broke(c *call, err error) {
+	a.log.ErrorContext(c.ctx(), "failure", "error", err.Error(), "method", c.r.Method, "path", c.r.URL.Path, "request_id", c.id)
+}
+
+// explained notes why a refusal that tells the caller nothing was made.
+func (a *auditLog) explained(c *call, err error) {
+	a.log.WarnContext(c.ctx(), "refused", "reason", err.Error(), "path", c.r.URL.Path, "request_id", c.id)
+}

@@ -1,0 +1,121 @@
+package conjurd
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/slosilo"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// maxCredential bounds bodies that hold a key, a password or a JWT.
+const maxCredential = 64 << 10
+
+// authenticate gives an access token for an API key.
+func (s *Server) authenticate(c *call) reply {
+	role := roleOf(c.account(), c.vars["login"])
+	if wait := s.gate.wait(c, role); wait > 0 {
+		return tooMany(wait)
+	}
+	key, err := c.body(maxCredential)
+	if err != nil {
+		return empty(http.StatusBadRequest)
+	}
+	cred, err := s.credentials(c, role)
+	if err != nil {
+		return s.broken(c, err)
+	}
+	ok := keyMatches(cred, key) && allowedFrom(cred, c)
+	s.gate.note(c, role, ok)
+	s.audit.decided(c, "authenticate", role, "", ok)
+	if !ok {
+		return empty(http.StatusUnauthorized)
+	}
+	return s.grant(c, policy.Ref(role))
+}
+
+// login gives the API key for a password, or for the key itself.
+func (s *Server) login(c *call) reply {
+	role, refused := s.basic(c)
+	if refused != nil {
+		return *refused
+	}
+	cred, err := s.credentials(c, role)
+	if err != nil || cred == nil {
+		return s.broken(c, err)
+	}
+	return text(http.StatusOK, string(cred.APIKey))
+}
+
+// basic checks the request's login with password or API key; the reply is nil
+// when they are good.
+func (s *Server) basic(c *call) (string, *reply) {
+	login, secret, ok := c.r.BasicAuth()
+	role := roleOf(c.account(), login)
+	no := empty(http.StatusUnauthorized)
+	if !ok {
+		return "", &no
+	}
+	if wait := s.gate.wait(c, role); wait > 0 {
+		no = tooMany(wait)
+		return "", &no
+	}
+	cred, err := s.credentials(c, role)
+	if err != nil {
+		no = s.broken(c, err)
+		return "", &no
+	}
+	ok = keyMatches(cred, []byte(secret)) || s.passwordMatches(c, cred, secret)
+	ok = ok && allowedFrom(cred, c)
+	s.gate.note(c, role, ok)
+	s.audit.decided(c, "login", role, "", ok)
+	if !ok {
+		return "", &no
+	}
+	return role, nil
+}
+
+// credentials gives role's; nil when there is no such role.
+func (s *Server) credentials(c *call, role string) (cred *store.Credentials, err error) {
+	err = s.view(c.ctx(), func(tx *store.Tx) error {
+		cred, err = tx.Credentials(role)
+		return err
+	})
+	return cred, err
+}
+
+// keyMatches compares in a time that tells nothing: neither where they
+// differ, nor how long the key is, nor whether there is such a role.
+func keyMatches(cred *store.Credentials, key []byte) bool {
+	have := store.Credentials{}
+	if cred != nil {
+		have = *cred
+	}
+	a, b := sha256.Sum256(have.APIKey), sha256.Sum256(key)
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && cred != nil && len(key) > 0
+}
+
+// allowedFrom tells whether the role may log in from where the request comes.
+func allowedFrom(cred *store.Credentials, c *call) bool {
+	return cred != nil && (len(cred.RestrictedTo) == 0 || slosilo.InAny(c.clientIP(), cred.RestrictedTo))
+}
+
+func tooMany(wait time.Duration) reply {
+	rep := empty(http.StatusTooManyRequests)
+	rep.header = map[string]string{"Retry-After": strconv.Itoa(int(wait/time.Second) + 1)}
+	return rep
+}
+
+// broken answers for what is our fault, and leaves a trace in the audit.
+func (s *Server) broken(c *call, err error) reply {
+	if err == nil {
+		err = errors.New("it vanished meanwhile")
+	}
+	s.audit.broke(c, err)
+	return failure()
+}

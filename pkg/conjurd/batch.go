@@ -1,0 +1,185 @@
+package conjurd
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// base64Line is after how many characters the base64 form breaks its lines.
+const base64Line = 60
+
+// getSecrets gives the values of all variables asked for, or of none. They
+// are of one moment.
+func (s *Server) getSecrets(c *call) reply {
+	ids, ok := batchIDs(c)
+	if !ok {
+		return badArgument("variable_ids")
+	}
+	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		b := batch{tx: tx, roles: roles, ids: ids, encode: strings.EqualFold(c.r.Header.Get("Accept-Encoding"), "base64")}
+		if err := b.read(); err != nil {
+			return reply{}, err
+		}
+		for _, id := range ids {
+			s.audit.decided(c, "fetch", c.role, id, !slices.Contains(b.forbidden, id))
+		}
+		if all := b.culprits(); len(all) > 0 && !s.opt.Strict {
+			return allCulprits(all), nil
+		}
+		return b.reply(c), nil
+	})
+}
+
+// allCulprits names every variable that the caller cannot read, in a form
+// that older clients understand: they see the first one. Which are missing,
+// unset or forbidden is not told.
+func allCulprits(ids []string) reply {
+	return faultReply(http.StatusNotFound, fault{
+		Code: "not_found", Message: notReadable(ids[0]), Details: map[string]any{"variables": ids},
+	})
+}
+
+// batchIDs are the full names asked for, in the order of the request and each
+// once; false when the list is empty or has a gap. A last comma is allowed.
+func batchIDs(c *call) ([]string, bool) {
+	list := c.query.Get("variable_ids")
+	if list == "" {
+		list = c.query.Get("variable_ids[]")
+	}
+	list = strings.TrimRight(list, ",")
+	if list == "" {
+		return nil, false
+	}
+	seen := map[string]bool{}
+	var ids []string
+	for id := range strings.SplitSeq(list, ",") {
+		if id == "" {
+			return nil, false
+		}
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, true
+}
+
+// batch is one read of several variables.
+type batch struct {
+	tx     *store.Tx
+	roles  store.Roles
+	ids    []string // as asked for
+	encode bool     // values in base64
+
+	values    map[string][]byte // :: id → value
+	forbidden []string          // they exist, but not for the caller
+	missing   []string          // they do not exist, in the order asked for
+	unset     []string          // they have no value, in the order of the ids
+	unclean   bool              // a value is not UTF-8
+}
+
+func (b *batch) read() error {
+	b.values = make(map[string][]byte, len(b.ids))
+	for _, id := range b.ids {
+		o, err := b.tx.Object(id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o == nil:
+			b.missing = append(b.missing, id)
+			continue
+		case !b.tx.Allowed(b.roles, "execute", id, o):
+			b.forbidden = append(b.forbidden, id)
+			continue
+		}
+		value, version, err := b.tx.Value(id)
+		if err != nil {
+			return err
+		}
+		if version == 0 {
+			b.unset = append(b.unset, id)
+			continue
+		}
+		b.values[id] = value
+		b.unclean = b.unclean || !utf8.Valid(value)
+	}
+	slices.Sort(b.unset)
+	return nil
+}
+
+// culprits are all that the caller cannot read, with those first that the
+// genuine server would name.
+func (b *batch) culprits() []string { return slices.Concat(b.missing, b.unset, b.forbidden) }
+
+// reply decides as the genuine server does: rights come before existence,
+// existence before values, and one culprit is named at most.
+func (b *batch) reply(c *call) reply {
+	switch {
+	case len(b.forbidden) > 0:
+		return forbidden(c)
+	case len(b.missing) > 0:
+		return emptyOrMissing(b.missing[0])
+	case len(b.unset) > 0:
+		return emptyOrMissing(b.unset[0])
+	case b.unclean && !b.encode:
+		return faultReply(http.StatusNotAcceptable, fault{Code: "not_acceptable",
+			Message: "CONJ00074E Issue encoding secret into JSON format, try including 'Accept-Encoding: base64' header in request."})
+	}
+	rep := reply{status: http.StatusOK, kind: typeJSON, body: b.marshal()}
+	if b.encode {
+		rep.header = map[string]string{"Content-Encoding": "base64"}
+	}
+	return rep
+}
+
+// marshal writes the values in the order of their ids.
+func (b *batch) marshal() []byte {
+	ids := slices.Sorted(slices.Values(b.ids))
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, id := range ids {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		writeString(&out, id)
+		out.WriteByte(':')
+		if b.encode {
+			writeString(&out, encodeLines(b.values[id]))
+		} else {
+			writeString(&out, string(b.values[id]))
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes()
+}
+
+func writeString(out *bytes.Buffer, s string) {
+	text, err := json.Marshal(s)
+	if err == nil { // a string always goes
+		out.Write(text)
+	}
+}
+
+// encodeLines is base64 with a line feed after every 60 characters and at the
+// end.
+func encodeLines(value []byte) string {
+	text := base64.StdEncoding.EncodeToString(value)
+	var out strings.Builder
+	out.Grow(len(text) + len(text)/base64Line + 1)
+	for len(text) > base64Line {
+		out.WriteString(text[:base64Line])
+		out.WriteByte('\n')
+		text = text[base64Line:]
+	}
+	out.WriteString(text)
+	out.WriteByte('\n')
+	return out.String()
+}

@@ -1,0 +1,72 @@
+// Package conformance holds what a Conjur server was seen to do, as a suite
+// that runs over HTTP against any server: the genuine one, or ours.
+package conformance
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+)
+
+// Target is a server and the account on it in which the suite may work. The
+// suite makes a policy "syncer-conformance" there, and deletes it.
+type Target struct {
+	URL     string // without a slash at the end
+	CA      []byte // PEM; nil: the system's roots
+	Account string
+	Login   string // of a user who may load the root policy
+	APIKey  string
+	// Ours tells that the server is conjurd in its strict form, which differs
+	// where a case says so.
+	Ours bool
+	// JWT tells that the server lets the suite set up a JWT authenticator.
+	JWT bool
+}
+
+// FromEnv gives the target that the environment names: SYNCER_CONJUR_URL,
+// SYNCER_CONJUR_ACCOUNT, SYNCER_CONJUR_LOGIN ("admin" if empty),
+// SYNCER_CONJUR_API_KEY, and SYNCER_CONJUR_CA_FILE unless the system trusts
+// the server. False when there is no URL.
+func FromEnv() (Target, bool, error) {
+	t := Target{
+		URL: os.Getenv("SYNCER_CONJUR_URL"), Account: os.Getenv("SYNCER_CONJUR_ACCOUNT"),
+		Login: os.Getenv("SYNCER_CONJUR_LOGIN"), APIKey: os.Getenv("SYNCER_CONJUR_API_KEY"),
+	}
+	if t.URL == "" {
+		return t, false, nil
+	}
+	if t.Login == "" {
+		t.Login = "admin"
+	}
+	var faults []error
+	if t.Account == "" {
+		faults = append(faults, errors.New("SYNCER_CONJUR_ACCOUNT is not set"))
+	}
+	if t.APIKey == "" {
+		faults = append(faults, errors.New("SYNCER_CONJUR_API_KEY is not set"))
+	}
+	if file := os.Getenv("SYNCER_CONJUR_CA_FILE"); file != "" {
+		ca, err := os.ReadFile(file)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("SYNCER_CONJUR_CA_FILE: %w", err))
+		}
+		t.CA = ca
+	}
+	return t, true, errors.Join(faults...)
+}
+
+// client trusts the target and changes nothing in what goes over the wire.
+func (t Target) client(tb testing.TB) *http.Client {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.CA != nil {
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(t.CA)
+	}
+	tr := &http.Transport{TLSClientConfig: config, DisableCompression: true}
+	tb.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}

@@ -1,0 +1,103 @@
+package conjurdtest
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"time"
+
+	jwtlib "github.com/golang-jwt/jwt/v5"
+)
+
+// issuer signs JWTs for a test server.
+type issuer struct {
+	once sync.Once
+	key  *rsa.PrivateKey
+}
+
+const (
+	// Issuer is the "iss" of MintJWT's tokens.
+	Issuer = "https://issuer.test"
+	keyID  = "test"
+)
+
+func (s *Server) signer() *rsa.PrivateKey {
+	s.jwt.once.Do(func() {
+		var err error
+		s.jwt.key, err = rsa.GenerateKey(rand.Reader, 2048)
+		s.check(err)
+	})
+	return s.jwt.key
+}
+
+// EnableJWT sets up the authenticator authn-jwt/service, whose tokens name
+// their host by "sub" below identityPath, and lets the hosts in: each is made
+// there, by its id below identityPath, with an annotation for "sub".
+func (s *Server) EnableJWT(service, identityPath string, hosts ...string) {
+	s.t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+- !policy
+  id: conjur/authn-jwt/%s
+  body:
+  - !webservice
+  - !variable public-keys
+  - !variable issuer
+  - !variable token-app-property
+  - !variable identity-path
+  - !group apps
+  - !permit { role: !group apps, privileges: [read, authenticate], resource: !webservice }
+- !policy
+  id: %q
+  body:
+`, service, identityPath)
+	for _, h := range hosts {
+		fmt.Fprintf(&b, "  - !host { id: %q, annotations: { %q: %q } }\n", h, "authn-jwt/"+service+"/sub", h)
+	}
+	for _, h := range hosts {
+		fmt.Fprintf(&b, "- !grant { role: !group conjur/authn-jwt/%s/apps, member: !host %q }\n", service, identityPath+"/"+h)
+	}
+	s.Policy(b.String())
+	for name, value := range map[string]string{
+		"public-keys": s.PublicKeys(), "issuer": Issuer, "token-app-property": "sub", "identity-path": identityPath,
+	} {
+		s.Set("conjur/authn-jwt/"+service+"/"+name, value)
+	}
+}
+
+// PublicKeys is the value of public-keys for MintJWT's tokens.
+func (s *Server) PublicKeys() string {
+	pub := s.signer().PublicKey
+	enc := base64.RawURLEncoding.EncodeToString
+	text, err := json.Marshal(map[string]any{"type": "jwks", "value": map[string]any{"keys": []any{map[string]any{
+		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": keyID,
+		"n": enc(pub.N.Bytes()), "e": enc(big.NewInt(int64(pub.E)).Bytes()),
+	}}}})
+	s.check(err)
+	return string(text)
+}
+
+// MintJWT gives a token for sub that lives so long from now on by the wall
+// clock; a negative life gives an expired one. More claims may be added, and
+// may replace these.
+func (s *Server) MintJWT(sub string, life time.Duration, more map[string]any) string {
+	s.t.Helper()
+	now := time.Now()
+	claims := jwtlib.MapClaims{
+		"iss": Issuer, "sub": sub, "aud": "conjur",
+		"iat": now.Unix(), "nbf": now.Add(min(0, life)).Unix(), "exp": now.Add(life).Unix(),
+	}
+	for k, v := range more {
+		claims[k] = v
+	}
+	token := jwtlib.NewWithClaims(jwtlib.SigningMethodRS256, claims)
+	token.Header["kid"] = keyID
+	signed, err := token.SignedString(s.signer())
+	s.check(err)
+	return signed
+}

@@ -1,0 +1,149 @@
+// Package conjurdtest runs a Conjur-compatible server inside a test: on
+// loopback, with TLS, with counters, and with room for faults.
+//
+//	s := conjurdtest.Start(t)
+//	s.Policy("- !variable password\n- !host web\n" +
+//		"- !permit { role: !host web, privileges: [ read, execute ], resource: !variable password }\n")
+//	s.Set("password", "s3cret")
+//	// Point a client at s.URL, with s.CA, s.Account, the login "host/web" and
+//	// the API key s.HostKey("web").
+//
+// Revoking is another Policy:
+//
+//	s.Policy("- !deny { role: !host web, privileges: [ execute ], resource: !variable password }\n")
+//	s.Policy("- !delete { record: !variable password }\n")
+//
+// By default the server has what conjurd adds to the genuine one, such as
+// answers per variable; see Strict.
+package conjurdtest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
+)
+
+// Account is the account of every test server.
+const Account = "dev"
+
+// Server is a running server. Its methods fail the test on errors and may be
+// called from any goroutine that the test waits for.
+type Server struct {
+	URL      string // https://127.0.0.1:port
+	Account  string
+	CA       []byte // PEM of the certificate authority that clients must trust
+	AdminKey string // API key of the user "admin"
+	Conjurd  *conjurd.Server
+
+	t      testing.TB
+	faults switchboard
+	meter  meter
+	jwt    issuer
+}
+
+// Option changes how a server is made.
+type Option func(*conjurd.Options)
+
+// TokenTTL makes access tokens live so long instead of 8 minutes. Their
+// times are in whole seconds.
+func TokenTTL(d time.Duration) Option {
+	return func(o *conjurd.Options) { o.UserTokenTTL, o.HostTokenTTL = d, d }
+}
+
+// Strict gives a server without what the genuine one does not have.
+func Strict() Option { return func(o *conjurd.Options) { o.Strict = true } }
+
+// Clock sets the server's clock.
+func Clock(now func() time.Time) Option { return func(o *conjurd.Options) { o.Now = now } }
+
+// With changes any option.
+func With(f func(*conjurd.Options)) Option { return f }
+
+// Start runs a server until the test ends. Failed logins are not slowed down
+// unless an option says so.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	o := conjurd.Options{Account: Account, MaxFailedLogins: -1}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s := &Server{Account: o.Account, t: t}
+	var err error
+	if s.Conjurd, err = conjurd.Open(o); err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { s.check(s.Conjurd.Close()) })
+	s.AdminKey, err = s.Conjurd.APIKey(t.Context(), "admin")
+	s.check(err)
+	s.serve()
+	return s
+}
+
+// serve starts the server on a free port and has the test's end stop it.
+func (s *Server) serve() {
+	s.t.Helper()
+	ca, err := conjurd.NewCA()
+	s.check(err)
+	cert, err := ca.Issue()
+	s.check(err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	s.check(err)
+	s.URL, s.CA = "https://"+ln.Addr().String(), ca.Cert
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	handler := s.meter.count(s.faults.wrap(ctx, s.Conjurd.Handler()))
+	go func() {
+		done <- conjurd.ServeHandler(ctx, s.meter.listen(ln), &tls.Config{Certificates: []tls.Certificate{cert}}, handler)
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		s.check(<-done)
+	})
+}
+
+// Client trusts the server's CA. Its idle connections are closed at the end
+// of the test.
+func (s *Server) Client() *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(s.CA)
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableCompression: true}
+	s.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+// Policy loads a text into the root policy, as PATCH does: it adds and
+// changes, and !delete, !revoke and !deny take away.
+func (s *Server) Policy(text string) []conjurd.Role {
+	s.t.Helper()
+	roles, err := s.Conjurd.LoadPolicy(context.Background(), conjurd.Update, "root", strings.NewReader(text))
+	s.check(err)
+	return roles
+}
+
+// Set gives a variable a value; id is without account and kind.
+func (s *Server) Set(id, value string) {
+	s.t.Helper()
+	s.check(s.Conjurd.Set(context.Background(), id, []byte(value)))
+}
+
+// HostKey gives the API key of a host by its id, such as "app/web".
+func (s *Server) HostKey(id string) string {
+	s.t.Helper()
+	key, err := s.Conjurd.APIKey(context.Background(), "host/"+id)
+	s.check(err)
+	return key
+}
+
+func (s *Server) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Errorf("test server: %v", err)
+	}
+}

@@ -1,0 +1,130 @@
+package effective
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// YAML writes the statements in the policy language.
+func YAML(list []Statement) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString("---\n")
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(statementNodes(list)); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
+}
+
+func statementNodes(list []Statement) *yaml.Node {
+	seq := &yaml.Node{Kind: yaml.SequenceNode}
+	if len(list) == 0 {
+		seq.Style = yaml.FlowStyle
+	}
+	for _, st := range list {
+		seq.Content = append(seq.Content, statementNode(st))
+	}
+	return seq
+}
+
+// statementNode is short when there is nothing but an id.
+func statementNode(st Statement) *yaml.Node {
+	if id, ok := st.Fields[0].Value.(string); ok && len(st.Fields) == 1 {
+		return tagged(st.Tag, id)
+	}
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!" + st.Tag}
+	for _, f := range st.Fields {
+		n.Content = append(n.Content, text(f.Name), valueNode(f.Value))
+	}
+	return n
+}
+
+func valueNode(v any) *yaml.Node {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case Ref:
+		return tagged(v.Kind, v.ID)
+	case []Statement:
+		return statementNodes(v)
+	}
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	switch v := v.(type) {
+	case []string:
+		n.Style = yaml.FlowStyle
+		for _, s := range v {
+			n.Content = append(n.Content, text(s))
+		}
+	case []Ref:
+		for _, r := range v {
+			n.Content = append(n.Content, tagged(r.Kind, r.ID))
+		}
+	case []Annotation:
+		n.Kind = yaml.MappingNode
+		for _, a := range v {
+			n.Content = append(n.Content, text(a.Name), text(a.Value))
+		}
+	}
+	return n
+}
+
+// text is a string, quoted where YAML 1.1 too would take it for something else.
+func text(s string) *yaml.Node {
+	n := &yaml.Node{}
+	if n.Encode(s) != nil { // a string always goes
+		n.SetString(s)
+	}
+	return n
+}
+
+func tagged(kind, id string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!" + kind, Value: id}
+}
+
+// MarshalJSON gives {"tag": {...}}.
+func (s Statement) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	tag, err := json.Marshal(s.Tag)
+	if err != nil {
+		return nil, err
+	}
+	out.WriteString("{" + string(tag) + ":{")
+	for i, f := range s.Fields {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if err := writeField(&out, f.Name, f.Value); err != nil {
+			return nil, err
+		}
+	}
+	out.WriteString("}}")
+	return out.Bytes(), nil
+}
+
+func writeField(out *bytes.Buffer, name string, v any) error {
+	if notes, ok := v.([]Annotation); ok {
+		m := map[string]string{}
+		for _, a := range notes {
+			m[a.Name] = a.Value
+		}
+		v = m
+	}
+	k, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	out.Write(k)
+	out.WriteByte(':')
+	out.Write(b)
+	return nil
+}
+
+// MarshalJSON gives {"kind": "id"}.
+func (r Ref) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]string{r.Kind: r.ID}) }

@@ -1,0 +1,40 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/slosilo"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// Account makes the account with its user admin, root policy and token key,
+// unless it is there.
+func Account(tx *store.Tx, account string, now time.Time) error {
+	if have, err := tx.TokenKey(account); err != nil || have != nil {
+		return err
+	}
+	if account == "" || strings.ContainsAny(account, ":/\x00 ") {
+		return fmt.Errorf("account name %q: use letters, digits, - and _", account)
+	}
+	key, err := slosilo.NewKey()
+	if err != nil {
+		return err
+	}
+	if err := tx.PutTokenKey(account, key.Marshal()); err != nil {
+		return err
+	}
+	admin := string(policy.MakeRef(account, "user", "admin"))
+	root := string(policy.MakeRef(account, "policy", policy.RootPolicy))
+	for _, id := range []string{admin, root} {
+		if err := tx.PutObject(id, &store.Object{CreatedAt: now, Owner: admin}); err != nil {
+			return err
+		}
+		if err := tx.PutMembership(store.Membership{Role: id, Member: admin, Admin: true, Ownership: true}); err != nil {
+			return err
+		}
+	}
+	return tx.PutCredentials(admin, &store.Credentials{APIKey: NewAPIKey(), RotatedAt: now})
+}

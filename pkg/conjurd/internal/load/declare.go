@@ -1,0 +1,114 @@
+package load
+
+import (
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// declare makes or changes the text's records, then checks their owners, who
+// may come later in the text.
+func (l *loader) declare() error {
+	for _, rec := range l.st.Records {
+		if err := l.record(rec); err != nil {
+			return err
+		}
+	}
+	for _, rec := range l.st.Records {
+		if err := l.known(rec.Owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) record(rec policy.Record) error {
+	if err := l.mayTouch(rec.ID); err != nil {
+		return err
+	}
+	if !l.inBranch(rec.ID) && !l.tx.Exists(string(rec.ID)) {
+		return &policy.Error{Message: rec.ID.Title() + " is outside of " + policy.Ref(l.branch).Title()}
+	}
+	o, err := l.tx.Object(string(rec.ID))
+	if err != nil {
+		return err
+	}
+	fresh := o == nil
+	if fresh {
+		o = &store.Object{CreatedAt: l.req.Now, Owner: string(rec.Owner), Policy: l.branch}
+	}
+	if err := l.own(rec, o, fresh); err != nil {
+		return err
+	}
+	l.annotate(o, rec.Annotations)
+	if err := l.tx.PutObject(string(rec.ID), o); err != nil {
+		return err
+	}
+	return l.credentials(rec, fresh)
+}
+
+// own settles the owner, who is a member of what it owns if that is a role.
+func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
+	id, owner := string(rec.ID), string(rec.Owner)
+	if !fresh {
+		if l.req.Mode == Add || !rec.OwnerGiven && o.Policy != l.branch || o.Owner == owner {
+			return nil
+		}
+		if m, ok, err := l.tx.Membership(id, o.Owner); err != nil {
+			return err
+		} else if ok && m.Ownership {
+			if err := l.tx.DeleteMembership(id, o.Owner); err != nil {
+				return err
+			}
+		}
+		o.Owner = owner
+	}
+	if !policy.IsRole(rec.ID.Kind()) {
+		return nil
+	}
+	return l.tx.PutMembership(store.Membership{Role: id, Member: owner, Admin: true, Ownership: true, Policy: l.branch})
+}
+
+// annotate adds those of the text; those already there keep their text unless
+// the load may change things.
+func (l *loader) annotate(o *store.Object, as []policy.Annotation) {
+	if l.req.Mode == Replace {
+		o.Annotations = slices.DeleteFunc(o.Annotations, func(a store.Annotation) bool { return a.Policy == l.branch })
+	}
+	for _, a := range as {
+		i := slices.IndexFunc(o.Annotations, func(have store.Annotation) bool { return have.Name == a.Name })
+		switch {
+		case i < 0:
+			o.Annotations = append(o.Annotations, store.Annotation{Name: a.Name, Value: a.Value, Policy: l.branch})
+		case l.req.Mode != Add:
+			o.Annotations[i].Value = a.Value
+		}
+	}
+}
+
+// credentials gives a new user or host its API key, and notes from where one
+// may come.
+func (l *loader) credentials(rec policy.Record, fresh bool) error {
+	id := string(rec.ID)
+	if k := rec.ID.Kind(); k != "user" && k != "host" {
+		return nil
+	}
+	c, err := l.tx.Credentials(id)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		c = &store.Credentials{APIKey: NewAPIKey(), RotatedAt: l.req.Now}
+	}
+	if fresh {
+		l.res.Created = append(l.res.Created, Created{Role: id, APIKey: string(c.APIKey)})
+	}
+	if fresh || l.req.Mode == Replace || l.req.Mode == Update && rec.RestrictedTo != nil {
+		c.RestrictedTo = rec.RestrictedTo
+	}
+	if fresh || l.req.Mode == Replace || l.req.Mode == Update && rec.PublicKeys != nil {
+		c.PublicKeys = rec.PublicKeys
+	}
+	return l.tx.PutCredentials(id, c)
+}

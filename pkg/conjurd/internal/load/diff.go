@@ -1,0 +1,126 @@
+package load
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// Diff is what a load would change, each list in the order of the ids.
+type Diff struct{ Created, Before, After, Deleted []Item }
+
+// Item shows an object in a dry run, in the genuine server's form.
+type Item struct {
+	Identifier  string              `json:"identifier"`
+	ID          string              `json:"id"`
+	Type        string              `json:"type"`
+	Owner       string              `json:"owner"`
+	Policy      *string             `json:"policy"`
+	Permissions map[string][]string `json:"permissions,omitzero"` // :: privilege → resources; roles only
+	Permitted   map[string][]string `json:"permitted,omitzero"`   // :: privilege → roles; others only
+	Annotations map[string]string   `json:"annotations"`
+	*RoleItem
+}
+
+// RoleItem is what only roles have.
+type RoleItem struct {
+	Members      []string `json:"members"`
+	Memberships  []string `json:"memberships"`
+	RestrictedTo []string `json:"restricted_to"`
+}
+
+// Preview applies the statements and tells what that changed. The transaction
+// must be rolled back.
+func Preview(tx *store.Tx, r Request, st *policy.Statements) (*Diff, error) {
+	before, err := items(tx, r.Account)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Apply(tx, r, st); err != nil {
+		return nil, err
+	}
+	after, err := items(tx, r.Account)
+	if err != nil {
+		return nil, err
+	}
+	return compare(before, after)
+}
+
+func compare(before, after map[string]Item) (*Diff, error) {
+	d := &Diff{}
+	for _, id := range slices.Sorted(maps.Keys(after)) {
+		old, ok := before[id]
+		if !ok {
+			d.Created = append(d.Created, after[id])
+			continue
+		}
+		a, err1 := json.Marshal(old)
+		b, err2 := json.Marshal(after[id])
+		if err1 != nil || err2 != nil {
+			return nil, err1
+		}
+		if string(a) != string(b) {
+			d.Before = append(d.Before, old)
+			d.After = append(d.After, after[id])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := after[id]; !ok {
+			d.Deleted = append(d.Deleted, before[id])
+		}
+	}
+	return d, nil
+}
+
+// items describes all objects of the account, by their ids.
+func items(tx *store.Tx, account string) (map[string]Item, error) {
+	out := map[string]Item{}
+	for id, o := range tx.Objects(account + ":") {
+		it, err := describe(tx, id, o)
+		if err != nil {
+			return nil, err
+		}
+		out[id] = it
+	}
+	return out, nil
+}
+
+func describe(tx *store.Tx, id string, o *store.Object) (Item, error) {
+	ref := policy.Ref(id)
+	it := Item{Identifier: id, ID: ref.ID(), Type: ref.Kind(), Owner: o.Owner, Annotations: map[string]string{}}
+	if o.Policy != "" {
+		it.Policy = &o.Policy
+	}
+	for _, a := range o.Annotations {
+		it.Annotations[a.Name] = a.Value
+	}
+	if !policy.IsRole(it.Type) {
+		it.Permitted = map[string][]string{}
+		for _, p := range tx.Permissions(id) {
+			it.Permitted[p.Privilege] = append(it.Permitted[p.Privilege], p.Role)
+		}
+		return it, nil
+	}
+	it.Permissions = map[string][]string{}
+	for _, p := range tx.PrivilegesOf(id) {
+		it.Permissions[p.Privilege] = append(it.Permissions[p.Privilege], p.Resource)
+	}
+	role := &RoleItem{Members: tx.MembersOf(id), Memberships: tx.MembershipsOf(id), RestrictedTo: []string{}}
+	it.RoleItem = role
+	cred, err := tx.Credentials(id)
+	if cred != nil {
+		role.RestrictedTo = append(role.RestrictedTo, cred.RestrictedTo...)
+	}
+	role.Members, role.Memberships = notNil(role.Members), notNil(role.Memberships)
+	return it, err
+}
+
+func notNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,259 @@
+// Package load brings a policy text into a store: all of it or nothing.
+package load
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// Mode is what a load may do to what is there.
+type Mode int
+
+const (
+	// Add only adds, and leaves what exists as it is.
+	Add Mode = iota
+	// Update also changes, and deletes what the text names for it.
+	Update
+	// Replace also deletes what was loaded into the policy before and is not
+	// in the text.
+	Replace
+)
+
+// Errors that are not faults at one place of the text, which are
+// *policy.Error.
+var (
+	ErrEmpty    = errors.New("policy_text is not present")
+	ErrDeletion = errors.New("policy_text may not contain deletion statements")
+)
+
+// NoBranchError tells that the policy to load into does not exist.
+type NoBranchError struct{ Policy policy.Ref }
+
+func (e *NoBranchError) Error() string { return e.Policy.NotFound() }
+
+// Request is one load.
+type Request struct {
+	Account string
+	Branch  string // the policy's id; "root"
+	Mode    Mode
+	Text    []byte
+	// Role does the load: what it has no right over, outside the branch, is
+	// out of its reach.
+	Role     string
+	ClientIP string
+	Now      time.Time
+}
+
+// Created is a user or host that did not exist before.
+type Created struct {
+	Role   string // full name
+	APIKey string
+}
+
+// Result of a load.
+type Result struct {
+	Created  []Created // in the order of the text
+	Version  uint64    // of the policy
+	Warnings []string
+}
+
+// Parse reads and checks the text as far as that goes without a store.
+func (r *Request) Parse() (*policy.Statements, error) {
+	if len(bytes.TrimSpace(r.Text)) == 0 {
+		return nil, ErrEmpty
+	}
+	st, err := policy.Parse(policy.NewNamespace(r.Account, r.Branch), r.Text)
+	if err != nil {
+		return nil, err
+	}
+	if r.Mode == Add && st.Deleting() {
+		return nil, ErrDeletion
+	}
+	return st, nil
+}
+
+// Apply brings the statements of r.Parse into the store. After an error the
+// transaction must be rolled back.
+func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
+	branch := policy.MakeRef(r.Account, "policy", r.Branch)
+	if !tx.Exists(string(branch)) {
+		return nil, &NoBranchError{branch}
+	}
+	l := loader{tx: tx, req: r, branch: string(branch), roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings}}
+	for _, step := range []func() error{l.take, l.drop, l.declare, l.relate} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	sum := sha256.Sum256(r.Text)
+	version, err := tx.AddPolicyVersion(l.branch, store.PolicyVersion{
+		CreatedAt: r.Now, FinishedAt: r.Now, Text: string(r.Text), SHA256: hex.EncodeToString(sum[:]),
+		ClientIP: r.ClientIP, Role: r.Role,
+	})
+	l.res.Version = version
+	return l.res, err
+}
+
+// loader is one Apply.
+type loader struct {
+	tx     *store.Tx
+	req    Request
+	branch string      // full name of the policy loaded into
+	roles  store.Roles // of who loads
+	st     *policy.Statements
+	res    *Result
+}
+
+// take does what the text asks to be taken away.
+func (l *loader) take() error {
+	for _, ref := range l.st.Deletes {
+		if ref == policy.MakeRef(l.req.Account, "user", "admin") || ref == policy.MakeRef(l.req.Account, "policy", policy.RootPolicy) {
+			return &policy.Error{Message: ref.Title() + " cannot be deleted"}
+		}
+		if err := l.mayTouch(ref); err != nil {
+			return err
+		}
+		if err := l.tx.DeleteObject(string(ref)); err != nil {
+			return err
+		}
+	}
+	for _, g := range l.st.Revokes {
+		if err := l.eachMembership(g, func(m store.Membership) error { return l.tx.DeleteMembership(m.Role, m.Member) }); err != nil {
+			return err
+		}
+	}
+	for _, d := range l.st.Denies {
+		if err := l.eachPermission(d, l.tx.DeletePermission); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop deletes, in a Replace, what the branch declared and the text omits.
+func (l *loader) drop() error {
+	if l.req.Mode != Replace {
+		return nil
+	}
+	keep := map[string]bool{}
+	for _, rec := range l.st.Records {
+		keep[string(rec.ID)] = true
+	}
+	for _, id := range l.tx.Declared(l.branch) {
+		if keep[id] {
+			continue
+		}
+		if err := l.tx.DeleteObject(id); err != nil {
+			return err
+		}
+	}
+	if err := l.tx.DeleteMembershipsOf(l.branch); err != nil {
+		return err
+	}
+	return l.tx.DeletePermissionsOf(l.branch)
+}
+
+// relate makes the memberships and permissions.
+func (l *loader) relate() error {
+	for _, g := range l.st.Grants {
+		if err := l.eachMembership(g, l.tx.PutMembership); err != nil {
+			return err
+		}
+	}
+	for _, p := range l.st.Permits {
+		if err := l.eachPermission(p, l.tx.PutPermission); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) eachMembership(g policy.Grant, f func(store.Membership) error) error {
+	for _, role := range g.Roles {
+		for _, m := range g.Members {
+			if err := l.known(role, m.Role); err != nil {
+				return err
+			}
+			if err := l.mayTouch(role); err != nil {
+				return err
+			}
+			if err := f(store.Membership{Role: string(role), Member: string(m.Role), Admin: m.Admin, Policy: l.branch}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *loader) eachPermission(p policy.Permit, f func(store.Permission) error) error {
+	for _, resource := range p.Resources {
+		for _, role := range p.Roles {
+			if err := l.known(role, resource); err != nil {
+				return err
+			}
+			if err := l.mayTouch(resource); err != nil {
+				return err
+			}
+			for _, priv := range p.Privileges {
+				if err := f(store.Permission{Resource: string(resource), Privilege: priv, Role: string(role), Policy: l.branch}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// known checks that the text refers to what there is.
+func (l *loader) known(refs ...policy.Ref) error {
+	for _, ref := range refs {
+		if !l.tx.Exists(string(ref)) {
+			return &policy.Error{Message: ref.NotFound()}
+		}
+	}
+	return nil
+}
+
+// mayTouch checks that ref lies in the branch or belongs to who loads, so
+// that the right to load one branch does not reach into the others.
+func (l *loader) mayTouch(ref policy.Ref) error {
+	if l.inBranch(ref) {
+		return nil
+	}
+	o, err := l.tx.Object(string(ref))
+	if err != nil || o == nil || l.roles[o.Owner] || l.roles[string(ref)] && ref.Kind() == "policy" {
+		return err
+	}
+	return &policy.Error{Message: fmt.Sprintf("%s is outside of %s and not owned by %s",
+		ref.Title(), policy.Ref(l.branch).Title(), policy.Ref(l.req.Role).Title())}
+}
+
+func (l *loader) inBranch(ref policy.Ref) bool {
+	if l.req.Branch == policy.RootPolicy {
+		return ref.Account() == l.req.Account
+	}
+	if ref.Kind() == "user" {
+		_, place, ok := strings.Cut(ref.ID(), "@")
+		ns := strings.ReplaceAll(l.req.Branch, "/", "-")
+		return ok && (place == ns || strings.HasPrefix(place, ns+"-"))
+	}
+	return strings.HasPrefix(ref.ID(), l.req.Branch+"/")
+}
+
+// NewAPIKey makes a key in the genuine server's style: lower-case letters and
+// digits, 280 random bits.
+func NewAPIKey() []byte {
+	b := make([]byte, 35)
+	_, _ = rand.Read(b) // never fails
+	return []byte(strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b)))
+}

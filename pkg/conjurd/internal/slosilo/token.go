@@ -1,0 +1,204 @@
+// Package slosilo makes and checks access tokens in the form of the genuine
+// server: JSON of three base64url parts, signed with an RSA key of the account.
+package slosilo
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Errors of Parse and Verify.
+var (
+	ErrMalformed = errors.New("the token is not base64 of a token's JSON")
+	ErrInvalid   = errors.New("the token is forged, expired or of another server")
+	ErrClaims    = errors.New("the token has claims that are not known")
+)
+
+const (
+	algorithm = "conjur.org/slosilo/v2"
+	keyBits   = 2048
+	saltSize  = 32
+	// noExpiryLife is how long a token without an expiry is good for.
+	noExpiryLife = 8 * time.Minute
+)
+
+// Key signs an account's tokens.
+type Key struct {
+	rsa *rsa.PrivateKey
+	id  string
+}
+
+// NewKey makes one.
+func NewKey() (*Key, error) {
+	k, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return nil, err
+	}
+	return wrap(k), nil
+}
+
+// ParseKey reads what Marshal wrote.
+func ParseKey(der []byte) (*Key, error) {
+	k, err := x509.ParsePKCS1PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	return wrap(k), nil
+}
+
+func wrap(k *rsa.PrivateKey) *Key {
+	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(&k.PublicKey))
+	return &Key{k, hex.EncodeToString(sum[:])}
+}
+
+// Marshal gives the private key as DER, for keeping.
+func (k *Key) Marshal() []byte { return x509.MarshalPKCS1PrivateKey(k.rsa) }
+
+// ID is the public key's fingerprint, in hexadecimal.
+func (k *Key) ID() string { return k.id }
+
+// Claims are a token's payload.
+type Claims struct {
+	IssuedAt  int64    `json:"iat"` // seconds since 1970
+	Subject   string   `json:"sub"` // login: "alice", "host/app"
+	ExpiresAt int64    `json:"exp,omitempty"`
+	CIDR      []string `json:"cidr,omitempty"`
+}
+
+// Token is a signed token as it travels, before its outer base64.
+type Token struct {
+	Protected string `json:"protected"`
+	Payload   string `json:"payload"`
+	Signature string `json:"signature"`
+}
+
+type header struct {
+	Algorithm string `json:"alg"`
+	KeyID     string `json:"kid"`
+}
+
+// Sign makes a token.
+func (k *Key) Sign(c Claims) (*Token, error) {
+	h, err := json.Marshal(header{algorithm, k.id})
+	if err != nil {
+		return nil, err
+	}
+	p, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	t := &Token{Protected: base64.URLEncoding.EncodeToString(h), Payload: base64.URLEncoding.EncodeToString(p)}
+	return t, k.sign(t)
+}
+
+// sign puts in the signature: of a salted digest, with the salt behind it.
+func (k *Key) sign(t *Token) error {
+	salt := make([]byte, saltSize)
+	_, _ = rand.Read(salt) // never fails
+	sig, err := rsa.SignPKCS1v15(nil, k.rsa, crypto.Hash(0), t.digest(salt))
+	if err != nil {
+		return err
+	}
+	t.Signature = base64.URLEncoding.EncodeToString(append(sig, salt...))
+	return nil
+}
+
+// digest is what the signature is made over.
+func (t *Token) digest(salt []byte) []byte {
+	h := sha256.New()
+	h.Write(salt)
+	_, _ = io.WriteString(h, t.Protected+"."+t.Payload)
+	return h.Sum(nil)
+}
+
+// Parse reads a token from the base64 that the Authorization header holds. It
+// checks nothing but the form.
+func Parse(encoded string) (*Token, error) {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil {
+		return nil, ErrMalformed
+	}
+	var t Token
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, ErrMalformed
+	}
+	return &t, nil
+}
+
+// KeyID tells which key the token claims to be signed with.
+func (t *Token) KeyID() (string, error) {
+	raw, err := base64.URLEncoding.DecodeString(t.Protected)
+	if err != nil {
+		return "", ErrInvalid
+	}
+	var h header
+	if err := json.Unmarshal(raw, &h); err != nil || h.Algorithm != algorithm {
+		return "", ErrInvalid
+	}
+	return h.KeyID, nil
+}
+
+// Verify checks the signature and that the token is good at now, and gives
+// its claims. The client's address is the caller's to check.
+func (k *Key) Verify(t *Token, now time.Time) (Claims, error) {
+	sig, err := base64.URLEncoding.DecodeString(t.Signature)
+	if err != nil || len(sig) != k.rsa.Size()+saltSize {
+		return Claims{}, ErrInvalid
+	}
+	sig, salt := sig[:k.rsa.Size()], sig[k.rsa.Size():]
+	if rsa.VerifyPKCS1v15(&k.rsa.PublicKey, crypto.Hash(0), t.digest(salt), sig) != nil {
+		return Claims{}, ErrInvalid
+	}
+	payload, err := base64.URLEncoding.DecodeString(t.Payload)
+	if err != nil {
+		return Claims{}, ErrInvalid
+	}
+	var c Claims
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return Claims{}, ErrClaims
+	}
+	if c.Subject == "" || !c.goodAt(now) {
+		return Claims{}, ErrInvalid
+	}
+	return c, nil
+}
+
+// goodAt is strict about the end; a token from the future is fine.
+func (c Claims) goodAt(now time.Time) bool {
+	if c.ExpiresAt == 0 {
+		return now.Before(time.Unix(c.IssuedAt, 0).Add(noExpiryLife))
+	}
+	return now.Before(time.Unix(c.ExpiresAt, 0))
+}
+
+// AllowsFrom tells whether the token may be used from the address.
+func (c Claims) AllowsFrom(addr netip.Addr) bool { return len(c.CIDR) == 0 || InAny(addr, c.CIDR) }
+
+// InAny tells whether the address is in one of the networks, which are CIDR
+// ranges or single addresses.
+func InAny(addr netip.Addr, networks []string) bool {
+	addr = addr.Unmap()
+	for _, n := range networks {
+		if p, err := netip.ParsePrefix(n); err == nil && p.Contains(addr) {
+			return true
+		}
+		if a, err := netip.ParseAddr(n); err == nil && a == addr {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+package store
+
+import "strings"
+
+// Permission is one privilege of a role on a resource, and the policy that
+// gave it.
+type Permission struct{ Resource, Privilege, Role, Policy string }
+
+// PutPermission gives it.
+func (t *Tx) PutPermission(p Permission) error {
+	if err := t.privileges.Put(key(p.Role, p.Resource, p.Privilege), nil); err != nil {
+		return err
+	}
+	return t.permissions.Put(key(p.Resource, p.Privilege, p.Role), []byte(p.Policy))
+}
+
+// HasPermission tells whether exactly this one is there.
+func (t *Tx) HasPermission(p Permission) bool {
+	return t.permissions.Get(key(p.Resource, p.Privilege, p.Role)) != nil
+}
+
+// DeletePermission takes it; it need not be there.
+func (t *Tx) DeletePermission(p Permission) error {
+	if err := t.privileges.Delete(key(p.Role, p.Resource, p.Privilege)); err != nil {
+		return err
+	}
+	return t.permissions.Delete(key(p.Resource, p.Privilege, p.Role))
+}
+
+// Permissions lists those on a resource, by privilege, then role.
+func (t *Tx) Permissions(resource string) []Permission {
+	var out []Permission
+	for k, policy := range scan(t.permissions, prefix(resource)) {
+		privilege, role := cutLast(k)
+		out = append(out, Permission{resource, privilege, role, string(policy)})
+	}
+	return out
+}
+
+// PrivilegesOf lists what the role itself was given, by resource. It leaves
+// out the policies.
+func (t *Tx) PrivilegesOf(role string) []Permission {
+	var out []Permission
+	for k := range scan(t.privileges, prefix(role)) {
+		resource, privilege := cutLast(k)
+		out = append(out, Permission{Resource: resource, Privilege: privilege, Role: role})
+	}
+	return out
+}
+
+// Allowed tells whether the roles have the privilege on the resource, which
+// is o: given to one of them, or because one of them owns it.
+func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
+	if roles[o.Owner] {
+		return true
+	}
+	for role := range scan(t.permissions, prefix(resource, privilege)) {
+		if roles[role] {
+			return true
+		}
+	}
+	return false
+}
+
+// Visible tells whether the roles have any privilege on the resource.
+func (t *Tx) Visible(roles Roles, resource string, o *Object) bool {
+	if roles[o.Owner] {
+		return true
+	}
+	for k := range scan(t.permissions, prefix(resource)) {
+		if _, role := cutLast(k); roles[role] {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tx) clearPermissions(id string) error {
+	for _, p := range t.Permissions(id) {
+		if err := t.DeletePermission(p); err != nil {
+			return err
+		}
+	}
+	for _, k := range keys(t.privileges, prefix(id)) {
+		resource, privilege, _ := strings.Cut(k, "\x00")
+		if err := t.DeletePermission(Permission{Resource: resource, Privilege: privilege, Role: id}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeletePermissionsOf takes all that the policy gave.
+func (t *Tx) DeletePermissionsOf(policy string) error {
+	var gone []Permission
+	for k, v := range scan(t.permissions, nil) {
+		if string(v) == policy {
+			rest, role := cutLast(k)
+			resource, privilege := cutLast(rest)
+			gone = append(gone, Permission{resource, privilege, role, policy})
+		}
+	}
+	for _, p := range gone {
+		if err := t.DeletePermission(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

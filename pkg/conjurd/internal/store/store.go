@@ -1,0 +1,236 @@
+// Package store keeps what a server knows in one bbolt file: roles and
+// resources, memberships, permissions, credentials, policy texts, and the
+// variables' values, which are sealed. A transaction is a snapshot: it sees
+// all of another or nothing.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// format is what a file of ours says that it is.
+const format = "syncer conjurd store 1"
+
+// lockWait is how long Open waits for another process to let go of the file.
+const lockWait = 2 * time.Second
+
+// The buckets, with a legend of key → value. Names of roles and resources are
+// full: "account:kind:id". "·" is a zero byte, which no name contains.
+var (
+	bucketMeta        = []byte("meta")        // "format", "check", "key·"+account → sealed
+	bucketObjects     = []byte("objects")     // id → Object
+	bucketOwned       = []byte("owned")       // owner·id → nothing
+	bucketDeclared    = []byte("declared")    // policy·id → nothing
+	bucketMembers     = []byte("members")     // role·member → Membership
+	bucketMemberships = []byte("memberships") // member·role → nothing
+	bucketPermissions = []byte("permissions") // resource·privilege·role → policy
+	bucketPrivileges  = []byte("privileges")  // role·resource·privilege → nothing
+	bucketCredentials = []byte("credentials") // role → Credentials
+	bucketValues      = []byte("values")      // variable·version → sealed
+	bucketPolicies    = []byte("policies")    // policy·version → PolicyVersion
+)
+
+var buckets = [][]byte{
+	bucketMeta, bucketObjects, bucketOwned, bucketDeclared, bucketMembers, bucketMemberships, bucketPermissions,
+	bucketPrivileges, bucketCredentials, bucketValues, bucketPolicies,
+}
+
+// Errors of Open. All come wrapped, with the file's name.
+var (
+	ErrNoFile    = errors.New("there is no such data file")
+	ErrWrongKey  = errors.New("the data key is not the one that the file was made with")
+	ErrForeign   = errors.New("the file is not a data file of this server")
+	ErrTruncated = errors.New("the file is shorter than its contents: it was cut off")
+	ErrInUse     = errors.New("the file is in use by another process")
+)
+
+// Store is an open data file.
+type Store struct {
+	db    *bbolt.DB
+	seal  sealer
+	fault func(step string) error
+}
+
+// Options of Open.
+type Options struct {
+	Key []byte // of 32 bytes
+	// Create makes the file when there is none.
+	Create bool
+	// NoSync gives up durability for speed, for files that nobody needs again.
+	NoSync bool
+	// Fault, for tests, is asked before each "value" is put and before each
+	// "commit", and makes that step fail. Nil: none does.
+	Fault func(step string) error
+}
+
+// Open opens or makes the data file at path. A file that is not ours, is
+// damaged or has another key is left exactly as it was.
+func Open(path string, o Options) (*Store, error) {
+	seal, err := newSealer(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	_, err = os.Stat(path)
+	switch {
+	case err == nil:
+		err = examine(path, seal)
+	case errors.Is(err, fs.ErrNotExist) && o.Create:
+		err = nil
+	case errors.Is(err, fs.ErrNotExist):
+		err = ErrNoFile
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: %w", path, err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, NoSync: o.NoSync, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: %w", path, explain(err))
+	}
+	s := &Store{db: db, seal: seal, fault: o.Fault}
+	if s.fault == nil {
+		s.fault = func(string) error { return nil }
+	}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("data file %s: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+// examine opens the file for reading only and tells what is wrong with it.
+func examine(path string, seal sealer) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return ErrForeign
+	}
+	if info.Size() == 0 {
+		return ErrTruncated
+	}
+	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
+	if err != nil {
+		return explain(err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		if tx.Size() > info.Size() {
+			return ErrTruncated
+		}
+		return identify(tx, seal)
+	})
+}
+
+// identify checks the file's own words about itself, and the key.
+func identify(tx *bbolt.Tx, seal sealer) error {
+	meta := tx.Bucket(bucketMeta)
+	if meta == nil || string(meta.Get([]byte("format"))) != format {
+		return ErrForeign
+	}
+	if _, err := seal.open(meta.Get([]byte("check")), "check"); err != nil {
+		return ErrWrongKey
+	}
+	return nil
+}
+
+// explain puts bbolt's errors in the words of ours.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return ErrInUse
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return ErrForeign
+	case err.Error() == "file size too small":
+		return ErrTruncated
+	}
+	return err
+}
+
+// prepare makes the buckets of a new file.
+func (s *Store) prepare() error {
+	fresh := false
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		fresh = tx.Bucket(bucketMeta) == nil
+		return nil
+	})
+	if err != nil || !fresh {
+		return err
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketMeta)
+		return errors.Join(
+			meta.Put([]byte("format"), []byte(format)),
+			meta.Put([]byte("check"), s.seal.seal([]byte(format), "check")))
+	})
+}
+
+// Close lets go of the file, after the transactions under way.
+func (s *Store) Close() error { return s.db.Close() }
+
+// View runs f on a snapshot.
+func (s *Store) View(f func(*Tx) error) error {
+	return s.db.View(func(tx *bbolt.Tx) error { return f(s.tx(tx)) })
+}
+
+// Update runs f in a transaction that is on disk when Update returns nil, and
+// leaves no trace when f or the commit fails.
+func (s *Store) Update(f func(*Tx) error) error {
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		if err := f(s.tx(tx)); err != nil {
+			return err
+		}
+		return s.fault("commit")
+	})
+}
+
+// Backup writes a whole data file, as it is at this moment, to a new file at
+// path. The server may go on writing meanwhile.
+func (s *Store) Backup(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("backup to %s: %w", path, err), f.Close(), os.Remove(path))
+		}
+	}()
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes a new name in the folder outlast a crash.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// VersionLimit is how many versions of a value are kept, as in the genuine
+// server.
+const VersionLimit = 20
+
+// Value gives the newest value of a variable and its version; version 0 when
+// it was never set.
+func (t *Tx) Value(id string) ([]byte, uint64, error) {
+	c := t.values.Cursor()
+	p := prefix(id)
+	// The newest version is the one before the highest that there could be.
+	step := c.Prev
+	if k, _ := c.Seek(append(bytes.Clone(p), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)); k == nil {
+		step = c.Last
+	}
+	k, sealed := step()
+	if !bytes.HasPrefix(k, p) {
+		return nil, 0, nil
+	}
+	version := binary.BigEndian.Uint64(k[len(p):])
+	value, err := t.openValue(id, version, sealed)
+	return value, version, err
+}
+
+// Version gives one version's value; nil when it is not kept.
+func (t *Tx) Version(id string, version uint64) ([]byte, error) {
+	sealed := t.values.Get(valueKey(id, version))
+	if sealed == nil {
+		return nil, nil
+	}
+	return t.openValue(id, version, sealed)
+}
+
+// Versions lists those kept, oldest first.
+func (t *Tx) Versions(id string) []uint64 {
+	var out []uint64
+	for k := range scan(t.values, prefix(id)) {
+		out = append(out, binary.BigEndian.Uint64([]byte(k)))
+	}
+	return out
+}
+
+// SetValue gives a variable a new newest value, unless it is the one that it
+// has, and drops the versions beyond VersionLimit. It returns the version.
+func (t *Tx) SetValue(id string, value []byte) (uint64, error) {
+	old, version, err := t.Value(id)
+	if err != nil {
+		return 0, err
+	}
+	if version > 0 && bytes.Equal(old, value) {
+		return version, nil
+	}
+	version++
+	if err := t.fault("value"); err != nil {
+		return 0, err
+	}
+	if err := t.values.Put(valueKey(id, version), t.seal.seal(value, place(id, version))); err != nil {
+		return 0, err
+	}
+	if version <= VersionLimit {
+		return version, nil
+	}
+	return version, t.values.Delete(valueKey(id, version-VersionLimit))
+}
+
+func (t *Tx) openValue(id string, version uint64, sealed []byte) ([]byte, error) {
+	value, err := t.seal.open(sealed, place(id, version))
+	if err != nil {
+		return nil, fmt.Errorf("value of %s, version %d: %w", id, version, err)
+	}
+	return value, nil
+}
+
+func (t *Tx) clearValues(id string) error {
+	for _, version := range t.Versions(id) {
+		if err := t.values.Delete(valueKey(id, version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func valueKey(id string, version uint64) []byte {
+	return binary.BigEndian.AppendUint64(prefix(id), version)
+}
+
+// place is what binds a sealed value to its variable and version.
+func place(id string, version uint64) string {
+	return "value\x00" + string(valueKey(id, version))
+}

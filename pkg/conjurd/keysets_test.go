@@ -1,0 +1,147 @@
+package conjurd
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	jwtlib "github.com/golang-jwt/jwt/v5"
+)
+
+// keyServer publishes a key set, and signs with its newest key.
+type keyServer struct {
+	*httptest.Server
+	t       *testing.T
+	now     func() time.Time
+	kid     string
+	key     ed25519.PrivateKey
+	set     atomic.Pointer[[]byte] // nil: down
+	fetches atomic.Int64
+}
+
+func newKeyServer(t *testing.T, now func() time.Time) *keyServer {
+	k := &keyServer{t: t, now: now}
+	k.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		k.fetches.Add(1)
+		if set := k.set.Load(); set != nil {
+			_, _ = w.Write(*set)
+			return
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	k.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	k.StartTLS()
+	t.Cleanup(k.Close)
+	k.rotate("k1")
+	return k
+}
+
+func (k *keyServer) rotate(kid string) {
+	pub, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	set, err := json.Marshal(map[string]any{"keys": []map[string]string{
+		{"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": base64.RawURLEncoding.EncodeToString(pub)}}})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.kid, k.key = kid, key
+	k.set.Store(&set)
+}
+
+func (k *keyServer) token() string {
+	token := jwtlib.NewWithClaims(jwtlib.SigningMethodEdDSA, jwtlib.MapClaims{"sub": "sa", "exp": k.now().Unix() + 600})
+	token.Header["kid"] = k.kid
+	text, err := token.SignedString(k.key)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return text
+}
+
+const jwksPolicy = `
+- !policy
+  id: conjur/authn-jwt/svc
+  body:
+  - !webservice
+  - !variable jwks-uri
+  - !variable ca-cert
+  - !variable token-app-property
+  - !permit { role: !host /sa, privileges: [authenticate], resource: !webservice }
+- !host { id: sa, annotations: { authn-jwt/svc/sub: sa } }
+`
+
+func TestJWKSURIIsKeptFresh(t *testing.T) {
+	now := time.Now()
+	clock := func() time.Time { return now }
+	k := newKeyServer(t, clock)
+	s := open(t, Options{Now: clock})
+	loadRoot(t, s, jwksPolicy)
+	set(t, s, "conjur/authn-jwt/svc/jwks-uri", k.URL)
+	set(t, s, "conjur/authn-jwt/svc/token-app-property", "sub")
+	set(t, s, "conjur/authn-jwt/svc/ca-cert", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.Certificate().Raw})))
+	login := func() int {
+		t.Helper()
+		return send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token()}).Code
+	}
+	for range 5 {
+		if status := login(); status != 200 {
+			t.Fatalf("status %d", status)
+		}
+	}
+	if n := k.fetches.Load(); n != 1 {
+		t.Errorf("%d fetches for five logins", n)
+	}
+	k.rotate("k2")
+	if status := login(); status != 401 {
+		t.Errorf("a new key at once after a fetch: status %d", status)
+	}
+	now = now.Add(keySetPause)
+	if status := login(); status != 200 {
+		t.Errorf("a new key: status %d", status)
+	}
+	for range 50 { // keys that nobody has cost no fetch each
+		k.kid = "k3"
+		login()
+	}
+	if n := k.fetches.Load(); n != 2 {
+		t.Errorf("%d fetches instead of 2", n)
+	}
+	k.kid = "k2"
+	k.set.Store(nil)
+	if status := login(); status != 200 {
+		t.Errorf("with the key server down: status %d", status)
+	}
+	now = now.Add(keySetLife)
+	if status := login(); status != 401 {
+		t.Errorf("with keys too old: status %d", status)
+	}
+}
+
+func TestJWKSURINeedsATrustedServer(t *testing.T) {
+	k := newKeyServer(t, time.Now)
+	s := open(t, Options{})
+	loadRoot(t, s, jwksPolicy)
+	ca, err := NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, "conjur/authn-jwt/svc/jwks-uri", k.URL)
+	set(t, s, "conjur/authn-jwt/svc/token-app-property", "sub")
+	for _, cert := range []string{string(ca.Cert), "no certificate"} {
+		set(t, s, "conjur/authn-jwt/svc/ca-cert", cert)
+		if w := send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token()}); w.Code != 401 {
+			t.Errorf("status %d", w.Code)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package conjurd
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// maxMultiSet bounds the body of an atomic set, in bytes.
+const maxMultiSet = 64 << 20
+
+// newValue is one of the values to set.
+type newValue struct {
+	ID       string `json:"id"` // without account and kind
+	Value    string `json:"value"`
+	Encoding string `json:"encoding"` // of Value: "" or "base64"
+	// Version, when given, is the one that the variable must have now; 0: it
+	// must never have been set.
+	Version *uint64 `json:"version"`
+}
+
+// culprit is a variable that kept an atomic set from happening.
+type culprit struct {
+	ID      string `json:"id"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type setJSON struct {
+	ID      string `json:"id"`
+	Version uint64 `json:"version"`
+}
+
+// setValues sets all values in one transaction or, if anything is wrong with
+// any of them, none, and then names all that are at fault.
+func (s *Server) setValues(c *call) reply {
+	var req struct {
+		Secrets []newValue `json:"secrets"`
+	}
+	if refused := c.decodeBody(maxMultiSet, &req); refused != nil {
+		if refused.status == http.StatusBadRequest {
+			return badArgument(`the body is not JSON of the form {"secrets":[{"id":"path/name","value":"..."}]}`)
+		}
+		return *refused
+	}
+	if len(req.Secrets) == 0 {
+		return badArgument("secrets")
+	}
+	m := multiSet{s: s, c: c, seen: map[string]bool{}}
+	err := s.update(c.ctx(), func(tx *store.Tx) error { return m.apply(tx, req.Secrets) })
+	switch {
+	case errors.Is(err, errRefused):
+		return m.refusal()
+	case err != nil:
+		return s.broken(c, err)
+	}
+	return jsonReply(http.StatusOK, map[string]any{"secrets": m.done})
+}
+
+// multiSet is one such request.
+type multiSet struct {
+	s        *Server
+	c        *call
+	roles    store.Roles
+	seen     map[string]bool
+	done     []setJSON
+	culprits []culprit
+}
+
+// apply goes through all values even after a fault, so that each one is
+// named, and then has the transaction undone.
+func (m *multiSet) apply(tx *store.Tx, values []newValue) error {
+	if m.roles = tx.RolesOf(m.c.role); m.roles == nil {
+		return errRefused
+	}
+	for _, v := range values {
+		code, message, err := m.one(tx, v)
+		if err != nil {
+			return err
+		}
+		if code != "" {
+			m.culprits = append(m.culprits, culprit{v.ID, code, message})
+		}
+	}
+	if len(m.culprits) > 0 {
+		return errRefused
+	}
+	return nil
+}
+
+// one sets a value, or gives a code and a message for what is wrong with it.
+func (m *multiSet) one(tx *store.Tx, v newValue) (code, message string, err error) {
+	ref := policy.MakeRef(m.c.account(), "variable", v.ID)
+	if m.seen[v.ID] {
+		return "duplicate", "the id is given more than once", nil
+	}
+	m.seen[v.ID] = true
+	o, err := tx.Object(string(ref))
+	if err != nil {
+		return "", "", err
+	}
+	if o == nil || !tx.Visible(m.roles, string(ref), o) {
+		return "not_found", ref.NotFound(), nil
+	}
+	allowed := tx.Allowed(m.roles, "update", string(ref), o)
+	m.s.audit.decided(m.c, "update", m.c.role, string(ref), allowed)
+	if !allowed {
+		return "forbidden", "the variable may not be updated", nil
+	}
+	value, ok := plain(v.Value, v.Encoding)
+	if !ok {
+		return "bad_encoding", "the value is not what its encoding says", nil
+	}
+	switch err := m.s.checkValue(value); {
+	case errors.Is(err, errEmptyValue):
+		return "empty", err.Error(), nil
+	case err != nil:
+		return "too_large", err.Error(), nil
+	}
+	return m.put(tx, v, string(ref), value)
+}
+
+// put compares the version and sets.
+func (m *multiSet) put(tx *store.Tx, v newValue, id string, value []byte) (code, message string, err error) {
+	if v.Version != nil {
+		_, have, err := tx.Value(id)
+		if err != nil {
+			return "", "", err
+		}
+		if have != *v.Version {
+			return "version_conflict", fmt.Sprintf("the variable has version %d instead of %d", have, *v.Version), nil
+		}
+	}
+	version, err := tx.SetValue(id, value)
+	m.done = append(m.done, setJSON{v.ID, version})
+	return "", "", err
+}
+
+// statuses of a refusal, the first one that any variable has a code for.
+var statuses = []struct {
+	code   string
+	status int
+}{
+	{"forbidden", http.StatusForbidden},
+	{"not_found", http.StatusNotFound},
+	{"too_large", http.StatusRequestEntityTooLarge},
+	{"empty", http.StatusUnprocessableEntity},
+	{"bad_encoding", http.StatusUnprocessableEntity},
+	{"duplicate", http.StatusUnprocessableEntity},
+	{"version_conflict", http.StatusConflict},
+}
+
+func (m *multiSet) refusal() reply {
+	if m.roles == nil {
+		return forbidden(m.c)
+	}
+	has := map[string]bool{}
+	for _, cu := range m.culprits {
+		has[cu.Code] = true
+	}
+	for _, st := range statuses {
+		if has[st.code] {
+			return faultReply(st.status, fault{
+				Code:    st.code,
+				Message: fmt.Sprintf("no value was set, because of %d variables", len(m.culprits)),
+				Details: map[string]any{"variables": m.culprits},
+			})
+		}
+	}
+	return failure()
+}

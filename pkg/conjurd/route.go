@@ -1,0 +1,181 @@
+package conjurd
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of the genuine server's HTTP parser, in bytes as they travel.
+const (
+	maxQuery  = 10_240
+	maxPath   = 8_192
+	maxField  = 80 << 10
+	maxHeader = 112 << 10
+)
+
+// route is a method and a pattern: ":x" stands for one part of the path, and
+// a last "*x" for all that follow.
+type route struct {
+	method  string
+	pattern []string
+	handle  func(*Server, *call) reply
+	public  bool // needs no token
+	ours    bool // not in the genuine server: off when Strict
+}
+
+func at(method, pattern string, handle func(*Server, *call) reply) route {
+	return route{method: method, pattern: splitPath(pattern), handle: handle}
+}
+
+func (r route) open() route  { r.public = true; return r }
+func (r route) extra() route { r.ours = true; return r }
+
+// serveHTTP answers one request.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	if len(r.URL.RawQuery) > maxQuery || len(r.URL.EscapedPath()) > maxPath {
+		hangUp(w)
+		return
+	}
+	c := &call{r: r, w: w, id: newRequestID()}
+	s.survive(c).write(c, time.Since(start).Seconds())
+}
+
+// survive is answer for a handler that may panic, as on a damaged page of the
+// data file: that costs one request and leaves a trace.
+func (s *Server) survive(c *call) (rep reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			rep = s.broken(c, fmt.Errorf("panic: %v", p))
+		}
+	}()
+	return s.answer(c)
+}
+
+// answer finds out what the request is and has it done.
+func (s *Server) answer(c *call) reply {
+	for _, values := range c.r.Header {
+		for _, v := range values {
+			if len(v) > maxField {
+				return refusal(http.StatusBadRequest, "")
+			}
+		}
+	}
+	parts := splitPath(c.r.URL.EscapedPath())
+	rt := s.match(c.r.Method, parts)
+	if rt == nil && len(parts) > 0 && (parts[0] == "authn" || strings.HasPrefix(parts[0], "authn-")) {
+		return empty(http.StatusUnauthorized)
+	}
+	if rt == nil || !rt.public {
+		if refusal, ok := s.identify(c); !ok {
+			return refusal
+		}
+	}
+	if rt == nil {
+		return noPath()
+	}
+	if refusal, ok := c.decode(rt, parts); !ok {
+		return refusal
+	}
+	return rt.handle(s, c)
+}
+
+// match finds the route; nil when there is none.
+func (s *Server) match(method string, parts []string) *route {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	for i := range routes {
+		rt := &routes[i]
+		if rt.method == method && (!rt.ours || !s.opt.Strict) && rt.fits(parts) {
+			return rt
+		}
+	}
+	return nil
+}
+
+func (r *route) fits(parts []string) bool {
+	for i, p := range r.pattern {
+		if strings.HasPrefix(p, "*") {
+			return len(parts) > i
+		}
+		if i >= len(parts) || p != parts[i] && !strings.HasPrefix(p, ":") {
+			return false
+		}
+	}
+	return len(parts) == len(r.pattern)
+}
+
+// splitPath cuts an encoded path at its slashes; empty parts do not count.
+func splitPath(escaped string) []string {
+	return strings.FieldsFunc(escaped, func(r rune) bool { return r == '/' })
+}
+
+// decode fills vars and query. Each part is decoded by itself, so that an
+// encoded slash in a login does not cut it.
+func (c *call) decode(rt *route, parts []string) (reply, bool) {
+	c.vars = map[string]string{}
+	for i, p := range rt.pattern {
+		var v string
+		var err error
+		switch p[0] {
+		case ':':
+			v, err = url.PathUnescape(parts[i])
+		case '*':
+			v, err = url.PathUnescape(strings.Join(parts[i:], "/"))
+		default:
+			continue
+		}
+		if err != nil || !utf8.ValidString(v) {
+			return empty(http.StatusBadRequest), false
+		}
+		if strings.ContainsRune(v, 0) {
+			return badArgument("string contains null byte"), false
+		}
+		c.vars[p[1:]] = v
+	}
+	c.query, _ = url.ParseQuery(c.r.URL.RawQuery) // bad pairs are left out
+	for _, values := range c.query {
+		for _, v := range values {
+			if !utf8.ValidString(v) {
+				return empty(http.StatusBadRequest), false
+			}
+			if strings.ContainsRune(v, 0) {
+				return badArgument("string contains null byte"), false
+			}
+		}
+	}
+	return reply{}, true
+}
+
+// hangUp answers as the genuine server's HTTP parser does to what is too long
+// for it: a bare 400, and the connection is closed.
+func hangUp(w http.ResponseWriter) {
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if errors.Is(err, http.ErrNotSupported) {
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if err != nil {
+		return
+	}
+	_, _ = buf.WriteString("HTTP/1.0 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+	_ = buf.Flush()
+	_ = conn.Close()
+}
+
+// newRequestID makes a random UUID.
+func newRequestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,31 @@
+package conjurd
+
+// routes are all that the server knows; the first that fits is taken.
+var routes = []route{
+	at("GET", "", (*Server).status).open(),
+	at("GET", "health", (*Server).health).open().extra(),
+	at("GET", "authn/:account/login", (*Server).login).open(),
+	at("POST", "authn/:account/:login/authenticate", (*Server).authenticate).open(),
+	at("PUT", "authn/:account/api_key", (*Server).rotateKey).open(),
+	at("GET", "authn/:account/api_key", (*Server).keyRotated).open(),
+	at("PUT", "authn/:account/password", (*Server).setPassword).open(),
+	at("POST", "authn-jwt/:service/:account/authenticate", (*Server).authenticateJWT).open(),
+	at("POST", "authn-jwt/:service/:account/:login/authenticate", (*Server).authenticateJWT).open(),
+	at("GET", "authn-jwt/:service/:account/status", (*Server).statusJWT),
+	at("GET", "whoami", (*Server).whoami),
+	at("GET", "secrets", (*Server).getSecrets),
+	at("GET", "secrets/:account/variable/*id", (*Server).getSecret),
+	at("POST", "secrets/:account/variable/*id", (*Server).setSecret),
+	at("POST", "secrets/values", (*Server).getValues).extra(),
+	at("POST", "secrets/:account/values", (*Server).getValues).extra(),
+	at("PUT", "secrets/:account/values", (*Server).setValues).extra(),
+	at("GET", "resources", (*Server).listResources),
+	at("GET", "resources/:account", (*Server).listResources),
+	at("GET", "resources/:account/:kind", (*Server).listResources),
+	at("GET", "resources/:account/:kind/*id", (*Server).showResource),
+	at("GET", "roles/:account/:kind/*id", (*Server).showRole),
+	at("GET", "policies/:account/policy/*id", (*Server).showPolicy),
+	at("POST", "policies/:account/policy/*id", (*Server).loadPolicy),
+	at("PATCH", "policies/:account/policy/*id", (*Server).loadPolicy),
+	at("PUT", "policies/:account/policy/*id", (*Server).loadPolicy),
+}

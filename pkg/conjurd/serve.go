@@ -1,0 +1,92 @@
+package conjurd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Times of a server. The genuine server keeps an idle connection for 80 s.
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 60 * time.Second
+	idleTimeout   = 80 * time.Second
+	drainTimeout  = 10 * time.Second
+)
+
+// Serve answers requests that arrive on ln until ctx ends, then lets those
+// under way finish, for 10 s at most. When it returns, everything that it
+// started has stopped and ln is closed; the error is nil if only ctx ended
+// it. A nil config means plain HTTP, which is refused beyond loopback unless
+// Options.AllowPlainHTTP.
+func (s *Server) Serve(ctx context.Context, ln net.Listener, config *tls.Config) error {
+	if config == nil && !s.opt.AllowPlainHTTP && !isLoopback(ln.Addr()) {
+		return errors.Join(
+			fmt.Errorf("refusing plain HTTP on %s, where others can read the secrets: give a certificate, or allow plain HTTP", ln.Addr()),
+			ln.Close())
+	}
+	return ServeHandler(ctx, ln, config, s.Handler())
+}
+
+// ServeHandler is Serve for a handler that has a server's in it, and serves
+// plain HTTP anywhere.
+func ServeHandler(ctx context.Context, ln net.Listener, config *tls.Config, h http.Handler) error {
+	if config != nil {
+		ln = tls.NewListener(ln, http1Only(config))
+	}
+	return run(ctx, newHTTPServer(h), ln)
+}
+
+func newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      bodyTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(io.Discard, "", 0), // handshakes of strangers are no news
+	}
+}
+
+// http1Only is config without HTTP/2, which the genuine server does not speak.
+func http1Only(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	if config.MinVersion == 0 {
+		config.MinVersion = tls.VersionTLS12
+	}
+	return config
+}
+
+// run serves until ctx ends and waits for what it started.
+func run(ctx context.Context, srv *http.Server, ln net.Listener) error {
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ln) }()
+	select {
+	case err := <-done:
+		return errors.Join(err, srv.Close())
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := srv.Shutdown(drain)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests under way were cut off: %w", err), srv.Close())
+	}
+	if serveErr := <-done; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	return err
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback() // a Unix socket or a pipe is as good
+}

@@ -1,0 +1,72 @@
+package conjurd
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// version is that of the server whose behaviour this one has.
+const version = "1.24.0-0"
+
+// status is the front page: JSON for programs, a page for browsers. Older
+// clients look for the version in the page.
+func (s *Server) status(c *call) reply {
+	accept := c.r.Header.Get("Accept")
+	if strings.Contains(accept, "html") && !strings.Contains(accept, "json") {
+		return reply{status: http.StatusOK, kind: typeNoPath, body: fmt.Appendf(nil,
+			"<!DOCTYPE html><title>conjurd</title><p>A Conjur-compatible server is running.<dl><dd>Version %s</dd></dl>\n", version)}
+	}
+	return jsonReply(http.StatusOK, map[string]string{"version": version})
+}
+
+// health tells whether the data can be read, in the form of Conjur Enterprise.
+func (s *Server) health(c *call) reply {
+	err := s.view(c.ctx(), func(tx *store.Tx) error {
+		if tx.Exists(s.admin()) {
+			return nil
+		}
+		return errors.New("the account is gone")
+	})
+	status, ok := http.StatusOK, err == nil
+	if !ok {
+		status = http.StatusServiceUnavailable
+	}
+	part := map[string]bool{"ok": ok}
+	return jsonReply(status, map[string]any{"ok": ok, "database": part, "services": part})
+}
+
+// statusJWT tells whether a JWT authenticator is set up as it should be. The
+// policy must have a webservice of that name for it.
+func (s *Server) statusJWT(c *call) reply {
+	a := authenticator{account: c.account(), service: c.vars["service"]}
+	id := a.webservice() + "/status"
+	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		o, err := tx.Object(id)
+		if err != nil {
+			return reply{}, err
+		}
+		if o == nil || !tx.Visible(roles, id, o) {
+			return statusFault(http.StatusNotFound, "#<Errors::Authentication::Security::WebserviceNotFound: CONJ00005E Webservice '"+
+				strings.TrimPrefix(policy.Ref(id).ID(), "conjur/")+"' not found>"), nil
+		}
+		if !tx.Allowed(roles, "read", id, o) {
+			return forbidden(c), nil
+		}
+		if err := a.read(tx); err != nil {
+			return statusFault(http.StatusInternalServerError, err.Error()), nil
+		}
+		return jsonReply(http.StatusOK, map[string]string{"status": "ok"}), nil
+	})
+}
+
+func statusFault(status int, message string) reply {
+	return jsonReply(status, struct {
+		Status string `json:"status"`
+		Error  string `json:"error"`
+	}{"error", message})
+}

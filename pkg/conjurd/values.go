@@ -1,0 +1,126 @@
+package conjurd
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// maxValues is how many variables one request of the newer API may name.
+const maxValues = 250
+
+// valueJSON is the answer about one variable.
+type valueJSON struct {
+	ID     string  `json:"id"`
+	Value  *string `json:"value,omitempty"`
+	Status int     `json:"status"`
+}
+
+// getValues gives each variable's value or why there is none: the batch read
+// of Conjur's SaaS v2. The ids are without account and kind. With
+// Accept-Encoding "base64" the values come as in the classic batch.
+func (s *Server) getValues(c *call) reply {
+	if !c.wantsV2() {
+		return v2Fault(http.StatusBadRequest, `CONJ00194W The api belongs to v2 APIs but it missing the version "`+v2+`" in the Accept header`)
+	}
+	var req struct {
+		IDs []string `json:"ids"`
+	}
+	if refused := c.decodeBody(maxPolicy, &req); refused != nil {
+		return v2Fault(refused.status, "the body is not JSON of the form {\"ids\":[\"path/name\"]}")
+	}
+	if len(req.IDs) == 0 || len(req.IDs) > maxValues {
+		return v2Fault(http.StatusUnprocessableEntity, "ids must name between 1 and "+strconv.Itoa(maxValues)+" variables")
+	}
+	account := c.account()
+	if account == "" {
+		account = policy.Ref(c.role).Account()
+	}
+	encode := strings.EqualFold(c.r.Header.Get("Accept-Encoding"), "base64")
+	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		out := make([]valueJSON, len(req.IDs))
+		for i, id := range req.IDs {
+			var err error
+			full := string(policy.MakeRef(account, "variable", id))
+			if out[i], err = oneValue(tx, roles, full, encode); err != nil {
+				return reply{}, err
+			}
+			out[i].ID = id
+			s.audit.decided(c, "fetch", c.role, full, out[i].Status == http.StatusOK)
+		}
+		rep := jsonReply(http.StatusOK, map[string]any{"secrets": out})
+		rep.kind = v2
+		if encode {
+			rep.header = map[string]string{"Content-Encoding": "base64"}
+		}
+		return rep, nil
+	})
+}
+
+// oneValue has the statuses of a single read, and 406 for a value that JSON
+// cannot hold.
+func oneValue(tx *store.Tx, roles store.Roles, id string, encode bool) (valueJSON, error) {
+	status := func(n int) (valueJSON, error) { return valueJSON{Status: n}, nil }
+	o, err := tx.Object(id)
+	switch {
+	case err != nil:
+		return valueJSON{}, err
+	case o == nil || !tx.Visible(roles, id, o):
+		return status(http.StatusNotFound)
+	case !tx.Allowed(roles, "execute", id, o):
+		return status(http.StatusForbidden)
+	}
+	value, version, err := tx.Value(id)
+	switch {
+	case err != nil:
+		return valueJSON{}, err
+	case version == 0:
+		return status(http.StatusNotFound)
+	case !encode && !utf8.Valid(value):
+		return status(http.StatusNotAcceptable)
+	}
+	text := string(value)
+	if encode {
+		text = encodeLines(value)
+	}
+	return valueJSON{Value: &text, Status: http.StatusOK}, nil
+}
+
+// v2Fault is the flat form of the newer API.
+func v2Fault(status int, message string) reply {
+	rep := jsonReply(status, map[string]string{"code": strconv.Itoa(status), "message": message})
+	rep.kind = v2
+	return rep
+}
+
+// decodeBody reads JSON; nil when it is good.
+func (c *call) decodeBody(limit int64, into any) *reply {
+	b, err := c.body(limit)
+	no := empty(http.StatusBadRequest)
+	if errors.Is(err, errTooLong) {
+		no = empty(http.StatusRequestEntityTooLarge)
+	}
+	if err != nil || json.Unmarshal(b, into) != nil {
+		return &no
+	}
+	return nil
+}
+
+// plain gives the bytes of a value that travelled in JSON.
+func plain(text, encoding string) ([]byte, bool) {
+	switch encoding {
+	case "":
+		return []byte(text), true
+	case "base64":
+		b, err := base64.StdEncoding.DecodeString(text)
+		return b, err == nil
+	}
+	return nil, false
+}

@@ -1,0 +1,185 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Container is one container of a Pod.
+type Container struct {
+	Name, Image string
+	Command     []string // instead of the image's own; nil: none
+	// Env is the variables by their names, as far as the manifest tells.
+	Env map[string]Variable
+	// Open tells that there may be more variables than Env has, from a
+	// ConfigMap or a Secret that is not in the manifest.
+	Open bool
+	// PostStart is the command of the hook of that name; nil: none.
+	PostStart []string
+
+	mounts map[string]mounted // by path
+	image  yaml.Node
+}
+
+// Variable is a variable of a container's environment.
+type Variable struct {
+	Value string
+	// Known is false for a variable that is set to something the manifest
+	// does not tell, such as a key of a Secret; Value is empty then.
+	Known bool
+}
+
+// mounted is what is mounted at a path.
+type mounted struct {
+	files map[string]string // by name; nil: not known
+}
+
+// Mounted tells whether a volume is mounted at a folder, above or below it;
+// files is what the folder holds, by name, or nil when the manifest does not
+// tell.
+func (c *Container) Mounted(folder string) (files map[string]string, ok bool) {
+	if m, ok := c.mounts[folder]; ok {
+		return m.files, true
+	}
+	for at := range c.mounts {
+		if strings.HasPrefix(folder+"/", strings.TrimSuffix(at, "/")+"/") || strings.HasPrefix(at, folder+"/") {
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// The parts of a container and of its Pod's volumes that are looked at.
+type (
+	container struct {
+		Name    string
+		Image   yaml.Node
+		Command []string
+		Env     []struct {
+			Name      string
+			Value     yaml.Node
+			ValueFrom *struct {
+				ConfigMapKeyRef *struct{ Name, Key string } `yaml:"configMapKeyRef"`
+			} `yaml:"valueFrom"`
+		}
+		EnvFrom []struct {
+			Prefix       string
+			ConfigMapRef *struct{ Name string } `yaml:"configMapRef"`
+		} `yaml:"envFrom"`
+		VolumeMounts []struct {
+			Name        string
+			MountPath   string `yaml:"mountPath"`
+			SubPath     string `yaml:"subPath"`
+			SubPathExpr string `yaml:"subPathExpr"`
+		} `yaml:"volumeMounts"`
+		Lifecycle struct {
+			PostStart struct {
+				Exec struct{ Command []string }
+			} `yaml:"postStart"`
+		}
+	}
+	volume struct {
+		Name      string
+		ConfigMap *struct {
+			Name  string
+			Items []struct{ Key, Path string }
+		} `yaml:"configMap"`
+	}
+)
+
+// container fills in a Container, also when there is an error.
+func (m *Manifest) container(c container, volumes []volume) (*Container, error) {
+	made := &Container{
+		Name: c.Name, Command: c.Command, PostStart: c.Lifecycle.PostStart.Exec.Command,
+		Env: map[string]Variable{}, mounts: map[string]mounted{}, image: c.Image,
+	}
+	var errs []error
+	var err error
+	if !c.Image.IsZero() {
+		if made.Image, err = text(&c.Image, "the image"); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	m.envFrom(made, c)
+	errs = append(errs, m.env(made, c))
+	for _, mount := range c.VolumeMounts {
+		at := strings.TrimSuffix(mount.MountPath, "/")
+		made.mounts[at] = mounted{}
+		if mount.SubPath == "" && mount.SubPathExpr == "" {
+			made.mounts[at] = mounted{m.volume(volumes, mount.Name)}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return made, fmt.Errorf("container %s: %w", c.Name, err)
+	}
+	return made, nil
+}
+
+// envFrom adds the variables that whole ConfigMaps set.
+func (m *Manifest) envFrom(made *Container, c container) {
+	for _, from := range c.EnvFrom {
+		data, ok := map[string]string(nil), false
+		if from.ConfigMapRef != nil {
+			data, ok = m.configMaps[from.ConfigMapRef.Name]
+		}
+		made.Open = made.Open || !ok
+		for key, value := range data {
+			made.Env[from.Prefix+key] = Variable{value, true}
+		}
+	}
+}
+
+// env adds the variables that are set one by one; they win over whole
+// ConfigMaps. A value that refers to other variables counts as not known.
+func (m *Manifest) env(made *Container, c container) error {
+	var errs []error
+	for _, e := range c.Env {
+		v := Variable{Known: true}
+		switch {
+		case e.ValueFrom != nil:
+			v.Known = false
+			if ref := e.ValueFrom.ConfigMapKeyRef; ref != nil {
+				v.Value, v.Known = m.configMaps[ref.Name][ref.Key]
+			}
+		case !e.Value.IsZero() && e.Value.Tag != "!!null":
+			var err error
+			if v.Value, err = text(&e.Value, "the value of the variable "+e.Name); err != nil {
+				errs = append(errs, err)
+			}
+			if strings.Contains(v.Value, "$(") {
+				v = Variable{}
+			}
+		}
+		made.Env[e.Name] = v
+	}
+	return errors.Join(errs...)
+}
+
+// volume gives the files of a volume that is a ConfigMap of the manifest; nil
+// for any other.
+func (m *Manifest) volume(volumes []volume, name string) map[string]string {
+	for _, v := range volumes {
+		if v.Name != name || v.ConfigMap == nil {
+			continue
+		}
+		data, ok := m.configMaps[v.ConfigMap.Name]
+		if !ok {
+			return nil
+		}
+		if len(v.ConfigMap.Items) == 0 {
+			return maps.Clone(data)
+		}
+		files := map[string]string{}
+		for _, item := range v.ConfigMap.Items {
+			if text, ok := data[item.Key]; ok {
+				files[item.Path] = text
+			}
+		}
+		return files
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// imageName is what an image's name may look like; any such text can stand in
+// YAML without quotes.
+var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
+
+// WithImage gives the manifest's text with another image in the containers,
+// which are its own, and every other byte as it was: comments, order, blank
+// lines and quotes.
+func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, error) {
+	if !imageName.MatchString(image) {
+		return nil, fmt.Errorf("%q is not the name of an image", image)
+	}
+	var spans []span
+	for _, c := range containers {
+		if c.image.IsZero() {
+			return nil, fmt.Errorf("the container %s has no image", c.Name)
+		}
+		s, ok := locate(m.text, &c.image)
+		if !ok {
+			return nil, fmt.Errorf("line %d: the image of the container %s is not written on one line; write it there", c.image.Line, c.Name)
+		}
+		spans = append(spans, s)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.start - b.start })
+	spans = slices.Compact(spans)
+
+	var out []byte
+	done := 0
+	for _, s := range spans {
+		out = append(append(out, m.text[done:s.start]...), image...)
+		done = s.end
+	}
+	out = append(out, m.text[done:]...)
+	if err := m.checkReplaced(out, image, containers); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// span is a part of a text, by byte offsets.
+type span struct{ start, end int }
+
+// locate finds a scalar's text, without its quotes, anchor and tag.
+func locate(text []byte, node *yaml.Node) (span, bool) {
+	at := offset(text, node.Line, node.Column)
+	for at < len(text) && (text[at] == '&' || text[at] == '!') {
+		word := bytes.IndexAny(text[at:], " \t\r\n")
+		if word < 0 {
+			return span{}, false
+		}
+		at += word + len(text[at+word:]) - len(bytes.TrimLeft(text[at+word:], " \t"))
+	}
+	rest := string(text[at:])
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return span{at, at + len("*") + len(node.Value)}, strings.HasPrefix(rest, "*"+node.Value)
+	case node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && rest != "":
+		// Escapes are not followed: no image's name needs them.
+		return span{at + 1, at + 1 + len(node.Value)}, strings.HasPrefix(rest, rest[:1]+node.Value+rest[:1])
+	}
+	return span{at, at + len(node.Value)}, strings.HasPrefix(rest, node.Value)
+}
+
+// offset finds the byte at a line and a column, both counted from 1, the
+// column in characters; the text's length when there is no such line.
+func offset(text []byte, line, column int) int {
+	at := 0
+	for ; line > 1; line-- {
+		end := bytes.IndexByte(text[at:], '\n')
+		if end < 0 {
+			return len(text)
+		}
+		at += end + 1
+	}
+	for ; column > 1 && at < len(text); column-- {
+		_, size := utf8.DecodeRune(text[at:])
+		at += size
+	}
+	return at
+}
+
+// checkReplaced reads the new text and holds it against the old: nothing but
+// the images may differ.
+func (m *Manifest) checkReplaced(replaced []byte, image string, containers []*Container) error {
+	before, err := documents(m.text)
+	if err != nil {
+		return err
+	}
+	after, err := documents(replaced)
+	if err == nil && len(before) == len(after) {
+		changed := map[[2]int]string{}
+		for _, c := range containers {
+			changed[[2]int{c.image.Line, c.image.Column}] = image
+		}
+		same := true
+		for i := range before {
+			same = same && sameBut(before[i], after[i], changed)
+		}
+		if same {
+			return nil
+		}
+	}
+	return fmt.Errorf("the image cannot be replaced by %s without changing something else; replace it by hand", image)
+}
+
+// sameBut tells whether two trees say the same, save for the scalars of before
+// whose place is in changed, which must have the text that stands there. What
+// an anchor names may stand in other places too and must not change.
+func sameBut(before, after *yaml.Node, changed map[[2]int]string) bool {
+	image, ok := changed[[2]int{before.Line, before.Column}]
+	switch {
+	case before.Anchor != "":
+		changed = nil
+	case ok && before.Kind&(yaml.ScalarNode|yaml.AliasNode) != 0:
+		return after.Kind == yaml.ScalarNode && after.Tag == "!!str" && after.Value == image
+	}
+	if before.Kind != after.Kind || before.Tag != after.Tag || before.Value != after.Value || len(before.Content) != len(after.Content) {
+		return false
+	}
+	for i := range before.Content {
+		if !sameBut(before.Content[i], after.Content[i], changed) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,181 @@
+// Package manifest reads from the manifests of Kubernetes what they say about
+// a secrets provider: the annotations of a Pod, the environment and the mounts
+// of its containers. It can put another image in without touching the rest of
+// the text.
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Manifest is one text of one or several YAML documents, each an object of
+// Kubernetes or a List of them. JSON is YAML too.
+type Manifest struct {
+	// Workloads are the objects that make Pods, in their order: Pod,
+	// Deployment, StatefulSet, DaemonSet, ReplicaSet, Job and CronJob.
+	Workloads []*Workload
+	// Secrets are the objects of kind Secret, in their order.
+	Secrets []*Secret
+
+	text       []byte
+	configMaps map[string]map[string]string // name → key → text
+}
+
+// Secret is an object of kind Secret; its values are not kept.
+type Secret struct {
+	Name string
+	Line int // where the object begins, from 1
+	// Map tells that it has the key conjur-map.
+	Map bool
+}
+
+// Parse reads a manifest. The error joins everything that is wrong, each with
+// its line, and shows no value of a variable or a Secret. Objects of other
+// kinds are left alone.
+func Parse(text []byte) (*Manifest, error) {
+	m := &Manifest{text: text, configMaps: map[string]map[string]string{}}
+	objects, err := documents(text)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, node := range objects { // those that others refer to come first
+		errs = append(errs, m.addData(node))
+	}
+	for _, node := range objects {
+		errs = append(errs, m.addWorkload(node))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// documents gives the objects of a text, those of a List one by one.
+func documents(text []byte) ([]*yaml.Node, error) {
+	var objects []*yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var doc yaml.Node
+		switch err := decoder.Decode(&doc); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		root := doc.Content[0]
+		if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+			continue // nothing between two separators
+		}
+		var list struct {
+			Kind  string
+			Items []yaml.Node
+		}
+		if err := root.Decode(&list); err != nil {
+			return nil, explain(err)
+		}
+		if list.Kind != "List" {
+			objects = append(objects, root)
+			continue
+		}
+		for _, item := range list.Items {
+			objects = append(objects, &item)
+		}
+	}
+}
+
+// addData takes a ConfigMap or a Secret.
+func (m *Manifest) addData(node *yaml.Node) error {
+	var object struct {
+		Kind       string
+		Metadata   struct{ Name string }
+		Data       map[string]yaml.Node
+		StringData map[string]yaml.Node `yaml:"stringData"`
+	}
+	switch kind, err := kindOf(node); {
+	case err != nil:
+		return err
+	case kind != "ConfigMap" && kind != "Secret":
+		return nil
+	}
+	if err := node.Decode(&object); err != nil {
+		return explain(err)
+	}
+	switch object.Kind {
+	case "ConfigMap":
+		data := map[string]string{}
+		for key, value := range object.Data {
+			data[key] = value.Value
+		}
+		m.configMaps[object.Metadata.Name] = data
+	case "Secret":
+		_, stored := object.Data[mapKey]
+		_, written := object.StringData[mapKey]
+		m.Secrets = append(m.Secrets, &Secret{object.Metadata.Name, node.Line, stored || written})
+	}
+	return nil
+}
+
+// kindOf reads an object's kind alone.
+func kindOf(node *yaml.Node) (string, error) {
+	var object struct{ Kind string }
+	if err := node.Decode(&object); err != nil {
+		return "", explain(err)
+	}
+	return object.Kind, nil
+}
+
+// mapKey is where a Secret says what goes into it.
+const mapKey = "conjur-map"
+
+// explain takes from an error of the YAML decoder what may be shown: the lines
+// and what kind of thing is wrong there, never the text itself.
+func explain(err error) error {
+	var typed *yaml.TypeError
+	if !errors.As(err, &typed) {
+		return errors.New("not an object of Kubernetes")
+	}
+	var lines []string
+	for _, text := range typed.Errors {
+		place, what, ok := strings.Cut(text, ": ")
+		switch {
+		case !ok:
+			place, what = "", "not an object of Kubernetes"
+		case strings.Contains(what, "already defined"):
+			what = "a key that is written twice"
+		default:
+			what = "not of the type that Kubernetes expects here"
+		}
+		lines = append(lines, strings.TrimPrefix(place+": "+what, ": "))
+	}
+	return errors.New(strings.Join(slices.Compact(lines), "\n"))
+}
+
+// text gives a scalar that Kubernetes wants to be text, as what says.
+func text(node *yaml.Node, what string) (string, error) {
+	n := node
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && !(n.Style == 0 && oldBoolean(n.Value)) {
+		return n.Value, nil
+	}
+	return "", fmt.Errorf("line %d: %s must be text; put it in quotes", node.Line, what)
+}
+
+// oldBoolean tells the words that YAML 1.1, which Kubernetes reads, takes for
+// a Boolean though YAML 1.2 does not.
+func oldBoolean(word string) bool {
+	switch strings.ToLower(word) {
+	case "y", "n", "yes", "no", "on", "off":
+		return true
+	}
+	return false
+}

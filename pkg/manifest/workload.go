@@ -1,0 +1,135 @@
+package manifest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Workload is an object that makes Pods.
+type Workload struct {
+	Kind, Name string
+	// Annotations are those of the Pod, which is where a provider finds them,
+	// not those of the object that makes it.
+	Annotations map[string]string
+	// Containers are all of the Pod, init containers first.
+	Containers []*Container
+}
+
+// String is the kind and the name, such as "Deployment/shop".
+func (w *Workload) String() string { return w.Kind + "/" + w.Name }
+
+// ErrNoProvider is the error of Provider when the workload has no such
+// container.
+var ErrNoProvider = errors.New("no container of a secrets provider")
+
+// Provider finds the container that provides secrets: the one called name or,
+// if name is empty, the one whose image's name says so.
+func (w *Workload) Provider(name string) (*Container, error) {
+	var found []*Container
+	var names []string
+	for _, c := range w.Containers {
+		if name == "" && c.provides() || name != "" && c.Name == name {
+			found = append(found, c)
+			names = append(names, c.Name)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("the containers %s may each be the secrets provider; name one", strings.Join(names, ", "))
+	case name != "":
+		return nil, fmt.Errorf("%w is called %q", ErrNoProvider, name)
+	}
+	return nil, fmt.Errorf("%w: no image's name has secrets-provider or syncer in it; name the container", ErrNoProvider)
+}
+
+// provides tells by its image whether a container is the Secrets Provider or
+// Syncer. Tag, digest and registry say nothing.
+func (c *Container) provides() bool {
+	image, _, _ := strings.Cut(c.Image, "@")
+	name := path.Base(image)
+	name, _, _ = strings.Cut(name, ":")
+	return strings.Contains(name, "secrets-provider") || strings.Contains(name, "syncer")
+}
+
+// The parts of a Pod that are looked at.
+type (
+	podTemplate struct {
+		Metadata struct{ Annotations map[string]yaml.Node }
+		Spec     podSpec
+	}
+	podSpec struct {
+		InitContainers []container `yaml:"initContainers"`
+		Containers     []container
+		Volumes        []volume
+	}
+	workloadSpec struct {
+		Template    podTemplate
+		JobTemplate struct {
+			Spec struct{ Template podTemplate }
+		} `yaml:"jobTemplate"`
+	}
+)
+
+// addWorkload takes an object that makes Pods.
+func (m *Manifest) addWorkload(node *yaml.Node) error {
+	var object struct {
+		Kind     string
+		Metadata struct{ Name string }
+		Spec     yaml.Node
+	}
+	if _, err := kindOf(node); err != nil {
+		return nil // reported by addData
+	}
+	wrong := node.Decode(&object) // as far as it goes
+	template, ok, err := podOf(object.Kind, node, &object.Spec)
+	if !ok {
+		return nil
+	}
+	w := &Workload{Kind: object.Kind, Name: object.Metadata.Name, Annotations: map[string]string{}}
+	if err = cmp.Or(err, wrong); err != nil {
+		return fmt.Errorf("%v: %w", w, explain(err))
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(template.Metadata.Annotations)) {
+		value := template.Metadata.Annotations[key]
+		if w.Annotations[key], err = text(&value, "the annotation "+key); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		made, err := m.container(c, template.Spec.Volumes)
+		w.Containers = append(w.Containers, made)
+		errs = append(errs, err)
+	}
+	m.Workloads = append(m.Workloads, w)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%v: %w", w, err)
+	}
+	return nil
+}
+
+// podOf finds the Pod in an object; false when its kind makes none.
+func podOf(kind string, object, spec *yaml.Node) (podTemplate, bool, error) {
+	var pod podTemplate
+	var holder workloadSpec
+	switch kind {
+	case "Pod":
+		return pod, true, object.Decode(&pod)
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
+		err := spec.Decode(&holder)
+		return holder.Template, true, err
+	case "CronJob":
+		err := spec.Decode(&holder)
+		return holder.JobTemplate.Spec.Template, true, err
+	}
+	return pod, false, nil
+}
