@@ -137,7 +137,6 @@ func (p *parsed) position(err error) (line, column int, ok bool) {
 
 // action is the action of the template's text that has a position, shortened.
 func (p *parsed) action(line, column int) string {
-	const most = 80
 	start := 0
 	for range line - 1 {
 		start += strings.IndexByte(p.text[start:], '\n') + 1
@@ -151,9 +150,5 @@ func (p *parsed) action(line, column int) string {
 	if end := strings.Index(action, "}}"); end >= 0 {
 		action = action[:end+2]
 	}
-	action = strings.Join(strings.Fields(action), " ")
-	if len(action) > most {
-		action = action[:most] + "…"
-	}
-	return action
+	return clip(strings.Join(strings.Fields(action), " "))
 }

@@ -21,6 +21,35 @@ type layout struct {
 // fault is none.
 type fault struct{ why, instead string }
 
+// ValueError says that a format cannot hold an entry's value. Its text has no
+// part of the value.
+type ValueError struct {
+	Format targets.Format
+	Alias  string
+	fault  fault
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("format %s cannot hold the value of alias %q: %s; %s", e.Format, clip(e.Alias), e.fault.why, e.fault.instead)
+}
+
+// ValueErrors gives what Render's error consists of, if it is nothing but
+// values that the format cannot hold; else none.
+func ValueErrors(err error) (unfit []*ValueError) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	for _, err := range joined.Unwrap() {
+		v, ok := err.(*ValueError)
+		if !ok {
+			return nil
+		}
+		unfit = append(unfit, v)
+	}
+	return unfit
+}
+
 // What formats for text, and formats for environment variables, cannot hold.
 var (
 	notText = fault{"it is not valid UTF-8", `use format bash or directory, or a template with "b64enc"`}
@@ -62,7 +91,7 @@ func renderFile(format targets.Format, entries []entry) (secret.Value, error) {
 			w.text(l.separator)
 		}
 		if f := l.write(w, e); f != (fault{}) {
-			errs = append(errs, fmt.Errorf("format %s cannot hold the value of alias %q: %s; %s", format, clip(e.alias), f.why, f.instead))
+			errs = append(errs, &ValueError{format, e.alias, f})
 		}
 	}
 	w.text(l.end)

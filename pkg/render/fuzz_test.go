@@ -60,7 +60,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(text)
 	}
 	for _, c := range runaways {
-		if len(c.template) < 1000 {
+		if len(c.template) < 1000 && c.want != endless { // an endless one takes a second
 			f.Add(c.template)
 		}
 	}

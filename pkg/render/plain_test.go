@@ -115,3 +115,43 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// What dotenv and env-file cannot hold, up to the edge.
+func TestRefusedValues(t *testing.T) {
+	for _, c := range []struct {
+		format  targets.Format
+		value   string
+		refused bool
+	}{
+		{targets.FormatDotenv, `a\`, false},
+		{targets.FormatDotenv, `"a\`, true},
+		{targets.FormatDotenv, `'a\`, true},
+		{targets.FormatDotenv, ` a\`, true},
+		{targets.FormatDotenv, "\u00a0a\\", true},
+		{targets.FormatDotenv, `a #b\`, true},
+		{targets.FormatDotenv, `a#b\`, false},
+		{targets.FormatDotenv, "a\nb\\", true},
+		{targets.FormatDotenv, "\xffa\\", true},
+		{targets.FormatDotenv, "a\x00", true},
+		{targets.FormatEnvFile, `"`, false},
+		{targets.FormatEnvFile, `""`, true},
+		{targets.FormatEnvFile, `'a'`, true},
+		{targets.FormatEnvFile, `'a"`, false},
+		{targets.FormatEnvFile, "a\rb", false},
+		{targets.FormatEnvFile, "a\r", true},
+		{targets.FormatEnvFile, strings.Repeat("x", 65535-len("k=")), false},
+		{targets.FormatEnvFile, strings.Repeat("x", 65536-len("k=")), true},
+	} {
+		target, items := target(c.format, "k", c.value)
+		result, err := Render(target, "", items)
+		if (err != nil) != c.refused {
+			t.Errorf("%s of %.20q: error %v, refused should be %t", c.format, c.value, err, c.refused)
+		}
+		if err == nil {
+			read := map[targets.Format]reader{targets.FormatDotenv: readDotenv, targets.FormatEnvFile: readEnvFile}[c.format]
+			if got := read(t, result.Parts[""].Bytes())["k"]; got != c.value {
+				t.Errorf("%s reads %.20q as %.20q", c.format, c.value, got)
+			}
+		}
+	}
+}

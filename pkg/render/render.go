@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -84,8 +85,9 @@ func renderParts(t *targets.Target, template string, entries []entry) (map[strin
 
 // Check tells what is wrong with a target as far as it can be known before
 // there are values: the format, its rules for aliases, and the template, which
-// is run with placeholders. An entry that stands for all variables has no
-// alias yet; with one, a template is parsed but not run.
+// is run with placeholders. For an entry that stands for all variables, whose
+// aliases are paths, the format must be able to hold such; a template runs with
+// the alias "*" for it, and may name no alias that has no entry of its own.
 //
 // A template that runs into an error which other values might not cause, such
 // as JSON that does not parse, is not reported.
@@ -98,7 +100,11 @@ func Check(t *targets.Target, template string) error {
 		}
 		aliases = append(aliases, e.Alias)
 	}
-	if err := checkAliases(t.Format, aliases); err != nil {
+	err := checkAliases(t.Format, aliases)
+	if all {
+		err = errors.Join(err, checkAll(t.Format))
+	}
+	if err != nil {
 		return err
 	}
 	if t.Format == targets.FormatTemplate {
@@ -154,11 +160,11 @@ func repeated(aliases []string) []string {
 	return twice
 }
 
-// clip shortens an alias for a message.
-func clip(alias string) string {
+// clip shortens text for a message.
+func clip(text string) string {
 	const most = 80
-	if len(alias) > most {
-		return alias[:most] + "…"
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return alias
+	return text
 }

@@ -153,17 +153,3 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
-
-// The alias of an entry that stands for all variables is no name.
-func TestCheckAll(t *testing.T) {
-	for _, format := range allFormats() {
-		all := &targets.Target{Group: "g", Format: format, Entries: []targets.Entry{{Alias: "*", Variable: "*"}}}
-		if err := Check(all, `{{ secret "any" }}`); err != nil {
-			t.Errorf("%s: %v", format, err)
-		}
-	}
-	all := &targets.Target{Group: "g", Format: targets.FormatTemplate, Entries: []targets.Entry{{Alias: "*", Variable: "p/*"}}}
-	if err := Check(all, `{{ secret`); err == nil {
-		t.Error("Check accepts a template that does not parse")
-	}
-}

@@ -13,7 +13,7 @@ import (
 // Provider uses the same.
 const placeholder = "REDACTED"
 
-// Secret is an entry as templates see it, in .SecretsArray and .SecretsMap.
+// templateSecret is an entry as templates see it, in .SecretsArray and .SecretsMap.
 type templateSecret struct{ Alias, Value string }
 
 // templateData is what a template runs on. The map's values are
@@ -33,26 +33,29 @@ func runTemplate(name, text string, entries []entry) (secret.Value, error) {
 	for i, e := range entries {
 		secrets[i] = templateSecret{e.alias, string(e.value)}
 	}
-	content, err := parsed.execute(secrets)
-	if err != nil {
-		return secret.Value{}, err
-	}
-	return content, nil
+	return parsed.execute(secrets)
 }
 
 // checkTemplate runs a template with placeholders; all tells that there may be
 // any other alias too.
 func checkTemplate(name, text string, aliases []string, all bool) error {
 	parsed, err := parseTemplate(name, text)
-	if err != nil || all {
+	if err != nil {
 		return err
+	}
+	if all {
+		aliases = append(aliases, allAlias)
 	}
 	secrets := make([]templateSecret, len(aliases))
 	for i, alias := range aliases {
 		secrets[i] = templateSecret{alias, placeholder}
 	}
 	content, err := parsed.execute(secrets)
-	if err != nil && parsed.certain(err) {
+	switch {
+	case err == nil:
+	case all:
+		return certainOfAll(err)
+	case parsed.certain(err):
 		return err
 	}
 	content.Wipe()
@@ -98,8 +101,8 @@ func (p *parsed) execute(secrets []templateSecret) (content secret.Value, err er
 		r.secrets[s.Alias] = s
 	}
 	defer func() {
-		if p := recover(); p != nil {
-			err = safeError("template", p)
+		if panicked := recover(); panicked != nil {
+			err = safeError("template", panicked)
 		}
 		if err != nil {
 			r.out.wipe()

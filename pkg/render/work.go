@@ -18,7 +18,7 @@ const (
 	maxNesting  = 100      // blocks and parentheses within each other; templates that call each other
 	maxElements = 100_000  // elements of a list that a single call makes
 	maxDepth    = 32       // lists and maps within each other
-	maxWork     = 64 << 20 // see work
+	maxWork     = 32 << 20 // see work
 )
 
 // What work is made of, besides a unit for each byte that a function makes.

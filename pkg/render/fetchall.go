@@ -1,0 +1,58 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// allAlias stands, when a template is checked, for the aliases of all
+// variables, as with the Secrets Provider.
+const allAlias = "*"
+
+// checkAll tells whether a format can hold all variables, whose aliases are
+// their ids.
+func checkAll(format targets.Format) error {
+	rule, ok := aliasRule(format)
+	if !ok {
+		return nil // has been reported
+	}
+	if fault := rule("a/b"); fault != "" {
+		return fmt.Errorf("alias \"*\" does not suit format %s: all variables have their ids for aliases, such as \"app/db/password\", but %s; use format yaml, json, java-properties or template, or list the variables", format, fault)
+	}
+	return nil
+}
+
+// certainOfAll keeps the errors that a template has whichever variables there
+// are.
+func certainOfAll(err error) error {
+	var limit *limitError
+	var alias unknownAlias
+	var rule *ruleError
+	switch {
+	case errors.As(err, &alias):
+		return fmt.Errorf("%w; with \"*\" no alias is certain to be there, so give this one an entry of its own", err)
+	case errors.As(err, &limit):
+		return err
+	case errors.As(err, &rule):
+		switch rule.kind {
+		case undefined, wrongNumber, wrongLiteral:
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckAlias tells whether a format can hold an entry of this alias; nil if
+// so. The error names neither format nor alias.
+func CheckAlias(format targets.Format, alias string) error {
+	rule, ok := aliasRule(format)
+	if !ok {
+		return fmt.Errorf("unknown format; use one of %s", formatNames())
+	}
+	if fault := rule(alias); fault != "" {
+		return errors.New(fault)
+	}
+	return nil
+}
