@@ -1,0 +1,118 @@
+// Package architecture keeps the direction of imports as
+// docs/architecture.md draws it.
+package architecture
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/secretsync/syncer/"
+
+// allowed is, for each room, the rooms that it may import. A room is a folder
+// and all folders below it.
+var allowed = map[string][]string{
+	"pkg/secret":   {},
+	"pkg/targets":  {},
+	"pkg/conjurd":  {},
+	"pkg/conjur":   {"pkg/secret"},
+	"pkg/queue":    {"pkg/targets"},
+	"pkg/render":   {"pkg/secret", "pkg/targets"},
+	"pkg/sinks":    {"pkg/secret", "pkg/targets"},
+	"pkg/notify":   {"pkg/targets"},
+	"pkg/health":   {},
+	"pkg/manifest": {},
+	"pkg/sources":  {"pkg/queue", "pkg/targets"},
+	"pkg/workers":  {"pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
+	"config":       {"pkg/render", "pkg/secret", "pkg/targets"},
+	"cmd/syncer": {
+		"config", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/manifest", "pkg/notify", "pkg/queue", "pkg/render",
+		"pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
+	},
+	"bench": {"pkg/conjurd"},
+	"test":  {"pkg/conjurd"},
+}
+
+// forbidden is what must not be linked into the binary.
+var forbidden = []string{
+	"testing",           // test helpers belong in packages of their own
+	"k8s.io/kubernetes", // the control plane of the tests
+}
+
+type goPackage struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+func list(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps"}, args...)...)
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []goPackage
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// room is the one that a package of ours belongs to; "" for a package that is
+// in none.
+func room(path string) string {
+	path = strings.TrimPrefix(path, module)
+	best := ""
+	for name := range allowed {
+		if (path == name || strings.HasPrefix(path, name+"/")) && len(name) > len(best) {
+			best = name
+		}
+	}
+	return best
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	packages := list(t, "./...")
+	if len(packages) < 10 {
+		t.Fatalf("found %d packages only", len(packages))
+	}
+	for _, p := range packages {
+		from := room(p.ImportPath)
+		if from == "" {
+			t.Errorf("%s belongs to no room: name it in this test and in docs/architecture.md", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(imported, module) {
+				continue
+			}
+			if to := room(imported); to != from && !slices.Contains(allowed[from], to) {
+				t.Errorf("%s imports %s; %s may import only %v", p.ImportPath, imported, from, allowed[from])
+			}
+		}
+	}
+}
+
+func TestNothingOfTheTestsIsLinked(t *testing.T) {
+	for _, p := range list(t, "./cmd/syncer") {
+		for _, dep := range p.Deps {
+			for _, name := range forbidden {
+				if dep == name || strings.HasPrefix(dep, name+"/") {
+					t.Errorf("%s links %s", p.ImportPath, dep)
+				}
+			}
+		}
+	}
+}
