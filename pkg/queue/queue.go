@@ -117,14 +117,15 @@ func (q *Queue) Add(h Hint, keys ...targets.Key) (refused []targets.Key) {
 	return refused
 }
 
-// Take waits for work and gives the worker up to most keys, all that are
-// there if fewer. It returns none after ShutDown, whatever is queued. Each
-// key must be given back with Done.
-func (q *Queue) Take(most int) []Item {
+// Take waits for work and gives the worker as many keys as share, called with
+// the number that wait, says. It returns none after ShutDown, whatever is
+// queued. Each key must be given back with Done.
+func (q *Queue) Take(share func(waiting int) int) []Item {
 	q.taking <- struct{}{} // only one waits, so a second Get below never blocks
 	defer func() { <-q.taking }()
 
 	var items []Item
+	most := 0 // known when the first is there: before that, nothing may wait yet
 	for len(items) == 0 || len(items) < most && q.work.Len() > 0 {
 		key, shutdown := q.work.Get()
 		if shutdown {
@@ -136,6 +137,9 @@ func (q *Queue) Take(most int) []Item {
 			continue
 		}
 		items = append(items, item)
+		if most == 0 {
+			most = share(1 + q.work.Len())
+		}
 	}
 	return items
 }

@@ -46,10 +46,13 @@ func withConfig(t *testing.T, c queue.Config, f func(t *testing.T, q *queue.Queu
 	})
 }
 
+// upTo is a share of so many keys, however many wait.
+func upTo(most int) func(int) int { return func(int) int { return most } }
+
 // takeOne takes the key that must be the next and the only one.
 func takeOne(t *testing.T, q *queue.Queue, want targets.Key) queue.Item {
 	t.Helper()
-	items := q.Take(10)
+	items := q.Take(upTo(10))
 	if len(items) != 1 || items[0].Key != want {
 		t.Fatalf("took %v, want one item of %s", items, want)
 	}
@@ -71,12 +74,31 @@ func TestTenHintsAreOneItem(t *testing.T) {
 		for range 10 {
 			q.Add(tick, "file/a", "file/b")
 		}
-		if items := q.Take(10); len(items) != 2 {
+		if items := q.Take(upTo(10)); len(items) != 2 {
 			t.Fatalf("took %v, want a and b once each", items)
 		}
 		q.Done("file/a", nil)
 		q.Done("file/b", nil)
 		assertEmpty(t, q, time.Hour)
+	})
+}
+
+func TestAShareIsWorkedOutWhenTheKeysAreThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		var taken []queue.Item
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			taken = q.Take(func(waiting int) int { return waiting / 2 })
+		})
+		synctest.Wait() // it waits before there is anything
+		q.Add(tick, "file/a", "file/b", "file/c", "file/d")
+		wg.Wait()
+		if len(taken) != 2 {
+			t.Errorf("took %d of four keys, want half", len(taken))
+		}
+		for _, item := range taken {
+			q.Done(item.Key, nil)
+		}
 	})
 }
 
@@ -102,7 +124,7 @@ func TestNeverTwoWorkersOnOneKey(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			for items := q.Take(3); len(items) > 0; items = q.Take(3) {
+			for items := q.Take(upTo(3)); len(items) > 0; items = q.Take(upTo(3)) {
 				for _, item := range items {
 					var n int
 					fmt.Sscanf(string(item.Key), "file/%d", &n)
@@ -241,7 +263,7 @@ func TestLimitCountsRetries(t *testing.T) {
 func TestSettledDoesNotWaitForRetriesButDoneDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue.Queue) {
 		q.Add(tick, "file/a", "file/b")
-		takenNow := q.Take(2)
+		takenNow := q.Take(upTo(2))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := q.WaitSettled(ctx); err == nil {
@@ -260,7 +282,7 @@ func TestSettledDoesNotWaitForRetriesButDoneDoes(t *testing.T) {
 			}
 			finished = time.Now()
 		})
-		item := q.Take(1)[0]
+		item := q.Take(upTo(1))[0]
 		time.Sleep(time.Minute)
 		q.Done(item.Key, nil)
 		handedBack := time.Now()
@@ -274,9 +296,9 @@ func TestSettledDoesNotWaitForRetriesButDoneDoes(t *testing.T) {
 func TestShutDownRefusesAndHandsOutNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue.Queue) {
 		q.Add(change, "file/a", "file/b")
-		held := q.Take(1)
+		held := q.Take(upTo(1))
 		q.ShutDown()
-		if items := q.Take(5); items != nil {
+		if items := q.Take(upTo(5)); items != nil {
 			t.Errorf("took %v after ShutDown", items)
 		}
 		if refused := q.Add(change, "file/c"); len(refused) != 1 {

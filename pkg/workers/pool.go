@@ -12,10 +12,9 @@ import (
 
 // Work is where a pool takes keys from and gives them back to.
 type Work interface {
-	Take(most int) []queue.Item
+	Take(share func(waiting int) int) []queue.Item
 	Done(key targets.Key, err error)
 	ShutDown()
-	Len() int
 }
 
 // PoolConfig is what a pool is made of.
@@ -54,7 +53,7 @@ func NewPool(c PoolConfig) *Pool {
 // in one request, but a write that hangs delays those behind it.
 const (
 	leastKeys = 16 // fewer are not worth a second request
-	mostKeys  = 64
+	mostKeys  = 100
 )
 
 // Run works until ctx ends, then lets the workers finish what they hold, and
@@ -97,12 +96,14 @@ func (p *Pool) runWorker(ctx context.Context, busy *atomic.Int64) {
 // processNext syncs a fair share of the keys that wait; false when the queue
 // was shut down.
 func (p *Pool) processNext(ctx context.Context, busy *atomic.Int64) bool {
-	share := (p.Work.Len() + len(p.busy) - 1) / len(p.busy)
-	items := p.Work.Take(min(max(share, leastKeys), mostKeys))
+	items := p.Work.Take(func(waiting int) int {
+		idle := p.idle() // with this worker
+		busy.Store(time.Now().UnixNano())
+		return min(max((waiting+idle-1)/idle, leastKeys), mostKeys)
+	})
 	if len(items) == 0 {
 		return false
 	}
-	busy.Store(time.Now().UnixNano())
 	defer busy.Store(0)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
@@ -122,6 +123,16 @@ func (p *Pool) processNext(ctx context.Context, busy *atomic.Int64) bool {
 		p.Work.Done(r.Key, r.Err)
 	})
 	return true
+}
+
+// idle is how many workers hold nothing.
+func (p *Pool) idle() (n int) {
+	for i := range p.busy {
+		if p.busy[i].Load() == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Overdue tells whether every worker has held its keys for much longer than

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// counts are what a server saw.
+type counts struct {
+	data            int   // reads of values
+	dataBytes       int64 // of bodies that answered them
+	authentications int
+	connections     int // accepted
+	// refreshes is the number of bursts of reads: one begins with a read half
+	// an interval or more after the end of the last.
+	refreshes int
+}
+
+func (c counts) minus(d counts) counts {
+	return counts{
+		data: c.data - d.data, dataBytes: c.dataBytes - d.dataBytes,
+		authentications: c.authentications - d.authentications,
+		connections:     c.connections - d.connections,
+		refreshes:       c.refreshes - d.refreshes,
+	}
+}
+
+// meter counts requests and connections. Its zero value is ready.
+type meter struct {
+	mu     sync.Mutex
+	counts counts
+	open   int       // reads under way
+	last   time.Time // when the last read ended
+}
+
+func (m *meter) read() counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts
+}
+
+// quiet tells for how long no value has been read.
+func (m *meter) quiet(now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open > 0 {
+		return 0
+	}
+	return now.Sub(m.last)
+}
+
+// handler counts what goes to next.
+func (m *meter) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/authenticate"):
+			m.mu.Lock()
+			m.counts.authentications++
+			m.mu.Unlock()
+		case strings.HasPrefix(path, "/secrets"):
+			m.begin(time.Now())
+			body := &countingBody{ResponseWriter: w}
+			next.ServeHTTP(body, r)
+			m.end(time.Now(), body.n)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (m *meter) begin(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts.data++
+	if m.open == 0 && now.Sub(m.last) >= interval/2 {
+		m.counts.refreshes++
+	}
+	m.open++
+}
+
+func (m *meter) end(now time.Time, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open--
+	m.last = now
+	m.counts.dataBytes += bytes
+}
+
+// countingBody counts the bytes of a body.
+type countingBody struct {
+	http.ResponseWriter
+	n int64
+}
+
+func (b *countingBody) Write(p []byte) (int, error) {
+	n, err := b.ResponseWriter.Write(p)
+	b.n += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (b *countingBody) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// listen counts the connections of ln.
+func (m *meter) listen(ln net.Listener) net.Listener { return &listener{ln, m} }
+
+type listener struct {
+	net.Listener
+	m *meter
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.m.mu.Lock()
+		l.m.counts.connections++
+		l.m.mu.Unlock()
+	}
+	return conn, err
+}

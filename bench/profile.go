@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// interval is the refresh interval of everything that is measured.
+const interval = time.Second
+
+// figure names one thing that is measured.
+type figure string
+
+// The figures. Those of refreshes are means over the unchanged ones.
+const (
+	cpuPerRefresh  figure = "CPU per refresh"
+	cpuDearest     figure = "CPU of the dearest refresh"
+	dataRequests   figure = "data requests per refresh"
+	authentication figure = "authentications per refresh"
+	connections    figure = "new connections per refresh"
+	secretBytes    figure = "secret bytes per refresh"
+	peakRSS        figure = "peak RSS"
+	peakAnon       figure = "peak RSS, anonymous part"
+	startMedian    figure = "start to all files, median"
+	startMax       figure = "start to all files, max"
+	startRequests  figure = "data requests at start"
+	changeMedian   figure = "change to file, median"
+	changeMax      figure = "change to file, max"
+)
+
+// figures are measured values. What is not in it was not measured.
+type figures map[figure]float64
+
+// scale is a figure as it is shown.
+type scale struct {
+	figure   figure
+	unit     string
+	decimals int
+}
+
+// scales lists the figures in the order of the table.
+func scales() []scale {
+	return []scale{
+		{cpuPerRefresh, "ms", 2}, {cpuDearest, "ms", 2},
+		{dataRequests, "", 2}, {authentication, "", 2}, {connections, "", 2}, {secretBytes, "B", 0},
+		{peakRSS, "MiB", 1}, {peakAnon, "MiB", 1},
+		{startMedian, "ms", 0}, {startMax, "ms", 0}, {startRequests, "", 0},
+		{changeMedian, "ms", 0}, {changeMax, "ms", 0},
+	}
+}
+
+// profile is an application to measure with.
+type profile struct {
+	name             string
+	groups, perGroup int
+	starts           int     // how often the start is timed
+	reach            figures // the most that each may be
+	// incumbent is what the Secrets Provider 1.9 was once measured at, on such
+	// a machine. Nil: it cannot serve the profile, since it asks for all
+	// variables in one request line.
+	incumbent figures
+}
+
+func profiles() []profile {
+	return []profile{
+		{
+			name: "small", groups: 5, perGroup: 5, starts: 7,
+			reach: figures{
+				cpuPerRefresh: 1.5, dataRequests: 1, authentication: 0, connections: 0, secretBytes: 0,
+				peakRSS: 32, peakAnon: 14, startMedian: 40, changeMax: 1.2 * milliseconds(interval),
+			},
+			incumbent: figures{
+				cpuPerRefresh: 560, dataRequests: 1, authentication: 1, connections: 2, secretBytes: 2151,
+				peakRSS: 39, startMedian: 330,
+			},
+		},
+		{
+			name: "large", groups: 400, perGroup: 5, starts: 3,
+			reach: figures{
+				cpuPerRefresh: 10, dataRequests: 10, peakRSS: 48, startMedian: 1000, startRequests: 20,
+			},
+		},
+	}
+}
+
+func (p profile) String() string {
+	return fmt.Sprintf("%s: %d groups × %d variables of %d–%d bytes, TLS, interval %s",
+		p.name, p.groups, p.perGroup, shortest, longest, interval)
+}
+
+// shortest and longest are the bounds of a value's length.
+const shortest, longest = 10, 100
+
+// valueLength spreads the lengths evenly.
+func valueLength(variable int) int { return shortest + variable*37%(longest-shortest+1) }
+
+// variable is the id of the i-th variable, counted from 0.
+func (p profile) variable(i int) string { return policyPath + "/" + variableName(i) }
+
+func variableName(i int) string { return fmt.Sprintf("var%04d", i+1) }
+
+func (p profile) count() int { return p.groups * p.perGroup }
+
+// group is one secret group of a profile: its variables are [first, end).
+type group struct {
+	name, format string
+	first, end   int
+}
+
+func (p profile) group(i int) group {
+	formats := [...]string{"yaml", "json", "dotenv", "bash", "template"}
+	return group{
+		name: fmt.Sprintf("group%03d", i+1), format: formats[i%len(formats)],
+		first: i * p.perGroup, end: (i + 1) * p.perGroup,
+	}
+}
+
+func (g group) file() string { return g.name + ".conf" }
+
+// milliseconds is d as the figures are.
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
