@@ -28,14 +28,6 @@ type Manifest struct {
 	configMaps map[string]map[string]string // name → key → text
 }
 
-// Secret is an object of kind Secret; its values are not kept.
-type Secret struct {
-	Name string
-	Line int // where the object begins, from 1
-	// Map tells that it has the key conjur-map.
-	Map bool
-}
-
 // Parse reads a manifest. The error joins everything that is wrong, each with
 // its line, and shows no value of a variable or a Secret. Objects of other
 // kinds are left alone.
@@ -94,32 +86,25 @@ func documents(text []byte) ([]*yaml.Node, error) {
 // addData takes a ConfigMap or a Secret.
 func (m *Manifest) addData(node *yaml.Node) error {
 	var object struct {
-		Kind       string
-		Metadata   struct{ Name string }
-		Data       map[string]yaml.Node
-		StringData map[string]yaml.Node `yaml:"stringData"`
+		Metadata struct{ Name string }
+		Data     map[string]yaml.Node
 	}
 	switch kind, err := kindOf(node); {
 	case err != nil:
 		return err
-	case kind != "ConfigMap" && kind != "Secret":
+	case kind == "Secret":
+		return m.addSecret(node)
+	case kind != "ConfigMap":
 		return nil
 	}
 	if err := node.Decode(&object); err != nil {
 		return explain(err)
 	}
-	switch object.Kind {
-	case "ConfigMap":
-		data := map[string]string{}
-		for key, value := range object.Data {
-			data[key] = value.Value
-		}
-		m.configMaps[object.Metadata.Name] = data
-	case "Secret":
-		_, stored := object.Data[mapKey]
-		_, written := object.StringData[mapKey]
-		m.Secrets = append(m.Secrets, &Secret{object.Metadata.Name, node.Line, stored || written})
+	data := map[string]string{}
+	for key, value := range object.Data {
+		data[key] = value.Value
 	}
+	m.configMaps[object.Metadata.Name] = data
 	return nil
 }
 
@@ -131,9 +116,6 @@ func kindOf(node *yaml.Node) (string, error) {
 	}
 	return object.Kind, nil
 }
-
-// mapKey is where a Secret says what goes into it.
-const mapKey = "conjur-map"
 
 // explain takes from an error of the YAML decoder what may be shown: the lines
 // and what kind of thing is wrong there, never the text itself.

@@ -1,0 +1,177 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mapKey is where a Secret says what goes into it.
+const mapKey = "conjur-map"
+
+// Secret is an object of kind Secret. Its values are shown by WithData alone,
+// and by no error.
+type Secret struct {
+	Name string
+	Line int // where the object begins, from 1
+	// Map tells that it has the key conjur-map.
+	Map bool
+	// Annotations are those of the Secret itself.
+	Annotations map[string]string
+
+	object           *yaml.Node
+	data, stringData map[string]yaml.Node
+}
+
+// String is the kind and the name, such as "Secret/shop".
+func (s *Secret) String() string { return "Secret/" + s.Name }
+
+// addSecret takes an object of kind Secret.
+func (m *Manifest) addSecret(node *yaml.Node) error {
+	var object struct {
+		Metadata struct {
+			Name        string
+			Annotations map[string]yaml.Node
+		}
+		Data       map[string]yaml.Node
+		StringData map[string]yaml.Node `yaml:"stringData"`
+	}
+	if err := node.Decode(&object); err != nil {
+		return explain(err)
+	}
+	_, stored := object.Data[mapKey]
+	_, written := object.StringData[mapKey]
+	s := &Secret{
+		Name: object.Metadata.Name, Line: node.Line, Map: stored || written, Annotations: map[string]string{},
+		object: node, data: object.Data, stringData: object.StringData,
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(object.Metadata.Annotations)) {
+		value := object.Metadata.Annotations[key]
+		var err error
+		if s.Annotations[key], err = text(&value, "the annotation "+key); err != nil {
+			errs = append(errs, fmt.Errorf("%v: %w", s, err))
+		}
+	}
+	m.Secrets = append(m.Secrets, s)
+	return errors.Join(errs...)
+}
+
+// ConjurMap is the text under the key conjur-map; of stringData, which wins in
+// Kubernetes too, or else of data. It is empty when Map is false.
+func (s *Secret) ConjurMap() (string, error) {
+	if node, ok := s.stringData[mapKey]; ok {
+		return dataText(node, mapKey)
+	}
+	node, ok := s.data[mapKey]
+	if !ok {
+		return "", nil
+	}
+	encoded, err := dataText(node, mapKey)
+	if err != nil {
+		return "", err
+	}
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return "", fmt.Errorf("line %d: the value of %s in data is not base64; write it so, or as text in stringData", node.Line, mapKey)
+	}
+	return string(decoded), nil
+}
+
+// WithData gives the Secret as a YAML document with values put into its data,
+// where they win. Its stringData goes into data, as Kubernetes does it; all
+// other keys of data, and all else, stay as they are.
+func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
+	data := map[string]string{}
+	var errs []error
+	for key, node := range s.data {
+		value, err := dataText(node, key)
+		data[key], errs = value, append(errs, err)
+	}
+	for key, node := range s.stringData {
+		value, err := dataText(node, key)
+		data[key], errs = base64.StdEncoding.EncodeToString([]byte(value)), append(errs, err)
+	}
+	if err := errors.Join(sorted(errs)...); err != nil {
+		return nil, err
+	}
+	for key, value := range values {
+		data[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	var whole any // refuses aliases that contain themselves or multiply
+	if err := s.object.Decode(&whole); err != nil {
+		return nil, explain(err)
+	}
+	var node yaml.Node
+	if err := node.Encode(data); err != nil {
+		return nil, err
+	}
+	return encode(replaceData(flatten(s.object), &node))
+}
+
+// dataText gives the text of one value; null stands for none, as in
+// Kubernetes.
+func dataText(node yaml.Node, key string) (string, error) {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+		return "", nil
+	}
+	return text(&node, "the value of "+key)
+}
+
+// sorted puts errors, of which some may be nil, into the order of their texts.
+func sorted(errs []error) []error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
+	return errs
+}
+
+// flatten copies a tree and puts what YAML aliases stand for in their place,
+// as what they refer to may be in a part that is taken out.
+func flatten(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return flatten(node.Alias)
+	}
+	made := *node
+	made.Anchor = ""
+	made.Content = make([]*yaml.Node, len(node.Content))
+	for i, child := range node.Content {
+		made.Content[i] = flatten(child)
+	}
+	return &made
+}
+
+// replaceData puts data where the object has its data or stringData, or else
+// at its end. No data leaves none.
+func replaceData(object, data *yaml.Node) *yaml.Node {
+	kept := make([]*yaml.Node, 0, len(object.Content)+2)
+	placed := len(data.Content) == 0
+	for i := 0; i+1 < len(object.Content); i += 2 {
+		key := object.Content[i]
+		if key.Value != "data" && key.Value != "stringData" {
+			kept = append(kept, key, object.Content[i+1])
+		} else if !placed {
+			key.Value = "data"
+			kept, placed = append(kept, key, data), true
+		}
+	}
+	if !placed {
+		kept = append(kept, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "data"}, data)
+	}
+	object.Content, object.Style = kept, object.Style&^yaml.FlowStyle
+	return object
+}
+
+func encode(node *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(node); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), encoder.Close()
+}

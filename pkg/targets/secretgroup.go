@@ -1,0 +1,212 @@
+package targets
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The annotations of a Kubernetes Secret that define a group; each ends in the
+// group's name. They are those that a Pod has for its files.
+const (
+	groupSecrets     = "conjur.org/conjur-secrets."
+	groupPolicyPath  = "conjur.org/conjur-secrets-policy-path."
+	groupFormat      = "conjur.org/secret-file-format."
+	groupTemplate    = "conjur.org/secret-file-template."
+	groupPath        = "conjur.org/secret-file-path."
+	groupPermissions = "conjur.org/secret-file-permissions."
+)
+
+// SecretContent is what a Kubernetes Secret says is to be in its data.
+type SecretContent struct {
+	// Entries are those of the map under ConjurMapKey; an alias is a data key.
+	Entries []Entry
+	// Groups each make the value of one data key, which is the group's name;
+	// they are in ascending order of it. They have no Key and no File, and
+	// their templates are inline.
+	Groups []*Target
+}
+
+// ParseSecret reads the map of a Kubernetes Secret, when hasMap says that it
+// has one, and the groups that its annotations define. A group without format
+// has the format template; one without both is left out with a warning, as the
+// Secrets Provider does it.
+//
+// The error joins everything that is wrong. Each of its errors and each
+// warning begins with the annotation, or ConjurMapKey, and a colon. What is
+// faulty is left out of the content.
+//
+// The account is that of ParseEntries.
+func ParseSecret(annotations map[string]string, conjurMap string, hasMap bool, account string) (SecretContent, []string, error) {
+	p := secretParser{annotations: annotations, account: account, keys: map[string]bool{}}
+	if hasMap {
+		entries, warnings, err := ParseConjurMap(conjurMap, account)
+		p.report(ConjurMapKey, warnings, err)
+		p.content.Entries = entries
+		for _, e := range entries {
+			p.keys[e.Alias] = true
+		}
+	}
+	for _, group := range groupNames(annotations) {
+		if t := p.group(group); t != nil {
+			p.content.Groups = append(p.content.Groups, t)
+		}
+	}
+	return p.content, p.warnings, errors.Join(p.errs...)
+}
+
+// Expand puts the variables of the given ids in the place of the entries that
+// stand for all variables, as ExpandAll does it. A data key that a group makes
+// stays the group's. Each warning begins with ConjurMapKey and a colon.
+func (c SecretContent) Expand(ids []string) (SecretContent, []string) {
+	var expanded SecretContent
+	groups := make(map[string]bool, len(c.Groups))
+	for _, t := range c.Groups {
+		groups[t.Group] = true
+		if t.Wildcard() {
+			t = t.Expand(ids)
+		}
+		expanded.Groups = append(expanded.Groups, t)
+	}
+	entries, warnings := ExpandAll(c.Entries, ids, true)
+	for _, e := range entries {
+		if groups[e.Alias] {
+			warnings = append(warnings, fmt.Sprintf("variable %q is left out: the group %q already makes the data key; give it an entry of its own", e.Variable, e.Alias))
+			continue
+		}
+		expanded.Entries = append(expanded.Entries, e)
+	}
+	for i, w := range warnings {
+		warnings[i] = ConjurMapKey + ": " + w
+	}
+	return expanded, warnings
+}
+
+// groupNames lists the groups that any annotation names, sorted.
+func groupNames(annotations map[string]string) []string {
+	named := map[string]bool{}
+	for key := range annotations {
+		for _, prefix := range groupPrefixes() {
+			if group, ok := strings.CutPrefix(key, prefix); ok {
+				named[group] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(named))
+}
+
+func groupPrefixes() []string {
+	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupPath, groupPermissions}
+}
+
+type secretParser struct {
+	annotations map[string]string
+	account     string
+	keys        map[string]bool // of the map
+	content     SecretContent
+	warnings    []string
+	errs        []error
+}
+
+func (p *secretParser) fail(key, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, args...)))
+}
+
+func (p *secretParser) warn(key, format string, args ...any) {
+	p.warnings = append(p.warnings, key+": "+fmt.Sprintf(format, args...))
+}
+
+// report takes over what another parser found at key.
+func (p *secretParser) report(key string, warnings []string, err error) {
+	for _, w := range warnings {
+		p.warn(key, "%s", w)
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			p.report(key, nil, e)
+		}
+	} else if err != nil {
+		p.fail(key, "%w", err)
+	}
+}
+
+// group makes the target of one group; nil when it is faulty, or not one.
+func (p *secretParser) group(group string) *Target {
+	secrets, ok := p.annotations[groupSecrets+group]
+	if !ok {
+		p.stray(group)
+		return nil
+	}
+	format, template := p.annotations[groupFormat+group], p.annotations[groupTemplate+group]
+	if format == "" && template == "" {
+		p.warn(groupSecrets+group, "the group is skipped; give it a template by %s or a format by %s", groupTemplate+group, groupFormat+group)
+		return nil
+	}
+	before := len(p.errs)
+	p.dataKey(group)
+	t := &Target{Group: group, Format: p.format(group, format, template)}
+	if t.Format == FormatTemplate {
+		t.Template.Inline = template
+	}
+	entries, warnings, err := ParseEntries(secrets, p.account)
+	p.report(groupSecrets+group, warnings, err)
+	t.Entries = WithPolicyPath(entries, p.annotations[groupPolicyPath+group])
+	for _, prefix := range []string{groupPath, groupPermissions} {
+		if _, ok := p.annotations[prefix+group]; ok {
+			p.warn(prefix+group, "ignored; the group makes a data key, not a file")
+		}
+	}
+	if len(p.errs) > before {
+		return nil
+	}
+	return t
+}
+
+// dataKey checks that the group's name can be a data key of its own.
+func (p *secretParser) dataKey(group string) {
+	if fault := secretKeyFault(group); fault != "" {
+		p.fail(groupSecrets+group, "the data key %q %s; give the group another name", group, fault)
+	} else if p.keys[group] {
+		p.fail(groupSecrets+group, "the data key %q is also in %s; give one of the two another name", group, ConjurMapKey)
+	}
+}
+
+// format finds a group's format and checks that it goes with the template.
+func (p *secretParser) format(group, name, template string) Format {
+	format, key := Format(name), groupFormat+group
+	switch {
+	case name == "":
+		return FormatTemplate
+	case format == FormatDirectory:
+		p.fail(key, "the format directory makes many files, and a data key holds one; use another format, or %s", ConjurMapKey)
+	case !slices.Contains(Formats(), format):
+		p.fail(key, "unknown format %q; use one of %s", name, dataFormats())
+	case format == FormatTemplate && template == "":
+		p.fail(key, "the format template needs a template; write it in %s", groupTemplate+group)
+	case format != FormatTemplate && template != "":
+		p.warn(groupTemplate+group, "not used by the format %s; set the format to template or remove it", format)
+	}
+	return format
+}
+
+// dataFormats lists the formats that make one value.
+func dataFormats() string {
+	var names []string
+	for _, f := range Formats() {
+		if f != FormatDirectory {
+			names = append(names, string(f))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// stray warns of annotations of a group that nothing defines.
+func (p *secretParser) stray(group string) {
+	for _, prefix := range groupPrefixes() {
+		if _, ok := p.annotations[prefix+group]; ok {
+			p.warn(prefix+group, "there is no group %q; define it by %s", group, groupSecrets+group)
+		}
+	}
+}
