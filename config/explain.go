@@ -10,13 +10,13 @@ import (
 // read.
 type Explanation struct {
 	EffectiveTarget
-	Variables []string  `json:"variables"` // each once
+	Variables []string  `json:"variables"` // each once; "*" or "prefix/*" for all
 	Triggers  []Trigger `json:"triggers"`
 }
 
 // Trigger is one thing that makes a target be looked at again.
 type Trigger struct {
-	Kind string `json:"kind"` // "start", "poll", "template" or "destination"
+	Kind string `json:"kind"` // "start", "list", "poll", "template" or "destination"
 	When string `json:"when"` // in words
 }
 
@@ -37,10 +37,18 @@ func explain(cfg *Config, t *targets.Target) Explanation {
 		Variables:       t.Variables(),
 		Triggers:        []Trigger{{"start", "once at the start"}},
 	}
+	for _, entry := range t.Entries {
+		if entry.All() {
+			e.Variables = append(e.Variables, entry.Variable)
+		}
+	}
 	if cfg.Mode.OneShot() {
 		return e
 	}
 	if cfg.Refresh.Enabled {
+		if t.Wildcard() {
+			e.Triggers = append(e.Triggers, Trigger{"list", fmt.Sprintf("when there is another variable in Conjur, within %v", cfg.Refresh.Interval)})
+		}
 		e.Triggers = append(e.Triggers,
 			Trigger{"poll", fmt.Sprintf("when a variable's value changes in Conjur, within %v", cfg.Refresh.Interval)},
 			Trigger{"destination", fmt.Sprintf("when the file is missing or altered, within %v", cfg.Refresh.Interval)})

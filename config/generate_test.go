@@ -207,7 +207,7 @@ For each setting the strongest source counts: the annotation, else the configura
 const referenceTail = `
 ### The list of secrets
 
-A YAML list. ` + "`- app/db/password`" + ` is the variable of this id under the alias ` + "`password`" + `, its last segment; ` + "`- pass: app/db/password`" + ` gives it the alias ` + "`pass`" + `. With ` + "`content-type: base64`" + ` beside the alias the value is decoded. A single ` + "`*`" + ` stands for all variables that the identity may read, or, with a policy path, for all below it (**not available in this version yet**). No alias may occur twice in a group.
+A YAML list. ` + "`- app/db/password`" + ` is the variable of this id under the alias ` + "`password`" + `, its last segment; ` + "`- pass: app/db/password`" + ` gives it the alias ` + "`pass`" + `. With ` + "`content-type: base64`" + ` beside the alias the value is decoded. A single ` + "`*`" + ` stands for all variables that the identity may read, or, with a policy path, for all below it; see [All variables](#all-variables). No alias may occur twice in a group.
 
 ` + "```yaml" + `
 conjur.org/conjur-secrets.db: |
@@ -231,6 +231,12 @@ targets:
     content-type: base64
 ` + "```" + `
 
+### All variables
+
+With ` + "`*`" + `, or ` + "`- \"*\"`" + ` as an item, a group holds all variables that the identity can see and read, however many they are; with a policy path, or an item ` + "`- app/*`" + `, all below it. Each has its whole id for alias, such as ` + "`app/db/password`" + `, and they come in ascending order; an item that gives the same alias to a variable wins. The formats ` + "`yaml` `json` `java-properties` and `template`" + ` can hold such aliases, the others are a problem. A template goes through ` + "`.SecretsArray` or `.SecretsMap`" + `; ` + "`secret`" + ` knows the aliases of items only.
+
+A sidecar that refreshes looks at each tick which variables there are, and adds new ones. A variable that has no value, or that may be seen and not read, is left out, with a warning in the log. One that is deleted or revoked later is taken out of the file as soon as that is proven, as with every removal; the file stays, and the process too. A list that is empty or cannot be read changes nothing.
+
 ## Differences
 
 * ` + "`secrets-refresh-enabled`" + ` takes every Boolean (` + "`true` `1` `T` …" + `), and ` + "`false`" + ` is fine in any mode as long as no interval is set.
@@ -239,6 +245,7 @@ targets:
 * ` + "`MY_POD_NAMESPACE`" + ` is needed only for Kubernetes Secrets.
 * A line of the annotations file may have any length.
 * These are problems and no longer accepted: no secret group, a group without secrets, an empty item or an alias that occurs twice in a group, a path that leaves the secrets folder by way of a sibling (` + "`../secrets-other/x`" + `), a path that is the folder itself, a file where another group needs a folder, the format ` + "`template`" + ` without a template.
+* ` + "`*`" + ` has no limit of 500 variables, stands with a policy path for the variables below it, and is not undone by a variable that has no value or may not be read.
 * A file name that begins with ` + "`.syncer-`" + ` is reserved.
 * ` + "`k8s-secrets`" + ` is read as YAML, so quotes, comments and Windows line ends do not become part of a name.
 * Where the Secrets Provider silently takes the default, for a number below its minimum or a variable that it cannot read, Syncer does too, with a warning.

@@ -123,7 +123,8 @@ func TestGroupsRefuse(t *testing.T) {
 		"two templates":       {dict{"secret-file-format.g": "template", "secret-file-template.g": "x"}, "conjur.org/secret-file-template.g", "there is also the template file /conjur/templates/g.tpl"},
 		"empty template":      {dict{"secret-file-format.empty": "template", "conjur-secrets.empty": "- a"}, "/conjur/templates/empty.tpl", "is empty"},
 		"broken template":     {dict{"secret-file-format.i": "template", "conjur-secrets.i": "- a", "secret-file-template.i": "{{ < }}"}, "conjur.org/secret-file-template.i", `unexpected "<"`},
-		"all variables":       {dict{"conjur-secrets.g": "*"}, "conjur.org/conjur-secrets.g", "not available in this version"},
+		"all in properties":   {dict{"conjur-secrets.g": "*", "secret-file-format.g": "properties"}, "conjur.org/conjur-secrets.g", `alias "*" does not suit format properties`},
+		"alias among all":     {dict{"conjur-secrets.i": "*", "secret-file-format.i": "template", "secret-file-template.i": `{{ secret "a/b" }}`}, "conjur.org/secret-file-template.i", `no alias "a/b"`},
 		"alias of a format":   {dict{"conjur-secrets.g": "- 7up: a", "secret-file-format.g": "dotenv"}, "conjur.org/conjur-secrets.g", "7up"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,4 +209,25 @@ func TestKubernetesIgnoresGroups(t *testing.T) {
 	src := sources(t, group.with(dict{"secrets-destination": "k8s_secrets"}), connection.with(dict{"MY_POD_NAMESPACE": "ns"}))
 	_, warnings, _ := config.Load(src)
 	assertOne(t, warnings, "conjur.org/conjur-secrets.g", "ignored")
+}
+
+func TestGroupsOfAllVariables(t *testing.T) {
+	for list, want := range map[string][]targets.Entry{
+		"*":                   {{Alias: "*", Variable: "root/*", ContentType: targets.ContentText}},
+		"- app/*\n- k: other": {{Alias: "*", Variable: "root/app/*", ContentType: targets.ContentText}, {Alias: "k", Variable: "root/other", ContentType: targets.ContentText}},
+	} {
+		for _, format := range []string{"yaml", "json", "java-properties", "template"} {
+			annotations := group.with(dict{
+				"conjur-secrets.g": list, "conjur-secrets-policy-path.g": "root/", "secret-file-format.g": format,
+				"secret-file-template.g": "{{ range .SecretsArray }}{{ .Alias }}{{ end }}",
+			})
+			if format != "template" {
+				delete(annotations, "secret-file-template.g")
+			}
+			cfg, warnings := load(t, sources(t, annotations, connection))
+			if len(cfg.Targets) != 1 || !slices.Equal(cfg.Targets[0].Entries, want) || len(warnings) > 0 {
+				t.Errorf("%q as %s: %+v, warnings %v", list, format, cfg.Targets, warnings)
+			}
+		}
+	}
 }

@@ -115,11 +115,4 @@ func (l *loader) unsupported(cfg *Config) {
 	default:
 		l.fail(l.key(nameAuthnURL), "the authenticator %q is not supported yet; use authn or authn-jwt", cfg.Conjur.AuthnType)
 	}
-	for _, t := range cfg.Targets {
-		for _, e := range t.Entries {
-			if e.All() {
-				l.fail(l.groupKey(t.Group, nameSecrets), "fetching all variables (%q) is not available in this version yet; list them", e.Variable)
-			}
-		}
-	}
 }

@@ -152,3 +152,13 @@ func TestExplain(t *testing.T) {
 		t.Errorf("init has the triggers %v", e.Triggers)
 	}
 }
+
+func TestExplainAllVariables(t *testing.T) {
+	cfg, _ := load(t, sources(t, group.with(dict{
+		"secrets-refresh-enabled": "true", "conjur-secrets.g": "- k: a\n- '*'", "conjur-secrets-policy-path.g": "p",
+	}), connection))
+	e, _ := config.Explain(cfg, "g")
+	if strings.Join(e.Variables, " ") != "p/a p/*" || len(e.Triggers) != 4 || e.Triggers[1].Kind != "list" {
+		t.Errorf("got %+v", e)
+	}
+}

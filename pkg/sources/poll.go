@@ -33,13 +33,16 @@ type Values interface {
 
 // Poll is the watch on Conjur and on the results: at each tick it asks which
 // variables changed and which targets are not as they were left. All fields
-// are needed.
+// but List are needed.
 type Poll struct {
 	// Interval is the time between ticks; 0 for none: then only the heart
 	// beats.
 	Interval time.Duration
 	// Deadline bounds one poll.
 	Deadline time.Duration
+	// List, when not nil, finds out at each tick which variables there are,
+	// and gives the targets that differ for it.
+	List func(context.Context) ([]targets.Key, error)
 	// Variables lists the ids in use.
 	Variables func() []string
 	Values    Values
@@ -110,6 +113,14 @@ func (p *Poll) poll(ctx context.Context) {
 	defer cancel()
 	p.Enqueue(queue.Hint{Trigger: "drift"}, p.Altered()...)
 
+	if p.List != nil {
+		keys, err := p.List(ctx)
+		if ctx.Err() == context.Canceled {
+			return
+		}
+		p.Report("list", err)
+		p.Enqueue(queue.Hint{Trigger: "list", Wakes: true}, keys...)
+	}
 	changed, err := p.Values.Changed(ctx, p.Variables())
 	if ctx.Err() == context.Canceled {
 		return // told to stop; nothing is known

@@ -92,7 +92,7 @@ func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, er
 		p.Variables, p.ByVariable, p.Values, p.Enqueue = set.Variables, set.ByVariable, c, h.enqueue
 		p.Beat = func() error { beats.Add(1); return nil }
 		p.Report = func(subject string, err error) {
-			if subject == "poll" && err != nil {
+			if (subject == "poll" || subject == "list") && err != nil {
 				errs.Add(1)
 			}
 		}
@@ -186,6 +186,52 @@ func TestAChangedVariableHintsAtItsTargetsOnly(t *testing.T) {
 		}
 		if errs.Load() == 0 {
 			t.Error("the error of the poll was not reported")
+		}
+	})
+}
+
+func TestANewListHintsAtTheTargetsThatDiffer(t *testing.T) {
+	var lists atomic.Int32
+	var differ atomic.Bool
+	p := sources.Poll{Interval: time.Second, List: func(context.Context) ([]targets.Key, error) {
+		lists.Add(1)
+		if differ.Swap(false) {
+			return []targets.Key{"file/b"}, nil
+		}
+		return nil, nil
+	}}
+	c := &conjur{}
+	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := h.take(); got != nil {
+			t.Fatalf("hints without a change: %v", got)
+		}
+		if n := lists.Load(); int(n) != len(c.began) || n < 9 {
+			t.Errorf("%d lists for %d polls, want one each", n, len(c.began))
+		}
+		differ.Store(true)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := h.take()
+		if len(got) != 1 || !got[0].Wakes || got[0].Trigger != "list" || !slices.Equal(got[0].keys, []targets.Key{"file/b"}) {
+			t.Errorf("hints %v, want a waking one at file/b", got)
+		}
+	})
+}
+
+// Without a list the poll goes on with the variables that are known.
+func TestAListThatFailsDoesNotStopThePoll(t *testing.T) {
+	c := &conjur{changed: []string{"y"}}
+	p := sources.Poll{Interval: time.Second, List: func(context.Context) ([]targets.Key, error) { return nil, errors.New("down") }}
+	polling(t, c, p, func(h *hints, _, errs *atomic.Int32) {
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := h.take(); len(got) == 0 || got[0].Trigger != "poll" {
+			t.Errorf("hints %v, want those of the poll", got)
+		}
+		if errs.Load() == 0 {
+			t.Error("the error of the list was not reported")
 		}
 	})
 }

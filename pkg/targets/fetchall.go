@@ -67,6 +67,9 @@ func ExpandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry,
 				continue
 			}
 			alias, fault := aliasOf(id, forSecret, taken)
+			if taken[alias] == id {
+				continue // it has that very entry
+			}
 			if fault != "" {
 				warnings = append(warnings, fmt.Sprintf("variable %q is left out: %s; give it an entry of its own", id, fault))
 				continue
@@ -78,7 +81,8 @@ func ExpandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry,
 	return expanded, warnings
 }
 
-// aliasOf finds the alias of one of all variables, or says why it has none.
+// aliasOf finds the alias of one of all variables, or says why it has none, or
+// why it cannot use it.
 func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault string) {
 	alias = id
 	if forSecret {
@@ -86,9 +90,34 @@ func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault s
 		if fault := secretKeyFault(alias); fault != "" {
 			return "", fmt.Sprintf("its data key %q %s", alias, fault)
 		}
+	} else if id == "*" {
+		return "", "an entry of that alias would stand for all variables again"
 	}
 	if other, ok := taken[alias]; ok {
-		return "", fmt.Sprintf("%q already names variable %q", alias, other)
+		return alias, fmt.Sprintf("%q already names variable %q", alias, other)
 	}
 	return alias, ""
+}
+
+// Wildcard tells whether the target has an entry that stands for all
+// variables; Expand replaces it.
+func (t *Target) Wildcard() bool { return slices.ContainsFunc(t.Entries, Entry.All) }
+
+// Expand gives a file target with the variables of the given ids in the place
+// of the entry that stands for all variables, under their ids and in ascending
+// order. An entry of the target that has such an id for alias wins.
+func (t *Target) Expand(ids []string) *Target {
+	named := make(map[string]bool, len(t.Entries))
+	for _, e := range t.Entries {
+		named[e.Variable] = true
+	}
+	expanded := *t
+	expanded.Entries, _ = ExpandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
+	expanded.Expanded = map[string]bool{}
+	for _, e := range expanded.Entries {
+		if !named[e.Variable] {
+			expanded.Expanded[e.Variable] = true
+		}
+	}
+	return &expanded
 }

@@ -32,6 +32,7 @@ func TestExpandAll(t *testing.T) {
 		{"in a Secret", []Entry{all}, []string{"p/b", "p/a"}, true, []Entry{text("p.a", "p/a"), text("p.b", "p/b")}, nil},
 		{"the content type is kept", []Entry{{"*", "*", ContentBase64}}, []string{"a"}, true, []Entry{{"a", "a", ContentBase64}}, nil},
 		{"below a prefix", []Entry{text("*", "p/*")}, []string{"p/a", "q/a", "p", "px/a"}, false, []Entry{text("p/a", "p/a")}, nil},
+		{"a variable called *", []Entry{all}, []string{"*", "p/*"}, false, []Entry{text("p/*", "p/*")}, []string{`variable "*" is left out`}},
 		{"none to expand", []Entry{text("x", "a")}, []string{"a", "b"}, true, []Entry{text("x", "a")}, nil},
 		{"no variables", []Entry{all}, nil, true, nil, nil},
 		{
@@ -43,6 +44,10 @@ func TestExpandAll(t *testing.T) {
 			"an entry of its own wins, also a later one", []Entry{all, text("p.a", "other")}, []string{"p/a", "p/b"}, true,
 			[]Entry{text("p.b", "p/b"), text("p.a", "other")},
 			[]string{`"p.a" already names variable "other"`},
+		},
+		{
+			"its own entry", []Entry{all, text("p.a", "p/a")}, []string{"p/a", "p/b"}, true,
+			[]Entry{text("p.b", "p/b"), text("p.a", "p/a")}, nil,
 		},
 		{
 			"no key", []Entry{all}, []string{"*", "conjur-map", "/./x", strings.Repeat("k", 254)}, true, nil,

@@ -25,15 +25,19 @@ type Target struct {
 	// Template is used with FormatTemplate only.
 	Template Template
 	File     File
+	// Expanded is what Expand added: the variables that are in the target
+	// although no entry names them. Nil before, and for a target without an
+	// entry that stands for all variables.
+	Expanded map[string]bool
 }
 
 // Variables lists the ids of the target's variables, each once, in the order
-// of the entries.
+// of the entries. An entry that stands for all variables adds none.
 func (t *Target) Variables() []string {
 	seen := make(map[string]bool, len(t.Entries))
 	ids := make([]string, 0, len(t.Entries))
 	for _, e := range t.Entries {
-		if !seen[e.Variable] {
+		if !seen[e.Variable] && !e.All() {
 			seen[e.Variable] = true
 			ids = append(ids, e.Variable)
 		}

@@ -18,8 +18,11 @@ import (
 )
 
 // Targets finds the target of a key; false when it is no longer kept in sync.
+// Release takes variables that are proven to be gone out of a target that
+// holds all variables, unless there is more to it than that; see targets.Set.
 type Targets interface {
 	Get(targets.Key) (*targets.Target, bool)
+	Release(key targets.Key, ids ...string)
 }
 
 // Values fetches variables. The answer holds every id asked for; its values
@@ -39,17 +42,24 @@ type Sink interface {
 	Apply(context.Context, *targets.Target, sinks.Changes) error
 }
 
-// Syncer makes targets right. All fields but Writing are needed; it keeps no
-// state of its own and may be used by several goroutines.
+// Syncer makes targets right. All fields but List and Writing are needed. It
+// may be used by several goroutines, one for each key at a time, and keeps no
+// state but which variables are in the targets that hold all of them.
 type Syncer struct {
 	Targets   Targets
 	Values    Values
 	Templates Templates
 	Sink      Sink
 	Policy    Policy
+	// List finds out which variables there are, and has Targets expand the
+	// targets that hold all variables. It is called for those that are not
+	// expanded yet; nil when there are none.
+	List func(context.Context) error
 	// Writing, when not nil, is called before a target is written or removed.
 	Writing func(targets.Key)
 	Log     *zap.Logger
+
+	contents contents
 }
 
 // Result is what a sync did to one key.
@@ -66,17 +76,29 @@ type Result struct {
 }
 
 // Sync makes the targets of the keys right and reports each as soon as it is
-// done. The variables of all keys travel together. One target's failure does
-// not touch the others.
+// done. The variables of all keys travel together, but for those of targets
+// for which the variables must be listed first. One target's failure does not
+// touch the others.
 func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Result)) {
 	var ts []*targets.Target
+	var unlisted []targets.Key
 	for _, key := range keys {
-		if t, ok := s.Targets.Get(key); ok {
-			ts = append(ts, t)
-		} else {
+		switch t, ok := s.Targets.Get(key); {
+		case !ok:
 			report(Result{Key: key}) // forgotten; what it wrote is left
+		case t.Wildcard():
+			unlisted = append(unlisted, key)
+		default:
+			ts = append(ts, t)
 		}
 	}
+	s.syncAll(ctx, ts, report)
+	if len(unlisted) > 0 {
+		s.syncAll(ctx, s.list(ctx, unlisted, report), report)
+	}
+}
+
+func (s *Syncer) syncAll(ctx context.Context, ts []*targets.Target, report func(Result)) {
 	answers := s.Values.Fetch(ctx, variables(ts))
 	defer wipe(answers)
 	for _, t := range ts {
@@ -86,7 +108,8 @@ func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Resul
 
 func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) Result {
 	result := Result{Key: t.Key}
-	want, err := s.want(t, answers)
+	chosen := s.choose(t, answers)
+	want, err := s.want(&chosen, answers)
 	if err != nil {
 		result.Err = err
 		return result
@@ -104,7 +127,12 @@ func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string
 	defer wipeParts(have.Parts)
 
 	changes := Plan(want, have, s.Policy)
-	if changes.Empty() {
+	switch {
+	case changes.Empty():
+		s.settle(t, chosen, want)
+		return result
+	case want.Gone == nil && len(chosen.doubts) > 0 && len(have.Parts) > 0:
+		result.Err = &UnknownError{Key: t.Key, Errs: chosen.doubts}
 		return result
 	}
 	log := s.Log.With(zap.String("target", string(t.Key)), zap.String("path", t.File.Path))
@@ -113,10 +141,12 @@ func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string
 		s.Writing(t.Key)
 	}
 	if err := s.Sink.Apply(ctx, t, changes); err != nil {
+		s.contents.forget(t.Key)
 		result.Err = fmt.Errorf("writing %s: %w", t.Key, err)
 		return result
 	}
 	log.Info("Target written")
+	s.settle(t, chosen, want)
 	result.Wrote, result.Removed = true, want.Gone != nil
 	return result
 }
@@ -124,7 +154,11 @@ func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string
 // want works out what the target should hold, from answers about all of its
 // variables. Half a rotation is worse than none: one unknown value, and the
 // target stays as it is.
-func (s *Syncer) want(t *targets.Target, answers map[string]conjur.Answer) (Want, error) {
+func (s *Syncer) want(chosen *choice, answers map[string]conjur.Answer) (Want, error) {
+	if chosen.err != nil {
+		return Want{}, chosen.err
+	}
+	t := chosen.target
 	if gone := goneOf(t, answers); gone != nil {
 		gone.Kept = !s.Policy.RemoveRevoked
 		return Want{Gone: gone}, nil
@@ -137,11 +171,10 @@ func (s *Syncer) want(t *targets.Target, answers map[string]conjur.Answer) (Want
 	if err != nil {
 		return Want{}, fmt.Errorf("reading the template of %s: %w", t.Key, err)
 	}
-	items := make([]render.Item, len(t.Entries))
-	for i, e := range t.Entries {
-		items[i] = render.Item{Alias: e.Alias, Value: answers[e.Variable].Value}
+	result, err := renderWith(t, text, answers)
+	if chosen.leaveOutUnfit(err) {
+		result, err = renderWith(chosen.target, text, answers)
 	}
-	result, err := render.Render(t, text, items)
 	if err != nil {
 		return Want{}, &RenderError{Key: t.Key, Err: err}
 	}
@@ -149,6 +182,14 @@ func (s *Syncer) want(t *targets.Target, answers map[string]conjur.Answer) (Want
 		s.Log.Warn(warning, zap.String("target", string(t.Key)))
 	}
 	return Want{Parts: result.Parts, Mode: t.File.Mode}, nil
+}
+
+func renderWith(t *targets.Target, template string, answers map[string]conjur.Answer) (render.Result, error) {
+	items := make([]render.Item, len(t.Entries))
+	for i, e := range t.Entries {
+		items[i] = render.Item{Alias: e.Alias, Value: answers[e.Variable].Value}
+	}
+	return render.Render(t, template, items)
 }
 
 func variables(ts []*targets.Target) []string {

@@ -1,0 +1,210 @@
+package conjur
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cyberark/conjur-api-go/conjurapi"
+	"go.uber.org/zap"
+)
+
+// KindList is a request for a page of the list of variables.
+const KindList Kind = "list"
+
+// ErrNoVariables says that the server listed no variable at all. An identity
+// that lost its rights sees the same as one that never had any, so nothing
+// follows from it.
+var ErrNoVariables = errors.New("the list of variables is empty")
+
+const (
+	// longestPage is how many variables the genuine server lists at most in
+	// one answer, unless it is set up to list fewer.
+	longestPage = 1000
+	// shortestPage ends the search for a length that the server accepts.
+	shortestPage = 50
+	// mostPages bounds a server that has a page for every offset.
+	mostPages = 1000
+)
+
+// Catalog knows the ids of the variables that a Client's identity can see;
+// it need not be allowed to read them. It is safe for use by several
+// goroutines. Make it with Client.NewCatalog.
+type Catalog struct {
+	client *Client
+
+	refreshing chan struct{} // holds one element while a Refresh is under way
+	// Owned by the Refresh that is under way:
+	length int      // of a page
+	pages  []page   // of the last good list
+	odd    []string // ids in it that no request can ask for
+
+	mu  sync.Mutex
+	ids []string
+}
+
+// page is one answer to a request for the list.
+type page struct {
+	etag string
+	ids  []string
+}
+
+// NewCatalog makes a Catalog that knows of no variable yet.
+func (c *Client) NewCatalog() *Catalog {
+	return &Catalog{client: c, refreshing: make(chan struct{}, 1), length: longestPage}
+}
+
+// IDs lists the variables of the last good list in ascending order, without
+// account and kind; nil before there was one. The caller must not change it.
+func (c *Catalog) IDs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids
+}
+
+// Refresh asks for the whole list, page by page and conditionally, and tells
+// whether it is another one than before. With an error, which an empty list
+// is too, the last good list stays as it was. Calls do not overlap: a second
+// one waits for the first.
+func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
+	select {
+	case c.refreshing <- struct{}{}:
+		defer func() { <-c.refreshing }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	pages, err := c.read(ctx)
+	if err != nil {
+		return false, fmt.Errorf("listing the variables: %w", err)
+	}
+	var all []string
+	for _, p := range pages {
+		all = append(all, p.ids...)
+	}
+	ids, odd := askable(all)
+	if len(ids) == 0 {
+		return false, ErrNoVariables
+	}
+	c.pages = pages
+	c.report(odd)
+	return c.set(ids), nil
+}
+
+// askable sorts ids, drops repeated ones, which a list that changes between
+// two pages has, and takes out those that no request can ask for.
+func askable(all []string) (ids, odd []string) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(all))) {
+		if checkID(id) == nil {
+			ids = append(ids, id)
+		} else {
+			odd = append(odd, id)
+		}
+	}
+	return ids, odd
+}
+
+func (c *Catalog) set(ids []string) (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed = !slices.Equal(ids, c.ids)
+	c.ids = ids
+	return changed
+}
+
+// report logs, once, the variables that are left out of the list.
+func (c *Catalog) report(odd []string) {
+	if len(odd) > 0 && !slices.Equal(odd, c.odd) {
+		c.client.log.Warn("Conjur lists variables that no request can ask for; they are left out",
+			zap.Int("variables", len(odd)), zap.String("first", odd[0]))
+	}
+	c.odd = odd
+}
+
+// read asks for all pages, up to the first one that is not full.
+func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
+	for len(pages) < mostPages {
+		var known page
+		if len(pages) < len(c.pages) {
+			known = c.pages[len(pages)] // of another length, maybe; then its tag is another one too
+		}
+		p, err := c.client.listed(ctx, c.length, len(pages)*c.length, known)
+		if tooMany(err) && c.shorten() {
+			pages = nil
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n := len(pages); n > 0 && len(p.ids) > 0 && slices.Equal(p.ids, pages[n-1].ids) {
+			return nil, errors.New("the server gives the same page for every offset")
+		}
+		pages = append(pages, p)
+		if len(p.ids) < c.length {
+			return pages, nil
+		}
+	}
+	return nil, fmt.Errorf("the list has more than %d pages", mostPages)
+}
+
+// shorten halves the pages. When they cannot get shorter, their length was
+// not the reason.
+func (c *Catalog) shorten() bool {
+	c.length /= 2
+	if c.length >= shortestPage {
+		return true
+	}
+	c.length = longestPage
+	return false
+}
+
+// tooMany tells whether shorter pages may help: the server allows fewer
+// variables in a page (it answers 422), or the page is too long to be read.
+func tooMany(err error) bool {
+	var status *StatusError
+	return errors.Is(err, errTooLong) || errors.As(err, &status) && status.Status == http.StatusUnprocessableEntity
+}
+
+// listed asks for one page, unless it is still the one that is known.
+func (c *Client) listed(ctx context.Context, length, offset int, known page) (page, error) {
+	req, err := c.api.ResourcesRequest(&conjurapi.ResourceFilter{Kind: "variable", Limit: length, Offset: offset})
+	if err != nil {
+		return page{}, err
+	}
+	r, err := c.ask(ctx, KindList, fmt.Sprintf("from offset %d", offset), conditional(req, known.etag))
+	switch {
+	case err != nil:
+		return page{}, err
+	case r.status == http.StatusNotModified && known.etag != "":
+		return known, nil
+	case r.status != http.StatusOK:
+		return page{}, r.statusError("")
+	}
+	ids, err := decodeList(r.header, r.body, c.resource(""))
+	if err != nil {
+		return page{}, r.statusError(err.Error())
+	}
+	return page{r.header.Get("ETag"), ids}, nil
+}
+
+// decodeList reads a JSON list of resources, all of which must have ids that
+// begin with prefix.
+func decodeList(header http.Header, body []byte, prefix string) (ids []string, err error) {
+	var list []struct{ ID string }
+	if !isJSON(header) || json.Unmarshal(body, &list) != nil || list == nil {
+		return nil, errors.New("what came is not a JSON list of resources")
+	}
+	ids = make([]string, len(list))
+	for i, resource := range list {
+		id, ok := strings.CutPrefix(resource.ID, prefix)
+		if !ok {
+			return nil, fmt.Errorf("it lists %.100q, which is no variable of our account", resource.ID)
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
