@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
+)
+
+// The files in the folder of a conjurd.
+const (
+	dataFile     = "data.db"
+	dataKeyFile  = "data.key"
+	caFile       = "ca.pem"
+	caKeyFile    = "ca.key"
+	adminKeyFile = "admin.key"
+	apiKeysFile  = "api-keys.json" // of users and hosts that --policy made
+)
+
+// conjurdHome is a conjurd's folder, opened.
+type conjurdHome struct {
+	flags  conjurdFlags
+	server *conjurd.Server
+	ca     *conjurd.CA
+	audit  *os.File // nil: none
+}
+
+// openConjurdHome opens the server in the folder of the flags, and loads the
+// policies and values that they name. What is missing is made if create is
+// set, and an error if not.
+func openConjurdHome(ctx context.Context, f conjurdFlags, create bool) (_ *conjurdHome, err error) {
+	h := &conjurdHome{flags: f}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if create {
+		if err := os.MkdirAll(f.dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if h.ca, err = loadCA(f, create); err != nil {
+		return nil, err
+	}
+	key, err := conjurd.DataKey(f.path(dataKeyFile), create)
+	if err != nil {
+		return nil, err
+	}
+	options := conjurd.Options{
+		Account: f.account, Data: f.path(dataFile), DataKey: key, Create: create, Strict: f.strict,
+		AllowPlainHTTP: f.plainHTTP, UserTokenTTL: f.userTTL, HostTokenTTL: f.hostTTL,
+	}
+	if f.audit != "" {
+		if h.audit, err = os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+			return nil, err
+		}
+		options.Audit = h.audit
+	}
+	if h.server, err = conjurd.Open(options); err != nil {
+		return nil, err
+	}
+	return h, h.load(ctx)
+}
+
+func (h *conjurdHome) close() error {
+	var errs []error
+	if h.server != nil {
+		errs = append(errs, h.server.Close())
+	}
+	if h.audit != nil {
+		errs = append(errs, h.audit.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// load writes the admin's key and loads policies and values.
+func (h *conjurdHome) load(ctx context.Context) error {
+	key, err := h.server.APIKey(ctx, "admin")
+	if err != nil {
+		return err
+	}
+	if err := writeSecretFile(h.flags.path(adminKeyFile), []byte(key)); err != nil {
+		return err
+	}
+	keys := map[string]string{}
+	for _, path := range h.flags.policies {
+		if err := h.loadPolicy(ctx, path, keys); err != nil {
+			return err
+		}
+	}
+	if len(keys) > 0 {
+		text, err := json.MarshalIndent(keys, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := writeSecretFile(h.flags.path(apiKeysFile), text); err != nil {
+			return err
+		}
+	}
+	for _, path := range h.flags.values {
+		values, err := readValues(path)
+		if err == nil {
+			err = h.server.SetMany(ctx, values)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func (h *conjurdHome) loadPolicy(ctx context.Context, path string, keys map[string]string) error {
+	text, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = text.Close() }()
+	roles, err := h.server.LoadPolicy(ctx, conjurd.Update, "root", text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, role := range roles {
+		keys[role.ID] = role.APIKey
+	}
+	return nil
+}
+
+// print tells how to reach the server; never a key.
+func (h *conjurdHome) print(out io.Writer, url string) {
+	if url != "" {
+		fmt.Fprintf(out, "CONJUR_APPLIANCE_URL=%s\n", url)
+	}
+	fmt.Fprintf(out, "CONJUR_ACCOUNT=%s\n", h.flags.account)
+	fmt.Fprintf(out, "CONJUR_CERT_FILE=%s\n", h.flags.path(caFile))
+	fmt.Fprintf(out, "CONJUR_AUTHN_LOGIN=admin\n")
+	fmt.Fprintf(out, "# CONJUR_AUTHN_API_KEY is in %s\n", h.flags.path(adminKeyFile))
+}
+
+// loadCA reads the folder's CA, or makes one.
+func loadCA(f conjurdFlags, create bool) (*conjurd.CA, error) {
+	cert, err := os.ReadFile(f.path(caFile))
+	if errors.Is(err, fs.ErrNotExist) && create {
+		ca, err := conjurd.NewCA()
+		if err != nil {
+			return nil, err
+		}
+		return ca, errors.Join(writeSecretFile(f.path(caKeyFile), ca.Key), os.WriteFile(f.path(caFile), ca.Cert, 0o644))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("CA: %w; prepare the folder with conjurd init", err)
+	}
+	key, err := os.ReadFile(f.path(caKeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("CA: %w", err)
+	}
+	return &conjurd.CA{Cert: cert, Key: key}, nil
+}
+
+// readValues reads a YAML mapping of variable id to text, or to a mapping
+// with the single key base64.
+func readValues(path string) (map[string][]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var entries map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &entries); err != nil {
+		return nil, errors.New("not a YAML mapping of variable id to value") // the parser's error may quote a value
+	}
+	values := make(map[string][]byte, len(entries))
+	var errs []error
+	for id, node := range entries {
+		var encoded struct{ Base64 string }
+		switch {
+		case node.Kind == yaml.ScalarNode:
+			values[id] = []byte(node.Value)
+		case node.Decode(&encoded) == nil && encoded.Base64 != "":
+			if values[id], err = base64.StdEncoding.DecodeString(encoded.Base64); err != nil {
+				errs = append(errs, fmt.Errorf("line %d: the value of %s is not base64", node.Line, id))
+			}
+		default:
+			errs = append(errs, fmt.Errorf("line %d: the value of %s is neither a text nor {base64: …}", node.Line, id))
+		}
+	}
+	return values, errors.Join(errs...)
+}
+
+// writeSecretFile writes a file that only its owner may read.
+func writeSecretFile(path string, content []byte) error {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
+}

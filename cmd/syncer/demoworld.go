@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjurd"
+)
+
+const (
+	demoAccount = "demo"
+	demoHost    = "app"
+)
+
+// demoNames are the variables of each group.
+var demoNames = [...]string{"host", "port", "user", "password", "token"}
+
+// demoGroup is one secret group of the demonstration.
+type demoGroup struct {
+	name, format string
+	path         string // of its file
+}
+
+func (g demoGroup) variable(i int) string { return g.name + "/" + demoNames[i] }
+
+// demoWorld is the server and the folders of the demonstration.
+type demoWorld struct {
+	dir    string
+	server *conjurd.Server
+	url    string
+	env    map[string]string
+	groups []demoGroup
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	err  error // of serving
+}
+
+func newDemoWorld(ctx context.Context) (_ *demoWorld, err error) {
+	w := &demoWorld{groups: []demoGroup{
+		{name: "cache", format: "bash"}, {name: "database", format: "yaml"}, {name: "mail", format: "json"},
+		{name: "queue", format: "dotenv"}, {name: "web", format: "template"},
+	}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.dir, err = os.MkdirTemp("", "syncer-demo-"); err != nil {
+		return nil, err
+	}
+	if w.server, err = conjurd.Open(conjurd.Options{Account: demoAccount}); err != nil {
+		return nil, err
+	}
+	return w, errors.Join(w.fill(ctx), w.serve(ctx), w.annotate())
+}
+
+// fill loads the policy and a value for each variable.
+func (w *demoWorld) fill(ctx context.Context) error {
+	var policy strings.Builder
+	values := map[string][]byte{}
+	fmt.Fprintf(&policy, "- !host %s\n", demoHost)
+	for _, g := range w.groups {
+		fmt.Fprintf(&policy, "- !policy\n  id: %s\n  body:\n", g.name)
+		for i, name := range demoNames {
+			fmt.Fprintf(&policy, "  - !variable %s\n", name)
+			values[g.variable(i)] = randomValue()
+		}
+		for i := range demoNames {
+			fmt.Fprintf(&policy, "- !permit\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n", demoHost, g.variable(i))
+		}
+	}
+	if _, err := w.server.LoadPolicy(ctx, conjurd.Add, "root", strings.NewReader(policy.String())); err != nil {
+		return err
+	}
+	return w.server.SetMany(ctx, values)
+}
+
+// serve starts the server on a free port of loopback.
+func (w *demoWorld) serve(ctx context.Context) error {
+	ca, err := conjurd.NewCA()
+	if err != nil {
+		return err
+	}
+	cert, err := ca.Issue()
+	if err != nil {
+		return err
+	}
+	key, err := w.server.APIKey(ctx, "host/"+demoHost)
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	w.url = "https://" + ln.Addr().String()
+	w.env = map[string]string{
+		"CONJUR_APPLIANCE_URL": w.url, "CONJUR_ACCOUNT": demoAccount, "CONJUR_SSL_CERTIFICATE": string(ca.Cert),
+		"CONJUR_AUTHN_LOGIN": "host/" + demoHost, "CONJUR_AUTHN_API_KEY": key,
+	}
+	// The server outlives the pipeline, so that it is not missed at the end.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.stop = stop
+	w.wg.Go(func() { w.err = w.server.Serve(serving, ln, &tls.Config{Certificates: []tls.Certificate{cert}}) })
+	return nil
+}
+
+// annotate writes what a Pod would have: annotations, template, folders.
+func (w *demoWorld) annotate() error {
+	annotations := map[string]string{
+		"container-mode": "sidecar", "secrets-destination": "file",
+		"secrets-refresh-interval": "1s", "exit-on-revoked": "false",
+	}
+	for i := range w.groups {
+		g := &w.groups[i]
+		file := g.name + ".conf"
+		g.path = filepath.Join(w.dir, "secrets", file)
+		annotations["conjur-secrets."+g.name] = "- " + strings.Join(demoNames[:], "\n- ") + "\n"
+		annotations["conjur-secrets-policy-path."+g.name] = g.name
+		annotations["secret-file-format."+g.name] = g.format
+		annotations["secret-file-path."+g.name] = file
+		annotations["secret-file-permissions."+g.name] = "rw-------"
+	}
+	var text strings.Builder
+	for key, value := range annotations {
+		fmt.Fprintf(&text, "conjur.org/%s=%s\n", key, strconv.Quote(value))
+	}
+	return errors.Join(
+		os.MkdirAll(filepath.Join(w.dir, "secrets"), 0o700),
+		os.MkdirAll(filepath.Join(w.dir, "templates"), 0o700),
+		os.WriteFile(filepath.Join(w.dir, "annotations"), []byte(text.String()), 0o600),
+		w.writeTemplate("# template, edition 1"),
+	)
+}
+
+// templated is the group that has a template.
+func (w *demoWorld) templated() demoGroup { return w.groups[len(w.groups)-1] }
+
+func (w *demoWorld) writeTemplate(mark string) error {
+	text := mark + "\nlisten = {{ secret \"host\" }}:{{ secret \"port\" }}\nsession_key = {{ secret \"token\" }}\nadmin = {{ secret \"user\" }} {{ secret \"password\" }}\n"
+	return os.WriteFile(filepath.Join(w.dir, "templates", w.templated().name+".tpl"), []byte(text), 0o600)
+}
+
+// config is what the pipeline makes of it all: by the same way as in a Pod.
+func (w *demoWorld) config() (*config.Config, error) {
+	cfg, _, err := config.Load(config.Sources{
+		Annotations:  filepath.Join(w.dir, "annotations"),
+		Getenv:       func(name string) string { return w.env[name] },
+		SecretsDir:   filepath.Join(w.dir, "secrets"),
+		TemplatesDir: filepath.Join(w.dir, "templates"),
+		StatusDir:    filepath.Join(w.dir, "status"),
+	})
+	return cfg, err
+}
+
+// close stops the server and removes everything.
+func (w *demoWorld) close() error {
+	if w.stop != nil {
+		w.stop()
+	}
+	w.wg.Wait()
+	errs := []error{w.err}
+	if w.server != nil {
+		errs = append(errs, w.server.Close())
+	}
+	if w.dir != "" {
+		errs = append(errs, os.RemoveAll(w.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// randomValue is a value that nobody needs to keep secret.
+func randomValue() []byte { return []byte(rand.Text()) }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// odd is a variable that no batch can ask for, so that the answer to a single
+// question is put to the test too.
+const odd = "app/odd,one"
+
+// faultyWorld has files for a batch and for a single question, short lives of
+// tokens and a short time for an answer.
+func faultyWorld(t *testing.T, options ...conjurdtest.Option) *world {
+	t.Helper()
+	w := newWorld(t, append(options, conjurdtest.TokenTTL(2*time.Second))...)
+	w.env["CONJUR_HTTP_TIMEOUT"] = "2"
+	w.group("db", "json", "db/user", "db/password")
+	w.group("web", "yaml", "web/password")
+	w.group("odd", "bash", odd)
+	w.annotations["conjur-secrets.odd"] = "- odd: " + odd + "\n"
+	return w
+}
+
+// suffer runs a sidecar through a fault: it stays, its files stay, it says so
+// once, and when the fault ends it recovers by itself.
+func suffer(t *testing.T, w *world, begin, end func(), met func() bool) {
+	t.Helper()
+	p := w.start()
+	w.settle()
+	before := w.look()
+	begin()
+	for range 4 {
+		w.beat()
+		w.untouched(before)
+	}
+	eventually(t, "a word about the fault", func() bool { return len(p.lines("Failing", `"poll"`)) > 0 })
+	eventually(t, "the fault often enough", met)
+	p.mustRun()
+	w.untouched(before)
+	end()
+	db, single := w.renew("db/password"), w.renew(odd)
+	w.await("db.json", db)
+	w.await("odd.bash", single)
+	p.stop()
+	if failing, recovered := p.lines("Failing", `"poll"`), p.lines("Recovered", `"poll"`); len(failing) != 1 || len(recovered) != 1 {
+		t.Errorf("%d words when it began and %d when it ended, want 1 and 1", len(failing), len(recovered))
+	}
+}
+
+func TestUnreachableServer(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(*gate){
+		"refused": (*gate).refuse,
+		"dark":    (*gate).swallow,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := faultyWorld(t)
+			g := newGate(w)
+			suffer(t, w, func() { fault(g) }, g.open, func() bool { return true })
+		})
+	}
+}
+
+func TestServerThatComesLate(t *testing.T) {
+	t.Parallel()
+	w := faultyWorld(t)
+	g := newGate(w)
+	g.refuse()
+	p := w.start()
+	w.beat()
+	w.beat()
+	if w.exists("status", notify.ProvidedFile) {
+		t.Error("provided without a server")
+	}
+	g.open()
+	w.awaitProvided()
+	p.stop()
+}
+
+// TestFaultRemovesNothing meets every fault with the data and with the
+// authentication.
+func TestFaultRemovesNothing(t *testing.T) {
+	t.Parallel()
+	for path, concerned := range map[string]func(*http.Request) bool{
+		"data":           func(r *http.Request) bool { return !isLogin(r) },
+		"authentication": isLogin,
+	} {
+		for name, fault := range faults() {
+			t.Run(path+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				w := faultyWorld(t)
+				sufferAnswers(t, w, concerned, fault)
+			})
+		}
+	}
+}
+
+// sufferAnswers has the fault answer the requests concerned.
+func sufferAnswers(t *testing.T, w *world, concerned func(*http.Request) bool, fault http.HandlerFunc) {
+	t.Helper()
+	sufferIntercepted(t, w, func(r *http.Request) http.Handler {
+		if concerned(r) {
+			return fault
+		}
+		return nil
+	})
+}
+
+// sufferIntercepted has fault choose who answers in the server's place; nil
+// for nobody.
+func sufferIntercepted(t *testing.T, w *world, fault func(*http.Request) http.Handler) {
+	t.Helper()
+	var met atomic.Int64
+	begin := func() {
+		w.server.Intercept(func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				h := fault(r)
+				if h == nil {
+					h = next
+				} else {
+					met.Add(1)
+				}
+				h.ServeHTTP(rw, r)
+			})
+		})
+	}
+	suffer(t, w, begin, func() { w.server.Intercept(nil) }, func() bool { return met.Load() >= 3 })
+}
+
+// TestSpoiltBatchChangesNothing has answers 200 that no batch of Conjur is. A
+// single question could not tell them from a value.
+func TestSpoiltBatchChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"garbage": "\x00\xff\x1f garbage", "half": `{"dev:variable:db/password":"Y2h`, "empty": "", "no values": "{}",
+		"other types": `{"dev:variable:db/password":["Y2h"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := faultyWorld(t)
+			batches := func(r *http.Request) bool { return isPoll(r) || strings.HasSuffix(r.URL.Path, "/values") }
+			sufferAnswers(t, w, batches, answer(200, asJSON, body, "Content-Encoding", "base64"))
+		})
+	}
+}
+
+// TestHalfAProofRemovesNothing has Conjur's own words about a variable that is
+// there, but not all of what a proof needs.
+func TestHalfAProofRemovesNothing(t *testing.T) {
+	t.Parallel()
+	gone := conjur00076("dev", odd)
+	isCheck := func(r *http.Request) bool { return r.URL.Query().Has("check") }
+	isWhoami := func(r *http.Request) bool { return r.URL.Path == "/whoami" }
+	for name, c := range map[string]struct{ data, check, whoami http.HandlerFunc }{
+		"404, but nobody knows us":         {data: gone, whoami: answer(401, asHTML, "")},
+		"404, but a page for whoami":       {data: gone, whoami: answer(200, asHTML, page)},
+		"404, but another account":         {data: gone, whoami: answer(200, asJSON, `{"account":"other","username":"host/app"}`)},
+		"403, but the privilege is there":  {data: answer(403, asHTML, "")},
+		"403, and a page for the check":    {data: answer(403, asHTML, ""), check: answer(404, asHTML, page)},
+		"403, but nobody knows us":         {data: answer(403, asHTML, ""), check: answer(404, asHTML, ""), whoami: answer(401, asHTML, "")},
+		"403 with a body, check agrees":    {data: answer(403, asHTML, page), check: answer(404, asHTML, "")},
+		"404 with a page, whoami is right": {data: answer(404, asHTML, page)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := faultyWorld(t, conjurdtest.Strict())
+			sufferIntercepted(t, w, func(r *http.Request) http.Handler {
+				switch {
+				case isData(r):
+					return c.data
+				case isCheck(r) && c.check != nil:
+					return c.check
+				case isWhoami(r) && c.whoami != nil:
+					return c.whoami
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestTokenThatExpiredIsReplaced lets the server's clock run ahead, so that it
+// refuses a token that looks good to its owner.
+func TestTokenThatExpiredIsReplaced(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	w := newWorld(t, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.settle()
+	w.server.ResetCounts()
+	ahead.Store(int64(time.Hour))
+	w.await("db.json", w.renew("db/password"))
+	if n := w.server.Counts().Authentications; n != 1 {
+		t.Errorf("%d authentications for one expired token", n)
+	}
+	if failing := p.lines("Failing"); len(failing) != 0 {
+		t.Errorf("a renewal is no failure: %q", failing)
+	}
+	p.stop()
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+func TestChangedValueReachesItsFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cases := []struct{ format, file, content string }{
+		{"yaml", "yaml.yaml", `"password": "%s"`},
+		{"json", "json.json", `{"password":"%s"}`},
+		{"dotenv", "dotenv.dotenv", `password="%s"`},
+		{"bash", "bash.bash", `export password="%s"`},
+		{"properties", "properties.properties", `password="%s"`},
+		{"template", "template.out", `<%s>`},
+	}
+	for _, c := range cases {
+		w.group(c.format, c.format, c.format+"/password")
+	}
+	w.template("template", `<{{ secret "password" }}>`)
+	p := w.start()
+	w.awaitProvided()
+	for _, c := range cases {
+		want := fmt.Sprintf(c.content, w.renew(c.format+"/password"))
+		eventually(t, "the new value as "+c.format, func() bool { return w.file(c.file) == want })
+		w.awaitUpdated()
+	}
+	p.stop()
+}
+
+func TestBase64ContentIsDecoded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.annotations["conjur-secrets.db"] = "- password: db/password\n  content-type: base64\n"
+	p := w.start()
+	w.awaitProvided()
+	w.server.Set("db/password", base64.StdEncoding.EncodeToString([]byte("hidden behind base64")))
+	w.await("db.json", `{"password":"hidden behind base64"}`)
+	p.stop()
+}
+
+func TestTemplateEditIsSeenWithoutPoll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.annotations["secrets-refresh-interval"] = "1h"
+	w.group("web", "template", "web/password")
+	w.template("web", `first {{ secret "password" }}`)
+	p := w.start()
+	w.awaitProvided()
+	w.template("web", `second {{ secret "password" }}`)
+	w.await("web.out", "second "+w.value["web/password"])
+	w.awaitUpdated()
+	p.stop()
+}
+
+// TestConfigMapSwapIsSeenWithoutPoll changes a template as the kubelet does:
+// the file is a symlink to ..data/, itself a symlink that is replaced.
+func TestConfigMapSwapIsSeenWithoutPoll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.annotations["secrets-refresh-interval"] = "1h"
+	w.group("web", "template", "web/password")
+	swap := func(version, text string) {
+		t.Helper()
+		if err := os.Mkdir(w.path("templates", version), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.write(w.path("templates", version, "web.tpl"), text)
+		if err := os.Symlink(version, w.path("templates", "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(w.path("templates", "..data_tmp"), w.path("templates", "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("..version_1", `first {{ secret "password" }}`)
+	if err := os.Symlink("..data/web.tpl", w.path("templates", "web.tpl")); err != nil {
+		t.Fatal(err)
+	}
+	p := w.start()
+	w.awaitProvided()
+	swap("..version_2", `second {{ secret "password" }}`)
+	w.await("web.out", "second "+w.value["web/password"])
+	swap("..version_3", `third {{ secret "password" }}`)
+	w.await("web.out", "third "+w.value["web/password"])
+	p.stop()
+}
+
+func TestDamagedResultIsMended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.group("other", "json", "other/password")
+	p := w.start()
+	w.awaitProvided()
+	name := w.path("secrets", "db.json")
+	whole := w.file("db.json")
+	damages := []struct {
+		name string
+		do   func() error
+	}{
+		{"deleted", func() error { return os.Remove(name) }},
+		{"overwritten", func() error { return os.WriteFile(name, []byte("something else"), 0o600) }},
+		{"emptied", func() error { return os.Truncate(name, 0) }},
+		{"opened to all", func() error { return os.Chmod(name, 0o666) }},
+	}
+	other := w.look()[w.path("secrets", "other.json")]
+	for _, d := range damages {
+		if err := d.do(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the file as it was, after it was "+d.name, func() bool {
+			info, err := os.Stat(name)
+			return err == nil && info.Mode() == 0o644 && w.file("db.json") == whole
+		})
+		w.awaitUpdated()
+	}
+	if w.look()[w.path("secrets", "other.json")] != other {
+		t.Error("the other file was touched")
+	}
+	p.stop()
+}
+
+func TestFiveFilesAreOneUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var ids, files []string
+	for i := range 5 {
+		name := fmt.Sprintf("group%d", i)
+		w.group(name, "json", name+"/password")
+		ids, files = append(ids, name+"/password"), append(files, name+".json")
+	}
+	p := w.start()
+	w.awaitProvided()
+	const times = 3
+	for range times {
+		w.renewTogether(ids...)
+		eventually(t, notify.UpdatedFile, func() bool { return w.exists("status", notify.UpdatedFile) })
+		for i, file := range files {
+			if !strings.Contains(w.file(file), w.value[ids[i]]) {
+				t.Errorf("%s is there, but %s has not its new value", notify.UpdatedFile, file)
+			}
+		}
+		w.awaitUpdated()
+		w.beat() // an announcement too many would come about now
+		w.beat()
+	}
+	p.stop()
+	if told := p.lines("Sentinel file written", notify.UpdatedFile); len(told) != times {
+		t.Errorf("%d changes were announced %d times", times, len(told))
+	}
+	if w.exists("status", notify.UpdatedFile) {
+		t.Errorf("%s came once more", notify.UpdatedFile)
+	}
+}
+
+func TestFirstDeliveryIsNoUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	w.beat()
+	p.stop()
+	if w.exists("status", notify.UpdatedFile) {
+		t.Errorf("%s after the first delivery", notify.UpdatedFile)
+	}
+}
+
+func TestChangeWhileDownIsAnnounced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	p.stop()
+	value := w.renew("db/password")
+	p = w.start()
+	w.awaitUpdated()
+	w.await("db.json", value)
+	p.stop()
+}
+
+func TestAnnotationsAreFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	before := w.look()[w.path("secrets", "db.json")]
+
+	w.annotations["secret-file-format.db"] = "yam"
+	w.annotate()
+	eventually(t, "a word about the bad annotation", func() bool { return len(p.lines("keeping the old configuration")) == 1 })
+	w.annotations["secret-file-format.db"] = "json"
+	w.group("web", "yaml", "web/password")
+	w.annotate()
+	w.await("web.yaml", w.value["web/password"])
+	if w.look()[w.path("secrets", "db.json")] != before {
+		t.Error("the file of the group that stayed was touched")
+	}
+	value := w.renew("db/password")
+	w.await("db.json", value)
+	p.stop()
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// budgetForAll is the client's budget of requests where a target holds all
+// variables: among them may be many that have no value or may not be read, and
+// a process that delivers once has only some retries to find out which.
+const budgetForAll = 128
+
+// requestBudget is the client's budget; 0 is its default.
+func requestBudget(cfg *config.Config) int {
+	if anyWildcard(cfg.Targets) {
+		return budgetForAll
+	}
+	return 0
+}
+
+func anyWildcard(ts []*targets.Target) bool {
+	return slices.ContainsFunc(ts, (*targets.Target).Wildcard)
+}
+
+// listing keeps the targets that hold all variables in step with the
+// variables that there are.
+type listing struct {
+	catalog *conjur.Catalog
+	set     *targets.Set
+
+	mu       sync.Mutex
+	expanded bool // the set was, once
+}
+
+// refresh gives the targets that differ because of a new list.
+func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
+	changed, err := l.catalog.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !changed && l.expanded {
+		return nil, nil
+	}
+	l.expanded = true
+	return l.set.Expand(l.catalog.IDs()), nil
+}
+
+// first lets a worker go on that has a target before there was any list.
+func (l *listing) first(ctx context.Context) error {
+	_, err := l.refresh(ctx)
+	return err
+}

@@ -1,0 +1,51 @@
+// Command syncer brings secrets that are kept in Conjur to applications on
+// Kubernetes and keeps them fresh. See the README.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		if !errors.Is(err, errLogged) {
+			fmt.Fprintf(os.Stderr, "syncer: %v\n", err)
+		}
+		os.Exit(exitStatus(err))
+	}
+}
+
+// errLogged is the error of a command whose log has told already what went
+// wrong.
+var errLogged = errors.New("failed; see the log")
+
+// newCommand makes the command tree. Without a subcommand it runs, as the
+// entry point of an image.
+func newCommand() *cobra.Command {
+	run := newRunCommand()
+	root := &cobra.Command{
+		Use:           "syncer",
+		Short:         "Brings secrets from Conjur to applications, and keeps them fresh",
+		Version:       version(),
+		Args:          cobra.NoArgs,
+		RunE:          run.RunE,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.Flags().AddFlagSet(run.Flags())
+	root.AddCommand(run, newConjurdCommand(), newDemoCommand(), newSetCommand(),
+		newProbeCommand(), newWaitCommand(), newInstallCommand(),
+		newValidateCommand(), newConfigCommand(), newExplainCommand(),
+		newRenderCommand(), newDiffCommand(), newMigrateCommand())
+	return root
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+func TestOneShotDeliversAndEnds(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"init", "application"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.oneShot(mode, 0)
+			w.group("db", "json", "db/password")
+			w.group("web", "bash", "web/password")
+			p := w.start()
+			p.exit(0)
+			if got, want := w.file("db.json"), fmt.Sprintf(`{"password":"%s"}`, w.value["db/password"]); got != want {
+				t.Errorf("db.json is %q, want %q", got, want)
+			}
+			if got, want := w.file("web.bash"), fmt.Sprintf(`export password="%s"`, w.value["web/password"]); got != want {
+				t.Errorf("web.bash is %q, want %q", got, want)
+			}
+			if !w.exists("status", notify.ProvidedFile) || w.exists("status", notify.UpdatedFile) {
+				t.Errorf("want %s and no %s", notify.ProvidedFile, notify.UpdatedFile)
+			}
+			if n := w.server.Counts().Authentications; n != 1 {
+				t.Errorf("%d authentications", n)
+			}
+		})
+	}
+}
+
+// TestOneShotNamesAllThatIsMissing has three variables without a value, in two
+// groups, of a server that names one at most in each answer.
+func TestOneShotNamesAllThatIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
+		for _, mode := range []string{"init", "application"} {
+			for _, retries := range []int{0, 1} {
+				t.Run(fmt.Sprintf("%s/%s/%d retries", name, mode, retries), func(t *testing.T) {
+					t.Parallel()
+					testMissing(t, mode, retries, options...)
+				})
+			}
+		}
+	}
+}
+
+func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.Option) {
+	w := newWorld(t, options...)
+	w.oneShot(mode, retries)
+	w.group("db", "json", "db/user", "db/password")
+	w.group("web", "json", "web/user", "web/password", "web/token")
+	w.group("good", "json", "good/password")
+	missing := []string{"db/password", "web/user", "web/token"}
+	w.remove("db/password")
+	w.deny("web/user")
+	w.server.Policy("- !delete { record: !variable web/token }\n- !variable web/token\n")
+	w.permit("web/token") // there, but without a value
+	p := w.start()
+	p.exit(1)
+	last := p.lines("not delivered")
+	if len(last) != 1 {
+		t.Fatalf("%d lines tell what was not delivered, want 1", len(last))
+	}
+	for _, text := range append(missing, "2 of 3 targets", "file/db", "file/web") {
+		if !strings.Contains(last[0], text) {
+			t.Errorf("the last line lacks %q: %s", text, last[0])
+		}
+	}
+	for _, text := range []string{"db/user", "web/password", "good"} {
+		if strings.Contains(last[0], text) {
+			t.Errorf("the last line blames %q: %s", text, last[0])
+		}
+	}
+	w.await("good.json", w.value["good/password"])
+	if w.exists("secrets", "db.json") || w.exists("secrets", "web.json") || w.exists("status", notify.ProvidedFile) {
+		t.Error("a file of which values are missing was written, or all is said to be provided")
+	}
+}
+
+// TestOneShotWithoutServer gives up without a word about variables: nothing is
+// known about them.
+func TestOneShotWithoutServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.oneShot("init", 1)
+	w.group("db", "json", "db/password")
+	w.start().exit(0)
+	before := w.look()
+	w.server.Intercept(func(http.Handler) http.Handler { return answer(404, asHTML, page) })
+	p := w.start()
+	p.exit(1)
+	w.untouched(before)
+	if lines := p.lines("not delivered", "db/password"); len(lines) > 0 {
+		t.Errorf("a page of a proxy is no word about a variable: %s", lines[0])
+	}
+}
+
+// TestOneShotRemovesWhatIsGone finds files of an earlier run whose variable
+// has been deleted since: proof takes a retry, and is acted upon.
+func TestOneShotRemovesWhatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.oneShot("init", 2)
+	w.group("db", "json", "db/user", "db/password")
+	w.group("web", "json", "web/password")
+	w.start().exit(0)
+	w.remove("db/password")
+	value := w.renew("web/password")
+	p := w.start()
+	p.exit(1)
+	if w.exists("secrets", "db.json") {
+		t.Error("the file with the deleted variable's value is still there")
+	}
+	w.await("web.json", value)
+	if len(p.lines("db/password")) == 0 || len(p.lines("not delivered", "file/web")) > 0 {
+		t.Error("the log blames the wrong variable")
+	}
+}
+
+// TestOneShotWithoutRetriesRemovesNothing: one answer is no proof.
+func TestOneShotWithoutRetriesRemovesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.oneShot("init", 0)
+	w.group("db", "json", "db/password")
+	w.start().exit(0)
+	w.remove("db/password")
+	before := w.look()
+	w.start().exit(1)
+	w.untouched(before)
+}
+
+// TestInterruptedApplication has not done its job.
+func TestInterruptedApplication(t *testing.T) {
+	t.Parallel()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.oneShot("application", -1)
+			w.group("good", "json", "good/password")
+			w.group("db", "json", "db/password")
+			w.remove("db/password")
+			p := w.start()
+			w.await("good.json", w.value["good/password"])
+			p.signal(s)
+			p.exit(1)
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// newProbeCommand makes the commands that do for containers without a shell
+// what the scripts in the status folder do for those with one.
+func newProbeCommand() *cobra.Command {
+	var dir string
+	probe := &cobra.Command{
+		Use:   "probe",
+		Short: "Answer a liveness, readiness or startup probe from the status folder",
+	}
+	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
+	add := func(name, short string, healthy func(*notify.Status) (bool, error), otherwise string) {
+		probe.AddCommand(&cobra.Command{
+			Use: name, Short: short, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				ok, err := healthy(notify.OpenStatus(dir))
+				if err == nil && !ok {
+					err = errors.New(otherwise)
+				}
+				return err
+			},
+		})
+	}
+	add("provided", "Succeed when all secrets have been provided once",
+		(*notify.Status).Provided, "the secrets have not been provided yet")
+	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted",
+		func(s *notify.Status) (bool, error) {
+			updated, err := s.TakeUpdated()
+			return !updated, err
+		}, "the secrets were updated")
+	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe",
+		(*notify.Status).TakeBeat, "no heartbeat since the last probe")
+	return probe
+}
+
+// waitStep is the time between two looks at the status folder.
+const waitStep = 200 * time.Millisecond
+
+func newWaitCommand() *cobra.Command {
+	var dir string
+	var most time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "Wait until all secrets have been provided; for a postStart hook",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if most > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, most)
+				defer cancel()
+			}
+			return waitProvided(ctx, notify.OpenStatus(dir))
+		},
+	}
+	cmd.Flags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
+	cmd.Flags().DurationVar(&most, "timeout", 0, "give up after this time (default never)")
+	return cmd
+}
+
+func waitProvided(ctx context.Context, status *notify.Status) error {
+	look := time.NewTicker(waitStep)
+	defer look.Stop()
+	for {
+		if provided, err := status.Provided(); provided || err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the secrets have not been provided: %w", ctx.Err())
+		}
+	}
+}
+
+func newInstallCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "install DIR",
+		Short: "Copy this binary into a folder, such as a volume shared with a container that has no shell",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(_ *cobra.Command, args []string) error { return install(args[0]) },
+	}
+}
+
+// install replaces DIR/syncer as a whole: it may be running there.
+func install(dir string) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	next, err := os.CreateTemp(dir, ".syncer-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(next.Name()))
+		}
+	}()
+	_, err = io.Copy(next, from)
+	if err = errors.Join(err, next.Chmod(0o755), next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), filepath.Join(dir, "syncer"))
+}

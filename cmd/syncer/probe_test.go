@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// command runs a command line in this process and gives its error.
+func command(t *testing.T, args ...string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	root := newCommand()
+	root.SetArgs(args)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	return root.ExecuteContext(ctx)
+}
+
+func TestProbesAnswerFromTheStatusFolder(t *testing.T) {
+	dir := t.TempDir()
+	probe := func(name string) bool { return command(t, "probe", name, "--status-dir", dir) == nil }
+	status := notify.OpenStatus(dir)
+
+	for _, step := range []struct {
+		what, probe string
+		do          func() error
+		want        bool
+	}{
+		{"nothing provided", "provided", nil, false},
+		{"provided", "provided", status.SetProvided, true},
+		{"provided lasts", "provided", nil, true},
+		{"nothing updated", "unchanged", nil, true},
+		{"updated", "unchanged", status.SetUpdated, false},
+		{"an update counts once", "unchanged", nil, true},
+		{"no beat", "alive", nil, false},
+		{"a beat", "alive", status.Beat, true},
+		{"a beat counts once", "alive", nil, false},
+	} {
+		if step.do != nil {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := probe(step.probe); got != step.want {
+			t.Errorf("%s: probe %s succeeds: %v, want %v", step.what, step.probe, got, step.want)
+		}
+	}
+}
+
+func TestWaitEndsWhenTheSecretsAreProvided(t *testing.T) {
+	dir := t.TempDir()
+	if err := command(t, "wait", "--status-dir", dir, "--timeout", "50ms"); err == nil {
+		t.Error("wait succeeds with nothing provided")
+	}
+	done := make(chan error, 1)
+	go func() { done <- command(t, "wait", "--status-dir", dir) }()
+	if err := notify.OpenStatus(dir).SetProvided(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInstallCopiesTheBinary(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 { // over an earlier one too
+		if err := command(t, "install", dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.Stat(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.Stat(filepath.Join(dir, "syncer"))
+	if err != nil || got.Size() != want.Size() || got.Mode() != 0o755 {
+		t.Errorf("installed %v, %v; want %d bytes and mode 0755", got, err, want.Size())
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("%d files in the folder, want one", len(entries))
+	}
+}

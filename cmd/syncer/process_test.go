@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// process is a syncer that was started.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	out  output // standard output and error
+	done chan struct{}
+}
+
+// output collects what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// start writes the annotations and starts syncer on this world. At the end of
+// the test it is stopped, and its output searched for every value.
+func (w *world) start(flags ...string) *process {
+	w.t.Helper()
+	w.annotate()
+	args := append([]string{
+		"--annotations", w.path("annotations"), "--secrets-dir", w.path("secrets"),
+		"--templates-dir", w.path("templates"), "--status-dir", w.path("status"),
+	}, flags...)
+	env := []string{"TMPDIR=" + w.path("tmp"), "CONJUR_APPLIANCE_URL=" + w.url}
+	for name, value := range w.env {
+		env = append(env, name+"="+value)
+	}
+	p := spawn(w.t, env, args...)
+	w.t.Cleanup(func() { w.silent(p) })
+	return p
+}
+
+// spawn starts syncer with arguments, and kills it when the test ends
+// before it does.
+func spawn(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, done: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(env, asCommand+"=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // exit tells
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		if t.Failed() {
+			t.Logf("output of process %d:\n%s", p.cmd.Process.Pid, p.log())
+		}
+		if log := p.log(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") || strings.Contains(log, "goroutine ") {
+			t.Error("the process raced or panicked")
+		}
+	})
+	return p
+}
+
+func (p *process) log() string { return p.out.String() }
+
+// lines gives the lines of the log that hold all of the texts.
+func (p *process) lines(texts ...string) (found []string) {
+	for line := range strings.Lines(p.log()) {
+		all := true
+		for _, text := range texts {
+			all = all && strings.Contains(line, text)
+		}
+		if all {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// mustRun fails the test if the process has ended.
+func (p *process) mustRun() {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		p.t.Fatalf("the process has ended: %v", p.cmd.ProcessState)
+	default:
+	}
+}
+
+// exit waits for the end and checks the status.
+func (p *process) exit(status int) {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("the process has not ended within %v", patience)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != status {
+		p.t.Errorf("%v instead of exit status %d", p.cmd.ProcessState, status)
+	}
+}
+
+// stop ends a process that has work to do for ever.
+func (p *process) stop() {
+	p.t.Helper()
+	p.mustRun()
+	p.signal(syscall.SIGTERM)
+	p.exit(0)
+}
+
+// silent fails the test if the process wrote a value, as it is or encoded.
+func (w *world) silent(p *process) {
+	w.t.Helper()
+	if found := leak(p.log(), w.values); found != "" {
+		w.t.Errorf("a value is in the output: %s", found)
+	}
+}
+
+// leak finds a value, or its base64 form, in a text.
+func leak(text string, values []string) string {
+	for _, value := range values {
+		encoded := base64.RawStdEncoding.EncodeToString([]byte(value))
+		for _, form := range []string{value, encoded[:len(encoded)-2]} {
+			if strings.Contains(text, form) {
+				return form
+			}
+		}
+	}
+	return ""
+}
+
+// sight is what can be seen of a file without changing it.
+type sight struct {
+	inode    uint64
+	modified time.Time
+	mode     fs.FileMode
+	content  string
+}
+
+// look sees everything in the secrets folder, the folder itself included, and
+// the sentinel files, but not the heartbeat.
+func (w *world) look() map[string]sight {
+	w.t.Helper()
+	seen := map[string]sight{}
+	for _, folder := range []string{"secrets", "status"} {
+		err := filepath.WalkDir(w.path(folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || path == w.path("status") || d.Name() == notify.AliveFile {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			s := sight{inode: info.Sys().(*syscall.Stat_t).Ino, modified: info.ModTime(), mode: info.Mode()}
+			if info.Mode().IsRegular() {
+				content, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				s.content = string(content)
+			}
+			seen[path] = s
+			return nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return seen
+}
+
+// untouched fails the test if anything was written since that look.
+func (w *world) untouched(before map[string]sight) {
+	w.t.Helper()
+	now := w.look()
+	for path, s := range before {
+		if now[path] != s {
+			w.t.Errorf("%s was touched or removed", path)
+		}
+	}
+	for path := range now {
+		if _, ok := before[path]; !ok {
+			w.t.Errorf("%s is new", path)
+		}
+	}
+}
+
+// awaitSignal waits until no signal is pending: the process has taken it.
+func awaitSignal(t *testing.T, p *process) {
+	t.Helper()
+	eventually(t, "the signal taken", func() bool {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+		return err != nil || bytes.Contains(status, []byte("ShdPnd:\t0000000000000000"))
+	})
+}

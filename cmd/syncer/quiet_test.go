@@ -1,0 +1,194 @@
+package main
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// ticks is after how many polls an unchanged world is believed to be quiet.
+const ticks = 6
+
+// quietWorld has five groups of five variables.
+func quietWorld(t *testing.T, options ...conjurdtest.Option) *world {
+	t.Helper()
+	w := newWorld(t, options...)
+	for _, g := range []string{"yaml", "json", "dotenv", "bash", "template"} {
+		w.group(g, g, g+"/a", g+"/b", g+"/c", g+"/d", g+"/e")
+	}
+	w.template("template", `{{ secret "a" }} {{ secret "b" }}`)
+	return w
+}
+
+// settle waits for the delivery and for one poll after it, which still sends
+// values: only its answer has the tag that makes the next ones empty.
+func (w *world) settle() {
+	w.t.Helper()
+	w.awaitProvided()
+	eventually(w.t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
+}
+
+func TestUnchangedRefreshCostsOneEmptyAnswer(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := quietWorld(t, options...)
+			p := w.start()
+			w.settle()
+			before, said := w.look(), p.log()
+			w.server.ResetCounts()
+			begin := time.Now()
+			eventually(t, "more polls", func() bool { return w.server.Counts().NotModified >= ticks })
+			n, took := w.server.Counts(), time.Since(begin)
+
+			if want := (conjurdtest.Counts{Data: n.Data, NotModified: n.Data}); n != want {
+				t.Errorf("unchanged refreshes cost %+v, want only empty answers", n)
+			}
+			// Jitter brings polls up to a tenth closer together.
+			if most := int64(took/(900*time.Millisecond)) + 1; n.Data > most {
+				t.Errorf("%d data requests in %v, want one a tick: %d", n.Data, took, most)
+			}
+			w.untouched(before)
+			if now := p.log(); now != said {
+				t.Errorf("unchanged refreshes were logged:\n%s", now[len(said):])
+			}
+			p.stop()
+		})
+	}
+}
+
+func TestRestartTouchesNothing(t *testing.T) {
+	t.Parallel()
+	w := quietWorld(t)
+	p := w.start()
+	w.settle()
+	p.stop()
+	before := w.look()
+	for range 2 {
+		p := w.start()
+		w.beat()
+		w.server.ResetCounts()
+		eventually(t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
+		p.stop()
+		w.untouched(before)
+	}
+}
+
+func TestSecondInitTouchesNothing(t *testing.T) {
+	t.Parallel()
+	w := quietWorld(t)
+	w.oneShot("init", 0)
+	w.start().exit(0)
+	before := w.look()
+	w.start().exit(0)
+	w.untouched(before)
+}
+
+func TestHeartBeats(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	for range 3 {
+		w.beat()
+	}
+	p.stop()
+}
+
+func TestHeartBeatsWithoutRefresh(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	delete(w.annotations, "secrets-refresh-interval")
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	w.server.ResetCounts()
+	for range 3 {
+		w.beat()
+	}
+	if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
+		t.Errorf("requests without refresh: %+v", n)
+	}
+	p.stop()
+}
+
+// TestHeartBeatsInTheDark has a server that takes every byte and gives none.
+func TestHeartBeatsInTheDark(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := newGate(w)
+	w.group("db", "json", "db/password")
+	p := w.start("--grace", "1s")
+	w.awaitProvided()
+	before := w.look()
+	g.swallow()
+	for range 5 {
+		w.beat()
+	}
+	w.untouched(before)
+	p.stop()
+}
+
+func TestHeartBeatsWhenDarkFromTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := newGate(w)
+	g.swallow()
+	w.group("db", "json", "db/password")
+	p := w.start("--grace", "1s")
+	for range 3 {
+		w.beat()
+	}
+	if w.exists("status", notify.ProvidedFile) {
+		t.Error("nothing was delivered, but it says so")
+	}
+	p.stop()
+}
+
+// TestSlowServerIsNotOverrun has a server that needs three intervals for an
+// answer: a poll and a fetch may wait beside each other, but no two polls.
+func TestSlowServerIsNotOverrun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	var polls, mostPolls, all, mostAll atomic.Int64
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			raise(&mostAll, all.Add(1))
+			defer all.Add(-1)
+			if r.Header.Get("If-None-Match") != "" {
+				raise(&mostPolls, polls.Add(1))
+				defer polls.Add(-1)
+			}
+			if isData(r) {
+				wait(r, 3*time.Second)
+			}
+			next.ServeHTTP(rw, r)
+		})
+	})
+	p := w.start()
+	w.awaitProvided()
+	eventually(t, "polls that found nothing new", func() bool { return w.server.Counts().NotModified >= 3 })
+	if n := mostPolls.Load(); n != 1 {
+		t.Errorf("%d polls at once", n)
+	}
+	if n := mostAll.Load(); n > 2 {
+		t.Errorf("%d requests at once", n)
+	}
+	p.stop()
+}
+
+// raise makes n at least as high as seen.
+func raise(n *atomic.Int64, seen int64) {
+	for {
+		now := n.Load()
+		if now >= seen || n.CompareAndSwap(now, seen) {
+			return
+		}
+	}
+}

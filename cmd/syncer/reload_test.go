@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAChangedConfigurationTakesEffectWithoutARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.group("old", "json", "old/password")
+	p := w.start()
+	w.awaitProvided()
+	before := w.look()
+
+	// A new group, and one that leaves: what it wrote stays.
+	w.group("new", "yaml", "new/password")
+	delete(w.annotations, "conjur-secrets.old")
+	delete(w.annotations, "secret-file-format.old")
+	w.annotate()
+	w.await("new.yaml", w.value["new/password"])
+	w.awaitUpdated()
+	for _, file := range []string{"db.json", "old.json"} {
+		path := w.path("secrets", file)
+		if now := w.look()[path]; now != before[path] {
+			t.Errorf("%s was touched", file)
+		}
+	}
+
+	w.renew("old/password") // nobody's business any more
+	w.await("db.json", w.renew("db/password"))
+	if strings.Contains(w.file("old.json"), w.value["old/password"]) {
+		t.Error("a group that left the configuration is still kept fresh")
+	}
+	p.stop()
+}
+
+func TestAnInvalidChangeIsReportedAndTheOldConfigurationStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+
+	w.annotations["secret-file-format.db"] = "toml"
+	w.annotations["secrets-refresh-interval"] = "soon"
+	w.annotate()
+	eventually(t, "both problems in the log", func() bool {
+		return len(p.lines("secret-file-format.db", "toml")) > 0 && len(p.lines("secrets-refresh-interval", "soon")) > 0
+	})
+	w.await("db.json", w.renew("db/password"))
+
+	w.annotations["secret-file-format.db"] = "yaml"
+	w.annotations["secrets-refresh-interval"] = "1s"
+	w.annotate()
+	w.await("db.yaml", w.value["db/password"])
+	p.stop()
+}
+
+func TestARewriteOfTheSameConfigurationRestartsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	w.annotate() // the kubelet does so now and then
+	w.await("db.json", w.renew("db/password"))
+	if lines := p.lines("Parsing annotations"); len(lines) != 1 {
+		t.Errorf("the annotations were parsed %d times", len(lines))
+	}
+	p.stop()
+}

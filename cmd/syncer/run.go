@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	sources   config.Sources
+	logFormat string
+	workers   int
+	grace     time.Duration
+}
+
+func newRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Deliver the secrets that the Pod's annotations name; what syncer does without a command",
+		Long: `Reads the Pod's annotations and the environment, fetches the variables from
+Conjur and writes them where the annotations say. In the modes init and
+application it ends when all is delivered; as a sidecar it stays and keeps
+what it delivered fresh.
+
+Exit status: 0 if the job was done, 1 if not.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	f.sources.Getenv = os.Getenv
+	flags.StringVar(&f.sources.Annotations, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
+	flags.StringVar(&f.sources.ConfigFile, "config", "", "a YAML configuration file")
+	flags.StringVar(&f.sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are written")
+	flags.StringVar(&f.sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")
+	flags.StringVar(&f.sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")
+	flags.StringVar(&f.logFormat, "log-format", "", "text or json (default text, or what the annotations say)")
+	flags.IntVar(&f.workers, "workers", 4, "how many targets are worked on at once")
+	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long work under way may go on when told to stop")
+	return cmd
+}
+
+// run does what the configuration says, to its end.
+func run(ctx context.Context, f runFlags) error {
+	log, level, err := newLogger(f.logFormat)
+	if err != nil {
+		return err
+	}
+	s := &supervisor{flags: f, log: log, level: level}
+	defer func() { _ = s.log.Sync() }()
+	if err := s.run(ctx); err != nil {
+		var invalid *config.InvalidError
+		if !errors.As(err, &invalid) { // its problems have been logged
+			s.log.Error("Ending with an error", zap.Error(err))
+		}
+		return errLogged
+	}
+	s.log.Info("Ending")
+	return nil
+}

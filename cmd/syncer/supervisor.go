@@ -1,0 +1,149 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/sources"
+)
+
+// inputsLook is the time between looks at the annotations and the
+// configuration file without an event.
+const inputsLook = 10 * time.Second
+
+// supervisor runs a pipeline, and another one in its place when the
+// configuration has changed. A new pipeline finds everything as the old one
+// left it, so what did not change is not touched.
+type supervisor struct {
+	flags runFlags
+	log   *zap.Logger
+	level zap.AtomicLevel
+
+	mu  sync.Mutex
+	cfg *config.Config     // the valid configuration that was read last
+	end context.CancelFunc // of the pipeline that runs
+}
+
+func (s *supervisor) run(ctx context.Context) error {
+	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsLook}
+	inputs.Note()
+	cfg, err := s.load()
+	if err != nil {
+		return err
+	}
+	s.cfg = cfg
+	if cfg.Mode.OneShot() {
+		return s.pipeline(cfg).run(ctx)
+	}
+
+	troubles := health.NewTroubles(s.log)
+	inputs.Report = troubles.Report
+	inputs.Changed = func() { troubles.Report("configuration", s.reload()) }
+	following, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() { inputs.Run(following) })
+
+	for {
+		life, end := context.WithCancel(ctx)
+		current := s.begin(end)
+		err := s.pipeline(current).run(life)
+		end()
+		if err != nil || ctx.Err() != nil || !s.replaced(current) {
+			return err
+		}
+		s.log.Info("The configuration has changed; carrying on with the new one")
+	}
+}
+
+// inputs are the files that the configuration is read from.
+func (s *supervisor) inputs() []string {
+	paths := []string{s.flags.sources.Annotations}
+	file := cmp.Or(s.flags.sources.ConfigFile, s.flags.sources.Getenv(config.ConfigFileVariable))
+	if file != "" {
+		paths = append(paths, file)
+	}
+	return paths
+}
+
+func (s *supervisor) pipeline(cfg *config.Config) *pipeline {
+	return &pipeline{cfg: cfg, workers: s.flags.workers, grace: s.flags.grace, log: s.log}
+}
+
+// begin gives the configuration to run with; end is called when it is
+// replaced.
+func (s *supervisor) begin(end context.CancelFunc) *config.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end = end
+	return s.cfg
+}
+
+func (s *supervisor) replaced(cfg *config.Config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg != cfg
+}
+
+// reload reads the configuration again and lets the pipeline that runs come to
+// its end. An invalid one changes nothing.
+func (s *supervisor) reload() error {
+	cfg, err := s.load()
+	if err != nil {
+		return errors.New("what was written is not valid, see above (keeping the old configuration)")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg = cfg
+	if s.end != nil {
+		s.end()
+	}
+	return nil
+}
+
+// load reads the configuration, logs what is wrong with it, and sets the log
+// as it says.
+func (s *supervisor) load() (*config.Config, error) {
+	s.log.Info("Parsing annotations", zap.String("file", s.flags.sources.Annotations), zap.String("version", version()))
+	cfg, warnings, err := config.Load(s.flags.sources)
+	for _, w := range warnings {
+		s.log.Warn(w.Message, zap.String("key", w.Key))
+	}
+	if err != nil {
+		s.logProblems(err)
+		return nil, err
+	}
+	if s.flags.logFormat == "" { // decided once, for the life of the process
+		s.flags.logFormat = cfg.Log.Format
+		if s.log, s.level, err = newLogger(cfg.Log.Format); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		return nil, err
+	}
+	s.log.Info("Annotations parsed", zap.String("mode", string(cfg.Mode)), zap.Int("targets", len(cfg.Targets)),
+		zap.Duration("refresh", cfg.Refresh.Interval))
+	return cfg, nil
+}
+
+// logProblems logs each problem of a configuration on a line of its own.
+func (s *supervisor) logProblems(err error) {
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) {
+		s.log.Error("Configuration", zap.Error(err))
+		return
+	}
+	for _, p := range invalid.Problems {
+		s.log.Error(p.Message, zap.String("key", p.Key))
+	}
+	s.log.Error("The configuration is not valid; nothing was requested or written", zap.Int("problems", len(invalid.Problems)))
+}

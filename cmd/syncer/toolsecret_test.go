@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// secretValues are variables with values of every kind.
+const secretValues = `{"p/a": "va", "p/b": "vb", "p/enc": "ZGVjb2RlZA==", "p/empty": "", "p/bin": {"base64": "8P9Kww=="},
+"p/pem": "-----BEGIN-----\nx\n-----END-----\n", "p/with space": "vs", "p/plus+amp&": "vp"}`
+
+// secretManifest is a Secret as JSON; the map is left out when it is empty.
+func secretManifest(t *testing.T, annotations, data map[string]string) string {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": data,
+		"metadata": map[string]any{"name": "s", "annotations": annotations},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What the Secrets Provider puts into a Secret, and what it is meant to.
+func TestRenderOfASecret(t *testing.T) {
+	values := files(t, "values.json", secretValues) + "/values.json"
+	group := func(name, secrets string, more ...string) map[string]string {
+		annotations := map[string]string{"conjur.org/conjur-secrets." + name: secrets}
+		for i := 0; i < len(more); i += 2 {
+			annotations["conjur.org/"+more[i]+"."+name] = more[i+1]
+		}
+		return annotations
+	}
+	for _, c := range []struct {
+		name        string
+		annotations map[string]string
+		conjurMap   string
+		want        map[string]string
+	}{
+		{"an object", nil, "A:\n  id: p/a", map[string]string{"A": "va"}},
+		{"base64", nil, "A:\n  id: p/enc\n  content-type: base64", map[string]string{"A": "decoded"}},
+		{"no content type", nil, "A:\n  id: p/enc\n  content-type: ''", map[string]string{"A": "ZGVjb2RlZA=="}},
+		{"two keys", nil, "A: p/a\nB: p/a", map[string]string{"A": "va", "B": "va"}},
+		{"bytes", nil, "A: p/bin", map[string]string{"A": "\xf0\xff\x4a\xc3"}},
+		{"empty", nil, "A: p/empty", map[string]string{"A": ""}},
+		{"lines", nil, "A: p/pem", map[string]string{"A": "-----BEGIN-----\nx\n-----END-----\n"}},
+		{"a star for one", nil, "'*': p/a", map[string]string{"p.a": "va"}},
+		{"all, and foreign keys are kept", nil, "'*': '*'", map[string]string{
+			"p.a": "va", "p.b": "vb", "p.bin": "\xf0\xff\x4a\xc3", "p.empty": "", "p.enc": "ZGVjb2RlZA==",
+			"p.pem": "-----BEGIN-----\nx\n-----END-----\n", "p.plus.amp.": "vp", "p.with.space": "vs",
+		}},
+		{"a group", group("cfg", "- u: p/a", "secret-file-template", `u={{ secret "u" }}`), "B: p/b", map[string]string{"B": "vb", "cfg": "u=va"}},
+		{"a group in a format", group("cfg", "- u: a\n- e: enc\n  content-type: base64", "secret-file-format", "json", "conjur-secrets-policy-path", "p"), "",
+			map[string]string{"cfg": `{"u":"va","e":"decoded"}`}},
+		{"all in a group", group("cfg", "*", "secret-file-template", `{{range .SecretsArray}}{{.Alias}};{{end}}`), "",
+			map[string]string{"cfg": "p/a;p/b;p/bin;p/empty;p/enc;p/pem;p/plus+amp&;p/with space;"}},
+	} {
+		data, want := map[string]string{"mine": "keep"}, map[string]string{"mine": "keep"}
+		maps.Copy(want, c.want)
+		if c.conjurMap != "" {
+			data["conjur-map"], want["conjur-map"] = c.conjurMap, c.conjurMap
+		}
+		out, errs, status := tool(t, secretManifest(t, c.annotations, data), "render", "-f", "-", "--values", values)
+		var got struct {
+			Kind, Type string
+			Data       map[string][]byte
+			StringData map[string]string
+		}
+		if err := yaml.Unmarshal([]byte(out), &got); err != nil || status != 0 || errs != "" {
+			t.Errorf("%s: %v, status %d, %s", c.name, err, status, errs)
+			continue
+		}
+		texts := map[string]string{}
+		for key, value := range got.Data {
+			texts[key] = string(value)
+		}
+		if !reflect.DeepEqual(texts, want) || got.Kind != "Secret" || got.Type != "Opaque" || got.StringData != nil {
+			t.Errorf("%s: %q and %+v; want %q", c.name, texts, got, want)
+		}
+	}
+}
+
+func TestRenderOfSeveralSecrets(t *testing.T) {
+	values := files(t, "values.json", secretValues) + "/values.json"
+	const one = "kind: Secret\nmetadata:\n  name: x\n"
+	out, errs, status := tool(t, one+"stringData: {conjur-map: 'A: p/a'}\n---\n"+one, "render", "-f", "-", "--values", values)
+	if want := one + "data:\n  A: dmE=\n  conjur-map: QTogcC9h\n---\n" + one; out != want || errs != "" || status != 0 {
+		t.Errorf("printed %q and %q with status %d, want %q", out, errs, status, want)
+	}
+}
+
+func TestRenderOfABadSecretPrintsNothing(t *testing.T) {
+	values := files(t, "values.json", `{"p/a": "canary"}`) + "/values.json"
+	const secret = "kind: Secret\nmetadata: {name: s}\n"
+	for name, c := range map[string]struct {
+		text string
+		args []string
+		says []string
+	}{
+		"no values":     {secret + "stringData: {conjur-map: 'A: p/x', B: canary}\n---\n" + secret + "stringData: {conjur-map: 'A: p/y'}", nil, []string{"p/x", "p/y"}},
+		"a bad map":     {secret + "stringData: {conjur-map: 'A: 5'}", nil, []string{"Secret/s: conjur-map: line 1"}},
+		"bad data":      {secret + "stringData: {conjur-map: 'A: p/a', b: [canary]}", nil, []string{"Secret/s: data: line 3", "value of b"}},
+		"no Secret":     {"kind: Service", nil, []string{"there is no Secret"}},
+		"a group named": {secret, []string{"--group", "g"}, []string{"remove --group"}},
+		"input twice":   {secret, []string{"--values", "-"}, []string{"cannot both be standard input"}},
+		"a value that does not fit": {`{kind: Secret, metadata: {name: s, annotations: {conjur.org/conjur-secrets.g: "- u: p/a",
+conjur.org/secret-file-template.g: '{{ secret "u" | b64dec }}'}}}`, nil, []string{"Secret/s: g"}},
+	} {
+		out, errs, status := tool(t, c.text, append([]string{"render", "-f", "-", "--values", values}, c.args...)...)
+		if out != "" || status != 1 || strings.Contains(errs, "canary") {
+			t.Errorf("%s: printed %q and %q with status %d", name, out, errs, status)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(errs, want) {
+				t.Errorf("%s: %q does not tell %q", name, errs, want)
+			}
+		}
+	}
+}
+
+func TestValidateOfSecrets(t *testing.T) {
+	text := secretManifest(t, map[string]string{
+		"conjur.org/conjur-secrets.a":       "- u: p/a",
+		"conjur.org/secret-file-template.a": "{{ bad",
+		"conjur.org/conjur-secrets.b":       "- u: p/a",
+		"conjur.org/secret-file-template.b": `{{ secret "zz" }}`,
+		"conjur.org/conjur-secrets.c":       "- u v: p/a",
+		"conjur.org/secret-file-format.c":   "bash",
+		"conjur.org/conjur-secrets.d":       "",
+		"conjur.org/secret-file-template.d": "x",
+		"conjur.org/conjur-secrets.e":       "- u: p/a/",
+		"conjur.org/secret-file-template.e": `{{ secret "u" }}`,
+		"conjur.org/conjur-secrets.skipped": "- u: p/a",
+		"conjur.org/conjur-secrets.K":       "- u: p/a",
+		"conjur.org/secret-file-format.K":   "yaml",
+	}, map[string]string{"conjur-map": "A: true\nK: p/a", "mine": "canary"})
+	out, _, status := tool(t, text+"\n---\n{kind: Secret, metadata: {name: bin}, data: {conjur-map: canary}}", "validate", "-f", "-", "--output", "json")
+	var got struct {
+		Errors, Warnings []struct{ Key, Message string }
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 1 || strings.Contains(out, "canary") {
+		t.Fatalf("%v, status %d: %s", err, status, out)
+	}
+	keys := map[string]int{}
+	for _, e := range got.Errors {
+		keys[e.Key]++
+	}
+	want := map[string]int{
+		"Secret/s: conjur-map": 1, "Secret/s: conjur.org/conjur-secrets.K": 1, "Secret/s: conjur.org/conjur-secrets.d": 1,
+		"Secret/s: conjur.org/conjur-secrets.e": 1, "Secret/s: conjur.org/secret-file-template.a": 1,
+		"Secret/s: conjur.org/secret-file-template.b": 1, "Secret/s: conjur.org/conjur-secrets.c": 1, "Secret/bin: conjur-map": 1,
+	}
+	if !reflect.DeepEqual(keys, want) {
+		t.Errorf("errors are about %v, want %v", keys, want)
+	}
+	if len(got.Warnings) != 1 || got.Warnings[0].Key != "Secret/s: conjur.org/conjur-secrets.skipped" {
+		t.Errorf("warnings are %v", got.Warnings)
+	}
+}
+
+func TestValidateOfAGoodSecret(t *testing.T) {
+	for conjurMap, warning := range map[string]string{
+		"A: p/a":    "",
+		"{}":        "warning: Secret/s: conjur-map: the map is empty",
+		"# nothing": "warning: Secret/s: conjur-map: the map is empty",
+	} {
+		out, errs, status := tool(t, secretManifest(t, nil, map[string]string{"conjur-map": conjurMap}), "validate", "-f", "-")
+		if out != "" || status != 0 || !strings.HasPrefix(errs, warning) || (warning == "") != (errs == "") {
+			t.Errorf("%s: printed %q and %q with status %d, want %q", conjurMap, out, errs, status, warning)
+		}
+	}
+}
+
+func TestMigrateRefusesSecretsWithAMap(t *testing.T) {
+	text := secretManifest(t, nil, map[string]string{"conjur-map": "A: p/a"})
+	if out, errs, status := tool(t, text, "migrate", "-f", "-"); out != "" || status != 1 || !strings.Contains(errs, "Secret/s: Secrets with a conjur-map") {
+		t.Errorf("printed %q and %q with status %d", out, errs, status)
+	}
+}

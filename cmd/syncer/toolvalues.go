@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// offline renders targets with values from a file, and templates from a
+// folder.
+type offline struct {
+	file      string // that the values are from
+	values    map[string]secret.Value
+	templates fs.FS
+}
+
+// newOffline reads the values at path, "-" being standard input.
+func newOffline(path string, stdin io.Reader, templates fs.FS) (*offline, error) {
+	if path == "" {
+		return nil, errors.New("name a file of values with --values")
+	}
+	var data []byte
+	var err error
+	if path == "-" {
+		data, err = io.ReadAll(stdin)
+	} else {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the values cannot be read: %w", err)
+	}
+	values, err := parseValues(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &offline{path, values, templates}, nil
+}
+
+// expand puts the variables that have a value in the place of entries that
+// stand for all variables.
+func (o *offline) expand(ts []*targets.Target) []*targets.Target {
+	ids := o.ids()
+	expanded := slices.Clone(ts)
+	for i, t := range ts {
+		if t.Wildcard() {
+			expanded[i] = t.Expand(ids)
+		}
+	}
+	return expanded
+}
+
+// ids lists the variables that have a value.
+func (o *offline) ids() []string { return slices.Collect(maps.Keys(o.values)) }
+
+// check tells which variables of the targets have no value, all at once.
+func (o *offline) check(ts []*targets.Target) error {
+	var missing []string
+	seen := map[string]bool{}
+	for _, t := range ts {
+		if len(t.Entries) == 0 {
+			return fmt.Errorf("%s has no variable that the * of %s stands for", o.file, t.Key)
+		}
+		for _, id := range t.Variables() {
+			if _, ok := o.values[id]; !ok && !seen[id] {
+				missing, seen[id] = append(missing, id), true
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s has no value for %s", o.file, strings.Join(missing, ", "))
+}
+
+// render makes a target's content; all of its variables have values.
+func (o *offline) render(t *targets.Target) (render.Result, error) {
+	template := t.Template.Inline
+	if t.Template.File != "" {
+		text, err := fs.ReadFile(o.templates, t.Template.File)
+		if err != nil {
+			return render.Result{}, fmt.Errorf("%s: the template cannot be read: %w", t.Key, err)
+		}
+		template = string(text)
+	}
+	items := make([]render.Item, len(t.Entries))
+	for i, e := range t.Entries {
+		items[i] = render.Item{Alias: e.Alias, Value: o.values[e.Variable]}
+	}
+	result, err := render.Render(t, template, items)
+	if err != nil {
+		return render.Result{}, fmt.Errorf("%s: %w", t.Key, err)
+	}
+	return result, nil
+}
+
+// parseValues reads a JSON object of variable id to a text, or to an object
+// with the single key base64. Its errors show no value.
+func parseValues(data []byte) (map[string]secret.Value, error) {
+	var whole json.RawMessage
+	var syntax *json.SyntaxError
+	switch err := json.Unmarshal(data, &whole); {
+	case errors.As(err, &syntax):
+		return nil, fmt.Errorf("line %d: not valid JSON", 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")))
+	case err != nil || !bytes.HasPrefix(whole, []byte("{")):
+		return nil, errors.New("not a JSON object of variable id to value")
+	case !utf8.Valid(data):
+		return nil, errors.New(`not UTF-8; write other bytes as {"base64": "…"}`)
+	}
+	values := map[string]secret.Value{}
+	var errs []error
+	decoder := json.NewDecoder(bytes.NewReader(whole))
+	_, _ = decoder.Token() // the brace; all of it is known to be valid
+	for decoder.More() {
+		key, _ := decoder.Token()
+		id, _ := key.(string)
+		var raw json.RawMessage
+		_ = decoder.Decode(&raw)
+		value, err := parseValue(raw)
+		if _, twice := values[id]; twice {
+			err = errors.New("is written twice")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the value of %s %w", id, err))
+		}
+		values[id] = value
+	}
+	return values, errors.Join(errs...)
+}
+
+// parseValue reads one value; the error goes on from "the value of x".
+func parseValue(raw json.RawMessage) (secret.Value, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' {
+		if bytes.Count(raw, []byte("\uFFFD"))+strings.Count(strings.ToLower(string(raw)), `\ufffd`) < strings.Count(text, "\uFFFD") {
+			return secret.Value{}, errors.New("has half of a surrogate pair, which stands for no character")
+		}
+		return secret.New([]byte(text)), nil
+	}
+	var object map[string]string
+	if err := json.Unmarshal(raw, &object); err != nil || len(object) != 1 {
+		return secret.Value{}, errors.New(`is neither a text nor {"base64": "…"}`)
+	}
+	encoded, ok := object["base64"]
+	if !ok {
+		return secret.Value{}, errors.New(`is neither a text nor {"base64": "…"}`)
+	}
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return secret.Value{}, errors.New("is not base64")
+	}
+	return secret.New(decoded), nil
+}

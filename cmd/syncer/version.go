@@ -1,0 +1,25 @@
+package main
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// version is that of the build: the module's, with the commit where the build
+// recorded one.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := strings.Trim(info.Main.Version, "()")
+	if v == "" {
+		v = "devel"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
+			v += "+" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}
