@@ -13,7 +13,7 @@ import (
 // budgetForAll is the client's budget of requests where a target holds all
 // variables: among them may be many that have no value or may not be read, and
 // a process that delivers once has only some retries to find out which.
-const budgetForAll = 128
+const budgetForAll = 512
 
 // requestBudget is the client's budget; 0 is its default.
 func requestBudget(cfg *config.Config) int {

@@ -128,6 +128,57 @@ func TestRemovalSwitchedOff(t *testing.T) {
 	}
 }
 
+// TestRevocationsOneAfterTheOther: the second is not proven yet when the first
+// would end the process, and its file goes all the same.
+func TestRevocationsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	w := revocableWorld(t)
+	p := w.start()
+	w.settle()
+	w.deny("fourth/user")
+	eventually(t, "a question about the first", func() bool { return w.server.Counts().WhoAmI > 0 })
+	w.remove("third/user")
+	p.exit(1)
+	if w.exists("secrets", "third.yaml") || w.exists("secrets", "fourth.yaml") {
+		t.Error("a file with a revoked value is still there")
+	}
+	if !w.exists("secrets", "first.json") || !w.exists("secrets", "second.bash") {
+		t.Error("another file is gone")
+	}
+}
+
+// TestRevokedWhileDown is found at the next start, which ends by it; the start
+// after that has nothing to remove and stays for the others.
+func TestRevokedWhileDown(t *testing.T) {
+	t.Parallel()
+	for _, r := range revocations {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			w := revocableWorld(t, r.options...)
+			p := w.start()
+			w.settle()
+			p.stop()
+			r.away(w, "shared")
+			third := w.renew("third/user")
+			w.start().exit(1)
+			if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
+				t.Error("a file with the revoked value is still there")
+			}
+			w.await("third.yaml", third)
+
+			p = w.start()
+			w.await("fourth.yaml", w.renew("fourth/user"))
+			eventually(t, "the proof in the log", func() bool { return len(p.lines("Failing", "file/first", "shared")) > 0 })
+			w.awaitUpdated()
+			r.back(w, "shared")
+			w.await("first.json", w.value["shared"])
+			w.awaitUpdated()
+			w.await("second.bash", w.value["shared"])
+			p.stop()
+		})
+	}
+}
+
 // TestSidecarStartsWithAMissingVariable among a hundred others: it delivers
 // the rest, and the missing one does not spoil the empty answers.
 func TestSidecarStartsWithAMissingVariable(t *testing.T) {

@@ -7,6 +7,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
+// asidesPerFetch is how many of the variables that are gone a fetch asks for
+// again, however large its budget is; it knows of the others from before.
+const asidesPerFetch = 32
+
 // Fetch reads the variables' values. It answers for every id, and never fails
 // as a whole. Calls that come while one is under way are merged into the next
 // batch. All ids of a call travel in one batch unless they exceed it.
@@ -30,7 +34,7 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 	if len(shared)+len(single) > 0 {
 		reserve = l.budget / 2
 	}
-	l.asides(aside, reserve, l)
+	l.asides(aside[:min(len(aside), asidesPerFetch)], reserve, l)
 	chunks := singles(single, c.encodedLen)
 	if !c.route.offered() || !l.askPerVariable(shared) {
 		rest := slices.DeleteFunc(slices.Clone(shared), l.isAnswered)

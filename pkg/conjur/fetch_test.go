@@ -94,6 +94,25 @@ func TestFlightGoesOnForThoseWhoStay(t *testing.T) {
 	})
 }
 
+// Who gives up does not wait for the flight of others to end.
+func TestGivingUpIsPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		d.fill([]string{"app/a", "app/b"})
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		var wg sync.WaitGroup
+		wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "value of app/a") })
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantUnknown(t, c.Fetch(ctx, []string{"app/b"})["app/b"])
+		wantUnknown(t, c.Fetch(ctx, []string{"app/b"})["app/b"])
+		close(goOn)
+		wg.Wait()
+	})
+}
+
 func TestFlightWithoutCallersEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble()
@@ -126,27 +145,22 @@ func TestSlowPollDoesNotDelayAFetch(t *testing.T) {
 	d.with(func(d *double) {
 		d.intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
 			if containsID(r, "app/a") {
-				close(begun)
+				begun <- struct{}{}
 				<-goOn
 			}
 			return false
 		}
 	})
-	var wg sync.WaitGroup
-	wg.Go(func() { poll(t, c, []string{"app/a"}) })
-	<-begun
-	wantFound(t, fetch(t, c, "app/b"), "value of app/b")
-	close(goOn)
-	wg.Wait()
+	for range 3 {
+		var wg sync.WaitGroup
+		wg.Go(func() { poll(t, c, []string{"app/a"}) })
+		<-begun
+		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
+		goOn <- struct{}{}
+		wg.Wait()
+	}
 	if d.conns != 2 {
 		t.Errorf("%d connections, want 2", d.conns)
-	}
-	for range 3 {
-		poll(t, c, []string{"app/b"})
-		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
-	}
-	if d.conns != 2 {
-		t.Errorf("%d connections, want the same 2", d.conns)
 	}
 }
 
@@ -174,4 +188,19 @@ func TestFetchAndPollTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestLargeBudgetIsNotSpentOnWhatIsGone(t *testing.T) {
+	d := newDouble()
+	ids := names(100)
+	d.fill(ids[:10])
+	c := start(t, d, func(config *conjur.Config) { config.RequestBudget = 1000 })
+	c.Fetch(t.Context(), ids)
+	d.log()
+	answers := c.Fetch(t.Context(), ids)
+	if n := count(d.log(), conjur.KindVariable); n != 32 {
+		t.Errorf("%d of 90 variables that are gone were asked for again, want 32", n)
+	}
+	wantFound(t, answers[ids[0]], "value of "+ids[0])
+	wantSuspect(t, answers[ids[99]])
 }
