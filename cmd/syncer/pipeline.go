@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -138,24 +136,11 @@ func (p *pipeline) settled(item queue.Item, r workers.Result) {
 	p.rounds.Settled(r.Key, r.Wrote)
 	p.troubles.Report(string(r.Key), r.Err)
 	if r.Removed {
-		p.cleanUpOthers(r)
 		p.once.Do(func() { close(p.revoked) })
 	}
 	if p.observe != nil {
 		p.observe(item, r)
 	}
-}
-
-// cleanUpOthers wakes the targets that mention a variable which was just proven
-// to be gone. One that met it before it was proven is backing off, and a
-// process that ends by the removal must not leave it behind.
-func (p *pipeline) cleanUpOthers(r workers.Result) {
-	var revoked *workers.RevokedError
-	if !errors.As(r.Err, &revoked) {
-		return
-	}
-	others := slices.DeleteFunc(p.targets.ByVariable(revoked.Variables...), func(key targets.Key) bool { return key == r.Key })
-	p.enqueue(queue.Hint{Trigger: "revoked", Wakes: true}, others...)
 }
 
 // untilDone waits until there is nothing left to do, or ctx ends: a one-shot
