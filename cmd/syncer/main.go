@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +16,9 @@ import (
 )
 
 func main() {
+	// net/http tells the standard log of answers that nobody asked for, with
+	// bytes of them.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand().ExecuteContext(ctx)
 	stop()

@@ -98,7 +98,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("%s %s: waiting for the rate limit: %w", kind, subject, err)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, c.config.HTTPTimeout, errTimeout)
+	limited, cancel := context.WithTimeout(ctx, c.config.HTTPTimeout)
 	defer cancel()
 	c.identify(req)
 	start := time.Now()
@@ -110,7 +110,10 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 		c.config.Observe(Exchange{Kind: kind, Status: r.status, Duration: time.Since(start), Bytes: len(r.body)})
 	}
 	if err != nil {
-		if ctx.Err() == nil && limited.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case limited.Err() != nil:
 			err = fmt.Errorf("%w %s", errTimeout, c.config.HTTPTimeout)
 		}
 		return nil, fmt.Errorf("%s %s: %w", kind, subject, err)

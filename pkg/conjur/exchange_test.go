@@ -84,6 +84,38 @@ func TestTroubleIsUnknownAndPasses(t *testing.T) {
 	}
 }
 
+// The same for an answer about a variable alone.
+func TestTroubleWithOneVariable(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"empty":   func(w http.ResponseWriter) { w.Header().Set("Content-Disposition", "attachment"); w.WriteHeader(200) },
+		"page":    func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<!DOCTYPE html><html>") },
+		"encoded": func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "br"); _, _ = io.WriteString(w, "x") },
+		"304":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotModified) },
+		"500":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"503":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"400":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDouble()
+			d.fill([]string{"app/a", "b,c"})
+			d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+				if kind == conjur.KindVariable {
+					answer(w)
+				}
+				return kind == conjur.KindVariable
+			}
+			c := start(t, d, nil)
+			for range 2 {
+				answers := c.Fetch(t.Context(), []string{"app/a", "b,c"})
+				wantFound(t, answers["app/a"], "value of app/a")
+				wantUnknown(t, answers["b,c"])
+			}
+			d.with(func(d *double) { d.intercept = nil })
+			wantFound(t, fetch(t, c, "b,c"), "value of b,c")
+		})
+	}
+}
+
 func TestSlowBodyEndsAtTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble()
@@ -108,7 +140,7 @@ func TestSlowBodyEndsAtTheTimeout(t *testing.T) {
 		c := serve(t, d, func(c *conjur.Config) { c.HTTPTimeout = 5 * time.Second })
 		begin := time.Now()
 		a := fetch(t, c, "app/a")
-		if wantUnknown(t, a); isContext(a.Err) || time.Since(begin) != 5*time.Second {
+		if wantUnknown(t, a); isContext(a.Err) || !strings.Contains(a.Err.Error(), "no complete answer within 5s") || time.Since(begin) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(begin), a.Err)
 		}
 		d.with(func(d *double) { d.intercept = nil })
@@ -197,8 +229,8 @@ func TestContextEndsACall(t *testing.T) {
 	if a := c.Fetch(ctx, []string{"app/a"})["app/a"]; !errors.Is(a.Err, context.Canceled) {
 		t.Errorf("fetch: %v", a.Err)
 	}
-	ctx, cancel = context.WithCancel(t.Context())
-	go func() { <-begun; cancel() }()
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() { <-begun; stop(errors.New("shutting down")) }()
 	if _, err := c.Changed(ctx, []string{"app/a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("poll: %v", err)
 	}

@@ -42,7 +42,7 @@ func (fs *flights) fetch(ctx context.Context, ids []string) map[string]Answer {
 			<-f.done
 			wipeAnswers(f.answers)
 		}
-		return all(ids, unknown(context.Cause(ctx)))
+		return all(ids, unknown(ctx.Err()))
 	}
 	return fs.collect(f, ids)
 }

@@ -2,6 +2,7 @@ package conjur_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"testing"
 
@@ -37,13 +38,13 @@ func TestOneForbiddenIsFoundByHalving(t *testing.T) {
 	d.fill(ids)
 	c := start(t, d, nil)
 	poll(t, c, ids)
-	d.change(ids[66], func(v *doubleVar) { v.forbidden = true })
+	d.change(ids[99], func(v *doubleVar) { v.forbidden = true })
 	d.log()
 	poll(t, c, ids)
-	if log := d.log(); len(log) > 20 {
+	if log := d.log(); len(log) > 13 {
 		t.Errorf("%d requests to find one of 100", len(log))
 	}
-	poll(t, c, ids, ids[66])
+	poll(t, c, ids, ids[99])
 	for range 3 { // the pieces become one chunk again
 		d.log()
 		poll(t, c, ids)
@@ -116,6 +117,29 @@ func TestProgressOfNarrowingIsKept(t *testing.T) {
 		}
 		if _, err := c.Changed(t.Context(), ids); err == nil {
 			break
+		}
+	}
+}
+
+// A page of a proxy is no reason to ask for less.
+func TestPageIsNotHalved(t *testing.T) {
+	for _, status := range []int{403, 404, 500} {
+		d := newDouble()
+		ids := names(100)
+		d.fill(ids)
+		d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindBatch {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, "<html>")
+			}
+			return kind == conjur.KindBatch
+		}
+		c := start(t, d, nil)
+		if _, err := c.Changed(t.Context(), ids); err == nil {
+			t.Errorf("%d: no error", status)
+		}
+		if n := count(d.log(), conjur.KindBatch); n != 1 {
+			t.Errorf("%d: %d requests", status, n)
 		}
 	}
 }

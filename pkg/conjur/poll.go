@@ -25,7 +25,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	case c.polling <- struct{}{}:
 		defer func() { <-c.polling }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 	ids, invalid := distinct(ids)
 	c.memory.poll(ids)

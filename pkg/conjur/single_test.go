@@ -52,6 +52,14 @@ func TestInvisibleIsMissing(t *testing.T) {
 	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
 }
 
+func TestForbiddenWithASpace(t *testing.T) {
+	d := newDouble()
+	d.change("app/sp ace+", func(v *doubleVar) { v.forbidden = true })
+	c := start(t, d, nil)
+	wantSuspect(t, fetch(t, c, "app/sp ace+"))
+	wantGone(t, fetch(t, c, "app/sp ace+"), conjur.Forbidden)
+}
+
 func TestMissingAndForbiddenTogether(t *testing.T) {
 	d := newDouble()
 	ids := names(60)
@@ -173,22 +181,23 @@ func TestFalseProofIsUnknown(t *testing.T) {
 	const gone = `{"error":{"code":"not_found","message":"CONJ00076E Variable dev:variable:app/a is empty or not found."}}`
 	const json, html = "application/json", "text/html"
 	cases := map[string]map[conjur.Kind]answer{
-		"page 404":           {conjur.KindVariable: text(404, html, "<html>Not Found</html>")},
-		"page with the text": {conjur.KindVariable: text(404, html, gone)},
-		"empty 404":          {conjur.KindVariable: text(404, html, "")},
-		"JSON 404":           {conjur.KindVariable: text(404, json, `{"code":404,"message":"no route"}`)},
-		"other variable":     {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "app/a", "app/ab"))},
-		"prefix":             {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "app/a", "app"))},
-		"other account":      {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "dev:", "prod:"))},
-		"other resource":     {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "CONJ00076E Variable", "Policy"))},
-		"503 that says 404":  {conjur.KindVariable: text(503, json, strings.Replace(gone, `"not_found"`, `"404"`, 1))},
-		"503 with the body":  {conjur.KindVariable: text(503, json, gone)},
-		"200 with the body":  {conjur.KindVariable: text(200, html, gone)},
-		"410":                {conjur.KindVariable: text(410, json, gone)},
-		"302":                {conjur.KindVariable: text(302, html, "")},
-		"page 403":           {conjur.KindVariable: text(403, html, "<html>Forbidden</html>")},
-		"IP rejected":        {conjur.KindVariable: text(403, "text/plain", "IP address rejected")},
-		"403, yet allowed":   {conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(204, html, "")},
+		"page 404":                {conjur.KindVariable: text(404, html, "<html>Not Found</html>")},
+		"page with the text":      {conjur.KindVariable: text(404, html, gone)},
+		"empty 404":               {conjur.KindVariable: text(404, html, "")},
+		"JSON 404":                {conjur.KindVariable: text(404, json, `{"code":404,"message":"no route"}`)},
+		"other variable":          {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "app/a", "app/ab"))},
+		"prefix":                  {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "app/a", "app"))},
+		"other account":           {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "dev:", "prod:"))},
+		"other resource":          {conjur.KindVariable: text(404, json, strings.ReplaceAll(gone, "CONJ00076E Variable", "Policy"))},
+		"503 that says 404":       {conjur.KindVariable: text(503, json, strings.Replace(gone, `"not_found"`, `"404"`, 1))},
+		"503 with the body":       {conjur.KindVariable: text(503, json, gone)},
+		"200 with the body":       {conjur.KindVariable: text(200, html, gone)},
+		"410":                     {conjur.KindVariable: text(410, json, gone)},
+		"302":                     {conjur.KindVariable: text(302, html, "")},
+		"page 403":                {conjur.KindVariable: text(403, html, "<html>Forbidden</html>")},
+		"page 403, and empty 404": {conjur.KindVariable: text(403, html, "<html>Forbidden</html>"), conjur.KindCheck: text(404, html, "")},
+		"IP rejected":             {conjur.KindVariable: text(403, "text/plain", "IP address rejected")},
+		"403, yet allowed":        {conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(204, html, "")},
 		"403, but invisible": {conjur.KindVariable: text(403, html, ""),
 			conjur.KindCheck: text(404, json, `{"error":{"code":"not_found","target":"variable"}}`)},
 		"403 for both":           {conjur.KindVariable: text(403, html, ""), conjur.KindCheck: text(403, html, "")},

@@ -101,7 +101,7 @@ func (s *tokens) get(ctx context.Context, refused *token) (*token, error) {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, ctx.Err()
 		}
 		if r.err == nil {
 			return r.token, nil
@@ -110,7 +110,7 @@ func (s *tokens) get(ctx context.Context, refused *token) (*token, error) {
 			return nil, r.err
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, ctx.Err()
 		}
 	}
 }

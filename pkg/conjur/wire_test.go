@@ -168,6 +168,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 func TestServerWithoutTLS12IsRefused(t *testing.T) {
 	d := newDouble()
+	d.set("app/a", "v")
 	s := httptest.NewUnstartedServer(d)
 	s.Config.ErrorLog = discardLog()
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}

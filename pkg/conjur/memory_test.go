@@ -1,0 +1,75 @@
+package conjur
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// An observation counts only if its call began after the one before was made.
+func TestObservationsOfOverlappingCallsCountOnce(t *testing.T) {
+	m := newMemory(2, 0)
+	first, overlapping := m.step(), m.step()
+	for _, call := range []uint64{first, first, overlapping} {
+		if a := m.suspect("x", Missing, call); a.Verdict != Unknown {
+			t.Errorf("call %d: %v", call, a.Err)
+		}
+	}
+	if a := m.suspect("x", Missing, m.step()); a.Verdict != Gone {
+		t.Errorf("a later call: %v", a.Err)
+	}
+}
+
+func TestRecallIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1, 0)
+		if a := m.recall("x"); !errors.Is(a.Err, ErrBudget) {
+			t.Errorf("of nothing: %v", a.Err)
+		}
+		m.suspect("x", Missing, m.step())
+		if a := m.recall("x"); a.Verdict != Gone {
+			t.Errorf("of a fresh proof: %v", a.Err)
+		}
+		time.Sleep(recallTime + 1)
+		if a := m.recall("x"); a.Verdict != Unknown || !errors.Is(a.Err, ErrBudget) {
+			t.Errorf("of an old proof: %v", a.Err)
+		}
+	})
+}
+
+func TestPollWipesWhatItCompared(t *testing.T) {
+	m := newMemory(2, 0)
+	p := &poll{call: &call{Client: &Client{memory: m}}}
+	v, w := secret.New([]byte("one")), secret.New([]byte("two"))
+	p.values(&chunk{ids: []string{"a"}}, map[string]secret.Value{"a": v}, nil)
+	p.single("b", reading{Answer: Answer{Verdict: Found, Value: w}})
+	if v.Len() != 0 || w.Len() != 0 {
+		t.Error("a value was kept")
+	}
+}
+
+func TestFingerprintsDifferBetweenProcesses(t *testing.T) {
+	v := secret.New([]byte("one"))
+	a, b := newMemory(2, 0), newMemory(2, 0)
+	if p := a.fingerprint(v); p != a.fingerprint(secret.New([]byte("one"))) || p == b.fingerprint(v) {
+		t.Error("the fingerprint does not depend on the key, or on more than it")
+	}
+}
+
+func TestSetAsideTakesTurns(t *testing.T) {
+	m := newMemory(2, 0)
+	ids := []string{"a", "b", "c"}
+	for _, id := range ids {
+		m.setAside(id, m.step())
+	}
+	for _, want := range []string{"a", "b", "c", "a"} {
+		_, _, aside := m.sort(ids)
+		if aside[0] != want {
+			t.Errorf("%s is next, want %s", aside[0], want)
+		}
+		m.askedSingly(aside[0])
+	}
+}
