@@ -26,8 +26,8 @@ type difference struct {
 	Key targets.Key `json:"key"`
 	// State is "unchanged", "missing", "mode" or "content".
 	State string `json:"state"`
-	// Aliases are those whose rendered form is not there as it should be;
-	// none where the format does not tell one alias from another.
+	// Aliases are those that differ, when the state is "content"; none where
+	// the format does not tell one alias from another.
 	Aliases []string `json:"aliases"`
 }
 
@@ -53,7 +53,7 @@ if anything is wrong.`, diffFailed,
 			if err != nil {
 				return &statusError{diffFailed, err}
 			}
-			differences, err := f.compareAll(cmd.Context(), o, ts, results)
+			differences, err := f.compareAll(cmd.Context(), ts, results)
 			if err != nil {
 				return &statusError{diffFailed, err}
 			}
@@ -64,7 +64,7 @@ if anything is wrong.`, diffFailed,
 }
 
 // compareAll compares each target with what is there.
-func (f *toolFlags) compareAll(ctx context.Context, o *offline, ts []*targets.Target, results []render.Result) ([]difference, error) {
+func (f *toolFlags) compareAll(ctx context.Context, ts []*targets.Target, results []render.Result) ([]difference, error) {
 	sink := sinks.NewFiles(f.sources.SecretsDir, nil)
 	found := make([]difference, len(ts))
 	for i, t := range ts {
@@ -74,9 +74,7 @@ func (f *toolFlags) compareAll(ctx context.Context, o *offline, ts []*targets.Ta
 		}
 		found[i] = difference{t.Key, stateOf(t, results[i], have), []string{}}
 		if found[i].State == "content" {
-			if found[i].Aliases, err = o.differing(t, have); err != nil {
-				return nil, err
-			}
+			found[i].Aliases = differing(t, results[i], have)
 		}
 	}
 	return found, nil
@@ -97,49 +95,6 @@ func stateOf(t *targets.Target, want render.Result, have sinks.State) string {
 		return "mode"
 	}
 	return "content"
-}
-
-// differing names the aliases whose rendered form is not in what is there. In
-// a template an alias may be anywhere, so none is named.
-func (o *offline) differing(t *targets.Target, have sinks.State) ([]string, error) {
-	aliases := []string{}
-	if t.Format == targets.FormatTemplate {
-		return aliases, nil
-	}
-	for _, e := range t.Entries {
-		alone := *t
-		alone.Entries = []targets.Entry{e}
-		result, err := o.render(&alone)
-		if err != nil {
-			return nil, err
-		}
-		if !holds(have, result) {
-			aliases = append(aliases, e.Alias)
-		}
-	}
-	return aliases, nil
-}
-
-// holds tells whether what is there has an entry that was rendered alone in
-// it: as a part of its own, or between the separators of the formats.
-func holds(have sinks.State, alone render.Result) bool {
-	for name, part := range alone.Parts {
-		there, ok := have.Parts[name]
-		if !ok {
-			return false
-		}
-		if name != sinks.WholeFile {
-			return part.Equal(there)
-		}
-		file := "\n" + string(there.Bytes()) + "\n"
-		entry := strings.TrimSpace(string(part.Bytes()))
-		if inner, ok := strings.CutPrefix(entry, "{"); ok { // JSON
-			entry = strings.TrimSuffix(inner, "}")
-		}
-		at := strings.Index(file, entry)
-		return at > 0 && strings.ContainsRune("\n{,", rune(file[at-1])) && strings.ContainsRune("\n},", rune(file[at+len(entry)]))
-	}
-	return false
 }
 
 func printDifferences(w io.Writer, output string, differences []difference) error {

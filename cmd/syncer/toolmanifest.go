@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -32,7 +31,8 @@ type provider struct {
 	container *manifest.Container
 }
 
-// readManifest reads the manifest that the flags name.
+// readManifest reads the manifest that the flags name. What is wrong in it is
+// a *config.InvalidError.
 func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
 	var text []byte
 	var err error
@@ -46,7 +46,11 @@ func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
 	}
 	m, err := manifest.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.manifest, err)
+		invalid := &config.InvalidError{}
+		for _, e := range eachError(err) {
+			invalid.Problems = append(invalid.Problems, config.Problem{Key: f.manifest, Message: e.Error()})
+		}
+		return nil, invalid
 	}
 	return m, nil
 }
@@ -85,7 +89,7 @@ func annotated(annotations map[string]string) bool {
 func (f *toolFlags) validateManifest(stdin io.Reader, connection bool) config.Validation {
 	m, err := f.pod.readManifest(stdin)
 	if err != nil {
-		return config.NewValidation(nil, &config.InvalidError{Problems: []config.Problem{{Key: f.pod.manifest, Message: err.Error()}}})
+		return config.NewValidation(nil, err)
 	}
 	found, problems := f.pod.providers(m)
 	secrets, v := readSecrets(m)

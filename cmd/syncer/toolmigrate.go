@@ -2,8 +2,7 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"path"
 
 	"github.com/spf13/cobra"
 
@@ -11,11 +10,11 @@ import (
 	"github.com/secretsync/syncer/pkg/manifest"
 )
 
-// migration is what migrate prints with --output json.
+// migration is what migrate tells, and prints with --output json.
 type migration struct {
-	Manifest string           `json:"manifest"`
+	Manifest string           `json:"manifest,omitempty"` // none when there are errors
 	Notes    []config.Problem `json:"notes"`
-	Warnings []config.Problem `json:"warnings"`
+	config.Validation
 }
 
 func newMigrateCommand() *cobra.Command {
@@ -27,49 +26,51 @@ provider's containers: comments, order and everything else stay as they are.
 Notes on what changes for the better, and on what to know, go to standard
 error.
 
-Exit status: 0, or 1 with nothing printed if a setting is not valid.`, 1,
+With --output json standard output is an object with the lists "errors",
+"warnings" and "notes" and, without errors, the text as "manifest".
+
+Exit status: 0, or 1 with no manifest printed if a setting is not valid.`, 1,
 		func(cmd *cobra.Command, _ []string) error {
 			m, err := f.pod.readManifest(cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			found, problems := f.pod.providers(m)
-			problems = append(problems, secretsToMigrate(m)...)
-			if len(found)+len(problems) == 0 {
-				problems = append(problems, f.pod.nothing())
-			}
-			v := config.Validation{Errors: problems}
-			var containers []*manifest.Container
-			var notes []config.Problem
-			for _, p := range found {
-				one := f.validateProvider(p, false)
-				prefix := p.workload.String() + ": "
-				v.Errors = append(v.Errors, prefixed(prefix, one.Errors)...)
-				v.Warnings = append(v.Warnings, prefixed(prefix, one.Warnings)...)
-				containers = append(containers, p.container)
-				notes = append(notes, prefixed(prefix, notesOn(p))...)
-			}
-			if len(v.Errors) > 0 {
-				return printProblems(cmd.ErrOrStderr(), v)
-			}
-			text, err := m.WithImage(image, containers...)
+			result, err := f.migrate(m, image)
 			if err != nil {
 				return err
 			}
-			if f.output == outputJSON {
-				return printJSON(cmd.OutOrStdout(), migration{string(text), append([]config.Problem{}, notes...), append([]config.Problem{}, v.Warnings...)})
-			}
-			_ = printProblems(cmd.ErrOrStderr(), v) // there are only warnings
-			for _, n := range notes {
-				fmt.Fprintln(cmd.ErrOrStderr(), "note:", n.Key+": "+n.Message)
-			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
+			return printMigration(cmd, f.output, result)
 		})
 	cmd.Flags().StringVar(&image, "image", "secretsync/syncer:latest", "Syncer's image")
 	f.pod.addTo(cmd)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd
+}
+
+// migrate checks everything and, if nothing is wrong, replaces the images.
+func (f *toolFlags) migrate(m *manifest.Manifest, image string) (migration, error) {
+	result := migration{Notes: []config.Problem{}, Validation: config.NewValidation(nil, nil)}
+	found, problems := f.pod.providers(m)
+	problems = append(problems, secretsToMigrate(m)...)
+	if len(found)+len(problems) == 0 {
+		problems = append(problems, f.pod.nothing())
+	}
+	result.Errors = append(result.Errors, problems...)
+	var containers []*manifest.Container
+	for _, p := range found {
+		one := f.validateProvider(p, false)
+		prefix := p.workload.String() + ": "
+		result.Errors = append(result.Errors, prefixed(prefix, append(one.Errors, ownCommand(p.container)...))...)
+		result.Warnings = append(result.Warnings, prefixed(prefix, one.Warnings)...)
+		result.Notes = append(result.Notes, prefixed(prefix, notesOn(p))...)
+		containers = append(containers, p.container)
+	}
+	if len(result.Errors) > 0 {
+		return result, nil
+	}
+	text, err := m.WithImage(image, containers...)
+	result.Manifest = string(text)
+	return result, err
 }
 
 // secretsToMigrate reports the Secrets that a provider fills.
@@ -82,40 +83,31 @@ func secretsToMigrate(m *manifest.Manifest) (problems []config.Problem) {
 	return problems
 }
 
-// notesOn tells what differs for a workload once Syncer runs in it.
-func notesOn(p provider) (notes []config.Problem) {
-	note := func(key, message string) { notes = append(notes, config.Problem{Key: key, Message: message}) }
-	setting := func(annotation, variable string) (value, key string) {
-		if value, ok := p.workload.Annotations["conjur.org/"+annotation]; ok {
-			return value, "conjur.org/" + annotation
+// ownCommand reports a command that the image of the Secrets Provider has and
+// Syncer's has not.
+func ownCommand(c *manifest.Container) []config.Problem {
+	if len(c.Command) == 0 || path.Base(c.Command[0]) == "syncer" {
+		return nil
+	}
+	return []config.Problem{{Key: "command", Message: fmt.Sprintf("the container %s has a command of its own, which Syncer's image may not have; remove it, so that the image's is used", c.Name)}}
+}
+
+func printMigration(cmd *cobra.Command, output string, m migration) error {
+	if output == outputJSON {
+		if err := printJSON(cmd.OutOrStdout(), m); err != nil {
+			return err
 		}
-		return p.container.Env[variable].Value, variable
-	}
-	if value, key := setting("secrets-refresh-enabled", ""); value != "" && value != "true" {
-		if on, err := strconv.ParseBool(value); err == nil && on {
-			note(key, fmt.Sprintf("%q switches the refresh on; only the text true did so before", value))
+		if len(m.Errors) > 0 {
+			return errLogged
 		}
+		return nil
 	}
-	if value, key := setting("retry-interval-sec", "RETRY_INTERVAL_SEC"); value == "0" {
-		note(key, "retries begin at once and come ever slower; 0 switched them off before")
+	if err := printProblems(cmd.ErrOrStderr(), m.Validation); err != nil {
+		return err
 	}
-	if value, key := setting("secrets-refresh-interval", ""); value != "" {
-		note(key, "an unchanged refresh is one conditional request without a value in its answer; the files are not touched, also after a restart")
+	for _, n := range m.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n.Key+": "+n.Message)
 	}
-	if value, key := setting("remove-deleted-secrets-enabled", "REMOVE_DELETED_SECRETS"); value != "false" {
-		note(key, "one variable that is gone takes away only the files that hold it, and only when Conjur has confirmed it twice")
-	}
-	for key, value := range p.workload.Annotations {
-		group, ok := strings.CutPrefix(key, "conjur.org/secret-file-format.")
-		if ok && value == "template" && p.workload.Annotations["conjur.org/secret-file-template."+group] == "" {
-			note(key, "a changed template is rendered within a second, without a restart")
-		}
-		if ok && (value == "bash" || value == "dotenv") {
-			note(key, "values with special characters are quoted so that they survive being read; plain ones look as before")
-		}
-	}
-	if hook := strings.Join(p.container.PostStart, " "); strings.Contains(hook, "conjur-secrets-provided.sh") {
-		note("lifecycle.postStart", "an image without a shell runs `syncer wait` instead of the script")
-	}
-	return notes
+	_, err := fmt.Fprint(cmd.OutOrStdout(), m.Manifest)
+	return err
 }

@@ -26,6 +26,10 @@ a folder. With -f the Secrets of a manifest go to standard output as YAML, with
 what their conjur-map and their groups make put into their data. Warnings go to
 standard error.
 
+With --output json standard output is {"targets": [...]}, each with "key",
+"path", "mode", "format" and, of --group, "parts", each a "name" (empty, but
+for the format directory) and its content in "base64"; with -f it is a List.
+
 Exit status: 0, or 1 with nothing written if anything is wrong.`, 1,
 		func(cmd *cobra.Command, _ []string) error {
 			if f.pod.manifest != "" {
@@ -57,7 +61,13 @@ Exit status: 0, or 1 with nothing written if anything is wrong.`, 1,
 			case err != nil:
 				return err
 			case out != "":
-				return writeAll(cmd.Context(), out, ts, results)
+				err = writeAll(cmd.Context(), out, ts, results)
+				if err == nil && f.output == outputJSON {
+					err = printRendered(cmd.OutOrStdout(), out, ts, results, false)
+				}
+				return err
+			case f.output == outputJSON:
+				return printRendered(cmd.OutOrStdout(), f.sources.SecretsDir, ts, results, true)
 			}
 			return printOne(cmd, ts[0], results[0])
 		})
@@ -101,7 +111,7 @@ func (o *offline) renderAll(warnings io.Writer, ts []*targets.Target) ([]render.
 func printOne(cmd *cobra.Command, t *targets.Target, result render.Result) error {
 	whole, ok := result.Parts[sinks.WholeFile]
 	if !ok {
-		return fmt.Errorf("%s is a folder of files; write it with --out", t.Key)
+		return fmt.Errorf("%s is a folder of files; write it with --out, or print it with --output json", t.Key)
 	}
 	_, err := cmd.OutOrStdout().Write(whole.Bytes())
 	return err

@@ -118,7 +118,7 @@ func (f *toolFlags) renderSecrets(cmd *cobra.Command, values string) error {
 	for i, t := range ts {
 		data[owners[i]] = addParts(data[owners[i]], t, results[i])
 	}
-	return printSecrets(cmd, secrets, data)
+	return printSecrets(cmd, f.output, secrets, data)
 }
 
 // loadSecrets reads and checks the Secrets of the manifest. Warnings, and if
@@ -171,8 +171,9 @@ func addParts(data map[string][]byte, t *targets.Target, result render.Result) m
 	return data
 }
 
-// printSecrets prints each Secret, with its data, as a YAML document.
-func printSecrets(cmd *cobra.Command, secrets []readSecret, data []map[string][]byte) error {
+// printSecrets prints each Secret, with its data, as a YAML document, or all as
+// a List in JSON.
+func printSecrets(cmd *cobra.Command, output string, secrets []readSecret, data []map[string][]byte) error {
 	var documents []string
 	var errs []error
 	for i, s := range secrets {
@@ -186,6 +187,9 @@ func printSecrets(cmd *cobra.Command, secrets []readSecret, data []map[string][]
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	if output == outputJSON {
+		return asList(cmd.OutOrStdout(), documents)
 	}
 	_, err := cmd.OutOrStdout().Write([]byte(strings.Join(documents, "---\n")))
 	return err

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -113,10 +112,7 @@ func (m *Manifest) container(c container, volumes []volume) (*Container, error) 
 			made.mounts[at] = mounted{m.volume(volumes, mount.Name)}
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return made, fmt.Errorf("container %s: %w", c.Name, err)
-	}
-	return made, nil
+	return made, within("container "+c.Name, errs...)
 }
 
 // envFrom adds the variables that whole ConfigMaps set.

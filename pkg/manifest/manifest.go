@@ -137,7 +137,24 @@ func explain(err error) error {
 		}
 		lines = append(lines, strings.TrimPrefix(place+": "+what, ": "))
 	}
-	return errors.New(strings.Join(slices.Compact(lines), "\n"))
+	var errs []error
+	for _, line := range slices.Compact(lines) {
+		errs = append(errs, errors.New(line))
+	}
+	return errors.Join(errs...)
+}
+
+// within says of each error, and of each that it joins, where it is.
+func within(place string, errs ...error) error {
+	var all []error
+	for _, err := range errs {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			all = append(all, within(place, joined.Unwrap()...))
+		} else if err != nil {
+			all = append(all, fmt.Errorf("%s: %w", place, err))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // text gives a scalar that Kubernetes wants to be text, as what says.

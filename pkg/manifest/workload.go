@@ -96,7 +96,7 @@ func (m *Manifest) addWorkload(node *yaml.Node) error {
 	}
 	w := &Workload{Kind: object.Kind, Name: object.Metadata.Name, Annotations: map[string]string{}}
 	if err = cmp.Or(err, wrong); err != nil {
-		return fmt.Errorf("%v: %w", w, explain(err))
+		return within(w.String(), explain(err))
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(template.Metadata.Annotations)) {
@@ -111,10 +111,7 @@ func (m *Manifest) addWorkload(node *yaml.Node) error {
 		errs = append(errs, err)
 	}
 	m.Workloads = append(m.Workloads, w)
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%v: %w", w, err)
-	}
-	return nil
+	return within(w.String(), errs...)
 }
 
 // podOf finds the Pod in an object; false when its kind makes none.

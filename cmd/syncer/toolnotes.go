@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// notes are what migrate tells of one workload.
+type notes struct {
+	provider
+	list []config.Problem
+}
+
+// notesOn tells what differs for a workload once Syncer runs in it.
+func notesOn(p provider) []config.Problem {
+	n := &notes{provider: p}
+	n.onRefresh()
+	n.onSettings()
+	n.onGroups()
+	n.onContainers()
+	return n.list
+}
+
+func (n *notes) add(key, format string, args ...any) {
+	n.list = append(n.list, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// setting gives what the annotation says or, without it, the variable, and the
+// one of the two that says it.
+func (n *notes) setting(annotation, variable string) (value, key string) {
+	key = "conjur.org/" + annotation
+	if value, ok := n.workload.Annotations[key]; ok {
+		return value, key
+	}
+	if v, ok := n.container.Env[variable]; ok && v.Value != "" {
+		return v.Value, variable
+	}
+	return "", key
+}
+
+// refreshes tells whether the workload's secrets are refreshed.
+func (n *notes) refreshes() bool {
+	interval, _ := n.setting("secrets-refresh-interval", "")
+	enabled, _ := n.setting("secrets-refresh-enabled", "")
+	on, _ := strconv.ParseBool(enabled)
+	return on || interval != ""
+}
+
+func (n *notes) onRefresh() {
+	value, key := n.setting("secrets-refresh-enabled", "")
+	on, err := strconv.ParseBool(value)
+	mode, _ := n.setting("container-mode", "CONTAINER_MODE")
+	switch {
+	case err == nil && on && value != "true":
+		n.add(key, "%q switches the refresh on; only the text true did so before", value)
+	case err == nil && !on && mode != string(config.ModeSidecar):
+		n.add(key, "%q is valid in every mode; it was an error outside the mode sidecar", value)
+	}
+	if n.refreshes() {
+		n.add("conjur.org/secrets-refresh-interval", "an unchanged refresh is one conditional request without a value in its answer; the files are not touched, also after a restart")
+	}
+}
+
+func (n *notes) onSettings() {
+	if value, key := n.setting("retry-interval-sec", "RETRY_INTERVAL_SEC"); value == "0" {
+		n.add(key, "retries begin at once and come ever slower; 0 switched them off before")
+	}
+	mode, _ := n.setting("container-mode", "CONTAINER_MODE")
+	if value, key := n.setting("retry-count-limit", "RETRY_COUNT_LIMIT"); mode == string(config.ModeSidecar) && value != "" {
+		n.add(key, "a sidecar goes on trying, whatever the limit, and what it delivered stays; the process ended after the last retry before")
+	}
+	value, key := n.setting("remove-deleted-secrets-enabled", "REMOVE_DELETED_SECRETS")
+	if on, err := strconv.ParseBool(value); on || err != nil {
+		n.add(key, "one variable that is gone takes away only the files that hold it, and only when Conjur has confirmed it twice")
+	}
+	destination, _ := n.setting("secrets-destination", "SECRETS_DESTINATION")
+	if _, set := n.container.Env["MY_POD_NAMESPACE"]; set && destination == string(config.DestinationFile) {
+		n.add("MY_POD_NAMESPACE", "no longer needed for files; it may be removed")
+	}
+	for _, name := range []string{"CONJUR_SSL_CERTIFICATE", "CONJUR_CERT_FILE"} {
+		if _, set := n.container.Env[name]; set {
+			n.add(name, "optional where Conjur's certificate is signed by an authority that the system trusts")
+		}
+	}
+}
+
+// onGroups looks at each group's format.
+func (n *notes) onGroups() {
+	for _, key := range slices.Sorted(maps.Keys(n.workload.Annotations)) {
+		group, ok := strings.CutPrefix(key, "conjur.org/secret-file-format.")
+		if !ok {
+			continue
+		}
+		switch format := n.workload.Annotations[key]; {
+		case format == "template" && n.workload.Annotations["conjur.org/secret-file-template."+group] == "" && n.refreshes():
+			n.add(key, "a changed template is rendered within a second, without a restart")
+		case format == "bash" || format == "dotenv" || format == "json":
+			n.add(key, "values with special characters are written so that they survive being read; plain ones look as before")
+		}
+	}
+}
+
+// onContainers looks at the scripts that hooks and probes run.
+func (n *notes) onContainers() {
+	const script = "conjur-secrets-provided.sh"
+	if strings.Contains(strings.Join(n.container.PostStart, " "), script) {
+		n.add("lifecycle.postStart", "the hook needs a shell and %s in the image; `syncer wait` does the same without them", script)
+	}
+}
