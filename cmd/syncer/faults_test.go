@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,62 @@ func TestServerThatComesLate(t *testing.T) {
 	g.open()
 	w.awaitProvided()
 	p.stop()
+}
+
+// TestFileLostInTheDark comes back when the server does.
+func TestFileLostInTheDark(t *testing.T) {
+	t.Parallel()
+	w := faultyWorld(t)
+	g := newGate(w)
+	p := w.start()
+	w.awaitProvided()
+	g.refuse()
+	if err := os.Remove(w.path("secrets", "db.json")); err != nil {
+		t.Fatal(err)
+	}
+	w.beat()
+	w.beat()
+	g.open()
+	w.await("db.json", w.value["db/password"])
+	p.stop()
+}
+
+// TestPauseIsHonoured has a server that wants no request for a long time.
+func TestPauseIsHonoured(t *testing.T) {
+	t.Parallel()
+	for _, concerned := range []struct {
+		name string
+		is   func(*http.Request) bool
+	}{{"data", isData}, {"authentication", isLogin}} {
+		t.Run(concerned.name, func(t *testing.T) {
+			t.Parallel()
+			w := faultyWorld(t)
+			p := w.start()
+			w.settle()
+			var met atomic.Int64
+			busy := answer(429, asHTML, "", "Retry-After", "200")
+			w.server.Intercept(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if concerned.is(r) {
+						met.Add(1)
+						busy.ServeHTTP(rw, r)
+						return
+					}
+					next.ServeHTTP(rw, r)
+				})
+			})
+			eventually(t, "the wish for a pause", func() bool { return met.Load() > 0 })
+			w.beat() // a request under way beside it may still come
+			w.server.ResetCounts()
+			for range 4 {
+				w.beat()
+			}
+			if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
+				t.Errorf("requests in the pause: %+v", n)
+			}
+			p.stop()
+		})
+	}
 }
 
 // TestFaultRemovesNothing meets every fault with the data and with the

@@ -188,26 +188,3 @@ func TestChangeWhileDownIsAnnounced(t *testing.T) {
 	w.await("db.json", value)
 	p.stop()
 }
-
-func TestAnnotationsAreFollowed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	p := w.start()
-	w.awaitProvided()
-	before := w.look()[w.path("secrets", "db.json")]
-
-	w.annotations["secret-file-format.db"] = "yam"
-	w.annotate()
-	eventually(t, "a word about the bad annotation", func() bool { return len(p.lines("keeping the old configuration")) == 1 })
-	w.annotations["secret-file-format.db"] = "json"
-	w.group("web", "yaml", "web/password")
-	w.annotate()
-	w.await("web.yaml", w.value["web/password"])
-	if w.look()[w.path("secrets", "db.json")] != before {
-		t.Error("the file of the group that stayed was touched")
-	}
-	value := w.renew("db/password")
-	w.await("db.json", value)
-	p.stop()
-}

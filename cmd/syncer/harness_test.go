@@ -60,6 +60,7 @@ type world struct {
 	server      *conjurdtest.Server
 	url         string // by which processes reach the server
 	dir         string
+	host        string            // the identity that variables are permitted to
 	annotations map[string]string // without conjur.org/
 	env         map[string]string
 	values      []string          // all that were ever set: no log may hold one
@@ -70,7 +71,7 @@ type world struct {
 // the annotations of a sidecar that refreshes every second.
 func newWorld(t *testing.T, options ...conjurdtest.Option) *world {
 	t.Helper()
-	w := &world{t: t, server: conjurdtest.Start(t, options...), dir: t.TempDir(), value: map[string]string{}}
+	w := &world{t: t, server: conjurdtest.Start(t, options...), dir: t.TempDir(), host: "app", value: map[string]string{}}
 	w.url = w.server.URL
 	w.server.Policy("- !host app\n")
 	w.annotations = map[string]string{
@@ -125,7 +126,7 @@ func (w *world) deny(id string)   { w.t.Helper(); w.privilege("!deny", id) }
 
 func (w *world) privilege(tag, id string) {
 	w.t.Helper()
-	w.server.Policy(fmt.Sprintf("- %s { role: !host app, privileges: [read, execute], resource: !variable %q }\n", tag, id))
+	w.server.Policy(fmt.Sprintf("- %s { role: !host %s, privileges: [read, execute], resource: !variable %q }\n", tag, w.host, id))
 }
 
 // remove deletes a variable.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -183,6 +184,9 @@ func (w *world) look() map[string]sight {
 				return err
 			}
 			info, err := d.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // a mark of the journal, gone by now
+			}
 			if err != nil {
 				return err
 			}

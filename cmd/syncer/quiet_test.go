@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,47 +146,4 @@ func TestHeartBeatsWhenDarkFromTheStart(t *testing.T) {
 		t.Error("nothing was delivered, but it says so")
 	}
 	p.stop()
-}
-
-// TestSlowServerIsNotOverrun has a server that needs three intervals for an
-// answer: a poll and a fetch may wait beside each other, but no two polls.
-func TestSlowServerIsNotOverrun(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	var polls, mostPolls, all, mostAll atomic.Int64
-	w.server.Intercept(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			raise(&mostAll, all.Add(1))
-			defer all.Add(-1)
-			if r.Header.Get("If-None-Match") != "" {
-				raise(&mostPolls, polls.Add(1))
-				defer polls.Add(-1)
-			}
-			if isData(r) {
-				wait(r, 3*time.Second)
-			}
-			next.ServeHTTP(rw, r)
-		})
-	})
-	p := w.start()
-	w.awaitProvided()
-	eventually(t, "polls that found nothing new", func() bool { return w.server.Counts().NotModified >= 3 })
-	if n := mostPolls.Load(); n != 1 {
-		t.Errorf("%d polls at once", n)
-	}
-	if n := mostAll.Load(); n > 2 {
-		t.Errorf("%d requests at once", n)
-	}
-	p.stop()
-}
-
-// raise makes n at least as high as seen.
-func raise(n *atomic.Int64, seen int64) {
-	for {
-		now := n.Load()
-		if now >= seen || n.CompareAndSwap(now, seen) {
-			return
-		}
-	}
 }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+)
+
+// badInput is one fault of the configuration, and what the log must name.
+type badInput struct {
+	name string
+	do   func(w *world)
+	want []string
+}
+
+// annotation, environment and unset are the usual ways to get it wrong.
+func annotation(key, value, complaint string) badInput {
+	return badInput{key + "=" + value, func(w *world) { w.annotations[key] = value }, []string{"conjur.org/" + key, complaint}}
+}
+
+func environment(name, value, complaint string) badInput {
+	return badInput{name + "=" + value, func(w *world) { w.env[name] = value }, []string{name, complaint}}
+}
+
+func unset(name, complaint string) badInput {
+	return badInput{"no " + name, func(w *world) { delete(w.env, name) }, []string{name, complaint}}
+}
+
+// refreshed is a mode that ends, with an interval.
+func refreshed(mode string) badInput {
+	return badInput{"refresh as " + mode, func(w *world) { w.annotations["container-mode"] = mode },
+		[]string{"conjur.org/secrets-refresh-interval", "cannot be refreshed in the mode " + mode}}
+}
+
+// destination is one that comes from the environment alone.
+func destination(name string) badInput {
+	return badInput{"SECRETS_DESTINATION=" + name, func(w *world) {
+		delete(w.annotations, "secrets-destination")
+		w.env["SECRETS_DESTINATION"] = name
+	}, []string{"SECRETS_DESTINATION", name}}
+}
+
+// compatible lists faults that can be made together.
+func compatible() []badInput {
+	return []badInput{
+		annotation("secret-file-format.db", "toml", "toml"),
+		annotation("secrets-refresh-interval", "soon", "soon"),
+		annotation("retry-count-limit", "many", "many"),
+		annotation("remove-deleted-secrets-enabled", "perhaps", "perhaps"),
+		annotation("log-level", "loud", "loud"),
+		annotation("secret-file-permissions.web", "0644", "0644"),
+		annotation("secret-file-path.web", "../outside/web.json", "../outside/web.json"),
+		annotation("conjur-secrets.mail", "- a: {b: c}\n", "line 1"),
+		environment("CONJUR_CERT_FILE", "/nowhere/ca.pem", "/nowhere/ca.pem"),
+		unset("CONJUR_ACCOUNT", "not set"),
+	}
+}
+
+func badInputs() []badInput {
+	return append(compatible(),
+		annotation("secrets-refresh-interval", "0s", "too short"),
+		annotation("secrets-refresh-interval", "-5m", "too short"),
+		annotation("secrets-refresh-interval", "999ms", "too short"),
+		refreshed("init"), refreshed("application"),
+		annotation("container-mode", "daemon", "daemon"),
+		annotation("container-mode", "", "container mode"),
+		annotation("secrets-refresh-enabled", "false", "secrets-refresh-interval"),
+		annotation("secrets-refresh-enabled", "on", "Boolean"),
+		annotation("secrets-destination", "disk", "disk"),
+		annotation("exit-on-revoked", "2", "Boolean"),
+		annotation("retry-interval-sec", "1s", "integer"),
+		annotation("log-format", "xml", "xml"),
+		annotation("secret-file-path.db", "/etc/passwd", "/etc/passwd"),
+		annotation("secret-file-path.db", "a/../../b", "a/../../b"),
+		badInput{"one path twice", func(w *world) { w.annotations["secret-file-path.db"] = "web.json" }, []string{"conjur.org/secret-file-path.", `"db"`, `"web"`}},
+		annotation("secret-file-path.db", "web.json/db.json", "web.json"),
+		annotation("conjur-secrets.db", "- : x", "conjur-secrets.db"),
+		annotation("conjur-secrets.db", "- path/\n", "path/"),
+		annotation("conjur-secrets.db", "[", "conjur-secrets.db"),
+		badInput{"no template", func(w *world) { w.annotations["secret-file-format.db"] = "template" },
+			[]string{"conjur.org/secret-file-template.db", "db.tpl"}},
+		badInput{"a template with an unknown alias", func(w *world) {
+			w.annotations["secret-file-format.db"] = "template"
+			w.annotations["secret-file-template.db"] = `{{ secret "nobody" }}`
+		}, []string{"conjur.org/secret-file-template.db", "nobody"}},
+		badInput{"an alias that dotenv cannot have", func(w *world) {
+			w.annotations["secret-file-format.db"] = "dotenv"
+			w.annotations["conjur-secrets.db"] = "- not-a-name: db/password\n"
+		}, []string{"conjur.org/conjur-secrets.db", "not-a-name"}},
+		badInput{"no destination", func(w *world) { delete(w.annotations, "secrets-destination") }, []string{"conjur.org/secrets-destination", "not set"}},
+		badInput{"no group", func(w *world) {
+			maps.DeleteFunc(w.annotations, func(key, _ string) bool { return strings.Contains(key, ".") })
+		},
+			[]string{"conjur.org/conjur-secrets", "no secret group"}},
+		badInput{"no login", func(w *world) { delete(w.env, "CONJUR_AUTHN_LOGIN") }, []string{"conjur.org/authn-identity", "not set"}},
+		unset("CONJUR_AUTHN_API_KEY", "not set"),
+		environment("CONJUR_APPLIANCE_URL", "http://conjur.example.com", "clear text"),
+		environment("CONJUR_APPLIANCE_URL", "conjur.example.com", "https://"),
+		environment("CONJUR_SSL_CERTIFICATE", "no certificate", "PEM"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/nothing", "authenticator"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-k8s/service", "authn-k8s"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-iam/service", "authn-iam"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-azure/service", "authn-azure"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-gcp", "authn-gcp"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-jwt", "service id"),
+		destination("disk"), destination("file"),
+	)
+}
+
+func TestBadInputEndsBeforeAnyRequest(t *testing.T) {
+	t.Parallel()
+	for _, c := range badInputs() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := badWorld(t)
+			c.do(w)
+			w.refused(w.start(), c.want)
+		})
+	}
+}
+
+// TestAllProblemsAreToldAtOnce makes many faults in one configuration.
+func TestAllProblemsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w := badWorld(t)
+	var all [][]string
+	for _, c := range compatible() {
+		c.do(w)
+		all = append(all, c.want)
+	}
+	w.refused(w.start(), all...)
+}
+
+func TestMalformedAnnotations(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"no quotes":     {"conjur.org/log-level=debug\n", "annotations:1"},
+		"no sign":       {"conjur.org/log-level\n", "annotations:1"},
+		"an empty line": {"a=\"b\"\n\nc=\"d\"\n", "annotations:2"},
+		"half a string": {"a=\"b\"\nconjur.org/log-level=\"debug\n", "annotations:2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := badWorld(t)
+			w.write(w.path("bad", "annotations"), c.text)
+			w.refused(w.start("--annotations", w.path("bad", "annotations")), []string{c.want})
+		})
+	}
+}
+
+func TestUnknownFlagsAndCommands(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--no-such-flag"}, {"no-such-command"}, {"--log-format", "xml"}, {"--workers", "some"}} {
+		w := badWorld(t)
+		p := w.start(args...)
+		p.exit(1)
+		if !strings.Contains(p.log(), args[0]) {
+			t.Errorf("%q is not told: %s", args[0], p.log())
+		}
+	}
+}
+
+// badWorld would work, if nothing were wrong.
+func badWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.group("web", "json", "web/password")
+	w.env["CONJUR_CERT_FILE"] = w.path("ca.pem")
+	delete(w.env, "CONJUR_SSL_CERTIFICATE")
+	w.write(w.path("ca.pem"), string(w.server.CA))
+	if err := os.Mkdir(w.path("bad"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// refused fails the test unless the process ends with status 1, has told each
+// of the problems in a line of its own, sent nothing and written nothing.
+func (w *world) refused(p *process, problems ...[]string) {
+	w.t.Helper()
+	p.exit(1)
+	for _, texts := range problems {
+		if len(p.lines(append(texts, "ERROR")...)) == 0 {
+			w.t.Errorf("no error names %q in:\n%s", texts, p.log())
+		}
+	}
+	if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
+		w.t.Errorf("requests: %+v", n)
+	}
+	for _, folder := range []string{"secrets", "status"} {
+		if left, err := os.ReadDir(w.path(folder)); err != nil || len(left) > 0 {
+			w.t.Errorf("in the folder %s: %v, %v", folder, left, err)
+		}
+	}
+}

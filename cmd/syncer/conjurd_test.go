@@ -1,0 +1,175 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const conjurdPolicy = `
+- !host app
+- !policy
+  id: db
+  body:
+  - !variable password
+- !permit { role: !host app, privileges: [read, execute], resource: !variable db/password }
+`
+
+// conjurdURL is what conjurd prints about itself.
+var conjurdURL = regexp.MustCompile(`(?m)^CONJUR_APPLIANCE_URL=(https://127\.0\.0\.1:[1-9]\d*)$`)
+
+// conjurdFolder is an empty folder, with a policy and values beside it.
+func conjurdFolder(t *testing.T) (w *world, flags []string) {
+	t.Helper()
+	w = newWorld(t) // of which only the folders and annotations are used
+	w.group("db", "json", "db/password")
+	w.write(w.path("policy.yml"), conjurdPolicy)
+	w.write(w.path("values.yml"), "db/password: "+w.value["db/password"]+"\n")
+	return w, []string{"--dir", w.path("conjurd"), "--account", "dev", "--policy", w.path("policy.yml"), "--values", w.path("values.yml")}
+}
+
+// conjurd starts a server and points the world to it.
+func (w *world) conjurd(flags ...string) *process {
+	w.t.Helper()
+	p := spawn(w.t, []string{"TMPDIR=" + w.path("tmp")}, append([]string{"conjurd", "--addr", "127.0.0.1:0"}, flags...)...)
+	w.t.Cleanup(func() { w.silent(p) })
+	eventually(w.t, "the server's address", func() bool { return conjurdURL.MatchString(p.log()) })
+	w.url = conjurdURL.FindStringSubmatch(p.log())[1]
+	return p
+}
+
+// TestConjurdServesAProcess from a folder of its own, which goes at the end.
+func TestConjurdServesAProcess(t *testing.T) {
+	t.Parallel()
+	w, _ := conjurdFolder(t)
+	server := w.conjurd("--account", "dev", "--policy", w.path("policy.yml"), "--values", w.path("values.yml"))
+	folders, err := filepath.Glob(w.path("tmp", "conjurd-*"))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("folders: %v, %v", folders, err)
+	}
+	w.logIn(folders[0])
+	p := w.start()
+	w.await("db.json", w.value["db/password"])
+	p.stop()
+	server.stop()
+	nothingLeft(t, w.path("tmp"))
+}
+
+// TestConjurdKeepsItsData serves what conjurd init prepared, twice.
+func TestConjurdKeepsItsData(t *testing.T) {
+	t.Parallel()
+	w, flags := conjurdFolder(t)
+	w.oneShot("init", 0)
+	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).exit(0)
+	for range 2 {
+		server := w.conjurd("--dir", w.path("conjurd"), "--account", "dev")
+		w.logIn(w.path("conjurd"))
+		if err := os.RemoveAll(w.path("secrets", "db.json")); err != nil {
+			t.Fatal(err)
+		}
+		w.start().exit(0)
+		if !strings.Contains(w.file("db.json"), w.value["db/password"]) {
+			t.Error("the value is not what conjurd init has set")
+		}
+		server.stop()
+	}
+}
+
+// logIn takes the API key and the CA from a conjurd's folder.
+func (w *world) logIn(folder string) {
+	w.t.Helper()
+	delete(w.env, "CONJUR_SSL_CERTIFICATE")
+	w.env["CONJUR_CERT_FILE"] = filepath.Join(folder, "ca.pem")
+	keys, err := os.ReadFile(filepath.Join(folder, "api-keys.json"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := regexp.MustCompile(`"dev:host:app": "(\w+)"`).FindSubmatch(keys)
+	if found == nil {
+		w.t.Fatal("api-keys.json does not have the host's key")
+	}
+	w.env["CONJUR_AUTHN_API_KEY"] = string(found[1])
+}
+
+func TestConjurdWithoutFolderLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		w := newWorld(t)
+		server := w.conjurd()
+		server.signal(s)
+		server.exit(0)
+		nothingLeft(t, w.path("tmp"))
+	}
+}
+
+// TestConjurdFilesAreTheOwners: all but the CA's certificate, which is for all.
+func TestConjurdFilesAreTheOwners(t *testing.T) {
+	t.Parallel()
+	w, flags := conjurdFolder(t)
+	p := spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...)
+	p.exit(0)
+	w.silent(p)
+	want := map[string]fs.FileMode{
+		".": fs.ModeDir | 0o700, "data.db": 0o600, "data.key": 0o600, "ca.key": 0o600, "ca.pem": 0o644, "admin.key": 0o600, "api-keys.json": 0o600,
+	}
+	err := filepath.WalkDir(w.path("conjurd"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(w.path("conjurd"), path)
+		if mode, ok := want[name]; !ok || info.Mode() != mode {
+			t.Errorf("%s has the mode %v, want %v", name, info.Mode(), mode)
+		}
+		delete(want, name)
+		content, _ := os.ReadFile(path)
+		if leak(string(content), w.values) != "" {
+			t.Errorf("%s holds a value in clear", name)
+		}
+		return nil
+	})
+	if err != nil || len(want) > 0 {
+		t.Errorf("missing: %v, %v", want, err)
+	}
+	for _, file := range []string{"data.key", "ca.key", "admin.key"} {
+		key, _ := os.ReadFile(w.path("conjurd", file))
+		if strings.Contains(p.log(), strings.TrimSpace(string(key))) {
+			t.Errorf("the output holds %s", file)
+		}
+	}
+}
+
+func TestConjurdRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	w, flags := conjurdFolder(t)
+	w.write(w.path("broken.yml"), "- !variable {")
+	for name, args := range map[string][]string{
+		"a folder that was not prepared": {"conjurd", "--dir", w.path("nowhere")},
+		"a policy that is none":          {"conjurd", "--policy", w.path("broken.yml")},
+		"init without a folder":          {"conjurd", "init"},
+		"an address that is none":        {"conjurd", "--addr", "nowhere"},
+		"a missing certificate":          {"conjurd", "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")},
+	} {
+		p := spawn(t, []string{"TMPDIR=" + w.path("tmp")}, args...)
+		p.exit(1)
+		if !strings.Contains(p.log(), "syncer: ") {
+			t.Errorf("%s: no reason told: %s", name, p.log())
+		}
+		nothingLeft(t, w.path("tmp"))
+	}
+	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).exit(0)
+	server := w.conjurd("--dir", w.path("conjurd"), "--account", "dev")
+	second := spawn(t, nil, "conjurd", "--addr", "127.0.0.1:0", "--dir", w.path("conjurd"), "--account", "dev")
+	second.exit(1)
+	if !strings.Contains(second.log(), "use") {
+		t.Errorf("a folder in use: %s", second.log())
+	}
+	server.stop()
+}

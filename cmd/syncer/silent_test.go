@@ -1,0 +1,170 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+)
+
+// TestValuesAreNowhereElse leads a sidecar that logs all it can through faults,
+// template errors and a removal, and then looks for values in everything that
+// it left behind.
+func TestValuesAreNowhereElse(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"text", "json"} {
+		for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
+			t.Run(format+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				testSilence(t, format, options...)
+			})
+		}
+	}
+}
+
+func testSilence(t *testing.T, format string, options ...conjurdtest.Option) {
+	w := newWorld(t, options...)
+	w.annotations["log-level"] = "debug"
+	w.annotations["log-format"] = format
+	w.annotations["exit-on-revoked"] = "false"
+	w.env["CONJUR_HTTP_TIMEOUT"] = "2"
+	w.group("db", "json", "db/user", "db/password")
+	w.group("web", "template", "web/user", "web/password")
+	w.group("encoded", "yaml", "encoded/password")
+	w.annotations["conjur-secrets.encoded"] = "- password: encoded/password\n  content-type: base64\n" // which it is not
+	w.template("web", `{{ secret "password" }}`)
+	apiKey := w.env["CONJUR_AUTHN_API_KEY"]
+	p := w.start("--log-format", format)
+	w.awaitProvided()
+
+	w.misuseTemplates(p)
+	w.misuseAnswers(p)
+	w.deny("db/password")
+	eventually(t, "the file gone", func() bool { return !w.exists("secrets", "db.json") })
+	w.permit("db/password")
+	w.await("db.json", w.renew("db/password"))
+	p.stop()
+
+	if found := leak(p.log(), append(w.values, apiKey)); found != "" {
+		t.Errorf("the output holds %s", found)
+	}
+	if len(p.lines("request", "batch")) == 0 {
+		t.Error("the log is not at the level debug")
+	}
+	if format == "json" {
+		for line := range strings.Lines(p.log()) {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("a line is not JSON: %s", line)
+			}
+		}
+	}
+	w.searchFiles("db.json", "web.out", "encoded.yaml")
+}
+
+// misuseTemplates edits the template so that rendering fails with the values
+// at hand in every way that functions allow.
+func (w *world) misuseTemplates(p *process) {
+	w.t.Helper()
+	for i, action := range []string{
+		`{{ secret "nobody" }}`, `{{ secret "password" | b64dec }}`, `{{ index (secret "password") 1000 }}`,
+		`{{ template "x" }}`, `{{ (secret "password").Field }}`, `{{ secret (secret "password") }}`, `{{ fail (secret "password") }}`,
+	} {
+		w.template("web", action)
+		eventually(w.t, "an error of "+action, func() bool { return len(p.lines("Failing", "file/web")) == i+1 })
+		value := w.renew("web/password")
+		w.template("web", fmt.Sprintf(`mended %d {{ secret "password" }}`, i))
+		w.await("web.out", fmt.Sprintf("mended %d %s", i, value))
+		eventually(w.t, "the end of that error", func() bool { return len(p.lines("Recovered", "file/web")) == i+1 })
+	}
+}
+
+// misuseAnswers has the server answer with values in the wrong places.
+func (w *world) misuseAnswers(p *process) {
+	w.t.Helper()
+	value := w.value["db/password"]
+	for _, spoilt := range []http.HandlerFunc{
+		answer(500, asJSON, value), answer(404, asJSON, `{"error":{"code":"`+value+`","message":"`+value+`"}}`),
+		answer(302, asHTML, value, "Location", "https://127.0.0.1:1/"+value), answer(200, asJSON, `{"dev:variable:db/password":"`+value),
+		answer(200, value, `{"`+value+`":1}`, "Content-Encoding", value), hangUp(value + "\r\n\r\n"), hangUp("HTTP/1.1 " + value + "\r\n\r\n"),
+		answer(429, asHTML, value, "Retry-After", value),
+	} {
+		w.server.Intercept(func(http.Handler) http.Handler { return spoilt })
+		w.beat()
+		w.server.Intercept(nil)
+		w.await("db.json", w.renew("db/user"))
+	}
+	if len(p.lines("Failing", "poll")) == 0 {
+		w.t.Error("no poll failed")
+	}
+}
+
+// searchFiles looks for values in all files but the targets.
+func (w *world) searchFiles(targets ...string) {
+	w.t.Helper()
+	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		for _, name := range targets {
+			if path == w.path("secrets", name) {
+				return nil
+			}
+		}
+		content, err := os.ReadFile(path)
+		if found := leak(string(content), w.values); found != "" {
+			w.t.Errorf("%s holds %s", path, found)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// TestStartClearsWhatAKillLeft: temporary files go, what else is there stays.
+func TestStartClearsWhatAKillLeft(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"init", "sidecar"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if mode == "init" {
+				w.oneShot("init", 0)
+			}
+			w.group("db", "json", "db/password")
+			w.group("deep", "json", "deep/password")
+			w.annotations["secret-file-path.deep"] = "a/b/deep.json"
+			if err := os.MkdirAll(w.path("secrets", "a", "b"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			left := []string{".syncer-" + rand.Text(), "a/b/.syncer-" + rand.Text()}
+			foreign := []string{".syncer-notes", "mine", "a/.syncer-" + rand.Text()} // no target is in that folder
+			for _, name := range append(left, foreign...) {
+				w.write(w.path("secrets", name), "half of a value")
+			}
+			p := w.start()
+			w.awaitProvided()
+			for _, name := range left {
+				if w.exists("secrets", name) {
+					t.Errorf("%s is still there", name)
+				}
+			}
+			for _, name := range foreign {
+				if !w.exists("secrets", name) {
+					t.Errorf("%s is gone, which is not ours", name)
+				}
+			}
+			if mode == "sidecar" {
+				p.stop()
+			}
+			p.exit(0)
+		})
+	}
+}
