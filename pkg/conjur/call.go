@@ -57,7 +57,7 @@ type outcome int
 
 const (
 	answered outcome = iota // here are the values, or they are as before
-	named                   // one variable, named, is empty or missing
+	named                   // these variables, named, are empty or missing
 	refused                 // something is wrong with one or more of them
 	tooLong                 // the request line is
 	failed                  // nothing is known about this batch
@@ -66,35 +66,37 @@ const (
 
 // judge reads an answer to a batch. Only the response's own status counts; a
 // body that is not in the server's own form makes it a failure.
-func (k *call) judge(r *reply, ch *chunk) (o outcome, culprit string, err error) {
+func (k *call) judge(r *reply, ch *chunk) (o outcome, culprits []string, err error) {
 	switch r.status {
 	case http.StatusOK:
-		return answered, "", nil
+		return answered, nil, nil
 	case http.StatusNotModified:
 		if ch.etag != "" {
-			return answered, "", nil
+			return answered, nil, nil
 		}
-		return failed, "", r.statusError("though the question was not conditional")
+		return failed, nil, r.statusError("though the question was not conditional")
 	case http.StatusNotFound:
 		id, ok := namedMissing(r.header, r.body, k.config.Account)
 		if ok && slices.Contains(ch.ids, id) {
-			return named, id, r.statusError("")
+			foreign := func(id string) bool { return !slices.Contains(ch.ids, id) }
+			others := slices.DeleteFunc(alsoMissing(r.body, k.config.Account), foreign)
+			return named, append(others, id), r.statusError("")
 		}
-		return failed, "", r.statusError(notConjur)
+		return failed, nil, r.statusError(notConjur)
 	case http.StatusForbidden, http.StatusInternalServerError:
 		if len(r.body) == 0 {
-			return refused, "", r.statusError("")
+			return refused, nil, r.statusError("")
 		}
-		return failed, "", r.statusError(notConjur)
+		return failed, nil, r.statusError(notConjur)
 	case http.StatusNotAcceptable, http.StatusUnprocessableEntity:
-		return refused, "", r.statusError("")
+		return refused, nil, r.statusError("")
 	case http.StatusBadRequest, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
-		return tooLong, "", r.statusError("")
+		return tooLong, nil, r.statusError("")
 	}
 	if isDown(r.status) {
-		return down, "", r.statusError("")
+		return down, nil, r.statusError("")
 	}
-	return failed, "", r.statusError("")
+	return failed, nil, r.statusError("")
 }
 
 // notConjur is the detail of answers that any proxy may give.
@@ -113,12 +115,12 @@ func isDown(status int) bool {
 
 // batchAnswer is an answer to a batch, with its values if it has any.
 type batchAnswer struct {
-	outcome outcome
-	status  int
-	culprit string // when named
-	err     error  // when not answered
-	found   map[string]secret.Value
-	bad     map[string]error
+	outcome  outcome
+	status   int
+	culprits []string // when named: at least one
+	err      error    // when not answered
+	found    map[string]secret.Value
+	bad      map[string]error
 }
 
 // batch asks for a chunk; conditionally, if it has an ETag.
@@ -139,7 +141,7 @@ func (k *call) batch(ch *chunk) batchAnswer {
 	}
 	defer r.wipe()
 	a := batchAnswer{status: r.status}
-	a.outcome, a.culprit, a.err = k.judge(r, ch)
+	a.outcome, a.culprits, a.err = k.judge(r, ch)
 	if r.status != http.StatusOK {
 		return a
 	}

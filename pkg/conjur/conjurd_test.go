@@ -69,3 +69,36 @@ func TestAgainstConjurd(t *testing.T) {
 		})
 	}
 }
+
+// A refused batch costs one request more, however many variables are at fault,
+// when the server names them all.
+func TestARefusedBatchThatNamesAllCostsOneRequest(t *testing.T) {
+	s := conjurdtest.Start(t)
+	ids := names(100)
+	var policy strings.Builder
+	policy.WriteString("- !host web\n")
+	for i, id := range ids {
+		if i%5 == 0 {
+			continue // twenty of them do not exist
+		}
+		fmt.Fprintf(&policy, "- !variable %s\n- !permit { role: !host web, privileges: [ read, execute ], resource: !variable %s }\n", id, id)
+	}
+	s.Policy(policy.String())
+	for i, id := range ids {
+		if i%5 != 0 {
+			s.Set(id, "value of "+id)
+		}
+	}
+	c := client(t, conjur.Config{
+		ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA),
+		Authenticator: conjur.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
+	}, nil)
+	defer c.Close()
+
+	poll(t, c, ids)
+	// The refused batch, the batch of the others, and the eight of those that
+	// are gone which a poll looks after.
+	if n := s.Counts(); n.Data != 10 || n.DataErrors != 9 {
+		t.Errorf("a poll of 100 variables with 20 missing cost %d requests, %d of them refused; want 10 and 9", n.Data, n.DataErrors)
+	}
+}

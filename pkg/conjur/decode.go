@@ -148,6 +148,24 @@ func namedMissing(header http.Header, body []byte, account string) (id string, o
 	return strings.CutSuffix(id, " is empty or not found.")
 }
 
+// alsoMissing gives the variables that a 404 of namedMissing's form names
+// besides, which the embedded server does: all that keep the batch from being
+// answered. They are hints for what to ask next, and prove nothing.
+func alsoMissing(body []byte, account string) (ids []string) {
+	var answer struct {
+		Error struct{ Details struct{ Variables []string } }
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return nil
+	}
+	for _, full := range answer.Error.Details.Variables {
+		if id, ok := strings.CutPrefix(full, account+":variable:"); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 func isJSON(header http.Header) bool {
 	t, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))

@@ -2,6 +2,7 @@ package conjur
 
 import (
 	"net/http"
+	"slices"
 
 	"go.uber.org/zap"
 )
@@ -11,8 +12,8 @@ import (
 const manyBare500s = 6
 
 // narrowing finds out which variables of one refused chunk are the reason. A
-// batch is all or nothing and names one culprit at most: a named one is taken
-// out, else the batch is halved. What remains when the budget is used up is
+// batch is all or nothing and names one culprit at most, unless the server is
+// the embedded one: what is named is taken out, else the batch is halved. What remains when the budget is used up is
 // kept as it is, for the next poll to go on from.
 type narrowing struct {
 	*call
@@ -105,14 +106,16 @@ func (n *narrowing) ask(p *part) {
 	}
 }
 
-// name takes the culprit out of the part and goes on with the others.
+// name takes the culprits out of the part and goes on with the others.
 func (n *narrowing) name(p *part, a batchAnswer) {
-	n.memory.setAside(a.culprit, n.step)
+	for _, id := range a.culprits {
+		n.memory.setAside(id, n.step)
+	}
 	n.progress = true
 	if n.perVariable != nil && n.perVariable(p.ids) {
 		return
 	}
-	rest := p.without(n.encodedLen, func(id string) bool { return id == a.culprit })
+	rest := p.without(n.encodedLen, func(id string) bool { return slices.Contains(a.culprits, id) })
 	rest.sick = true
 	if len(rest.ids) > 0 {
 		n.todo = append(n.todo, &part{chunk: rest})

@@ -29,10 +29,12 @@ type Target struct {
 
 // FromEnv gives the target that the environment names: SYNCER_CONJUR_URL,
 // SYNCER_CONJUR_ACCOUNT, SYNCER_CONJUR_LOGIN ("admin" if empty),
-// SYNCER_CONJUR_API_KEY, and SYNCER_CONJUR_CA_FILE unless the system trusts
-// the server. False when there is no URL.
+// SYNCER_CONJUR_API_KEY, SYNCER_CONJUR_CA_FILE unless the system trusts the
+// server, and SYNCER_CONJUR_JWT, any text, if the suite may set up a JWT
+// authenticator. False when there is no URL.
 func FromEnv() (Target, bool, error) {
 	t := Target{
+		JWT: os.Getenv("SYNCER_CONJUR_JWT") != "",
 		URL: os.Getenv("SYNCER_CONJUR_URL"), Account: os.Getenv("SYNCER_CONJUR_ACCOUNT"),
 		Login: os.Getenv("SYNCER_CONJUR_LOGIN"), APIKey: os.Getenv("SYNCER_CONJUR_API_KEY"),
 	}
