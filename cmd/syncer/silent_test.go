@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
@@ -95,12 +96,18 @@ func (w *world) misuseAnswers(p *process) {
 		answer(200, value, `{"`+value+`":1}`, "Content-Encoding", value), hangUp(value + "\r\n\r\n"), hangUp("HTTP/1.1 " + value + "\r\n\r\n"),
 		answer(429, asHTML, value, "Retry-After", value),
 	} {
-		w.server.Intercept(func(http.Handler) http.Handler { return spoilt })
-		w.beat()
+		var met atomic.Int64
+		w.server.Intercept(func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				met.Add(1)
+				spoilt(rw, r)
+			})
+		})
+		eventually(w.t, "a spoilt answer", func() bool { return met.Load() > 0 })
 		w.server.Intercept(nil)
 		w.await("db.json", w.renew("db/user"))
 	}
-	if len(p.lines("Failing", "poll")) == 0 {
+	if len(p.lines("Failing", `"poll"`)) == 0 {
 		w.t.Error("no poll failed")
 	}
 }
