@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/render"
 )
 
 var update = flag.Bool("update", false, "write the generated files of docs anew")
@@ -151,6 +153,8 @@ func reference() string {
 		fmt.Fprintf(&b, "| %s | %s | %s<br>%s | %s |\n", code(s.annotation+"{g}"), code(s.name), s.values(), cell(s.doc), orDash(cell(s.def)))
 	}
 	b.WriteString(referenceTail)
+	b.WriteString("\n### Template functions\n\nBesides the built-in functions of Go's text/template, none of which reads the environment, files, the network or the clock: `" +
+		strings.Join(render.Functions(), "` `") + "`.\n")
 	return b.String()
 }
 
