@@ -175,8 +175,21 @@ type sight struct {
 
 // look sees everything in the secrets folder, the folder itself included, and
 // the sentinel files, but not the heartbeat.
+//
+// A file can be seen before it has been announced; the journal's mark tells.
+// Looking waits for the announcement, unless nobody lives to make it.
 func (w *world) look() map[string]sight {
 	w.t.Helper()
+	told := time.After(patience / 6)
+	for marked := true; marked; {
+		marks, _ := filepath.Glob(w.path("status", ".untold-*"))
+		select {
+		case <-told:
+			marked = false
+		case <-time.After(10 * time.Millisecond):
+			marked = len(marks) > 0
+		}
+	}
 	seen := map[string]sight{}
 	for _, folder := range []string{"secrets", "status"} {
 		err := filepath.WalkDir(w.path(folder), func(path string, d fs.DirEntry, err error) error {
