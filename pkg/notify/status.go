@@ -99,7 +99,8 @@ func (s *Status) touch(name string) error {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
 	now := time.Now()
-	if err := os.Chtimes(path, now, now); err != nil {
+	// A probe may have taken the file already: then it was told.
+	if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
 	return nil
