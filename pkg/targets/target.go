@@ -12,6 +12,9 @@ type Key string
 // defines.
 func FileKey(group string) Key { return Key("file/" + group) }
 
+// KubeSecretKey is the Key of the target that is a Kubernetes Secret.
+func KubeSecretKey(namespace, name string) Key { return Key("secret/" + namespace + "/" + name) }
+
 // Target is one thing kept in sync, with all that decides its content. A
 // Target is not changed once it is in a Set.
 type Target struct {
@@ -25,6 +28,10 @@ type Target struct {
 	// Template is used with FormatTemplate only.
 	Template Template
 	File     File
+	// Secret is set for a target that is a Kubernetes Secret: each of its
+	// Entries makes the data key that is its alias, and Group, Format,
+	// Template and File are not used.
+	Secret *Secret
 	// Expanded is what Expand added: the variables that are in the target
 	// although no entry names them. Nil before, and for a target without an
 	// entry that stands for all variables.
@@ -87,13 +94,43 @@ const (
 )
 
 // Template says where a target's template text is: inline, or else in a file
-// of the templates folder. The zero Template is none at all.
+// of the templates folder, or else in a ConfigMap. The zero Template is none
+// at all.
 type Template struct {
 	// Inline is the text itself, as it stands in an annotation.
 	Inline string
 	// File is the name, below the templates folder, of the file that holds
 	// the text and is read at every sync.
 	File string
+	// ConfigMap is where in the cluster the text is.
+	ConfigMap ConfigMapKey
+}
+
+// ConfigMapKey names one key of a ConfigMap's data. The zero ConfigMapKey is
+// none.
+type ConfigMapKey struct {
+	Namespace, Name, Key string
+}
+
+// Secret is a Kubernetes Secret that is a target, and what more its data has
+// than the target's entries make.
+type Secret struct {
+	Namespace, Name string
+	// Groups each make the value of one data key, which is the group's name.
+	// They have no Key and no File.
+	Groups []*Target
+	// Create: a Secret that is missing is made, with the Type; "" is Opaque.
+	Create bool
+	Type   string
+	// Faults are what is wrong with the definition, each in words that say
+	// where. What is faulty is not in Entries and Groups.
+	Faults []string
+	// Missing: there is no such Secret, or none that may be read, and so
+	// nothing is known of what it should hold.
+	Missing bool
+	// Restart lists the workloads of the namespace that are restarted when
+	// the data have changed, each as "deployment/name".
+	Restart []string
 }
 
 // File is where and how a file target lands.
