@@ -41,6 +41,9 @@ type Config struct {
 	// Permanent tells errors that no retry will mend; such keys are parked
 	// until an input of theirs changes. Nil: there are none.
 	Permanent func(error) bool
+	// Name and Metrics have the queue measure itself; nil: it does not.
+	Name    string
+	Metrics workqueue.MetricsProvider
 }
 
 // Queue is a rate-limited work queue of target keys over client-go's. All
@@ -76,7 +79,7 @@ func New(c Config) *Queue {
 	q := &Queue{
 		permanent: c.Permanent,
 		limit:     c.Limit,
-		work:      workqueue.NewTypedDelayingQueue[targets.Key](),
+		work:      workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[targets.Key]{Name: c.Name, MetricsProvider: c.Metrics}),
 		limiter:   newLimiter(c.Backoff),
 		taking:    make(chan struct{}, 1),
 		keys:      map[targets.Key]*state{},

@@ -1,0 +1,91 @@
+package health
+
+import (
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Freshness knows when each target was last proven to hold what Conjur has:
+// by a sync that ended well, or by a poll that found nothing new. Safe for use
+// by several goroutines; make it with NewFreshness.
+type Freshness struct {
+	start time.Time
+
+	mu      sync.Mutex
+	polled  time.Time
+	synced  map[targets.Key]time.Time // :: target → when a sync of it last ended well
+	failing map[targets.Key]bool      // targets whose last sync did not
+}
+
+// NewFreshness knows of no target yet. What was never fresh counts from now.
+func NewFreshness() *Freshness {
+	return &Freshness{start: time.Now(), synced: map[targets.Key]time.Time{}, failing: map[targets.Key]bool{}}
+}
+
+// Polled notes that a poll has looked at every variable. What changed is not
+// fresh any more: report its sync, which follows, by Settled.
+func (f *Freshness) Polled() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.polled = time.Now()
+}
+
+// Settled notes the outcome of a sync.
+func (f *Freshness) Settled(key targets.Key, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		if _, ok := f.synced[key]; ok {
+			f.synced[key] = f.proven(key) // polls prove nothing from now on
+		}
+		f.failing[key] = true
+		return
+	}
+	delete(f.failing, key)
+	f.synced[key] = time.Now()
+}
+
+// Forget drops a target that is no longer kept in sync.
+func (f *Freshness) Forget(key targets.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.synced, key)
+	delete(f.failing, key)
+}
+
+// Ages tells for each of the keys how long ago it was proven fresh.
+func (f *Freshness) Ages(keys []targets.Key) map[targets.Key]time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	ages := make(map[targets.Key]time.Duration, len(keys))
+	for _, key := range keys {
+		ages[key] = now.Sub(f.proven(key))
+	}
+	return ages
+}
+
+func (f *Freshness) proven(key targets.Key) time.Time {
+	at, ok := f.synced[key]
+	if !ok {
+		return f.start
+	}
+	if !f.failing[key] && f.polled.After(at) {
+		return f.polled
+	}
+	return at
+}
+
+// Delivered tells whether every one of the keys was fresh once.
+func (f *Freshness) Delivered(keys []targets.Key) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, key := range keys {
+		if _, ok := f.synced[key]; !ok {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,151 @@
+package health
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Metrics counts and measures, for Prometheus. No label holds a value of a
+// secret or a variable's id, and none can grow beyond what is configured. The
+// label identity is the name of the identity that Conjur is asked as. Make it
+// with NewMetrics.
+type Metrics struct {
+	registry *prometheus.Registry
+	queues   *queueMetrics
+
+	syncs    *prometheus.CounterVec
+	lag      *prometheus.HistogramVec
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	removals *prometheus.CounterVec
+	holds    *prometheus.CounterVec
+	held     *prometheus.GaugeVec
+	restarts *prometheus.CounterVec
+	signals  *prometheus.CounterVec
+	leader   prometheus.Gauge
+}
+
+// Outcomes of a sync, the label result of syncer_syncs_total.
+const (
+	OutcomeUnchanged = "unchanged" // all was as it should be
+	OutcomeWritten   = "written"
+	OutcomeRemoved   = "removed" // something that was revoked was removed
+	OutcomeFailed    = "failed"
+)
+
+// NewMetrics makes metrics that know of nothing yet, but for the process.
+func NewMetrics() *Metrics {
+	identity := []string{"identity"}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		syncs:    counter("syncer_syncs_total", "Syncs of targets, by what came of them.", "identity", "result"),
+		lag: histogram("syncer_delivery_seconds", "Time from the hint that a target may be stale to the end of the sync that wrote it.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "identity"),
+		requests: counter("syncer_conjur_requests_total", "Requests to Conjur, by kind and HTTP status; the code 0 is no answer, 304 is nothing new.", "identity", "kind", "code"),
+		seconds: histogram("syncer_conjur_request_seconds", "Time of requests to Conjur.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}, "identity", "kind"),
+		removals: counter("syncer_removals_total", "Targets from which something was removed because a variable is gone in Conjur.", identity...),
+		holds:    counter("syncer_removal_holds_total", "Times at which removal was held back because too much was gone at once.", identity...),
+		held:     gauge("syncer_removals_held", "Variables whose removal is held back now.", identity...),
+		restarts: counter("syncer_workload_restarts_total", "Workloads that were restarted because of a changed Secret.", "namespace"),
+		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by what came of it.", "result"),
+		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
+	}
+	m.queues = newQueueMetrics(m.registry)
+	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Sync counts one sync. since is when the target was first hinted at.
+func (m *Metrics) Sync(identity, outcome string, since time.Time) {
+	m.syncs.WithLabelValues(identity, outcome).Inc()
+	switch outcome {
+	case OutcomeWritten, OutcomeRemoved:
+		m.lag.WithLabelValues(identity).Observe(time.Since(since).Seconds())
+	}
+	if outcome == OutcomeRemoved {
+		m.removals.WithLabelValues(identity).Inc()
+	}
+}
+
+// Request counts one request to Conjur; code 0 is no answer.
+func (m *Metrics) Request(identity, kind string, code int, took time.Duration) {
+	m.requests.WithLabelValues(identity, kind, strconv.Itoa(code)).Inc()
+	m.seconds.WithLabelValues(identity, kind).Observe(took.Seconds())
+}
+
+// Held notes how many variables are held back from removal, 0 for none; began
+// tells that the hold has just begun.
+func (m *Metrics) Held(identity string, variables int, began bool) {
+	m.held.WithLabelValues(identity).Set(float64(variables))
+	if began {
+		m.holds.WithLabelValues(identity).Inc()
+	}
+}
+
+// Restarted counts one restart of a workload.
+func (m *Metrics) Restarted(namespace string) { m.restarts.WithLabelValues(namespace).Inc() }
+
+// Signalled counts processes that were sent a signal, and those that refused.
+func (m *Metrics) Signalled(sent, refused int) {
+	m.signals.WithLabelValues("sent").Add(float64(sent))
+	m.signals.WithLabelValues("refused").Add(float64(refused))
+}
+
+// Leads notes whether this process is the one that works.
+func (m *Metrics) Leads(leads bool) {
+	m.leader.Set(0)
+	if leads {
+		m.leader.Set(1)
+	}
+}
+
+// Watch has the age of each target, by Ages, among the metrics from now on:
+// one series for each target of keys, which is called at each scrape. The
+// function that it returns ends that.
+func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key) (unwatch func()) {
+	c := &ages{f: f, keys: keys, desc: prometheus.NewDesc("syncer_target_freshness_seconds",
+		"Seconds since the target was last proven to hold what Conjur has.", []string{"target"}, prometheus.Labels{"identity": identity})}
+	m.registry.MustRegister(c)
+	return func() { m.registry.Unregister(c) }
+}
+
+// ages is a collector of the targets' ages.
+type ages struct {
+	f    *Freshness
+	keys func() []targets.Key
+	desc *prometheus.Desc
+}
+
+func (a *ages) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
+
+func (a *ages) Collect(ch chan<- prometheus.Metric) {
+	for key, age := range a.f.Ages(a.keys()) {
+		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, age.Seconds(), string(key))
+	}
+}

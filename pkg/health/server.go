@@ -1,0 +1,80 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server answers probes and serves metrics over HTTP.
+//
+//	/healthz   200 while Healthy says nothing, else 503 with why
+//	/readyz    the same with Ready
+//	/metrics   Metrics, in Prometheus' text format
+type Server struct {
+	// Address is host:port, or :port for all addresses.
+	Address string
+	Healthy func() error
+	Ready   func() error
+	Metrics http.Handler
+}
+
+// Listen opens the address; the error names it.
+func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return nil, fmt.Errorf("server address %q: %w; choose another one", s.Address, err)
+	}
+	return l, nil
+}
+
+// Serve answers on l until ctx ends, and closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(drain) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(l)
+	if stop() { // it failed by itself
+		return errors.Join(fmt.Errorf("serving probes: %w", err), server.Close())
+	}
+	<-ended
+	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", probe(s.Healthy))
+	mux.HandleFunc("GET /readyz", probe(s.Ready))
+	mux.Handle("GET /metrics", s.Metrics)
+	return mux
+}
+
+func probe(check func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := check(); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, err)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	}
+}

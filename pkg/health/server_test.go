@@ -1,0 +1,134 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs the server for the time of the test and gives its URL.
+func serve(t *testing.T, s *Server) string {
+	t.Helper()
+	s.Address = "127.0.0.1:0"
+	l, err := s.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return "http://" + l.Addr().String()
+}
+
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestProbesSayWhatIsWrong(t *testing.T) {
+	var sick atomic.Bool
+	check := func() error {
+		if sick.Load() {
+			return errors.New("nothing moves")
+		}
+		return nil
+	}
+	url := serve(t, &Server{Healthy: check, Ready: func() error { return errors.New("not yet") }, Metrics: NewMetrics().Handler()})
+	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
+		t.Errorf("healthy: status %d", code)
+	}
+	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || body != "not yet\n" {
+		t.Errorf("not ready: status %d, %q", code, body)
+	}
+	sick.Store(true)
+	if code, body := get(t, url+"/healthz"); code != http.StatusServiceUnavailable || body != "nothing moves\n" {
+		t.Errorf("not healthy: status %d, %q", code, body)
+	}
+	if code, _ := get(t, url+"/other"); code != http.StatusNotFound {
+		t.Errorf("another path: status %d", code)
+	}
+}
+
+func TestAddressInUseIsNamed(t *testing.T) {
+	first := &Server{Address: "127.0.0.1:0"}
+	l, err := first.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	second := &Server{Address: l.Addr().String()}
+	if _, err := second.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), second.Address) {
+		t.Errorf("error %v does not name %s", err, second.Address)
+	}
+}
+
+func TestMetricsAreServed(t *testing.T) {
+	m := NewMetrics()
+	url := serve(t, &Server{Metrics: m.Handler()})
+	m.Sync("default", OutcomeWritten, time.Now().Add(-time.Second))
+	m.Sync("default", OutcomeRemoved, time.Now())
+	m.Request("default", "values", 304, time.Millisecond)
+	m.Request("default", "values", 0, time.Millisecond)
+	m.Held("default", 7, true)
+	m.Restarted("shop")
+	m.Signalled(3, 1)
+	m.Leads(true)
+
+	q := queue.New(queue.Config{Name: "default", Metrics: m.Queues()})
+	q.Add(queue.Hint{Trigger: "test"}, "secret/shop/db", "secret/shop/other")
+	defer q.ShutDown()
+
+	f := NewFreshness()
+	unwatch := m.Watch("default", f, func() []targets.Key { return []targets.Key{"secret/shop/db"} })
+	_, body := get(t, url+"/metrics")
+	for _, line := range []string{
+		`syncer_syncs_total{identity="default",result="written"} 1`,
+		`syncer_delivery_seconds_count{identity="default"} 2`,
+		`syncer_removals_total{identity="default"} 1`,
+		`syncer_conjur_requests_total{code="304",identity="default",kind="values"} 1`,
+		`syncer_conjur_requests_total{code="0",identity="default",kind="values"} 1`,
+		`syncer_removals_held{identity="default"} 7`,
+		`syncer_removal_holds_total{identity="default"} 1`,
+		`syncer_workload_restarts_total{namespace="shop"} 1`,
+		`syncer_signals_total{result="refused"} 1`,
+		`syncer_leader 1`,
+		`workqueue_depth{name="default"} 2`,
+		`syncer_target_freshness_seconds{identity="default",target="secret/shop/db"} `,
+	} {
+		if !strings.Contains(body, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	unwatch()
+	if _, body := get(t, url+"/metrics"); strings.Contains(body, "syncer_target_freshness_seconds{") {
+		t.Error("the ages of targets are there after the end of the watch")
+	}
+}
