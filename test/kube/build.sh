@@ -1,0 +1,26 @@
+#!/bin/sh
+# Prints the path of the control plane's program, and builds it first if there
+# is none yet for the state of the sources. SYNCER_CACHE, by default
+# ~/.cache/syncer-kube, may be kept from one machine to the next of the same
+# kind, and may be removed at any time.
+set -eu
+cd "$(dirname "$0")"
+go=${GO:-go}
+sources=$(find . -name '*.go' ! -name '*_test.go' | LC_ALL=C sort)
+key=$(cat build.sh go.mod go.sum $sources | sha256sum | cut -c1-16)
+program=${SYNCER_CACHE:-$HOME/.cache/syncer-kube}/$key/kube
+if [ ! -x "$program" ]; then
+	version=$(sed -n 's,^\tk8s.io/kubernetes v,,p' go.mod)
+	minor=${version#*.}
+	echo "building etcd and kube-apiserver $version, once: about 4 minutes where nothing of it is cached" >&2
+	mkdir -p "${program%/*}"
+	# Two may build at once; the program appears whole.
+	trap 'rm -f "$program.$$"' EXIT
+	# Without a version the API server takes itself for v0.0.0.
+	flags="-X k8s.io/component-base/version.gitVersion=v$version"
+	flags="$flags -X k8s.io/component-base/version.gitMajor=${version%%.*}"
+	flags="$flags -X k8s.io/component-base/version.gitMinor=${minor%%.*}"
+	CGO_ENABLED=0 "$go" build -trimpath -ldflags="-s -w $flags" -o "$program.$$" . >&2
+	mv "$program.$$" "$program"
+fi
+echo "$program"
