@@ -1,0 +1,146 @@
+// Package kube talks to the Kubernetes API: clients, watches that keep no
+// secret value, Events, a lease for one leader, and workloads. It knows nothing
+// of targets.
+package kube
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// FieldManager is the name under which Syncer owns fields of objects.
+const FieldManager = "syncer"
+
+// requestTimeout bounds each request that is not a watch, from its begin to
+// the last byte of its answer.
+const requestTimeout = 30 * time.Second
+
+// protobuf is half the bytes of JSON and a fraction of its garbage.
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+// namespaceFile is where a Pod finds its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Config is how to reach the API server.
+type Config struct {
+	// Kubeconfig is the path of a kubeconfig file. When it is empty, the files
+	// that $KUBECONFIG lists are used, and without them the configuration that
+	// Kubernetes puts into each Pod.
+	Kubeconfig string
+	// UserAgent is what the API server's audit log shows; "syncer" when empty.
+	UserAgent string
+	// Log takes what the client library has to say; nil for nothing.
+	Log *zap.Logger
+}
+
+// Client is the way to one API server under one identity. Its parts may be used
+// by several goroutines. Requests are not slowed on this side: the API server's
+// priority and fairness does it.
+type Client struct {
+	Core         corev1client.CoreV1Interface
+	Apps         appsv1client.AppsV1Interface
+	Coordination coordinationv1client.CoordinationV1Interface
+	// Namespace is the one that this process runs in, or that the kubeconfig's
+	// context names; "" when neither is known.
+	Namespace string
+
+	http *http.Client
+	log  klog.Logger
+	key  [32]byte // of the fingerprints; made anew for each Client
+}
+
+// Connect reads the configuration and makes the clients. It sends nothing to
+// the API server.
+func Connect(c Config) (*Client, error) {
+	config, namespace, err := load(c.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	k := &Client{Namespace: namespace, log: newLogger(c.Log)}
+	if _, err := rand.Read(k.key[:]); err != nil {
+		return nil, fmt.Errorf("no randomness: %w", err)
+	}
+	adjust(config, c.UserAgent, k.log)
+	if k.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	if k.Core, err = corev1client.NewForConfigAndClient(config, k.http); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	if k.Apps, err = appsv1client.NewForConfigAndClient(config, k.http); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	if k.Coordination, err = coordinationv1client.NewForConfigAndClient(config, k.http); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	return k, nil
+}
+
+// Close closes the connections that are idle.
+func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+func adjust(config *rest.Config, agent string, log klog.Logger) {
+	config.UserAgent = agent
+	if agent == "" {
+		config.UserAgent = "syncer"
+	}
+	config.ContentType = protobuf
+	config.AcceptContentTypes = protobuf + ",application/json"
+	config.QPS, config.Burst = -1, 0 // no limit
+	config.Timeout = 0               // it would end watches too; bounded does better
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	config.WarningHandlerWithContext = warnings{log}
+}
+
+// load finds the configuration and the namespace that goes with it.
+func load(path string) (*rest.Config, string, error) {
+	paths, from := []string{path}, path
+	if path == "" {
+		env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+		paths, from = filepath.SplitList(env), "$KUBECONFIG ("+env+")"
+	}
+	if len(paths) > 0 {
+		return loadKubeconfig(paths, from)
+	}
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, "", errors.New("no way to the Kubernetes API: this is not a Pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set), and there is no kubeconfig; run in a Pod with a service account, or let KUBECONFIG name a kubeconfig file")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("no way to the Kubernetes API: this is a Pod, but its service account cannot be used: %w; see that automountServiceAccountToken is not false, or let KUBECONFIG name a kubeconfig file", err)
+	}
+	namespace, _ := os.ReadFile(namespaceFile) // where there is a token there is this file
+	return config, strings.TrimSpace(string(namespace)), nil
+}
+
+func loadKubeconfig(paths []string, from string) (*rest.Config, string, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: paths, WarnIfAllMissing: false}
+	if len(paths) == 1 {
+		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: paths[0]} // it must be there
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", from, err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", from, err)
+	}
+	return config, namespace, nil
+}

@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/klog/v2"
+)
+
+// The times of an election that are used where none are given; they are those
+// of Kubernetes' own components.
+const (
+	DefaultLeaseDuration = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
+)
+
+// Election is a contest for one Lease.
+type Election struct {
+	Namespace, Name string // of the Lease
+	// Identity tells this process from all others that contest, also from one
+	// that had its Pod's name before.
+	Identity string
+	// LeaseDuration is how long others wait for a leader that no longer renews
+	// the Lease; whole seconds. RenewDeadline is how long a leader goes on
+	// without a renewal, and must be shorter; RetryPeriod is the time between
+	// tries. Zero: the default.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Leader is told who leads, whenever that changes; "" is nobody. Nil: do
+	// not tell.
+	Leader func(identity string)
+	// Report is told how it goes with the Lease, nil meaning well. Nil: do not
+	// tell.
+	Report func(error)
+}
+
+// Elect contests until ctx ends, and calls lead each time the Lease is ours.
+// It returns when ctx has ended, or lead has returned of itself, and lead has
+// returned in any case; the Lease is then free for others at once. The error
+// tells what is wrong with the Election.
+//
+// The context of lead ends RenewDeadline after the begin of the last renewal
+// that succeeded, at the latest, whatever the API server does. Others lead no
+// sooner than LeaseDuration after they saw that renewal. So lead has
+// LeaseDuration − RenewDeadline to return before another process leads, as
+// long as clocks run at about the same speed and the process is not suspended.
+// While it takes longer, the Lease is renewed if at all possible.
+func (c *Client) Elect(ctx context.Context, e Election, lead func(context.Context)) error {
+	e.complete()
+	for ctx.Err() == nil {
+		again, err := c.contest(ctx, e, lead)
+		if err != nil || !again {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Election) complete() {
+	if e.LeaseDuration == 0 {
+		e.LeaseDuration = DefaultLeaseDuration
+	}
+	if e.RenewDeadline == 0 {
+		e.RenewDeadline = DefaultRenewDeadline
+	}
+	if e.RetryPeriod == 0 {
+		e.RetryPeriod = DefaultRetryPeriod
+	}
+	tell, last, known := e.Leader, "", false
+	e.Leader = func(identity string) { // one call at a time: from the elector
+		if tell != nil && (!known || identity != last) {
+			last, known = identity, true
+			tell(identity)
+		}
+	}
+	if e.Report == nil {
+		e.Report = func(error) {}
+	}
+}
+
+// contest waits for the Lease and leads once; again tells that the Lease was
+// lost.
+func (c *Client) contest(ctx context.Context, e Election, lead func(context.Context)) (again bool, err error) {
+	lock := newLeaseLock(c, e)
+	defer lock.expiry.Stop()
+	elected := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: e.Name, ReleaseOnCancel: true,
+		LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(elected) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return false, fmt.Errorf("leader election: %w", err)
+	}
+	// The elector outlives ctx: it renews the Lease until lead has returned.
+	electing, stop := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), c.log))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	ended := make(chan struct{})
+	wg.Go(func() {
+		defer close(ended)
+		elector.Run(electing)
+	})
+	select {
+	case <-ctx.Done():
+		return false, nil
+	case <-elected:
+	}
+	return hold(ctx, lock, ended, lead), nil
+}
+
+// hold leads as long as the Lease is ours, and tells whether it was lost.
+func hold(ctx context.Context, lock *leaseLock, ended <-chan struct{}, lead func(context.Context)) (lost bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lock.hold(true)
+	defer lock.hold(false)
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		lead(ctx)
+	}()
+	select {
+	case <-returned:
+		return false
+	case <-ctx.Done():
+	case <-ended:
+		lost = true
+	case <-lock.expiry.C:
+		lost = true
+	}
+	cancel()
+	<-returned
+	return lost
+}

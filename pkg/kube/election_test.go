@@ -1,0 +1,185 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/kube"
+)
+
+// candidate contests for the lease of a test. Its lead hands on its context
+// and returns when it is told to.
+type candidate struct {
+	leads  chan context.Context
+	let    chan struct{} // lets one lead return
+	leader chan string
+	errs   chan error
+	ended  chan error
+	stop   func()
+}
+
+func contest(t *testing.T, c *kube.Client, namespace, identity string, leading *atomic.Int32) *candidate {
+	t.Helper()
+	p := &candidate{
+		leads: make(chan context.Context, 10), let: make(chan struct{}, 10),
+		leader: make(chan string, 1000), errs: make(chan error, 1000), ended: make(chan error, 1),
+	}
+	e := kube.Election{
+		Namespace: namespace, Name: "syncer", Identity: identity,
+		LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+		Leader: func(identity string) { p.leader <- identity },
+		Report: func(err error) { p.errs <- err },
+	}
+	p.stop = running(t, func(ctx context.Context) {
+		p.ended <- c.Elect(ctx, e, func(ctx context.Context) {
+			if leading.Add(1) > 1 {
+				t.Error("two lead")
+			}
+			defer leading.Add(-1)
+			p.leads <- ctx
+			<-p.let
+		})
+	})
+	t.Cleanup(func() { close(p.let) }) // before stop, so that it can
+	return p
+}
+
+// lease reads who holds the lease, and when it was renewed.
+func lease(t *testing.T, c *kube.Client, namespace string) (holder string, renewed time.Time) {
+	t.Helper()
+	l, err := c.Coordination.Leases(namespace).Get(t.Context(), "syncer", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *l.Spec.HolderIdentity, l.Spec.RenewTime.Time
+}
+
+func TestTheNextLeadsWhenTheLeaderHasReturned(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	var leading atomic.Int32
+	one := contest(t, c, ns, "one", &leading)
+	first := next(t, one.leads, "the first lead")
+	if got := next(t, one.leader, "a leader"); got != "one" {
+		t.Errorf("%q leads, want one", got)
+	}
+	two := contest(t, c, ns, "two", &leading)
+	if got := next(t, two.leader, "a leader"); got != "one" {
+		t.Errorf("to two, %q leads, want one", got)
+	}
+
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); one.stop() }()
+	<-first.Done()
+	// Longer than the lease lasts, the one that still works keeps it.
+	_, begin := lease(t, c, ns)
+	eventually(t, "renewals while lead has not returned", func() bool {
+		holder, renewed := lease(t, c, ns)
+		if holder != "one" {
+			t.Fatalf("%q holds the lease while one still works", holder)
+		}
+		return renewed.Sub(begin) > 5*time.Second
+	})
+	one.let <- struct{}{}
+	<-stopped
+	next(t, two.leads, "the second lead")
+	if err := next(t, one.ended, "the end"); err != nil {
+		t.Error(err)
+	}
+	if holder, _ := lease(t, c, ns); holder != "two" {
+		t.Errorf("%q holds the lease, want two", holder)
+	}
+}
+
+func TestALeadEndsWhenTheLeaseCannotBeRenewed(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	var leading atomic.Int32
+	one := contest(t, c, ns, "one", &leading)
+	first := next(t, one.leads, "the first lead")
+	cluster.PauseAPIServer(t)
+	<-first.Done() // while nothing is answered
+	cluster.ContinueAPIServer(t)
+	one.let <- struct{}{}
+	second := next(t, one.leads, "the second lead")
+
+	cluster.PauseAPIServer(t)
+	defer cluster.ContinueAPIServer(t)
+	one.let <- struct{}{}
+	one.stop() // does not wait for an answer for ever
+	if second.Err() == nil {
+		t.Error("the second lead was not told to end")
+	}
+}
+
+func TestALeadEndsWhenAnotherHoldsTheLease(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	var leading atomic.Int32
+	one := contest(t, c, ns, "one", &leading)
+	first := next(t, one.leads, "the first lead")
+	next(t, one.leader, "a leader")
+	eventually(t, "the lease is another's", func() bool {
+		l, err := c.Coordination.Leases(ns).Get(t.Context(), "syncer", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*l.Spec.HolderIdentity = "other"
+		_, err = c.Coordination.Leases(ns).Update(t.Context(), l, metav1.UpdateOptions{})
+		return err == nil // else one was faster
+	})
+	<-first.Done()
+	if got := next(t, one.leader, "a leader"); got != "other" {
+		t.Errorf("%q leads, want other", got)
+	}
+	one.let <- struct{}{}
+	next(t, one.leads, "a lead when the other does not renew")
+	if got := next(t, one.leader, "a leader"); got != "one" {
+		t.Errorf("%q leads, want one", got)
+	}
+}
+
+func TestALeadThatReturnsEndsTheContest(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	var leading atomic.Int32
+	one := contest(t, c, ns, "one", &leading)
+	one.let <- struct{}{}
+	if err := next(t, one.ended, "the end"); err != nil {
+		t.Error(err)
+	}
+	if holder, _ := lease(t, c, ns); holder != "" {
+		t.Errorf("%q holds the lease, want nobody", holder)
+	}
+}
+
+func TestWithoutRightsAnElectionIsReportedAndGoesOn(t *testing.T) {
+	ns := cluster.Namespace(t)
+	c := connect(t, cluster.Token(t, ns, "app"))
+	var leading atomic.Int32
+	one := contest(t, c, ns, "one", &leading)
+	err := next(t, one.errs, "a report")
+	if err == nil || !strings.Contains(err.Error(), ns+"/syncer") || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("reported %v, want that the lease is forbidden", err)
+	}
+	cluster.Bind(t, ns, "app", rules("leases", "get", "create", "update"))
+	next(t, one.leads, "a lead")
+	for err != nil {
+		err = next(t, one.errs, "a report that all is well")
+	}
+}
+
+func TestAnImpossibleElectionIsRefused(t *testing.T) {
+	c := connect(t, "")
+	for _, e := range []kube.Election{
+		{Namespace: "default", Name: "x", Identity: "one", LeaseDuration: time.Second, RenewDeadline: time.Second},
+		{Namespace: "default", Name: "x", Identity: ""},
+	} {
+		err := c.Elect(t.Context(), e, func(context.Context) { t.Error("leads") })
+		if err == nil || !strings.Contains(fmt.Sprint(err), "leader election") {
+			t.Errorf("%+v: error %v", e, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+)
+
+// RouteLogs sends what the client library says without a logger of ours at hand
+// to log instead of standard error. The library keeps it for the whole process,
+// and lets nobody set it while others log: call it once, before anything else.
+func RouteLogs(log *zap.Logger) { klog.SetLogger(newLogger(log)) }
+
+// sink is a logr.LogSink that writes to zap. The library's informational lines
+// are of interest to those only who debug; its errors mostly reach somebody who
+// reports them, so they are warnings, and the same one once a minute.
+type sink struct{ log *zap.Logger }
+
+func newLogger(log *zap.Logger) klog.Logger {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	log = log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}), zap.WithCaller(false), zap.AddStacktrace(zapcore.InvalidLevel))
+	return logr.New(sink{log})
+}
+
+func (s sink) Init(logr.RuntimeInfo) {}
+
+func (s sink) Enabled(level int) bool {
+	return level == 0 && s.log.Core().Enabled(zapcore.DebugLevel)
+}
+
+func (s sink) Info(_ int, message string, pairs ...any) {
+	s.log.Debug("Kubernetes client: "+message, harmless(pairs)...)
+}
+
+func (s sink) Error(err error, message string, pairs ...any) {
+	s.log.Warn("Kubernetes client: "+message, append(harmless(pairs), zap.Error(err))...)
+}
+
+func (s sink) WithValues(pairs ...any) logr.LogSink { return sink{s.log.With(harmless(pairs)...)} }
+
+func (s sink) WithName(string) logr.LogSink { return s }
+
+// harmless takes over names and numbers. Of anything else it gives the type only:
+// the library likes to attach whole objects, and a Secret could be one.
+func harmless(pairs []any) []zap.Field {
+	var fs []zap.Field
+	for i := 0; i+1 < len(pairs); i += 2 {
+		key := fmt.Sprint(pairs[i])
+		switch v := pairs[i+1].(type) {
+		case string, bool, int, int32, int64, float64, time.Duration, time.Time:
+			fs = append(fs, zap.Any(key, v))
+		case error:
+			fs = append(fs, zap.NamedError(key, v))
+		default:
+			fs = append(fs, zap.String(key, fmt.Sprintf("%T", v)))
+		}
+	}
+	return fs
+}
+
+// warnings takes the warnings that the API server puts into its answers.
+type warnings struct{ log klog.Logger }
+
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, agent, text string) {
+	if code == 299 && text != "" {
+		w.log.Info("the API server warns", "warning", text)
+	}
+}

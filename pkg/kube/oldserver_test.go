@@ -1,0 +1,119 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/kube"
+)
+
+// What a genuine API server cannot be made to do at will, or no longer does, is
+// played here, in JSON.
+func played(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, say func(format string, args ...any))) *kube.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer(w, r, func(format string, args ...any) {
+			_, _ = fmt.Fprintf(w, format+"\n", args...)
+			w.(http.Flusher).Flush()
+		})
+	}))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	config := "apiVersion: v1\nkind: Config\nclusters: [{name: x, cluster: {server: '" + server.URL + "'}}]\n" +
+		"contexts: [{name: x, context: {cluster: x}}]\ncurrent-context: x\n"
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := kube.Connect(kube.Config{Kubeconfig: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+const (
+	secretJSON   = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"%s","namespace":"n","resourceVersion":"%d"}}`
+	addedJSON    = `{"type":"ADDED","object":` + secretJSON + `}`
+	bookmarkJSON = `{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"Secret","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+	statusJSON   = `{"apiVersion":"v1","kind":"Status","status":"Failure","message":"%s","reason":"%s","code":%d}`
+)
+
+func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
+	watches := 0
+	c := played(t, func(_ http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+		watches++
+		if watches == 1 {
+			say(addedJSON, "a", 1)
+			say(bookmarkJSON, 1)
+			say(`{"type":"ERROR","object":`+statusJSON+`}`, "too old resource version", "Expired", 410)
+			return
+		}
+		say(addedJSON, "b", 7)
+		say(bookmarkJSON, 7)
+		say(addedJSON, "c", 8)
+		<-r.Context().Done()
+	})
+	h, handler := hear()
+	w := c.WatchSecrets("n", "", handler)
+	if err := w.Run(t.Context()); err != nil {
+		t.Errorf("ended with %v, want an ordinary end", err)
+	}
+	h.run(t, w)
+	h.expect(t, "all: a", "well", "all: b", "well", "put: c ")
+}
+
+func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
+	c := played(t, func(w http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+		q := r.URL.Query()
+		switch {
+		case q.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			say(statusJSON, "sendInitialEvents is forbidden for watch", "Invalid", 422)
+		case q.Get("watch") == "" && q.Get("continue") == "":
+			say(`{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"5","continue":"more"},"items":[` + fmt.Sprintf(secretJSON, "a", 1) + `]}`)
+		case q.Get("watch") == "":
+			say(`{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"5"},"items":[` + fmt.Sprintf(secretJSON, "b", 2) + `]}`)
+		default:
+			say(addedJSON, "c", 6)
+			<-r.Context().Done()
+		}
+	})
+	h, handler := hear()
+	h.run(t, c.WatchSecrets("n", "", handler))
+	h.expect(t, "all: a b", "well", "put: c ")
+}
+
+// The library would repeat these by itself, tell nobody, and not notice that
+// it is to stop.
+func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
+	c := played(t, func(w http.ResponseWriter, _ *http.Request, say func(string, ...any)) {
+		w.WriteHeader(http.StatusTooManyRequests) // without Retry-After
+		say(statusJSON, "too many requests", "TooManyRequests", 429)
+	})
+	h, handler := hear()
+	h.run(t, c.WatchSecrets("n", "", handler))
+	if err := next(t, h.ended, "the end"); err == nil || !strings.Contains(err.Error(), "too many requests") {
+		t.Errorf("ended with %v, want that there are too many requests", err)
+	}
+}
+
+func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
+	c := played(t, func(_ http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+		say(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"n","resourceVersion":"1"}}}`)
+		say(addedJSON, "a", 1)
+		say(bookmarkJSON, 1)
+		<-r.Context().Done()
+	})
+	h, handler := hear()
+	w := c.WatchSecrets("n", "", handler)
+	running(t, func(ctx context.Context) { _ = w.Run(ctx) })
+	h.expect(t, "all: a", "well")
+}

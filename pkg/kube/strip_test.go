@@ -1,0 +1,19 @@
+package kube
+
+import (
+	"bytes"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestTheValuesOfASecretThatWasReadAreWiped(t *testing.T) {
+	value, conjurMap := []byte("canary"), []byte("k: app/k")
+	s := (&Client{}).strip(&corev1.Secret{Data: map[string][]byte{"k": value, mapKey: conjurMap}})
+	if !bytes.Equal(value, make([]byte, len(value))) {
+		t.Errorf("%q is left", value)
+	}
+	if s.Map != "k: app/k" {
+		t.Errorf("the map is %q", s.Map)
+	}
+}

@@ -1,0 +1,87 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// said tells which Events wait to be sent, and takes them.
+func said(r *Recorder) (all []string) {
+	for len(r.waiting) > 0 {
+		e := <-r.waiting
+		all = append(all, e.InvolvedObject.Name+" "+e.Reason+" "+e.Message)
+	}
+	return all
+}
+
+func TestTheSameIsSaidAgainWhenItIsNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&Client{}).NewRecorder("syncer", nil)
+		db, web := SecretReference("n", "db", "1"), SecretReference("n", "web", "2")
+		say := func(o corev1.ObjectReference, reason, message string, want int) {
+			t.Helper()
+			r.Event(o, corev1.EventTypeNormal, reason, message)
+			if got := said(r); len(got) != want {
+				t.Errorf("%s %s %s: said %q, want %d", o.Name, reason, message, got, want)
+			}
+		}
+		say(db, "Synced", "2 keys", 1)
+		say(db, "Synced", "2 keys", 0)
+		say(web, "Synced", "2 keys", 1)
+		say(db, "Synced", "3 keys", 1)
+		say(db, "SyncFailed", "3 keys", 1)
+		say(db, "Synced", "3 keys", 1)
+		say(SecretReference("n", "db", "3"), "Synced", "3 keys", 1) // made anew
+		time.Sleep(time.Hour - time.Second)
+		say(db, "Synced", "3 keys", 0)
+		time.Sleep(time.Second)
+		say(db, "Synced", "3 keys", 1)
+	})
+}
+
+func TestWhatWasSaidIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&Client{}).NewRecorder("syncer", nil)
+		for i := range 1000 {
+			r.Event(SecretReference("n", fmt.Sprint(i), ""), corev1.EventTypeNormal, "Synced", "x")
+			said(r)
+			time.Sleep(time.Minute)
+		}
+		if n := len(r.said); n > 100 {
+			t.Errorf("%d are remembered, want those of about an hour", n)
+		}
+	})
+}
+
+func TestAnEventNeverWaits(t *testing.T) {
+	r := (&Client{}).NewRecorder("syncer", nil)
+	for range 3 { // what was lost can be said again
+		for i := range maxWaiting + 500 {
+			r.Event(SecretReference("n", fmt.Sprint(i), ""), corev1.EventTypeNormal, "Synced", "x")
+		}
+	}
+	if got := len(r.waiting); got != maxWaiting {
+		t.Errorf("%d wait, want %d", got, maxWaiting)
+	}
+	if got := r.lost.Load(); got != 3*500 {
+		t.Errorf("%d are counted as lost, want %d", got, 3*500)
+	}
+}
+
+func TestAMessageIsCutAtACharacter(t *testing.T) {
+	for _, text := range []string{strings.Repeat("x", 3000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000), strings.Repeat("€", 1000)} {
+		got := cut(text, maxMessage)
+		if len(got) > maxMessage || len(got) < maxMessage-4 || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%.9s… is cut to %d bytes, ending in %q", text, len(got), got[len(got)-9:])
+		}
+	}
+	if got := cut(strings.Repeat("x", maxMessage), maxMessage); len(got) != maxMessage || strings.HasSuffix(got, "…") {
+		t.Errorf("a message that fits is cut")
+	}
+}

@@ -1,0 +1,99 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+// deploy makes one workload of each kind, all named "web", with a Pod template
+// that has one annotation.
+func deploy(t *testing.T, namespace string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "web"}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	pods := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels, Annotations: map[string]string{"theirs": "1"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+	}
+	apps := connect(t, "").Apps
+	var errs [3]error
+	_, errs[0] = apps.Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: pods}}, metav1.CreateOptions{})
+	_, errs[1] = apps.StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: pods}}, metav1.CreateOptions{})
+	_, errs[2] = apps.DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: pods}}, metav1.CreateOptions{})
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestThePodsOfAWorkloadAreAnnotated(t *testing.T) {
+	ns := cluster.Namespace(t)
+	deploy(t, ns)
+	for _, resource := range []string{"deployments", "statefulsets", "daemonsets"} {
+		cluster.Bind(t, ns, "app", rules(resource, "get", "patch"))
+	}
+	c := connect(t, cluster.Token(t, ns, "app"))
+	for _, text := range []string{"deployment/web", "StatefulSet/web", "daemonset/web"} {
+		w, err := kube.ParseWorkload(ns, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second changes nothing
+			if err := c.Annotate(t.Context(), w, map[string]string{"conjur.org/x": "2"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := c.PodTemplate(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[string]string{"theirs": "1", "conjur.org/x": "2"}; !maps.Equal(got.Annotations, want) || got.Created.IsZero() {
+			t.Errorf("%s: annotations %v, created %v; want %v", w, got.Annotations, got.Created, want)
+		}
+	}
+	d, err := connect(t, "").Apps.Deployments(ns).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	managers, _ := json.Marshal(d.ManagedFields)
+	if d.Generation != 2 || !strings.Contains(string(managers), `"manager":"`+kube.FieldManager+`"`) {
+		t.Errorf("generation %d, want 2; managers %s", d.Generation, managers)
+	}
+}
+
+func TestAnErrorNamesTheWorkload(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	w := kube.Workload{Kind: "deployment", Namespace: ns, Name: "absent"}
+	_, err := c.PodTemplate(t.Context(), w)
+	for _, err := range []error{err, c.Annotate(t.Context(), w, nil)} {
+		if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "deployment/absent of namespace "+ns) {
+			t.Errorf("error %v, want that the workload is not found", err)
+		}
+	}
+	w.Kind = "job"
+	_, err = c.PodTemplate(t.Context(), w)
+	for _, err := range []error{err, c.Annotate(t.Context(), w, nil)} {
+		if err == nil || !strings.Contains(err.Error(), `"job"`) {
+			t.Errorf("error %v, want that there is no such kind", err)
+		}
+	}
+	for _, text := range []string{"", "web", "job/web", "deployment/", "/web", "deployment/a/b"} {
+		if w, err := kube.ParseWorkload(ns, text); err == nil || !strings.Contains(err.Error(), "deployment") {
+			t.Errorf("%q is %+v, %v", text, w, err)
+		}
+	}
+	if n := len(cluster.Calls(t, func(c kubetest.Call) bool { return c.Namespace == ns && c.Name == "absent" })); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+}
