@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint bench demo conformance
+.PHONY: help build test kube image lint bench demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,13 +13,32 @@ help: ## List the targets
 build: ## Build the static binary, bin/syncer
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags='-s -w' -o $(SYNCER) ./cmd/syncer
 
-test: lint ## Check the code, then run every test under the race detector
-	$(GO) test -race -timeout 20m ./...
+test: lint kube ## Check the code, then run every test under the race detector
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -race -timeout 20m ./...
+	cd test/kube && $(GO) test -race -timeout 20m ./plane
+
+kube: ## Build the control plane of the tests, once, and print its path
+	@GO="$(GO)" test/kube/build.sh
+
+# What is in the image is the static binary, built for each platform, and the
+# authorities that this machine trusts; its time is that of the commit.
+IMAGE        ?= secretsync/syncer:$(shell sed -n 's/^appVersion: //p' deploy/chart/syncer/Chart.yaml)
+IMAGE_TAR    ?= bin/syncer-image.tar
+CERTIFICATES ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
+
+image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
+	@set -e; for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/linux-$$arch/syncer ./cmd/syncer; \
+	done
+	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -certificates '$(CERTIFICATES)' \
+		linux/amd64='$(CURDIR)/bin/linux-amd64/syncer' linux/arm64='$(CURDIR)/bin/linux-arm64/syncer'
 
 lint: ## gofmt, vet, staticcheck, and the direction of imports
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	cd test/kube && $(GO) vet ./plane && $(GO) run $(STATICCHECK) ./plane
+	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	$(GO) test ./test/architecture
 
 bench: build ## Measure the sidecar and the server, whole processes, against their figures

@@ -2,6 +2,9 @@ package config
 
 import (
 	"fmt"
+	"math"
+	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,9 +14,6 @@ import (
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
-
-// minInterval is the shortest refresh interval.
-const minInterval = time.Second
 
 // check tells what is wrong with a setting's text, as far as the setting
 // alone can tell.
@@ -26,20 +26,35 @@ func (s setting) check(text string) error {
 	case kindInteger:
 		return s.checkInteger(text)
 	case kindDuration:
-		return checkDuration(text)
+		return s.checkDuration(text)
 	case kindChoice:
 		if !slices.Contains(s.allowed, text) {
 			return fmt.Errorf("%q is not a %s; use one of %s", text, s.noun, strings.Join(s.allowed, ", "))
 		}
-	case kindSignal:
-		if unix.SignalNum(text) == 0 {
-			return fmt.Errorf("%q is not a signal; use a name such as SIGHUP or SIGTERM", text)
-		}
 	case kindPermissions:
 		_, err := targets.ParsePermissions(text)
 		return err
+	default:
+		if check := checks()[s.kind]; check != nil {
+			return check(text)
+		}
 	}
 	return nil
+}
+
+// checks are those that need nothing but the text.
+func checks() map[kind]func(string) error {
+	return map[kind]func(string) error{
+		kindPercent:    checkPercent,
+		kindAddress:    checkAddress,
+		kindSignal:     checkSignal,
+		kindUser:       checkUser,
+		kindCommand:    checkCommand,
+		kindConfigMap:  checkConfigMap,
+		kindObjectName: targets.CheckObjectName,
+		kindNamespace:  checkLabel,
+		kindLabel:      checkLabel,
+	}
 }
 
 func (s setting) checkInteger(text string) error {
@@ -55,36 +70,89 @@ func (s setting) checkInteger(text string) error {
 	return nil
 }
 
-// outOfRange tells whether the text is an integer outside its bounds. The
-// Secrets Provider then uses the default, whatever the source is.
+// outOfRange tells whether the text is an integer outside its bounds.
 func (s setting) outOfRange(text string) bool {
 	_, err := strconv.Atoi(text)
 	return s.kind == kindInteger && err == nil
 }
 
-func checkDuration(text string) error {
+func (s setting) checkDuration(text string) error {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%q is not a duration; write numbers with the units h, m, s, such as 5m or 1h30m", text)
-	case d < minInterval:
-		return fmt.Errorf("%q is too short; use at least %v", text, minInterval)
+	case d < s.least:
+		return fmt.Errorf("%q is too short; use at least %v", text, s.least)
+	}
+	return nil
+}
+
+// parsePercent reads a share in percent; off is 0.
+func parsePercent(text string) (int, error) {
+	if text == "off" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+	if err != nil || n < 0 || n > 100 {
+		return 0, fmt.Errorf("%q is not a percentage; use a number from 1 to 100, or off", text)
+	}
+	return n, nil
+}
+
+func checkPercent(text string) error {
+	_, err := parsePercent(text)
+	return err
+}
+
+func checkAddress(text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
+		return fmt.Errorf("%q is not an address to listen at; write host:port, or :port for every address", text)
+	}
+	return nil
+}
+
+// checkSignal refuses the signals that stop a process, since nothing would let
+// it go on.
+func checkSignal(text string) error {
+	n := unix.SignalNum(text)
+	switch {
+	case n == 0 && unix.SignalNum("SIG"+strings.ToUpper(text)) != 0:
+		return fmt.Errorf("%q is not a signal; did you mean SIG%s?", text, strings.ToUpper(text))
+	case n == 0 && unix.SignalNum(strings.ToUpper(text)) != 0:
+		return fmt.Errorf("%q is not a signal; did you mean %s?", text, strings.ToUpper(text))
+	case n == 0:
+		return fmt.Errorf("%q is not a signal; use a name such as SIGHUP or SIGTERM", text)
+	case n == unix.SIGSTOP || n == unix.SIGTSTP || n == unix.SIGTTIN || n == unix.SIGTTOU:
+		return fmt.Errorf("%s stops a process for ever; use one that it can act on, such as SIGHUP, or that ends it, such as SIGTERM", text)
+	}
+	return nil
+}
+
+// userName is the form that POSIX and useradd agree on.
+var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]*\$?$`)
+
+func checkUser(text string) error {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil && n < math.MaxUint32 || userName.MatchString(text) {
+		return nil
+	}
+	return fmt.Errorf("%q is neither a user's number nor a name", text)
+}
+
+func checkCommand(text string) error {
+	if strings.ContainsAny(text, "/\x00") || text == "." || text == ".." {
+		return fmt.Errorf("%q is not the name of an executable; write it without folders and arguments, such as java", text)
 	}
 	return nil
 }
 
 // emptyIsUnset tells whether an annotation with an empty value counts as not
-// set. An enumeration, a Boolean and an integer have no empty value, and a
-// group without secrets is not one.
+// set. An enumeration, a Boolean and a number have no empty value, and a group
+// without secrets is not one.
 func (s setting) emptyIsUnset() bool {
 	switch s.kind {
-	case kindText, kindDuration, kindNames, kindPermissions:
-		return true
+	case kindBoolean, kindInteger, kindPercent, kindChoice, kindSignal, kindEntries:
+		return false
 	}
-	return false
-}
-
-// available lists the allowed values that this version can do.
-func (s setting) available() []string {
-	return slices.DeleteFunc(slices.Clone(s.allowed), func(text string) bool { return slices.Contains(s.notYet, text) })
+	return true
 }

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/secret"
@@ -41,14 +42,26 @@ type Config struct {
 	Refresh     Refresh
 	Retry       Retry
 	// RemoveDeleted: what was deleted or revoked in Conjur goes from its
-	// destination too.
+	// destination too, as Removal says.
 	RemoveDeleted bool
+	Removal       Removal
 	// ExitOnRevoked: a sidecar ends with an error after such a removal.
 	ExitOnRevoked bool
-	Log           Log
-	Conjur        Conjur
-	Kubernetes    Kubernetes
-	Folders       Folders
+	// RestoreDeletedFiles: a file that the application deleted comes back at
+	// the next refresh.
+	RestoreDeletedFiles bool
+	Signal              Signal
+	Server              Server
+	Log                 Log
+	// Conjur is the default identity's connection. With DestinationKubernetes
+	// it has no authenticator, an empty AuthnType, when none is set and other
+	// identities serve all namespaces.
+	Conjur Conjur
+	// Identities are all that Conjur is asked as, the default one, whose name
+	// is empty, first. IdentityOf chooses among them.
+	Identities []Identity
+	Kubernetes Kubernetes
+	Folders    Folders
 }
 
 // Refresh is the periodic poll for changes. The zero Refresh is none.
@@ -61,6 +74,38 @@ type Refresh struct {
 type Retry struct {
 	Limit    int           // retries after the first attempt; -1: without end
 	Interval time.Duration // before the first retry; 0: at once
+}
+
+// Removal is how sure and how slow a removal is.
+type Removal struct {
+	// Confirmations is how many polls, or retries in a one-shot mode, must
+	// prove that a variable is gone before it is removed; at least 1.
+	Confirmations int
+	// Grace is the least time between the first proof and the removal; 0: as
+	// the time between two polls gives it.
+	Grace time.Duration
+	// Brake is the share of an identity's variables, in percent, above which
+	// a removal is held back for BrakeHold; 0: never.
+	Brake     int
+	BrakeHold time.Duration // at least a second
+}
+
+// Signal is what the application's processes are sent after a change. The zero
+// Signal is none.
+type Signal struct {
+	Number syscall.Signal
+	Name   string // such as "SIGHUP"
+	// User narrows it to the processes of a user, by number or by name, and
+	// Command to those whose executable has this base name. Empty: all.
+	User, Command string
+}
+
+// Server is where probes and metrics are served, and what ready means.
+type Server struct {
+	Address string // host:port; empty: nowhere
+	// Freshness is how long ago a target may have been proven fresh for the
+	// process to be ready; 0: no bound.
+	Freshness time.Duration
 }
 
 // Log is what is logged, and how.
@@ -85,21 +130,14 @@ type Conjur struct {
 	AuthnType    AuthnType
 	Account      string
 	Login        string       // may be empty with AuthnJWT
-	APIKey       secret.Value // with AuthnAPIKey
+	APIKey       secret.Value // with AuthnAPIKey, unless there is an APIKeyFile
+	APIKeyFile   string       // with AuthnAPIKey; to be read at each authentication
 	JWTTokenPath string       // with AuthnJWT
 	// SSLCertificate is PEM text that wins over CertFile, a PEM file. With
 	// neither the system's certificates are trusted.
 	SSLCertificate string
 	CertFile       string
 	HTTPTimeout    time.Duration // of one request
-}
-
-// Kubernetes is what concerns the destination DestinationKubernetes only.
-type Kubernetes struct {
-	Namespace string   // the Pod's own
-	Secrets   []string // names; none: Secrets are chosen by label
-	// Namespaces is the allow-list of ModeStandalone: names, or "*" alone.
-	Namespaces []string
 }
 
 // Folders are the base folders.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -23,6 +24,7 @@ func (l *loader) conjur() Conjur {
 		Account:        l.required(nameAccount),
 		Login:          l.text(nameLogin, ""),
 		APIKey:         secret.New([]byte(l.text(nameAPIKey, ""))),
+		APIKeyFile:     l.text(nameAPIKeyFile, ""),
 		JWTTokenPath:   l.text(nameJWTTokenPath, defaultJWTTokenPath),
 		SSLCertificate: l.text(nameCertificate, ""),
 		CertFile:       l.text(nameCertFile, ""),
@@ -40,7 +42,7 @@ func (l *loader) conjur() Conjur {
 
 // required gives a setting and reports it when it is missing.
 func (l *loader) required(name string) string {
-	if val := l.process[name]; !val.set && !l.src.Offline {
+	if val := l.process[name]; !val.set && !l.src.Assume.Connection {
 		l.fail(l.key(name), "not set")
 	}
 	return l.text(name, "")
@@ -54,38 +56,78 @@ func (l *loader) authenticator(c *Conjur) {
 		if c.AuthnType, _, err = parseAuthnURL(c.AuthnURL); err != nil {
 			l.fail(l.key(nameAuthnURL), "%v", err)
 		}
-	case c.APIKey.Len() > 0:
+	case c.APIKey.Len() > 0 || c.APIKeyFile != "":
 		c.AuthnType = AuthnAPIKey
 		if c.ApplianceURL != "" {
 			c.AuthnURL = c.ApplianceURL + "/" + string(AuthnAPIKey)
 		}
-	case !l.src.Offline:
+	case !l.src.Assume.Connection && len(l.identities.items) == 0:
 		l.fail(l.key(nameAuthnURL), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
 	}
 	for _, name := range authenticators()[c.AuthnType].settings {
-		if !l.process[name].set && !l.src.Offline {
+		if !l.process[name].set && !l.src.Assume.Connection && !(name == nameAPIKey && c.APIKeyFile != "") {
 			l.fail(l.key(name), "not set, but the authenticator %s needs it", c.AuthnType)
 		}
 	}
-	switch {
-	case c.AuthnType == "authn-k8s" && c.Login != "" && !strings.HasPrefix(c.Login, "host/"):
+	if c.AuthnType == "authn-k8s" && c.Login != "" && !strings.HasPrefix(c.Login, "host/") {
 		l.fail(l.key(nameLogin), "%q does not begin with host/, as authn-k8s needs it", c.Login)
-	case c.AuthnType != AuthnAPIKey && c.AuthnType != "" && c.APIKey.Len() > 0:
-		l.warn(l.key(nameAPIKey), "not used by the authenticator %s", c.AuthnType)
-	case c.AuthnType == AuthnJWT && !l.src.Offline:
-		l.checkTokenPath(c.JWTTokenPath)
+	}
+	l.credentials(c)
+	l.supported(l.key(nameAuthnURL), c.AuthnType)
+}
+
+// credentials checks the one that will be used and warns of others.
+func (l *loader) credentials(c *Conjur) {
+	key, file := l.process[nameAPIKey], l.process[nameAPIKeyFile]
+	switch {
+	case key.set && file.set:
+		l.fail(file.key, "the API key itself is set too; remove one of the two")
+	case c.AuthnType != AuthnAPIKey && c.AuthnType != "":
+		for _, val := range []value{key, file} {
+			if val.set {
+				l.warn(val.key, "not used by the authenticator %s", c.AuthnType)
+			}
+		}
+	case c.APIKeyFile != "":
+		l.checkKeyFile(file.key, c.APIKeyFile)
+	}
+	if c.AuthnType == AuthnJWT {
+		l.checkTokenPath(l.key(nameJWTTokenPath), c.JWTTokenPath)
+	}
+}
+
+// supported reports an authenticator that Conjur has and Syncer has not.
+func (l *loader) supported(key string, authn AuthnType) {
+	switch authn {
+	case "", AuthnAPIKey, AuthnJWT:
+	default:
+		l.fail(key, "the authenticator %q is not supported yet; use authn or authn-jwt", authn)
+	}
+}
+
+// checkKeyFile wants a file with something in it, and shows nothing of it.
+func (l *loader) checkKeyFile(key, path string) {
+	if l.src.Assume.Files {
+		return
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		l.fail(key, "the API key cannot be read: %v", err)
+	case len(bytes.TrimSpace(data)) == 0:
+		l.fail(key, "%s holds no API key", path)
 	}
 }
 
 // checkTokenPath lets the file itself come later, since the kubelet may still
 // have to write it, but not the folder that it is mounted in.
-func (l *loader) checkTokenPath(path string) {
+func (l *loader) checkTokenPath(key, path string) {
 	_, err := os.Stat(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if l.src.Assume.Files || !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		l.fail(l.key(nameJWTTokenPath), "neither the token file %s nor its folder exists", path)
+		l.fail(key, "neither the token file %s nor its folder exists", path)
 	}
 }
 
@@ -96,7 +138,7 @@ func (l *loader) certificates(c *Conjur) {
 		if !hasCertificate([]byte(c.SSLCertificate)) {
 			l.fail(l.key(nameCertificate), "the text holds no PEM certificate")
 		}
-	case c.CertFile != "" && !l.src.Offline:
+	case c.CertFile != "" && !l.src.Assume.Files:
 		data, err := os.ReadFile(c.CertFile)
 		if err != nil {
 			l.fail(l.key(nameCertFile), "the certificate cannot be read: %v", err)

@@ -71,6 +71,26 @@ func TestJWT(t *testing.T) {
 	assertOne(t, warnings, "CONJUR_AUTHN_API_KEY", "not used")
 }
 
+func TestAPIKeyFile(t *testing.T) {
+	file := writeFile(t, "key", "the-key-is-a-secret\n")
+	env := connection.with(dict{"CONJUR_AUTHN_API_KEY": "", "CONJUR_AUTHN_API_KEY_FILE": file})
+	cfg, warnings := load(t, sources(t, group, env))
+	if c := cfg.Conjur; c.AuthnType != config.AuthnAPIKey || c.APIKeyFile != file || c.APIKey.Len() > 0 || c.AuthnURL != "https://conjur.example.com/authn" || len(warnings) > 0 {
+		t.Errorf("got %+v, %v", c, warnings)
+	}
+	const key = "CONJUR_AUTHN_API_KEY_FILE"
+	assertOne(t, problems(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_API_KEY": "k"}))), key, "remove one of the two")
+	assertOne(t, problems(t, sources(t, group, env.with(dict{key: "/nowhere/key"}))), key, "/nowhere/key")
+	assertOne(t, problems(t, sources(t, group, env.with(dict{key: writeFile(t, "key", " \n")}))), key, "holds no API key")
+	assertOne(t, problems(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_LOGIN": ""}))), "conjur.org/authn-identity", "authn needs it")
+	cfg, _ = load(t, fileSources(t, "conjur: {apiKeyFile: '"+file+"', authnUrl: 'https://c/authn'}", group, connection.with(dict{"CONJUR_AUTHN_API_KEY": ""})))
+	if cfg.Conjur.APIKeyFile != file || cfg.Conjur.AuthnURL != "https://c/authn" {
+		t.Errorf("from the file: %+v", cfg.Conjur)
+	}
+	_, warnings = load(t, sources(t, group, jwt(t).with(dict{key: file})))
+	assertOne(t, warnings, key, "not used by the authenticator authn-jwt")
+}
+
 func TestEmptyAnnotationLeavesTheEnvironment(t *testing.T) {
 	annotations := group.with(nil)
 	annotations["authn-identity"] = ""
@@ -164,17 +184,33 @@ func TestTimeoutOutOfRange(t *testing.T) {
 	}
 }
 
-func TestOfflineNeedsNoConnection(t *testing.T) {
+func TestAssumptions(t *testing.T) {
 	src := sources(t, group, nil)
-	src.Offline = true
+	src.Assume.Connection = true
 	cfg, _ := load(t, src)
 	if cfg.Conjur.AuthnType != "" || len(cfg.Targets) != 1 {
 		t.Errorf("got %v", cfg)
 	}
-	src = sources(t, group, dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/x", "JWT_TOKEN_PATH": "/nowhere/at/all", "CONJUR_CERT_FILE": "/nowhere/ca.pem"})
-	src.Offline = true
-	load(t, src)
 	src = sources(t, group, dict{"CONJUR_AUTHN_URL": "ftp://c"})
-	src.Offline = true
+	src.Assume.Connection = true
 	assertOne(t, problems(t, src), "CONJUR_AUTHN_URL", "https://")
+
+	elsewhere := dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/x", "CONJUR_AUTHN_API_KEY": "", "JWT_TOKEN_PATH": "/nowhere/at/all", "CONJUR_CERT_FILE": "/nowhere/ca.pem"}
+	src = sources(t, group, connection.with(elsewhere))
+	if got := problems(t, src); len(got) != 2 {
+		t.Errorf("missing files: %q", got)
+	}
+	src.Assume.Files = true
+	load(t, src)
+	src = sources(t, group, connection.with(dict{"CONJUR_AUTHN_API_KEY": "", "CONJUR_AUTHN_API_KEY_FILE": "/nowhere/key"}))
+	src.Assume.Files = true
+	load(t, src)
+	src = sources(t, group, connection.with(dict{"CONJUR_ACCOUNT": ""}))
+	src.Assume.Files = true
+	assertOne(t, problems(t, src), "CONJUR_ACCOUNT", "not set")
+
+	src = sources(t, job, connection)
+	assertOne(t, problems(t, src), "MY_POD_NAMESPACE", "not set")
+	src.Assume.Namespace = true
+	load(t, src)
 }

@@ -51,10 +51,21 @@ func explain(cfg *Config, t *targets.Target) Explanation {
 		}
 		e.Triggers = append(e.Triggers,
 			Trigger{"poll", fmt.Sprintf("when a variable's value changes in Conjur, within %v", cfg.Refresh.Interval)},
-			Trigger{"destination", fmt.Sprintf("when the file is missing or altered, within %v", cfg.Refresh.Interval)})
+			Trigger{"destination", fmt.Sprintf("when the file is %s, within %v", lost(cfg), cfg.Refresh.Interval)})
 	}
-	if t.Template.File != "" {
+	switch {
+	case t.Template.File != "":
 		e.Triggers = append(e.Triggers, Trigger{"template", "when the file " + e.Template + " changes"})
+	case e.TemplateConfigMap != "":
+		e.Triggers = append(e.Triggers, Trigger{"template", "when the ConfigMap " + t.Template.ConfigMap.Name + " changes"})
 	}
 	return e
+}
+
+// lost is what has to happen to a file for it to be written anew.
+func lost(cfg *Config) string {
+	if cfg.RestoreDeletedFiles {
+		return "missing or altered"
+	}
+	return "altered"
 }

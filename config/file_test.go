@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -26,11 +27,21 @@ secretsDestination: file
 refresh: {enabled: true, interval: 90s}
 retry: {limit: 7, intervalSeconds: 3}
 removeDeletedSecrets: false
+removal: {confirmations: 3, grace: 1m, brake: 40, brakeHold: 1h}
 exitOnRevoked: false
+restoreDeletedFiles: never
+restartApp: {signal: SIGHUP, user: "1000", command: java}
+server: {address: "127.0.0.1:9000"}
+health: {freshness: 7m}
 log: {level: warn, format: json}
 conjur:
   login: host/file
+kubernetes: {namespace: ns}
 targets:
+- name: map
+  secrets: [{k: a/b}]
+  format: template
+  templateConfigMap: tpl/app.conf
 - name: db
   secrets:
   - app/db/user
@@ -58,18 +69,26 @@ func TestFileAndAnnotationsGiveTheSame(t *testing.T) {
 		"secrets-refresh-enabled": "true", "secrets-refresh-interval": "90s",
 		"retry-count-limit": "7", "retry-interval-sec": "3",
 		"remove-deleted-secrets-enabled": "false", "exit-on-revoked": "false",
+		"removal-confirmations": "3", "removal-grace": "60s", "removal-brake": "40%", "removal-brake-hold": "60m",
+		"restore-deleted-files": "never", "server-address": "127.0.0.1:9000", "health-freshness": "420s",
+		"restart-app-signal": "SIGHUP", "restart-app-user": "1000", "restart-app-command": "java",
 		"log-level": "warn", "log-format": "json", "authn-identity": "host/file",
-		"conjur-secrets.db":               "- app/db/user\n- pass: app/db/password\n  content-type: base64\n",
-		"conjur-secrets-policy-path.db":   "prod",
-		"secret-file-path.db":             "db/creds",
-		"secret-file-format.db":           "json",
-		"secret-file-permissions.db":      "rw-r-----",
-		"conjur-secrets.app.conf":         "- k: a/b",
-		"secret-file-format.app.conf":     "template",
-		"secret-file-template.app.conf":   "{{ secret \"k\" }}\n",
-		"example.com/of-another-operator": "x",
-	}, env))
-	fromFile.Conjur.APIKey, fromAnnotations.Conjur.APIKey = secret.Value{}, secret.Value{} // a func has no equal
+		"conjur-secrets.map":                 "- k: a/b",
+		"secret-file-format.map":             "template",
+		"secret-file-template-configmap.map": "tpl/app.conf",
+		"conjur-secrets.db":                  "- app/db/user\n- pass: app/db/password\n  content-type: base64\n",
+		"conjur-secrets-policy-path.db":      "prod",
+		"secret-file-path.db":                "db/creds",
+		"secret-file-format.db":              "json",
+		"secret-file-permissions.db":         "rw-r-----",
+		"conjur-secrets.app.conf":            "- k: a/b",
+		"secret-file-format.app.conf":        "template",
+		"secret-file-template.app.conf":      "{{ secret \"k\" }}\n",
+		"example.com/of-another-operator":    "x",
+	}, env.with(dict{"MY_POD_NAMESPACE": "ns"})))
+	for _, cfg := range []*config.Config{fromFile, fromAnnotations} { // a func has no equal
+		cfg.Conjur.APIKey, cfg.Identities[0].Conjur.APIKey = secret.Value{}, secret.Value{}
+	}
 	if !reflect.DeepEqual(fromFile, fromAnnotations) {
 		t.Errorf("file\n%+v\nannotations\n%+v", fromFile, fromAnnotations)
 	}
@@ -96,7 +115,7 @@ func TestFileNamedByTheEnvironment(t *testing.T) {
 	src := fileSources(t, everything, nil, nil)
 	env := connection.with(dict{config.ConfigFileVariable: src.ConfigFile})
 	src.ConfigFile, src.Getenv = "", func(name string) string { return env[name] }
-	if cfg, _ := load(t, src); len(cfg.Targets) != 2 {
+	if cfg, _ := load(t, src); len(cfg.Targets) != 3 {
 		t.Errorf("got %v", cfg.Targets)
 	}
 }
@@ -136,17 +155,45 @@ var refused = map[string]struct {
 	"Boolean wanted":          {"removeDeletedSecrets: 'true'", ":1: removeDeletedSecrets", "must be true or false"},
 	"text wanted":             {"conjur: {account: 123}", ":1: conjur.account", "put 123 in quotes"},
 	"text wanted, not a list": {"conjur: {account: [a]}", ":1: conjur.account", "must be text"},
-	"list wanted":             {"kubernetes: {secrets: a}", ":1: kubernetes.secrets", "must be a list of names"},
-	"names wanted":            {"kubernetes: {secrets: [{}]}", ":1: kubernetes.secrets", "must be a name"},
+	"list wanted":             {"kubernetes: {secrets: a}", ":1: kubernetes.secrets", "must be a list"},
+	"names wanted":            {"kubernetes: {namespaces: [{}]}", ":1: kubernetes.namespaces", "must be a name"},
 	"API key":                 {"conjur: {apiKey: x}", ":1: conjur.apiKey", "not a setting"},
 	"targets not a list":      {"targets: {}", ":1: targets", "must be a list"},
 	"target not a map":        {"targets: [x]", ":1: targets[0]", "must be a map"},
-	"target without name":     {"targets: [{secrets: [a]}]", ":1: targets[0]", "has no name"},
-	"target without secrets":  {"targets: [{name: a}]", ":1: targets[0]", "has no secrets"},
+	"target without name":     {"targets: [{secrets: [a]}]", ":1: targets[0]", "name is missing"},
+	"target without secrets":  {"targets: [{name: a}]", ":1: targets[0]", "secrets is missing"},
 	"name not text":           {"targets: [{name: 1, secrets: [a]}]", ":1: targets[0].name", "must be text"},
 	"unknown in a target":     {"targets: [{name: a, secrets: [a], formt: json}]", ":1: targets[0].formt", "did you mean format?"},
 	"format":                  {"targets: [{name: a, secrets: [a], format: toml}]", ":1: targets[0].format", "is not a format"},
 	"octal permissions":       {"targets: [{name: a, secrets: [a], permissions: '0644'}]", ":1: targets[0].permissions", "is not a file mode"},
+	"a share":                 {"removal: {brake: 101}", ":1: removal.brake", "is not a percentage"},
+	"a share in words":        {"removal: {brake: half}", ":1: removal.brake", "is not a percentage"},
+	"a share of no type":      {"removal: {brake: true}", ":1: removal.brake", "must be a number or off"},
+	"one too few":             {"removal: {confirmations: 0}", ":1: removal.confirmations", "less than 1"},
+	"an address":              {"server: {address: here}", ":1: server.address", "not an address to listen at"},
+	"a command":               {"restartApp: {command: /bin/java}", ":1: restartApp.command", "without folders"},
+	"a user":                  {"restartApp: {user: 'a b'}", ":1: restartApp.user", "neither a user's number"},
+	"no signal":               {"restartApp: {signal: HUP}", ":1: restartApp.signal", "did you mean SIGHUP?"},
+	"a way with files":        {"restoreDeletedFiles: always", ":1: restoreDeletedFiles", "use one of refresh, never"},
+	"no ConfigMap":            {"targets: [{name: a, secrets: [a], format: template, templateConfigMap: A/b}]", ":1: targets[0].templateConfigMap", "lower-case"},
+	"not a namespace":         {"leaderElection: {namespace: a.b}", ":1: leaderElection.namespace", "is not a name"},
+	"not a Lease":             {"leaderElection: {leaseName: A}", ":1: leaderElection.leaseName", "lower-case"},
+	"Secret without name":     {"kubernetes: {secrets: [{create: true}]}", ":1: kubernetes.secrets[0]", "name is missing"},
+	"Secret of no name":       {"kubernetes: {secrets: ['']}", ":1: kubernetes.secrets[0]", "name is missing"},
+	"Secret's name":           {"kubernetes: {secrets: [ok, Not_ok]}", ":1: kubernetes.secrets[1]", "lower-case"},
+	"unknown in a Secret":     {"kubernetes: {secrets: [{name: a, created: true}]}", ":1: kubernetes.secrets[0].created", "did you mean create?"},
+	"Secret's type":           {"kubernetes: {secrets: [{name: a, type: kubernetes.io/service-account-token}]}", ":1: kubernetes.secrets[0].type", "is not a type of Secret that Syncer makes"},
+	"no id":                   {"kubernetes: {secrets: [{name: a, map: {k: {contentType: text}}}]}", ":1: kubernetes.secrets[0].map.k", "id is missing"},
+	"content type":            {"kubernetes: {secrets: [{name: a, map: {k: {id: v, contentType: hex}}}]}", ":1: kubernetes.secrets[0].map.k.contentType", "is not a content type"},
+	"an older content type":   {"kubernetes: {secrets: [{name: a, map: {k: {id: v, content-type: text}}}]}", ":1: kubernetes.secrets[0].map.k.content-type", "did you mean contentType?"},
+	"map not a map":           {"kubernetes: {secrets: [{name: a, map: [k]}]}", ":1: kubernetes.secrets[0].map", "must be a map"},
+	"directory in a Secret":   {"kubernetes: {secrets: [{name: a, groups: {g: {secrets: [v], format: directory}}}]}", ":1: kubernetes.secrets[0].groups.g.format", "is not a format"},
+	"path in a Secret":        {"kubernetes: {secrets: [{name: a, groups: {g: {secrets: [v], path: x}}}]}", ":1: kubernetes.secrets[0].groups.g.path", "not a setting"},
+	"group without secrets":   {"kubernetes: {secrets: [{name: a, groups: {g: {format: json}}}]}", ":1: kubernetes.secrets[0].groups.g", "secrets is missing"},
+	"identities not a list":   {"identities: {}", ":1: identities", "must be a list"},
+	"identity without name":   {"identities: [{namespaces: [a]}]", ":1: identities[0]", "name is missing"},
+	"identity's name":         {"identities: [{name: A.b, namespaces: [a]}]", ":1: identities[0].name", "is not a name"},
+	"API key of an identity":  {"identities: [{name: a, conjur: {apiKey: x}}]", ":1: identities[0].conjur.apiKey", "not a setting"},
 	"integer permissions":     {"targets: [{name: a, secrets: [a], permissions: 0644}]", ":1: targets[0].permissions", "in quotes"},
 }
 
@@ -169,9 +216,15 @@ func TestFileRefusesWhatASchemaCannotSay(t *testing.T) {
 		"two documents":         {"{}\n---\n{}\n", "", "more than one YAML document"},
 		"a list":                {"[]", ":1", "must be a map"},
 		"written twice":         {"containerMode: sidecar\ncontainerMode: init", ":2: containerMode", "written twice"},
+		"short grace":           {"removal: {grace: -1s}", ":1: removal.grace", "too short"},
+		"short hold":            {"removal: {brakeHold: 0s}", ":1: removal.brakeHold", "at least 1s"},
+		"short lease":           {"leaderElection: {leaseDuration: 2s}", ":1: leaderElection.leaseDuration", "at least 3s"},
+		"a signal that stops":   {"restartApp: {signal: SIGSTOP}", ":1: restartApp.signal", "stops a process for ever"},
+		"no such signal":        {"restartApp: {signal: SIGNOTHING}", ":1: restartApp.signal", "is not a signal"},
+		"a port too high":       {"server: {address: ':70000'}", ":1: server.address", "not an address"},
 		"short interval":        {"refresh: {interval: 10ms}", ":1: refresh.interval", "at least 1s"},
-		"one name, twice":       {"targets:\n- {name: a, secrets: [a]}\n- {name: a, secrets: [a]}", ":3: targets[1]", "already that of another target"},
-		"name of an annotation": {"targets: [{name: g, secrets: [a]}]", ":1: targets[0]", "or of a group in the annotations"},
+		"one name, twice":       {"targets:\n- {name: a, secrets: [a]}\n- {name: a, secrets: [a]}", ":3: targets[1].name", "already that of another target"},
+		"name of an annotation": {"targets: [{name: g, secrets: [a]}]", ":1: targets[0].name", "or of a group in the annotations"},
 		"entry":                 {"targets:\n- name: a\n  secrets:\n  - a\n  - b/", ":3: targets[0].secrets", "line 5:"},
 		"path":                  {"targets: [{name: a, secrets: [a], path: ../x}]", ":1: targets[0].path", "leaves the folder"},
 		"itself":                {"log: &x {log: *x}", ":1: log.log", "not a setting"},
@@ -193,8 +246,10 @@ func TestFileListsOfNames(t *testing.T) {
 	if got[0].Key != src.ConfigFile+":2: kubernetes.secrets" || !strings.Contains(got[0].Message, "names nothing") {
 		t.Errorf("got %q", got)
 	}
-	src = fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: [a, b]}", nil, connection)
-	assertOne(t, problems(t, src), src.ConfigFile+":1: secretsDestination", "not available")
+	src = fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: [b, a]}", nil, connection)
+	if cfg, _ := load(t, src); names(cfg) != "ns/a ns/b" {
+		t.Errorf("got %s", names(cfg))
+	}
 }
 
 func TestFileAnchors(t *testing.T) {
@@ -215,5 +270,28 @@ func TestFileTemplateFromFolder(t *testing.T) {
 	src.Templates = fstest.MapFS{"g.tpl": {Data: []byte("x")}}
 	if cfg, _ := load(t, src); cfg.Targets[0].Template.File != "g.tpl" {
 		t.Errorf("got %v", cfg.Targets[0])
+	}
+}
+
+// TestExamplesOfTheReference loads every configuration file that is shown
+// there.
+func TestExamplesOfTheReference(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, part := range strings.Split(string(text), "```yaml\n")[1:] {
+		yaml, _, _ := strings.Cut(part, "```")
+		if !strings.Contains(yaml, "secretsDestination:") {
+			continue // annotations
+		}
+		examples++
+		src := fileSources(t, yaml, nil, inCluster.with(dict{"JWT_TOKEN_PATH": writeFile(t, "token", "x"), "CONJUR_AUTHN_API_KEY": ""}))
+		src.Assume.Files, src.Assume.Connection = true, true
+		load(t, src)
+	}
+	if examples < 3 {
+		t.Errorf("%d examples", examples)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // FuzzParseAnnotations: every line is either understood or reported, and what
@@ -47,6 +48,8 @@ func FuzzParseFile(f *testing.F) {
 		"", "{}", "containerMode: sidecar\n", "log: {level: warn}\nretry:\n  limit: 3\n",
 		"targets:\n- name: g\n  secrets: [a/b, {k: c, content-type: base64}]\n  format: json\n",
 		"a: &a [*a]", "? [x]\n: y\n", "log: &x {log: *x}", "targets: [~]", "- a", "<<: {a: b}", "kubernetes: {secrets: [a, 1]}",
+		"kubernetes: {secrets: [{name: a, create: true, map: {k: v, l: {id: w, contentType: base64}}, groups: {g: {secrets: [x], template: t}}, restart: [deployment/a]}]}",
+		"identities: [{name: a, namespaces: [b], secrets: [c/d], conjur: {login: l, apiKeyFile: /k}}]", "removal: {brake: off, grace: 1s}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -58,6 +61,9 @@ func FuzzParseFile(f *testing.F) {
 				t.Errorf("the problem %q has no place or message", p)
 			}
 		}
+		// What was read can be put together, and a fault is never fatal.
+		l := &loader{values: v, src: Sources{Assume: Assumptions{Connection: true, Namespace: true, Files: true}, Templates: fstest.MapFS{}}}
+		l.config()
 		for group, g := range v.groups {
 			if group != "" && !g[nameSecrets].set {
 				t.Errorf("the group %q has no secrets and is not reported", group)

@@ -1,19 +1,15 @@
 package config
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // targets makes the file targets of all groups, sorted by group.
-func (l *loader) targets(account string) []*targets.Target {
+func (l *loader) targets(cfg *Config) []*targets.Target {
 	var ts, placed []*targets.Target
 	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
 		g := l.groups[group]
@@ -24,13 +20,13 @@ func (l *loader) targets(account string) []*targets.Target {
 		if group == "" {
 			l.warn(g[nameSecrets].key, "the group has no name; put one after the last dot")
 		}
-		t := l.target(group, g, account)
+		t := l.target(group, g, cfg.Conjur.Account, cfg.Kubernetes.Namespace)
 		ts = append(ts, t)
 		if t.File.Path != "" {
 			placed = append(placed, t)
 		}
 	}
-	if len(ts) == 0 {
+	if len(ts) == 0 && cfg.Destination == DestinationFile && !l.process[nameDestination].env {
 		l.fail(domain+"conjur-secrets.{group}", "no secret group is defined; there is nothing to deliver")
 	}
 	for _, c := range targets.PathConflicts(placed) {
@@ -41,7 +37,7 @@ func (l *loader) targets(account string) []*targets.Target {
 
 // target makes one target. What is faulty is reported and left zero, so that
 // the rest can be checked too.
-func (l *loader) target(group string, g map[string]value, account string) *targets.Target {
+func (l *loader) target(group string, g map[string]value, account, namespace string) *targets.Target {
 	t := &targets.Target{Key: targets.FileKey(group), Group: group}
 	l.entries(t, g, account)
 
@@ -57,11 +53,7 @@ func (l *loader) target(group string, g map[string]value, account string) *targe
 		return t
 	}
 	l.path(t, g)
-	if text, key, ok := l.template(t, g); ok && len(t.Entries) > 0 {
-		if err := render.Check(t, text); err != nil {
-			l.failAll(key, err)
-		}
-	}
+	l.checkGroup(t, l.template(t, g, namespace), g[nameSecrets].key)
 	return t
 }
 
@@ -106,39 +98,6 @@ func (l *loader) entries(t *targets.Target, g map[string]value, account string) 
 	t.Entries = targets.WithPolicyPath(entries, g[namePolicyPath].text)
 }
 
-// template finds a group's template, of which there must be exactly one, and
-// says where it was found. A format without template gives the empty text.
-func (l *loader) template(t *targets.Target, g map[string]value) (text, key string, ok bool) {
-	inline := g[nameTemplate]
-	if t.Format != targets.FormatTemplate {
-		if inline.set {
-			l.warn(inline.key, "not used by the format %s; set the format to template or remove it", t.Format)
-		}
-		return "", g[nameSecrets].key, true
-	}
-	name := t.Group + ".tpl"
-	path := filepath.Join(l.src.TemplatesDir, name)
-	data, err := fs.ReadFile(l.src.Templates, name)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		l.fail(path, "the template cannot be read: %v", err)
-	case inline.bad:
-	case inline.text != "" && len(data) > 0:
-		l.fail(inline.key, "there is also the template file %s; remove one of the two", path)
-	case inline.text != "":
-		t.Template.Inline = inline.text
-		return inline.text, inline.key, true
-	case len(data) > 0:
-		t.Template.File = name
-		return string(data), path, true
-	case err == nil:
-		l.fail(path, "the template file of the group %q is empty", t.Group)
-	default:
-		l.fail(l.groupKey(t.Group, nameTemplate), "the format template needs a template here or in the file %s", path)
-	}
-	return "", "", false
-}
-
 // strayGroup warns of settings for a group that nothing defines.
 func (l *loader) strayGroup(group string) {
 	for _, s := range l.groupTable {
@@ -160,10 +119,6 @@ func (l *loader) groupKey(group, name string) string {
 	if val := l.groups[group][name]; val.set {
 		return val.key
 	}
-	for _, s := range l.groupTable {
-		if s.name == name {
-			return domain + s.annotation + group
-		}
-	}
-	return domain + group
+	s, _ := find(l.groupTable, name)
+	return domain + s.annotation + group
 }

@@ -122,6 +122,9 @@ func TestGroupsRefuse(t *testing.T) {
 		"no template":         {dict{"secret-file-format.none": "template", "conjur-secrets.none": "- a"}, "conjur.org/secret-file-template.none", "/conjur/templates/none.tpl"},
 		"two templates":       {dict{"secret-file-format.g": "template", "secret-file-template.g": "x"}, "conjur.org/secret-file-template.g", "there is also the template file /conjur/templates/g.tpl"},
 		"empty template":      {dict{"secret-file-format.empty": "template", "conjur-secrets.empty": "- a"}, "/conjur/templates/empty.tpl", "is empty"},
+		"template, ConfigMap": {dict{"secret-file-format.g": "template", "secret-file-template-configmap.g": "a/b"}, "conjur.org/secret-file-template-configmap.g", "there is also the template file"},
+		"inline, ConfigMap":   {dict{"secret-file-format.i": "template", "conjur-secrets.i": "- a", "secret-file-template.i": "x", "secret-file-template-configmap.i": "a/b"}, "conjur.org/secret-file-template-configmap.i", "there is also a template in conjur.org/secret-file-template.i"},
+		"no ConfigMap":        {dict{"secret-file-format.i": "template", "conjur-secrets.i": "- a", "secret-file-template-configmap.i": "A/b"}, "conjur.org/secret-file-template-configmap.i", "lower-case"},
 		"broken template":     {dict{"secret-file-format.i": "template", "conjur-secrets.i": "- a", "secret-file-template.i": "{{ < }}"}, "conjur.org/secret-file-template.i", `unexpected "<"`},
 		"all in properties":   {dict{"conjur-secrets.g": "*", "secret-file-format.g": "properties"}, "conjur.org/conjur-secrets.g", `alias "*" does not suit format properties`},
 		"alias among all":     {dict{"conjur-secrets.i": "*", "secret-file-format.i": "template", "secret-file-template.i": `{{ secret "a/b" }}`}, "conjur.org/secret-file-template.i", `no alias "a/b"`},
@@ -167,6 +170,7 @@ func TestGroupWarnings(t *testing.T) {
 	}{
 		"content-type":     {dict{"conjur-secrets.g": "- k: a\n  content-type: hex"}, "conjur.org/conjur-secrets.g", `"hex" is not a content-type`},
 		"unused template":  {dict{"secret-file-template.g": "x"}, "conjur.org/secret-file-template.g", "not used by the format yaml"},
+		"unused ConfigMap": {dict{"secret-file-template-configmap.g": "a/b"}, "conjur.org/secret-file-template-configmap.g", "not used by the format yaml"},
 		"no such group":    {dict{"secret-file-path.h": "x"}, "conjur.org/secret-file-path.h", `there is no group "h"`},
 		"group of no name": {dict{"conjur-secrets.": "- a"}, "conjur.org/conjur-secrets.", "has no name"},
 	} {
@@ -188,7 +192,6 @@ func TestUnknownAnnotations(t *testing.T) {
 		"something-else":           "not a setting; ignored",
 		"secret-group.x":           "not a setting; ignored",
 		"":                         "not a setting; ignored",
-		"restart-app-signal":       "not available in this version yet",
 		"jaeger-collector-url":     "not available in this version yet",
 		"secrets-rotation-refresh": "not a setting; ignored",
 	} {
@@ -198,11 +201,6 @@ func TestUnknownAnnotations(t *testing.T) {
 	if _, warnings := load(t, sources(t, group.with(dict{"example.com/container-mode": "y"}), connection)); len(warnings) > 0 {
 		t.Errorf("another domain is warned of: %q", warnings)
 	}
-}
-
-func TestRestartSignal(t *testing.T) {
-	assertOne(t, problems(t, sources(t, group.with(dict{"restart-app-signal": "SIGNOTHING"}), connection)),
-		"conjur.org/restart-app-signal", `"SIGNOTHING" is not a signal`)
 }
 
 func TestKubernetesIgnoresGroups(t *testing.T) {
@@ -230,4 +228,10 @@ func TestGroupsOfAllVariables(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestUnknownDestinationCausesNoFurtherProblem(t *testing.T) {
+	assertOne(t, problems(t, sources(t, nil, connection.with(dict{"SECRETS_DESTINATION": "k8s_secret"}))), "SECRETS_DESTINATION", "is not a destination")
+	assertOne(t, problems(t, sources(t, nil, connection.with(dict{"SECRETS_DESTINATION": "file"}))), "SECRETS_DESTINATION", "only be set by the annotation")
+	assertOne(t, problems(t, sources(t, nil, connection)), "conjur.org/secrets-destination", "not set")
 }

@@ -1,101 +1,119 @@
 package config
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
+	"time"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// allNamespaces stands for every namespace in the allow-list.
-const allNamespaces = "*"
+const (
+	defaultLease         = "syncer"
+	defaultLeaseDuration = 15 * time.Second
+	defaultQuietPeriod   = 10 * time.Second
+	defaultPerHour       = 60
+)
 
-// kubernetes reads and checks the settings of Kubernetes Secrets, when they
-// are the destination.
+// kubernetes reads and checks what concerns the cluster. Most of it counts
+// only when Kubernetes Secrets are the destination.
 func (l *loader) kubernetes(cfg *Config) Kubernetes {
-	if cfg.Destination != DestinationKubernetes {
-		return Kubernetes{}
-	}
 	k := Kubernetes{
 		Namespace:  l.text(nameNamespace, ""),
-		Namespaces: l.names(nameAllowlist, commaList),
+		Kubeconfig: cmp.Or(l.src.Kubeconfig, l.text(nameKubeconfig, "")),
 	}
-	if l.process[nameK8sSecrets].env {
-		k.Secrets = l.names(nameK8sSecrets, commaList)
-	} else {
-		k.Secrets = l.names(nameK8sSecrets, yamlList)
+	if cfg.Destination != DestinationKubernetes {
+		l.ignoreCluster()
+		return k
 	}
-	if k.Namespace == "" && !l.src.Offline {
+	if val := l.process[nameNamespace]; !val.set && !l.src.Assume.Namespace {
 		l.fail(l.key(nameNamespace), "not set, but the destination k8s_secrets needs it; set it from the field metadata.namespace")
 	}
-	if cfg.Mode == ModeStandalone {
-		l.checkStandalone(k)
+	k.Namespaces = l.namespaces(cfg.Mode, k.Namespace)
+	k.Definitions = l.definitions(cfg, k)
+	k.LeaderElection = l.leaderElection(cfg.Mode, k.Namespace)
+	k.Restarts = Restarts{
+		QuietPeriod: l.duration(nameQuietPeriod, defaultQuietPeriod),
+		PerHour:     l.integer(namePerHour, defaultPerHour),
 	}
 	return k
 }
 
-func (l *loader) checkStandalone(k Kubernetes) {
-	if val := l.process[nameAllowlist]; !val.set {
+// ignoreCluster warns of what the file says that the destination does not
+// have. Annotations and variables that do are often shared by several Pods.
+func (l *loader) ignoreCluster() {
+	if l.secrets != nil {
+		l.warn(l.key(nameK8sSecrets), "Kubernetes Secrets are filled with the destination k8s_secrets only; ignored")
+	}
+	if len(l.identities.items) > 0 {
+		l.warn(l.identities.key, "identities are used with the destination k8s_secrets only; ignored")
+	}
+}
+
+// namespaces are those that are served.
+func (l *loader) namespaces(mode Mode, own string) []string {
+	val := l.process[nameAllowlist]
+	if mode != ModeStandalone {
+		if val.set {
+			l.warn(val.key, "used in the mode standalone only; ignored")
+		}
+		if own == "" {
+			return nil
+		}
+		return []string{own}
+	}
+	if !val.set {
 		l.fail(l.key(nameAllowlist), "not set, but the mode standalone needs it; list namespaces, or use * for all")
-	} else if slices.Contains(k.Namespaces, allNamespaces) && len(k.Namespaces) > 1 {
-		l.fail(val.key, "* beside names; use one of the two")
 	}
-	if val := l.process[nameK8sSecrets]; val.set {
-		l.fail(val.key, "the mode standalone chooses Secrets by their label; remove the list")
+	names := l.names(nameAllowlist, commaList)
+	if slices.Contains(names, AllNamespaces) {
+		if len(names) > 1 {
+			l.fail(val.key, "* beside names; use one of the two")
+		}
+		return []string{AllNamespaces}
 	}
+	return l.checked(val.key, names, checkLabel)
 }
 
-// names reads a list and reports it when it is set but faulty or empty.
-func (l *loader) names(name string, parse func(string) ([]string, error)) []string {
-	val := l.process[name]
-	if !val.set || val.bad {
+// serves tells whether a namespace is one of those, as far as they are known.
+func (k Kubernetes) serves(namespace string) bool {
+	return len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, AllNamespaces) || slices.Contains(k.Namespaces, namespace)
+}
+
+// definitions are the Secrets that are listed.
+func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []targets.SecretDefinition) {
+	val := l.process[nameK8sSecrets]
+	switch {
+	case !val.set || val.bad:
 		return nil
-	}
-	var names []string
-	var err error
-	if val.node != nil {
-		for _, n := range val.node.Content {
-			names = append(names, resolveAlias(n).Value)
+	case l.secrets != nil:
+		defs = l.defined(cfg, k)
+	case cfg.Mode == ModeStandalone:
+		l.fail(val.key, "the mode standalone chooses Secrets by their label, or as the configuration file lists them; remove the list")
+	default:
+		parse := yamlList
+		if val.env {
+			parse = commaList
 		}
-	} else {
-		names, err = parse(val.text)
+		for _, name := range l.checked(val.key, l.names(nameK8sSecrets, parse), targets.CheckObjectName) {
+			account := l.accountOf(k.Namespace, name, cfg.Conjur.Account)
+			defs = append(defs, targets.SecretDefinition{Namespace: k.Namespace, Name: name, Account: account, Named: true})
+		}
 	}
-	if err == nil && len(names) == 0 {
-		err = errors.New("the list names nothing; add a name or remove the setting")
-	}
-	if err != nil {
-		l.fail(val.key, "%v", err)
-	}
-	return names
+	slices.SortFunc(defs, func(a, b targets.SecretDefinition) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return defs
 }
 
-// commaList reads the form of the environment; spaces do not count.
-func commaList(text string) ([]string, error) {
-	var names []string
-	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.Join(strings.Fields(name), ""); name != "" {
-			names = append(names, name)
-		}
+func (l *loader) leaderElection(mode Mode, own string) LeaderElection {
+	if mode != ModeStandalone {
+		return LeaderElection{}
 	}
-	return names, nil
-}
-
-// yamlList reads the form of the annotation, a YAML list of names.
-func yamlList(text string) ([]string, error) {
-	var nodes []yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &nodes); err != nil {
-		return nil, errors.New("not a YAML list; write each name as \"- name\" on a line of its own")
+	return LeaderElection{
+		Enabled:   l.boolean(nameElection, true),
+		Lease:     l.text(nameLease, defaultLease),
+		Namespace: l.text(nameLeaseSpace, own),
+		Duration:  l.duration(nameLeaseDuration, defaultLeaseDuration),
 	}
-	var names []string
-	for _, n := range nodes {
-		switch {
-		case n.Kind != yaml.ScalarNode:
-			return nil, fmt.Errorf("line %d: not a name", n.Line)
-		case n.Tag != "!!null" && n.Value != "":
-			names = append(names, n.Value)
-		}
-	}
-	return names, nil
 }

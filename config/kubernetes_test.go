@@ -1,136 +1,180 @@
-package config
+package config_test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// kubernetesOf runs the part of Load that the version does not let through.
-func kubernetesOf(annotations, env map[string]string) (*Config, report) {
-	l := &loader{src: Sources{SecretsDir: DefaultSecretsDir, Offline: true}, values: newValues()}
-	lines := map[string]annotation{}
-	for name, text := range annotations {
-		lines[domain+name] = annotation{value: text}
+// inCluster is a connection in a Pod of the namespace ns.
+var inCluster = connection.with(dict{"MY_POD_NAMESPACE": "ns"})
+
+// job is the annotations of a Job that fills Kubernetes Secrets.
+var job = dict{"secrets-destination": "k8s_secrets", "container-mode": "application"}
+
+// standalone is the annotations of a Deployment for two namespaces.
+var standalone = dict{"secrets-destination": "k8s_secrets", "container-mode": "standalone", "namespace-allowlist": "a, b"}
+
+// names are the names of the Secrets that are listed.
+func names(cfg *config.Config) string {
+	var all []string
+	for _, def := range cfg.Kubernetes.Definitions {
+		all = append(all, def.Namespace+"/"+def.Name)
 	}
-	l.addAnnotations(lines, &l.report)
-	l.addEnvironment(func(name string) string { return env[name] }, &l.report)
-	l.src.Offline = false
-	cfg := &Config{
-		Mode:        Mode(l.text(nameMode, string(ModeInit))),
-		Destination: Destination(l.text(nameDestination, "")),
-	}
-	l.checkDestination(cfg)
-	cfg.Retry = l.retry(cfg.Mode)
-	cfg.Kubernetes = l.kubernetes(cfg)
-	return cfg, l.report
+	return strings.Join(all, " ")
 }
 
 func TestKubernetesSecrets(t *testing.T) {
 	for name, c := range map[string]struct {
-		annotations, env map[string]string
-		want             []string
+		annotations, env dict
+		want             string
 	}{
-		"by label":        {nil, nil, nil},
-		"empty":           {map[string]string{"k8s-secrets": ""}, nil, nil},
-		"list":            {map[string]string{"k8s-secrets": "- s1\n- s2\n"}, nil, []string{"s1", "s2"}},
-		"CRLF":            {map[string]string{"k8s-secrets": "- s1\r\n- s2\r\n"}, nil, []string{"s1", "s2"}},
-		"quotes, flow":    {map[string]string{"k8s-secrets": `["s1", s2] # both`}, nil, []string{"s1", "s2"}},
-		"environment":     {nil, map[string]string{"K8S_SECRETS": "s1, s2 ,,s3"}, []string{"s1", "s2", "s3"}},
-		"annotation wins": {map[string]string{"k8s-secrets": "- s1"}, map[string]string{"K8S_SECRETS": "s2"}, []string{"s1"}},
+		"by label":        {nil, nil, ""},
+		"list":            {dict{"k8s-secrets": "- s2\n- s1\n"}, nil, "ns/s1 ns/s2"},
+		"CRLF":            {dict{"k8s-secrets": "- s1\r\n- s2\r\n"}, nil, "ns/s1 ns/s2"},
+		"quotes, flow":    {dict{"k8s-secrets": `["s1", s2] # both`}, nil, "ns/s1 ns/s2"},
+		"environment":     {nil, dict{"K8S_SECRETS": "s1, s2 ,,s3"}, "ns/s1 ns/s2 ns/s3"},
+		"annotation wins": {dict{"k8s-secrets": "- s1"}, dict{"K8S_SECRETS": "s2"}, "ns/s1"},
+		"dots":            {dict{"k8s-secrets": "- a.b-c.1"}, nil, "ns/a.b-c.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			annotations := map[string]string{"secrets-destination": "k8s_secrets", "container-mode": "application"}
-			for k, v := range c.annotations {
-				annotations[k] = v
+			cfg, warnings := load(t, sources(t, job.with(c.annotations), inCluster.with(c.env)))
+			k := cfg.Kubernetes
+			if len(warnings) > 0 || names(cfg) != c.want || k.Namespace != "ns" || !slices.Equal(k.Namespaces, []string{"ns"}) {
+				t.Errorf("got %+v, %v", k, warnings)
 			}
-			env := map[string]string{"MY_POD_NAMESPACE": "ns"}
-			for k, v := range c.env {
-				env[k] = v
+			if k.ByLabel() != (c.want == "") || k.LeaderElection.Enabled || len(cfg.Targets) > 0 {
+				t.Errorf("by label: %v, election %v, targets %v", k.ByLabel(), k.LeaderElection, cfg.Targets)
 			}
-			cfg, r := kubernetesOf(annotations, env)
-			if len(r.problems)+len(r.warnings) > 0 || !slices.Equal(cfg.Kubernetes.Secrets, c.want) || cfg.Kubernetes.Namespace != "ns" {
-				t.Errorf("got %v, %v, %v", cfg.Kubernetes, r.problems, r.warnings)
+			for _, def := range k.Definitions {
+				if !def.Named || def.Configured != nil || def.Account != "acct" {
+					t.Errorf("got %+v", def)
+				}
 			}
 		})
+	}
+	annotations := job.with(nil)
+	annotations["k8s-secrets"] = ""
+	if cfg, _ := load(t, sources(t, annotations, inCluster)); !cfg.Kubernetes.ByLabel() {
+		t.Error("an empty annotation is a list")
 	}
 }
 
 func TestStandalone(t *testing.T) {
-	cfg, r := kubernetesOf(map[string]string{"secrets-destination": "k8s_secrets", "container-mode": "standalone", "namespace-allowlist": " * "},
-		map[string]string{"MY_POD_NAMESPACE": "ns"})
-	if len(r.problems) > 0 || fmt.Sprint(cfg.Kubernetes.Namespaces) != "[*]" || cfg.Retry.Limit != -1 {
-		t.Errorf("got %v, retry %v, %v", cfg.Kubernetes, cfg.Retry, r.problems)
+	for list, want := range map[string]string{" * ": "[*]", "a, b": "[a b]", "a": "[a]"} {
+		cfg, warnings := load(t, sources(t, standalone.with(dict{"namespace-allowlist": list}), inCluster))
+		if len(warnings) > 0 || fmt.Sprint(cfg.Kubernetes.Namespaces) != want || cfg.Retry.Limit != -1 || cfg.Server.Address != ":8080" {
+			t.Errorf("%q: got %+v, retry %v, server %v, %v", list, cfg.Kubernetes, cfg.Retry, cfg.Server, warnings)
+		}
 	}
-	cfg, r = kubernetesOf(map[string]string{"secrets-destination": "k8s_secrets", "container-mode": "standalone", "namespace-allowlist": "a, b"},
-		map[string]string{"MY_POD_NAMESPACE": "ns"})
-	if len(r.problems) > 0 || fmt.Sprint(cfg.Kubernetes.Namespaces) != "[a b]" {
-		t.Errorf("got %v, %v", cfg.Kubernetes, r.problems)
+	cfg, _ := load(t, sources(t, standalone, inCluster))
+	if want := (config.LeaderElection{Enabled: true, Namespace: "ns", Lease: "syncer", Duration: 15 * time.Second}); cfg.Kubernetes.LeaderElection != want {
+		t.Errorf("got %+v", cfg.Kubernetes.LeaderElection)
+	}
+	if want := (config.Restarts{QuietPeriod: 10 * time.Second, PerHour: 60}); cfg.Kubernetes.Restarts != want {
+		t.Errorf("got %+v", cfg.Kubernetes.Restarts)
+	}
+	cfg, _ = load(t, sources(t, dict{}, inCluster.with(dict{"SECRETS_DESTINATION": "k8s_secrets", "CONTAINER_MODE": "standalone", "NAMESPACE_ALLOWLIST": "x,y"})))
+	if cfg.Mode != config.ModeStandalone || fmt.Sprint(cfg.Kubernetes.Namespaces) != "[x y]" {
+		t.Errorf("from the environment: %+v", cfg.Kubernetes)
 	}
 }
 
 func TestKubernetesRefuses(t *testing.T) {
-	namespace := map[string]string{"MY_POD_NAMESPACE": "ns"}
+	long := strings.Repeat("x", 64)
+	alone := dict{"container-mode": "standalone"}
 	for name, c := range map[string]struct {
-		annotations map[string]string
-		env         map[string]string
+		annotations dict
+		env         dict
 		key, want   string
 	}{
-		"no namespace":       {map[string]string{}, nil, "MY_POD_NAMESPACE", "k8s_secrets needs it"},
-		"blank list":         {map[string]string{"k8s-secrets": "- \n"}, namespace, "conjur.org/k8s-secrets", "names nothing"},
-		"not a list":         {map[string]string{"k8s-secrets": "s1"}, namespace, "conjur.org/k8s-secrets", "not a YAML list"},
-		"nested list":        {map[string]string{"k8s-secrets": "- a\n- - b"}, namespace, "conjur.org/k8s-secrets", "line 2"},
-		"commas only":        {map[string]string{}, map[string]string{"MY_POD_NAMESPACE": "ns", "K8S_SECRETS": " , "}, "K8S_SECRETS", "names nothing"},
-		"no allow-list":      {map[string]string{"container-mode": "standalone"}, namespace, "conjur.org/namespace-allowlist", "not set"},
-		"blank allow-list":   {map[string]string{"container-mode": "standalone", "namespace-allowlist": " , "}, namespace, "conjur.org/namespace-allowlist", "names nothing"},
-		"all and one":        {map[string]string{"container-mode": "standalone", "namespace-allowlist": "*,a"}, namespace, "conjur.org/namespace-allowlist", "* beside names"},
-		"list in standalone": {map[string]string{"container-mode": "standalone", "namespace-allowlist": "*", "k8s-secrets": "- a"}, namespace, "conjur.org/k8s-secrets", "by their label"},
-		"file in standalone": {map[string]string{"container-mode": "standalone", "secrets-destination": "file", "k8s-secrets": "- "}, namespace, "conjur.org/secrets-destination", "cannot have the destination file"},
+		"no namespace":       {nil, dict{"MY_POD_NAMESPACE": ""}, "MY_POD_NAMESPACE", "metadata.namespace"},
+		"bad namespace":      {nil, dict{"MY_POD_NAMESPACE": "n.s"}, "MY_POD_NAMESPACE", `"n.s" is not a name`},
+		"blank list":         {dict{"k8s-secrets": "- \n"}, nil, "conjur.org/k8s-secrets", "names nothing"},
+		"not a list":         {dict{"k8s-secrets": "s1"}, nil, "conjur.org/k8s-secrets", "not a YAML list"},
+		"nested list":        {dict{"k8s-secrets": "- a\n- - b"}, nil, "conjur.org/k8s-secrets", "line 2"},
+		"commas only":        {nil, dict{"K8S_SECRETS": " , "}, "K8S_SECRETS", "names nothing"},
+		"not a name":         {dict{"k8s-secrets": "- a\n- B_c"}, nil, "conjur.org/k8s-secrets", `"B_c"`},
+		"a name too long":    {nil, dict{"K8S_SECRETS": strings.Repeat("x", 254)}, "K8S_SECRETS", "longer than 253"},
+		"no allow-list":      {alone, nil, "conjur.org/namespace-allowlist", "not set"},
+		"blank allow-list":   {alone.with(dict{"namespace-allowlist": " , "}), nil, "conjur.org/namespace-allowlist", "names nothing"},
+		"all and one":        {alone.with(dict{"namespace-allowlist": "*,a"}), nil, "conjur.org/namespace-allowlist", "* beside names"},
+		"no namespace there": {alone.with(dict{"namespace-allowlist": "a,b.c"}), nil, "conjur.org/namespace-allowlist", `"b.c" is not a name`},
+		"a long namespace":   {alone, dict{"NAMESPACE_ALLOWLIST": long}, "NAMESPACE_ALLOWLIST", "longer than 63"},
+		"a list":             {alone.with(dict{"namespace-allowlist": "*", "k8s-secrets": "- a"}), nil, "conjur.org/k8s-secrets", "by their label"},
+		"files":              {alone.with(dict{"secrets-destination": "file", "conjur-secrets.g": "- a"}), nil, "conjur.org/secrets-destination", "cannot have the destination file"},
+		"an interval":        {dict{"secrets-refresh-interval": "5m"}, nil, "conjur.org/secrets-refresh-interval", "mode application"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			annotations := map[string]string{"secrets-destination": "k8s_secrets", "container-mode": "application"}
-			for k, v := range c.annotations {
-				annotations[k] = v
-			}
-			_, r := kubernetesOf(annotations, c.env)
-			if len(r.problems) != 1 || r.problems[0].Key != c.key || !strings.Contains(r.problems[0].Message, c.want) {
-				t.Errorf("got %v, want one of %s with %q", r.problems, c.key, c.want)
-			}
+			assertOne(t, problems(t, sources(t, job.with(c.annotations), inCluster.with(c.env))), c.key, c.want)
 		})
 	}
 }
 
-func TestEnvironmentIsDeprecatedForKubernetes(t *testing.T) {
-	env := map[string]string{"MY_POD_NAMESPACE": "ns", "SECRETS_DESTINATION": "k8s_secrets", "K8S_SECRETS": "s", "CONJUR_ACCOUNT": "a"}
-	for mode, want := range map[string]int{"init": 2, "sidecar": 2, "application": 0} {
-		_, r := kubernetesOf(map[string]string{"container-mode": mode}, env)
-		if len(r.warnings) != want || len(r.problems) > 0 {
-			t.Errorf("%s: warnings %v, problems %v", mode, r.warnings, r.problems)
-		}
+func TestAllOfAClusterAtOnce(t *testing.T) {
+	src := sources(t, dict{"secrets-destination": "k8s_secrets", "container-mode": "standalone", "namespace-allowlist": "A,b.c,*",
+		"k8s-secrets": "- x", "removal-confirmations": "0"}, connection.with(dict{"SERVER_ADDRESS": "8080"}))
+	var keys []string
+	for _, p := range problems(t, src) {
+		keys = append(keys, strings.TrimPrefix(p.Key, "conjur.org/"))
 	}
-	_, r := kubernetesOf(map[string]string{"secrets-destination": "k8s_secrets", "k8s-secrets": "- s"}, map[string]string{"MY_POD_NAMESPACE": "ns"})
-	if len(r.warnings) > 0 {
-		t.Errorf("warnings without a variable: %v", r.warnings)
+	if got := strings.Join(keys, " "); got != "removal-confirmations SERVER_ADDRESS MY_POD_NAMESPACE namespace-allowlist k8s-secrets" {
+		t.Errorf("got %s", got)
 	}
 }
 
-func TestUnsupported(t *testing.T) {
-	l := &loader{values: newValues()}
-	l.process[nameMode] = value{text: "sidecar", set: true}
-	l.process[nameDestination] = value{text: "file", set: true}
-	l.unsupported(&Config{Conjur: Conjur{AuthnType: AuthnJWT}})
-	if len(l.problems) > 0 {
-		t.Errorf("got %q", l.problems)
+func TestKubernetesWarns(t *testing.T) {
+	_, warnings := load(t, sources(t, job.with(dict{"k8s-secrets": "[a, a]"}), inCluster))
+	assertOne(t, warnings, "conjur.org/k8s-secrets", `"a" is written twice`)
+	_, warnings = load(t, sources(t, job.with(dict{"namespace-allowlist": "a"}), inCluster))
+	assertOne(t, warnings, "conjur.org/namespace-allowlist", "standalone only")
+}
+
+func TestKubeconfig(t *testing.T) {
+	const yaml = "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, kubeconfig: /some/file}"
+	src := fileSources(t, yaml, nil, connection)
+	if cfg, _ := load(t, src); cfg.Kubernetes.Kubeconfig != "/some/file" {
+		t.Errorf("got %+v", cfg.Kubernetes)
 	}
-	l.process[nameMode] = value{text: "standalone", set: true, key: "CONTAINER_MODE"}
-	l.process[nameDestination] = value{text: "k8s_secrets", set: true, key: "SECRETS_DESTINATION"}
-	l.unsupported(&Config{Conjur: Conjur{AuthnType: "authn-k8s"}})
-	var keys []string
-	for _, p := range l.problems {
-		keys = append(keys, p.Key)
+	src.Kubeconfig = "/of/a/flag"
+	if cfg, _ := load(t, src); cfg.Kubernetes.Kubeconfig != "/of/a/flag" {
+		t.Errorf("got %+v", cfg.Kubernetes)
 	}
-	if got := strings.Join(keys, " "); got != "CONTAINER_MODE SECRETS_DESTINATION CONJUR_AUTHN_URL" {
-		t.Errorf("got %s", got)
+}
+
+// TestFilesMayNeedTheCluster keeps what templates in ConfigMaps need.
+func TestFilesMayNeedTheCluster(t *testing.T) {
+	annotations := group.with(dict{"secret-file-format.g": "template", "secret-file-template-configmap.g": "tpl/app.conf"})
+	src := sources(t, annotations, inCluster)
+	src.Kubeconfig = "/k"
+	cfg, _ := load(t, src)
+	want := targets.Template{ConfigMap: targets.ConfigMapKey{Namespace: "ns", Name: "tpl", Key: "app.conf"}}
+	if cfg.Targets[0].Template != want || cfg.Kubernetes.Kubeconfig != "/k" || cfg.Kubernetes.Namespace != "ns" {
+		t.Errorf("got %+v, %+v", cfg.Targets[0].Template, cfg.Kubernetes)
+	}
+	cfg, _ = load(t, sources(t, annotations, connection))
+	if got := cfg.Targets[0].Template.ConfigMap; got.Namespace != "" || got.Name != "tpl" {
+		t.Errorf("without a namespace: %+v", got)
+	}
+}
+
+func TestEnvironmentIsDeprecatedForKubernetes(t *testing.T) {
+	env := inCluster.with(dict{"SECRETS_DESTINATION": "k8s_secrets", "K8S_SECRETS": "s"})
+	for mode, want := range map[string]int{"init": 2, "sidecar": 2, "application": 0} {
+		_, warnings := load(t, sources(t, dict{"container-mode": mode}, env))
+		if len(warnings) != want {
+			t.Errorf("%s: warnings %v", mode, warnings)
+		}
+	}
+	_, warnings := load(t, sources(t, dict{"container-mode": "init"}, env.with(dict{"K8S_SECRETS": ""})))
+	assertOne(t, warnings, "SECRETS_DESTINATION", "use the annotation conjur.org/secrets-destination")
+	_, warnings = load(t, sources(t, dict{"container-mode": "init", "secrets-destination": "k8s_secrets", "k8s-secrets": "- s"}, inCluster))
+	if len(warnings) > 0 {
+		t.Errorf("warnings without a variable: %v", warnings)
 	}
 }

@@ -28,7 +28,7 @@ func (l *loader) checkDestination(cfg *Config) {
 // deprecateEnvironment warns of each variable for which there is an
 // annotation; how Conjur is reached stays the environment's.
 func (l *loader) deprecateEnvironment(mode Mode) {
-	for _, s := range processSettings() {
+	for _, s := range append(processSettings(), clusterSettings()...) {
 		if val := l.process[s.name]; val.env && s.annotation != "" {
 			l.warn(val.key, "deprecated for the destination k8s_secrets in the mode %s; use the annotation %s%s", mode, domain, s.annotation)
 		}

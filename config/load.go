@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"io/fs"
 	"os"
-	"slices"
-	"strings"
 )
 
 // The folders and files that are used when Sources name no others, those of
@@ -37,9 +35,22 @@ type Sources struct {
 	// Templates is the content of TemplatesDir; nil: the folder itself.
 	Templates fs.FS
 
-	// Offline says that Conjur will not be called: its connection need not be
-	// set, and the certificate and token files are not looked at.
-	Offline bool
+	// Kubeconfig wins over the setting kubernetes.kubeconfig.
+	Kubeconfig string
+
+	// Assume says what is not looked for. The zero Assume is for the process
+	// that does the work; a tool may look at the configuration of another.
+	Assume Assumptions
+}
+
+// Assumptions are what Load takes to be right though it may not be there.
+type Assumptions struct {
+	// Connection: Conjur's address, account and identity need not be set.
+	Connection bool
+	// Namespace: the Pod's namespace need not be set.
+	Namespace bool
+	// Files: the files with certificates, tokens and keys are not looked at.
+	Files bool
 }
 
 // loader is one run of Load.
@@ -72,7 +83,6 @@ func Load(src Sources) (cfg *Config, warnings []Problem, err error) {
 	}
 	l.addEnvironment(src.Getenv, &l.report)
 	cfg = l.config()
-	l.unsupported(cfg)
 	if len(l.problems) > 0 {
 		return nil, l.warnings, &InvalidError{l.problems}
 	}
@@ -92,27 +102,17 @@ func (l *loader) config() *Config {
 	cfg.Refresh = l.refresh(cfg.Mode)
 	cfg.Retry = l.retry(cfg.Mode)
 	cfg.Log = l.log()
+	cfg.Removal = l.removal()
+	cfg.RestoreDeletedFiles = l.text(nameRestoreFiles, restoreAtRefresh) == restoreAtRefresh
+	cfg.Signal = l.signal(cfg.Mode)
+	cfg.Server = l.server(cfg)
 	cfg.Conjur = l.conjur()
 	cfg.Kubernetes = l.kubernetes(cfg)
+	cfg.Identities = l.allIdentities(cfg)
 	if cfg.Destination == DestinationKubernetes {
 		l.ignoreGroups()
 	} else {
-		cfg.Targets = l.targets(cfg.Conjur.Account)
+		cfg.Targets = l.targets(cfg)
 	}
 	return cfg
-}
-
-// unsupported reports everything that is understood but cannot be done yet;
-// it is the only place that does.
-func (l *loader) unsupported(cfg *Config) {
-	for _, s := range l.table {
-		if val := l.process[s.name]; val.set && !val.bad && slices.Contains(s.notYet, val.text) {
-			l.fail(val.key, "%q is not available in this version yet; use %s", val.text, strings.Join(s.available(), ", "))
-		}
-	}
-	switch cfg.Conjur.AuthnType {
-	case "", AuthnAPIKey, AuthnJWT:
-	default:
-		l.fail(l.key(nameAuthnURL), "the authenticator %q is not supported yet; use authn or authn-jwt", cfg.Conjur.AuthnType)
-	}
 }

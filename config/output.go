@@ -32,16 +32,25 @@ func NewValidation(warnings []Problem, err error) Validation {
 // Effective is a Config for people and programs to read: everything that is
 // in effect, secrets left out. Durations are in Go's form, such as "5m0s".
 type Effective struct {
-	ContainerMode        Mode              `json:"containerMode"`
-	SecretsDestination   Destination       `json:"secretsDestination"`
-	Refresh              effectiveRefresh  `json:"refresh"`
-	Retry                effectiveRetry    `json:"retry"`
-	RemoveDeletedSecrets bool              `json:"removeDeletedSecrets"`
-	ExitOnRevoked        bool              `json:"exitOnRevoked"`
-	Log                  effectiveLog      `json:"log"`
-	Conjur               effectiveConjur   `json:"conjur"`
-	Folders              effectiveFolders  `json:"folders"`
-	Targets              []EffectiveTarget `json:"targets"`
+	ContainerMode        Mode                `json:"containerMode"`
+	SecretsDestination   Destination         `json:"secretsDestination"`
+	Refresh              effectiveRefresh    `json:"refresh"`
+	Retry                effectiveRetry      `json:"retry"`
+	RemoveDeletedSecrets bool                `json:"removeDeletedSecrets"`
+	Removal              effectiveRemoval    `json:"removal"`
+	ExitOnRevoked        bool                `json:"exitOnRevoked"`
+	RestoreDeletedFiles  string              `json:"restoreDeletedFiles"` // "refresh" or "never"
+	RestartApp           *effectiveSignal    `json:"restartApp,omitempty"`
+	Server               effectiveServer     `json:"server,omitzero"`
+	Health               effectiveHealth     `json:"health,omitzero"`
+	Log                  effectiveLog        `json:"log"`
+	Conjur               effectiveConjur     `json:"conjur"`
+	Identities           []effectiveIdentity `json:"identities,omitempty"` // those with a name
+	Kubernetes           effectiveKubernetes `json:"kubernetes,omitzero"`
+	LeaderElection       *effectiveElection  `json:"leaderElection,omitempty"`
+	Restarts             *effectiveRestarts  `json:"restarts,omitempty"`
+	Folders              effectiveFolders    `json:"folders"`
+	Targets              []EffectiveTarget   `json:"targets"`
 }
 
 type effectiveRefresh struct {
@@ -52,6 +61,27 @@ type effectiveRefresh struct {
 type effectiveRetry struct {
 	Limit    int    `json:"limit"`
 	Interval string `json:"interval"`
+}
+
+type effectiveRemoval struct {
+	Confirmations int    `json:"confirmations"`
+	Grace         string `json:"grace"`
+	Brake         int    `json:"brake"` // percent; 0 is off
+	BrakeHold     string `json:"brakeHold"`
+}
+
+type effectiveSignal struct {
+	Signal  string `json:"signal"`
+	User    string `json:"user,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+type effectiveServer struct {
+	Address string `json:"address,omitempty"`
+}
+
+type effectiveHealth struct {
+	Freshness string `json:"freshness,omitempty"`
 }
 
 type effectiveLog struct {
@@ -65,6 +95,7 @@ type effectiveConjur struct {
 	AuthnType    AuthnType `json:"authnType,omitempty"`
 	Account      string    `json:"account,omitempty"`
 	Login        string    `json:"login,omitempty"`
+	APIKeyFile   string    `json:"apiKeyFile,omitempty"`
 	JWTTokenPath string    `json:"jwtTokenPath,omitempty"`
 	// Certificates is where the trusted ones are from: "text", a file's path,
 	// or "system".
@@ -80,13 +111,15 @@ type effectiveFolders struct {
 
 // EffectiveTarget is one target of an Effective.
 type EffectiveTarget struct {
-	Key      targets.Key      `json:"key"`
-	Group    string           `json:"group"`
-	Path     string           `json:"path"` // with the secrets folder in front
-	Mode     string           `json:"mode"` // octal, such as "0644"
-	Format   targets.Format   `json:"format"`
-	Template string           `json:"template,omitempty"` // "inline", or the file's path
-	Entries  []EffectiveEntry `json:"entries"`
+	Key      targets.Key    `json:"key"`
+	Group    string         `json:"group"`
+	Path     string         `json:"path"` // with the secrets folder in front
+	Mode     string         `json:"mode"` // octal, such as "0644"
+	Format   targets.Format `json:"format"`
+	Template string         `json:"template,omitempty"` // "inline", or the file's path
+	// TemplateConfigMap is where the template is, as "name/key".
+	TemplateConfigMap string           `json:"templateConfigMap,omitempty"`
+	Entries           []EffectiveEntry `json:"entries"`
 }
 
 // EffectiveEntry is one entry of an EffectiveTarget.
@@ -104,15 +137,29 @@ func NewEffective(cfg *Config) Effective {
 		Refresh:              effectiveRefresh{Enabled: cfg.Refresh.Enabled},
 		Retry:                effectiveRetry{cfg.Retry.Limit, cfg.Retry.Interval.String()},
 		RemoveDeletedSecrets: cfg.RemoveDeleted,
+		Removal:              effectiveRemoval{cfg.Removal.Confirmations, cfg.Removal.Grace.String(), cfg.Removal.Brake, cfg.Removal.BrakeHold.String()},
 		ExitOnRevoked:        cfg.ExitOnRevoked,
+		RestoreDeletedFiles:  restoreAtRefresh,
+		Server:               effectiveServer{cfg.Server.Address},
 		Log:                  effectiveLog(cfg.Log),
 		Conjur:               newEffectiveConjur(cfg.Conjur),
+		Kubernetes:           newEffectiveKubernetes(cfg.Kubernetes, cfg.Destination),
 		Folders:              effectiveFolders(cfg.Folders),
 		Targets:              []EffectiveTarget{},
 	}
 	if cfg.Refresh.Enabled {
 		e.Refresh.Interval = cfg.Refresh.Interval.String()
 	}
+	if !cfg.RestoreDeletedFiles {
+		e.RestoreDeletedFiles = restoreNever
+	}
+	if cfg.Signal != (Signal{}) {
+		e.RestartApp = &effectiveSignal{cfg.Signal.Name, cfg.Signal.User, cfg.Signal.Command}
+	}
+	if cfg.Server.Freshness > 0 {
+		e.Health.Freshness = cfg.Server.Freshness.String()
+	}
+	e.addStandalone(cfg)
 	for _, t := range cfg.Targets {
 		e.Targets = append(e.Targets, newEffectiveTarget(cfg.Folders, t))
 	}
@@ -124,7 +171,10 @@ func newEffectiveConjur(c Conjur) effectiveConjur {
 		ApplianceURL: c.ApplianceURL, AuthnURL: c.AuthnURL, AuthnType: c.AuthnType,
 		Account: c.Account, Login: c.Login, Certificates: "system", HTTPTimeout: c.HTTPTimeout.String(),
 	}
-	if c.AuthnType == AuthnJWT {
+	switch c.AuthnType {
+	case AuthnAPIKey:
+		e.APIKeyFile = c.APIKeyFile
+	case AuthnJWT:
 		e.JWTTokenPath = c.JWTTokenPath
 	}
 	switch {
@@ -143,14 +193,27 @@ func newEffectiveTarget(folders Folders, t *targets.Target) EffectiveTarget {
 		Mode:    fmt.Sprintf("%04o", t.File.Mode.Perm()),
 		Entries: []EffectiveEntry{},
 	}
+	e.Template, e.TemplateConfigMap = effectiveTemplate(folders, t)
+	e.Entries = append(e.Entries, effectiveEntries(t)...)
+	return e
+}
+
+// effectiveTemplate says where a template is.
+func effectiveTemplate(folders Folders, t *targets.Target) (template, configMap string) {
 	switch {
 	case t.Template.Inline != "":
-		e.Template = "inline"
+		return "inline", ""
 	case t.Template.File != "":
-		e.Template = path.Join(folders.Templates, t.Template.File)
+		return path.Join(folders.Templates, t.Template.File), ""
+	case t.Template.ConfigMap != (targets.ConfigMapKey{}):
+		return "", t.Template.ConfigMap.Name + "/" + t.Template.ConfigMap.Key
 	}
+	return "", ""
+}
+
+func effectiveEntries(t *targets.Target) (entries []EffectiveEntry) {
 	for _, entry := range t.Entries {
-		e.Entries = append(e.Entries, EffectiveEntry(entry))
+		entries = append(entries, EffectiveEntry(entry))
 	}
-	return e
+	return entries
 }

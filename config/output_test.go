@@ -35,7 +35,17 @@ func TestEffective(t *testing.T) {
     "interval": "1s"
   },
   "removeDeletedSecrets": true,
+  "removal": {
+    "confirmations": 2,
+    "grace": "0s",
+    "brake": 50,
+    "brakeHold": "10m0s"
+  },
   "exitOnRevoked": true,
+  "restoreDeletedFiles": "refresh",
+  "health": {
+    "freshness": "4m30s"
+  },
   "log": {
     "level": "info",
     "format": "text"
@@ -88,6 +98,59 @@ func TestEffective(t *testing.T) {
 }`
 	if string(got) != want {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestEffectiveOfADeployment prints what a file of everything comes to.
+func TestEffectiveOfADeployment(t *testing.T) {
+	yaml := strings.Replace(definitions, "containerMode:", `
+restartApp: {user: x}
+server: {address: ":9"}
+leaderElection: {enabled: false, leaseName: other, leaseDuration: 20s}
+identities:
+- {name: keyed, namespaces: [a], secrets: [ns/plain], conjur: {login: host/k, apiKeyFile: KEY}}
+containerMode:`, 1)
+	src := severalSources(t, yaml, connection)
+	src.Kubeconfig = "/k"
+	cfg, _ := load(t, src)
+	got, err := json.Marshal(config.NewEffective(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _ := json.Marshal(cfg.Identities[1].Conjur.APIKeyFile)
+	for _, want := range []string{
+		`"containerMode":"standalone","secretsDestination":"k8s_secrets"`,
+		`"server":{"address":":9"}`,
+		`"identities":[{"name":"keyed","namespaces":["a"],"secrets":["ns/plain"],"conjur":{"applianceUrl":"https://conjur.example.com","authnUrl":"https://conjur.example.com/authn","authnType":"authn","account":"acct","login":"host/k","apiKeyFile":` + string(key) + `,`,
+		`"kubernetes":{"namespace":"ns","kubeconfig":"/k","namespaces":["a","ns"],"secrets":[{"namespace":"a","name":"db","create":true,"type":"kubernetes.io/basic-auth","entries":[{"alias":"password","variable":"app/db/password","contentType":"text"}`,
+		`{"group":"app.conf","format":"template","template":"inline","entries":[{"alias":"u"`,
+		`{"group":"from-map","format":"template","templateConfigMap":"tpl/app","entries":[{"alias":"*"`,
+		`"restart":["deployment/shop","statefulset/db"]},{"namespace":"ns","name":"plain"}]}`,
+		`"leaderElection":{"enabled":false,"leaseName":"other","namespace":"ns","leaseDuration":"20s"},"restarts":{"quietPeriod":"10s","perHour":60}`,
+		`"targets":[]`,
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	if strings.Contains(string(got), "restartApp") || strings.Contains(string(got), "the-key") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestEffectiveOfAJob(t *testing.T) {
+	cfg, _ := load(t, sources(t, job, inCluster))
+	got, _ := json.Marshal(config.NewEffective(cfg))
+	if !strings.Contains(string(got), `"kubernetes":{"namespace":"ns","namespaces":["ns"],"byLabel":true},"folders"`) {
+		t.Errorf("got %s", got)
+	}
+	cfg, _ = load(t, sources(t, group.with(dict{"restart-app-signal": "SIGHUP", "restart-app-command": "java", "restore-deleted-files": "never",
+		"secret-file-format.g": "template", "secret-file-template-configmap.g": "tpl/k"}), connection))
+	got, _ = json.Marshal(config.NewEffective(cfg))
+	for _, want := range []string{`"restartApp":{"signal":"SIGHUP","command":"java"}`, `"restoreDeletedFiles":"never"`, `"format":"template","templateConfigMap":"tpl/k"`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no %s in %s", want, got)
+		}
 	}
 }
 
@@ -150,6 +213,15 @@ func TestExplain(t *testing.T) {
 	cfg.Mode = config.ModeInit
 	if e, _ := config.Explain(cfg, "g"); len(e.Triggers) != 1 {
 		t.Errorf("init has the triggers %v", e.Triggers)
+	}
+}
+
+func TestExplainAConfigMap(t *testing.T) {
+	cfg, _ := load(t, sources(t, group.with(dict{"secrets-refresh-enabled": "true", "restore-deleted-files": "never",
+		"secret-file-format.g": "template", "secret-file-template-configmap.g": "tpl/k"}), connection))
+	e, _ := config.Explain(cfg, "g")
+	if n := len(e.Triggers); n != 4 || e.Triggers[2].When != "when the file is altered, within 5m0s" || e.Triggers[3].When != "when the ConfigMap tpl changes" {
+		t.Errorf("got %+v", e.Triggers)
 	}
 }
 

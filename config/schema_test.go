@@ -26,12 +26,17 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		everything, "", "{}",
+		everything, definitions, several, "", "{}",
 		"targets: [{name: a, secrets: '*'}]",
 		"targets: [{name: a, secrets: [1, true, x/y, {k: 7}, {k: v, content-type: text}]}]",
 		"refresh: {interval: 1h30m}",
 		"conjur: {httpTimeoutSeconds: 600}",
 		"kubernetes: {secrets: [a, b], namespaces: ['*']}",
+		"removal: {brake: off, grace: 0s}",
+		"removal: {brake: '5%', grace: 1.5h}",
+		"removal: {brake: 100, grace: ''}",
+		"server: {address: '[::1]:80'}",
+		"restartApp: {signal: SIGUSR1, user: app}",
 	} {
 		if err := violates(schema, decode(t, text)); err != nil {
 			t.Errorf("%s\nis refused: %v", text, err)

@@ -63,47 +63,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// fileSetting finds a setting of the configuration file.
-func fileSetting(table []setting, name string) (setting, bool) {
-	for _, s := range table {
-		if s.name == name && !s.envOnly {
-			return s, true
-		}
-	}
-	return setting{}, false
-}
-
-// isObject tells whether settings of the configuration file are below path.
-func isObject(path string) bool {
-	return slices.ContainsFunc(settings(), func(s setting) bool {
-		return !s.envOnly && strings.HasPrefix(s.name, path+".")
-	})
-}
-
-// suggestField names the setting of the configuration file that an unknown
-// path was probably meant to be.
-func suggestField(path string) string {
-	known := []string{fieldTargets}
-	for _, s := range settings() {
-		if s.envOnly {
-			continue
-		}
-		known = append(known, s.name)
-		if object, _, ok := strings.Cut(s.name, "."); ok {
-			known = append(known, object)
-		}
-	}
-	return suggestion(path, known)
-}
-
-func suggestTargetField(name string) string {
-	known := []string{fieldName}
-	for _, s := range groupSettings() {
-		known = append(known, s.name)
-	}
-	return suggestion(name, known)
-}
-
+// suggestion names the one of the known words that an unknown one was probably
+// meant to be.
 func suggestion(word string, known []string) string {
 	if best := nearest(word, known); best != "" {
 		return "; did you mean " + best + "?"

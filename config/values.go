@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,6 +28,11 @@ type values struct {
 	process map[string]value            // setting's name → value
 	groups  map[string]map[string]value // group → setting's name → value
 
+	// What only the configuration file can say. secrets is what stands there
+	// for the setting nameK8sSecrets, nil when a stronger source has set it.
+	secrets    *listField[fileSecret]
+	identities listField[fileIdentity]
+
 	table, groupTable []setting // settings() and groupSettings(), made once
 }
 
@@ -44,7 +50,7 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		if !ours {
 			continue
 		}
-		s, group, ok := v.find(name)
+		s, group, ok := v.annotated(name)
 		if !ok {
 			r.warn(key, "not a setting; ignored%s", didYouMean(name))
 			continue
@@ -58,7 +64,7 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 			err := s.check(val.text)
 			switch {
 			case err == nil:
-			case s.outOfRange(val.text):
+			case s.lenient && s.outOfRange(val.text):
 				r.warn(key, "%v; taken as the default (%s)", err, s.def)
 				continue
 			default:
@@ -110,9 +116,9 @@ func (v *values) put(name string, group *string, val value) {
 	v.groups[*group][name] = val
 }
 
-// find finds the setting of an annotation, given without its domain, and the
+// annotated finds the setting of an annotation, given without its domain, and the
 // group that it is for, if it is one of a group.
-func (v *values) find(name string) (s setting, group *string, ok bool) {
+func (v *values) annotated(name string) (s setting, group *string, ok bool) {
 	for _, s := range v.table {
 		if s.annotation == name && name != "" {
 			return s, nil, true
@@ -124,6 +130,16 @@ func (v *values) find(name string) (s setting, group *string, ok bool) {
 		}
 	}
 	return setting{}, nil, false
+}
+
+// find finds a setting by its name.
+func find(table []setting, name string) (setting, bool) {
+	for _, s := range table {
+		if s.name == name {
+			return s, true
+		}
+	}
+	return setting{}, false
 }
 
 // text gives a process setting, def when it is not set, and the empty string
@@ -154,18 +170,24 @@ func (v *values) integer(name string, def int) int {
 	return def
 }
 
+// duration gives a process setting, def when it is not set or set badly.
+func (v *values) duration(name string, def time.Duration) time.Duration {
+	if d, err := time.ParseDuration(v.process[name].text); err == nil && !v.process[name].bad {
+		return d
+	}
+	return def
+}
+
 // key is where a setting was set or, if it was not, is best set.
 func (v *values) key(name string) string {
 	if val := v.process[name]; val.set {
 		return val.key
 	}
-	for _, s := range v.table {
-		if s.name == name {
-			if s.annotation != "" {
-				return domain + s.annotation
-			}
-			return s.env
-		}
+	switch s, _ := find(v.table, name); {
+	case s.annotation != "":
+		return domain + s.annotation
+	case s.env != "":
+		return s.env
 	}
 	return name
 }

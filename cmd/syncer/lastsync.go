@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -18,17 +19,17 @@ const lastRounds = 4
 // a removal. What seems to be gone too gets the time that proof takes: else a
 // value that was revoked at the same moment would stay in its file for as long
 // as nobody starts the process again.
-func (p *pipeline) lastSync(ctx context.Context) {
-	keys := p.targets.Keys()
+func (l *lane) lastSync(ctx context.Context) {
+	keys := l.targets.Keys()
 	for range lastRounds {
-		p.enqueue(queue.Hint{Trigger: "removal", Wakes: true}, keys...)
-		if p.queue.WaitSettled(ctx) != nil {
+		l.enqueue(queue.Hint{Trigger: "removal", Wakes: true}, keys...)
+		if l.queue.WaitSettled(ctx) != nil {
 			return
 		}
-		if keys = p.suspects(); len(keys) == 0 {
+		if keys = l.suspects(); len(keys) == 0 {
 			return
 		}
-		proof := time.NewTimer(confirmAfter(p.cfg))
+		proof := time.NewTimer(confirmAfter(l.cfg))
 		select {
 		case <-proof.C:
 		case <-ctx.Done():
@@ -40,12 +41,30 @@ func (p *pipeline) lastSync(ctx context.Context) {
 
 // suspects lists the targets of which a variable seems to be gone without
 // being proven to be.
-func (p *pipeline) suspects() (keys []targets.Key) {
-	for key, err := range p.queue.Errors() {
+func (l *lane) suspects() (keys []targets.Key) {
+	for key, err := range l.queue.Errors() {
 		var suspect *conjur.SuspectError
 		if errors.As(err, &suspect) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
+}
+
+// exitOnRevoked is closed when the process has to end because of a removal.
+func (l *lane) exitOnRevoked() <-chan struct{} {
+	if l.cfg.Mode == config.ModeStandalone || !l.cfg.ExitOnRevoked && !l.cfg.Mode.OneShot() {
+		return nil
+	}
+	return l.revoked
+}
+
+// mustExit tells whether exitOnRevoked is closed.
+func (l *lane) mustExit() bool {
+	select {
+	case <-l.exitOnRevoked():
+		return true
+	default:
+		return false
+	}
 }

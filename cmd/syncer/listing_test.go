@@ -9,17 +9,18 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 func newListing(w *world) *listing {
-	client, err := newClient(&config.Config{Conjur: config.Conjur{
+	client, err := conjur.New(clientConfig(config.Conjur{
 		ApplianceURL: w.url, AuthnURL: w.url + "/authn", AuthnType: config.AuthnAPIKey, Account: conjurdtest.Account,
 		Login: "host/app", APIKey: secret.New([]byte(w.server.HostKey("app"))),
 		SSLCertificate: string(w.server.CA), HTTPTimeout: time.Minute,
-	}}, zap.NewNop())
+	}, zap.NewNop()))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.Flags().AddFlagSet(run.Flags())
-	root.AddCommand(run, newConjurdCommand(), newDemoCommand(), newSetCommand(),
+	root.AddCommand(run, newExecCommand(), newConjurdCommand(), newDemoCommand(), newSetCommand(),
 		newProbeCommand(), newWaitCommand(), newInstallCommand(),
 		newValidateCommand(), newConfigCommand(), newExplainCommand(),
 		newRenderCommand(), newDiffCommand(), newMigrateCommand())

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -10,37 +8,46 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sources"
-	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // longestRetry caps the time between two retries of a target.
 const longestRetry = time.Minute
 
-// templateLook is the time between looks at the template files without an
-// event; a look is a stat of each.
-const templateLook = 10 * time.Second
+// newClient makes the lane's client of Conjur.
+func (l *lane) newClient() (*conjur.Client, error) {
+	c := clientConfig(l.identity.Conjur, l.log)
+	c.Confirmations = l.cfg.Removal.Confirmations
+	c.ConfirmAfter = confirmAfter(l.cfg)
+	c.Grace = l.cfg.Removal.Grace
+	c.Brake = brake(l.cfg.Removal)
+	c.RequestBudget = requestBudget(l.cfg)
+	c.Observe = l.observe
+	c.Held = func(e conjur.HoldEvent) { l.held(l, e) }
+	return conjur.New(c)
+}
 
-// newClient makes the client of Conjur.
-func newClient(cfg *config.Config, log *zap.Logger) (*conjur.Client, error) {
-	c := cfg.Conjur
+// clientConfig is how Conjur is reached.
+func clientConfig(c config.Conjur, log *zap.Logger) conjur.Config {
 	var authenticator conjur.Authenticator = conjur.JWT{URL: c.AuthnURL, TokenPath: c.JWTTokenPath, Login: c.Login}
 	if c.AuthnType == config.AuthnAPIKey {
-		authenticator = conjur.APIKey{URL: c.AuthnURL, Login: c.Login, Key: c.APIKey}
+		authenticator = conjur.APIKey{URL: c.AuthnURL, Login: c.Login, Key: c.APIKey, KeyFile: c.APIKeyFile}
 	}
-	return conjur.New(conjur.Config{
+	return conjur.Config{
 		ApplianceURL:  c.ApplianceURL,
 		Account:       c.Account,
 		Authenticator: authenticator,
 		CA:            c.SSLCertificate,
 		CAFile:        c.CertFile,
 		HTTPTimeout:   c.HTTPTimeout,
-		ConfirmAfter:  confirmAfter(cfg),
-		RequestBudget: requestBudget(cfg),
 		Version:       version(),
 		Logger:        log,
-	})
+	}
+}
+
+// brake is what holds removals back; see conjur.Brake.
+func brake(r config.Removal) conjur.Brake {
+	return conjur.Brake{Disabled: r.Brake == 0, Share: float64(r.Brake) / 100, Hold: r.BrakeHold}
 }
 
 // confirmAfter is the least time between two proofs that a variable is gone:
@@ -54,69 +61,26 @@ func confirmAfter(cfg *config.Config) time.Duration {
 
 // queueConfig says how failures are retried: for ever beside an application
 // that runs, within the configured limit before one that waits.
-func (p *pipeline) queueConfig() queue.Config {
+func (l *lane) queueConfig() queue.Config {
 	most := longestRetry
-	if p.cfg.Refresh.Enabled {
-		most = min(most, p.cfg.Refresh.Interval)
+	if l.cfg.Refresh.Enabled {
+		most = min(most, l.cfg.Refresh.Interval)
 	}
-	limit := p.cfg.Retry.Limit
-	if !p.cfg.Mode.OneShot() {
+	limit := l.cfg.Retry.Limit
+	if !l.cfg.Mode.OneShot() {
 		limit = -1
 	}
 	return queue.Config{
-		Backoff:   queue.Backoff{First: p.cfg.Retry.Interval, Max: most},
+		Backoff:   queue.Backoff{First: l.cfg.Retry.Interval, Max: most},
 		Limit:     limit,
-		Permanent: p.permanent,
+		Permanent: l.permanent,
+		Name:      identityName(l.identity),
+		Metrics:   l.queues,
 	}
 }
 
-// permanent tells the errors that no retry mends: a content that cannot be
-// rendered, and a variable that is gone where the poll will see it come back.
-func (p *pipeline) permanent(err error) bool {
-	var render *workers.RenderError
-	var revoked *workers.RevokedError
-	return errors.As(err, &render) || p.cfg.Refresh.Enabled && errors.As(err, &revoked)
-}
-
-// sources lists what runs above the queue: nothing in a one-shot process, and
-// no watch where refresh is off.
-func (p *pipeline) sources() []func(context.Context) {
-	if p.cfg.Mode.OneShot() {
-		return nil
-	}
-	run := []func(context.Context){p.newPoll().Run}
-	if p.cfg.Refresh.Enabled && len(p.targets.TemplateFiles()) > 0 {
-		run = append(run, p.templates.Run)
-	}
-	return run
-}
-
-func (p *pipeline) newPoll() *sources.Poll {
-	poll := &sources.Poll{
-		Interval:   p.cfg.Refresh.Interval,
-		Deadline:   2 * p.cfg.Conjur.HTTPTimeout,
-		Variables:  p.targets.Variables,
-		Values:     p.client,
-		ByVariable: p.targets.ByVariable,
-		Altered:    func() []targets.Key { return p.sink.Altered(p.targets.All()) },
-		Enqueue:    p.enqueue,
-		Report:     p.troubles.Report,
-		Beat:       p.status.Beat,
-		Stuck:      p.pool.Overdue,
-	}
-	if anyWildcard(p.cfg.Targets) {
-		poll.List = p.listing.refresh
-	}
-	return poll
-}
-
-func (p *pipeline) newTemplates() *sources.Templates {
-	return &sources.Templates{
-		Dir:        p.cfg.Folders.Templates,
-		Interval:   templateLook,
-		Files:      p.targets.TemplateFiles,
-		ByTemplate: p.targets.ByTemplate,
-		Enqueue:    p.enqueue,
-		Report:     p.troubles.Report,
-	}
+// permanent tells the errors that no retry mends. A variable that is gone is
+// one of them where the poll will see it come back.
+func (l *lane) permanent(err error) bool {
+	return workers.Permanent(err, l.cfg.Refresh.Enabled)
 }

@@ -12,59 +12,54 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sinks"
-	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// pipeline is the parts of Syncer, wired for one application.
+// pipeline is the parts of Syncer, wired as one configuration says: a lane for
+// each identity, the place where secrets go, and those who are told.
 type pipeline struct {
 	cfg     *config.Config
 	workers int
 	grace   time.Duration
 	log     *zap.Logger
+	host    *host // nil: nobody looks from outside
 	// observe, when not nil, hears of every outcome.
 	observe func(queue.Item, workers.Result)
+	// deliveries outlives pipelines; nil: nothing is known to be deleted.
+	deliveries *workers.Deliveries
+	// tellers tell the application too, after the sentinel files.
+	tellers []notify.Teller
+	amend   *amendment // nil: all goes to the place
 
-	targets   *targets.Set
-	client    *conjur.Client
-	listing   *listing
-	templates *sources.Templates
-	sink      *sinks.Files
-	status    *notify.Status
-	troubles  *health.Troubles
-
-	queue  *queue.Queue
-	rounds *notify.Rounds
-	app    *notify.Application
-	pool   *workers.Pool
-
-	revoked chan struct{} // closed when something was removed
-	once    sync.Once
+	troubles *health.Troubles
+	place    place
+	lanes    []*lane
+	status   *notify.Status // nil: there is no status folder
+	app      *notify.Application
 }
 
 // run makes the parts, starts them from the bottom to the top, waits until the
 // job is done or ctx ends, and stops them from the top to the bottom. Nothing
 // that it started outlives it. The error is nil only when the job was done.
 func (p *pipeline) run(ctx context.Context) error {
+	p.troubles = health.NewTroubles(p.log)
+	defer p.stop()
 	if err := p.build(); err != nil {
 		return err
 	}
-	defer p.client.Close()
-	p.troubles.Report("leftovers", p.sink.Clean(ctx, p.cfg.Targets))
-	p.troubles.Report("scripts", p.status.InstallScripts())
-	p.troubles.Report(notify.UpdatedFile, p.app.Recover(ctx))
-
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
 	intake, stop := context.WithCancel(ctx)
 	defer stop()
-	telling, hush := context.WithCancel(context.WithoutCancel(ctx))
-	defer hush()
-
-	var top, middle, bottom sync.WaitGroup
-	bottom.Go(func() { p.rounds.Run(telling) })
-	middle.Go(func() { p.pool.Run(intake) })
-	p.enqueue(queue.Hint{Trigger: "start", Wakes: true}, p.targets.Keys()...)
+	for _, l := range p.lanes {
+		l.start(intake)
+	}
+	if p.host != nil {
+		defer p.host.show(p)()
+	}
+	var top sync.WaitGroup
 	for _, source := range p.sources() {
 		top.Go(func() { source(intake) })
 	}
@@ -72,74 +67,98 @@ func (p *pipeline) run(ctx context.Context) error {
 	p.untilDone(intake)
 	stop()
 	top.Wait()
-	middle.Wait()
-	hush()
-	bottom.Wait()
+	p.stop()
 	return p.verdict()
 }
 
-func (p *pipeline) build() (err error) {
-	if p.status, err = notify.NewStatus(p.cfg.Folders.Status); err != nil {
-		return err
+// begin does what comes before the first sync.
+func (p *pipeline) begin(ctx context.Context) error {
+	if p.app != nil {
+		p.troubles.Report("scripts", p.status.InstallScripts())
+		p.troubles.Report(notify.UpdatedFile, p.app.Recover(ctx))
 	}
-	if p.client, err = newClient(p.cfg, p.log); err != nil {
-		return err
-	}
-	p.targets = &targets.Set{}
-	p.targets.Replace(p.cfg.Targets)
-	p.listing = &listing{catalog: p.client.NewCatalog(), set: p.targets}
-	p.sink = sinks.NewFiles(p.cfg.Folders.Secrets, nil)
-	p.troubles = health.NewTroubles(p.log)
-	p.templates = p.newTemplates()
-	p.revoked = make(chan struct{})
+	return p.place.prepare(ctx)
+}
 
-	p.app = notify.NewApplication(p.status, p.targets.Keys, func(sentinel string) {
-		p.log.Info("Sentinel file written", zap.String("file", sentinel))
-	})
-	p.rounds = &notify.Rounds{
-		Announce: func(ctx context.Context) { p.troubles.Report(notify.UpdatedFile, p.app.Updated(ctx)) },
-		Ended:    func(context.Context) { p.troubles.Report(notify.ProvidedFile, p.app.Provided()) },
+// stop stops the lanes, all at once; a second time it does nothing.
+func (p *pipeline) stop() { p.each((*lane).stop) }
+
+// sources lists what hints at targets: the polls, and what the place brings.
+func (p *pipeline) sources() []func(context.Context) {
+	run := p.place.sources()
+	if !p.cfg.Mode.OneShot() {
+		for _, l := range p.lanes {
+			run = append(run, l.poll().Run)
+		}
 	}
-	p.queue = queue.New(p.queueConfig())
-	p.pool = workers.NewPool(workers.PoolConfig{
-		Work: p.queue,
-		Syncer: &workers.Syncer{
-			Targets:   p.targets,
-			Values:    p.client,
-			Templates: p.templates,
-			Sink:      p.sink,
-			Policy:    workers.Policy{RemoveRevoked: p.cfg.RemoveDeleted},
-			List:      p.listing.first,
-			Writing:   func(targets.Key) { p.troubles.Report("journal", p.app.Writing()) },
-			Log:       p.log,
-		},
-		Workers: p.workers,
-		Timeout: 3 * p.cfg.Conjur.HTTPTimeout,
-		Grace:   p.grace,
-		Started: func(item queue.Item) { p.rounds.Started(item.Key) },
-		Settled: p.settled,
-	})
+	return run
+}
+
+// build makes the parts.
+func (p *pipeline) build() (err error) {
+	if err := p.openStatus(); err != nil {
+		return err
+	}
+	p.place = p.newPlace()
+	for _, identity := range p.cfg.Identities {
+		l, err := p.newLane(identity)
+		if err != nil {
+			return err
+		}
+		p.lanes = append(p.lanes, l)
+	}
 	return nil
 }
 
-// enqueue is how a source hands hints to the queue: as one round.
-func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
-	p.rounds.Begin(keys)
-	p.rounds.Drop(p.queue.Add(h, keys...))
+// openStatus opens the status folder. Files are delivered beside an application
+// that looks there; where Kubernetes Secrets are, there may be none.
+func (p *pipeline) openStatus() (err error) {
+	if p.cfg.Mode == config.ModeStandalone {
+		return nil
+	}
+	p.status, err = notify.NewStatus(p.cfg.Folders.Status)
+	if err != nil {
+		if p.cfg.Destination == config.DestinationFile {
+			return err
+		}
+		p.log.Warn("Going on without a status folder", zap.Error(err))
+		p.status = nil
+		return nil
+	}
+	p.app = notify.NewApplication(p.status, p.keys, func(sentinel string) {
+		p.log.Info("Sentinel file written", zap.String("file", sentinel))
+	})
+	p.app.Also(p.tellers...)
+	return nil
+}
+
+// keys lists the keys of all targets.
+func (p *pipeline) keys() (keys []targets.Key) {
+	for _, l := range p.lanes {
+		keys = append(keys, l.targets.Keys()...)
+	}
+	return keys
 }
 
 // settled spreads the news of an outcome.
-func (p *pipeline) settled(item queue.Item, r workers.Result) {
-	if r.Err == nil {
+func (p *pipeline) settled(l *lane, item queue.Item, r workers.Result) {
+	if r.Err == nil && p.app != nil {
 		p.app.Delivered(r.Key)
 	}
-	p.rounds.Settled(r.Key, r.Wrote)
-	p.troubles.Report(string(r.Key), r.Err)
-	if r.Removed {
-		p.once.Do(func() { close(p.revoked) })
+	p.place.settled(l, r)
+	if p.host != nil {
+		p.host.settled(l, item, r)
 	}
 	if p.observe != nil {
 		p.observe(item, r)
+	}
+}
+
+// held spreads the news that removals are held back, or no longer are.
+func (p *pipeline) held(l *lane, e conjur.HoldEvent) {
+	p.place.held(l, e)
+	if p.host != nil {
+		p.host.held(l, e)
 	}
 }
 
@@ -148,20 +167,33 @@ func (p *pipeline) settled(item queue.Item, r workers.Result) {
 // was revoked and brought all else up to date.
 func (p *pipeline) untilDone(ctx context.Context) {
 	if p.cfg.Mode.OneShot() {
-		_ = p.queue.WaitDone(ctx) // verdict looks at what was delivered
+		p.each(func(l *lane) { _ = l.queue.WaitDone(ctx) }) // verdict looks at what was delivered
 		return
 	}
+	revoked := make(chan struct{})
+	var once sync.Once
+	ended, stop := context.WithCancel(ctx)
+	p.each(func(l *lane) {
+		select {
+		case <-ended.Done():
+		case <-l.exitOnRevoked():
+			once.Do(func() { close(revoked) })
+			stop()
+		}
+	})
+	stop()
 	select {
-	case <-ctx.Done():
-	case <-p.exitOnRevoked():
-		p.lastSync(ctx)
+	case <-revoked:
+		p.each(func(l *lane) { l.lastSync(ctx) })
+	default:
 	}
 }
 
-// exitOnRevoked is closed when the process has to end because of a removal.
-func (p *pipeline) exitOnRevoked() <-chan struct{} {
-	if !p.cfg.ExitOnRevoked && !p.cfg.Mode.OneShot() {
-		return nil
+// each calls f for all lanes at once and waits.
+func (p *pipeline) each(f func(*lane)) {
+	var wg sync.WaitGroup
+	for _, l := range p.lanes {
+		wg.Go(func() { f(l) })
 	}
-	return p.revoked
+	wg.Wait()
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
 )
@@ -18,10 +16,13 @@ type runFlags struct {
 	logFormat string
 	workers   int
 	grace     time.Duration
+	ownStatus bool // exec: the status folder is its own
 }
 
-func newRunCommand() *cobra.Command {
-	var f runFlags
+func newRunCommand() *cobra.Command { return newRunCommandFor(&runFlags{}) }
+
+// newRunCommandFor makes the command and has its flags set f.
+func newRunCommandFor(f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Deliver the secrets that the Pod's annotations name; what syncer does without a command",
@@ -32,7 +33,7 @@ what it delivered fresh.
 
 Exit status: 0 if the job was done, 1 if not.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *f) },
 	}
 	flags := cmd.Flags()
 	f.sources.Getenv = os.Getenv
@@ -56,10 +57,7 @@ func run(ctx context.Context, f runFlags) error {
 	s := &supervisor{flags: f, log: log, level: level}
 	defer func() { _ = s.log.Sync() }()
 	if err := s.run(ctx); err != nil {
-		var invalid *config.InvalidError
-		if !errors.As(err, &invalid) { // its problems have been logged
-			s.log.Error("Ending with an error", zap.Error(err))
-		}
+		s.logEnd(err)
 		return errLogged
 	}
 	s.log.Info("Ending")

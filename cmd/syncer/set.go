@@ -54,7 +54,7 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	client, err := newClient(&config.Config{Conjur: connection}, zap.NewNop())
+	client, err := conjur.New(clientConfig(connection, zap.NewNop()))
 	if err != nil {
 		return err
 	}

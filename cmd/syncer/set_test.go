@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -53,10 +54,10 @@ func valuesFile(t *testing.T, text string) string {
 // assertValue reads as the admin.
 func assertValue(t *testing.T, server *conjurdtest.Server, id, want string) {
 	t.Helper()
-	client, err := newClient(&config.Config{Conjur: config.Conjur{
+	client, err := conjur.New(clientConfig(config.Conjur{
 		ApplianceURL: server.URL, Account: server.Account, SSLCertificate: string(server.CA),
 		AuthnType: config.AuthnAPIKey, Login: "admin", APIKey: secret.New([]byte(server.AdminKey)),
-	}}, zap.NewNop())
+	}, zap.NewNop()))
 	if err != nil {
 		t.Fatal(err)
 	}

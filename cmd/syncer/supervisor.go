@@ -11,7 +11,10 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/notify"
+	signals "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // inputsLook is the time between looks at the annotations and the
@@ -25,6 +28,9 @@ type supervisor struct {
 	flags runFlags
 	log   *zap.Logger
 	level zap.AtomicLevel
+
+	deliveries workers.Deliveries
+	amend      *amendment // nil: the configuration is taken as it is
 
 	mu  sync.Mutex
 	cfg *config.Config     // the valid configuration that was read last
@@ -40,7 +46,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	}
 	s.cfg = cfg
 	if cfg.Mode.OneShot() {
-		return s.pipeline(cfg).run(ctx)
+		return s.serve(ctx, cfg)
 	}
 
 	troubles := health.NewTroubles(s.log)
@@ -55,7 +61,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	for {
 		life, end := context.WithCancel(ctx)
 		current := s.begin(end)
-		err := s.pipeline(current).run(life)
+		err := s.serve(life, current)
 		end()
 		if err != nil || ctx.Err() != nil || !s.replaced(current) {
 			return err
@@ -74,8 +80,42 @@ func (s *supervisor) inputs() []string {
 	return paths
 }
 
-func (s *supervisor) pipeline(cfg *config.Config) *pipeline {
-	return &pipeline{cfg: cfg, workers: s.flags.workers, grace: s.flags.grace, log: s.log}
+// serve does what a configuration says until ctx ends or it is done.
+func (s *supervisor) serve(ctx context.Context, cfg *config.Config) error {
+	h, err := newHost(cfg, s.log)
+	if err != nil {
+		return err
+	}
+	tellers, err := s.tellers(cfg, h)
+	if err != nil {
+		return err
+	}
+	return h.run(ctx, func(ctx context.Context) error {
+		p := &pipeline{cfg: cfg, workers: s.flags.workers, grace: s.flags.grace, log: s.log, host: h,
+			deliveries: &s.deliveries, tellers: tellers, amend: s.amend}
+		return p.run(ctx)
+	})
+}
+
+// tellers are the ways to tell the application of updates besides files.
+func (s *supervisor) tellers(cfg *config.Config, h *host) ([]notify.Teller, error) {
+	if s.amend != nil {
+		return []notify.Teller{s.amend.tell}, nil
+	}
+	if cfg.Signal.Number == 0 {
+		return nil, nil
+	}
+	signaller, err := signals.NewSignaller(signals.SignalConfig{
+		Signal:  cfg.Signal.Number,
+		User:    cfg.Signal.User,
+		Command: cfg.Signal.Command,
+		Sent:    h.metrics.Signalled,
+		Log:     s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []notify.Teller{signaller.Tell}, nil
 }
 
 // begin gives the configuration to run with; end is called when it is
@@ -117,6 +157,9 @@ func (s *supervisor) load() (*config.Config, error) {
 	for _, w := range warnings {
 		s.log.Warn(w.Message, zap.String("key", w.Key))
 	}
+	if err == nil && s.amend != nil {
+		err = s.amend.amend(cfg)
+	}
 	if err != nil {
 		s.logProblems(err)
 		return nil, err
@@ -133,6 +176,14 @@ func (s *supervisor) load() (*config.Config, error) {
 	s.log.Info("Annotations parsed", zap.String("mode", string(cfg.Mode)), zap.Int("targets", len(cfg.Targets)),
 		zap.Duration("refresh", cfg.Refresh.Interval))
 	return cfg, nil
+}
+
+// logEnd logs an error that ends the process, unless that was done.
+func (s *supervisor) logEnd(err error) {
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) { // its problems have been logged
+		s.log.Error("Ending with an error", zap.Error(err))
+	}
 }
 
 // logProblems logs each problem of a configuration on a line of its own.

@@ -44,7 +44,7 @@ func newToolCommand(f *toolFlags, use, short, long string, status int, do func(*
 		},
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if want := strings.Count(use, " "); len(args) != want {
+		if want := strings.Count(use, " "); len(args) != want && !strings.HasSuffix(use, "...]") {
 			return &statusError{status, fmt.Errorf("%d arguments where %d are due: syncer %s", len(args), want, use)}
 		}
 		return nil
@@ -69,7 +69,7 @@ func (f *toolFlags) load(cmd *cobra.Command) (*config.Config, error) {
 		return nil, printProblems(cmd.ErrOrStderr(), config.Validation{Errors: []config.Problem{problem}})
 	}
 	src := f.sources
-	src.Offline = true
+	src.Assume = config.Assumptions{Connection: true, Namespace: true, Files: true}
 	cfg, warnings, err := config.Load(src)
 	return cfg, printProblems(cmd.ErrOrStderr(), config.NewValidation(warnings, err))
 }

@@ -13,15 +13,23 @@ import (
 
 func newExplainCommand() *cobra.Command {
 	var f toolFlags
-	return newToolCommand(&f, "explain TARGET", "Tell which variables, template, file and triggers belong to a target", `Tells all that belongs to one target, which is named by its group or its key:
-"db" or "file/db".
+	cmd := newToolCommand(&f, "explain TARGET", "Tell which variables, template, place and triggers belong to a target", `Tells all that belongs to one target. A file is named by its group or its key:
+"db" or "file/db". A Kubernetes Secret that the configuration defines, or that
+is in a manifest named by -f, is named by its name, with or without its
+namespace, or by its key: "db", "shop/db" or "secret/shop/db".
 
 Exit status: 0, or 1 if there is no such target or the configuration is not
 valid.`, 1,
 		func(cmd *cobra.Command, args []string) error {
+			if f.pod.manifest != "" {
+				return f.explainOfManifest(cmd, args[0])
+			}
 			cfg, err := f.load(cmd)
 			if err != nil {
 				return err
+			}
+			if t, ok := definedSecret(cfg, args[0]); ok {
+				return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(t))
 			}
 			explanation, ok := config.Explain(cfg, args[0])
 			switch {
@@ -32,42 +40,58 @@ valid.`, 1,
 			}
 			return printExplanation(cmd.OutOrStdout(), explanation)
 		})
+	cmd.Flags().StringVarP(&f.pod.manifest, "file", "f", "", "a manifest of one or several YAML documents, of whose Secrets one is explained; - for standard input")
+	return cmd
 }
 
 func printExplanation(w io.Writer, e config.Explanation) error {
-	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	row := func(head string, cells ...string) { fmt.Fprintln(table, head+"\t"+strings.Join(cells, "\t")) }
-	row("target", string(e.Key))
-	row("path", e.Path)
-	row("mode", e.Mode)
-	row("format", string(e.Format))
+	table := newTable(w)
+	table.row("target", string(e.Key))
+	table.row("path", e.Path)
+	table.row("mode", e.Mode)
+	table.row("format", string(e.Format))
 	if e.Template != "" {
-		row("template", e.Template)
+		table.row("template", e.Template)
 	}
-	for i, entry := range e.Entries {
-		row(first(i, "entries"), fmt.Sprintf("%s: %s (%s)", entry.Alias, entry.Variable, entry.ContentType))
+	var entries []string
+	for _, entry := range e.Entries {
+		entries = append(entries, fmt.Sprintf("%s: %s (%s)", entry.Alias, entry.Variable, entry.ContentType))
 	}
-	for i, variable := range e.Variables {
-		row(first(i, "variables"), variable)
-	}
-	for i, trigger := range e.Triggers {
-		row(first(i, "triggers"), trigger.Kind+": "+trigger.When)
-	}
+	table.list("entries", entries)
+	table.list("variables", e.Variables)
+	table.list("triggers", triggerLines(e.Triggers))
 	return table.Flush()
 }
 
-// first gives the head of a list's first row.
-func first(i int, head string) string {
-	if i == 0 {
-		return head
+func triggerLines(triggers []config.Trigger) (lines []string) {
+	for _, t := range triggers {
+		lines = append(lines, t.Kind+": "+t.When)
 	}
-	return ""
+	return lines
+}
+
+// table has rows of a head and a text.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)} }
+
+func (t table) row(head, text string) { fmt.Fprintln(t, head+"\t"+text) }
+
+// list has the head before the first line only.
+func (t table) list(head string, lines []string) {
+	for _, line := range lines {
+		t.row(head, line)
+		head = ""
+	}
 }
 
 func targetNames(cfg *config.Config) string {
 	var names []string
 	for _, t := range cfg.Targets {
 		names = append(names, t.Group)
+	}
+	for _, def := range cfg.Kubernetes.Definitions {
+		names = append(names, def.Namespace+"/"+def.Name)
 	}
 	return strings.Join(names, ", ")
 }

@@ -23,6 +23,8 @@ type effectiveJSON struct {
 		Interval string
 	}
 	RemoveDeletedSecrets, ExitOnRevoked bool
+	Removal                             map[string]any
+	RestoreDeletedFiles                 string
 	Log                                 struct{ Level, Format string }
 	Conjur                              map[string]string
 	Kubernetes                          map[string]any

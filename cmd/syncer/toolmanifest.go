@@ -98,7 +98,7 @@ func (f *toolFlags) validateManifest(stdin io.Reader, connection bool) config.Va
 		v.Errors = append(v.Errors, f.pod.nothing())
 	}
 	for _, s := range secrets {
-		v.Errors = append(v.Errors, s.check()...)
+		v.Errors = append(v.Errors, s.check(manifestTemplates(m, f.templatesFolder()))...)
 	}
 	for _, p := range found {
 		one := f.validateProvider(p, connection)

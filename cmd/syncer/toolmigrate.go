@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +24,9 @@ func newMigrateCommand() *cobra.Command {
 	cmd := newToolCommand(&f, "migrate", "Put Syncer in the place of the Secrets Provider in a manifest", `Reads a manifest with workloads that run the Secrets Provider, checks every
 setting as validate does, and prints the same text with Syncer's image in the
 provider's containers: comments, order and everything else stay as they are.
-Notes on what changes for the better, and on what to know, go to standard
-error.
+Secrets with a conjur-map or groups are checked too. Notes on what changes for
+the better, and on what to know, such as the rights that the service account
+needs, go to standard error.
 
 With --output json standard output is an object with the lists "errors",
 "warnings" and "notes" and, without errors, the text as "manifest".
@@ -51,11 +53,15 @@ Exit status: 0, or 1 with no manifest printed if a setting is not valid.`, 1,
 func (f *toolFlags) migrate(m *manifest.Manifest, image string) (migration, error) {
 	result := migration{Notes: []config.Problem{}, Validation: config.NewValidation(nil, nil)}
 	found, problems := f.pod.providers(m)
-	problems = append(problems, secretsToMigrate(m)...)
-	if len(found)+len(problems) == 0 {
+	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
 		problems = append(problems, f.pod.nothing())
 	}
-	result.Errors = append(result.Errors, problems...)
+	secrets, v := readSecrets(m)
+	for _, s := range secrets {
+		v.Errors = append(v.Errors, s.check(manifestTemplates(m, f.templatesFolder()))...)
+	}
+	result.Errors = append(problems, v.Errors...)
+	result.Warnings = append(result.Warnings, v.Warnings...)
 	var containers []*manifest.Container
 	for _, p := range found {
 		one := f.validateProvider(p, false)
@@ -65,22 +71,16 @@ func (f *toolFlags) migrate(m *manifest.Manifest, image string) (migration, erro
 		result.Notes = append(result.Notes, prefixed(prefix, notesOn(p))...)
 		containers = append(containers, p.container)
 	}
+	for _, s := range m.Secrets {
+		result.Notes = append(result.Notes, notesOnSecret(s)...)
+	}
+	result.Notes = append(result.Notes, notesOnRights(m, found)...)
 	if len(result.Errors) > 0 {
 		return result, nil
 	}
 	text, err := m.WithImage(image, containers...)
 	result.Manifest = string(text)
 	return result, err
-}
-
-// secretsToMigrate reports the Secrets that a provider fills.
-func secretsToMigrate(m *manifest.Manifest) (problems []config.Problem) {
-	for _, s := range m.Secrets {
-		if s.Map {
-			problems = append(problems, config.Problem{Key: s.String(), Message: "Secrets with a conjur-map are not available in this version yet"})
-		}
-	}
-	return problems
 }
 
 // ownCommand reports a command that the image of the Secrets Provider has and

@@ -21,6 +21,7 @@ func notesOn(p provider) []config.Problem {
 	n := &notes{provider: p}
 	n.onRefresh()
 	n.onSettings()
+	n.onDestination()
 	n.onGroups()
 	n.onContainers()
 	return n.list
@@ -58,11 +59,11 @@ func (n *notes) onRefresh() {
 	switch {
 	case err == nil && on && value != "true":
 		n.add(key, "%q switches the refresh on; only the text true did so before", value)
-	case err == nil && !on && mode != string(config.ModeSidecar):
-		n.add(key, "%q is valid in every mode; it was an error outside the mode sidecar", value)
+	case err == nil && !on && mode != string(config.ModeSidecar) && mode != string(config.ModeStandalone):
+		n.add(key, "%q is valid in every mode; it was an error outside the modes sidecar and standalone", value)
 	}
 	if n.refreshes() {
-		n.add("conjur.org/secrets-refresh-interval", "an unchanged refresh is one conditional request without a value in its answer; the files are not touched, also after a restart")
+		n.add("conjur.org/secrets-refresh-interval", "an unchanged refresh is one conditional request without a value in its answer; what was delivered is not touched, also after a restart")
 	}
 }
 
@@ -70,16 +71,16 @@ func (n *notes) onSettings() {
 	if value, key := n.setting("retry-interval-sec", "RETRY_INTERVAL_SEC"); value == "0" {
 		n.add(key, "retries begin at once and come ever slower; 0 switched them off before")
 	}
-	mode, _ := n.setting("container-mode", "CONTAINER_MODE")
-	if value, key := n.setting("retry-count-limit", "RETRY_COUNT_LIMIT"); mode == string(config.ModeSidecar) && value != "" {
-		n.add(key, "a sidecar goes on trying, whatever the limit, and what it delivered stays; the process ended after the last retry before")
+	if value, key := n.setting("retry-count-limit", "RETRY_COUNT_LIMIT"); n.stays() && value != "" {
+		n.add(key, "a process that stays goes on trying, whatever the limit, and what it delivered stays; it ended after the last retry before")
 	}
 	value, key := n.setting("remove-deleted-secrets-enabled", "REMOVE_DELETED_SECRETS")
-	if on, err := strconv.ParseBool(value); on || err != nil {
+	if on, err := strconv.ParseBool(value); (on || err != nil) && !n.fillsSecrets() {
 		n.add(key, "one variable that is gone takes away only the files that hold it, and only when Conjur has confirmed it twice")
+	} else if on || err != nil {
+		n.add(key, "one variable that is gone takes away only the data keys that hold it, and only when Conjur has confirmed it twice; all keys of all Secrets became empty before")
 	}
-	destination, _ := n.setting("secrets-destination", "SECRETS_DESTINATION")
-	if _, set := n.container.Env["MY_POD_NAMESPACE"]; set && destination == string(config.DestinationFile) {
+	if _, set := n.container.Env["MY_POD_NAMESPACE"]; set && !n.fillsSecrets() {
 		n.add("MY_POD_NAMESPACE", "no longer needed for files; it may be removed")
 	}
 	for _, name := range []string{"CONJUR_SSL_CERTIFICATE", "CONJUR_CERT_FILE"} {

@@ -18,30 +18,77 @@ import (
 // validateProvider checks the configuration that the container would have, as
 // far as the manifest tells.
 func (f *toolFlags) validateProvider(p provider, connection bool) config.Validation {
-	c := p.container
-	if named := c.Env[config.ConfigFileVariable].Value; named != "" && f.sources.ConfigFile == "" {
-		return config.Validation{Errors: []config.Problem{{Key: config.ConfigFileVariable,
-			Message: fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", named)}}}
-	}
 	dir, err := os.MkdirTemp("", "syncer-")
 	if err != nil {
 		return config.NewValidation(nil, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	src := f.sources
-	src.Annotations = filepath.Join(dir, "annotations")
-	if err := os.WriteFile(src.Annotations, annotationsFile(p.workload.Annotations), 0o600); err != nil {
+	src, err := f.podSources(p, dir)
+	if err != nil {
 		return config.NewValidation(nil, err)
 	}
-	src.Getenv = func(name string) string { return podVariable(c, name) }
-	src.Offline = !connection && (c.Open || !connected(c))
-	if !f.pod.templates {
-		src.Templates = podTemplates(p, src.TemplatesDir)
+	c := p.container
+	src.Assume = config.Assumptions{
+		Connection: !connection && (c.Open || src.ConfigFile == "" && !connected(c)),
+		Namespace:  c.Open,
+		Files:      true, // they are in the Pod, if anywhere
 	}
 	_, warnings, err := config.Load(src)
 	v := config.NewValidation(append(f.unmounted(p), warnings...), err)
-	v.Errors = slices.DeleteFunc(v.Errors, ofPodFile)
+	inPod(v.Errors, dir, configName(c))
+	inPod(v.Warnings, dir, configName(c))
 	return v
+}
+
+// podSources is where the container's configuration is read from; what only
+// the manifest has is written into dir.
+func (f *toolFlags) podSources(p provider, dir string) (config.Sources, error) {
+	src, c := f.sources, p.container
+	src.Annotations = filepath.Join(dir, "annotations")
+	if err := os.WriteFile(src.Annotations, annotationsFile(p.workload.Annotations), 0o600); err != nil {
+		return src, err
+	}
+	if name := configName(c); name != "" && src.ConfigFile == "" {
+		files, _ := c.Mounted(path.Dir(name))
+		text, ok := files[path.Base(name)]
+		if !ok {
+			return src, &config.InvalidError{Problems: []config.Problem{{Key: config.ConfigFileVariable,
+				Message: fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", name)}}}
+		}
+		src.ConfigFile = filepath.Join(dir, path.Base(name))
+		if err := os.WriteFile(src.ConfigFile, []byte(text), 0o600); err != nil {
+			return src, err
+		}
+	}
+	src.Getenv = func(name string) string { return podVariable(c, name) }
+	if !f.pod.templates {
+		src.Templates = podTemplates(p, src.TemplatesDir)
+	}
+	return src, nil
+}
+
+// configName is the path of the container's configuration file, as a variable
+// or an argument names it; "" when there is none.
+func configName(c *manifest.Container) string {
+	args := slices.Concat(c.Command, c.Args)
+	for i, arg := range args {
+		if name, ok := strings.CutPrefix(arg, "--config="); ok {
+			return name
+		}
+		if arg == "--config" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return c.Env[config.ConfigFileVariable].Value
+}
+
+// inPod puts the path in the Pod in the place of the copy's, in dir.
+func inPod(problems []config.Problem, dir, name string) {
+	for i := range problems {
+		p := &problems[i]
+		p.Key = strings.ReplaceAll(p.Key, dir, path.Dir(name))
+		p.Message = strings.ReplaceAll(p.Message, dir, path.Dir(name))
+	}
 }
 
 // annotationsFile is what the Downward API makes of annotations.
@@ -86,16 +133,6 @@ func podVariable(c *manifest.Container, name string) string {
 		return "not-known"
 	}
 	return ""
-}
-
-// ofPodFile tells the problems with files that are in the Pod, if anywhere.
-func ofPodFile(p config.Problem) bool {
-	for _, key := range []string{"CONJUR_CERT_FILE", "JWT_TOKEN_PATH", "conjur.org/jwt-token-path", "conjur.certFile", "conjur.jwtTokenPath"} {
-		if p.Key == key || strings.HasSuffix(p.Key, ": "+key) {
-			return true
-		}
-	}
-	return false
 }
 
 // unmounted warns of folders that the container should share and does not.

@@ -23,8 +23,8 @@ func newRenderCommand() *cobra.Command {
 a text or to {"base64": "…"}. With --group one group's file goes to standard
 output, byte for byte and nothing else; with --out all groups are written below
 a folder. With -f the Secrets of a manifest go to standard output as YAML, with
-what their conjur-map and their groups make put into their data. Warnings go to
-standard error.
+what their conjur-map and their groups make put into their data; templates in
+ConfigMaps are read from the same manifest. Warnings go to standard error.
 
 With --output json standard output is {"targets": [...]}, each with "key",
 "path", "mode", "format" and, of --group, "parts", each a "name" (empty, but
@@ -51,7 +51,7 @@ Exit status: 0, or 1 with nothing written if anything is wrong.`, 1,
 					return err
 				}
 			}
-			o, err := newOffline(values, cmd.InOrStdin(), os.DirFS(f.sources.TemplatesDir))
+			o, err := newOffline(values, cmd.InOrStdin(), folderTemplates(os.DirFS(f.sources.TemplatesDir)))
 			if err != nil {
 				return err
 			}

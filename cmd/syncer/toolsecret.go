@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,21 +11,19 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/manifest"
 	"github.com/secretsync/syncer/pkg/render"
-	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// readSecret is a Secret of a manifest and what it says of its content.
+// readSecret is a Secret of a manifest and the target that it is.
 type readSecret struct {
 	*manifest.Secret
-	content targets.SecretContent
+	target *targets.Target // nil: it has nothing to say to a provider
 }
 
 // managed tells whether a Secret has anything to say to a provider.
 func managed(s *manifest.Secret) bool { return s.Map || annotated(s.Annotations) }
 
-// readSecrets reads all Secrets of the manifest; those that are not managed
-// have no content.
+// readSecrets reads all Secrets of the manifest.
 func readSecrets(m *manifest.Manifest) ([]readSecret, config.Validation) {
 	v := config.NewValidation(nil, nil)
 	secrets := make([]readSecret, len(m.Secrets))
@@ -33,20 +33,23 @@ func readSecrets(m *manifest.Manifest) ([]readSecret, config.Validation) {
 			continue
 		}
 		text, unread := s.ConjurMap()
-		if unread != nil {
-			v.Errors = append(v.Errors, problemAt(s, targets.ConjurMapKey+": "+unread.Error()))
+		target, warnings := targets.FromSecret(targets.SecretDefinition{
+			Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations, Map: text, HasMap: s.Map && unread == nil,
+		})
+		faults := target.Secret.Faults
+		switch {
+		case unread != nil:
+			faults, warnings = append(faults, targets.ConjurMapKey+": "+unread.Error()), nil
+		case s.Map && len(faults) == 0 && len(target.Entries) == 0 && !target.Secret.HoldAll:
+			warnings = append(warnings, targets.ConjurMapKey+": the map is empty; add \"key: id\"")
 		}
-		content, warnings, err := targets.ParseSecret(s.Annotations, text, s.Map && unread == nil, "")
-		for _, e := range eachError(err) {
-			v.Errors = append(v.Errors, problemAt(s, e.Error()))
+		for _, fault := range faults {
+			v.Errors = append(v.Errors, problemAt(s, fault))
 		}
 		for _, w := range warnings {
 			v.Warnings = append(v.Warnings, problemAt(s, w))
 		}
-		if s.Map && unread == nil && err == nil && len(content.Entries) == 0 {
-			v.Warnings = append(v.Warnings, problemAt(s, targets.ConjurMapKey+": the map is empty; add \"key: id\""))
-		}
-		secrets[i].content = content
+		secrets[i].target = target
 	}
 	return secrets, v
 }
@@ -75,17 +78,63 @@ func eachError(err error) []error {
 }
 
 // check tells what is wrong with the groups' formats, aliases and templates.
-func (s readSecret) check() (problems []config.Problem) {
-	for _, t := range s.content.Groups {
-		place := "conjur.org/conjur-secrets."
-		if t.Format == targets.FormatTemplate {
-			place = "conjur.org/secret-file-template."
+// Templates that are not known count as right.
+func (s readSecret) check(templates templateTexts) (problems []config.Problem) {
+	if s.target == nil {
+		return nil
+	}
+	for _, t := range s.target.Secret.Groups {
+		text, err := templates(t)
+		if errors.Is(err, errUnknownTemplate) {
+			continue
 		}
-		for _, e := range eachError(render.Check(t, t.Template.Inline)) {
-			problems = append(problems, problemAt(s.Secret, place+t.Group+": "+e.Error()))
+		if err == nil {
+			err = render.Check(t, text)
+		}
+		for _, e := range eachError(err) {
+			problems = append(problems, problemAt(s.Secret, placeOf(t)+": "+e.Error()))
 		}
 	}
 	return problems
+}
+
+// placeOf is the annotation that a fault in what a group makes is most likely
+// about.
+func placeOf(t *targets.Target) string {
+	switch {
+	case t.Format != targets.FormatTemplate:
+		return "conjur.org/conjur-secrets." + t.Group
+	case t.Template.Inline == "":
+		return "conjur.org/secret-file-template-configmap." + t.Group
+	}
+	return "conjur.org/secret-file-template." + t.Group
+}
+
+// secretsOf reads and checks the Secrets of the manifest, and gives the
+// templates that go with them. Warnings, and if it is not valid its problems,
+// go to standard error.
+func (f *toolFlags) secretsOf(cmd *cobra.Command) ([]readSecret, templateTexts, error) {
+	m, err := f.pod.readManifest(cmd.InOrStdin())
+	if err != nil {
+		return nil, nil, err
+	}
+	templates := manifestTemplates(m, f.templatesFolder())
+	secrets, v := readSecrets(m)
+	for _, s := range secrets {
+		v.Errors = append(v.Errors, s.check(templates)...)
+	}
+	if len(secrets) == 0 {
+		v.Errors = append(v.Errors, config.Problem{Key: f.pod.manifest, Message: "there is no Secret in it"})
+	}
+	return secrets, templates, printProblems(cmd.ErrOrStderr(), v)
+}
+
+// templatesFolder is the folder of templates, if one was named.
+func (f *toolFlags) templatesFolder() fs.FS {
+	if !f.pod.templates {
+		return nil
+	}
+	return os.DirFS(f.sources.TemplatesDir)
 }
 
 // renderSecrets prints the Secrets of the manifest, all or none.
@@ -93,21 +142,19 @@ func (f *toolFlags) renderSecrets(cmd *cobra.Command, values string) error {
 	if f.pod.manifest == "-" && values == "-" {
 		return errors.New("-f and --values cannot both be standard input; name a file for one of the two")
 	}
-	secrets, err := f.loadSecrets(cmd)
+	secrets, templates, err := f.secretsOf(cmd)
 	if err != nil {
 		return err
 	}
-	o, err := newOffline(values, cmd.InOrStdin(), nil)
+	o, err := newOffline(values, cmd.InOrStdin(), templates)
 	if err != nil {
 		return err
 	}
 	var ts []*targets.Target
 	var owners []int // of ts, the place in secrets
 	for i, s := range secrets {
-		made, warnings := o.secretTargets(s)
-		_ = printProblems(cmd.ErrOrStderr(), config.Validation{Warnings: warnings})
-		for _, t := range made {
-			ts, owners = append(ts, t), append(owners, i)
+		if s.target != nil {
+			ts, owners = append(ts, o.named(cmd, s)), append(owners, i)
 		}
 	}
 	results, err := o.renderAll(cmd.ErrOrStderr(), ts)
@@ -115,60 +162,26 @@ func (f *toolFlags) renderSecrets(cmd *cobra.Command, values string) error {
 		return err
 	}
 	data := make([]map[string][]byte, len(secrets))
-	for i, t := range ts {
-		data[owners[i]] = addParts(data[owners[i]], t, results[i])
+	for i, result := range results {
+		data[owners[i]] = map[string][]byte{}
+		for key, part := range result.Parts {
+			data[owners[i]][key] = part.Bytes()
+		}
 	}
 	return printSecrets(cmd, f.output, secrets, data)
 }
 
-// loadSecrets reads and checks the Secrets of the manifest. Warnings, and if
-// it is not valid its problems, go to standard error.
-func (f *toolFlags) loadSecrets(cmd *cobra.Command) ([]readSecret, error) {
-	m, err := f.pod.readManifest(cmd.InOrStdin())
-	if err != nil {
-		return nil, err
-	}
-	secrets, v := readSecrets(m)
-	for _, s := range secrets {
-		v.Errors = append(v.Errors, s.check()...)
-	}
-	if len(secrets) == 0 {
-		v.Errors = append(v.Errors, config.Problem{Key: f.pod.manifest, Message: "there is no Secret in it"})
-	}
-	return secrets, printProblems(cmd.ErrOrStderr(), v)
-}
-
-// secretTargets makes of a Secret one target for its map, which has the form
-// of a folder with a file for each data key, and one for each group. Their
-// keys say where they are from.
-func (o *offline) secretTargets(s readSecret) (ts []*targets.Target, warnings []config.Problem) {
-	content, left := s.content.Expand(o.ids())
-	for _, w := range left {
+// named gives the target of a Secret with all variables in it and a key that
+// says where it is from, and warns of variables that have no data key.
+func (o *offline) named(cmd *cobra.Command, s readSecret) *targets.Target {
+	t := *o.expand([]*targets.Target{s.target})[0]
+	var warnings []config.Problem
+	for _, w := range t.Secret.LeftOut {
 		warnings = append(warnings, problemAt(s.Secret, w))
 	}
-	if len(s.content.Entries) > 0 {
-		ts = append(ts, &targets.Target{Key: targets.Key(s.String() + ": " + targets.ConjurMapKey), Entries: content.Entries, Format: targets.FormatDirectory})
-	}
-	for _, t := range content.Groups {
-		named := *t
-		named.Key = targets.Key(s.String() + ": " + t.Group)
-		ts = append(ts, &named)
-	}
-	return ts, warnings
-}
-
-// addParts puts a target's result under its data keys.
-func addParts(data map[string][]byte, t *targets.Target, result render.Result) map[string][]byte {
-	if data == nil {
-		data = map[string][]byte{}
-	}
-	for key, part := range result.Parts {
-		if key == sinks.WholeFile {
-			key = t.Group
-		}
-		data[key] = part.Bytes()
-	}
-	return data
+	_ = printProblems(cmd.ErrOrStderr(), config.Validation{Warnings: warnings})
+	t.Key = targets.Key(s.String())
+	return &t
 }
 
 // printSecrets prints each Secret, with its data, as a YAML document, or all as

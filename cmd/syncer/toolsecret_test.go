@@ -95,6 +95,40 @@ func TestRenderOfSeveralSecrets(t *testing.T) {
 	}
 }
 
+// A template in a ConfigMap is taken from the manifest, or else from a folder.
+func TestRenderOfASecretWithATemplateInAConfigMap(t *testing.T) {
+	dir := files(t, "values.json", secretValues, "templates/cm/key", `folder={{ secret "u" }}`)
+	secret := secretManifest(t, map[string]string{
+		"conjur.org/conjur-secrets.cfg": "- u: p/a", "conjur.org/secret-file-template-configmap.cfg": "cm/key",
+	}, nil)
+	const configMap = `{kind: ConfigMap, metadata: {name: cm}, data: {key: 'u={{ secret "u" }}'}}`
+	for _, c := range []struct {
+		text   string
+		args   []string
+		want   string // the value, or a part of the error
+		status int
+	}{
+		{secret + "\n---\n" + configMap, nil, "u=va", 0},
+		{secret, []string{"--templates-dir", dir + "/templates"}, "folder=va", 0},
+		{secret, nil, "the ConfigMap cm is not in the manifest", 1},
+		{secret + "\n---\n{kind: ConfigMap, metadata: {name: cm}}", nil, "conjur.org/secret-file-template-configmap.cfg: the ConfigMap cm has no key key", 1},
+		{secret + "\n---\n{kind: ConfigMap, metadata: {name: cm}, data: {key: '{{ secret \"no\" }}'}}", nil, "conjur.org/secret-file-template-configmap.cfg: template: cfg:1", 1},
+	} {
+		out, errs, status := tool(t, c.text, append([]string{"render", "-f", "-", "--values", dir + "/values.json"}, c.args...)...)
+		var got struct{ Data map[string][]byte }
+		if err := yaml.Unmarshal([]byte(out), &got); err != nil || status != c.status {
+			t.Errorf("%v, status %d: %s%s", err, status, out, errs)
+		}
+		if text := string(got.Data["cfg"]) + errs; !strings.Contains(text, c.want) || status != 0 && out != "" {
+			t.Errorf("got %q, want %q", text, c.want)
+		}
+	}
+	// What a manifest does not have is taken to be right.
+	if out, errs, status := tool(t, secret, "validate", "-f", "-"); status != 0 || out+errs != "" {
+		t.Errorf("validate: status %d, %s%s", status, out, errs)
+	}
+}
+
 func TestRenderOfABadSecretPrintsNothing(t *testing.T) {
 	values := files(t, "values.json", `{"p/a": "canary"}`) + "/values.json"
 	const secret = "kind: Secret\nmetadata: {name: s}\n"
@@ -174,12 +208,5 @@ func TestValidateOfAGoodSecret(t *testing.T) {
 		if out != "" || status != 0 || !strings.HasPrefix(errs, warning) || (warning == "") != (errs == "") {
 			t.Errorf("%s: printed %q and %q with status %d, want %q", conjurMap, out, errs, status, warning)
 		}
-	}
-}
-
-func TestMigrateRefusesSecretsWithAMap(t *testing.T) {
-	text := secretManifest(t, nil, map[string]string{"conjur-map": "A: p/a"})
-	if out, errs, status := tool(t, text, "migrate", "-f", "-"); out != "" || status != 1 || !strings.Contains(errs, "Secret/s: Secrets with a conjur-map") {
-		t.Errorf("printed %q and %q with status %d", out, errs, status)
 	}
 }

@@ -20,7 +20,8 @@ the conjur-map and the groups of every Secret in it.
 
 Whether Conjur's address, account and identity are set is checked when a
 variable whose name begins with CONJUR_ is set, and with --connection. With
-neither, only what is there is checked: the annotations alone, say.
+neither, only what is there is checked: the annotations alone, say, and the
+Pod's namespace (MY_POD_NAMESPACE) where Kubernetes Secrets are the destination.
 
 With -f the environment is that of the provider's container, and this
 process's counts for nothing. What a manifest does not tell, the values of
@@ -49,7 +50,8 @@ func (f *toolFlags) validate(stdin io.Reader, connection bool) config.Validation
 		return config.NewValidation(nil, &config.InvalidError{Problems: []config.Problem{problem}})
 	}
 	src := f.sources
-	src.Offline = !connection && !slices.ContainsFunc(os.Environ(), isConnection)
+	apart := !connection && !slices.ContainsFunc(os.Environ(), isConnection)
+	src.Assume = config.Assumptions{Connection: apart, Files: apart}
 	_, warnings, err := config.Load(src)
 	return config.NewValidation(warnings, err)
 }

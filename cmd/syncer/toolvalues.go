@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -19,16 +18,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// offline renders targets with values from a file, and templates from a
-// folder.
+// offline renders targets with values from a file.
 type offline struct {
 	file      string // that the values are from
 	values    map[string]secret.Value
-	templates fs.FS
+	templates templateTexts
 }
 
 // newOffline reads the values at path, "-" being standard input.
-func newOffline(path string, stdin io.Reader, templates fs.FS) (*offline, error) {
+func newOffline(path string, stdin io.Reader, templates templateTexts) (*offline, error) {
 	if path == "" {
 		return nil, errors.New("name a file of values with --values")
 	}
@@ -70,8 +68,10 @@ func (o *offline) check(ts []*targets.Target) error {
 	var missing []string
 	seen := map[string]bool{}
 	for _, t := range ts {
-		if len(t.Entries) == 0 {
-			return fmt.Errorf("%s has no variable that the * of %s stands for", o.file, t.Key)
+		for _, part := range t.Parts() {
+			if part.Expanded != nil && len(part.Entries) == 0 {
+				return fmt.Errorf("%s has no variable that the * of %s stands for", o.file, placeIn(t, part))
+			}
 		}
 		for _, id := range t.Variables() {
 			if _, ok := o.values[id]; !ok && !seen[id] {
@@ -85,15 +85,22 @@ func (o *offline) check(ts []*targets.Target) error {
 	return fmt.Errorf("%s has no value for %s", o.file, strings.Join(missing, ", "))
 }
 
+// placeIn names a part of a target.
+func placeIn(t, part *targets.Target) string {
+	if part == t {
+		return string(t.Key)
+	}
+	return string(t.Key) + ": " + part.Group
+}
+
 // render makes a target's content; all of its variables have values.
 func (o *offline) render(t *targets.Target) (render.Result, error) {
-	template := t.Template.Inline
-	if t.Template.File != "" {
-		text, err := fs.ReadFile(o.templates, t.Template.File)
-		if err != nil {
-			return render.Result{}, fmt.Errorf("%s: the template cannot be read: %w", t.Key, err)
-		}
-		template = string(text)
+	if t.Secret != nil {
+		return o.renderSecret(t)
+	}
+	template, err := o.templates(t)
+	if err != nil {
+		return render.Result{}, fmt.Errorf("%s: the template cannot be read: %w", t.Key, err)
 	}
 	items := make([]render.Item, len(t.Entries))
 	for i, e := range t.Entries {
@@ -104,6 +111,16 @@ func (o *offline) render(t *targets.Target) (render.Result, error) {
 		return render.Result{}, fmt.Errorf("%s: %w", t.Key, err)
 	}
 	return result, nil
+}
+
+// renderSecret makes the data of a Secret, all or none.
+func (o *offline) renderSecret(t *targets.Target) (render.Result, error) {
+	data := render.Secret(t, func(id string) secret.Value { return o.values[id] }, o.templates)
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(data.Errs)) {
+		errs = append(errs, fmt.Errorf("%s: %s: %w", t.Key, key, data.Errs[key]))
+	}
+	return render.Result{Parts: data.Parts, Warnings: data.Warnings}, errors.Join(errs...)
 }
 
 // parseValues reads a JSON object of variable id to a text, or to an object

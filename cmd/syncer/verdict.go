@@ -19,10 +19,8 @@ var errRevoked = errors.New("a variable was deleted or revoked in Conjur, and wh
 // verdict tells, at the end, whether the job was done.
 func (p *pipeline) verdict() error {
 	var errs []error
-	select {
-	case <-p.exitOnRevoked():
+	if slices.ContainsFunc(p.lanes, (*lane).mustExit) {
 		errs = append(errs, errRevoked)
-	default:
 	}
 	if p.cfg.Mode.OneShot() {
 		errs = append(errs, p.undelivered())
@@ -33,9 +31,14 @@ func (p *pipeline) verdict() error {
 // undelivered names the targets that a one-shot process leaves behind, and
 // all variables that it missed.
 func (p *pipeline) undelivered() error {
-	failed := p.queue.Errors()
-	if missing := p.app.Missing(); len(missing) > 0 {
-		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(p.targets.Keys()), join(missing))
+	failed := map[targets.Key]error{}
+	var missing []targets.Key
+	for _, l := range p.lanes {
+		maps.Copy(failed, l.queue.Errors())
+		missing = append(missing, l.fresh.Missing(l.targets.Keys())...)
+	}
+	if len(missing) > 0 {
+		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(p.keys()), join(missing))
 		if ids := missingVariables(failed); len(ids) > 0 {
 			text += "; Conjur has no value, or none for this identity, for: " + join(ids)
 		}
@@ -43,6 +46,9 @@ func (p *pipeline) undelivered() error {
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("not up to date: %s", join(slices.Sorted(maps.Keys(failed))))
+	}
+	if p.app == nil {
+		return nil
 	}
 	if provided, err := p.status.Provided(); err != nil || !provided {
 		return fmt.Errorf("all is delivered, but the file %s could not be written", notify.ProvidedFile)

@@ -34,7 +34,8 @@ type Answer struct {
 	Value secret.Value
 	// Err is nil when the Verdict is Found, a *GoneError when it is Gone, and
 	// otherwise says why nothing is known: a *SuspectError while proof is
-	// still being gathered, a *StatusError, a *PauseError, ErrBudget, or an
+	// still being gathered, a *HeldError while the brake holds a removal
+	// back, a *StatusError, a *PauseError, ErrBudget, or an
 	// error of the connection or the context.
 	Err error
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -122,6 +123,7 @@ func readCredential(what, path string) ([]byte, error) {
 
 // authenticate exchanges the credential for a token.
 func (c *Client) authenticate(ctx context.Context) (*token, error) {
+	requested := time.Now()
 	cred, err := c.config.Authenticator.Credential(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", KindAuthenticate, err)
@@ -144,6 +146,7 @@ func (c *Client) authenticate(ctx context.Context) (*token, error) {
 	if err != nil {
 		return nil, r.statusError(err.Error())
 	}
+	t.issued = requested
 	return t, nil
 }
 

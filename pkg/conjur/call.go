@@ -21,7 +21,7 @@ type call struct {
 	stop     error
 	anyGood  bool // some request for values was answered well
 	bare500s int  // while none was
-	whoami   map[*token]error
+	whoami   map[*token]identity
 	// perVariable, if set, asks a refused batch's variables in a way that
 	// answers for each; it is false when the server does not offer that.
 	perVariable func(ids []string) bool
@@ -40,7 +40,7 @@ type handler interface {
 func (c *Client) begin(ctx context.Context) *call {
 	return &call{
 		Client: c, ctx: ctx, step: c.memory.step(),
-		budget: c.config.RequestBudget, whoami: map[*token]error{},
+		budget: c.config.RequestBudget, whoami: map[*token]identity{},
 	}
 }
 
@@ -176,6 +176,23 @@ func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 		h.single(id, k.read(id, ""))
 	}
 	return ids
+}
+
+// leastNarrowing is as many requests as lead from a full chunk, by halving, to
+// one variable at fault and its state. With fewer, each call would begin anew
+// and get no further.
+const leastNarrowing = 12
+
+// keepHalf has f, which narrows, spend no more than half of the budget if there
+// is use for the rest.
+func (k *call) keepHalf(use bool, f func()) {
+	kept := 0
+	if use {
+		kept = max(min(k.budget/2, k.budget-leastNarrowing), 0)
+	}
+	k.budget -= kept
+	f()
+	k.budget = max(k.budget, 0) + kept
 }
 
 // room is how many bytes of ids a batch's request line can take.

@@ -46,7 +46,7 @@ func New(config Config) (*Client, error) {
 		config:  config,
 		log:     config.Logger,
 		limiter: rate.NewLimiter(config.RateLimit, config.RateBurst),
-		memory:  newMemory(config.Confirmations, config.ConfirmAfter),
+		memory:  newMemory(config.rules()),
 		line:    newLineLimit(config.MaxRequestLine),
 		polling: make(chan struct{}, 1),
 	}

@@ -31,11 +31,18 @@ type Config struct {
 	HTTPTimeout time.Duration
 
 	// Confirmations is how often a variable must be proven gone, in separate
-	// calls, before its Verdict is Gone; default 2.
+	// calls, before its Verdict is Gone; default 2. The last of several must
+	// be made with an access token that was requested after the first.
 	Confirmations int
 	// ConfirmAfter is the time that must lie between two such proofs; zero:
 	// any later call may confirm.
 	ConfirmAfter time.Duration
+	// Grace is the least time from the first such proof to the one by which
+	// its Verdict becomes Gone; zero: as ConfirmAfter and the caller's own
+	// pace give it.
+	Grace time.Duration
+	// Brake holds back what the proofs say when most variables go at once.
+	Brake Brake
 
 	// MaxRequestLine is the longest request line in bytes; default 8000. It is
 	// halved when the server, or something before it, calls a line too long.
@@ -57,6 +64,9 @@ type Config struct {
 	Version string
 	// Observe, if set, is called after each request. It must not block.
 	Observe func(Exchange)
+	// Held, if set, is called when a hold by the Brake begins and ends, in the
+	// course of a Fetch or Changed. It must not block.
+	Held func(HoldEvent)
 	// Logger may be nil.
 	Logger *zap.Logger
 	// Dial, if set, replaces the dialer: for tests, and for networks of a
@@ -82,13 +92,17 @@ func (c *Config) check() error {
 	}
 	for name, n := range map[string]int64{
 		"HTTP timeout": int64(c.HTTPTimeout), "number of confirmations": int64(c.Confirmations),
-		"time between confirmations": int64(c.ConfirmAfter), "request line limit": int64(c.MaxRequestLine),
+		"time between confirmations": int64(c.ConfirmAfter), "grace": int64(c.Grace),
+		"hold of the brake": int64(c.Brake.Hold), "request line limit": int64(c.MaxRequestLine),
 		"request budget": int64(c.RequestBudget), "batch size": int64(c.BatchMaxIDs), "body limit": c.MaxBody,
 		"rate limit": int64(c.RateLimit), "rate burst": int64(c.RateBurst),
 	} {
 		if n < 0 {
 			errs = append(errs, fmt.Errorf("%s must not be negative", name))
 		}
+	}
+	if !(c.Brake.Share >= 0) { // nor is it a number, maybe
+		errs = append(errs, errors.New("share of the brake must not be negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -119,6 +133,7 @@ func checkURL(s string) error {
 func (c Config) withDefaults() Config {
 	c.HTTPTimeout = orDefault(c.HTTPTimeout, time.Minute)
 	c.Confirmations = orDefault(c.Confirmations, 2)
+	c.Brake = c.Brake.withDefaults()
 	c.MaxRequestLine = orDefault(c.MaxRequestLine, 8000)
 	c.RequestBudget = orDefault(c.RequestBudget, 32)
 	c.BatchMaxIDs = min(orDefault(c.BatchMaxIDs, 250), 250)
@@ -127,6 +142,10 @@ func (c Config) withDefaults() Config {
 	c.RateBurst = orDefault(c.RateBurst, 100)
 	c.Version = orDefault(c.Version, "0.0.0")
 	return c
+}
+
+func (c Config) rules() rules {
+	return rules{confirmations: c.Confirmations, spacing: c.ConfirmAfter, grace: c.Grace, brake: c.Brake}
 }
 
 func orDefault[T comparable](v, standard T) T {

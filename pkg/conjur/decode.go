@@ -171,14 +171,16 @@ func isJSON(header http.Header) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// whoamiAccount reads the account in the answer of /whoami; empty when there
-// is none.
-func whoamiAccount(body []byte) string {
+// longestName bounds what of a user's name is kept.
+const longestName = 200
+
+// decodeWhoami reads the answer of /whoami; empty when it names nobody.
+func decodeWhoami(body []byte) (account, user string) {
 	var answer struct{ Account, Username string }
 	if json.Unmarshal(body, &answer) != nil || answer.Username == "" {
-		return ""
+		return "", ""
 	}
-	return answer.Account
+	return answer.Account, answer.Username[:min(len(answer.Username), longestName)]
 }
 
 // perVariable is one element of an answer of the values route.

@@ -127,7 +127,7 @@ func FuzzAnswers(f *testing.F) {
 				t.Fatalf("%q names %q", body, id)
 			}
 		}
-		whoamiAccount(body)
+		decodeWhoami(body)
 		decodeValues(jsonHeader(""), body)
 		messageCode(body)
 		if tok, err := parseToken(bytes.Clone(body)); err == nil && tok.renew.After(tok.expire) {

@@ -46,6 +46,7 @@ type double struct {
 	perValue bool                 // offers POST /secrets/values
 	account  string               // as whoami says
 	conns    int
+	latency  time.Duration
 	asked    []asked
 	// intercept may answer a request itself; it is called without the lock.
 	intercept func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool
@@ -161,8 +162,9 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.with(func(d *double) { d.asked = append(d.asked, a) })
 	}()
 	d.mu.Lock()
-	intercept := d.intercept
+	intercept, latency := d.intercept, d.latency
 	d.mu.Unlock()
+	time.Sleep(latency)
 	if intercept != nil && intercept(rec, r, kind) {
 		return
 	}

@@ -30,19 +30,12 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 		l.perVariable = l.askPerVariable
 	}
 
-	reserve := 0
-	if len(shared)+len(single) > 0 {
-		reserve = l.budget / 2
-	}
-	l.asides(aside[:min(len(aside), asidesPerFetch)], reserve, l)
-	chunks := singles(single, c.encodedLen)
-	if !c.route.offered() || !l.askPerVariable(shared) {
-		rest := slices.DeleteFunc(slices.Clone(shared), l.isAnswered)
-		chunks = append(pack(rest, l.room(), c.encodedLen), chunks...)
-	}
-	for _, ch := range chunks {
-		l.narrow(ch, l)
-	}
+	defer c.tellOfHolds()
+	l.keepHalf(len(aside) > 0, func() { l.askTogether(shared, single) })
+	l.rollCall(ids, aside)
+	open, gone := c.memory.pending(aside)
+	aside = slices.Concat(open, gone)
+	l.asides(aside[:min(len(aside), asidesPerFetch)], 0, l)
 	l.asides(l.unanswered(slices.Concat(shared, single)), 0, l)
 	for _, id := range ids {
 		if !l.isAnswered(id) {
@@ -50,6 +43,19 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 		}
 	}
 	return l.answers
+}
+
+// askTogether asks for what batches can ask for, and for the variables that
+// always go by themselves.
+func (l *load) askTogether(shared, single []string) {
+	chunks := singles(single, l.encodedLen)
+	if !l.route.offered() || !l.askPerVariable(shared) {
+		rest := slices.DeleteFunc(slices.Clone(shared), l.isAnswered)
+		chunks = append(pack(rest, l.room(), l.encodedLen), chunks...)
+	}
+	for _, ch := range chunks {
+		l.narrow(ch, l)
+	}
 }
 
 // load is one flight of Fetch, and the handler of its answers.

@@ -198,8 +198,8 @@ func TestLargeBudgetIsNotSpentOnWhatIsGone(t *testing.T) {
 	c.Fetch(t.Context(), ids)
 	d.log()
 	answers := c.Fetch(t.Context(), ids)
-	if n := count(d.log(), conjur.KindVariable); n != 32 {
-		t.Errorf("%d of 90 variables that are gone were asked for again, want 32", n)
+	if n := count(d.log(), conjur.KindVariable); n != 32+1 {
+		t.Errorf("%d of 90 variables that are gone were asked for again, want 32, and one of them by a newer token", n-1)
 	}
 	wantFound(t, answers[ids[0]], "value of "+ids[0])
 	wantSuspect(t, answers[ids[99]])

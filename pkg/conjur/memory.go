@@ -37,35 +37,29 @@ type variable struct {
 	namedIn   uint64    // the call in which a batch's refusal named it
 	soloUntil time.Time // keeps it out of batches too, though it answers
 	suspicion *suspicion
+	foundIn   uint64    // the last call in which it was found
+	heldAt    time.Time // since when the hold that is on has kept it from being called gone
+	cleared   time.Time // when a hold on it had passed; zero: it was not found since
+	heldFor   time.Duration
 	asked     uint64 // when it was last asked for by itself
 	used      uint64 // the last poll that was asked about it, or that followed a fetch of it
 }
 
-// suspicion is the proof gathered so far that a variable is gone.
-type suspicion struct {
-	reason    Reason
-	first     time.Time
-	last      time.Time // of the last observation that counted
-	seen      time.Time // of the last observation
-	step      uint64    // when the last one that counted was recorded
-	n         int
-	confirmed bool
-}
-
 // memory is what the calls of Fetch and Changed share about variables.
 type memory struct {
-	confirmations int
-	confirmAfter  time.Duration
-	key           [sha256.Size]byte // of the fingerprints; new in each process
+	rules rules
+	key   [sha256.Size]byte // of the fingerprints; new in each process
 
-	mu    sync.Mutex
-	vars  map[string]*variable
-	steps uint64 // orders calls and observations
-	polls uint64
+	mu     sync.Mutex
+	vars   map[string]*variable
+	steps  uint64 // orders calls and observations
+	polls  uint64
+	hold   *hold       // nil: none is on
+	events []HoldEvent // that nobody was told of
 }
 
-func newMemory(confirmations int, confirmAfter time.Duration) *memory {
-	m := &memory{confirmations: confirmations, confirmAfter: confirmAfter, vars: map[string]*variable{}}
+func newMemory(r rules) *memory {
+	m := &memory{rules: r, vars: map[string]*variable{}}
 	_, _ = rand.Read(m.key[:]) // never fails, says its documentation
 	return m
 }
@@ -90,6 +84,7 @@ func (m *memory) poll(ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.polls++
+	m.review(time.Now())
 	for _, id := range ids {
 		m.get(id).used = m.polls
 	}
@@ -160,7 +155,8 @@ func (m *memory) found(v *variable, call uint64) {
 	if s := v.suspicion; s != nil && s.confirmed {
 		v.news = true
 	}
-	v.suspicion, v.aside = nil, false
+	v.suspicion, v.aside, v.foundIn = nil, false, call
+	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0
 	if v.namedIn == call {
 		v.soloUntil = time.Now().Add(soloTime)
 	}
@@ -181,49 +177,6 @@ func (m *memory) isolated(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.get(id).soloUntil = time.Now().Add(soloTime)
-}
-
-// suspect records one complete observation that a variable is gone and gives
-// the state of the proof: a *SuspectError or a *GoneError.
-func (m *memory) suspect(id string, reason Reason, call uint64) Answer {
-	now := time.Now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v := m.get(id)
-	v.aside = true
-	if v.suspicion == nil {
-		v.suspicion = &suspicion{first: now}
-	}
-	s := v.suspicion
-	s.reason, s.seen = reason, now
-	if s.n == 0 || call > s.step && now.Sub(s.last) >= m.confirmAfter {
-		m.steps++
-		s.n, s.last, s.step = s.n+1, now, m.steps
-	}
-	if !s.confirmed && s.n >= m.confirmations {
-		s.confirmed, v.news = true, true
-		v.hasPrint = false // whatever it is when it returns, it is news
-	}
-	return m.standing(id, s)
-}
-
-// standing is called with the lock held.
-func (m *memory) standing(id string, s *suspicion) Answer {
-	if s.confirmed {
-		return Answer{Verdict: Gone, Err: &GoneError{id, s.reason, s.first, s.seen, s.n}}
-	}
-	return unknown(&SuspectError{id, s.reason, s.first, s.n, m.confirmations})
-}
-
-// recall answers for a variable that is set aside and cannot be asked for now.
-func (m *memory) recall(id string) Answer {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v := m.vars[id]
-	if v == nil || v.suspicion == nil || v.suspicion.confirmed && time.Since(v.suspicion.seen) > recallTime {
-		return unknown(ErrBudget)
-	}
-	return m.standing(id, v.suspicion)
 }
 
 // sort splits ids into those that batches may ask for, those to be asked for
@@ -247,6 +200,21 @@ func (m *memory) sort(ids []string) (shared, single, aside []string) {
 		return int(int64(m.vars[a].asked) - int64(m.vars[b].asked))
 	})
 	return shared, single, aside
+}
+
+// pending splits variables that are set aside: those of which it is still open
+// whether they are gone, and those that are.
+func (m *memory) pending(aside []string) (open, gone []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range aside {
+		if v := m.vars[id]; v != nil && v.suspicion != nil && v.suspicion.confirmed {
+			gone = append(gone, id)
+		} else {
+			open = append(open, id)
+		}
+	}
+	return open, gone
 }
 
 func (m *memory) isAside(id string) bool {

@@ -9,27 +9,32 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
+// seenGone is an observation with a new token.
+func seenGone(call uint64) observation {
+	return observation{reason: Missing, identity: "host/app", issued: time.Now(), call: call}
+}
+
 // An observation counts only if its call began after the one before was made.
 func TestObservationsOfOverlappingCallsCountOnce(t *testing.T) {
-	m := newMemory(2, 0)
+	m := newMemory(rules{confirmations: 2, brake: Brake{Disabled: true}})
 	first, overlapping := m.step(), m.step()
 	for _, call := range []uint64{first, first, overlapping} {
-		if a := m.suspect("x", Missing, call); a.Verdict != Unknown {
+		if a := m.suspect("x", seenGone(call)); a.Verdict != Unknown {
 			t.Errorf("call %d: %v", call, a.Err)
 		}
 	}
-	if a := m.suspect("x", Missing, m.step()); a.Verdict != Gone {
+	if a := m.suspect("x", seenGone(m.step())); a.Verdict != Gone {
 		t.Errorf("a later call: %v", a.Err)
 	}
 }
 
 func TestRecallIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(1, 0)
+		m := newMemory(rules{confirmations: 1, brake: Brake{Disabled: true}})
 		if a := m.recall("x"); !errors.Is(a.Err, ErrBudget) {
 			t.Errorf("of nothing: %v", a.Err)
 		}
-		m.suspect("x", Missing, m.step())
+		m.suspect("x", seenGone(m.step()))
 		if a := m.recall("x"); a.Verdict != Gone {
 			t.Errorf("of a fresh proof: %v", a.Err)
 		}
@@ -41,7 +46,7 @@ func TestRecallIsShort(t *testing.T) {
 }
 
 func TestPollWipesWhatItCompared(t *testing.T) {
-	m := newMemory(2, 0)
+	m := newMemory(rules{confirmations: 2, brake: Brake{Disabled: true}})
 	p := &poll{call: &call{Client: &Client{memory: m}}}
 	v, w := secret.New([]byte("one")), secret.New([]byte("two"))
 	p.values(&chunk{ids: []string{"a"}}, map[string]secret.Value{"a": v}, nil)
@@ -51,16 +56,26 @@ func TestPollWipesWhatItCompared(t *testing.T) {
 	}
 }
 
+func TestRollCallWipesWhatItGets(t *testing.T) {
+	a := attendance{&call{Client: &Client{memory: newMemory(rules{})}}}
+	v, w := secret.New([]byte("one")), secret.New([]byte("two"))
+	a.values(nil, map[string]secret.Value{"a": v}, nil)
+	a.single("b", reading{Answer: Answer{Verdict: Found, Value: w}})
+	if v.Len() != 0 || w.Len() != 0 {
+		t.Error("a value was kept")
+	}
+}
+
 func TestFingerprintsDifferBetweenProcesses(t *testing.T) {
 	v := secret.New([]byte("one"))
-	a, b := newMemory(2, 0), newMemory(2, 0)
+	a, b := newMemory(rules{}), newMemory(rules{})
 	if p := a.fingerprint(v); p != a.fingerprint(secret.New([]byte("one"))) || p == b.fingerprint(v) {
 		t.Error("the fingerprint does not depend on the key, or on more than it")
 	}
 }
 
 func TestSetAsideTakesTurns(t *testing.T) {
-	m := newMemory(2, 0)
+	m := newMemory(rules{confirmations: 2, brake: Brake{Disabled: true}})
 	ids := []string{"a", "b", "c"}
 	for _, id := range ids {
 		m.setAside(id, m.step())

@@ -67,7 +67,7 @@ func TestManyForbiddenStayWithinTheBudget(t *testing.T) {
 	for _, id := range ids {
 		d.change(id, func(v *doubleVar) { v.forbidden = true })
 	}
-	c := start(t, d, nil)
+	c := start(t, d, func(c *conjur.Config) { c.Brake.Disabled = true })
 	for round := range 20 {
 		_, err := c.Changed(t.Context(), ids)
 		if !errors.Is(err, conjur.ErrBudget) {

@@ -9,8 +9,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// asidesPerPoll is how many of the variables that are gone a poll looks after.
-const asidesPerPoll = 8
+// gonePerPoll is how many of the variables that are gone a poll looks after:
+// they may come back. It keeps room for half of them while there are others of
+// which it is still to be found out.
+const gonePerPoll = 8
 
 // Changed asks which of the variables changed since they were first fetched,
 // or since the last Changed, and which of them are gone or have come back. It
@@ -32,20 +34,22 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	shared, single, aside := c.memory.sort(ids)
 	p := &poll{call: c.begin(ctx)}
 	p.errs = append(p.errs, invalid...)
+	defer c.tellOfHolds()
 	c.plan.update(shared, single, p.room(), c.encodedLen)
 
-	turn := aside[:min(len(aside), asidesPerPoll)]
-	turns := len(p.asides(turn, p.budget/2, p))
-	var kept []*chunk
-	for _, ch := range inOrder(c.plan.chunks) {
-		kept = append(kept, p.narrow(ch, p)...)
-	}
-	c.plan.replace(kept)
-	if turns < asidesPerPoll {
-		_, _, now := c.memory.sort(ids)
-		fresh := slices.DeleteFunc(now, func(id string) bool { return slices.Contains(aside, id) || p.seen[id] })
-		p.asides(fresh[:min(len(fresh), asidesPerPoll-turns)], 0, p)
-	}
+	// First what is well, by which it is known that not all is gone.
+	p.keepHalf(len(aside) > 0, func() {
+		var kept []*chunk
+		for _, ch := range inOrder(c.plan.chunks) {
+			kept = append(kept, p.narrow(ch, p)...)
+		}
+		c.plan.replace(kept)
+	})
+	_, _, aside = c.memory.sort(ids)
+	aside = slices.DeleteFunc(aside, func(id string) bool { return p.seen[id] })
+	open, gone := c.memory.pending(aside)
+	p.asides(open, min(len(gone), gonePerPoll/2), p)
+	p.asides(gone[:min(len(gone), gonePerPoll)], 0, p)
 	p.changed = append(p.changed, c.memory.asideNews(ids)...)
 	slices.Sort(p.changed)
 	return slices.Compact(p.changed), p.err()

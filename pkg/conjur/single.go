@@ -25,16 +25,20 @@ type reading struct {
 // privilege, and then /whoami must know us by the same token.
 func (k *call) read(id, etag string) reading {
 	k.memory.askedSingly(id)
-	req, err := k.variableRequest(id)
+	r, err := k.askVariable(id, etag)
 	if err != nil {
 		return reading{Answer: unknown(err)}
 	}
-	r, err := k.ask(k.ctx, KindVariable, fmt.Sprintf("%q", id), conditional(req, etag))
-	if err != nil {
-		if !errors.Is(err, errTooLong) {
-			k.stop = err
+	reason := k.goneForm(id, r)
+	if moment, due := k.memory.newerThan(id); reason != "" && due && !r.token.issued.After(moment) {
+		if err := k.tokens.newer(k.ctx, moment); err != nil {
+			return reading{Answer: unknown(fmt.Errorf(
+				"variable %q seems to be %s, or this identity to be gone: there is no newer access token to tell by: %w", id, reason, err))}
 		}
-		return reading{Answer: unknown(err)}
+		if r, err = k.askVariable(id, etag); err != nil {
+			return reading{Answer: unknown(err)}
+		}
+		reason = k.goneForm(id, r)
 	}
 	switch {
 	case r.status == http.StatusOK:
@@ -42,22 +46,47 @@ func (k *call) read(id, etag string) reading {
 	case r.status == http.StatusNotModified && etag != "":
 		k.anyGood = true
 		return reading{Answer: Answer{Verdict: Found}, etag: etag, same: true}
-	case r.status == http.StatusNotFound:
-		if named, ok := namedMissing(r.header, r.body, k.config.Account); !ok || named != id {
-			return reading{Answer: unknown(r.statusError(notConjur))}
-		}
+	case reason == Missing:
 		return k.prove(id, Missing, r.token)
-	case r.status == http.StatusForbidden && len(r.body) == 0:
+	case reason == Forbidden:
 		if err := k.checkForbidden(id, r.token); err != nil {
 			return reading{Answer: unknown(err)}
 		}
 		return k.prove(id, Forbidden, r.token)
+	case r.status == http.StatusNotFound:
+		return reading{Answer: unknown(r.statusError(notConjur))}
 	}
 	err = r.statusError("")
 	if isDown(r.status) {
 		k.stop = err
 	}
 	return reading{Answer: unknown(err)}
+}
+
+func (k *call) askVariable(id, etag string) (*reply, error) {
+	req, err := k.variableRequest(id)
+	if err != nil {
+		return nil, err
+	}
+	r, err := k.ask(k.ctx, KindVariable, fmt.Sprintf("%q", id), conditional(req, etag))
+	if err != nil && !errors.Is(err, errTooLong) {
+		k.stop = err
+	}
+	return r, err
+}
+
+// goneForm tells whether an answer has a form in which the server calls a
+// variable gone; empty if not. It proves nothing yet.
+func (k *call) goneForm(id string, r *reply) Reason {
+	switch {
+	case r.status == http.StatusNotFound:
+		if named, ok := namedMissing(r.header, r.body, k.config.Account); ok && named == id {
+			return Missing
+		}
+	case r.status == http.StatusForbidden && len(r.body) == 0:
+		return Forbidden
+	}
+	return ""
 }
 
 func (k *call) value(r *reply) reading {
@@ -104,39 +133,41 @@ func (k *call) checkForbidden(id string, t *token) error {
 
 // prove completes one observation that a variable is gone.
 func (k *call) prove(id string, reason Reason, t *token) reading {
-	if err := k.identity(t); err != nil {
-		return reading{Answer: unknown(err)}
-	}
-	return reading{Answer: k.memory.suspect(id, reason, k.step)}
-}
-
-// identity asks, once in a call for each token, whether the server knows us by
-// this token as one of our account; nil if so.
-func (k *call) identity(t *token) error {
-	err, known := k.whoami[t]
+	who, known := k.whoami[t]
 	if !known {
-		err = k.askIdentity(t)
-		k.whoami[t] = err
+		who = k.askIdentity(t)
+		k.whoami[t] = who
 	}
-	return err
+	if who.err != nil {
+		return reading{Answer: unknown(who.err)}
+	}
+	return reading{Answer: k.memory.suspect(id, observation{reason: reason, identity: who.name, issued: t.issued, call: k.step})}
 }
 
-func (k *call) askIdentity(t *token) error {
+// identity is how the server knows us by a token; asked once in a call for
+// each token.
+type identity struct {
+	name string
+	err  error // why it is not sure that we are one of our account
+}
+
+func (k *call) askIdentity(t *token) identity {
 	req, err := k.whoamiRequest()
 	if err != nil {
-		return err
+		return identity{err: err}
 	}
 	k.budget--
 	r, err := k.askWith(k.ctx, t, KindWhoami, "", req)
 	if err != nil {
 		k.stop = err
-		return err
+		return identity{err: err}
 	}
-	switch account := whoamiAccount(r.body); {
+	switch account, name := decodeWhoami(r.body); {
 	case r.status != http.StatusOK, account == "":
-		return r.statusError("so it is not sure who was asked")
+		return identity{err: r.statusError("so it is not sure who was asked")}
 	case account != k.config.Account:
-		return r.statusError("for another account than ours")
+		return identity{err: r.statusError("for another account than ours")}
+	default:
+		return identity{name: name}
 	}
-	return nil
 }

@@ -22,6 +22,7 @@ const (
 // server's clock need not agree with ours.
 type token struct {
 	header string    // the value of the Authorization header
+	issued time.Time // when it was requested; the server knew us then, or later
 	renew  time.Time // from here on a new one is fetched
 	expire time.Time // from here on the server refuses it
 }
@@ -149,6 +150,47 @@ func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
 		return t, nil // the old one still serves
 	}
 	return nil, r.err
+}
+
+var errRenewalPaused = errors.New("the last attempt to get a new access token failed a moment ago")
+
+// newer makes the shared token one that was requested after the moment. The
+// one before stays in use if that fails.
+func (s *tokens) newer(ctx context.Context, moment time.Time) error {
+	for {
+		r, lead, err := s.lookNewer(moment)
+		if r == nil {
+			return err
+		}
+		if lead {
+			if _, err := s.lead(ctx, r); err != nil {
+				return err
+			}
+			return r.err
+		}
+		select {
+		case <-r.done: // it may have begun before the moment
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lookNewer gives the renewal to wait for, or to lead; none when the token is
+// new enough, or when it is too early for another attempt.
+func (s *tokens) lookNewer(moment time.Time) (r *renewal, lead bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.current != nil && s.current.issued.After(moment):
+		return nil, false, nil
+	case s.renewal != nil:
+		return s.renewal, false, nil
+	case time.Now().Before(s.retry):
+		return nil, false, errRenewalPaused
+	}
+	s.renewal = &renewal{done: make(chan struct{})}
+	return s.renewal, true, nil
 }
 
 func isContextError(err error) bool {

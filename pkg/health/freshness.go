@@ -78,14 +78,38 @@ func (f *Freshness) proven(key targets.Key) time.Time {
 	return at
 }
 
-// Delivered tells whether every one of the keys was fresh once.
-func (f *Freshness) Delivered(keys []targets.Key) bool {
+// Missing lists those of the keys that were never fresh.
+func (f *Freshness) Missing(keys []targets.Key) (missing []targets.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, key := range keys {
 		if _, ok := f.synced[key]; !ok {
-			return false
+			missing = append(missing, key)
 		}
 	}
-	return true
+	return missing
+}
+
+// Untried lists those of the keys of which no sync has ended.
+func (f *Freshness) Untried(keys []targets.Key) (untried []targets.Key) {
+	for _, key := range f.Missing(keys) {
+		f.mu.Lock()
+		tried := f.failing[key]
+		f.mu.Unlock()
+		if !tried {
+			untried = append(untried, key)
+		}
+	}
+	return untried
+}
+
+// SincePoll is how long ago the last poll was that looked at every variable,
+// or the beginning.
+func (f *Freshness) SincePoll() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.polled.IsZero() {
+		return time.Since(f.start)
+	}
+	return time.Since(f.polled)
 }

@@ -24,8 +24,18 @@ func TestFreshness(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		f.Polled()
 		expect("polled, and never synced", 10*time.Second)
-		if f.Delivered([]targets.Key{key}) {
-			t.Error("delivered without a sync")
+		if len(f.Missing([]targets.Key{key})) == 0 {
+			t.Error("not missing without a sync")
+		}
+		if age := f.SincePoll(); age != 0 {
+			t.Errorf("just polled, and the poll is %v ago", age)
+		}
+		if len(f.Untried([]targets.Key{key})) == 0 {
+			t.Error("tried without a sync")
+		}
+		f.Settled("file/other", errors.New("no"))
+		if len(f.Untried([]targets.Key{"file/other"})) > 0 {
+			t.Error("what fails counts as untried")
 		}
 		f.Settled(key, nil)
 		expect("synced", 0)
@@ -37,7 +47,7 @@ func TestFreshness(t *testing.T) {
 		f.Settled(key, errors.New("no"))
 		f.Polled()
 		expect("failing", time.Second)
-		if !f.Delivered([]targets.Key{key}) {
+		if len(f.Missing([]targets.Key{key})) > 0 {
 			t.Error("a failure takes back a delivery")
 		}
 		f.Settled(key, nil)

@@ -12,6 +12,7 @@ import (
 type Container struct {
 	Name, Image string
 	Command     []string // instead of the image's own; nil: none
+	Args        []string
 	// Env is the variables by their names, as far as the manifest tells.
 	Env map[string]Variable
 	// Open tells that there may be more variables than Env has, from a
@@ -58,6 +59,7 @@ type (
 		Name    string
 		Image   yaml.Node
 		Command []string
+		Args    []string
 		Env     []struct {
 			Name      string
 			Value     yaml.Node
@@ -93,7 +95,7 @@ type (
 // container fills in a Container, also when there is an error.
 func (m *Manifest) container(c container, volumes []volume) (*Container, error) {
 	made := &Container{
-		Name: c.Name, Command: c.Command, PostStart: c.Lifecycle.PostStart.Exec.Command,
+		Name: c.Name, Command: c.Command, Args: c.Args, PostStart: c.Lifecycle.PostStart.Exec.Command,
 		Env: map[string]Variable{}, mounts: map[string]mounted{}, image: c.Image,
 	}
 	var errs []error

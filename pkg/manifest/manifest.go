@@ -23,6 +23,9 @@ type Manifest struct {
 	Workloads []*Workload
 	// Secrets are the objects of kind Secret, in their order.
 	Secrets []*Secret
+	// Roles are the objects of kind Role and ClusterRole that are about
+	// Secrets, in their order.
+	Roles []*Role
 
 	text       []byte
 	configMaps map[string]map[string]string // name → key → text
@@ -48,6 +51,13 @@ func Parse(text []byte) (*Manifest, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// ConfigMap gives the data of the ConfigMap of that name, whatever its
+// namespace; false when it is not in the manifest.
+func (m *Manifest) ConfigMap(name string) (data map[string]string, ok bool) {
+	data, ok = m.configMaps[name]
+	return data, ok
 }
 
 // documents gives the objects of a text, those of a List one by one.
@@ -83,7 +93,7 @@ func documents(text []byte) ([]*yaml.Node, error) {
 	}
 }
 
-// addData takes a ConfigMap or a Secret.
+// addData takes a ConfigMap, a Secret or a Role.
 func (m *Manifest) addData(node *yaml.Node) error {
 	var object struct {
 		Metadata struct{ Name string }
@@ -94,6 +104,8 @@ func (m *Manifest) addData(node *yaml.Node) error {
 		return err
 	case kind == "Secret":
 		return m.addSecret(node)
+	case kind == "Role" || kind == "ClusterRole":
+		return m.addRole(kind, node)
 	case kind != "ConfigMap":
 		return nil
 	}

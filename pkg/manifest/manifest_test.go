@@ -244,6 +244,19 @@ metadata: {name: c}
 	}
 }
 
+func TestNamespacesAndConfigMaps(t *testing.T) {
+	m := parse(t, "{kind: Secret, metadata: {name: a, namespace: ns}}\n---\n{kind: ConfigMap, metadata: {name: c}, data: {k: text}}")
+	if got := m.Secrets[0].Namespace; got != "ns" {
+		t.Errorf("namespace %q", got)
+	}
+	if data, ok := m.ConfigMap("c"); !ok || data["k"] != "text" {
+		t.Errorf("ConfigMap c is %v, %v", data, ok)
+	}
+	if _, ok := m.ConfigMap("other"); ok {
+		t.Error("a ConfigMap that is not there is found")
+	}
+}
+
 // TestBadManifests wants every fault reported, with its line, and no value.
 func TestBadManifests(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -17,8 +17,8 @@ const mapKey = "conjur-map"
 // Secret is an object of kind Secret. Its values are shown by WithData alone,
 // and by no error.
 type Secret struct {
-	Name string
-	Line int // where the object begins, from 1
+	Namespace, Name string // the namespace may be empty
+	Line            int    // where the object begins, from 1
 	// Map tells that it has the key conjur-map.
 	Map bool
 	// Annotations are those of the Secret itself.
@@ -35,8 +35,8 @@ func (s *Secret) String() string { return "Secret/" + s.Name }
 func (m *Manifest) addSecret(node *yaml.Node) error {
 	var object struct {
 		Metadata struct {
-			Name        string
-			Annotations map[string]yaml.Node
+			Namespace, Name string
+			Annotations     map[string]yaml.Node
 		}
 		Data       map[string]yaml.Node
 		StringData map[string]yaml.Node `yaml:"stringData"`
@@ -47,7 +47,7 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	_, stored := object.Data[mapKey]
 	_, written := object.StringData[mapKey]
 	s := &Secret{
-		Name: object.Metadata.Name, Line: node.Line, Map: stored || written, Annotations: map[string]string{},
+		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Line: node.Line, Map: stored || written, Annotations: map[string]string{},
 		object: node, data: object.Data, stringData: object.StringData,
 	}
 	var errs []error

@@ -16,6 +16,7 @@ type Application struct {
 	journal journal
 	keys    func() []targets.Key
 	told    func(sentinel string)
+	also    []Teller
 
 	mu        sync.Mutex
 	delivered map[targets.Key]bool // targets that were right once
@@ -26,6 +27,14 @@ type Application struct {
 func NewApplication(status *Status, keys func() []targets.Key, told func(sentinel string)) *Application {
 	return &Application{status: status, journal: journal{dir: status.dir}, keys: keys, told: told, delivered: map[targets.Key]bool{}}
 }
+
+// Teller is another way to tell the application that something was updated.
+type Teller func(context.Context) error
+
+// Also has the application told in further ways, each time after UpdatedFile
+// was written. A way that fails is not tried again before the next update:
+// it would have to be tried for ever. Call it before all else.
+func (a *Application) Also(tellers ...Teller) { a.also = append(a.also, tellers...) }
 
 // Delivered notes that a target was right at the end of a sync.
 func (a *Application) Delivered(key targets.Key) {
@@ -40,19 +49,34 @@ func (a *Application) Writing() error { return a.journal.writing() }
 
 // Updated tells the application that something was written, unless it has
 // not been provided for yet. It is what a round announces.
-func (a *Application) Updated(context.Context) error {
+func (a *Application) Updated(ctx context.Context) error {
 	told := a.journal.telling()
+	failed, err := a.tell(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(failed, told())
+}
+
+// tell tells the application unless it has not been provided for yet. While err
+// is not nil it has not been told; failed is about the further ways.
+func (a *Application) tell(ctx context.Context) (failed, err error) {
 	provided, err := a.status.Provided()
 	if err != nil {
-		return fmt.Errorf("sentinel file: %w", err)
+		return nil, fmt.Errorf("sentinel file: %w", err)
 	}
-	if provided {
-		if err := a.status.SetUpdated(); err != nil {
-			return err
-		}
-		a.told(UpdatedFile)
+	if !provided {
+		return nil, nil
 	}
-	return told()
+	if err := a.status.SetUpdated(); err != nil {
+		return nil, err
+	}
+	a.told(UpdatedFile)
+	var errs []error
+	for _, tell := range a.also {
+		errs = append(errs, tell(ctx))
+	}
+	return errors.Join(errs...), nil
 }
 
 // Recover tells the application what an earlier process wrote and did not
@@ -62,10 +86,11 @@ func (a *Application) Recover(ctx context.Context) error {
 	if err != nil || len(marks) == 0 {
 		return err
 	}
-	if err := a.Updated(ctx); err != nil {
+	failed, err := a.tell(ctx)
+	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{failed}
 	for _, mark := range marks {
 		errs = append(errs, remove(mark))
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The sentinel files of the status folder, by the names that the Secrets
-// Provider gave them. They are empty.
+// The sentinel files of the status folder, all but the last by the names that
+// the Secrets Provider gave them. They are empty.
 const (
 	// ProvidedFile appears when every target has been delivered once.
 	ProvidedFile = "CONJUR_SECRETS_PROVIDED"
@@ -20,6 +20,9 @@ const (
 	// AliveFile is created anew each second by a process that is well; a
 	// liveness probe deletes it.
 	AliveFile = "SECRETS_PROVIDER_ALIVE"
+	// RequestedFile is created by an application that wants what is missing
+	// to be there again; it is deleted when the request is taken up.
+	RequestedFile = "CONJUR_SECRETS_REQUESTED"
 )
 
 // Status is the folder where applications, probes and hooks look for the
@@ -51,6 +54,10 @@ func (s *Status) TakeUpdated() (bool, error) { return s.take(UpdatedFile) }
 // TakeBeat tells whether the heart has beaten since the last TakeBeat, by
 // deleting AliveFile.
 func (s *Status) TakeBeat() (bool, error) { return s.take(AliveFile) }
+
+// TakeRequested tells whether the application has asked for what is missing,
+// and deletes RequestedFile, so that one request is taken up once.
+func (s *Status) TakeRequested() (bool, error) { return s.take(RequestedFile) }
 
 func (s *Status) take(name string) (bool, error) {
 	err := os.Remove(filepath.Join(s.dir, name))

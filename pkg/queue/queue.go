@@ -157,6 +157,11 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 		return Item{}, false
 	}
 	if !s.hinted && !s.retryDue() {
+		if !s.retryAt.IsZero() {
+			// The work queue keeps one delay for a key, the shorter one, so
+			// that of the retry to come was dropped for this one.
+			q.work.AddAfter(key, time.Until(s.retryAt))
+		}
 		return Item{}, false
 	}
 	item := Item{Key: key, Trigger: s.trigger, Since: s.since}

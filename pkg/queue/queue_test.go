@@ -307,3 +307,33 @@ func TestShutDownRefusesAndHandsOutNothing(t *testing.T) {
 		q.Done(held[0].Key, errPassing)
 	})
 }
+
+// A sync that was woken while a retry was coming, and failed too, is retried
+// all the same.
+func TestARetryThatWasOvertakenLeavesNoGap(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(change, "file/a")
+		takeOne(t, q, "file/a")
+		q.Done("file/a", errPassing)
+		takeOne(t, q, "file/a")
+		q.Done("file/a", errPassing) // to be retried after some 2 s
+		time.Sleep(time.Second)
+		q.Add(change, "file/a")
+		takeOne(t, q, "file/a")
+		q.Done("file/a", errPassing) // … and now after some 4 s
+		taken := make(chan []queue.Item)
+		go func() { taken <- q.Take(upTo(10)) }()
+		select {
+		case items := <-taken:
+			if len(items) != 1 || items[0].Trigger != "retry" {
+				t.Errorf("took %v, want a retry", items)
+			}
+			q.Done("file/a", nil)
+			assertEmpty(t, q, time.Hour)
+		case <-time.After(time.Minute):
+			t.Error("no retry within a minute")
+			q.ShutDown()
+			<-taken
+		}
+	})
+}

@@ -47,33 +47,34 @@ type Result struct {
 // The error joins everything that is wrong, each naming format and alias, or
 // the template's name and line.
 func Render(t *targets.Target, template string, items []Item) (Result, error) {
+	return renderWithin(nil, t, template, items)
+}
+
+// renderWithin is Render, with a budget for the template unless that is nil.
+func renderWithin(budget *work, t *targets.Target, template string, items []Item) (Result, error) {
 	if err := checkItems(t, items); err != nil {
 		return Result{}, err
 	}
 	values, warnings := decode(t.Entries, items)
 	defer values.wipe()
 
-	parts, err := renderParts(t, template, values.entries)
+	parts, err := renderParts(budget, t, template, values.entries)
 	if err != nil {
 		return Result{}, err
 	}
 	return Result{Parts: parts, Warnings: warnings}, nil
 }
 
-func renderParts(t *targets.Target, template string, entries []entry) (map[string]secret.Value, error) {
+func renderParts(budget *work, t *targets.Target, template string, entries []entry) (map[string]secret.Value, error) {
 	switch t.Format {
 	case targets.FormatTemplate:
-		content, err := runTemplate(t.Group, template, entries)
+		content, err := runTemplate(t.Group, template, entries, budget)
 		if err != nil {
 			return nil, err
 		}
 		return map[string]secret.Value{"": content}, nil
 	case targets.FormatDirectory:
-		parts := make(map[string]secret.Value, len(entries))
-		for _, e := range entries {
-			parts[e.alias] = secret.New(slices.Clone(e.value))
-		}
-		return parts, nil
+		return partOfEach(entries), nil
 	default:
 		content, err := renderFile(t.Format, entries)
 		if err != nil {
@@ -81,6 +82,15 @@ func renderParts(t *targets.Target, template string, entries []entry) (map[strin
 		}
 		return map[string]secret.Value{"": content}, nil
 	}
+}
+
+// partOfEach makes a part of each entry, named by its alias.
+func partOfEach(entries []entry) map[string]secret.Value {
+	parts := make(map[string]secret.Value, len(entries))
+	for _, e := range entries {
+		parts[e.alias] = secret.New(slices.Clone(e.value))
+	}
+	return parts
 }
 
 // Check tells what is wrong with a target as far as it can be known before

@@ -23,8 +23,9 @@ type templateData struct {
 	SecretsMap   map[string]any
 }
 
-// runTemplate gives what the template called name writes for entries.
-func runTemplate(name, text string, entries []entry) (secret.Value, error) {
+// runTemplate gives what the template called name writes for entries. It takes
+// off budget, unless that is nil, what work it does.
+func runTemplate(name, text string, entries []entry, budget *work) (secret.Value, error) {
 	parsed, err := parseTemplate(name, text)
 	if err != nil {
 		return secret.Value{}, err
@@ -33,7 +34,7 @@ func runTemplate(name, text string, entries []entry) (secret.Value, error) {
 	for i, e := range entries {
 		secrets[i] = templateSecret{e.alias, string(e.value)}
 	}
-	return parsed.execute(secrets)
+	return parsed.execute(secrets, budget)
 }
 
 // checkTemplate runs a template with placeholders; all tells that there may be
@@ -50,7 +51,7 @@ func checkTemplate(name, text string, aliases []string, all bool) error {
 	for i, alias := range aliases {
 		secrets[i] = templateSecret{alias, placeholder}
 	}
-	content, err := parsed.execute(secrets)
+	content, err := parsed.execute(secrets, nil)
 	switch {
 	case err == nil:
 	case all:
@@ -95,8 +96,12 @@ type run struct {
 	out     buffer
 }
 
-func (p *parsed) execute(secrets []templateSecret) (content secret.Value, err error) {
+func (p *parsed) execute(secrets []templateSecret, budget *work) (content secret.Value, err error) {
 	r := &run{work: work{left: maxWork}, secrets: make(map[string]any, len(secrets))}
+	if budget != nil {
+		r.work.left = min(maxWork, budget.left)
+		defer func(before int) { budget.left -= before - r.work.left }(r.work.left)
+	}
 	for _, s := range secrets {
 		r.secrets[s.Alias] = s
 	}

@@ -14,8 +14,8 @@ import (
 // WholeFile is the name of the single part of a target that is one file.
 const WholeFile = ""
 
-// MaxSize is how many bytes a target's parts may have together. Apply refuses
-// more; what is there and larger cannot be the sink's own.
+// MaxSize is how many bytes a file target's parts may have together. Apply
+// refuses more; what is there and larger cannot be the sink's own.
 const MaxSize = 16 << 20
 
 // State is what is there for a target. The zero State is nothing at all.
@@ -26,10 +26,10 @@ type State struct {
 	// Mode holds the permission bits of a file; 0 where parts have none.
 	Mode fs.FileMode
 	// Stale tells that what is there must be written again even when Parts
-	// and Mode are as wanted: it cannot be read, has another owner, has more
-	// than MaxSize bytes, or is the rest of a change that was interrupted. A
-	// part that was not read has the zero Value, so Parts still tells what
-	// there is to remove.
+	// and Mode are as wanted: it cannot be read, has another owner or field
+	// manager, has more than MaxSize bytes, or is the rest of a change that
+	// was interrupted. A part that was not read has the zero Value, so Parts
+	// still tells what there is to remove.
 	Stale bool
 }
 

@@ -15,9 +15,12 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/test/kubetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var cluster *kubetest.ControlPlane
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(kubetest.Main(m, &cluster)) }
 
 // conjur is a Values whose polls take a while and whose variables change when
 // told.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -22,30 +23,70 @@ const ConjurMapKey = "conjur-map"
 // The ids, account, the error and the warnings are as with ParseEntries: a
 // faulty item is left out, and the error joins what is wrong with each.
 func ParseConjurMap(text, account string) (entries []Entry, warnings []string, err error) {
+	p := parseMap(text, account)
+	return p.entries, p.warnings, errors.Join(p.errs...)
+}
+
+// parseMap is ParseConjurMap, and finds out which data keys are named by what
+// is faulty.
+func parseMap(text, account string) *entryParser {
+	p := &entryParser{account: account, lines: map[string]int{}}
+	root, err := mapNode(text)
+	if err != nil {
+		p.errs, p.unsure = []error{err}, true
+		return p
+	}
+	if root == nil {
+		p.unsure = true // as a slip leaves it; who wants no keys writes {}
+		return p
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		p.line = root.Content[i].Line
+		before := len(p.errs)
+		key := resolve(root.Content[i])
+		p.pair(key, resolve(root.Content[i+1]))
+		if len(p.errs) > before {
+			p.faulty = append(p.faulty, key.Value)
+			p.unsure = p.unsure || key.Kind != yaml.ScalarNode || key.Tag == "!!null" || key.Value == "*"
+		}
+	}
+	return p
+}
+
+// longKey is a key that is longer than YAML lets keys be (1,024 characters), and
+// than a Secret does. With its first part alone the rest of the map can be read,
+// and the key is told to be too long.
+var longKey = regexp.MustCompile(`(?m)([^\s:"'{}\[\],]{1000})[^\s:"'{}\[\],]+(["']\s*:|:\s|:$)`)
+
+// mapNode finds the mapping in a text; nil when there is nothing.
+func mapNode(text string) (*yaml.Node, error) {
+	root, err := decodeMap(text)
+	if err != nil && longKey.MatchString(text) {
+		return decodeMap(longKey.ReplaceAllString(text, "$1$2"))
+	}
+	return root, err
+}
+
+func decodeMap(text string) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	var doc, next yaml.Node
 	switch err := decoder.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return nil, nil, nil
+		return nil, nil
 	case err != nil:
-		return nil, nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("more than one YAML document; write one map")
+		return nil, errors.New("more than one YAML document; write one map")
 	}
 	root := resolve(doc.Content[0])
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, nil, fmt.Errorf("line %d: a map of data keys to variables is wanted, each \"key: id\", not %s", root.Line, describe(root))
+		return nil, fmt.Errorf("line %d: a map of data keys to variables is wanted, each \"key: id\", not %s", root.Line, describe(root))
 	}
-	p := entryParser{account: account, lines: map[string]int{}}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		p.line = root.Content[i].Line
-		p.pair(resolve(root.Content[i]), resolve(root.Content[i+1]))
-	}
-	return p.entries, p.warnings, errors.Join(p.errs...)
+	return root, nil
 }
 
 // pair reads one data key and what it maps to.

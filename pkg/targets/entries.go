@@ -91,14 +91,35 @@ type entryParser struct {
 	entries  []Entry
 	warnings []string
 	errs     []error
+	faulty   []string // of a conjur-map: the data keys whose items are faulty
+	unsure   bool     // of a conjur-map: there may be more of these
 }
 
 func (p *entryParser) fail(format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("line %d: %w", p.line, fmt.Errorf(format, args...)))
+	p.errs = append(p.errs, fmt.Errorf("line %d: %w", p.line, fmt.Errorf(format, clipped(args)...)))
 }
 
 func (p *entryParser) warn(format string, args ...any) {
-	p.warnings = append(p.warnings, fmt.Sprintf("line %d: ", p.line)+fmt.Sprintf(format, args...))
+	p.warnings = append(p.warnings, fmt.Sprintf("line %d: ", p.line)+fmt.Sprintf(format, clipped(args)...))
+}
+
+// clipped shortens the texts among the arguments of a message: what somebody
+// wrote may be of any length.
+func clipped(args []any) []any {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = clip(text)
+		}
+	}
+	return args
+}
+
+func clip(text string) string {
+	const most = 200
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // item reads "id" or "alias: id", the latter with an optional content-type.

@@ -100,24 +100,44 @@ func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault s
 }
 
 // Wildcard tells whether the target has an entry that stands for all
-// variables; Expand replaces it.
-func (t *Target) Wildcard() bool { return slices.ContainsFunc(t.Entries, Entry.All) }
+// variables, in a group of its Secret too; Expand replaces it.
+func (t *Target) Wildcard() bool {
+	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
+}
 
-// Expand gives a file target with the variables of the given ids in the place
-// of the entry that stands for all variables, under their ids and in ascending
-// order. An entry of the target that has such an id for alias wins.
+// Expand gives the target with the variables of the given ids in the place of
+// each entry that stands for all variables. In a file and in a group that is
+// under their ids and in ascending order, and an entry of the target that has
+// such an id for alias wins. For a Secret see ExpandAll and SecretContent.
 func (t *Target) Expand(ids []string) *Target {
-	named := make(map[string]bool, len(t.Entries))
-	for _, e := range t.Entries {
+	expanded := *t
+	if t.Secret == nil {
+		expanded.Entries, _ = ExpandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
+	} else {
+		s := *t.Secret
+		var content SecretContent
+		content, s.LeftOut = SecretContent{Entries: t.Entries, Groups: s.Groups, Hold: s.Hold}.Expand(ids)
+		expanded.Entries, s.Groups, expanded.Secret = content.Entries, content.Groups, &s
+	}
+	expanded.Expanded = added(t.Entries, expanded.Entries)
+	return &expanded
+}
+
+// added are the variables that no entry names; nil when none of the entries
+// stands for all variables.
+func added(entries, expanded []Entry) map[string]bool {
+	if !slices.ContainsFunc(entries, Entry.All) {
+		return nil
+	}
+	named := make(map[string]bool, len(entries))
+	for _, e := range entries {
 		named[e.Variable] = true
 	}
-	expanded := *t
-	expanded.Entries, _ = ExpandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
-	expanded.Expanded = map[string]bool{}
-	for _, e := range expanded.Entries {
+	more := map[string]bool{}
+	for _, e := range expanded {
 		if !named[e.Variable] {
-			expanded.Expanded[e.Variable] = true
+			more[e.Variable] = true
 		}
 	}
-	return &expanded
+	return more
 }

@@ -68,3 +68,60 @@ func quote(text string) string {
 	}
 	return `"` + b.String() + `"`
 }
+
+// FuzzFromSecret: whatever a Secret says, what is taken from it is usable, and
+// what is not has a reason.
+func FuzzFromSecret(f *testing.F) {
+	for _, seed := range []string{
+		"", "{}", "a: b", "a: {id: b, content-type: base64}", "'*': '*'", "'*': p/*\nx: p/y", "a: b\na: c", "a: 5\n~: x\n[k]: v", "- a", "a: [",
+		`{"a":"b","` + strings.Repeat("k", 1500) + `":"c"}`, "a: &x b\nb: *x", "&a {x: *a}", "conjur-map: x\n..: y\n.: z", "<<: {a: b}",
+	} {
+		f.Add(seed, "- u: p/a", "", "x", "", "deployment/a")
+		f.Add(seed, "*", "json", "", "", seed)
+		f.Add(seed, seed, seed, seed, seed, "statefulset/")
+		f.Add(seed, "- a", "template", "", "cm/key", "daemonset/x,y")
+	}
+	f.Fuzz(func(t *testing.T, text, secrets, format, template, place, restart string) {
+		def := targets.SecretDefinition{
+			Namespace: "ns", Name: "s", Map: text, HasMap: true,
+			Annotations: map[string]string{
+				"conjur.org/conjur-secrets.g": secrets, "conjur.org/secret-file-format.g": format, "conjur.org/secret-file-template.g": template,
+				"conjur.org/secret-file-template-configmap.g": place, "conjur.org/restart-workloads": restart,
+			},
+		}
+		target, _ := targets.FromSecret(def)
+		keys := map[string]bool{}
+		for _, e := range target.Entries {
+			if !e.All() && (targets.CheckDataKey(e.Alias) != nil || e.Alias == targets.ConjurMapKey || keys[e.Alias]) || e.Variable == "" {
+				t.Errorf("the entry %q", e)
+			}
+			keys[e.Alias] = true
+		}
+		for _, g := range target.Secret.Groups {
+			if g.Group != "g" || keys["g"] || len(g.Entries) == 0 || g.Template.ConfigMap.Namespace != "" && g.Template.ConfigMap.Namespace != "ns" {
+				t.Errorf("the group %+v", g)
+			}
+		}
+		for _, workload := range target.Secret.Restart {
+			if again, err := targets.ParseWorkloads(workload); err != nil || len(again) != 1 || again[0] != workload {
+				t.Errorf("the workload %q", workload)
+			}
+		}
+		if len(target.Entries)+len(target.Secret.Groups) == 0 && !target.Secret.HoldAll && !slices.Contains(target.Secret.Hold, "g") {
+			t.Error("nothing is defined, and nothing held")
+		}
+		for _, fault := range target.Secret.Faults {
+			if place, what, ok := strings.Cut(fault, ": "); !ok || place == "" || what == "" || len(fault) > 2000 {
+				t.Errorf("the fault %.100q of %d bytes", fault, len(fault))
+			}
+		}
+		expanded := target.Expand([]string{"p/a", "p.a", "g", "x"})
+		seen := map[string]bool{}
+		for _, e := range expanded.Entries {
+			if seen[e.Alias] || e.All() {
+				t.Errorf("the expanded entry %q", e)
+			}
+			seen[e.Alias] = true
+		}
+	})
+}

@@ -14,7 +14,12 @@ func (s *Set) Expand(ids []string) (changed []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed, s.expands = slices.Sorted(slices.Values(ids)), true
-	return s.update(nil)
+	for _, key := range slices.Sorted(maps.Keys(s.wild)) {
+		if s.put(s.given[key], nil) {
+			changed = append(changed, key)
+		}
+	}
+	return changed
 }
 
 // Release takes variables that are proven to be gone out of an expanded
@@ -27,8 +32,8 @@ func (s *Set) Release(key Key, ids ...string) {
 		_, listed := slices.BinarySearch(s.listed, id)
 		return listed
 	})
-	if len(unlisted) > 0 {
-		s.update(map[Key][]string{key: unlisted})
+	if t := s.given[key]; t != nil && len(unlisted) > 0 {
+		s.put(t, unlisted)
 	}
 }
 
@@ -38,13 +43,15 @@ func (s *Set) expanded(t *Target, released []string) *Target {
 	if !s.expands || !t.Wildcard() {
 		return t
 	}
-	ids := s.listed
-	if before := s.targets[t.Key]; before != nil && len(before.Expanded) > 0 {
-		kept := maps.Clone(before.Expanded)
-		for _, id := range released {
-			delete(kept, id)
+	ids := slices.Clone(s.listed)
+	if before := s.targets[t.Key]; before != nil {
+		for _, part := range before.Parts() {
+			for id := range part.Expanded {
+				if !slices.Contains(released, id) {
+					ids = append(ids, id)
+				}
+			}
 		}
-		ids = slices.AppendSeq(slices.Clone(ids), maps.Keys(kept))
 	}
 	return t.Expand(ids)
 }

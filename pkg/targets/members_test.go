@@ -109,3 +109,62 @@ func TestAMemberStaysUntilItIsReleased(t *testing.T) {
 	s.Release("file/g", "c")
 	wantKeys(t, "c", s.ByVariable("c"), "file/h")
 }
+
+// allOf is a Secret whose map and whose group g have all variables that match.
+func allOf(name, match string) *Target {
+	t := &Target{Key: KubeSecretKey("ns", name), Entries: []Entry{{"*", match, ContentText}}, Secret: &Secret{Namespace: "ns", Name: name}}
+	t.Secret.Groups = []*Target{{Group: "g", Format: FormatJSON, Entries: []Entry{{"*", match, ContentText}}}}
+	return t
+}
+
+func TestASecretIsExpandedInMapAndGroups(t *testing.T) {
+	var s Set
+	s.Put(allOf("late", "p/*"))
+	if got, _ := s.Get("secret/ns/late"); !got.Wildcard() || got.Expanded != nil {
+		t.Error("expanded without a list")
+	}
+	wantKeys(t, "expanded", s.Expand([]string{"p/b", "p/a", "q", "p.a", "p/g", "p/."}), "secret/ns/late")
+	s.Put(allOf("early", "*"))
+	for key, want := range map[Key]string{
+		"secret/ns/late":  "p..=p/. p.a=p/a p.b=p/b p.g=p/g ",
+		"secret/ns/early": "p.a=p.a p..=p/. p.b=p/b p.g=p/g q=q ",
+	} {
+		if got := entriesOf(t, &s, key); got != want {
+			t.Errorf("%s has %q, want %q", key, got, want)
+		}
+	}
+	early, _ := s.Get("secret/ns/early")
+	if group := early.Secret.Groups[0]; len(group.Entries) != 6 || len(group.Expanded) != 6 || early.Wildcard() {
+		t.Errorf("the group has %v", group.Entries)
+	}
+	if left := early.Secret.LeftOut; len(left) != 1 || left[0] != `conjur-map: variable "p/a" is left out: "p.a" already names variable "p.a"; give it an entry of its own` {
+		t.Errorf("left out: %q", left)
+	}
+}
+
+func TestReleaseOfASecret(t *testing.T) {
+	var s Set
+	s.Put(allOf("a", "*"))
+	s.Expand([]string{"x", "y"})
+	s.Expand([]string{"y"})
+	wantKeys(t, "not listed is no proof", s.ByVariable("x"), "secret/ns/a")
+	s.Release("secret/ns/a", "x", "y")
+	wantKeys(t, "x", s.ByVariable("x"))
+	wantKeys(t, "y is still listed", s.ByVariable("y"), "secret/ns/a")
+	a, _ := s.Get("secret/ns/a")
+	if len(a.Entries) != 1 || len(a.Secret.Groups[0].Entries) != 1 {
+		t.Errorf("entries %v and %v", a.Entries, a.Secret.Groups[0].Entries)
+	}
+	s.Release("secret/ns/gone", "y") // is forgotten already
+}
+
+// A wildcard does not take a data key whose own definition is faulty.
+func TestAWildcardLeavesAloneWhatIsHeld(t *testing.T) {
+	def := SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: "'*': '*'\np.a: 5\ntwice: q/1\ntwice: q/2"}
+	target, _ := FromSecret(def)
+	got := target.Expand([]string{"p/a", "p/b"})
+	want := []Entry{{"p.b", "p/b", ContentText}, {"twice", "q/1", ContentText}}
+	if !slices.Equal(got.Entries, want) || len(got.Secret.LeftOut) != 1 {
+		t.Errorf("entries %v, left out %q; want %v", got.Entries, got.Secret.LeftOut, want)
+	}
+}

@@ -15,6 +15,7 @@ const (
 	groupPolicyPath  = "conjur.org/conjur-secrets-policy-path."
 	groupFormat      = "conjur.org/secret-file-format."
 	groupTemplate    = "conjur.org/secret-file-template."
+	groupConfigMap   = "conjur.org/secret-file-template-configmap."
 	groupPath        = "conjur.org/secret-file-path."
 	groupPermissions = "conjur.org/secret-file-permissions."
 )
@@ -25,55 +26,71 @@ type SecretContent struct {
 	Entries []Entry
 	// Groups each make the value of one data key, which is the group's name;
 	// they are in ascending order of it. They have no Key and no File, and
-	// their templates are inline.
+	// their templates are inline or in ConfigMaps.
 	Groups []*Target
+	// Hold and HoldAll are those of Secret.
+	Hold    []string
+	HoldAll bool
 }
 
-// ParseSecret reads the map of a Kubernetes Secret, when hasMap says that it
-// has one, and the groups that its annotations define. A group without format
-// has the format template; one without both is left out with a warning, as the
-// Secrets Provider does it.
+// ParseSecret reads the map of a Kubernetes Secret in a namespace, when hasMap
+// says that it has one, and the groups that its annotations define. A group
+// without format has the format template; one without both is left out with a
+// warning, as the Secrets Provider does it. A template in a ConfigMap is in one
+// of the same namespace.
 //
 // The error joins everything that is wrong. Each of its errors and each
 // warning begins with the annotation, or ConjurMapKey, and a colon. What is
 // faulty is left out of the content.
 //
 // The account is that of ParseEntries.
-func ParseSecret(annotations map[string]string, conjurMap string, hasMap bool, account string) (SecretContent, []string, error) {
-	p := secretParser{annotations: annotations, account: account, keys: map[string]bool{}}
+func ParseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) (SecretContent, []string, error) {
+	p := secretParser{namespace: namespace, annotations: annotations, account: account, keys: map[string]bool{}}
 	if hasMap {
-		entries, warnings, err := ParseConjurMap(conjurMap, account)
-		p.report(ConjurMapKey, warnings, err)
-		p.content.Entries = entries
-		for _, e := range entries {
+		m := parseMap(conjurMap, account)
+		p.report(ConjurMapKey, m.warnings, errors.Join(m.errs...))
+		p.content.Entries, p.content.Hold, p.content.HoldAll = m.entries, m.faulty, m.unsure
+		for _, e := range m.entries {
 			p.keys[e.Alias] = true
 		}
 	}
 	for _, group := range groupNames(annotations) {
 		if t := p.group(group); t != nil {
 			p.content.Groups = append(p.content.Groups, t)
+		} else {
+			p.content.Hold = append(p.content.Hold, group)
 		}
 	}
+	slices.Sort(p.content.Hold)
+	p.content.Hold = slices.Compact(p.content.Hold)
 	return p.content, p.warnings, errors.Join(p.errs...)
 }
 
 // Expand puts the variables of the given ids in the place of the entries that
 // stand for all variables, as ExpandAll does it. A data key that a group makes
-// stays the group's. Each warning begins with ConjurMapKey and a colon.
+// stays the group's, and one that is held is left alone. Each warning begins
+// with ConjurMapKey and a colon.
 func (c SecretContent) Expand(ids []string) (SecretContent, []string) {
-	var expanded SecretContent
-	groups := make(map[string]bool, len(c.Groups))
+	expanded := SecretContent{Hold: c.Hold, HoldAll: c.HoldAll}
+	taken := make(map[string]string, len(c.Groups))
+	for _, key := range c.Hold {
+		taken[key] = "what is wrong with the definition of the data key %q must be mended first"
+	}
 	for _, t := range c.Groups {
-		groups[t.Group] = true
+		taken[t.Group] = "the group %q already makes the data key"
 		if t.Wildcard() {
 			t = t.Expand(ids)
 		}
 		expanded.Groups = append(expanded.Groups, t)
 	}
+	named := make(map[string]bool, len(c.Entries))
+	for _, e := range c.Entries {
+		named[e.Alias] = true
+	}
 	entries, warnings := ExpandAll(c.Entries, ids, true)
 	for _, e := range entries {
-		if groups[e.Alias] {
-			warnings = append(warnings, fmt.Sprintf("variable %q is left out: the group %q already makes the data key; give it an entry of its own", e.Variable, e.Alias))
+		if why, ok := taken[e.Alias]; ok && !named[e.Alias] {
+			warnings = append(warnings, fmt.Sprintf("variable %q is left out: "+why+"; give it an entry of its own", e.Variable, e.Alias))
 			continue
 		}
 		expanded.Entries = append(expanded.Entries, e)
@@ -98,10 +115,11 @@ func groupNames(annotations map[string]string) []string {
 }
 
 func groupPrefixes() []string {
-	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupPath, groupPermissions}
+	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupConfigMap, groupPath, groupPermissions}
 }
 
 type secretParser struct {
+	namespace   string
 	annotations map[string]string
 	account     string
 	keys        map[string]bool // of the map
@@ -111,7 +129,7 @@ type secretParser struct {
 }
 
 func (p *secretParser) fail(key, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, args...)))
+	p.errs = append(p.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, clipped(args)...)))
 }
 
 func (p *secretParser) warn(key, format string, args ...any) {
@@ -139,16 +157,16 @@ func (p *secretParser) group(group string) *Target {
 		p.stray(group)
 		return nil
 	}
-	format, template := p.annotations[groupFormat+group], p.annotations[groupTemplate+group]
-	if format == "" && template == "" {
+	format, inline, ref := p.annotations[groupFormat+group], p.annotations[groupTemplate+group], p.annotations[groupConfigMap+group]
+	if format == "" && inline == "" && ref == "" {
 		p.warn(groupSecrets+group, "the group is skipped; give it a template by %s or a format by %s", groupTemplate+group, groupFormat+group)
 		return nil
 	}
 	before := len(p.errs)
 	p.dataKey(group)
-	t := &Target{Group: group, Format: p.format(group, format, template)}
+	t := &Target{Group: group, Format: p.format(group, format, inline+ref)}
 	if t.Format == FormatTemplate {
-		t.Template.Inline = template
+		t.Template = p.template(group, inline, ref)
 	}
 	entries, warnings, err := ParseEntries(secrets, p.account)
 	p.report(groupSecrets+group, warnings, err)
@@ -173,7 +191,24 @@ func (p *secretParser) dataKey(group string) {
 	}
 }
 
-// format finds a group's format and checks that it goes with the template.
+// template finds where a group's template is.
+func (p *secretParser) template(group, inline, ref string) Template {
+	switch {
+	case ref == "":
+		return Template{Inline: inline}
+	case inline != "":
+		p.fail(groupConfigMap+group, "the group has a template in %s too; remove one of the two", groupTemplate+group)
+		return Template{}
+	}
+	key, err := ParseConfigMapRef(ref, group, p.namespace)
+	if err != nil {
+		p.fail(groupConfigMap+group, "%w", err)
+	}
+	return Template{ConfigMap: key}
+}
+
+// format finds a group's format and checks that it goes with the template,
+// which is its text or where it is.
 func (p *secretParser) format(group, name, template string) Format {
 	format, key := Format(name), groupFormat+group
 	switch {
@@ -184,11 +219,20 @@ func (p *secretParser) format(group, name, template string) Format {
 	case !slices.Contains(Formats(), format):
 		p.fail(key, "unknown format %q; use one of %s", name, dataFormats())
 	case format == FormatTemplate && template == "":
-		p.fail(key, "the format template needs a template; write it in %s", groupTemplate+group)
+		p.fail(key, "the format template needs a template; write it in %s, or name a ConfigMap by %s", groupTemplate+group, groupConfigMap+group)
 	case format != FormatTemplate && template != "":
-		p.warn(groupTemplate+group, "not used by the format %s; set the format to template or remove it", format)
+		p.warnUnused(group, format)
 	}
 	return format
+}
+
+// warnUnused warns of the templates of a group whose format has none.
+func (p *secretParser) warnUnused(group string, format Format) {
+	for _, prefix := range []string{groupTemplate, groupConfigMap} {
+		if p.annotations[prefix+group] != "" {
+			p.warn(prefix+group, "not used by the format %s; set the format to template or remove it", format)
+		}
+	}
 }
 
 // dataFormats lists the formats that make one value.

@@ -36,7 +36,7 @@ func TestParseSecretGroups(t *testing.T) {
 		{"a full id", groupOf("- u: acct:variable:p/a", groupFormat, "json"), Target{Entries: one, Format: FormatJSON}},
 	} {
 		c.want.Group = "cfg"
-		got, warnings, err := ParseSecret(c.annotations, "", false, "acct")
+		got, warnings, err := ParseSecret("ns", c.annotations, "", false, "acct")
 		if err != nil || len(warnings) > 0 || len(got.Groups) != 1 || !reflect.DeepEqual(*got.Groups[0], c.want) {
 			t.Errorf("%s: %+v, %q, %v; want %+v", c.name, got, warnings, err, c.want)
 		}
@@ -57,7 +57,7 @@ func TestParseSecretWarns(t *testing.T) {
 		{groupOf("- u: p/a\n  content-type: gzip", groupTemplate, "x"), 1, `conjur.org/conjur-secrets.cfg: line 1: "gzip" is not a content-type`},
 		{map[string]string{groupTemplate + "cfg": "x"}, 0, `conjur.org/secret-file-template.cfg: there is no group "cfg"`},
 	} {
-		got, warnings, err := ParseSecret(c.annotations, "", false, "")
+		got, warnings, err := ParseSecret("ns", c.annotations, "", false, "")
 		if err != nil || len(got.Groups) != c.groups || len(warnings) != 1 || !strings.Contains(warnings[0], c.want) {
 			t.Errorf("%v: %+v, %q, %v; want %d groups and the warning %q", c.annotations, got, warnings, err, c.groups, c.want)
 		}
@@ -87,9 +87,9 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 		`conjur.org/conjur-secrets.many: line 1: the variable "a/" must not end in a slash`,
 		`conjur.org/conjur-secrets.many: line 2: the variable "b/" must not end in a slash`,
 		`conjur.org/secret-file-format.toml: unknown format "toml"; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file`,
-		`conjur.org/secret-file-format.tpl: the format template needs a template; write it in conjur.org/secret-file-template.tpl`,
+		`conjur.org/secret-file-format.tpl: the format template needs a template; write it in conjur.org/secret-file-template.tpl, or name a ConfigMap by conjur.org/secret-file-template-configmap.tpl`,
 	}
-	got, _, err := ParseSecret(annotations, "B: p/b\nC: true\nD: ''", true, "")
+	got, _, err := ParseSecret("ns", annotations, "B: p/b\nC: true\nD: ''", true, "")
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -103,14 +103,14 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 }
 
 func TestParseSecretReadsTheMapOnlyWhenThereIsOne(t *testing.T) {
-	if got, _, err := ParseSecret(nil, "A: true", false, ""); err != nil || len(got.Entries) != 0 {
+	if got, _, err := ParseSecret("ns", nil, "A: true", false, ""); err != nil || len(got.Entries) != 0 {
 		t.Errorf("%+v, %v; want nothing", got, err)
 	}
 }
 
 // A group's key is not taken by one of all variables.
 func TestSecretContentExpand(t *testing.T) {
-	content, _, err := ParseSecret(groupOf("*", groupFormat, "json", groupPolicyPath, "p"), "'*': '*'\nX: q/x", true, "")
+	content, _, err := ParseSecret("ns", groupOf("*", groupFormat, "json", groupPolicyPath, "p"), "'*': '*'\nX: q/x", true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestParseSecretMapForms(t *testing.T) {
 		`{"A": "p/a", "B": {"id": "p/b"}}`:        "A=p/a B=p/b",
 		"A: {content-type: base64, id: p/b}\nB: c": "A=p/b:base64 B=c",
 	} {
-		got, _, err := ParseSecret(nil, text, true, "")
+		got, _, err := ParseSecret("ns", nil, text, true, "")
 		var forms []string
 		for _, e := range got.Entries {
 			forms = append(forms, strings.TrimSuffix(e.Alias+"="+e.Variable+":"+string(e.ContentType), ":text"))

@@ -13,27 +13,58 @@ import (
 //
 // Targets with an entry that stands for all variables are in it expanded, as
 // soon as Expand has told which variables there are.
+//
+// What Put and Delete cost depends on the target and on how many share its
+// variables, not on how many there are.
 type Set struct {
-	mu         sync.RWMutex
-	given      map[Key]*Target  // as they were put in
-	targets    map[Key]*Target  // the same, expanded
-	byVariable map[string][]Key // variable id → targets that mention it
-	byTemplate map[string][]Key // template file → targets that use it
-	listed     []string         // what there is, by Expand
-	expands    bool             // Expand was called
+	mu          sync.RWMutex
+	given       map[Key]*Target // as they were put in
+	targets     map[Key]*Target // the same, expanded
+	wild        map[Key]bool    // those that Expand changes
+	byVariable  index[string]
+	variables   []string // the names in byVariable, in order; nil: not known
+	byTemplate  index[string]
+	byConfigMap index[ConfigMapKey]
+	listed      []string // what there is, by Expand
+	expands     bool     // Expand was called
 }
 
 // Replace makes ts the content of the set and tells which keys are new or
 // differ from before. Keys that ts lacks are forgotten. A later target with
 // the key of an earlier one wins.
 func (s *Set) Replace(ts []*Target) (changed []Key) {
+	next := make(map[Key]*Target, len(ts))
+	for _, t := range ts {
+		next[t.Key] = t
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given = make(map[Key]*Target, len(ts))
-	for _, t := range ts {
-		s.given[t.Key] = t
+	for key := range s.given {
+		if next[key] == nil {
+			s.remove(key)
+		}
 	}
-	return s.update(nil)
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		if s.put(next[key], nil) {
+			changed = append(changed, key)
+		}
+	}
+	return changed
+}
+
+// Put adds a target, or replaces the one with its key, and tells whether it is
+// new or differs from before.
+func (s *Set) Put(t *Target) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.put(t, nil)
+}
+
+// Delete forgets a target; false when it was not in the set.
+func (s *Set) Delete(key Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(key)
 }
 
 // Get finds the target of a key; false when it is not, or no longer, in the
@@ -43,6 +74,13 @@ func (s *Set) Get(key Key) (*Target, bool) {
 	defer s.mu.RUnlock()
 	t, ok := s.targets[key]
 	return t, ok
+}
+
+// Len is how many targets there are.
+func (s *Set) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.targets)
 }
 
 // Keys lists all keys.
@@ -63,61 +101,36 @@ func (s *Set) All() []*Target {
 	return all
 }
 
-// Variables lists the ids of all variables in use, each once.
-func (s *Set) Variables() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Sorted(maps.Keys(s.byVariable))
-}
-
-// ByVariable lists the targets that mention any of the variables, each once.
-func (s *Set) ByVariable(ids ...string) []Key {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return union(s.byVariable, ids)
-}
-
-// TemplateFiles lists the template files in use, each once.
-func (s *Set) TemplateFiles() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Sorted(maps.Keys(s.byTemplate))
-}
-
-// ByTemplate lists the targets that use any of the template files, each once.
-func (s *Set) ByTemplate(files ...string) []Key {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return union(s.byTemplate, files)
-}
-
-func union(index map[string][]Key, names []string) []Key {
-	var keys []Key
-	for _, name := range names {
-		keys = append(keys, index[name]...)
+// put takes a target over, less the released variables. The lock is held.
+func (s *Set) put(t *Target, released []string) (changed bool) {
+	if s.given == nil {
+		s.given, s.targets, s.wild = map[Key]*Target{}, map[Key]*Target{}, map[Key]bool{}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	before, made := s.targets[t.Key], s.expanded(t, released)
+	s.given[t.Key] = t
+	if delete(s.wild, t.Key); t.Wildcard() {
+		s.wild[t.Key] = true
+	}
+	if reflect.DeepEqual(before, made) {
+		return false
+	}
+	if before != nil {
+		s.unlink(before)
+	}
+	s.link(made)
+	s.targets[t.Key] = made
+	return true
 }
 
-// update makes targets and the look-ups from what was given, and tells which
-// keys are new or differ from before. It is called with the lock held.
-func (s *Set) update(released map[Key][]string) (changed []Key) {
-	next := make(map[Key]*Target, len(s.given))
-	byVariable, byTemplate := map[string][]Key{}, map[string][]Key{}
-	for _, key := range slices.Sorted(maps.Keys(s.given)) {
-		t := s.expanded(s.given[key], released[key])
-		for _, id := range t.Variables() {
-			byVariable[id] = append(byVariable[id], key)
-		}
-		if name := t.Template.File; name != "" {
-			byTemplate[name] = append(byTemplate[name], key)
-		}
-		if !reflect.DeepEqual(s.targets[key], t) {
-			changed = append(changed, key)
-		}
-		next[key] = t
+// remove forgets a target. The lock is held.
+func (s *Set) remove(key Key) bool {
+	t, ok := s.targets[key]
+	if !ok {
+		return false
 	}
-	s.targets, s.byVariable, s.byTemplate = next, byVariable, byTemplate
-	return changed
+	s.unlink(t)
+	delete(s.given, key)
+	delete(s.targets, key)
+	delete(s.wild, key)
+	return true
 }

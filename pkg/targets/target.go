@@ -39,17 +39,28 @@ type Target struct {
 }
 
 // Variables lists the ids of the target's variables, each once, in the order
-// of the entries. An entry that stands for all variables adds none.
+// of the entries, those of a Secret's groups last. An entry that stands for
+// all variables adds none.
 func (t *Target) Variables() []string {
 	seen := make(map[string]bool, len(t.Entries))
 	ids := make([]string, 0, len(t.Entries))
-	for _, e := range t.Entries {
-		if !seen[e.Variable] && !e.All() {
-			seen[e.Variable] = true
-			ids = append(ids, e.Variable)
+	for _, part := range t.Parts() {
+		for _, e := range part.Entries {
+			if !seen[e.Variable] && !e.All() {
+				seen[e.Variable] = true
+				ids = append(ids, e.Variable)
+			}
 		}
 	}
 	return ids
+}
+
+// Parts lists what has entries: the target itself, and the groups of a Secret.
+func (t *Target) Parts() []*Target {
+	if t.Secret == nil {
+		return []*Target{t}
+	}
+	return append([]*Target{t}, t.Secret.Groups...)
 }
 
 // Entry maps an alias, the name inside the target, to a variable.
@@ -125,6 +136,14 @@ type Secret struct {
 	// Faults are what is wrong with the definition, each in words that say
 	// where. What is faulty is not in Entries and Groups.
 	Faults []string
+	// Hold lists, in ascending order, the data keys that are named by what is
+	// faulty: they stay as they are. HoldAll says that it is not known which
+	// these are, so that nothing goes that the definition does not name.
+	Hold    []string
+	HoldAll bool
+	// LeftOut are, once the target is expanded, the variables that have no
+	// data key although an entry stands for all, each in words that say why.
+	LeftOut []string
 	// Missing: there is no such Secret, or none that may be read, and so
 	// nothing is known of what it should hold.
 	Missing bool

@@ -1,11 +1,13 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -29,16 +31,27 @@ type RevokedError struct {
 	Key       targets.Key
 	Variables []string
 	Errs      []error // the proofs, one a variable
+	// Parts are the data keys of a Secret that are concerned, in ascending
+	// order; nil: all that the target holds.
+	Parts []string
 	// Kept: the policy forbids to remove what was written earlier.
 	Kept bool
 }
 
 func (e *RevokedError) Error() string {
 	verb := "holds nothing"
-	if e.Kept {
+	switch {
+	case e.Kept:
 		verb = "keeps its last state, as removal is switched off"
+	case e.Parts != nil:
+		verb = "does not hold " + few(e.Parts)
 	}
 	return fmt.Sprintf("%s %s: %s", e.Key, verb, list(e.Errs))
+}
+
+// concerns tells whether the error is about a part.
+func (e *RevokedError) concerns(part string) bool {
+	return e.Parts == nil || slices.Contains(e.Parts, part)
 }
 
 // Unwrap gives the proofs.
@@ -47,36 +60,91 @@ func (e *RevokedError) Unwrap() []error { return e.Errs }
 // RenderError says that values and template do not make a content. Only a
 // changed value, template or configuration mends that.
 type RenderError struct {
-	Key targets.Key
-	Err error
+	Key  targets.Key
+	Part string // the data key of a Secret, which keeps its last state
+	Err  error
 }
 
-func (e *RenderError) Error() string { return fmt.Sprintf("rendering %s: %v", e.Key, e.Err) }
+func (e *RenderError) Error() string {
+	if e.Part == "" {
+		return fmt.Sprintf("rendering %s: %v", e.Key, e.Err)
+	}
+	return fmt.Sprintf("rendering the data key %q of %s: %v", e.Part, e.Key, e.Err)
+}
 
 // Unwrap gives the cause.
 func (e *RenderError) Unwrap() error { return e.Err }
 
+// InvalidError says that a part of a Secret's definition is faulty. All else of
+// it was delivered, and what the faulty part named stays as it is. Only another
+// definition mends that.
+type InvalidError struct {
+	Key    targets.Key
+	Faults []string // each says where and what
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("the definition of %s is faulty: %s", e.Key, strings.Join(clip(e.Faults), "; "))
+}
+
+// Permanent tells whether no retry mends an error of a Result, so that it is
+// worth one only when something has changed. Of several errors that were
+// joined, each must be so. Whether a retry finds a revoked variable restored
+// sooner than something else does is the caller's to know: revoked tells.
+func Permanent(err error, revoked bool) bool {
+	switch e := err.(type) {
+	case *RenderError, *InvalidError:
+		return true
+	case *RevokedError:
+		return revoked
+	case *UnknownError:
+		return false
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !Permanent(err, revoked) })
+	}
+	var refused *sinks.RefusedError
+	return errors.As(err, &refused)
+}
+
+// joined is errors.Join, but for a single error, which it gives as it is.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
 // list shows a few of many errors: a target with a thousand unknown variables
 // has one line in the log, not a thousand.
 func list(errs []error) string {
-	const most = 5
-	var texts []string
-	for _, err := range errs[:min(most, len(errs))] {
-		texts = append(texts, err.Error())
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
 	}
-	texts = slices.Compact(texts)
-	if n := len(errs) - most; n > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", n))
-	}
-	return strings.Join(texts, "; ")
+	return strings.Join(clip(texts), "; ")
 }
 
-func goneOf(t *targets.Target, answers map[string]conjur.Answer) *RevokedError {
-	e := &RevokedError{Key: t.Key}
+// few names a few of many.
+func few(names []string) string { return strings.Join(clip(names), ", ") }
+
+// clip takes a few of many texts and tells how many there are more.
+func clip(texts []string) []string {
+	const most = 5
+	shown := slices.Compact(slices.Clone(texts[:min(most, len(texts))]))
+	if n := len(texts) - most; n > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", n))
+	}
+	return shown
+}
+
+// goneOf gives the proofs of those of a target's variables that are gone; nil
+// when none is. The target is called key.
+func goneOf(key targets.Key, t *targets.Target, answers map[string]conjur.Answer) *RevokedError {
+	e := &RevokedError{Key: key}
 	for _, id := range t.Variables() {
-		if a := answers[id]; a.Verdict == conjur.Gone {
-			e.Variables, e.Errs = append(e.Variables, id), append(e.Errs, a.Err)
-		}
+		e.add(id, answers[id])
 	}
 	if len(e.Variables) == 0 {
 		return nil
@@ -84,19 +152,24 @@ func goneOf(t *targets.Target, answers map[string]conjur.Answer) *RevokedError {
 	return e
 }
 
-func unknownOf(t *targets.Target, answers map[string]conjur.Answer) *UnknownError {
-	e := &UnknownError{Key: t.Key}
-	for _, id := range t.Variables() {
-		if a := answers[id]; a.Verdict != conjur.Found {
-			err := a.Err
-			if err == nil {
-				err = fmt.Errorf("variable %q: no answer", id)
-			}
-			e.Errs = append(e.Errs, err)
+// add takes a variable in, if it is gone and not in yet.
+func (e *RevokedError) add(id string, a conjur.Answer) {
+	if a.Verdict == conjur.Gone && !slices.Contains(e.Variables, id) {
+		e.Variables, e.Errs = append(e.Variables, id), append(e.Errs, a.Err)
+	}
+}
+
+// unknownOf tells why variables are neither found nor gone.
+func unknownOf(ids []string, answers map[string]conjur.Answer) (errs []error) {
+	for _, id := range ids {
+		a := answers[id]
+		switch {
+		case a.Verdict == conjur.Found || a.Verdict == conjur.Gone:
+		case a.Err == nil:
+			errs = append(errs, fmt.Errorf("variable %q: no answer", id))
+		default:
+			errs = append(errs, a.Err)
 		}
 	}
-	if len(e.Errs) == 0 {
-		return nil
-	}
-	return e
+	return errs
 }

@@ -5,13 +5,10 @@ package workers
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -55,9 +52,12 @@ type Syncer struct {
 	// targets that hold all variables. It is called for those that are not
 	// expanded yet; nil when there are none.
 	List func(context.Context) error
-	// Writing, when not nil, is called before a target is written or removed.
+	// Writing, when not nil, is called before a target is written or removed,
+	// unless it is only restored.
 	Writing func(targets.Key)
-	Log     *zap.Logger
+	// Deliveries, when not nil, tells what somebody deleted from what is new.
+	Deliveries *Deliveries
+	Log        *zap.Logger
 
 	contents contents
 }
@@ -67,11 +67,21 @@ type Result struct {
 	Key targets.Key
 	// Wrote: the target's content or mode was changed, or removed.
 	Wrote bool
-	// Removed: something was removed because a variable of it is gone.
+	// Restored: what was written is what somebody deleted, and nothing else.
+	// Nobody needs to be told of it; an application that deletes what it has
+	// read would be told for ever.
+	Restored bool
+	// Removed: something was removed because a variable of it is gone that an
+	// entry names.
 	Removed bool
+	// Set, Revoked and Dropped are the names of the parts that were written,
+	// that were removed because a variable of theirs is gone, and that were
+	// removed because the target no longer has them; each in ascending order.
+	Set, Revoked, Dropped []string
 	// Err is why the target is not as it should be: *UnknownError,
-	// *RevokedError, *RenderError, or an error of the template or the sink.
-	// A target can be both removed from and in error.
+	// *RevokedError, *RenderError, *InvalidError, several of these joined, or
+	// an error of the template or the sink. A target can be both written, or
+	// removed from, and in error. See Permanent.
 	Err error
 }
 
@@ -85,7 +95,11 @@ func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Resul
 	for _, key := range keys {
 		switch t, ok := s.Targets.Get(key); {
 		case !ok:
+			s.contents.forget(key)
+			s.Deliveries.removed(key)
 			report(Result{Key: key}) // forgotten; what it wrote is left
+		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
+			report(Result{Key: key, Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
 		case t.Wildcard():
 			unlisted = append(unlisted, key)
 		default:
@@ -107,18 +121,12 @@ func (s *Syncer) syncAll(ctx context.Context, ts []*targets.Target, report func(
 }
 
 func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) Result {
-	result := Result{Key: t.Key}
-	chosen := s.choose(t, answers)
-	want, err := s.want(&chosen, answers)
-	if err != nil {
-		result.Err = err
+	d := s.draft(ctx, t, answers)
+	defer wipeParts(d.want.Parts)
+	result := Result{Key: t.Key, Err: joined(d.errs...)}
+	if d.idle() {
 		return result
 	}
-	defer wipeParts(want.Parts)
-	if want.Gone != nil {
-		result.Err = want.Gone
-	}
-
 	have, err := s.Sink.Read(ctx, t)
 	if err != nil {
 		result.Err = fmt.Errorf("reading %s: %w", t.Key, err)
@@ -126,80 +134,48 @@ func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string
 	}
 	defer wipeParts(have.Parts)
 
-	changes := Plan(want, have, s.Policy)
+	changes := Plan(d.want, have, s.Policy)
+	if errs := d.doubts(t, have); len(errs) > 0 && !changes.Empty() {
+		d.hold(t.Key, errs...)
+		result.Err = joined(d.errs...)
+		changes = Plan(d.want, have, s.Policy)
+	}
+	deleted, stays := s.deleted(t, d.want, have)
 	switch {
 	case changes.Empty():
-		s.settle(t, chosen, want)
+		late := (!d.held || d.want.Gone != nil) && s.remember(t, d.want)
+		result.Wrote, result.Removed = late, late && d.want.Gone != nil
+		s.settle(t, &d)
 		return result
-	case want.Gone == nil && len(chosen.doubts) > 0 && len(have.Parts) > 0:
-		result.Err = &UnknownError{Key: t.Key, Errs: chosen.doubts}
+	case stays:
+		s.settle(t, &d)
 		return result
 	}
-	log := s.Log.With(zap.String("target", string(t.Key)), zap.String("path", t.File.Path))
+	if err := s.apply(ctx, t, changes, deleted); err != nil {
+		s.Deliveries.failed(t.Key, d.want.Gone != nil)
+		result.Err = err
+		return result
+	}
+	s.remember(t, d.want)
+	s.settle(t, &d)
+	result.Wrote, result.Restored = true, deleted
+	s.tell(t, &d, changes, &result)
+	return result
+}
+
+// apply brings the changes to the sink.
+func (s *Syncer) apply(ctx context.Context, t *targets.Target, changes sinks.Changes, restores bool) error {
+	log := s.Log.With(place(t)...)
 	log.Info("Writing target", zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
-	if s.Writing != nil {
+	if s.Writing != nil && !restores {
 		s.Writing(t.Key)
 	}
 	if err := s.Sink.Apply(ctx, t, changes); err != nil {
 		s.contents.forget(t.Key)
-		result.Err = fmt.Errorf("writing %s: %w", t.Key, err)
-		return result
+		return fmt.Errorf("writing %s: %w", t.Key, err)
 	}
 	log.Info("Target written")
-	s.settle(t, chosen, want)
-	result.Wrote, result.Removed = true, want.Gone != nil
-	return result
-}
-
-// want works out what the target should hold, from answers about all of its
-// variables. Half a rotation is worse than none: one unknown value, and the
-// target stays as it is.
-func (s *Syncer) want(chosen *choice, answers map[string]conjur.Answer) (Want, error) {
-	if chosen.err != nil {
-		return Want{}, chosen.err
-	}
-	t := chosen.target
-	if gone := goneOf(t, answers); gone != nil {
-		gone.Kept = !s.Policy.RemoveRevoked
-		return Want{Gone: gone}, nil
-	}
-	if unknown := unknownOf(t, answers); unknown != nil {
-		return Want{}, unknown
-	}
-	s.Log.Info("Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
-	text, err := s.Templates.Text(t)
-	if err != nil {
-		return Want{}, fmt.Errorf("reading the template of %s: %w", t.Key, err)
-	}
-	result, err := renderWith(t, text, answers)
-	if chosen.leaveOutUnfit(err) {
-		result, err = renderWith(chosen.target, text, answers)
-	}
-	if err != nil {
-		return Want{}, &RenderError{Key: t.Key, Err: err}
-	}
-	for _, warning := range result.Warnings {
-		s.Log.Warn(warning, zap.String("target", string(t.Key)))
-	}
-	return Want{Parts: result.Parts, Mode: t.File.Mode}, nil
-}
-
-func renderWith(t *targets.Target, template string, answers map[string]conjur.Answer) (render.Result, error) {
-	items := make([]render.Item, len(t.Entries))
-	for i, e := range t.Entries {
-		items[i] = render.Item{Alias: e.Alias, Value: answers[e.Variable].Value}
-	}
-	return render.Render(t, template, items)
-}
-
-func variables(ts []*targets.Target) []string {
-	ids := map[string]bool{}
-	for _, t := range ts {
-		for _, id := range t.Variables() {
-			ids[id] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(ids))
+	return nil
 }
 
 func wipe(answers map[string]conjur.Answer) {

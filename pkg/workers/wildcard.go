@@ -43,14 +43,32 @@ func (s *Syncer) list(ctx context.Context, keys []targets.Key, report func(Resul
 	return ts
 }
 
-// choice is which of a target's variables its content is to have.
+// choice is which variables the content of a target, or of a Secret's group, is
+// to have.
 type choice struct {
+	name   string          // the group's; "" for the map of a Secret
 	target *targets.Target // with the entries of these
 	in     map[string]bool // variable of a wildcard → it is among them; nil: there is no wildcard
 	out    map[string]error
-	gone   []string // of those that are out: proven to be gone
-	doubts []error  // of those that are out: they may be in what is there
-	err    error    // why there is nothing to deliver
+	left   []leftOut // the entries of those that are out
+	gone   []string  // of those that are out: proven to be gone
+	lost   []string  // of those that are gone: they are in what is there
+	doubts []doubt   // of those that are out: they may be in what is there
+	err    error     // why there is nothing to deliver
+	failed bool      // it was not delivered, and what is there stays
+}
+
+// leftOut is an entry that is left out of the content.
+type leftOut struct {
+	alias string
+	// revoked: its variable is gone, and may be in what is there.
+	revoked bool
+}
+
+// doubt is a reason to leave a part as it is.
+type doubt struct {
+	part string
+	err  error
 }
 
 // choose leaves out what only a wildcard brings in and what has no value. For
@@ -60,18 +78,23 @@ type choice struct {
 // there is left out only when it is proven to be gone. What is not in it may be
 // left out sooner, so that a variable without a value, or one that may be seen
 // and not read, does not hold up all others.
-func (s *Syncer) choose(t *targets.Target, answers map[string]conjur.Answer) choice {
-	c := choice{target: t}
+//
+// t is a file, a Secret's map or a group of it, and key names the whole target.
+func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]conjur.Answer) choice {
+	c := choice{name: t.Group, target: t}
 	if t.Expanded == nil {
 		return c
 	}
 	c.in, c.out = make(map[string]bool, len(t.Expanded)), map[string]error{}
-	before := s.contents.of(t.Key)
+	before := s.contents.of(key, c.name)
 	reduced := *t
 	reduced.Entries = make([]targets.Entry, 0, len(t.Entries))
 	for _, e := range t.Entries {
 		if !t.Expanded[e.Variable] || !s.leaveOut(&c, e, answers[e.Variable], before) {
 			reduced.Entries = append(reduced.Entries, e)
+		} else {
+			in, seen := before[e.Variable]
+			c.left = append(c.left, leftOut{e.Alias, answers[e.Variable].Verdict == conjur.Gone && (in || !seen)})
 		}
 		if t.Expanded[e.Variable] {
 			c.in[e.Variable] = c.out[e.Variable] == nil
@@ -81,9 +104,11 @@ func (s *Syncer) choose(t *targets.Target, answers map[string]conjur.Answer) cho
 	case len(reduced.Entries) > 0:
 		c.target = &reduced
 	case len(t.Entries) == 0:
-		c.err = &UnknownError{Key: t.Key, Errs: []error{errNoMatch}}
-	case len(c.gone) < len(t.Entries): // else the whole target is gone
-		c.err = &UnknownError{Key: t.Key, Errs: errorsOf(t, c.out)}
+		c.err = &UnknownError{Key: key, Errs: []error{errNoMatch}}
+	case len(c.gone) < len(t.Entries):
+		c.err, c.target = &UnknownError{Key: key, Errs: errorsOf(t, c.out)}, &reduced
+	default: // the whole of it is gone
+		c.left, c.gone, c.lost = nil, nil, nil
 	}
 	return c
 }
@@ -96,7 +121,7 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a conjur.Answer, before ma
 	if err == nil {
 		err = fmt.Errorf("variable %q: no answer", e.Variable)
 	}
-	if fault := render.CheckAlias(c.target.Format, e.Alias); fault != nil {
+	if fault := aliasFault(c.target, e.Alias); fault != nil {
 		c.out[e.Variable] = fmt.Errorf("variable %q: its id cannot be a key of format %s: %w", e.Variable, c.target.Format, fault)
 		return true
 	}
@@ -109,16 +134,36 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a conjur.Answer, before ma
 			return false
 		}
 		c.gone = append(c.gone, e.Variable)
+		if in {
+			c.lost = append(c.lost, e.Variable)
+		}
 	case seen && !in: // and nothing new is known
 	case errors.As(err, &suspect) && !in:
 		if before == nil {
-			c.doubts = append(c.doubts, err)
+			c.doubts = append(c.doubts, doubt{c.part(e), err})
 		}
 	default:
 		return false
 	}
 	c.out[e.Variable] = err
 	return true
+}
+
+// aliasFault tells why the format cannot hold an entry of this alias. In the
+// map of a Secret, which has no format, each has a data key already.
+func aliasFault(t *targets.Target, alias string) error {
+	if t.Format == "" {
+		return nil
+	}
+	return render.CheckAlias(t.Format, alias)
+}
+
+// part names the part that holds an entry.
+func (c *choice) part(e targets.Entry) string {
+	if c.target.Format == "" {
+		return e.Alias
+	}
+	return c.name
 }
 
 // leaveOutUnfit leaves out values that the format cannot hold, if err is about
@@ -145,15 +190,24 @@ func (c *choice) leaveOutUnfit(err error) bool {
 
 // settle remembers what a target with a wildcard holds now, and tells of what
 // it does not.
-func (s *Syncer) settle(t *targets.Target, c choice, want Want) {
-	if c.in == nil || want.Gone != nil && want.Gone.Kept {
+func (s *Syncer) settle(t *targets.Target, d *draft) {
+	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return
 	}
-	if want.Gone != nil { // it holds nothing, and the error tells
-		s.contents.set(t.Key, map[string]bool{})
-		return
+	for i, part := range t.Parts() {
+		c := &d.choices[i]
+		switch {
+		case c.in == nil:
+		case d.fell(i) && s.Policy.RemoveRevoked: // it holds nothing, and the error tells
+			s.contents.set(t.Key, c.name, map[string]bool{})
+		case !d.held && !c.failed && !d.fell(i):
+			s.settlePart(t.Key, part, c)
+		}
 	}
-	before := s.contents.of(t.Key)
+}
+
+func (s *Syncer) settlePart(key targets.Key, part *targets.Target, c *choice) {
+	before := s.contents.of(key, c.name)
 	fresh := map[string]error{}
 	for id, err := range c.out {
 		if in, seen := before[id]; in || !seen {
@@ -161,12 +215,12 @@ func (s *Syncer) settle(t *targets.Target, c choice, want Want) {
 		}
 	}
 	if len(fresh) > 0 {
-		s.Log.Warn("Variables are left out of a target that holds all variables", zap.String("target", string(t.Key)),
-			zap.Int("variables", len(fresh)), zap.String("why", list(errorsOf(t, fresh))))
+		s.Log.Warn("Variables are left out of a target that holds all variables", zap.String("target", string(key)),
+			zap.Int("variables", len(fresh)), zap.String("why", list(errorsOf(part, fresh))))
 	}
-	s.contents.set(t.Key, c.in)
+	s.contents.set(key, c.name, c.in)
 	if len(c.gone) > 0 {
-		s.Targets.Release(t.Key, c.gone...)
+		s.Targets.Release(key, c.gone...)
 	}
 }
 
@@ -180,28 +234,32 @@ func errorsOf(t *targets.Target, byVariable map[string]error) (errs []error) {
 	return errs
 }
 
-// contents is what is known of the targets with a wildcard: which variables
-// their content has, true, and which were left out of it, false. What it is
-// given and gives is not changed any more.
+// contents is what is known of the targets with a wildcard: of each group, and
+// under "" of a Secret's map, which variables its content has, true, and which
+// were left out of it, false. What it is given and gives is not changed any
+// more.
 type contents struct {
 	mu    sync.Mutex
-	byKey map[targets.Key]map[string]bool
+	byKey map[targets.Key]map[string]map[string]bool
 }
 
 // of gives nil when it is not known what the content has.
-func (m *contents) of(key targets.Key) map[string]bool {
+func (m *contents) of(key targets.Key, group string) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.byKey[key]
+	return m.byKey[key][group]
 }
 
-func (m *contents) set(key targets.Key, in map[string]bool) {
+func (m *contents) set(key targets.Key, group string, in map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byKey == nil {
-		m.byKey = map[targets.Key]map[string]bool{}
+		m.byKey = map[targets.Key]map[string]map[string]bool{}
 	}
-	m.byKey[key] = in
+	if m.byKey[key] == nil {
+		m.byKey[key] = map[string]map[string]bool{}
+	}
+	m.byKey[key][group] = in
 }
 
 func (m *contents) forget(key targets.Key) {

@@ -368,6 +368,36 @@ func TestAValueThatTheFormatCannotHoldIsLeftOut(t *testing.T) {
 	}
 }
 
+// A file stays as it is when its template is broken, but not with a value that
+// is revoked.
+func TestAFileWithABrokenTemplateKeepsNothingRevoked(t *testing.T) {
+	w := newWild(t)
+	target := all("a")
+	target.Format, target.Template.Inline = targets.FormatTemplate, `{{ range .SecretsArray }}{{ .Value }}{{ end }}`
+	w.set.Replace([]*targets.Target{target})
+	w.values.set("x", "1")
+	w.values.set("y", "2")
+	w.list("x", "y")
+	w.delivers("12")
+	broken := *target
+	broken.Template.Inline = "{{ bad"
+	w.set.Replace([]*targets.Target{&broken})
+	if r := w.one(); r.Wrote || r.Err == nil {
+		t.Errorf("result %+v, want the last state and an error", r)
+	}
+	w.assertFile("a.json", "12")
+	w.gone("x")
+	r := w.one()
+	var revoked *workers.RevokedError
+	var render *workers.RenderError
+	if !r.Removed || !errors.As(r.Err, &revoked) || !errors.As(r.Err, &render) || !slices.Equal(revoked.Variables, []string{"x"}) {
+		t.Errorf("result %+v, want a removal for x, and the template's error", r)
+	}
+	w.assertFile("a.json", "")
+	w.set.Replace([]*targets.Target{target})
+	w.delivers("2")
+}
+
 // After a write that failed nobody knows which one is there.
 func TestAFailedWriteIsNoKnowledge(t *testing.T) {
 	w := newWild(t)

@@ -25,17 +25,21 @@ var allowed = map[string][]string{
 	"pkg/render":   {"pkg/secret", "pkg/targets"},
 	"pkg/sinks":    {"pkg/secret", "pkg/targets"},
 	"pkg/notify":   {"pkg/targets"},
-	"pkg/health":   {},
+	"pkg/health":   {"pkg/targets"},
+	"pkg/kube":     {},
 	"pkg/manifest": {},
-	"pkg/sources":  {"pkg/queue", "pkg/targets"},
+	"pkg/process":  {},
+	"pkg/sources":  {"pkg/kube", "pkg/queue", "pkg/targets"},
 	"pkg/workers":  {"pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
 	"config":       {"pkg/render", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/manifest", "pkg/notify", "pkg/queue", "pkg/render",
+		"config", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/process", "pkg/queue", "pkg/render",
 		"pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
 	},
 	"bench": {"pkg/conjurd"},
 	"test":  {"pkg/conjurd"},
+	// test/kube is a module of its own, which nothing here can import.
+	"test/kubetest": {},
 }
 
 // forbidden is what must not be linked into the binary.

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/config"
+	processes "github.com/secretsync/syncer/pkg/process"
+	"github.com/secretsync/syncer/pkg/sinks"
+)
+
+// execFlags are the flags of exec.
+type execFlags struct {
+	run         runFlags
+	groups      []string
+	onChange    string
+	stopTimeout time.Duration
+}
+
+func newExecCommand() *cobra.Command {
+	var f execFlags
+	run := newRunCommandFor(&f.run)
+	cmd := &cobra.Command{
+		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Deliver the secrets, then run a command and keep them fresh for it",
+		Long: `For a container without a sidecar: delivers the secrets as an init container
+does, runs the command, and then keeps the secrets fresh as a sidecar does. Only
+if all are delivered is the command run. A change restarts it, or what
+--on-change says.
+
+With --env the entries of a secret group become environment variables of the
+command, by their aliases, and are not written to a file. They stay in memory;
+a running command does not see changes of its environment.
+
+Signals are passed on to the command, and as the first process of a container
+syncer waits for orphans. The folder for sentinel files is by default a
+temporary one, that of this container.
+
+Exit status: that of the command, or 128 and the number of the signal that
+ended it; 127 and 126 if it cannot be found or run; 1 if the secrets could not
+be delivered, or had to be taken away.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.run.ownStatus = !cmd.Flags().Changed("status-dir")
+			return execute(cmd.Context(), f, args)
+		},
+	}
+	cmd.Flags().AddFlagSet(run.Flags())
+	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
+	cmd.Flags().StringArrayVar(&f.groups, "env", nil, "a secret group that becomes environment variables; may be repeated")
+	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "what a change does to the command: restart, signal:SIGHUP (or another signal) or none")
+	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "what the command has to end after SIGTERM, before it is killed")
+	return cmd
+}
+
+// execution is a command that runs with secrets kept fresh.
+type execution struct {
+	supervisor  *supervisor
+	runner      *processes.Runner // nil while the secrets are delivered
+	environment *sinks.Environment
+}
+
+// execute delivers, runs the command, and ends with it.
+func execute(ctx context.Context, f execFlags, args []string) error {
+	reaction, err := processes.ParseReaction(f.onChange)
+	if err != nil {
+		return fmt.Errorf("--on-change: %w", err)
+	}
+	clean, err := f.run.makeStatus()
+	if err != nil {
+		return err
+	}
+	defer clean()
+	f.run.beSidecar()
+	log, level, err := newLogger(f.run.logFormat)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, processes.Forwarded()...)
+	defer signal.Stop(signals)
+
+	e := &execution{supervisor: &supervisor{flags: f.run, log: log, level: level}, environment: &sinks.Environment{}}
+	e.supervisor.amend = &amendment{groups: f.groups, environment: e.environment, tell: e.tell}
+	defer func() { _ = e.supervisor.log.Sync() }()
+	if err := e.deliver(ctx); err != nil {
+		e.supervisor.logEnd(err)
+		return errLogged
+	}
+	for len(signals) > 0 {
+		if s := <-signals; s == unix.SIGTERM || s == unix.SIGINT {
+			return &statusError{128 + int(s.(unix.Signal)), errLogged}
+		}
+	}
+	e.runner = processes.NewRunner(processes.RunnerConfig{
+		Args:        args,
+		Environ:     func() []string { return append(os.Environ(), e.environment.Variables()...) },
+		Signals:     signals,
+		OnChange:    reaction,
+		StopTimeout: f.stopTimeout,
+		Log:         e.supervisor.log,
+	})
+	return e.runBoth(context.WithoutCancel(ctx)) // the command decides what a signal means
+}
+
+// tell tells the command of a change, once there is one.
+func (e *execution) tell(ctx context.Context) error {
+	if e.runner == nil {
+		return nil
+	}
+	return e.runner.Tell(ctx)
+}
+
+// deliver brings the secrets to where the command finds them, all of them.
+func (e *execution) deliver(ctx context.Context) error {
+	cfg, err := e.supervisor.load()
+	if err != nil {
+		return err
+	}
+	once := *cfg
+	once.Mode, once.Refresh = config.ModeInit, config.Refresh{}
+	return e.supervisor.serve(ctx, &once)
+}
+
+// runBoth runs the command and keeps its secrets fresh. When one of the two
+// ends, so does the other.
+func (e *execution) runBoth(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var refreshing sync.WaitGroup
+	var failed error // of the refreshing, once it has ended
+	refreshing.Go(func() {
+		if failed = e.supervisor.run(ctx); failed != nil {
+			stop()
+		}
+	})
+	status, err := e.runner.Run(ctx)
+	stop()
+	refreshing.Wait()
+	log := e.supervisor.log
+	switch {
+	case err != nil:
+		log.Error("The command could not be started", zap.Error(err))
+	case failed != nil:
+		e.supervisor.logEnd(failed)
+		return errLogged
+	default:
+		log.Info("The command has ended", zap.Int("status", status))
+		if status == 0 {
+			return nil
+		}
+	}
+	return &statusError{status, errLogged}
+}
+
+// makeStatus gives the process a status folder of its own, unless one was
+// named; clean removes it.
+func (f *runFlags) makeStatus() (clean func(), err error) {
+	if !f.ownStatus {
+		return func() {}, nil
+	}
+	var errs []error
+	for _, parent := range []string{os.TempDir(), "/dev/shm"} {
+		dir, err := os.MkdirTemp(parent, "syncer-status-")
+		if err == nil {
+			f.sources.StatusDir = dir
+			return func() { _ = os.RemoveAll(dir) }, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("status folder: %w; mount a volume for it, and name it with --status-dir", errors.Join(errs...))
+}
+
+// modeVariable is where the mode is set for those without annotations.
+const modeVariable = "CONTAINER_MODE"
+
+// beSidecar makes that the mode of a configuration without one.
+func (f *runFlags) beSidecar() {
+	getenv := f.sources.Getenv
+	f.sources.Getenv = func(name string) string {
+		if value := getenv(name); value != "" || name != modeVariable {
+			return value
+		}
+		return string(config.ModeSidecar)
+	}
+}

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// exec starts syncer exec on this world with a shell script as its command.
+// The script finds the world's folder in $world. Its output is searched for
+// values, as is syncer's, so it must tell what it sees in files.
+func (w *world) exec(script string, flags ...string) *process {
+	w.t.Helper()
+	return w.execCommand(flags, "sh", "-c", script)
+}
+
+func (w *world) execCommand(flags []string, command ...string) *process {
+	w.t.Helper()
+	w.annotate()
+	args := slices.Concat([]string{
+		"exec", "--annotations", w.path("annotations"), "--secrets-dir", w.path("secrets"),
+		"--templates-dir", w.path("templates"),
+	}, flags, []string{"--"}, command)
+	env := []string{"TMPDIR=" + w.path("tmp"), "CONJUR_APPLIANCE_URL=" + w.url, "PATH=" + os.Getenv("PATH"), "world=" + w.dir}
+	for name, value := range w.env {
+		env = append(env, name+"="+value)
+	}
+	p := spawn(w.t, env, args...)
+	w.t.Cleanup(func() { w.silent(p) })
+	return p
+}
+
+// noted is the content of a file that a script has written; "" without it.
+func (w *world) noted(name string) string {
+	content, _ := os.ReadFile(w.path(name))
+	return string(content)
+}
+
+func (w *world) awaitNoted(name, text string) {
+	w.t.Helper()
+	eventually(w.t, fmt.Sprintf("%q in %s", text, name), func() bool { return strings.Contains(w.noted(name), text) })
+}
+
+// environment makes a group of variables of the environment.
+func (w *world) environment(group string, ids ...string) {
+	w.t.Helper()
+	w.group(group, "json", ids...)
+}
+
+// waits is the end of a script that goes on until a signal ends it.
+const waits = `; while :; do sleep 0.05; done`
+
+func TestExecRunsItsCommandWithFilesAndEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.environment("web", "web/TOKEN", "web/KEY")
+	p := w.exec(`cat "$world/secrets/db.json" > "$world/files"; printf '%s %s' "$TOKEN" "$KEY" > "$world/env"; exit 7`, "--env", "web")
+	p.exit(7)
+	if !strings.Contains(w.noted("files"), w.value["db/password"]) {
+		t.Errorf("the command has not seen the file, but %q", w.noted("files"))
+	}
+	if want := w.value["web/TOKEN"] + " " + w.value["web/KEY"]; w.noted("env") != want {
+		t.Error("the command has not seen its environment")
+	}
+	w.nowhereButIn("env", w.value["web/TOKEN"])
+	if left, _ := filepath.Glob(w.path("tmp", "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// nowhereButIn fails the test if a file of the world but one holds the text.
+func (w *world) nowhereButIn(name, text string) {
+	w.t.Helper()
+	err := filepath.WalkDir(w.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || path == w.path(name) {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), text) {
+			w.t.Errorf("a value of the environment is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestExecRunsNothingUnlessAllIsDelivered(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		spoil func(*world)
+		flags []string
+		names []string // what the log must name
+	}{
+		{"a variable without a value", func(w *world) {
+			w.annotations["conjur-secrets.db"] = "- password: db/password\n- other: db/other\n"
+			w.variable("db/other")
+		}, nil, []string{"db/other"}},
+		{"an unknown group", nil, []string{"--env", "nobody", "--env", "db"}, []string{`no secret group "nobody"`}},
+		{"an alias that is no name", func(w *world) { w.group("bad", "json", "bad/one-two") }, []string{"--env", "bad"}, []string{`"one-two"`, `"bad"`}},
+		{"an alias twice", func(w *world) { w.group("more", "json", "more/password") }, []string{"--env", "more", "--env", "db"}, []string{`"db" and "more"`, `"password"`}},
+		{"all variables", func(w *world) { w.annotations["conjur-secrets.all"] = "*" }, []string{"--env", "all"}, []string{`"all"`, "all variables"}},
+		{"a value that no environment can hold", func(w *world) { w.server.Set("db/password", "a\x00b") }, []string{"--env", "db"}, []string{`"password"`, "NUL"}},
+		{"another destination", func(w *world) {
+			w.annotations["secrets-destination"] = "k8s_secrets"
+			w.annotations["k8s-secrets"] = "- some\n"
+			w.env["MY_POD_NAMESPACE"] = "here"
+		}, nil, []string{"files or environment variables"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.group("db", "json", "db/password")
+			w.annotations["retry-count-limit"] = "0"
+			if test.spoil != nil {
+				test.spoil(w)
+			}
+			p := w.exec(`touch "$world/ran"`, test.flags...)
+			p.exit(1)
+			if w.exists("ran") {
+				t.Error("the command has run")
+			}
+			for _, name := range test.names {
+				if !strings.Contains(p.log(), name) {
+					t.Errorf("the log does not name %s", name)
+				}
+			}
+		})
+	}
+}
+
+func TestExecEndsAsItsCommandDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.write(w.path("data"), "not a program")
+	for _, test := range []struct {
+		command []string
+		status  int
+	}{
+		{[]string{"true"}, 0},
+		{[]string{"sh", "-c", "exit 42"}, 42},
+		{[]string{"sh", "-c", "kill -KILL $$"}, 128 + 9},
+		{[]string{"sh", "-c", "kill -SEGV $$"}, 128 + 11},
+		{[]string{"no-such-program"}, 127},
+		{[]string{w.path("no-such-program")}, 127},
+		{[]string{w.path("data")}, 126},
+		{[]string{w.dir}, 126},
+	} {
+		t.Run(strings.Join(test.command, " "), func(t *testing.T) {
+			w.execCommand(nil, test.command...).exit(test.status)
+		})
+	}
+}
+
+// lives is a script that tells of its process and its environment, and notes
+// when it is told to end.
+const lives = `trap 'echo "$$ ended" >> "$world/log"; exit' TERM; echo "$$ $password" >> "$world/log"` + waits
+
+func TestExecRestartsItsCommandWithTheNewEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.environment("db", "db/password")
+	w.group("web", "json", "web/password")
+	p := w.exec(lives, "--env", "db")
+	w.awaitNoted("log", w.value["db/password"])
+	before, _, _ := strings.Cut(w.noted("log"), " ")
+
+	w.awaitNoted("log", w.value["db/password"])
+	value := w.renew("db/password")
+	w.awaitNoted("log", value)
+	w.awaitNoted("log", before+" ended\n")
+
+	w.renew("web/password") // a file of another group
+	eventually(t, "a third start", func() bool { return strings.Count(w.noted("log"), "canary-") == 3 })
+	w.await("web.json", w.value["web/password"])
+	w.nowhereButIn("log", value)
+	p.stop()
+	if n := strings.Count(w.noted("log"), "ended"); n != 3 {
+		t.Errorf("%d ends for 3 starts", n)
+	}
+}
+
+func TestExecSignalsItsCommandAfterAChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.exec(`trap 'cat "$world/secrets/db.json" >> "$world/log"' HUP; echo started >> "$world/log"`+waits, "--on-change", "signal:SIGHUP")
+	w.awaitNoted("log", "started")
+	for range 2 {
+		w.awaitNoted("log", "started")
+		w.awaitNoted("log", w.renewAndAwait("db/password", "log"))
+	}
+	p.signal(syscall.SIGTERM)
+	p.exit(128 + 15)
+	if n := strings.Count(w.noted("log"), "started"); n != 1 {
+		t.Errorf("the command was started %d times", n)
+	}
+}
+
+// renewAndAwait renews a variable and waits until a script has told of it.
+func (w *world) renewAndAwait(id, file string) string {
+	w.t.Helper()
+	value := w.renew(id)
+	w.awaitNoted(file, value)
+	return value
+}
+
+func TestExecLeavesItsCommandAloneIfToldSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.exec(lives, "--on-change", "none", "--status-dir", w.path("status"))
+	w.awaitNoted("log", " ")
+	w.renew("db/password")
+	w.await("db.json", w.value["db/password"])
+	w.awaitUpdated()
+	w.beat()
+	w.beat()
+	p.stop()
+	if n := strings.Count(w.noted("log"), "ended"); n != 1 {
+		t.Errorf("the command was ended %d times", n)
+	}
+}
+
+func TestExecPassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	names := []string{"HUP", "INT", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "CONT"}
+	var script strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&script, `trap 'echo %s >> "$world/log"' %s; `, name, name)
+	}
+	script.WriteString(`trap 'exit 3' TERM; echo ready >> "$world/log"` + waits)
+	p := w.exec(script.String())
+	w.awaitNoted("log", "ready")
+	for _, name := range names {
+		p.signal(unix.SignalNum("SIG" + name))
+		w.awaitNoted("log", name+"\n")
+	}
+	p.signal(syscall.SIGTERM)
+	p.exit(3)
+}
+
+func TestExecUsesForceOnACommandThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.environment("db", "db/password")
+	// It ignores SIGTERM, and so does what it leaves behind.
+	p := w.exec(`trap '' TERM; sleep 1000 & echo $! > "$world/left.$$"; echo "$password" >> "$world/log"`+waits,
+		"--env", "db", "--stop-timeout", "200ms")
+	w.awaitNoted("log", w.value["db/password"])
+	left, _ := filepath.Glob(w.path("left.*"))
+	first := strings.TrimSpace(w.noted(filepath.Base(left[0])))
+	w.renewAndAwait("db/password", "log")
+	eventually(t, "the end of what the first command left behind", func() bool {
+		_, err := os.Stat("/proc/" + first)
+		return err != nil
+	})
+	if len(p.lines("killing it")) != 1 {
+		t.Error("the log does not say that force was used")
+	}
+	p.signal(syscall.SIGKILL) // nothing else ends this one
+	<-p.done
+	now, _ := filepath.Glob(w.path("left.*"))
+	for _, name := range now {
+		var pid int
+		if _, err := fmt.Sscan(w.noted(filepath.Base(name)), &pid); err == nil {
+			if group, err := unix.Getpgid(pid); err == nil {
+				_ = unix.Kill(-group, unix.SIGKILL)
+			}
+		}
+	}
+}
+
+func TestExecEndsItsCommandWhenSecretsAreRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.environment("web", "web/password")
+	p := w.exec(lives, "--env", "web")
+	w.awaitNoted("log", w.value["web/password"])
+	w.deny("db/password")
+	p.exit(1)
+	if w.exists("secrets", "db.json") {
+		t.Error("the file with the revoked value is still there")
+	}
+	if !strings.Contains(w.noted("log"), "ended") {
+		t.Error("the command was not told to end")
+	}
+}
+
+func TestExecDoesNotStartItsCommandOnceToldToEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.environment("db", "db/password")
+	// It takes its time to end.
+	p := w.exec(`trap 'echo ending >> "$world/log"; while [ ! -e "$world/go" ]; do sleep 0.05; done; exit 5' TERM; echo "$password" >> "$world/log"`+waits, "--env", "db", "--stop-timeout", "1m")
+	w.awaitNoted("log", w.value["db/password"])
+	w.renew("db/password")
+	w.awaitNoted("log", "ending")
+	p.signal(syscall.SIGTERM)
+	awaitSignal(t, p)
+	w.write(w.path("go"), "")
+	p.exit(5)
+	if n := strings.Count(w.noted("log"), "canary-"); n != 1 {
+		t.Errorf("the command was started %d times", n)
+	}
+}

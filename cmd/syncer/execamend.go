@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// amendment is what exec changes in a configuration: secret groups that become
+// environment variables, and a command to tell.
+type amendment struct {
+	groups      []string
+	environment *sinks.Environment
+	tell        notify.Teller
+}
+
+// environmentFolder is where the targets of the environment seem to be, to be
+// told from files. Nothing is written there.
+const environmentFolder = "environment"
+
+// amend changes a configuration, or says why it does not fit.
+func (a *amendment) amend(cfg *config.Config) error {
+	var problems []config.Problem
+	fail := func(key, format string, args ...any) {
+		problems = append(problems, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
+	}
+	if cfg.Mode == config.ModeStandalone || cfg.Destination != config.DestinationFile {
+		fail("exec", "the secrets of a command are files or environment variables; set the destination file, and the mode sidecar or init")
+	}
+	owner := map[string]string{} // :: variable → the group that it comes from
+	for _, group := range slices.Compact(slices.Sorted(slices.Values(a.groups))) {
+		i := slices.IndexFunc(cfg.Targets, func(t *targets.Target) bool { return t.Key == targets.FileKey(group) })
+		if i < 0 {
+			fail("--env", "there is no secret group %q", group)
+			continue
+		}
+		for _, e := range cfg.Targets[i].Entries {
+			err := sinks.CheckEnvironmentName(e.Alias)
+			switch other, taken := owner[e.Alias]; {
+			case e.All():
+				fail("--env", "the group %q has an entry for all variables; name each variable that is to be in the environment", group)
+			case err != nil:
+				fail("--env", "the group %q: the alias %v", group, err)
+			case taken:
+				fail("--env", "the groups %q and %q both have the alias %q", other, group, e.Alias)
+			}
+			owner[e.Alias] = group
+		}
+		cfg.Targets[i] = inEnvironment(cfg.Targets[i])
+	}
+	if len(problems) > 0 {
+		return &config.InvalidError{Problems: problems}
+	}
+	cfg.Signal = config.Signal{} // it is told as the command line says
+	return nil
+}
+
+// inEnvironment makes a target of which each entry is a part of its own.
+func inEnvironment(t *targets.Target) *targets.Target {
+	e := *t
+	e.Format, e.Template = targets.FormatDirectory, targets.Template{}
+	e.File.Path = path.Join(environmentFolder, t.Group)
+	return &e
+}
+
+// sink sends the targets of the environment there, and all others on.
+func (a *amendment) sink(files workers.Sink) workers.Sink {
+	keys := map[targets.Key]bool{}
+	for _, group := range a.groups {
+		keys[targets.FileKey(group)] = true
+	}
+	return fork{keys: keys, environment: a.environment, files: files}
+}
+
+// fork is two sinks in one.
+type fork struct {
+	keys        map[targets.Key]bool // of what goes to the environment
+	environment *sinks.Environment
+	files       workers.Sink
+}
+
+func (f fork) of(t *targets.Target) workers.Sink {
+	if f.keys[t.Key] {
+		return f.environment
+	}
+	return f.files
+}
+
+func (f fork) Read(ctx context.Context, t *targets.Target) (sinks.State, error) {
+	return f.of(t).Read(ctx, t)
+}
+
+func (f fork) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) error {
+	return f.of(t).Apply(ctx, t, c)
+}

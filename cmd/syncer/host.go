@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// host is what a pipeline runs in and what outlives it: the way to the cluster,
+// the election of the process that works, and what is seen from outside.
+type host struct {
+	cfg     *config.Config
+	log     *zap.Logger
+	metrics *health.Metrics
+	cluster *kube.Client // nil when none is needed
+
+	mu      sync.Mutex
+	current *pipeline // that works; nil: none does
+}
+
+// newHost makes what the configuration needs; nothing runs yet.
+func newHost(cfg *config.Config, log *zap.Logger) (h *host, err error) {
+	h = &host{cfg: cfg, log: log, metrics: health.NewMetrics()}
+	if needsCluster(cfg) {
+		h.cluster, err = kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version(), Log: log})
+	}
+	return h, err
+}
+
+func needsCluster(cfg *config.Config) bool {
+	if cfg.Destination == config.DestinationKubernetes {
+		return true
+	}
+	for _, t := range cfg.Targets {
+		if t.Template.ConfigMap != (targets.ConfigMapKey{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// run has work done until ctx ends or it returns, by one process at a time
+// where several contest for it, and answers probes meanwhile.
+func (h *host) run(ctx context.Context, work func(context.Context) error) error {
+	if h.cluster != nil {
+		defer h.cluster.Close()
+	}
+	if h.cfg.Server.Address == "" {
+		return h.elected(ctx, work)
+	}
+	server := &health.Server{Address: h.cfg.Server.Address, Healthy: h.healthy, Ready: h.ready, Metrics: h.metrics.Handler()}
+	listener, err := server.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		defer stop() // without probes the process would be killed soon
+		failed <- server.Serve(serving, listener)
+	}()
+	err = h.elected(serving, work)
+	stop()
+	return errors.Join(err, <-failed)
+}
+
+// elected has work done whenever this process is the one that is to work.
+func (h *host) elected(ctx context.Context, work func(context.Context) error) error {
+	election := h.cfg.Kubernetes.LeaderElection
+	if h.cfg.Mode != config.ModeStandalone || !election.Enabled {
+		return work(ctx)
+	}
+	troubles := health.NewTroubles(h.log)
+	identity, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("this process has no name to be elected by: %w", err)
+	}
+	var worked error
+	err = h.cluster.Elect(ctx, kube.Election{
+		Namespace: election.Namespace, Name: election.Lease,
+		Identity:      fmt.Sprintf("%s_%d_%d", identity, os.Getpid(), time.Now().UnixNano()),
+		LeaseDuration: election.Duration,
+		RenewDeadline: election.Duration * 2 / 3,
+		RetryPeriod:   election.Duration / 7,
+		Leader:        func(who string) { h.log.Info("Leader", zap.String("identity", who)) },
+		Report:        func(err error) { troubles.Report("lease", err) },
+	}, func(ctx context.Context) {
+		h.metrics.Leads(true)
+		defer h.metrics.Leads(false)
+		worked = work(ctx)
+	})
+	return errors.Join(err, worked)
+}
+
+// show has the pipeline looked at from outside until the function that it
+// returns is called.
+func (h *host) show(p *pipeline) (hide func()) {
+	var unwatch []func()
+	for _, l := range p.lanes {
+		h.metrics.Held(identityName(l.identity), 0, false)
+		unwatch = append(unwatch, h.metrics.Watch(identityName(l.identity), l.fresh, l.targets.Keys))
+	}
+	h.set(p)
+	return func() {
+		h.set(nil)
+		for _, f := range unwatch {
+			f()
+		}
+	}
+}
+
+func (h *host) set(p *pipeline) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.current = p
+}
+
+func (h *host) shown() *pipeline {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+// healthy says what a restart of the process would mend.
+func (h *host) healthy() error {
+	p := h.shown()
+	if p == nil {
+		return nil // another process works, or this one is about to
+	}
+	for _, l := range p.lanes {
+		if l.pool.Overdue() {
+			return fmt.Errorf("the workers of the identity %s do not move", identityName(l.identity))
+		}
+	}
+	return nil
+}
+
+// ready says why what should be delivered may not be, or not be fresh. A
+// process that waits for its turn to work is ready for it.
+func (h *host) ready() error {
+	p := h.shown()
+	if p == nil {
+		return nil
+	}
+	if err := p.place.synced(); err != nil {
+		return err
+	}
+	for _, l := range p.lanes {
+		if err := l.stale(h.cfg.Server.Freshness); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled counts one outcome.
+func (h *host) settled(l *lane, item queue.Item, r workers.Result) {
+	outcome := health.OutcomeUnchanged
+	switch {
+	case r.Removed:
+		outcome = health.OutcomeRemoved
+	case r.Err != nil:
+		outcome = health.OutcomeFailed
+	case r.Wrote:
+		outcome = health.OutcomeWritten
+	}
+	h.metrics.Sync(identityName(l.identity), outcome, item.Since)
+}
+
+// held counts removals that are held back.
+func (h *host) held(l *lane, e conjur.HoldEvent) {
+	held := 0
+	if e.State == conjur.HoldBegan {
+		held = e.Gone
+	}
+	h.metrics.Held(identityName(l.identity), held, e.State == conjur.HoldBegan)
+}

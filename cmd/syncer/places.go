@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// place is where secrets go, and where it is known what belongs there.
+type place interface {
+	sink() workers.Sink
+	templates() workers.Templates
+	// altered finds the targets of a lane that are not as they were left.
+	altered(*lane) []targets.Key
+	// prepare finds out, before anything is written, what belongs there and
+	// what an earlier process left behind.
+	prepare(context.Context) error
+	// sources watch what says what belongs there, and what else is to be done
+	// while the lanes work.
+	sources() []func(context.Context)
+	// synced says what is not known yet of what belongs there.
+	synced() error
+	// settled hears of each outcome, held of removals that are held back. Both
+	// are called from several goroutines and do not block.
+	settled(*lane, workers.Result)
+	held(*lane, conjur.HoldEvent)
+}
+
+// newPlace makes the place of the destination.
+func (p *pipeline) newPlace() place {
+	if p.cfg.Destination == config.DestinationFile {
+		return newFilesPlace(p)
+	}
+	return newSecretsPlace(p)
+}
+
+// laneOf finds the lane of the identity that serves a Kubernetes Secret; nil
+// when there is none.
+func (p *pipeline) laneOf(namespace, name string) *lane {
+	identity, ok := p.cfg.IdentityOf(namespace, name)
+	if !ok {
+		return nil
+	}
+	i := slices.IndexFunc(p.lanes, func(l *lane) bool { return l.identity.Name == identity.Name })
+	if i < 0 {
+		return nil
+	}
+	return p.lanes[i]
+}
+
+// newLane makes the lane of an identity.
+func (p *pipeline) newLane(identity config.Identity) (l *lane, err error) {
+	parts := laneParts{
+		cfg: p.cfg, identity: identity, workers: p.workers, grace: p.grace, log: p.log,
+		sink: p.place.sink(), templates: p.place.templates(), deliveries: p.deliveries,
+		altered:  p.place.altered,
+		settled:  p.settled,
+		announce: func(context.Context) {},
+		ended:    func(context.Context) {},
+		held:     p.held,
+		report:   p.troubles.Report,
+		beat:     func() error { return nil },
+	}
+	if p.amend != nil {
+		parts.sink = p.amend.sink(parts.sink)
+	}
+	if p.host != nil {
+		name, metrics := identityName(identity), p.host.metrics
+		parts.observe = func(e conjur.Exchange) { metrics.Request(name, string(e.Kind), e.Status, e.Duration) }
+		parts.queues = metrics.Queues()
+	}
+	if p.app != nil {
+		parts.announce = func(ctx context.Context) { p.troubles.Report(notify.UpdatedFile, p.app.Updated(ctx)) }
+		parts.ended = func(context.Context) {
+			if p.place.synced() == nil {
+				p.troubles.Report(notify.ProvidedFile, p.app.Provided())
+			}
+		}
+		parts.writing = func(targets.Key) { p.troubles.Report("journal", p.app.Writing()) }
+		parts.beat = p.status.Beat
+	}
+	return newLane(parts)
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// diffCluster compares Secrets with those in the cluster: of the manifest, or
+// those named, or those of the configuration, which may be nil.
+func (f *diffFlags) diffCluster(cmd *cobra.Command, cfg *config.Config, names []string) ([]difference, error) {
+	if f.pod.manifest == "-" && f.values == "-" {
+		return nil, errors.New("-f and --values cannot both be standard input; name a file for one of the two")
+	}
+	if f.pod.manifest != "" && len(names) > 0 {
+		return nil, errors.New("-f says which Secrets are compared; remove the names")
+	}
+	kubeconfig := f.kubeconfig
+	if kubeconfig == "" && cfg != nil {
+		kubeconfig = cfg.Kubernetes.Kubeconfig
+	}
+	client, err := kube.Connect(kube.Config{Kubeconfig: kubeconfig, UserAgent: "syncer-diff"})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	c := clusterDiff{diffFlags: f, client: client}
+	var ts []*targets.Target
+	if f.pod.manifest != "" {
+		ts, err = c.ofManifest(cmd)
+	} else {
+		ts, err = c.ofCluster(cmd, cfg, names)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := newOffline(f.values, cmd.InOrStdin(), func(t *targets.Target) (string, error) { return c.template(cmd.Context(), t) })
+	if err != nil {
+		return nil, err
+	}
+	return o.compare(cmd, o.expand(ts), sinks.NewKubeSecrets(client.Core))
+}
+
+// clusterDiff finds out which Secrets to compare.
+type clusterDiff struct {
+	*diffFlags
+	client *kube.Client
+	// templates are those that the manifest has; nil: there is no manifest.
+	templates templateTexts
+}
+
+// ofManifest gives the Secrets of the manifest.
+func (c *clusterDiff) ofManifest(cmd *cobra.Command) ([]*targets.Target, error) {
+	secrets, templates, err := c.secretsOf(cmd)
+	if err != nil {
+		return nil, err
+	}
+	c.templates = templates
+	var ts []*targets.Target
+	for _, s := range secrets {
+		if s.target == nil {
+			continue
+		}
+		namespace, err := c.namespaceOr(s.Namespace)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s, err)
+		}
+		ts = append(ts, within(namespace, s.target))
+	}
+	return ts, nil
+}
+
+// within gives a Secret of a manifest that names no namespace the one that it
+// would be created in.
+func within(namespace string, t *targets.Target) *targets.Target {
+	placed, secret := *t, *t.Secret
+	secret.Namespace = namespace
+	placed.Key, placed.Secret = targets.KubeSecretKey(namespace, secret.Name), &secret
+	placed.Secret.Groups = make([]*targets.Target, len(t.Secret.Groups))
+	for i, group := range t.Secret.Groups {
+		moved := *group
+		if moved.Template.ConfigMap != (targets.ConfigMapKey{}) {
+			moved.Template.ConfigMap.Namespace = namespace
+		}
+		placed.Secret.Groups[i] = &moved
+	}
+	return &placed
+}
+
+// ofCluster gives the Secrets that are named, or all of the configuration, with
+// what the configuration and they themselves say.
+func (c *clusterDiff) ofCluster(cmd *cobra.Command, cfg *config.Config, names []string) ([]*targets.Target, error) {
+	defs, err := c.definitions(cfg, names)
+	if err != nil {
+		return nil, err
+	}
+	var ts []*targets.Target
+	var v config.Validation
+	for _, def := range defs {
+		t, err := c.target(cmd.Context(), def, &v)
+		if err != nil {
+			return nil, err
+		}
+		ts = append(ts, t)
+	}
+	return ts, printProblems(cmd.ErrOrStderr(), v)
+}
+
+// definitions are those of the configuration, or of the Secrets that are named.
+func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []targets.SecretDefinition, err error) {
+	if cfg != nil {
+		defs = slices.Clone(cfg.Kubernetes.Definitions)
+	}
+	for i := range defs {
+		if defs[i].Namespace, err = c.namespaceOr(defs[i].Namespace); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) == 0 && len(defs) == 0 {
+		return nil, errors.New("the configuration chooses Secrets by their label; name those to compare")
+	}
+	if len(names) == 0 {
+		return defs, nil
+	}
+	named := make([]targets.SecretDefinition, len(names))
+	for i, name := range names {
+		if named[i], err = c.definition(defs, name); err != nil {
+			return nil, err
+		}
+	}
+	return named, nil
+}
+
+// definition is that of a Secret by name, with what the configuration says.
+func (c *clusterDiff) definition(defs []targets.SecretDefinition, name string) (targets.SecretDefinition, error) {
+	namespace, secret, ok := strings.Cut(strings.TrimPrefix(name, "secret/"), "/")
+	if !ok {
+		namespace, secret = "", name
+	}
+	namespace, err := c.namespaceOr(namespace)
+	if err == nil {
+		err = errors.Join(targets.CheckObjectName(namespace), targets.CheckObjectName(secret))
+	}
+	if err != nil {
+		return targets.SecretDefinition{}, fmt.Errorf("the Secret %q: %w", name, err)
+	}
+	for _, def := range defs {
+		if def.Namespace == namespace && def.Name == secret {
+			return def, nil
+		}
+	}
+	return targets.SecretDefinition{Namespace: namespace, Name: secret, Named: true}, nil
+}
+
+// namespaceOr gives the namespace that stands for an empty one.
+func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
+	for _, candidate := range []string{namespace, c.namespace, c.client.Namespace} {
+		if candidate != "" {
+			return candidate, nil
+		}
+	}
+	return "", errors.New("it is not known in which namespace; name it with --namespace")
+}
+
+// target asks the Secret what it is to hold.
+func (c *clusterDiff) target(ctx context.Context, def targets.SecretDefinition, v *config.Validation) (*targets.Target, error) {
+	source, err := c.client.Source(ctx, def.Namespace, def.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		def.Missing = true
+	case err != nil:
+		return nil, err
+	}
+	def.Annotations, def.Map, def.HasMap = source.Annotations, source.Map, source.HasMap
+	t, warnings := targets.FromSecret(def)
+	if def.Missing && len(t.Variables()) == 0 && !t.Wildcard() {
+		return nil, &sinks.MissingError{Namespace: def.Namespace, Name: def.Name}
+	}
+	for _, fault := range t.Secret.Faults {
+		v.Errors = append(v.Errors, problemOf(t.Key, fault))
+	}
+	for _, w := range warnings {
+		v.Warnings = append(v.Warnings, problemOf(t.Key, w))
+	}
+	return t, nil
+}
+
+func problemOf(key targets.Key, message string) config.Problem {
+	place, rest, _ := strings.Cut(message, ": ")
+	return config.Problem{Key: string(key) + ": " + place, Message: rest}
+}
+
+// template reads a template: of the manifest, or else of the cluster.
+func (c *clusterDiff) template(ctx context.Context, t *targets.Target) (string, error) {
+	place := t.Template.ConfigMap
+	if place == (targets.ConfigMapKey{}) {
+		return t.Template.Inline, nil
+	}
+	if c.templates != nil {
+		if text, err := c.templates(t); !errors.Is(err, errUnknownTemplate) {
+			return text, err
+		}
+	}
+	found, err := c.client.Core.ConfigMaps(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the ConfigMap %s/%s: %w", place.Namespace, place.Name, err)
+	}
+	text, ok := found.Data[place.Key]
+	if !ok {
+		return "", fmt.Errorf("the ConfigMap %s/%s has no key %s", place.Namespace, place.Name, place.Key)
+	}
+	return text, nil
+}

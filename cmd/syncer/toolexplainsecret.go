@@ -1,0 +1,177 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// secretExplanation is all that belongs to one Kubernetes Secret.
+type secretExplanation struct {
+	Key       targets.Key        `json:"key"`
+	DataKeys  []explainedDataKey `json:"dataKeys"`
+	Variables []string           `json:"variables"` // each once; "*" or "prefix/*" for all
+	Workloads []string           `json:"workloads"` // that are restarted after a change
+	Triggers  []config.Trigger   `json:"triggers"`
+	Faults    []string           `json:"faults"` // what is left out of the above, and why
+}
+
+// explainedDataKey is what one data key holds: the value of its single entry,
+// or what a format or a template makes of its entries.
+type explainedDataKey struct {
+	Name     string           `json:"name"` // "*": a key for each variable that there is
+	Format   targets.Format   `json:"format,omitempty"`
+	Template string           `json:"template,omitempty"` // where it is
+	Entries  []explainedEntry `json:"entries"`
+}
+
+type explainedEntry struct {
+	Alias       string              `json:"alias"`
+	Variable    string              `json:"variable"`
+	ContentType targets.ContentType `json:"contentType"`
+}
+
+// explainOfManifest explains a Secret of the manifest.
+func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
+	m, err := f.pod.readManifest(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	secrets, _ := readSecrets(m)
+	var names []string
+	for _, s := range secrets {
+		if s.target == nil {
+			continue
+		}
+		if namesSecret(name, s.Namespace, s.Name) || name == s.String() {
+			return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(s.target))
+		}
+		names = append(names, strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
+	}
+	return fmt.Errorf("there is no Secret %q with a conjur-map or a group in the manifest; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+}
+
+// definedSecret finds the Secret that the configuration names, with what it
+// says of it.
+func definedSecret(cfg *config.Config, name string) (*targets.Target, bool) {
+	for _, def := range cfg.Kubernetes.Definitions {
+		if namesSecret(name, def.Namespace, def.Name) {
+			def.Missing = true // nothing is known of the Secret itself
+			t, _ := targets.FromSecret(def)
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// namesSecret tells whether name is that of a Secret, in any of its forms.
+func namesSecret(name, namespace, secret string) bool {
+	name = strings.TrimPrefix(name, "secret/")
+	return name == secret || name == namespace+"/"+secret
+}
+
+func newSecretExplanation(t *targets.Target) secretExplanation {
+	e := secretExplanation{
+		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
+		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),
+	}
+	for _, entry := range t.Entries {
+		e.DataKeys = append(e.DataKeys, explainedDataKey{Name: entry.Alias, Entries: explainEntries(entry)})
+	}
+	for _, group := range t.Secret.Groups {
+		e.DataKeys = append(e.DataKeys, explainedDataKey{group.Group, group.Format, templatePlace(group), explainEntries(group.Entries...)})
+	}
+	for _, part := range t.Parts() {
+		for _, entry := range part.Entries {
+			if entry.All() && !slices.Contains(e.Variables, entry.Variable) {
+				e.Variables = append(e.Variables, entry.Variable)
+			}
+		}
+	}
+	e.Triggers = secretTriggers(t)
+	if t.Secret.Namespace == "" {
+		e.Key = targets.Key("secret/" + t.Secret.Name)
+	}
+	return e
+}
+
+func explainEntries(entries ...targets.Entry) []explainedEntry {
+	explained := make([]explainedEntry, len(entries))
+	for i, e := range entries {
+		explained[i] = explainedEntry{e.Alias, e.Variable, cmp.Or(e.ContentType, targets.ContentText)}
+	}
+	return explained
+}
+
+// templatePlace says where a group's template is; "" when it has none.
+func templatePlace(group *targets.Target) string {
+	place := group.Template.ConfigMap
+	switch {
+	case group.Format != targets.FormatTemplate:
+		return ""
+	case place != (targets.ConfigMapKey{}):
+		return "ConfigMap " + strings.TrimPrefix(place.Namespace+"/"+place.Name, "/") + ", key " + place.Key
+	case group.Template.File != "":
+		return group.Template.File
+	}
+	return "inline"
+}
+
+// secretTriggers lists what makes a process that stays look at the Secret
+// again.
+func secretTriggers(t *targets.Target) []config.Trigger {
+	triggers := []config.Trigger{
+		{Kind: "start", When: "once at the start"},
+		{Kind: "source", When: "when the Secret is created, or its map or an annotation changes"},
+		{Kind: "destination", When: "when one of the data keys is missing or altered"},
+		{Kind: "poll", When: "when a variable's value changes in Conjur, within the refresh interval"},
+	}
+	if t.Wildcard() {
+		triggers = append(triggers, config.Trigger{Kind: "list", When: "when there is another variable in Conjur, within the refresh interval"})
+	}
+	for _, group := range t.Secret.Groups {
+		if group.Template.ConfigMap != (targets.ConfigMapKey{}) {
+			triggers = append(triggers, config.Trigger{Kind: "template", When: "when " + templatePlace(group) + ", changes"})
+		}
+	}
+	return triggers
+}
+
+func printSecretExplanation(w io.Writer, output string, e secretExplanation) error {
+	if output == outputJSON {
+		return printJSON(w, e)
+	}
+	table := newTable(w)
+	table.row("target", string(e.Key))
+	for _, key := range e.DataKeys {
+		table.list("data key "+key.Name, key.lines())
+	}
+	table.list("variables", e.Variables)
+	table.list("workloads", e.Workloads)
+	table.list("triggers", triggerLines(e.Triggers))
+	table.list("faults", e.Faults)
+	return table.Flush()
+}
+
+// lines describe a data key.
+func (k explainedDataKey) lines() (lines []string) {
+	if k.Format == "" {
+		return []string{fmt.Sprintf("%s (%s)", k.Entries[0].Variable, k.Entries[0].ContentType)}
+	}
+	head := "format " + string(k.Format)
+	if k.Template != "" {
+		head += ", " + k.Template
+	}
+	lines = append(lines, head)
+	for _, e := range k.Entries {
+		lines = append(lines, fmt.Sprintf("%s: %s (%s)", e.Alias, e.Variable, e.ContentType))
+	}
+	return lines
+}

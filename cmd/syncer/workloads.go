@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/sinks"
+)
+
+// workloads is the cluster as those see it who restart workloads.
+type workloads struct{ client *kube.Client }
+
+func (c workloads) Template(ctx context.Context, w notify.Workload) (notify.Template, bool, error) {
+	pods, err := c.client.PodTemplate(ctx, kube.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
+	if apierrors.IsNotFound(err) {
+		return notify.Template{}, false, nil
+	}
+	return notify.Template(pods), err == nil, err
+}
+
+func (c workloads) Annotate(ctx context.Context, w notify.Workload, annotations map[string]string) error {
+	return c.client.Annotate(ctx, kube.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}, annotations)
+}
+
+func (c workloads) Revision(ctx context.Context, namespace, secret string) (notify.Revision, bool, error) {
+	live, err := c.client.Core.Secrets(namespace).Get(ctx, secret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return notify.Revision{}, false, nil
+	}
+	if err != nil {
+		return notify.Revision{}, false, err
+	}
+	for _, value := range live.Data { // none of our business here
+		clear(value)
+	}
+	number, ok := live.Annotations[sinks.RevisionAnnotation]
+	if !ok {
+		return notify.Revision{}, false, nil
+	}
+	revision, err := notify.ParseRevision(number, live.Annotations[sinks.RevisedAnnotation])
+	revision.First = live.Annotations[sinks.FilledAnnotation] == number
+	return revision, err == nil, err
+}

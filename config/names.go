@@ -1,0 +1,112 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// maxLabel is how long a label of the DNS may be (RFC 1123).
+const maxLabel = 63
+
+// checkLabel tells what is wrong with the name of a namespace.
+func checkLabel(name string) error {
+	if strings.Contains(name, ".") || targets.CheckObjectName(name) != nil {
+		return fmt.Errorf("%q is not a name of lower-case letters, digits and -, with a letter or digit at both ends", name)
+	}
+	if len(name) > maxLabel {
+		return fmt.Errorf("%q is longer than %d characters", name, maxLabel)
+	}
+	return nil
+}
+
+func checkConfigMap(text string) error {
+	_, err := targets.ParseConfigMapRef(text, "group", "")
+	return err
+}
+
+// secretTypes are the types of Secrets that Syncer makes: those that hold what
+// somebody wrote, and none by which Kubernetes grants access or keeps records.
+func secretTypes() []string {
+	return []string{"Opaque", "kubernetes.io/tls", "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth",
+		"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"}
+}
+
+// names reads a list of names and reports it when it is set but faulty or
+// empty. A name that is written twice counts once.
+func (l *loader) names(name string, parse func(string) ([]string, error)) []string {
+	val := l.process[name]
+	if !val.set || val.bad {
+		return nil
+	}
+	names, err := val.names(), error(nil)
+	if val.node == nil {
+		names, err = parse(val.text)
+	}
+	if err == nil && len(names) == 0 {
+		err = errors.New("the list names nothing; add a name or remove the setting")
+	}
+	if err != nil {
+		l.fail(val.key, "%v", err)
+	}
+	return l.unique(val.key, names)
+}
+
+// unique keeps the first of each and warns of the others.
+func (l *loader) unique(key string, names []string) (kept []string) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			l.warn(key, "%q is written twice", name)
+			continue
+		}
+		seen[name] = true
+		kept = append(kept, name)
+	}
+	return kept
+}
+
+// checked drops the names that check refuses and reports them.
+func (l *loader) checked(key string, names []string, check func(string) error) (kept []string) {
+	for _, name := range names {
+		if err := check(name); err != nil {
+			l.fail(key, "%v", err)
+			continue
+		}
+		kept = append(kept, name)
+	}
+	return kept
+}
+
+// commaList reads the form of the environment; spaces do not count.
+func commaList(text string) ([]string, error) {
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.Join(strings.Fields(name), ""); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// yamlList reads the form of the annotation, a YAML list of names.
+func yamlList(text string) ([]string, error) {
+	var nodes []yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &nodes); err != nil {
+		return nil, errors.New("not a YAML list; write each name as \"- name\" on a line of its own")
+	}
+	var names []string
+	for _, n := range nodes {
+		switch {
+		case n.Kind != yaml.ScalarNode:
+			return nil, fmt.Errorf("line %d: not a name", n.Line)
+		case n.Tag != "!!null" && n.Value != "":
+			names = append(names, n.Value)
+		}
+	}
+	return names, nil
+}

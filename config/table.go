@@ -1,0 +1,135 @@
+package config
+
+import "time"
+
+// The values of conjur.org/restore-deleted-files.
+const (
+	restoreAtRefresh = "refresh"
+	restoreNever     = "never"
+)
+
+// processSettings is what concerns the process as a whole.
+func processSettings() []setting {
+	return append([]setting{
+		{name: nameMode, annotation: "container-mode", env: "CONTAINER_MODE", kind: kindChoice, noun: "container mode", lenient: true,
+			allowed: []string{string(ModeInit), string(ModeApplication), string(ModeSidecar), string(ModeStandalone)}, def: "init",
+			doc: "How Syncer runs: `init` and `application` (a Job) deliver once and end; `sidecar` stays beside its application; `standalone` serves many applications."},
+		{name: nameDestination, annotation: "secrets-destination", env: "SECRETS_DESTINATION", kind: kindChoice, noun: "destination",
+			allowed: []string{string(DestinationFile), string(DestinationKubernetes)},
+			doc:     "Where the secrets go. Required. `file` cannot be set by the environment, nor in the mode `standalone`."},
+		{name: nameRefreshEnabled, annotation: "secrets-refresh-enabled", kind: kindBoolean, def: "true when an interval is set, else false",
+			doc: "Whether Conjur is polled for changes; only in the modes `sidecar` and `standalone`."},
+		{name: nameInterval, annotation: "secrets-refresh-interval", kind: kindDuration, least: time.Second, def: "5m when refresh is enabled",
+			doc: "Time between two polls, at least `1s`; setting it enables refresh."},
+		{name: nameRetryLimit, annotation: "retry-count-limit", env: "RETRY_COUNT_LIMIT", kind: kindInteger, min: -1, lenient: true, def: "5; -1 in standalone mode",
+			doc: "How often a failed delivery is tried again before `init` and `application` give up; `-1` is for ever."},
+		{name: nameRetryInterval, annotation: "retry-interval-sec", env: "RETRY_INTERVAL_SEC", kind: kindInteger, lenient: true, def: "1",
+			doc: "Seconds before the first retry; `0` is at once."},
+	}, append(removalSettings(), append(applicationSettings(), observationSettings()...)...)...)
+}
+
+// removalSettings is when something is taken away.
+func removalSettings() []setting {
+	return []setting{
+		{name: nameRemoveDeleted, annotation: "remove-deleted-secrets-enabled", env: "REMOVE_DELETED_SECRETS", kind: kindBoolean, lenient: true, def: "true",
+			doc: "Whether what was deleted or revoked in Conjur is removed from its destination."},
+		{name: nameConfirmations, annotation: "removal-confirmations", env: "REMOVAL_CONFIRMATIONS", kind: kindInteger, min: 1, def: "2",
+			doc: "How many polls, or retries in the modes `init` and `application`, must prove that a variable is gone before it is removed. New in Syncer."},
+		{name: nameGrace, annotation: "removal-grace", env: "REMOVAL_GRACE", kind: kindDuration, def: "as long as the confirmations take",
+			doc: "The least time between the first proof that a variable is gone and its removal; `0s` is the default. New in Syncer."},
+		{name: nameBrake, annotation: "removal-brake", env: "REMOVAL_BRAKE", kind: kindPercent, def: "50",
+			doc: "When more than this share of an identity's variables, in percent, and more than three, are gone within one grace, their removal is held back; `off` or `0` is never. New in Syncer."},
+		{name: nameBrakeHold, annotation: "removal-brake-hold", env: "REMOVAL_BRAKE_HOLD", kind: kindDuration, least: time.Second, def: "10m",
+			doc: "How long such a removal is held back. New in Syncer."},
+		{name: nameExitOnRevoked, annotation: "exit-on-revoked", kind: kindBoolean, def: "true",
+			doc: "Whether a sidecar ends with status 1 after a removal. New in Syncer."},
+	}
+}
+
+// applicationSettings is how the application beside a sidecar is treated.
+func applicationSettings() []setting {
+	return []setting{
+		{name: nameRestoreFiles, annotation: "restore-deleted-files", kind: kindChoice, noun: "way to treat deleted files",
+			allowed: []string{restoreAtRefresh, restoreNever}, def: restoreAtRefresh,
+			doc: "When a file that the application deleted comes back: at the next refresh, or never. An application that wants its files at once makes the file `CONJUR_SECRETS_REQUESTED` in the status folder. New in Syncer."},
+		{name: nameSignal, annotation: "restart-app-signal", kind: kindSignal,
+			doc: "The signal, such as `SIGHUP`, that a sidecar sends to the application's processes after a change. The Pod needs `shareProcessNamespace: true`, and both containers the same user. Signals that only stop a process are refused."},
+		{name: nameSignalUser, annotation: "restart-app-user", kind: kindUser,
+			doc: "Only processes of this user get the signal. New in Syncer."},
+		{name: nameSignalCommand, annotation: "restart-app-command", kind: kindCommand,
+			doc: "Only processes whose executable has this base name get the signal. New in Syncer."},
+	}
+}
+
+// observationSettings is how the process can be watched.
+func observationSettings() []setting {
+	return []setting{
+		{name: nameServerAddress, annotation: "server-address", env: "SERVER_ADDRESS", kind: kindAddress, def: ":8080 in standalone mode, else none",
+			doc: "Where `standalone`, and a `sidecar` when it is set, serve their probes and metrics."},
+		{name: nameFreshness, annotation: "health-freshness", env: "HEALTH_FRESHNESS", kind: kindDuration, least: time.Second, def: "three refresh intervals",
+			doc: "How long ago every target may have been proven fresh for the process to be ready. Not used without refresh. New in Syncer."},
+		{name: nameLogLevel, annotation: "log-level", env: "LOG_LEVEL", kind: kindChoice, noun: "log level", lenient: true,
+			allowed: []string{"debug", "info", "warn", "error"}, def: "info", doc: "The least severe messages that are logged."},
+		{name: nameDebug, annotation: "debug-logging", env: "DEBUG", kind: kindBoolean, lenient: true, def: "false",
+			doc: "Deprecated: use the log level `debug`, which also wins over this."},
+		{name: nameLogFormat, annotation: "log-format", env: "LOG_FORMAT", kind: kindChoice, noun: "log format", lenient: true,
+			allowed: []string{"text", "json"}, def: "text", doc: "The form of a log line. New in Syncer."},
+		{name: "tracing.console", annotation: "log-traces", env: "LOG_TRACES", kind: kindBoolean, lenient: true, def: "false", later: true,
+			doc: "Whether traces are printed."},
+		{name: "tracing.jaegerUrl", annotation: "jaeger-collector-url", env: "JAEGER_COLLECTOR_URL", kind: kindText, later: true,
+			doc: "The Jaeger collector that traces go to; wins over `log-traces`."},
+	}
+}
+
+// conjurSettings is how Conjur is reached.
+func conjurSettings() []setting {
+	return []setting{
+		{name: nameApplianceURL, env: "CONJUR_APPLIANCE_URL", kind: kindText,
+			doc: "Conjur's address. Required; `https://`, or `http://` on a loopback address."},
+		{name: nameAuthnURL, env: "CONJUR_AUTHN_URL", kind: kindText, def: "plain `authn` at Conjur's address, with an API key",
+			doc: "The authenticator's address, such as `https://conjur.example.com/authn-jwt/my-service`. A segment of its path names the authenticator: `authn` and `authn-jwt` are supported."},
+		{name: nameAccount, env: "CONJUR_ACCOUNT", kind: kindText, doc: "Conjur's account. Required."},
+		{name: nameLogin, annotation: "authn-identity", env: "CONJUR_AUTHN_LOGIN", kind: kindText,
+			doc: "The identity to authenticate as, such as `host/app`. Required with an API key; optional for `authn-jwt`."},
+		{name: nameAPIKey, env: "CONJUR_AUTHN_API_KEY", kind: kindText, envOnly: true,
+			doc: "The API key of the identity, for `authn`. New in Syncer."},
+		{name: nameAPIKeyFile, env: "CONJUR_AUTHN_API_KEY_FILE", kind: kindText,
+			doc: "A file with the API key, read anew at each authentication, so that a rotated key is used without a restart. Instead of the key itself. New in Syncer."},
+		{name: nameJWTTokenPath, annotation: "jwt-token-path", env: "JWT_TOKEN_PATH", kind: kindText, def: defaultJWTTokenPath,
+			doc: "The file with the token for `authn-jwt`, read anew at each authentication. Its folder must exist."},
+		{name: nameCertificate, env: "CONJUR_SSL_CERTIFICATE", kind: kindText,
+			doc: "The certificates, as PEM text, that Conjur's must be signed by; wins over the file. Neither: those of the system."},
+		{name: nameCertFile, env: "CONJUR_CERT_FILE", kind: kindText,
+			doc: "A PEM file with these certificates; a changed file is used without a restart."},
+		{name: nameHTTPTimeout, env: "CONJUR_HTTP_TIMEOUT", kind: kindInteger, min: 1, max: 600, lenient: true, def: "60",
+			doc: "Seconds that a request to Conjur may take."},
+	}
+}
+
+// clusterSettings is what concerns the cluster.
+func clusterSettings() []setting {
+	return []setting{
+		{name: nameK8sSecrets, annotation: "k8s-secrets", env: "K8S_SECRETS", kind: kindSecrets,
+			doc: "The Kubernetes Secrets to fill, when the destination is `k8s_secrets`: a YAML list in the annotation, comma-separated in the environment, and in the file names or [whole definitions](#kubernetes-secrets). None: those with the label `conjur.org/managed-by-provider: \"true\"`. In the mode `standalone` only the file can list any."},
+		{name: nameAllowlist, annotation: "namespace-allowlist", env: "NAMESPACE_ALLOWLIST", kind: kindNames,
+			doc: "The namespaces that `standalone` serves, comma-separated, or `*` for all. Required there."},
+		{name: nameNamespace, env: "MY_POD_NAMESPACE", kind: kindNamespace,
+			doc: "The Pod's namespace, from the field `metadata.namespace`; required when the destination is `k8s_secrets`."},
+		{name: namePodName, env: "MY_POD_NAME", kind: kindText, envOnly: true,
+			doc: "The Pod's name; required by the authenticator `authn-k8s`."},
+		{name: nameKubeconfig, kind: kindText, def: "`$KUBECONFIG`, else the service account of the Pod",
+			doc: "The kubeconfig file that says how the API server is reached; `--kubeconfig` wins over it. New in Syncer."},
+		{name: nameElection, kind: kindBoolean, def: "true",
+			doc: "Whether the replicas of `standalone` elect one that works. New in Syncer."},
+		{name: nameLease, kind: kindObjectName, def: defaultLease,
+			doc: "The name of the Lease by which they do; two Deployments of Syncer in one namespace need two. New in Syncer."},
+		{name: nameLeaseSpace, kind: kindNamespace, def: "the Pod's namespace",
+			doc: "The namespace of the Lease. New in Syncer."},
+		{name: nameLeaseDuration, kind: kindDuration, least: 3 * time.Second, def: "15s",
+			doc: "How long a replica that is gone keeps the Lease. New in Syncer."},
+		{name: nameQuietPeriod, kind: kindDuration, least: time.Second, def: "10s",
+			doc: "How long nothing more must change before workloads are restarted, so that several changes are one restart. New in Syncer."},
+		{name: namePerHour, kind: kindInteger, min: 1, def: "60",
+			doc: "How many restarts of workloads there may be in one namespace in an hour; the others wait. New in Syncer."},
+	}
+}

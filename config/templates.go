@@ -1,0 +1,94 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// found is a group's template, as far as it is found.
+type found struct {
+	set   bool   // it is somewhere, right or wrong
+	ok    bool   // it is right, and the target knows where it is
+	known bool   // its text can be known now
+	text  string // then
+	key   string // where it was found, for a Problem
+}
+
+// checkGroup holds a group's entries against its format and, if it is known,
+// its template. Where nothing is wrong with the template, key is blamed.
+func (l *loader) checkGroup(t *targets.Target, f found, key string) {
+	if len(t.Entries) == 0 || t.Format == targets.FormatTemplate && !f.ok {
+		return
+	}
+	if f.known {
+		key = f.key
+	}
+	if err := render.Check(t, f.text); err != nil {
+		l.failAll(key, err)
+	}
+}
+
+// template finds the template of a file, of which there must be exactly one: in
+// a setting, or in the templates folder.
+func (l *loader) template(t *targets.Target, g map[string]value, namespace string) found {
+	given := l.givenTemplate(t, g, namespace)
+	if t.Format != targets.FormatTemplate {
+		return given
+	}
+	name := t.Group + ".tpl"
+	path := filepath.Join(l.src.TemplatesDir, name)
+	data, err := fs.ReadFile(l.src.Templates, name)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		l.fail(path, "the template cannot be read: %v", err)
+	case given.ok && len(data) > 0:
+		l.fail(given.key, "there is also the template file %s; remove one of the two", path)
+		t.Template = targets.Template{}
+	case given.set:
+		return given
+	case len(data) > 0:
+		t.Template.File = name
+		return found{set: true, ok: true, known: true, text: string(data), key: path}
+	case err == nil:
+		l.fail(path, "the template file of the group %q is empty", t.Group)
+	default:
+		l.fail(l.groupKey(t.Group, nameTemplate), "the format template needs a template here, in a ConfigMap or in the file %s", path)
+	}
+	return found{set: true}
+}
+
+// givenTemplate finds the template that the settings give.
+func (l *loader) givenTemplate(t *targets.Target, g map[string]value, namespace string) found {
+	inline, ref := g[nameTemplate], g[nameConfigMap]
+	if t.Format != targets.FormatTemplate {
+		for _, val := range []value{inline, ref} {
+			if val.set {
+				l.warn(val.key, "not used by the format %s; set the format to template or remove it", t.Format)
+			}
+		}
+		return found{}
+	}
+	switch {
+	case inline.bad || ref.bad:
+		return found{set: true}
+	case inline.set && ref.set:
+		l.fail(ref.key, "there is also a template in %s; remove one of the two", inline.key)
+		return found{set: true}
+	case inline.set:
+		t.Template.Inline = inline.text
+		return found{set: true, ok: true, known: true, text: inline.text, key: inline.key}
+	case ref.set:
+		at, err := targets.ParseConfigMapRef(ref.text, t.Group, namespace)
+		if err != nil {
+			l.fail(ref.key, "%v", err)
+			return found{set: true}
+		}
+		t.Template.ConfigMap = at
+		return found{set: true, ok: true, key: ref.key}
+	}
+	return found{}
+}

@@ -1,0 +1,52 @@
+package conjur
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// HoldState is what happened to a hold of the Brake.
+type HoldState string
+
+const (
+	// HoldBegan: most variables are gone at once, or are for long not known
+	// to be there, and those that are gone are not called so for a time.
+	HoldBegan HoldState = "began"
+	// Passed: the time is over. What one more look finds gone is called gone.
+	Passed HoldState = "passed"
+	// Returned: none that was held is gone any more, or is in use.
+	Returned HoldState = "returned"
+	// Unfounded: most were not known to be there, and now they are.
+	Unfounded HoldState = "unfounded"
+)
+
+// HoldEvent says that a hold of the Brake began or ended.
+type HoldEvent struct {
+	State HoldState
+	Since time.Time
+	Until time.Time // when it ends, or would have ended, by itself
+	// Variables are some of those that are held and gone, in ascending order,
+	// at most ten. Gone is how many there are, of the number in use.
+	Variables []string
+	Gone, Of  int
+}
+
+// mostNamed bounds how many variables an event names.
+const mostNamed = 10
+
+// tellOfHolds logs the holds that have begun and ended.
+func (c *Client) tellOfHolds() {
+	for _, e := range c.memory.holdEvents() {
+		c.log.Warn(map[HoldState]string{
+			HoldBegan: "Removal is held back: so many variables of this identity are gone at once that it may be a mistake",
+			Passed:    "Removal is no longer held back: the time is over, and what is gone after one more look is removed",
+			Returned:  "Removal is no longer held back: none of the variables is gone any more",
+			Unfounded: "Removal is no longer held back: most variables are known to be there",
+		}[e.State], zap.Int("gone", e.Gone), zap.Int("of", e.Of), zap.Strings("variables", e.Variables),
+			zap.Time("since", e.Since), zap.Time("until", e.Until))
+		if c.config.Held != nil {
+			c.config.Held(e)
+		}
+	}
+}

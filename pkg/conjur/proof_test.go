@@ -1,0 +1,236 @@
+package conjur_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+// A host that was deleted sees every variable gone while its token lasts, as
+// the server still knows the token: only a new one is refused.
+func TestDeletedIdentityIsNoProof(t *testing.T) {
+	for reason, spoil := range map[conjur.Reason]func(*doubleVar){
+		conjur.Missing:   func(v *doubleVar) { v.missing = true },
+		conjur.Forbidden: func(v *doubleVar) { v.forbidden = true },
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDouble()
+				ids := names(2)
+				d.fill(ids)
+				c := serve(t, d, nil)
+				poll(t, c, ids)
+				for _, id := range ids {
+					d.change(id, spoil)
+				}
+				d.with(func(d *double) { d.intercept = refuseLogins })
+				for range 20 {
+					time.Sleep(30 * time.Second)
+					changed, _ := c.Changed(t.Context(), ids)
+					if len(changed) > 0 {
+						t.Errorf("%q reported", changed)
+					}
+					for _, id := range ids {
+						wantUnknown(t, fetch(t, c, id))
+					}
+				}
+				d.with(func(d *double) { d.intercept = nil }) // it is back, without its rights
+				time.Sleep(30 * time.Second)
+				poll(t, c, ids, ids...)
+			})
+		})
+	}
+}
+
+func refuseLogins(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+	if kind == conjur.KindAuthenticate {
+		empty(w, http.StatusUnauthorized)
+	}
+	return kind == conjur.KindAuthenticate
+}
+
+// The attempts to get a newer token neither cost the old one nor hold up what
+// it still serves.
+func TestDeletedIdentityKeepsItsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		ids := names(3)
+		d.fill(ids)
+		c := serve(t, d, nil)
+		poll(t, c, ids)
+		d.change(ids[0], func(v *doubleVar) { v.missing = true })
+		d.with(func(d *double) { d.intercept = refuseLogins })
+		poll(t, c, ids)
+		d.set(ids[1], "new")
+		d.log()
+		for i := range 5 {
+			changed, err := c.Changed(t.Context(), ids)
+			if i == 0 && (len(changed) != 1 || changed[0] != ids[1]) {
+				t.Errorf("changed: %q", changed)
+			}
+			if err == nil || !strings.Contains(err.Error(), "no newer access token") {
+				t.Errorf("the refused login is not told: %v", err)
+			}
+		}
+		if n := count(d.log(), conjur.KindAuthenticate); n != 1 {
+			t.Errorf("%d logins in a moment, want 1", n)
+		}
+		wantFound(t, fetch(t, c, ids[1]), "new")
+	})
+}
+
+// Two observations by one token, and a third by a newer one.
+func TestProofEndsWithANewerToken(t *testing.T) {
+	d := newDouble()
+	ids := names(3)
+	d.fill(ids)
+	c := start(t, d, nil)
+	poll(t, c, ids)
+	d.change(ids[0], func(v *doubleVar) { v.missing = true })
+	poll(t, c, ids)
+	d.log()
+	poll(t, c, ids, ids[0])
+	wantLog(t, d, map[conjur.Kind]int{
+		conjur.KindAuthenticate: 1, conjur.KindBatch: 1, conjur.KindVariable: 2, conjur.KindWhoami: 1,
+	})
+	d.change(ids[1], func(v *doubleVar) { v.missing = true })
+	poll(t, c, ids)
+	poll(t, c, ids, ids[1])
+	if n := count(d.log(), conjur.KindAuthenticate); n != 1 {
+		t.Errorf("%d logins for the second proof, want 1", n)
+	}
+}
+
+// A login that was under way when the variable was first seen gone may have
+// been granted before that.
+func TestLoginUnderWayIsNoNewerToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		ids := names(3)
+		d.fill(ids)
+		c := serve(t, d, nil)
+		poll(t, c, ids)
+		time.Sleep(7 * time.Minute) // the token is due for renewal
+		d.change(ids[0], func(v *doubleVar) { v.missing = true })
+		d.with(func(d *double) {
+			d.intercept = func(_ http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+				if kind == conjur.KindAuthenticate {
+					time.Sleep(10 * time.Second)
+				}
+				return false
+			}
+		})
+		d.log()
+		done := make(chan struct{})
+		go func() { defer close(done); c.Fetch(t.Context(), ids[1:]) }()
+		synctest.Wait()
+		poll(t, c, ids) // by the old token
+		<-done
+		poll(t, c, ids, ids[0])
+		if n := count(d.log(), conjur.KindAuthenticate); n != 2 {
+			t.Errorf("%d logins, want the one under way and another", n)
+		}
+	})
+}
+
+// Where the login leads to another host, it is that one's variables that are
+// missing.
+func TestProofIsOfOneIdentity(t *testing.T) {
+	d := newDouble()
+	ids := names(3)
+	d.fill(ids)
+	name := "host/app"
+	d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindWhoami {
+			d.with(func(d *double) { writeJSON(w, 200, `{"account":"dev","username":"`+name+`"}`) })
+		}
+		return kind == conjur.KindWhoami
+	}
+	c := start(t, d, nil)
+	poll(t, c, ids)
+	d.change(ids[0], func(v *doubleVar) { v.missing = true })
+	for _, name2 := range []string{"host/app", "host/other", "host/app", "host/third"} {
+		d.with(func(*double) { name = name2 })
+		poll(t, c, ids)
+	}
+	poll(t, c, ids, ids[0])
+	gone, _ := errors.AsType[*conjur.GoneError](fetch(t, c, ids[0]).Err)
+	if gone == nil || gone.Identity != "host/third" || gone.Observations != 2 {
+		t.Errorf("%+v", gone)
+	}
+}
+
+func TestGraceIsTheLeastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		ids := names(3)
+		d.fill(ids)
+		c := serve(t, d, func(c *conjur.Config) { c.Grace = 5 * time.Minute })
+		poll(t, c, ids)
+		d.change(ids[0], func(v *doubleVar) { v.missing = true })
+		for range 10 {
+			poll(t, c, ids)
+			wantSuspect(t, fetch(t, c, ids[0]))
+			time.Sleep(30*time.Second - time.Nanosecond)
+		}
+		if n := count(d.log(), conjur.KindAuthenticate); n != 1 {
+			t.Errorf("%d logins before the grace is over, want that of the start", n)
+		}
+		poll(t, c, ids)
+		time.Sleep(30 * time.Second)
+		poll(t, c, ids, ids[0])
+	})
+}
+
+// The proof can be read after the fact.
+func TestProofTellsItsStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		d.set("app/b", "v")
+		ids := []string{"app/a", "app/b"}
+		c := serve(t, d, func(c *conjur.Config) { c.Confirmations = 3 })
+		for range 2 {
+			poll(t, c, ids)
+			time.Sleep(30 * time.Second)
+		}
+		poll(t, c, ids, "app/a")
+		text := fetch(t, c, "app/a").Err.Error()
+		const want = `variable "app/a" is missing: the server confirmed it 3 times since 2000-01-01T00:00:00Z to "x" (at 00:00:00, 00:00:30, 00:01:00)`
+		if text != want {
+			t.Errorf("got  %s\nwant %s", text, want)
+		}
+	})
+}
+
+// An answer that is spoilt in the middle of a proof changes nothing about it.
+func TestSpoiltAnswerDuringAProof(t *testing.T) {
+	d := newDouble()
+	ids := names(3)
+	d.fill(ids)
+	c := start(t, d, nil)
+	poll(t, c, ids)
+	d.change(ids[0], func(v *doubleVar) { v.missing = true })
+	poll(t, c, ids)
+	d.with(func(d *double) {
+		d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindVariable {
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(w, "<html>")
+			}
+			return kind == conjur.KindVariable
+		}
+	})
+	for range 3 {
+		if changed, err := c.Changed(t.Context(), ids); err == nil || len(changed) > 0 {
+			t.Errorf("%q, %v", changed, err)
+		}
+	}
+	d.with(func(d *double) { d.intercept = nil })
+	poll(t, c, ids, ids[0])
+}

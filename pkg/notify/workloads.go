@@ -1,0 +1,300 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Workload is a Deployment, StatefulSet or DaemonSet.
+type Workload struct {
+	Namespace string
+	Kind      string // in lower case: "deployment"
+	Name      string
+}
+
+// String is "namespace/kind/name".
+func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
+
+// Template is what is known of a workload's Pods.
+type Template struct {
+	// Annotations are those of the Pod template.
+	Annotations map[string]string
+	// Created is when the workload was created.
+	Created time.Time
+}
+
+// Cluster is where workloads and Secrets are. A bool is false when there is no
+// such object, or none with a revision.
+type Cluster interface {
+	Template(context.Context, Workload) (Template, bool, error)
+	// Annotate adds annotations to the Pod template, in one write; the
+	// cluster then replaces the Pods.
+	Annotate(ctx context.Context, w Workload, annotations map[string]string) error
+	Revision(ctx context.Context, namespace, secret string) (Revision, bool, error)
+}
+
+// Restart is the restart of one workload, and why.
+type Restart struct {
+	Workload Workload
+	Because  []RevisedSecret // at least one, ascending by name
+}
+
+// RevisedSecret is a Secret whose revision a workload's Pods have not seen.
+type RevisedSecret struct {
+	Name     string
+	From, To string // numbers of revisions; From is "" when none was noted
+}
+
+// String says why the workload is restarted: "db 3→4, tls 7→8".
+func (r Restart) String() string {
+	texts := make([]string, len(r.Because))
+	for i, s := range r.Because {
+		from := s.From
+		if from == "" {
+			from = "?"
+		}
+		texts[i] = s.Name + " " + from + "→" + s.To
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Restarts restarts workloads when Secrets that they use have changed, by
+// noting the new revisions in their Pod templates. What must be restarted is
+// read from the cluster each time, so neither a restart of the process nor
+// another replica restarts anything by itself, and none is forgotten. All
+// fields but Quiet, PerHour and Restarted are needed; Run must run.
+type Restarts struct {
+	Cluster Cluster
+	// Quiet is how long a workload's Secrets must have been unchanged; 0: 10 s.
+	// It waits quietMost times that at most.
+	Quiet time.Duration
+	// PerHour is how many restarts a namespace may have; 0: 60. They may come
+	// at once.
+	PerHour int
+	// Restarted, when not nil, hears of each restart.
+	Restarted func(Restart)
+	// Report hears how it went with a workload, or a namespace; nil: well.
+	Report func(subject string, err error)
+	Log    *zap.Logger
+
+	mu      sync.Mutex
+	pending map[Workload]*doubt
+	wake    chan struct{}
+	budgets map[string]*budget // :: namespace → its budget; Run's only
+}
+
+const (
+	quietDefault   = 10 * time.Second
+	quietMost      = 6
+	perHourDefault = 60
+)
+
+// doubt is a workload that may have to be restarted.
+type doubt struct {
+	secrets     map[string]bool
+	first, last time.Time // when the doubt arose
+	notBefore   time.Time
+	failures    int
+}
+
+// Check has the workloads of a namespace, each as "kind/name", compared with a
+// Secret that they use: when it was written, and once at the start.
+func (r *Restarts) Check(namespace, secret string, workloads []string) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range workloads {
+		kind, name, _ := strings.Cut(text, "/")
+		r.addLocked(Workload{namespace, kind, name}, &doubt{secrets: map[string]bool{secret: true}, first: now, last: now})
+	}
+	select {
+	case r.wakeLocked() <- struct{}{}:
+	default:
+	}
+}
+
+// addLocked adds to what is in doubt about a workload.
+func (r *Restarts) addLocked(w Workload, d *doubt) {
+	known := r.pending[w]
+	if known == nil {
+		if r.pending == nil {
+			r.pending = map[Workload]*doubt{}
+		}
+		r.pending[w] = d
+		return
+	}
+	maps.Copy(known.secrets, d.secrets)
+	if d.first.Before(known.first) {
+		known.first = d.first
+	}
+	if d.last.After(known.last) {
+		known.last = d.last
+	}
+	if d.failures > 0 {
+		known.failures, known.notBefore = d.failures, d.notBefore
+	}
+}
+
+func (r *Restarts) wakeLocked() chan struct{} {
+	if r.wake == nil {
+		r.wake = make(chan struct{}, 1)
+	}
+	return r.wake
+}
+
+// Run restarts what must be until ctx ends. What is left then, another Run
+// finds when it is told to check everything.
+func (r *Restarts) Run(ctx context.Context) {
+	r.mu.Lock()
+	wake := r.wakeLocked()
+	r.mu.Unlock()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		w, d, wait := r.next(time.Now())
+		if d != nil {
+			r.settle(ctx, w, d)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// next takes the workload that has been due for longest. Without one it tells
+// how long it is to the next.
+func (r *Restarts) next(now time.Time) (w Workload, d *doubt, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var earliest time.Time
+	for candidate, doubt := range r.pending {
+		if due := r.due(doubt); d == nil || due.Before(earliest) {
+			w, d, earliest = candidate, doubt, due
+		}
+	}
+	switch {
+	case d == nil:
+		return w, nil, time.Hour
+	case earliest.After(now):
+		return w, nil, earliest.Sub(now)
+	}
+	delete(r.pending, w)
+	return w, d, 0
+}
+
+func (r *Restarts) due(d *doubt) time.Time {
+	quiet := r.Quiet
+	if quiet <= 0 {
+		quiet = quietDefault
+	}
+	due := d.last.Add(quiet)
+	if most := d.first.Add(quietMost * quiet); due.After(most) {
+		due = most
+	}
+	if due.Before(d.notBefore) {
+		due = d.notBefore
+	}
+	return due
+}
+
+const (
+	clusterTimeout = 30 * time.Second
+	firstRetry     = time.Second
+	longestRetry   = time.Minute
+)
+
+// settle restarts the workload if it must be, and comes back to it later when
+// it cannot now.
+func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	err := r.restart(ctx, w, slices.Sorted(maps.Keys(d.secrets)))
+	var over *budgetError
+	var gone *missingError
+	now := time.Now()
+	switch {
+	case errors.As(err, &over):
+		r.Report("restarts in "+w.Namespace, err)
+		d.notBefore = over.until
+	case err != nil && !errors.As(err, &gone):
+		r.Report("restart of "+w.String(), err)
+		d.failures++
+		d.notBefore = now.Add(retryDelay(d.failures))
+	default: // done; one that is missing will be newer than what it missed
+		r.Report("restart of "+w.String(), err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(w, d)
+}
+
+// missingError says that there is no such workload.
+type missingError struct{ workload Workload }
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("there is no %s %q in the namespace %q; correct or remove its name where restarts are configured", e.workload.Kind, e.workload.Name, e.workload.Namespace)
+}
+
+// restart compares and, if there is a difference, restarts.
+func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) error {
+	budget := r.budget(w.Namespace)
+	if err := budget.take(time.Now()); err != nil {
+		return err // before the cluster is asked anything
+	}
+	done, err := r.compare(ctx, w, secrets)
+	if done == nil {
+		budget.giveBack()
+		return err
+	}
+	r.Report("restarts in "+w.Namespace, nil)
+	r.Log.Info("Workload restarted", zap.Stringer("workload", w), zap.Stringer("secrets", done))
+	if r.Restarted != nil {
+		r.Restarted(*done)
+	}
+	return nil
+}
+
+// compare gives the restart that it has made; nil when there was no difference.
+func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*Restart, error) {
+	template, found, err := r.Cluster.Template(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, &missingError{w}
+	}
+	restart, annotations := Restart{Workload: w}, map[string]string{}
+	for _, secret := range secrets {
+		revision, found, err := r.Cluster.Revision(ctx, w.Namespace, secret)
+		if err != nil {
+			return nil, err
+		}
+		name := TemplateAnnotation(secret)
+		noted := template.Annotations[name]
+		if found && !revision.current(noted, template.Created) {
+			annotations[name] = strconv.FormatInt(revision.Number, 10)
+			restart.Because = append(restart.Because, RevisedSecret{secret, noted, annotations[name]})
+		}
+	}
+	if len(annotations) == 0 {
+		return nil, nil
+	}
+	if err := r.Cluster.Annotate(ctx, w, annotations); err != nil {
+		return nil, err
+	}
+	return &restart, nil
+}

@@ -1,0 +1,435 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// cluster is a Cluster in memory.
+type cluster struct {
+	mu        sync.Mutex
+	templates map[notify.Workload]notify.Template
+	revisions map[string]notify.Revision // :: namespace/name → its revision
+	failure   error                      // of every call
+	during    func()                     // called with every call
+	calls     int
+	writes    []string // "workload annotation=value …"
+}
+
+func newCluster(workloads ...notify.Workload) *cluster {
+	c := &cluster{templates: map[notify.Workload]notify.Template{}, revisions: map[string]notify.Revision{}}
+	for _, w := range workloads {
+		c.templates[w] = notify.Template{Created: time.Now()}
+	}
+	return c
+}
+
+func (c *cluster) called() error {
+	c.mu.Lock()
+	c.calls++
+	during, failure := c.during, c.failure
+	c.mu.Unlock()
+	if during != nil {
+		during()
+	}
+	return failure
+}
+
+func (c *cluster) Template(_ context.Context, w notify.Workload) (notify.Template, bool, error) {
+	err := c.called()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, found := c.templates[w]
+	t.Annotations = maps.Clone(t.Annotations)
+	return t, found, err
+}
+
+func (c *cluster) Annotate(_ context.Context, w notify.Workload, annotations map[string]string) error {
+	if err := c.called(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.templates[w]
+	t.Annotations = maps.Clone(t.Annotations)
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	text := w.String()
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		t.Annotations[name] = annotations[name]
+		text += " " + strings.TrimPrefix(name, "conjur.org/secret-revision.") + "=" + annotations[name]
+	}
+	c.templates[w] = t
+	c.writes = append(c.writes, text)
+	return nil
+}
+
+func (c *cluster) Revision(_ context.Context, namespace, secret string) (notify.Revision, bool, error) {
+	err := c.called()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, found := c.revisions[namespace+"/"+secret]
+	return r, found, err
+}
+
+// revise raises a Secret's revision, as a write of its data does.
+func (c *cluster) revise(namespace, secret string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.revisions[namespace+"/"+secret]
+	c.revisions[namespace+"/"+secret] = notify.Revision{Number: r.Number + 1, At: time.Now()}
+}
+
+func (c *cluster) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = err
+}
+
+// watch is what is to be seen from outside.
+type watch struct {
+	mu       sync.Mutex
+	restarts []notify.Restart
+	reports  []string // "subject: error"
+}
+
+// told is what was seen so far.
+func (w *watch) told() (restarts []notify.Restart, reports []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.restarts, w.reports
+}
+
+// restarting runs Restarts over a cluster; the returned function ends it.
+func restarting(t *testing.T, c *cluster, perHour int) (*notify.Restarts, *watch, func()) {
+	t.Helper()
+	seen := &watch{}
+	r := &notify.Restarts{
+		Cluster: c, PerHour: perHour, Log: zap.NewNop(),
+		Restarted: func(r notify.Restart) {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.restarts = append(seen.restarts, r)
+		},
+		Report: func(subject string, err error) {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			if err != nil {
+				seen.reports = append(seen.reports, subject+": "+err.Error())
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { r.Run(ctx) })
+	return r, seen, func() { cancel(); wg.Wait() }
+}
+
+// assertWrites waits until nothing moves and compares all writes so far.
+func (c *cluster) assertWrites(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Equal(c.writes, want) {
+		t.Errorf("written %q, want %q", c.writes, want)
+	}
+}
+
+var web = notify.Workload{Namespace: "shop", Kind: "deployment", Name: "web"}
+
+// use is how a Secret names the workload.
+var use = []string{"deployment/web"}
+
+func TestAWorkloadIsRestartedOnceForEachRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		time.Sleep(time.Minute)
+		c.revise("shop", "db")
+		c.revise("shop", "db")
+		r, seen, end := restarting(t, c, 0)
+		r.Check("shop", "db", use)
+		time.Sleep(10*time.Second - time.Millisecond)
+		c.assertWrites(t)
+		time.Sleep(time.Millisecond)
+		c.assertWrites(t, "shop/deployment/web db=2")
+		r.Check("shop", "db", use)
+		time.Sleep(time.Hour)
+		end()
+		if len(seen.restarts) != 1 || seen.restarts[0].String() != "db ?→2" || seen.restarts[0].Workload != web {
+			t.Errorf("told of %v, want one restart for db 2", seen.restarts)
+		}
+
+		// Another process compares everything, and finds no difference.
+		r, _, end = restarting(t, c, 0)
+		r.Check("shop", "db", use)
+		time.Sleep(time.Hour)
+		c.assertWrites(t, "shop/deployment/web db=2")
+
+		c.revise("shop", "db")
+		end() // the process dies before it could restart anything
+		r, seen, end = restarting(t, c, 0)
+		r.Check("shop", "db", use)
+		time.Sleep(time.Hour)
+		c.assertWrites(t, "shop/deployment/web db=2", "shop/deployment/web db=3")
+		end()
+		if len(seen.restarts) != 1 || seen.restarts[0].String() != "db 2→3" {
+			t.Errorf("told of %v, want one restart for db 2→3", seen.restarts)
+		}
+	})
+}
+
+func TestChangesThatFollowEachOtherAreOneRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := notify.Workload{Namespace: "shop", Kind: "statefulset", Name: "db"}
+		c := newCluster(web, other)
+		r, _, end := restarting(t, c, 0)
+		defer end()
+		for _, secret := range []string{"a", "b", "c", "a"} {
+			time.Sleep(9 * time.Second)
+			c.revise("shop", secret)
+			c.revise("shop", secret)
+			r.Check("shop", secret, use)
+		}
+		r.Check("shop", "b", []string{"statefulset/db"})
+		time.Sleep(10*time.Second - time.Millisecond)
+		c.assertWrites(t)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		slices.Sort(c.writes)
+		c.assertWrites(t, "shop/deployment/web a=4 b=2 c=2", "shop/statefulset/db b=2")
+	})
+}
+
+func TestChangesWithoutEndDoNotPutARestartOffForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		r, _, end := restarting(t, c, 0)
+		defer end()
+		for range 12 { // one minute
+			time.Sleep(5 * time.Second)
+			c.revise("shop", "db")
+			r.Check("shop", "db", use)
+		}
+		time.Sleep(5*time.Second - time.Millisecond)
+		c.assertWrites(t)
+		time.Sleep(time.Millisecond)
+		c.assertWrites(t, "shop/deployment/web db=12")
+	})
+}
+
+func TestAWorkloadWithoutAnnotationIsRestartedOnlyIfItIsOlder(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		number  int64
+		first   bool
+		newer   bool // the workload is newer than the revision
+		noted   string
+		restart bool
+	}{
+		{"older than a change", 2, false, false, "", true},
+		{"newer than a change", 2, false, true, "", false},
+		{"older than the first filling", 1, true, false, "", false},
+		{"newer, but noted an earlier revision", 3, false, true, "2", true},
+		{"noted the revision", 3, false, false, "3", false},
+		{"noted a later one: the Secret was restored", 3, false, false, "4", true},
+		{"noted the first", 1, true, false, "1", false},
+		{"made anew and filled", 5, true, false, "4", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster()
+				revised, created := time.Now(), time.Now().Add(-time.Second)
+				if test.newer {
+					created = revised.Add(time.Second)
+				}
+				c.revisions["shop/db"] = notify.Revision{Number: test.number, At: revised, First: test.first}
+				c.templates[web] = notify.Template{Created: created}
+				if test.noted != "" {
+					c.templates[web] = notify.Template{Created: created, Annotations: map[string]string{"conjur.org/secret-revision.db": test.noted}}
+				}
+				r, seen, end := restarting(t, c, 0)
+				r.Check("shop", "db", use)
+				time.Sleep(time.Minute)
+				end()
+				if restarted := len(seen.restarts) > 0; restarted != test.restart {
+					t.Errorf("restarted: %v, want %v", restarted, test.restart)
+				}
+			})
+		})
+	}
+}
+
+func TestASecretWithoutRevisionRestartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		r, seen, end := restarting(t, c, 0)
+		r.Check("shop", "db", use)
+		time.Sleep(time.Minute)
+		end()
+		c.assertWrites(t)
+		if len(seen.reports) > 0 {
+			t.Errorf("reported %q", seen.reports)
+		}
+	})
+}
+
+func TestAMissingWorkloadIsReportedAndStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		c.revise("shop", "db")
+		c.revise("shop", "db")
+		r, seen, end := restarting(t, c, 0)
+		r.Check("shop", "db", []string{"daemonset/nowhere", "deployment/web"})
+		time.Sleep(24 * time.Hour)
+		end()
+		c.assertWrites(t, "shop/deployment/web db=2")
+		if len(seen.reports) != 1 || !strings.Contains(seen.reports[0], `no daemonset "nowhere" in the namespace "shop"`) {
+			t.Errorf("reported %q, want the missing one once", seen.reports)
+		}
+	})
+}
+
+func TestWhatFailsIsTriedAgainAtGrowingIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		time.Sleep(time.Second)
+		c.revise("shop", "db")
+		c.revise("shop", "db")
+		c.fail(errors.New("no API server"))
+		r, seen, end := restarting(t, c, 0)
+		defer end()
+		r.Check("shop", "db", use)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		_, reports := seen.told()
+		c.mu.Lock()
+		calls := c.calls
+		c.mu.Unlock()
+		if calls < 60 || calls > 90 || len(reports) != calls {
+			t.Errorf("tried %d times in an hour, of which %d were reported", calls, len(reports))
+		}
+		c.revise("shop", "tls") // meanwhile
+		c.revise("shop", "tls")
+		r.Check("shop", "tls", use)
+		c.fail(nil)
+		time.Sleep(time.Minute)
+		c.assertWrites(t, "shop/deployment/web db=2 tls=2")
+	})
+}
+
+func TestAChangeDuringAnOutageDoesNotHastenTheRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		c.fail(errors.New("no API server"))
+		r, seen, end := restarting(t, c, 0)
+		defer end()
+		c.mu.Lock()
+		c.during = func() { r.Check("shop", "db", use) } // with each attempt
+		c.mu.Unlock()
+		r.Check("shop", "db", use)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if _, reports := seen.told(); len(reports) > 90 {
+			t.Errorf("tried %d times in an hour", len(reports))
+		}
+	})
+}
+
+func TestANamespaceHasABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		var names []string
+		for i := range 5 {
+			names = append(names, fmt.Sprintf("deployment/w%d", i))
+			for _, namespace := range []string{"shop", "bank"} {
+				c.templates[notify.Workload{Namespace: namespace, Kind: "deployment", Name: fmt.Sprintf("w%d", i)}] = notify.Template{Created: time.Now()}
+			}
+		}
+		time.Sleep(time.Minute)
+		c.revise("bank", "db")
+		c.revise("bank", "db")
+		c.revise("shop", "db")
+		c.revise("shop", "db")
+		r, seen, end := restarting(t, c, 3)
+		defer end()
+		assert := func(want int, when string) {
+			t.Helper()
+			synctest.Wait()
+			if restarts, _ := seen.told(); len(restarts) != want {
+				t.Errorf("%d restarts %s, want %d", len(restarts), when, want)
+			}
+		}
+		r.Check("shop", "db", names)
+		time.Sleep(10 * time.Second)
+		assert(3, "at first")
+		r.Check("bank", "db", names[:1])
+		time.Sleep(10 * time.Second)
+		assert(4, "with one of another namespace")
+		if _, reports := seen.told(); len(reports) == 0 || !strings.Contains(reports[0], `"shop" has had its restarts (3 an hour)`) {
+			t.Errorf("reported %q", reports)
+		}
+		time.Sleep(19 * time.Minute)
+		assert(4, "before there is budget again")
+		time.Sleep(time.Minute)
+		assert(5, "after a third of an hour")
+		time.Sleep(20 * time.Minute)
+		assert(6, "after another")
+		time.Sleep(time.Hour)
+		for _, name := range names { // nothing to do costs nothing
+			r.Check("shop", "db", []string{name})
+			time.Sleep(time.Minute)
+		}
+		c.revise("shop", "db")
+		r.Check("shop", "db", names[:3])
+		time.Sleep(10 * time.Second)
+		assert(9, "with a full budget")
+		time.Sleep(5 * time.Hour)
+		c.revise("shop", "db")
+		r.Check("shop", "db", names)
+		time.Sleep(10 * time.Second)
+		assert(12, "after a long time without any")
+	})
+}
+
+func TestAFailedRestartCostsNoBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		time.Sleep(time.Second)
+		c.revise("shop", "db")
+		c.revise("shop", "db")
+		c.fail(errors.New("no API server"))
+		r, _, end := restarting(t, c, 1)
+		defer end()
+		r.Check("shop", "db", use)
+		time.Sleep(5 * time.Minute)
+		c.fail(nil)
+		time.Sleep(2 * time.Minute)
+		c.assertWrites(t, "shop/deployment/web db=2")
+	})
+}
+
+func TestRunEndsWhileSomethingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		r, _, end := restarting(t, c, 0)
+		r.Check("shop", "db", use)
+		end()
+		if c.calls > 0 {
+			t.Error("the cluster was asked before its time")
+		}
+	})
+}

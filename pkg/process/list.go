@@ -1,0 +1,131 @@
+// Package process finds the processes of an application, through /proc, and
+// sends them signals; and it runs a command of which Syncer is the parent.
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// entry is one process as /proc shows it; see proc(5). What may not be read,
+// because the process is another user's, is empty.
+type entry struct {
+	pid, parent int
+	started     uint64 // ticks since the machine's start: another process has another
+	user        int    // effective user id
+	argument    string // argv[0], as the process has set it
+	executable  string // path in its own container
+	own         bool   // it runs the very file that this process runs
+	kernel      bool   // a thread of the kernel
+	dead        bool   // a zombie
+}
+
+// errGone says that a process has ended.
+var errGone = errors.New("the process has ended")
+
+// list reads all processes below proc, which is /proc. Those that end
+// meanwhile are left out.
+func list(proc string) ([]entry, error) {
+	self, err := os.Stat(filepath.Join(proc, "self", "exe"))
+	if err != nil {
+		return nil, err
+	}
+	names, err := os.ReadDir(proc)
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	for _, name := range names {
+		pid, err := strconv.Atoi(name.Name())
+		if err != nil {
+			continue // not a process
+		}
+		e, err := read(proc, pid, self)
+		switch {
+		case errors.Is(err, errGone):
+		case err != nil:
+			return nil, err
+		default:
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return a.pid - b.pid })
+	return entries, nil
+}
+
+// read reads one process; self is what this process runs.
+func read(proc string, pid int, self fs.FileInfo) (entry, error) {
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	e := entry{pid: pid}
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return e, errGone
+	}
+	if err := e.parseStat(string(stat)); err != nil {
+		return e, fmt.Errorf("%s: %w", dir, err)
+	}
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return e, errGone
+	}
+	if e.user, err = userOf(string(status)); err != nil {
+		return e, fmt.Errorf("%s: %w", dir, err)
+	}
+	if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil {
+		first, _, _ := bytes.Cut(line, []byte{0})
+		e.argument = string(first)
+	}
+	exe := filepath.Join(dir, "exe")
+	if path, err := os.Readlink(exe); err == nil {
+		e.executable = strings.TrimSuffix(path, " (deleted)")
+	}
+	if runs, err := os.Stat(exe); err == nil {
+		e.own = os.SameFile(runs, self)
+	}
+	return e, nil
+}
+
+// kernelThread is PF_KTHREAD of the flags in /proc/PID/stat.
+const kernelThread = 0x00200000
+
+// parseStat takes state, parent, flags and start out of /proc/PID/stat. The
+// second field is the command in parentheses, and may hold anything.
+func (e *entry) parseStat(stat string) error {
+	end := strings.LastIndexByte(stat, ')')
+	if end < 0 {
+		return errors.New("stat has no command")
+	}
+	fields := strings.Fields(stat[end+1:]) // from the third on
+	if len(fields) < 20 {
+		return errors.New("stat has too few fields")
+	}
+	parent, badParent := strconv.Atoi(fields[1])
+	flags, badFlags := strconv.ParseUint(fields[6], 10, 64)
+	started, badStart := strconv.ParseUint(fields[19], 10, 64)
+	if err := errors.Join(badParent, badFlags, badStart); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	e.started = started
+	e.parent, e.kernel = parent, flags&kernelThread != 0
+	e.dead = fields[0] == "Z" || fields[0] == "X"
+	return nil
+}
+
+// userOf finds the effective user id in /proc/PID/status.
+func userOf(status string) (int, error) {
+	for line := range strings.Lines(status) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			if fields := strings.Fields(ids); len(fields) > 1 {
+				return strconv.Atoi(fields[1])
+			}
+		}
+	}
+	return 0, errors.New("status has no user id")
+}

@@ -1,0 +1,94 @@
+package sinks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Environment is the sink for targets whose parts become variables of a
+// command's environment. It holds them in memory and nowhere else. The zero
+// Environment is empty and ready; it is safe for use by several goroutines.
+type Environment struct {
+	mu    sync.Mutex
+	byKey map[targets.Key]map[string]secret.Value
+}
+
+// environmentName is what a shell takes for the name of a variable (POSIX.1,
+// Base Definitions, 3.216 Name).
+var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// CheckEnvironmentName says why a part cannot be a variable of the environment.
+func CheckEnvironmentName(name string) error {
+	if !environmentName.MatchString(name) {
+		return fmt.Errorf("%q cannot be the name of an environment variable; use letters, digits and _, and no digit first", name)
+	}
+	return nil
+}
+
+// Read gives what was applied.
+func (e *Environment) Read(ctx context.Context, t *targets.Target) (State, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return State{Parts: copyParts(e.byKey[t.Key]), Mode: t.File.Mode}, ctx.Err()
+}
+
+// Apply takes over the parts. A value with a NUL byte is an error, since no
+// environment can hold it.
+func (e *Environment) Apply(ctx context.Context, t *targets.Target, c Changes) error {
+	if err := ctx.Err(); err != nil || c.Empty() {
+		return err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Parts)) {
+		errs = append(errs, CheckEnvironmentName(name))
+		if bytes.IndexByte(c.Parts[name].Bytes(), 0) >= 0 {
+			errs = append(errs, fmt.Errorf("the value of %q has a NUL byte, which no environment can hold; deliver it as a file", name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wipe(e.byKey[t.Key])
+	if e.byKey == nil {
+		e.byKey = map[targets.Key]map[string]secret.Value{}
+	}
+	e.byKey[t.Key] = copyParts(c.Parts)
+	return nil
+}
+
+// Variables lists all as "NAME=value", ascending. These are texts, which nobody
+// can clear.
+func (e *Environment) Variables() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var variables []string
+	for _, parts := range e.byKey {
+		for name, value := range parts {
+			variables = append(variables, name+"="+string(value.Bytes()))
+		}
+	}
+	slices.Sort(variables)
+	return variables
+}
+
+func copyParts(parts map[string]secret.Value) map[string]secret.Value {
+	if parts == nil {
+		return nil
+	}
+	copied := make(map[string]secret.Value, len(parts))
+	for name, value := range parts {
+		copied[name] = secret.New(bytes.Clone(value.Bytes()))
+	}
+	return copied
+}

@@ -1,0 +1,187 @@
+package sinks
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// secretEdit is what one change does to one Secret as it is.
+type secretEdit struct {
+	owned   fieldTree         // what is ours before
+	keys    map[string][]byte // the data keys that are ours afterwards
+	data    map[string][]byte // all the data afterwards
+	removed []string          // the keys that must be gone afterwards
+	shared  []string          // those of removed that are not ours alone
+	kept    bool              // keys has values that were read, not given
+	changed bool              // the data differ
+	first   bool              // nothing of ours is, or was, in the Secret
+}
+
+// newSecret is the Secret that a target wants to be created. It has no UID.
+func newSecret(s *targets.Secret) *corev1.Secret {
+	kind := corev1.SecretType(s.Type)
+	if kind == "" {
+		kind = corev1.SecretTypeOpaque
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: map[string]string{managedByLabel: FieldManager}},
+		Type:       kind,
+	}
+}
+
+// managedByLabel is one of Kubernetes' recommended labels. It marks Secrets
+// that we created.
+const managedByLabel = "app.kubernetes.io/managed-by"
+
+// edit works out the change, and refuses one that cannot be.
+func (k *KubeSecrets) edit(live *corev1.Secret, t *targets.Target, c Changes) (*secretEdit, error) {
+	owned, err := ownedFields(live.ManagedFields)
+	if err != nil {
+		return nil, err
+	}
+	e := &secretEdit{owned: owned, keys: map[string][]byte{}}
+	for key, value := range c.Parts {
+		e.keys[key] = value.Bytes()
+	}
+	ours := ourKeys(live, owned, namedKeys(t))
+	e.first = len(ours) == 0 && live.Annotations[RevisionAnnotation] == ""
+	for _, key := range slices.Sorted(maps.Keys(ours)) {
+		if _, wanted := c.Parts[key]; wanted {
+			continue
+		}
+		if slices.Contains(c.Remove, key) {
+			e.removed = append(e.removed, key)
+		} else {
+			e.keys[key], e.kept = live.Data[key], true
+		}
+	}
+	if value, ok := live.Data[targets.ConjurMapKey]; ok && owned.has("data", targets.ConjurMapKey) {
+		e.keys[targets.ConjurMapKey], e.kept = value, true // somebody applied it under our name
+	}
+	e.data = maps.Clone(live.Data)
+	if e.data == nil {
+		e.data = map[string][]byte{}
+	}
+	for _, key := range e.removed {
+		delete(e.data, key)
+	}
+	maps.Copy(e.data, e.keys)
+	e.blankOut(live.Type)
+	e.changed = !maps.EqualFunc(e.data, live.Data, bytes.Equal)
+	if e.shared, err = notOursAlone(live.ManagedFields, e.removed); err != nil {
+		return nil, err
+	}
+	if faults := e.faults(live, t, c); len(faults) > 0 {
+		return nil, &RefusedError{t.Key, strings.Join(faults, "; ")}
+	}
+	return e, nil
+}
+
+// blankOut leaves a key that the type demands, without its value, where the
+// key itself was to go.
+func (e *secretEdit) blankOut(kind corev1.SecretType) {
+	rule := ruleOf(kind)
+	isThere := func(key string) bool { _, ok := e.data[key]; return ok }
+	if rule.oneIsEnough && slices.ContainsFunc(rule.required, isThere) {
+		return
+	}
+	for _, key := range rule.required {
+		if i := slices.Index(e.removed, key); i >= 0 {
+			e.removed = slices.Delete(e.removed, i, i+1)
+			e.keys[key], e.data[key] = []byte(rule.blank), []byte(rule.blank)
+		}
+	}
+}
+
+// idle tells that all is as wanted, and ours.
+func (e *secretEdit) idle() bool {
+	for key := range e.keys {
+		if !e.owned.has("data", key) {
+			return false
+		}
+	}
+	return !e.changed
+}
+
+// faults lists why the API server, or those who use the Secret, would not
+// have the change.
+func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c Changes) []string {
+	var faults []string
+	add := func(fault string) {
+		if fault != "" {
+			faults = append(faults, fault)
+		}
+	}
+	add(typeFault(live.Type))
+	switch wanted := corev1.SecretType(t.Secret.Type); {
+	case live.UID == "":
+		add(createFault(live.Type))
+	case t.Secret.Create && wanted != "" && wanted != live.Type:
+		add(fmt.Sprintf("it is of type %s and should be of type %s, which only deleting it can change", live.Type, wanted))
+	}
+	if live.Immutable != nil && *live.Immutable && e.changed {
+		add("it is immutable; delete it and create it without immutable: true")
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Parts)) {
+		add(keyFault(key))
+	}
+	size := 0
+	for _, value := range e.data {
+		size += len(value)
+	}
+	if size > corev1.MaxSecretSize {
+		add(fmt.Sprintf("its data would have %d bytes in sum, keys of others and %s included, and Kubernetes allows %d", size, targets.ConjurMapKey, corev1.MaxSecretSize))
+	}
+	if e.decidesContent(live, c) {
+		add(contentFault(live.Type, e.data))
+	}
+	return faults
+}
+
+// decidesContent tells whether the change is to blame when the content does
+// not fit the Secret's type: not when it leaves alone what the type demands,
+// and not when some of that was taken away.
+func (e *secretEdit) decidesContent(live *corev1.Secret, c Changes) bool {
+	blank := blankKeys(live.Type, e.data)
+	decides := live.UID == ""
+	for _, key := range ruleOf(live.Type).required {
+		_, ours := e.keys[key]
+		_, given := c.Parts[key]
+		if blank[key] && ours && !given {
+			return false
+		}
+		decides = decides || given
+	}
+	return decides
+}
+
+func keyFault(key string) string {
+	switch problems := validation.IsConfigMapKey(key); {
+	case key == targets.ConjurMapKey:
+		return fmt.Sprintf("the key %q is that of the map itself; use another one", key)
+	case len(problems) > 0:
+		return fmt.Sprintf("the data key %q is not allowed: %s", key, strings.Join(problems, ", "))
+	}
+	return ""
+}
+
+// nextRevision is greater than current, and than what a Secret of that name,
+// deleted since, had reached, as long as clocks go forward.
+func nextRevision(current string, now time.Time) string {
+	n, err := strconv.ParseInt(current, 10, 64)
+	if err != nil {
+		n = 0
+	}
+	return strconv.FormatInt(max(n+1, now.UnixMilli()), 10)
+}

@@ -1,0 +1,131 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+var (
+	errConflict = errors.New("another client changed it at the same time")
+	errReplaced = errors.New("it was deleted and made anew since it was read")
+)
+
+// failed puts the target in front of an error that does not name it.
+func failed(t *targets.Target, err error) error {
+	switch err.(type) {
+	case nil, *MissingError, *RefusedError:
+		return err
+	}
+	return fmt.Errorf("%s: %w", t.Key, err)
+}
+
+// callError says what went wrong with a request. The text of the API server,
+// or of an admission webhook, is not passed on: it may quote what was sent.
+func callError(verb string, t *targets.Target, err error) error {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return fmt.Errorf("%s the Secret: %w", verb, transportError(err))
+	}
+	status := answer.ErrStatus
+	genuine := !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	switch {
+	case genuine && status.Code == http.StatusConflict, isNoSecret(err):
+		return errConflict
+	case genuine && hasCause(status, "metadata.uid"):
+		return errReplaced
+	case genuine && slices.Contains(permanent, status.Code):
+		return &RefusedError{t.Key, explain(verb, t, status)}
+	}
+	clean := metav1.Status{Status: metav1.StatusFailure, Code: status.Code, Message: explain(verb, t, status)}
+	if status.Details != nil {
+		clean.Details = &metav1.StatusDetails{RetryAfterSeconds: status.Details.RetryAfterSeconds}
+	}
+	return &apierrors.StatusError{ErrStatus: clean}
+}
+
+// permanent lists the codes with which the API server turns down what was
+// sent, whoever sends it.
+var permanent = []int32{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
+
+// isNoSecret tells the API server's word that there is no such Secret from
+// all else that is answered by 404, such as a missing namespace or a proxy.
+func isNoSecret(err error) bool {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && answer.ErrStatus.Code == http.StatusNotFound && answer.ErrStatus.Details != nil && answer.ErrStatus.Details.Kind == "secrets" &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// hasCause tells whether the API server names the field as one that is wrong.
+func hasCause(status metav1.Status, field string) bool {
+	return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
+}
+
+var (
+	lacksVerb = regexp.MustCompile(`cannot ([a-z]+) resource "secrets"`)
+	denier    = regexp.MustCompile(`^admission webhook "[a-z0-9.-]+"|ValidatingAdmissionPolicy '[a-z0-9.-]+'`)
+)
+
+// explain says in our own words what the API server answered.
+func explain(verb string, t *targets.Target, status metav1.Status) string {
+	words := fmt.Sprintf("%s the Secret: the API server answers %d %s", verb, status.Code, http.StatusText(int(status.Code)))
+	text := status.Message
+	switch lacking := lacksVerb.FindStringSubmatch(text); {
+	case status.Code == http.StatusUnauthorized:
+		return words + ": it does not take our credentials"
+	case status.Code == http.StatusForbidden && lacking != nil:
+		return fmt.Sprintf("%s: a Role must grant the verb %s for secrets in the namespace %s", words, lacking[1], t.Secret.Namespace)
+	case apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, "NamespaceTerminating"):
+		return fmt.Sprintf("%s: the namespace %s is being deleted", words, t.Secret.Namespace)
+	case status.Code == http.StatusForbidden && strings.Contains(text, "exceeded quota"):
+		return fmt.Sprintf("%s: a quota of the namespace %s is used up", words, t.Secret.Namespace)
+	case status.Code == http.StatusNotFound && status.Details != nil && status.Details.Kind == "namespaces":
+		return fmt.Sprintf("%s: there is no namespace %s", words, t.Secret.Namespace)
+	case denier.MatchString(text):
+		return words + ": denied by " + denier.FindString(text)
+	}
+	if fields := faultyFields(status); len(fields) > 0 {
+		words += ": it does not take " + strings.Join(fields, ", ")
+	}
+	return words
+}
+
+// faultyFields lists the fields of a Secret that the API server finds fault
+// with, without what stands in brackets.
+func faultyFields(status metav1.Status) []string {
+	if status.Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Details.Causes {
+		field, _, _ := strings.Cut(cause.Field, "[")
+		if slices.Contains([]string{"data", "type", "immutable", "metadata.name", "metadata.labels", "metadata.annotations", "metadata.managedFields"}, field) {
+			fields = append(fields, field)
+		}
+	}
+	return slices.Compact(fields)
+}
+
+// transportError passes on what tells of the network and of time. Other
+// errors are about an answer that could not be decoded, and may quote it.
+func transportError(err error) error {
+	_, isURL := errors.AsType[*url.Error](err)
+	if isURL || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return errors.New("the answer cannot be read")
+}

@@ -1,0 +1,76 @@
+package sinks
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func managed(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+}
+
+// What we own is what our own server-side apply owns: not what a plain update
+// of that name does, nor another manager's apply.
+func TestOwnedFields(t *testing.T) {
+	entries := []metav1.ManagedFieldsEntry{
+		managed("syncer", metav1.ManagedFieldsOperationUpdate, `{"f:data":{"f:updated":{}}}`),
+		managed("other", metav1.ManagedFieldsOperationApply, `{"f:data":{"f:theirs":{}}}`),
+		managed("syncer", metav1.ManagedFieldsOperationApply, `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{".":{},"f:x/y":{}}},"f:type":{}}`),
+	}
+	owned, err := ownedFields(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{"a": true, "updated": false, "theirs": false} {
+		if owned.has("data", key) != want {
+			t.Errorf("%s is ours: %t", key, !want)
+		}
+	}
+	if labels := owned.names("metadata", "labels"); len(labels) != 1 || !labels["x/y"] {
+		t.Errorf("our labels are %v", labels)
+	}
+	if !owned.has("type") || owned.has("metadata", "annotations") || len(owned.names("metadata", "annotations")) != 0 {
+		t.Error("our type and annotations are wrong")
+	}
+}
+
+func TestUnreadableFields(t *testing.T) {
+	bad := []metav1.ManagedFieldsEntry{managed("syncer", metav1.ManagedFieldsOperationApply, `{"f:data":"canary"}`)}
+	_, owned := ownedFields(bad)
+	_, shared := notOursAlone(bad, []string{"a"})
+	_, taken := takeOver(bad, []string{"a"}, metav1.Now())
+	for _, err := range []error{owned, shared, taken} {
+		if err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// A key is taken out of every other entry; one that is empty then goes, for an
+// empty field stands for all that is in it.
+func TestTakeOverOfFields(t *testing.T) {
+	entries, err := takeOver([]metav1.ManagedFieldsEntry{
+		managed("one", metav1.ManagedFieldsOperationUpdate, `{"f:data":{"f:a":{}}}`),
+		managed("two", metav1.ManagedFieldsOperationApply, `{"f:data":{"f:a":{}},"f:type":{}}`),
+		managed("syncer", metav1.ManagedFieldsOperationUpdate, `{"f:data":{".":{},"f:a":{},"f:b":{}}}`),
+		managed("syncer", metav1.ManagedFieldsOperationApply, `{"f:data":{"f:c":{}},"f:type":{}}`),
+		{Manager: "none", Operation: metav1.ManagedFieldsOperationUpdate},
+	}, []string{"a", "d"}, metav1.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`two Apply {"f:type":{}}`,
+		`syncer Update {"f:data":{".":{},"f:b":{}}}`,
+		`syncer Apply {"f:data":{"f:a":{},"f:c":{},"f:d":{}},"f:type":{}}`,
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Manager+" "+string(e.Operation)+" "+string(e.FieldsV1.GetRawBytes()))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("the entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

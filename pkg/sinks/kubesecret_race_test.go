@@ -1,0 +1,135 @@
+package sinks_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// editor is another client, with keys of its own in the Secret.
+type editor struct {
+	k    *kube
+	last map[string]string
+}
+
+// edit writes a value, by a full update of what was read, until that meets no
+// conflict, and checks that its earlier edits are all there.
+func (e *editor) edit(ctx context.Context, n int) error {
+	for {
+		s, err := e.k.secrets.Get(ctx, "s", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for key, value := range e.last {
+			if string(s.Data[key]) != value {
+				return fmt.Errorf("their key %s holds %q, want %q", key, s.Data[key], value)
+			}
+		}
+		key, value := "theirs-"+strconv.Itoa(n%5), strconv.Itoa(n)
+		s.Data[key], s.Labels = []byte(value), map[string]string{"edit": value}
+		switch _, err := e.k.secrets.Update(ctx, s, metav1.UpdateOptions{FieldManager: "editor"}); {
+		case err == nil:
+			e.last[key], e.last[targets.ConjurMapKey] = value, "map"
+			return nil
+		case !apierrors.IsConflict(err):
+			return err
+		}
+	}
+}
+
+// Another client edits other keys of a Secret 500 times while ours rotate, and
+// one of ours comes and goes. Nothing of theirs or of ours is ever lost.
+func TestEditRace(t *testing.T) {
+	const edits = 500
+	k := newKube(t)
+	k.make(t, "s", "", "a", "taken over", "b", "taken over", targets.ConjurMapKey, "map")
+	var edited sync.WaitGroup
+	defer edited.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	e := &editor{k: k, last: map[string]string{}}
+	done := make(chan struct{})
+	edited.Go(func() {
+		defer close(done)
+		for n := range edits {
+			if err := e.edit(ctx, n); err != nil {
+				t.Errorf("edit %d: %v", n, err)
+				return
+			}
+		}
+	})
+	target := k.target("s", "a", "b", "c")
+	ours, rounds := map[string]string{}, 0
+	for racing := true; racing; rounds++ {
+		select {
+		case <-done:
+			racing = false
+		default:
+		}
+		ours = k.rotate(ctx, t, target, ours, rounds)
+	}
+	edited.Wait()
+	if t.Failed() {
+		return
+	}
+	want := maps.Clone(ours)
+	maps.Copy(want, e.last)
+	k.expectData(t, "s", want)
+	s := k.get(t, "s")
+	if s.Labels["edit"] != strconv.Itoa(edits-1) || s.Annotations[sinks.RevisionAnnotation] == "" {
+		t.Errorf("the labels are %v, the annotations %v", s.Labels, s.Annotations)
+	}
+	if t.Logf("%d rotations during %d edits", rounds, edits); rounds < edits/20 {
+		t.Errorf("that is too few to be a race")
+	}
+}
+
+// rotate syncs new values, as often as it takes, after checking that the last
+// are there. It gives the new ones.
+func (k *kube) rotate(ctx context.Context, t *testing.T, target *targets.Target, last map[string]string, n int) map[string]string {
+	t.Helper()
+	if s, err := k.secrets.Get(ctx, "s", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	} else {
+		expectAmong(t, s, last)
+	}
+	want := map[string]string{"a": "a" + strconv.Itoa(n), "b": "b" + strconv.Itoa(n)}
+	if n%2 == 0 {
+		want["c"] = "c" + strconv.Itoa(n)
+	}
+	for {
+		_, err := k.trySync(ctx, target, want)
+		if err == nil {
+			return want
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("rotation %d never came through: %v", n, err)
+		}
+		t.Logf("rotation %d: %v", n, err)
+	}
+}
+
+// expectAmong checks that ours are there, and c only then.
+func expectAmong(t *testing.T, s *corev1.Secret, ours map[string]string) {
+	t.Helper()
+	for key, value := range ours {
+		if string(s.Data[key]) != value {
+			t.Errorf("our key %s holds %q, want %q", key, s.Data[key], value)
+		}
+	}
+	if value, ok := s.Data["c"]; ok && ours["c"] == "" {
+		t.Errorf("the key c is back, with %q", value)
+	}
+}

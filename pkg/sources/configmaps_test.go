@@ -1,0 +1,258 @@
+package sources_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// inUse is the templates in use, which a test changes.
+type inUse struct {
+	mu   sync.Mutex
+	keys []targets.ConfigMapKey
+}
+
+func (u *inUse) set(namespace string, names ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keys = nil
+	for _, name := range names {
+		u.keys = append(u.keys, templateKey(namespace, name))
+	}
+}
+
+func (u *inUse) get() []targets.ConfigMapKey {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.keys
+}
+
+// templateKey reads "configmap/key".
+func templateKey(namespace, name string) targets.ConfigMapKey {
+	name, key, _ := strings.Cut(name, "/")
+	return targets.ConfigMapKey{Namespace: namespace, Name: name, Key: key}
+}
+
+// templates is ConfigMaps that hands on what it hints at, one text a hint: the
+// templates as "configmap/key", with spaces between.
+type templates struct {
+	*sources.ConfigMaps
+	namespace      string
+	used           *inUse
+	hints, reports chan string
+}
+
+func watchedTemplates(t *testing.T, namespace string, interval time.Duration, names ...string) *templates {
+	t.Helper()
+	reports, report := reporting()
+	w := &templates{namespace: namespace, used: &inUse{}, hints: make(chan string, 1000), reports: reports}
+	w.used.set(namespace, names...)
+	w.ConfigMaps = &sources.ConfigMaps{
+		Client: client(t, namespace), Interval: interval, Wanted: w.used.get, Report: report,
+		ByConfigMap: func(keys ...targets.ConfigMapKey) (found []targets.Key) {
+			for _, key := range keys {
+				found = append(found, targets.Key(key.Name+"/"+key.Key))
+			}
+			return found
+		},
+		Enqueue: func(h queue.Hint, keys ...targets.Key) {
+			if h.Trigger != "template" || !h.Wakes {
+				t.Errorf("hint %+v", h)
+			}
+			w.hints <- strings.Trim(fmt.Sprint(keys), "[]")
+		},
+	}
+	return w
+}
+
+// text expects a template's text, or else an error with all the parts of want,
+// which then begins with "!".
+func (w *templates) text(t *testing.T, name, want string) {
+	t.Helper()
+	got, err := w.Text(t.Context(), templateKey(w.namespace, name))
+	if rest, fails := strings.CutPrefix(want, "!"); fails {
+		for _, part := range strings.Fields(rest) {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Fatalf("template %s: %q, %v; want an error with %q", name, got, err, rest)
+			}
+		}
+	} else if err != nil || got != want {
+		t.Fatalf("template %s is %q, %v; want %q", name, got, err, want)
+	}
+}
+
+// live waits until the template is given from memory.
+func (w *templates) live(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, name+" is watched", func() bool {
+		before := calls(t, w.namespace)["get"]
+		_, err := w.Text(t.Context(), templateKey(w.namespace, name))
+		return !apierrors.IsForbidden(err) && calls(t, w.namespace)["get"] == before
+	})
+}
+
+// store makes a ConfigMap, or replaces its data.
+func store(t *testing.T, namespace, name string, data map[string]string) {
+	t.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	api := admin(t).ConfigMaps(namespace)
+	_, err := api.Create(t.Context(), m, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = api.Update(t.Context(), m, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEditedTemplateOfAConfigMapHintsAtItsTarget(t *testing.T) {
+	ns := cluster.Namespace(t)
+	store(t, ns, "m", map[string]string{"a": "one", "b": "one", "unused": "one"})
+	allow(t, ns, "configmaps", "get list watch", "m")
+	w := watchedTemplates(t, ns, time.Hour, "m/a", "m/b")
+	w.text(t, "m/a", "one") // before it runs
+	running(t, w.Run)
+	w.live(t, "m/a")
+	w.live(t, "m/b")
+
+	store(t, ns, "m", map[string]string{"a": "one", "b": "one", "unused": "two"})
+	store(t, ns, "m", map[string]string{"a": "one", "b": "two", "unused": "two"})
+	expect(t, w.hints, "m/b")
+	w.text(t, "m/b", "two")
+	store(t, ns, "m", map[string]string{"a": "two", "b": "three"})
+	expect(t, w.hints, "m/a m/b")
+	w.text(t, "m/a", "two")
+	before := calls(t, ns)["get"]
+	w.text(t, "m/b", "three")
+	if got := calls(t, ns)["get"]; got != before {
+		t.Error("a template that is watched was asked for")
+	}
+	if n := len(w.hints); n != 0 {
+		t.Errorf("one more hint, at %s", <-w.hints)
+	}
+}
+
+func TestATemplateThatIsMissingHintsWhenItAppears(t *testing.T) {
+	ns := cluster.Namespace(t)
+	allow(t, ns, "configmaps", "get list watch")
+	w := watchedTemplates(t, ns, time.Hour, "m/a")
+	w.text(t, "m/a", "! no configmap "+ns+"/m template a create")
+	running(t, w.Run)
+	w.live(t, "m/a")
+	store(t, ns, "m", map[string]string{"b": "one"})
+	changes := func(want string, data map[string]string) {
+		t.Helper()
+		store(t, ns, "m", data)
+		expect(t, w.hints, "m/a")
+		w.text(t, "m/a", want)
+	}
+	changes("one", map[string]string{"a": "one"})
+	changes("! configmap "+ns+"/m no template a add", map[string]string{"b": "one"})
+	changes("", map[string]string{"a": ""}) // empty, but there
+	if err := admin(t).ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w.hints, "m/a")
+	changes("two", map[string]string{"a": "two"})
+}
+
+// A change between a worker's first read and the watch must not be lost.
+func TestAChangeBeforeTheWatchIsHintedAt(t *testing.T) {
+	ns := cluster.Namespace(t)
+	store(t, ns, "m", map[string]string{"a": "one", "b": "one"})
+	allow(t, ns, "configmaps", "get list watch")
+	w := watchedTemplates(t, ns, time.Hour, "m/a", "m/b")
+	w.text(t, "m/a", "one")
+	store(t, ns, "m", map[string]string{"a": "two", "b": "two"})
+	running(t, w.Run)
+	expect(t, w.hints, "m/a") // nobody read b
+	w.text(t, "m/a", "two")
+}
+
+func TestTheTemplatesInUseAreWatched(t *testing.T) {
+	ns := cluster.Namespace(t)
+	for _, name := range []string{"m", "n", "o"} {
+		store(t, ns, name, map[string]string{"a": "one", "b": "one"})
+	}
+	allow(t, ns, "configmaps", "get list watch")
+	w := watchedTemplates(t, ns, time.Hour, "m/a", "n/a")
+	running(t, w.Run)
+	w.live(t, "m/a")
+	w.live(t, "n/a")
+
+	w.used.set(ns, "m/b", "m/a", "o/a")
+	w.Refresh()
+	w.live(t, "m/b")
+	w.live(t, "o/a")
+	store(t, ns, "n", map[string]string{"a": "two"})
+	store(t, ns, "m", map[string]string{"a": "two", "b": "two"})
+	expect(t, w.hints, "m/a m/b")
+	store(t, ns, "o", map[string]string{"a": "two"})
+	expect(t, w.hints, "o/a")
+	w.text(t, "n/a", "two") // asked for, since it is not watched
+
+	w.used.set(ns, "m/a")
+	w.Refresh()
+	w.live(t, "m/a")
+	store(t, ns, "m", map[string]string{"a": "three", "b": "three"})
+	expect(t, w.hints, "m/a")
+
+	w.used.set(ns) // none at all
+	w.Refresh()
+	w.used.set(ns, "n/a")
+	w.Refresh()
+	w.live(t, "n/a")
+}
+
+func TestWithoutTheRightToWatchTemplatesAreAskedFor(t *testing.T) {
+	ns := cluster.Namespace(t)
+	store(t, ns, "m", map[string]string{"a": "one"})
+	allow(t, ns, "configmaps", "get", "m")
+	w := watchedTemplates(t, ns, 20*time.Millisecond, "m/a", "n/a")
+	running(t, w.Run)
+	subject := "watch of template configmaps: "
+	await(t, w.reports, subject+ns+"/m: ", "forbidden", "reading it every 20ms")
+	w.text(t, "m/a", "one")
+	store(t, ns, "m", map[string]string{"a": "two"})
+	w.text(t, "m/a", "two") // at once, and at the next look:
+	store(t, ns, "m", map[string]string{"a": "three"})
+	expect(t, w.hints, "m/a")
+	w.text(t, "m/a", "three")
+	w.text(t, "n/a", "! forbidden "+ns+"/n")
+
+	allow(t, ns, "configmaps", "list watch", "m")
+	w.live(t, "m/a")
+	await(t, w.reports, subject+ns+"/n: ", "forbidden") // the other trouble, which remains
+	w.used.set(ns, "m/a")
+	w.Refresh()
+	await(t, w.reports, subject+"<nil>")
+}
+
+// While the API server is away, values still rotate: the last text does.
+func TestATemplateIsKnownWhileTheAPIServerIsAway(t *testing.T) {
+	ns := cluster.Namespace(t)
+	store(t, ns, "m", map[string]string{"a": "one"})
+	allow(t, ns, "configmaps", "get list watch")
+	w := watchedTemplates(t, ns, time.Hour, "m/a")
+	running(t, w.Run)
+	w.live(t, "m/a")
+	cluster.StopAPIServer(t)
+	await(t, w.reports, "refused")
+	w.text(t, "m/a", "one")
+	w.text(t, "n/a", "! refused n")
+	cluster.StartAPIServer(t)
+	await(t, w.reports, "<nil>")
+	store(t, ns, "m", map[string]string{"a": "two"})
+	expect(t, w.hints, "m/a")
+	w.text(t, "m/a", "two")
+}

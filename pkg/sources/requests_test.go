@@ -1,0 +1,90 @@
+package sources_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/sources"
+)
+
+// requesting watches a folder for the file "request" until the test ends, and
+// gives what comes of it: a nil for each request, or the error of a look.
+func requesting(t *testing.T, dir string, interval time.Duration) <-chan error {
+	t.Helper()
+	got := make(chan error, 100)
+	r := &sources.Requests{
+		Folder: dir, Interval: interval,
+		Take: func() (bool, error) {
+			err := os.Remove(filepath.Join(dir, "request"))
+			if errors.Is(err, os.ErrNotExist) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+		Taken: func() { got <- nil },
+		Report: func(_ string, err error) {
+			if err != nil {
+				got <- err
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { r.Run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return got
+}
+
+func awaitRequest(t *testing.T, got <-chan error) {
+	t.Helper()
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(deadline):
+		t.Fatal("the request was not seen")
+	}
+}
+
+func TestARequestIsTakenUpWhenItCameBeforeTheWatchAndAfter(t *testing.T) {
+	for name, interval := range map[string]time.Duration{"by event": time.Hour, "by looking": 10 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "request"), "")
+			got := requesting(t, dir, interval)
+			for range 3 {
+				awaitRequest(t, got)
+				if _, err := os.Stat(filepath.Join(dir, "request")); err == nil {
+					t.Error("the request is still there")
+				}
+				write(t, filepath.Join(dir, "request"), "")
+			}
+			awaitRequest(t, got)
+			if len(got) > 0 {
+				t.Error("a request was taken up twice")
+			}
+		})
+	}
+}
+
+func TestARequestThatCannotBeTakenAwayIsReportedAndNotTakenUp(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "request", "file"), "") // a folder that is not empty
+	got := requesting(t, dir, 10*time.Millisecond)
+	for range 4 {
+		select {
+		case err := <-got:
+			if err == nil {
+				t.Error("it was taken up")
+			}
+		case <-time.After(deadline):
+			t.Fatal("it was not reported")
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package sources_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/sources"
+)
+
+// watched is Secrets that hands on what it tells: "defined NAME MAP",
+// "altered NAME MAP", "touched NAME MAP" and "gone NAME".
+type watched struct {
+	*sources.Secrets
+	told, reports chan string
+}
+
+func watchedSecrets(t *testing.T, namespace string, interval time.Duration, names ...string) watched {
+	t.Helper()
+	told := make(chan string, 10_000)
+	reports, report := reporting()
+	words := map[sources.Change]string{sources.Defined: "defined", sources.Altered: "altered", sources.Touched: "touched"}
+	return watched{told: told, reports: reports, Secrets: &sources.Secrets{
+		Client: client(t, namespace), Namespace: namespace, Names: names, Interval: interval,
+		Upsert: func(s kube.Source, c sources.Change) {
+			if s.Namespace != namespace {
+				t.Errorf("told of namespace %s", s.Namespace)
+			}
+			told <- words[c] + " " + s.Name + " " + s.Map
+		},
+		Gone:   func(_, name string) { told <- "gone " + name },
+		Report: report,
+	}}
+}
+
+func TestWhatChangesInALabelledSecretIsToldApart(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", map[string]string{"conjur-map": "one", "k": "v"})
+	allow(t, ns, "secrets", "list watch")
+	s := watchedSecrets(t, ns, time.Hour)
+	if s.Synced() {
+		t.Error("synced before it ran")
+	}
+	running(t, s.Run)
+	expect(t, s.told, "defined a one")
+	eventually(t, "synced", s.Synced)
+
+	for _, step := range []struct {
+		change func(*corev1.Secret)
+		want   string
+	}{
+		{func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} }, "defined a two"},
+		{func(s *corev1.Secret) { s.StringData = map[string]string{"k": "w"} }, "altered a two"},
+		{func(s *corev1.Secret) { delete(s.Data, "k") }, "altered a two"},
+		{func(s *corev1.Secret) { annotate(s, []string{"conjur.org/conjur-secrets.g", "- x"}) }, "defined a two"},
+		{func(s *corev1.Secret) { annotate(s, []string{"theirs", "x"}) }, "touched a two"},
+		{func(s *corev1.Secret) { // what our own write looks like
+			s.StringData = map[string]string{"k": "x"}
+			annotate(s, []string{"conjur.org/secret-revision", "2", "conjur.org/secret-revised", "2026-01-02T03:04:05Z"})
+		}, "altered a two"},
+		{func(s *corev1.Secret) { s.Labels["conjur.org/other"] = "x" }, "defined a two"},
+		{func(s *corev1.Secret) { s.Immutable = new(true) }, "defined a two"},
+		{func(s *corev1.Secret) { delete(s.Labels, kube.ManagedLabel) }, "gone a"},
+		{func(s *corev1.Secret) { s.Labels[kube.ManagedLabel] = "true" }, "defined a two"},
+	} {
+		changeSecret(t, ns, "a", step.change)
+		expect(t, s.told, step.want)
+	}
+	deleteSecret(t, ns, "a")
+	expect(t, s.told, "gone a")
+	secret(t, ns, "a", map[string]string{"conjur-map": "two"})
+	expect(t, s.told, "defined a two")
+	if n := len(s.reports); n != 0 {
+		t.Errorf("reported %s", <-s.reports)
+	}
+}
+
+func TestWhatHappenedWhileTheAPIServerWasAwayIsTold(t *testing.T) {
+	ns := cluster.Namespace(t)
+	for _, name := range []string{"a", "anew", "b", "c"} {
+		secret(t, ns, name, map[string]string{"conjur-map": "one"})
+	}
+	allow(t, ns, "secrets", "list watch")
+	s := watchedSecrets(t, ns, time.Hour)
+	stop := running(t, s.Run)
+	expect(t, s.told, "defined a one", "defined anew one", "defined b one", "defined c one")
+	stop() // as good as a broken connection, and without a race
+	deleteSecret(t, ns, "anew")
+	secret(t, ns, "anew", map[string]string{"conjur-map": "one"})
+	deleteSecret(t, ns, "b")
+	changeSecret(t, ns, "c", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "v"} })
+	running(t, s.Run)
+	expect(t, s.told, "defined anew one", "altered c one", "gone b")
+
+	cluster.StopAPIServer(t)
+	await(t, s.reports, "watch of secrets in namespace "+ns+": ", "refused")
+	cluster.StartAPIServer(t)
+	await(t, s.reports, "watch of secrets in namespace "+ns+": <nil>")
+	secret(t, ns, "d", nil)
+	expect(t, s.told, "defined d ")
+}
+
+func TestNamedSecretsAreWatchedUnderARoleThatNamesThem(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", map[string]string{"conjur-map": "one"})
+	allow(t, ns, "secrets", "get list watch", "a", "b")
+	s := watchedSecrets(t, ns, time.Hour, "a", "b")
+	running(t, s.Run)
+	await(t, s.told, "defined a one")
+	eventually(t, "synced", s.Synced) // b is told to be missing by then
+	secret(t, ns, "c", nil)
+	secret(t, ns, "b", map[string]string{"conjur-map": "two"})
+	await(t, s.told, "defined b two")
+	changeSecret(t, ns, "b", func(s *corev1.Secret) { s.Labels = nil }) // of no importance here
+	expect(t, s.told, "defined b two")
+	deleteSecret(t, ns, "b")
+	expect(t, s.told, "gone b")
+	if got := calls(t, ns); got["watch"] != 2 || len(got) != 1 {
+		t.Errorf("calls %v, want two watches", got)
+	}
+}
+
+func TestAMissingNamedSecretIsToldOnce(t *testing.T) {
+	ns := cluster.Namespace(t)
+	allow(t, ns, "secrets", "get", "a")
+	s := watchedSecrets(t, ns, time.Millisecond, "a")
+	running(t, s.Run)
+	expect(t, s.told, "gone a")
+	eventually(t, "ten looks", func() bool { return calls(t, ns)["get"] > 10 })
+	secret(t, ns, "a", nil)
+	expect(t, s.told, "defined a ")
+}
+
+func TestWithoutTheRightToWatchNamedSecretsAreReadAtEachTick(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", map[string]string{"conjur-map": "one"})
+	allow(t, ns, "secrets", "get", "a")
+	s := watchedSecrets(t, ns, 20*time.Millisecond, "a")
+	running(t, s.Run)
+	expect(t, s.told, "defined a one")
+	eventually(t, "synced", s.Synced)
+	eventually(t, "refused", s.Refused)
+	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "v"} })
+	expect(t, s.told, "altered a one")
+	eventually(t, "ten looks", func() bool { return calls(t, ns)["get"] > 10 })
+	subject := "watch of secrets in namespace " + ns + ": "
+	await(t, s.reports, subject+"a: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
+	if n := len(s.reports); n != 0 {
+		t.Errorf("said once, and then %s", <-s.reports)
+	}
+	if got := calls(t, ns); got["watch"] > got["get"]/2 {
+		t.Errorf("calls %v: more than some are tries to watch", got)
+	}
+
+	revoke := allow(t, ns, "secrets", "list watch", "a")
+	await(t, s.reports, subject+"<nil>")
+	if s.Refused() {
+		t.Error("refused, although the right was granted")
+	}
+	before := calls(t, ns)["get"]
+	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "w"} })
+	expect(t, s.told, "altered a one")
+	if got := calls(t, ns); got["get"] != before {
+		t.Errorf("%d reads while it is watched", got["get"]-before)
+	}
+
+	// A watch that stands is not taken away with the right; the next one is.
+	revoke()
+	cluster.StopAPIServer(t)
+	cluster.StartAPIServer(t)
+	await(t, s.reports, subject+"a: ", "forbidden")
+	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "x"} })
+	expect(t, s.told, "altered a one")
+}
+
+func TestANamespaceWithoutRightsDoesNotStopAnother(t *testing.T) {
+	closed, open := cluster.Namespace(t), cluster.Namespace(t)
+	secret(t, closed, "a", nil)
+	secret(t, open, "b", nil)
+	allow(t, open, "secrets", "list watch")
+	refused, well := watchedSecrets(t, closed, 10*time.Millisecond), watchedSecrets(t, open, time.Hour)
+	running(t, refused.Run)
+	running(t, well.Run)
+	expect(t, well.told, "defined b ")
+	await(t, refused.reports, "watch of secrets in namespace "+closed+": ", "forbidden")
+	if refused.Synced() || !refused.Refused() || well.Refused() {
+		t.Error("the states are mixed up")
+	}
+	allow(t, closed, "secrets", "list watch")
+	expect(t, refused.told, "defined a ")
+	await(t, refused.reports, "watch of secrets in namespace "+closed+": <nil>")
+	eventually(t, "synced", refused.Synced)
+}
+
+// The Secrets Provider's own role lets it list, but not watch.
+func TestWithoutTheRightToWatchLabelledSecretsAreListedAtEachTick(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", nil)
+	allow(t, ns, "secrets", "list")
+	s := watchedSecrets(t, ns, 20*time.Millisecond)
+	running(t, s.Run)
+	expect(t, s.told, "defined a ")
+	secret(t, ns, "b", nil)
+	expect(t, s.told, "defined b ")
+	deleteSecret(t, ns, "a")
+	expect(t, s.told, "gone a")
+	await(t, s.reports, "forbidden", "trying again every 20ms")
+}
+
+func TestALoadTellsWhatIsThereOnce(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", map[string]string{"conjur-map": "one"})
+	secret(t, ns, "b", nil)
+	allow(t, ns, "secrets", "list watch")
+	s := watchedSecrets(t, ns, time.Hour)
+	if err := s.Load(t.Context()); err != nil || !s.Synced() {
+		t.Fatalf("loaded with %v, synced: %v", err, s.Synced())
+	}
+	expect(t, s.told, "defined a one", "defined b ")
+	changeSecret(t, ns, "b", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} })
+	running(t, s.Run) // tells only what is new since
+	expect(t, s.told, "defined b two")
+}
+
+func TestALoadOfNamedSecretsTellsTheMissingFromTheForbidden(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", nil)
+	secret(t, ns, "forbidden", nil)
+	allow(t, ns, "secrets", "get", "a", "missing")
+	s := watchedSecrets(t, ns, time.Hour, "a", "forbidden", "missing")
+	err := s.Load(t.Context())
+	if !apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), ns+"/forbidden") || strings.Contains(fmt.Sprint(err), ns+"/missing") {
+		t.Errorf("error %v, want that one is forbidden", err)
+	}
+	expect(t, s.told, "defined a ", "gone missing")
+	if s.Synced() {
+		t.Error("synced, although one could not be read")
+	}
+}
+
+func TestTheWatchOfSecretsEndsWhileTheAPIServerIsAway(t *testing.T) {
+	ns := cluster.Namespace(t)
+	allow(t, ns, "secrets", "get list watch")
+	label, names := watchedSecrets(t, ns, time.Hour), watchedSecrets(t, ns, time.Hour, "a", "b", "c")
+	stopLabel, stopNames := running(t, label.Run), running(t, names.Run)
+	eventually(t, "synced", func() bool { return label.Synced() && names.Synced() })
+	cluster.StopAPIServer(t)
+	await(t, label.reports, "refused")
+	await(t, names.reports, "refused")
+	stopLabel()
+	stopNames()
+	cluster.StartAPIServer(t)
+
+	cluster.PauseAPIServer(t) // no answer at all
+	stopLabel, stopNames = running(t, label.Run), running(t, names.Run)
+	stopLabel()
+	stopNames()
+	cluster.ContinueAPIServer(t)
+}

@@ -1,0 +1,54 @@
+package targets
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ParseConfigMapRef reads where in the cluster a group's template is: the name
+// of a ConfigMap, a slash and a key of its data, or the name alone when the key
+// is that of the group's template file, "{group}.tpl". The ConfigMap is one of
+// the given namespace; there is no way to name another.
+func ParseConfigMapRef(text, group, namespace string) (ConfigMapKey, error) {
+	name, key, hasKey := strings.Cut(text, "/")
+	if !hasKey {
+		key = group + ".tpl"
+	}
+	if strings.Contains(key, "/") {
+		return ConfigMapKey{}, fmt.Errorf("%q has more than one slash; write the name of a ConfigMap of the same namespace, a slash and a key of it", clip(text))
+	}
+	if err := CheckObjectName(name); err != nil {
+		return ConfigMapKey{}, fmt.Errorf("%w; write the name of a ConfigMap, a slash and a key of it", err)
+	}
+	if err := CheckDataKey(key); err != nil {
+		return ConfigMapKey{}, fmt.Errorf("%w; write the name of a ConfigMap, a slash and a key of it", err)
+	}
+	return ConfigMapKey{Namespace: namespace, Name: name, Key: key}, nil
+}
+
+// maxObjectName is how many characters the name of an object may have.
+const maxObjectName = 253
+
+// CheckObjectName tells why an object of Kubernetes, such as a ConfigMap, a
+// Secret or a Deployment, cannot have a name: it must be a DNS subdomain (RFC
+// 1123).
+func CheckObjectName(name string) error {
+	if len(name) > maxObjectName {
+		return fmt.Errorf("the name %q is longer than %d characters", clip(name), maxObjectName)
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
+			return fmt.Errorf("the name %q is not one of lower-case letters, digits, - and ., which begins and ends in a letter or a digit", clip(name))
+		}
+	}
+	return nil
+}
+
+// CheckDataKey tells why the data of a ConfigMap, or of a Secret, cannot have a
+// key.
+func CheckDataKey(key string) error {
+	if fault := secretKeyFault(key); fault != "" && key != ConjurMapKey {
+		return fmt.Errorf("the data key %q %s", clip(key), fault)
+	}
+	return nil
+}

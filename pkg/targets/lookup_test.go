@@ -1,0 +1,183 @@
+package targets
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// kube is a Secret with an entry for each variable, and a group for each place
+// of a template.
+func kube(name string, ids []string, places ...ConfigMapKey) *Target {
+	t := &Target{Key: KubeSecretKey("ns", name), Secret: &Secret{Namespace: "ns", Name: name}}
+	for i, id := range ids {
+		t.Entries = append(t.Entries, Entry{fmt.Sprint("k", i), id, ContentText})
+	}
+	for i, place := range places {
+		t.Secret.Groups = append(t.Secret.Groups, &Target{
+			Group: fmt.Sprint("g", i), Entries: []Entry{{"a", "of/" + place.Name, ContentText}}, Format: FormatTemplate, Template: Template{ConfigMap: place},
+		})
+	}
+	return t
+}
+
+func TestGroupsAreFound(t *testing.T) {
+	var s Set
+	a, b, other := ConfigMapKey{"ns", "tpl", "a"}, ConfigMapKey{"ns", "tpl", "b"}, ConfigMapKey{"other", "tpl", "a"}
+	file := &Target{Key: FileKey("f"), Group: "f", Format: FormatTemplate, Template: Template{ConfigMap: a}}
+	for _, target := range []*Target{kube("one", []string{"x"}, a), kube("two", nil, b, a), kube("three", nil, other), file} {
+		if !s.Put(target) {
+			t.Errorf("%s is not new", target.Key)
+		}
+	}
+	wantKeys(t, "a", s.ByConfigMap(a), "file/f", "secret/ns/one", "secret/ns/two")
+	wantKeys(t, "b", s.ByConfigMap(b), "secret/ns/two")
+	wantKeys(t, "all keys", s.ByConfigMap(ConfigMapKey{"ns", "tpl", ""}), "file/f", "secret/ns/one", "secret/ns/two")
+	wantKeys(t, "another namespace", s.ByConfigMap(other, ConfigMapKey{"ns", "nope", "a"}), "secret/ns/three")
+	if got := s.ConfigMaps(); !slices.Equal(got, []ConfigMapKey{a, b, other}) {
+		t.Errorf("places %v", got)
+	}
+	wantKeys(t, "by the variable of a group", s.ByVariable("of/tpl"), "secret/ns/one", "secret/ns/three", "secret/ns/two")
+	if got := s.Variables(); !slices.Equal(got, []string{"of/tpl", "x"}) {
+		t.Errorf("variables %q", got)
+	}
+	s.Delete("secret/ns/two")
+	s.Delete("file/f")
+	wantKeys(t, "after deletion", s.ByConfigMap(a, b), "secret/ns/one")
+	if got := s.ConfigMaps(); !slices.Equal(got, []ConfigMapKey{a, other}) {
+		t.Errorf("places %v after deletion", got)
+	}
+}
+
+func TestPutAndDeleteTellWhatChanged(t *testing.T) {
+	var s Set
+	for i, c := range []struct {
+		target *Target
+		want   bool
+	}{
+		{kube("a", []string{"x"}), true},
+		{kube("a", []string{"x"}), false},
+		{kube("a", []string{"y"}), true},
+		{kube("a", []string{"y"}, ConfigMapKey{"ns", "tpl", "a"}), true},
+		{kube("b", []string{"y"}), true},
+	} {
+		if got := s.Put(c.target); got != c.want {
+			t.Errorf("put %d: %v", i, got)
+		}
+	}
+	missing := kube("b", []string{"y"})
+	missing.Secret.Missing = true
+	if !s.Put(missing) {
+		t.Error("it is no change that the Secret is missing")
+	}
+	if !s.Delete("secret/ns/a") || s.Delete("secret/ns/a") || s.Len() != 1 {
+		t.Error("Delete does not tell whether there was something")
+	}
+	wantKeys(t, "keys", s.Keys(), "secret/ns/b")
+}
+
+// Any sequence of changes leaves what Replace makes in one go.
+func TestPutAndDeleteAgreeWithReplace(t *testing.T) {
+	ids, places := []string{"*", "a/*", "a/b", "a/c", "d"}, []ConfigMapKey{{}, {"ns", "t", "a"}, {"ns", "t", "b"}}
+	one := rapid.Custom(func(t *rapid.T) *Target {
+		target := kube(rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "name"), nil)
+		for i, id := range rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 0, 3, rapid.ID).Draw(t, "ids") {
+			e := Entry{fmt.Sprint("k", i), id, ContentText}
+			if id == "*" || id == "a/*" {
+				e.Alias = "*"
+			}
+			target.Entries = append(target.Entries, e)
+		}
+		place := rapid.SampledFrom(places).Draw(t, "place")
+		target.Secret.Groups = []*Target{{Group: "g", Format: FormatJSON, Entries: target.Entries, Template: Template{ConfigMap: place}}}
+		return target
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		var s Set
+		given, listed := map[Key]*Target{}, []string(nil)
+		t.Repeat(map[string]func(*rapid.T){
+			"put":    func(t *rapid.T) { target := one.Draw(t, "target"); given[target.Key] = target; s.Put(target) },
+			"delete": func(t *rapid.T) { key := one.Draw(t, "target").Key; delete(given, key); s.Delete(key) },
+			"list": func(t *rapid.T) { // only ever more: what was listed stays in the targets
+				listed = append(listed, rapid.SampledFrom(ids[2:]).Draw(t, "id"))
+				s.Expand(listed)
+			},
+			"": func(t *rapid.T) { compare(t, &s, given, listed) },
+		})
+	})
+}
+
+func compare(t *rapid.T, s *Set, given map[Key]*Target, listed []string) {
+	var fresh Set
+	if listed != nil {
+		fresh.Expand(listed)
+	}
+	var ts []*Target
+	for _, target := range given {
+		ts = append(ts, target)
+	}
+	fresh.Replace(ts)
+	if got, want := s.All(), fresh.All(); !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	if got, want := s.Variables(), fresh.Variables(); !slices.Equal(got, want) {
+		t.Fatalf("variables %q, want %q", got, want)
+	}
+	for _, id := range s.Variables() {
+		if got, want := s.ByVariable(id), fresh.ByVariable(id); !slices.Equal(got, want) || len(got) == 0 {
+			t.Fatalf("by %s: %q, want %q", id, got, want)
+		}
+	}
+	if got, want := s.ConfigMaps(), fresh.ConfigMaps(); !slices.Equal(got, want) {
+		t.Fatalf("places %v, want %v", got, want)
+	}
+	for _, place := range s.ConfigMaps() {
+		if got, want := s.ByConfigMap(place), fresh.ByConfigMap(place); !slices.Equal(got, want) || len(got) == 0 {
+			t.Fatalf("by %v: %q, want %q", place, got, want)
+		}
+	}
+}
+
+// What a change costs does not grow with the number of targets.
+func TestTheCostOfAChangeIsThatOfItsTarget(t *testing.T) {
+	cost := func(n int) float64 {
+		var s Set
+		for i := range n {
+			s.Put(kube(fmt.Sprint("s", i), []string{fmt.Sprint("own", i), "shared"}))
+		}
+		changes := []*Target{kube("s1", []string{"new", "shared"}), kube("s1", []string{"own1", "shared"})}
+		return testing.AllocsPerRun(100, func() {
+			for _, change := range changes {
+				s.Put(change)
+			}
+			s.Delete("secret/ns/s1")
+		})
+	}
+	if few, many := cost(10), cost(5000); many > few+2 {
+		t.Errorf("%v allocations with 5000 targets, and %v with 10", many, few)
+	}
+}
+
+func BenchmarkPutAmong5000(b *testing.B) {
+	var s Set
+	for i := range 5000 {
+		s.Put(kube(fmt.Sprint("s", i), []string{fmt.Sprint("own", i), "shared"}))
+	}
+	changes := []*Target{kube("s1", []string{"new", "shared"}), kube("s1", []string{"own1", "shared"})}
+	for i := 0; b.Loop(); i++ {
+		s.Put(changes[i%2])
+	}
+}
+
+func BenchmarkVariablesOf5000(b *testing.B) {
+	var s Set
+	for i := range 5000 {
+		s.Put(kube(fmt.Sprint("s", i), []string{fmt.Sprint("own", i), "shared"}))
+	}
+	for b.Loop() {
+		s.Variables()
+	}
+}

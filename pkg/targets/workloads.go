@@ -1,0 +1,40 @@
+package targets
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// RestartWorkloads is the annotation of a Kubernetes Secret that lists the
+// workloads which are restarted when the Secret's data have changed.
+const RestartWorkloads = "conjur.org/restart-workloads"
+
+// workloadKinds are the kinds of workloads that can be restarted.
+var workloadKinds = [...]string{"deployment", "statefulset", "daemonset"}
+
+// ParseWorkloads reads a list of workloads, "deployment/app, statefulset/db",
+// with commas or line breaks between them. It gives each once, in the order in
+// which they are written; the kind is in lower case. The error joins what is
+// wrong with each; such are left out.
+func ParseWorkloads(text string) (workloads []string, err error) {
+	var errs []error
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		kind, name, _ := strings.Cut(item, "/")
+		kind = strings.ToLower(kind)
+		fault := CheckObjectName(name)
+		switch workload := kind + "/" + name; {
+		case !slices.Contains(workloadKinds[:], kind):
+			errs = append(errs, fmt.Errorf("%q is not a workload; write deployment/, statefulset/ or daemonset/ and its name", clip(item)))
+		case fault != nil:
+			errs = append(errs, fmt.Errorf("%q is not a workload: %w", clip(item), fault))
+		case !slices.Contains(workloads, workload):
+			workloads = append(workloads, workload)
+		}
+	}
+	return workloads, errors.Join(errs...)
+}

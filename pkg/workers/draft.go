@@ -1,0 +1,149 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// draft is what a target should hold, as far as its definition, templates and
+// variables tell, and what keeps it from being as it should.
+type draft struct {
+	want    Want
+	choices []choice // one for each of the target's Parts
+	errs    []error
+	// held: for something that is unknown nothing but a removal may be done.
+	held bool
+}
+
+// removes tells whether the draft has anything that is revoked.
+func (d *draft) removes() bool { return d.want.Gone != nil || len(d.want.Revoked) > 0 }
+
+// idle tells whether the draft has nothing to do with what is there, whatever
+// that is.
+func (d *draft) idle() bool {
+	return !d.removes() && (d.held || d.want.KeepAll && len(d.want.Parts) == 0)
+}
+
+// hold notes what is unknown. Half a rotation is worse than none: all that is
+// not revoked stays as it is.
+func (d *draft) hold(key targets.Key, errs ...error) {
+	d.errs = append(d.errs, &UnknownError{Key: key, Errs: errs})
+	d.want.Parts, d.want.KeepAll, d.held = map[string]secret.Value{}, true, true
+}
+
+func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
+	if t.Secret != nil {
+		return s.draftSecret(ctx, t, answers)
+	}
+	return s.draftFile(t, answers)
+}
+
+// draftFile works out what a file, or a folder of files, should hold. It is
+// all or nothing.
+func (s *Syncer) draftFile(t *targets.Target, answers map[string]conjur.Answer) draft {
+	c := s.choose(t.Key, t, answers)
+	d := draft{choices: []choice{c}}
+	if c.err != nil {
+		d.errs, d.held = []error{c.err}, true
+		return d
+	}
+	if gone := goneOf(t.Key, c.target, answers); gone != nil {
+		gone.Kept = !s.Policy.RemoveRevoked
+		d.want.Gone, d.errs = gone, []error{gone}
+		return d
+	}
+	if errs := unknownOf(c.target.Variables(), answers); len(errs) > 0 {
+		d.hold(t.Key, errs...)
+		return d
+	}
+	s.Log.Info("Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
+	text, err := s.Templates.Text(t)
+	if err != nil {
+		return d.fail(t, answers, fmt.Errorf("reading the template of %s: %w", t.Key, err))
+	}
+	result, err := renderWith(c.target, text, answers)
+	if d.choices[0].leaveOutUnfit(err) {
+		result, err = renderWith(d.choices[0].target, text, answers)
+	}
+	if err != nil {
+		return d.fail(t, answers, &RenderError{Key: t.Key, Err: err})
+	}
+	s.warn(t.Key, result.Warnings)
+	d.want.Parts, d.want.Mode = result.Parts, t.File.Mode
+	return d
+}
+
+// fail is the draft of a file that cannot be made: the last one stays, unless
+// it holds something that is revoked.
+func (d draft) fail(t *targets.Target, answers map[string]conjur.Answer, err error) draft {
+	if lost := d.choices[0].lost; len(lost) > 0 {
+		d.want.Gone = &RevokedError{Key: t.Key, Variables: lost}
+		for _, id := range lost {
+			d.want.Gone.Errs = append(d.want.Gone.Errs, answers[id].Err)
+		}
+		d.errs = []error{d.want.Gone, err}
+		return d
+	}
+	d.errs, d.held = []error{err}, true
+	return d
+}
+
+func (s *Syncer) warn(key targets.Key, warnings []string) {
+	for _, warning := range warnings {
+		s.Log.Warn(warning, zap.String("target", string(key)))
+	}
+}
+
+func renderWith(t *targets.Target, template string, answers map[string]conjur.Answer) (render.Result, error) {
+	items := make([]render.Item, len(t.Entries))
+	for i, e := range t.Entries {
+		items[i] = render.Item{Alias: e.Alias, Value: answers[e.Variable].Value}
+	}
+	return render.Render(t, template, items)
+}
+
+// doubts are the reasons to leave the target as it is: a part that is there
+// may hold what was left out because nothing is known of it.
+func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
+	for i, c := range d.choices {
+		for _, doubt := range c.doubts {
+			there := len(have.Parts) > 0
+			if t.Secret != nil {
+				_, there = have.Parts[doubt.part]
+			}
+			if there && !d.fell(i) {
+				errs = append(errs, doubt.err)
+			}
+		}
+	}
+	return errs
+}
+
+// fell tells whether a file, or a group of a Secret, goes as a whole.
+func (d *draft) fell(i int) bool {
+	if i == 0 {
+		return d.want.Gone != nil && d.want.Revoked == nil
+	}
+	return d.want.Revoked[d.choices[i].name]
+}
+
+// variables lists the ids of the targets' variables.
+func variables(ts []*targets.Target) []string {
+	ids := map[string]bool{}
+	for _, t := range ts {
+		for _, id := range t.Variables() {
+			ids[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
+}

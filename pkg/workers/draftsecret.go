@@ -1,0 +1,190 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// secretDraft works out what a Kubernetes Secret should hold. Each entry of its
+// map is a part of its own, and each of its groups is all or nothing.
+type secretDraft struct {
+	draft
+	t       *targets.Target
+	answers map[string]conjur.Answer
+	render  targets.Target  // with what is to be rendered
+	gone    map[string]bool // variables that are gone and that an entry names
+	fallen  []string        // the parts that go for that
+	unknown []error
+}
+
+func (s *Syncer) draftSecret(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
+	d := secretDraft{t: t, answers: answers, gone: map[string]bool{}, render: targets.Target{Key: t.Key, Secret: &targets.Secret{}}}
+	d.want = Want{Parts: map[string]secret.Value{}, Revoked: map[string]bool{}, Keep: map[string]bool{}, KeepAll: t.Secret.HoldAll}
+	for _, key := range t.Secret.Hold {
+		d.want.Keep[key] = true
+	}
+	keys := *t
+	keys.Secret = nil // the map alone
+	d.choices = append(d.choices, s.choose(t.Key, &keys, answers))
+	d.addMap()
+	for _, group := range t.Secret.Groups {
+		d.choices = append(d.choices, s.choose(t.Key, group, answers))
+		d.addGroup(&d.choices[len(d.choices)-1])
+	}
+	if len(d.unknown) > 0 {
+		d.hold(t.Key, d.unknown...)
+	} else {
+		s.renderSecret(ctx, &d)
+	}
+	d.setGone(!s.Policy.RemoveRevoked)
+	if len(t.Secret.Faults) > 0 {
+		d.errs = append(d.errs, &InvalidError{Key: t.Key, Faults: t.Secret.Faults})
+	}
+	return d.draft
+}
+
+// addMap takes in what was chosen of the map.
+func (d *secretDraft) addMap() {
+	c := &d.choices[0]
+	if c.err != nil {
+		d.errs = append(d.errs, c.err)
+	}
+	if c.in != nil && len(c.in) == 0 {
+		d.want.KeepAll = true // an empty list is no proof of anything
+	}
+	for _, left := range c.left {
+		if left.revoked {
+			d.want.Revoked[left.alias] = true
+		} else {
+			d.want.Keep[left.alias] = true // whatever it holds
+		}
+	}
+	for _, e := range c.target.Entries {
+		if d.answers[e.Variable].Verdict == conjur.Gone {
+			d.want.Revoked[e.Alias], d.gone[e.Variable] = true, true
+			d.fallen = append(d.fallen, e.Alias)
+			continue
+		}
+		d.render.Entries = append(d.render.Entries, e)
+	}
+	d.unknown = append(d.unknown, unknownOf(d.render.Variables(), d.answers)...)
+}
+
+// addGroup takes in what was chosen of a group.
+func (d *secretDraft) addGroup(c *choice) {
+	if c.err != nil {
+		d.errs, d.want.Keep[c.name], c.failed = append(d.errs, c.err), true, true
+		return
+	}
+	if gone := goneOf(d.t.Key, c.target, d.answers); gone != nil {
+		d.fall(c, gone.Variables)
+		return
+	}
+	d.unknown = append(d.unknown, unknownOf(c.target.Variables(), d.answers)...)
+	d.render.Secret.Groups = append(d.render.Secret.Groups, c.target)
+}
+
+// fall has a group go as a whole, for variables that are gone.
+func (d *secretDraft) fall(c *choice, ids []string) {
+	for _, id := range ids {
+		d.gone[id] = true
+	}
+	d.want.Revoked[c.name] = true
+	d.fallen = append(d.fallen, c.name)
+}
+
+// setGone sums up what is proven to be gone.
+func (d *secretDraft) setGone(kept bool) {
+	if len(d.gone) == 0 {
+		return
+	}
+	gone := &RevokedError{Key: d.t.Key, Parts: slices.Sorted(slices.Values(d.fallen)), Kept: kept}
+	for _, id := range d.t.Variables() {
+		if d.gone[id] {
+			gone.Variables, gone.Errs = append(gone.Variables, id), append(gone.Errs, d.answers[id].Err)
+		}
+	}
+	d.want.Gone, d.errs = gone, append(d.errs, gone)
+}
+
+// renderSecret makes the values. A group that cannot be made keeps its last
+// result, if nothing of it is revoked; the others go on.
+func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
+	if len(d.render.Entries)+len(d.render.Secret.Groups) == 0 {
+		return
+	}
+	s.Log.Info("Rendering target", zap.String("target", string(d.t.Key)))
+	value := func(id string) secret.Value { return d.answers[id].Value }
+	made := render.Secret(&d.render, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
+	if again := d.leaveOutUnfit(made.Errs); again != nil {
+		more := render.Secret(again, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
+		maps.Copy(made.Parts, more.Parts)
+		maps.Copy(made.Errs, more.Errs)
+		made.Warnings = append(made.Warnings, more.Warnings...)
+	}
+	d.want.Parts = made.Parts
+	for i := range d.choices {
+		c := &d.choices[i]
+		err := made.Errs[c.name]
+		if i == 0 || err == nil {
+			continue
+		}
+		d.want.Keep[c.name], c.failed = true, true
+		if len(c.lost) > 0 {
+			d.fall(c, c.lost) // its last result holds them
+		}
+		if _, unread := err.(*textError); unread {
+			d.errs = append(d.errs, fmt.Errorf("%s keeps the last state of the data key %q: %w", d.t.Key, c.name, err))
+		} else {
+			d.errs = append(d.errs, &RenderError{Key: d.t.Key, Part: c.name, Err: err})
+		}
+	}
+	s.warn(d.t.Key, made.Warnings)
+}
+
+// leaveOutUnfit takes out of groups with a wildcard the values that their
+// formats cannot hold; nil when that is no use. It takes away the errors of the
+// groups that are worth another try.
+func (d *secretDraft) leaveOutUnfit(errs map[string]error) (again *targets.Target) {
+	for i := range d.choices {
+		c := &d.choices[i]
+		if err := errs[c.name]; i == 0 || err == nil || !c.leaveOutUnfit(err) {
+			continue
+		}
+		if again == nil {
+			again = &targets.Target{Key: d.t.Key, Secret: &targets.Secret{}}
+		}
+		again.Secret.Groups = append(again.Secret.Groups, c.target)
+		delete(errs, c.name)
+	}
+	return again
+}
+
+// textError says that the text of a template could not be got. That may be
+// otherwise at the next try.
+type textError struct{ err error }
+
+func (e *textError) Error() string { return "reading the template: " + e.err.Error() }
+func (e *textError) Unwrap() error { return e.err }
+
+// text gives the text of a group's template, while there is time: a Secret may
+// have many templates, and each may run for a while.
+func (s *Syncer) text(ctx context.Context, group *targets.Target) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", &textError{err}
+	}
+	text, err := s.Templates.Text(group)
+	if err != nil {
+		return "", &textError{err}
+	}
+	return text, nil
+}

@@ -1,0 +1,157 @@
+package workers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+func TestASecretIsDeliveredInAllItsParts(t *testing.T) {
+	s := newShop(t, "user: p/user\nkey: {id: p/key, content-type: base64}", ofCfg, "- u: p/user", templateCfg, `u={{ secret "u" }}`,
+		"conjur-secrets.env", "- U: p/user\n- P: p/pass", "secret-file-format.env", "dotenv")
+	s.give("p/user", "me", "p/key", "AAE=", "p/pass", "secret")
+	r := s.one()
+	if r.Err != nil || !r.Wrote || r.Removed {
+		t.Errorf("result %+v", r)
+	}
+	s.did(r, "cfg env key user", "", "")
+	s.holds("cfg=u=me", "env=U=\"me\"\nP=\"secret\"", "key=\x00\x01", "user=me")
+	s.rests()
+	if ids := fmt.Sprint(s.values.fetches[0]); ids != "[p/key p/pass p/user]" {
+		t.Errorf("fetched %s, want each once and together", ids)
+	}
+	s.give("p/pass", "other")
+	r = s.one()
+	s.did(r, "env", "", "")
+	s.holds("cfg=u=me", "env=U=\"me\"\nP=\"other\"", "key=\x00\x01", "user=me")
+	for _, v := range s.values.handed {
+		if v.Len() > 0 {
+			t.Error("a value was not wiped")
+		}
+	}
+}
+
+func TestStaleIsTakenOver(t *testing.T) {
+	s := newShop(t, "user: p/user")
+	s.give("p/user", "me")
+	s.data.keys, s.data.stale = map[string]string{"user": "me"}, true
+	s.delivers("user=me")
+	s.rests()
+}
+
+// What is revoked takes its keys and the groups that contain it, and nothing
+// else; the rest is brought up to date by the same sync.
+func TestRevokedKeysGoAndTheOthersGoOn(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass\nalso: p/pass", ofCfg, "- p: p/pass\n- u: p/user", formatCfg, "json",
+		"conjur-secrets.env", "- U: p/user", "secret-file-format.env", "dotenv")
+	s.give("p/user", "me", "p/pass", "secret")
+	s.one()
+	s.gone("p/pass")
+	s.give("p/user", "you")
+	r := s.one()
+	s.holds("env=U=\"you\"", "user=you")
+	s.did(r, "env user", "also cfg pass", "")
+	revoked := failed[*workers.RevokedError](t, r.Err, "secret/shop/db does not hold also, cfg, pass", "p/pass", "confirmed it 2 times")
+	if !r.Wrote || !r.Removed || revoked.Kept || fmt.Sprint(revoked.Variables, revoked.Parts) != "[p/pass] [also cfg pass]" {
+		t.Errorf("result %+v", r)
+	}
+	lines := s.logs.FilterMessage("Removed what was revoked").All()
+	if len(lines) != 1 {
+		t.Fatalf("%d lines tell of the removal, want one", len(lines))
+	}
+	if got := fmt.Sprint(lines[0].ContextMap()); !strings.Contains(got, "also cfg pass") || !strings.Contains(got, "variables:[p/pass]") || !strings.Contains(got, "confirmed it 2 times") || !strings.Contains(got, string(db)) {
+		t.Errorf("the line says %s", got)
+	}
+
+	if r := s.one(); r.Wrote || r.Removed || r.Err == nil || s.logs.FilterMessage("Removed what was revoked").Len() > 1 {
+		t.Errorf("with nothing left to remove the result is %+v", r)
+	}
+	s.give("p/pass", "secret") // comes back, with its old value
+	s.delivers("also=secret", `cfg={"p":"secret","u":"you"}`, "env=U=\"you\"", "pass=secret", "user=you")
+}
+
+func TestTheLastKeyOfASecretGoes(t *testing.T) {
+	s := newShop(t, "user: p/user")
+	s.give("p/user", "me")
+	s.one()
+	s.gone("p/user")
+	if r := s.one(); !r.Removed {
+		t.Errorf("result %+v", r)
+	}
+	s.holds()
+}
+
+func TestWithoutRemovalRevokedKeysStayAndTheOthersGoOn(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass", ofCfg, "- p: p/pass", formatCfg, "json")
+	s.syncer.Policy.RemoveRevoked = false
+	s.give("p/user", "me", "p/pass", "secret")
+	s.one()
+	s.gone("p/pass")
+	s.give("p/user", "you")
+	r := s.one()
+	s.holds(`cfg={"p":"secret"}`, "pass=secret", "user=you")
+	s.did(r, "user", "", "")
+	if revoked := failed[*workers.RevokedError](t, r.Err, "removal is switched off"); !revoked.Kept || r.Removed {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestOneUnknownVariableKeepsTheWholeSecret(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass", ofCfg, "- p: p/pass", formatCfg, "json")
+	s.give("p/user", "me", "p/pass", "secret")
+	s.one()
+	s.give("p/user", "you")
+	for _, doubt := range []func(string){s.unknown, s.suspect} {
+		doubt("p/pass")
+		reads := s.data.reads
+		r := s.one()
+		failed[*workers.UnknownError](t, r.Err, "keeps its last state", "p/pass")
+		if r.Wrote || s.data.reads != reads {
+			t.Errorf("result %+v after %d reads, want none", r, s.data.reads-reads)
+		}
+		s.holds(`cfg={"p":"secret"}`, "pass=secret", "user=me")
+	}
+}
+
+// Nothing revoked stays for what another variable's server does.
+func TestWhatIsRevokedGoesWhateverElseIsUnknown(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass\nother: p/other", ofCfg, "- p: p/pass\n- u: p/user", formatCfg, "json",
+		"conjur-secrets.env", "- U: p/user", "secret-file-format.env", "dotenv")
+	s.give("p/user", "me", "p/pass", "secret", "p/other", "1")
+	s.one()
+	s.gone("p/pass")
+	s.unknown("p/user")
+	s.give("p/other", "2")
+	r := s.one()
+	s.holds("env=U=\"me\"", "other=1", "user=me")
+	s.did(r, "", "cfg pass", "")
+	failed[*workers.UnknownError](t, r.Err)
+	failed[*workers.RevokedError](t, r.Err)
+	if !r.Removed || workers.Permanent(r.Err, true) {
+		t.Errorf("result %+v, want a removal that is tried again for the rest", r)
+	}
+	s.give("p/user", "you")
+	r = s.one()
+	s.holds("env=U=\"you\"", "other=2", "user=you")
+	s.did(r, "env other user", "", "")
+}
+
+func TestAKeyThatLeftTheMapGoes(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass", ofCfg, "- p: p/pass", formatCfg, "json")
+	s.give("p/user", "me", "p/pass", "secret")
+	s.one()
+	s.define("user: p/user")
+	delete(s.def.Annotations, "conjur.org/"+ofCfg)
+	delete(s.def.Annotations, "conjur.org/"+formatCfg)
+	s.define("user: p/user")
+	r := s.one()
+	s.holds("user=me")
+	s.did(r, "", "", "cfg pass")
+	if r.Err != nil || !r.Wrote || r.Removed {
+		t.Errorf("result %+v, want no removal that somebody has to know of", r)
+	}
+	s.define("{}")
+	s.delivers()
+}

@@ -1,0 +1,65 @@
+package workers
+
+import (
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// place is where a target is, for the log.
+func place(t *targets.Target) []zap.Field {
+	fields := []zap.Field{zap.String("target", string(t.Key))}
+	if t.Secret == nil {
+		fields = append(fields, zap.String("path", t.File.Path))
+	}
+	return fields
+}
+
+// tell says what was done to a target, in the result and, as far as somebody
+// may ask for it later, in the log.
+func (s *Syncer) tell(t *targets.Target, d *draft, changes sinks.Changes, result *Result) {
+	result.Set = changes.Set
+	for _, name := range changes.Remove {
+		if d.want.Gone != nil && d.want.Revoked == nil || d.want.Revoked[name] {
+			result.Revoked = append(result.Revoked, name)
+		} else {
+			result.Dropped = append(result.Dropped, name)
+		}
+	}
+	result.Removed = d.want.Gone != nil && slices.ContainsFunc(result.Revoked, d.want.Gone.concerns)
+	if len(result.Revoked) > 0 {
+		s.postmortem(t, d, result.Revoked)
+	}
+	if len(result.Dropped) > 0 {
+		s.Log.Info("Removed what the definition no longer has", append(place(t), zap.Strings("parts", result.Dropped))...)
+	}
+	if t.Secret != nil && len(t.Secret.LeftOut) > 0 {
+		s.Log.Warn("Variables have no data key", append(place(t), zap.Strings("why", clip(t.Secret.LeftOut)))...)
+	}
+}
+
+// postmortem is the one line that tells why something was removed.
+func (s *Syncer) postmortem(t *targets.Target, d *draft, parts []string) {
+	var variables, proofs []string
+	add := func(id string, proof error) {
+		if !slices.Contains(variables, id) {
+			variables, proofs = append(variables, id), append(proofs, proof.Error())
+		}
+	}
+	if gone := d.want.Gone; gone != nil {
+		for i, id := range gone.Variables {
+			add(id, gone.Errs[i])
+		}
+	}
+	fields := place(t)
+	if t.Secret != nil { // where a wildcard brings in data keys of their own
+		for _, id := range d.choices[0].gone {
+			add(id, d.choices[0].out[id])
+		}
+		fields = append(fields, zap.Strings("keys", parts))
+	}
+	s.Log.Warn("Removed what was revoked", append(fields, zap.Strings("variables", variables), zap.Strings("proofs", proofs))...)
+}

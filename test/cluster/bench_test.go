@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+// The benchmark's size.
+const (
+	benchSecrets = 2000
+	benchSharers = 50  // Secrets with the shared value
+	benchCreated = 100 // Secrets that are created one after the other
+	benchEdits   = 50  // of a template
+	benchChanges = 5   // of the shared value
+	benchIdle    = 20  // unchanged refreshes
+)
+
+// BenchmarkCluster measures one process that keeps 2,000 Secrets, each with a
+// variable of its own, against a real API server and a real Conjur server on
+// the same machine, refreshing every second.
+//
+// Times are from the request's answer, seen by the client that made it, to the
+// event of the wanted data on a watch of the same client. The baseline, named
+// bare-*, is what that takes without Syncer: the same client sees the event of
+// a new Secret and applies one key itself.
+func BenchmarkCluster(b *testing.B) {
+	for b.Loop() {
+		measure(b)
+	}
+}
+
+func measure(b *testing.B) {
+	w := newWorld(b)
+	ids := make([]string, benchSecrets)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("app/var%04d", i)
+	}
+	w.variables(append(ids, "shared", "new")...)
+	w.template("layout", "t", "0")
+	for i, id := range ids {
+		conjurMap := map[string]string{"value": id}
+		if i < benchSharers {
+			conjurMap["shared"] = "shared"
+		}
+		w.secret(fmt.Sprintf("s%04d", i), conjurMap)
+	}
+	seen := w.follow()
+	bare := w.bare(seen)
+
+	begin := time.Now()
+	p := w.start()
+	for i, id := range ids {
+		seen.await(b, fmt.Sprintf("s%04d", i), "value", w.value[id])
+	}
+	b.ReportMetric(time.Since(begin).Seconds(), "s/2000-filled")
+
+	report(b, "bare", bare)
+	report(b, "created", w.timeCreations(seen))
+	report(b, "template", w.timeEdits(seen))
+	report(b, "shared", w.timeShared(seen))
+	w.idle(p)
+	b.ReportMetric(float64(p.peak())/(1<<20), "MiB-peak")
+	b.ReportMetric(float64(p.status("RssAnon"))/(1<<20), "MiB-anonymous")
+	b.ReportMetric(0, "ns/op") // says nothing here
+	p.stop()
+}
+
+// report gives the median and the 99th percentile, in milliseconds.
+func report(b *testing.B, what string, times []time.Duration) {
+	slices.Sort(times)
+	at := func(share float64) float64 {
+		return float64(times[min(int(share*float64(len(times))), len(times)-1)].Microseconds()) / 1000
+	}
+	b.ReportMetric(at(0.5), "ms-"+what+"-p50")
+	b.ReportMetric(at(0.99), "ms-"+what+"-p99")
+}
+
+// following is a watch of the labelled Secrets of a world.
+type following struct {
+	events watch.Interface
+	data   map[string]map[string]string // :: Secret → its data, as last seen
+	at     map[string]time.Time         // :: Secret → when that was
+}
+
+func (w *world) follow() *following {
+	w.t.Helper()
+	events, err := w.core.Secrets(w.namespace).Watch(context.WithoutCancel(w.t.Context()), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(events.Stop)
+	return &following{events: events, data: map[string]map[string]string{}, at: map[string]time.Time{}}
+}
+
+// await waits until a Secret has a value under a key, and tells when it was
+// seen.
+func (f *following) await(t testing.TB, name, key, value string) time.Time {
+	t.Helper()
+	patient := time.After(2 * patience)
+	for f.data[name][key] != value {
+		select {
+		case event := <-f.events.ResultChan():
+			s, ok := event.Object.(*corev1.Secret)
+			if !ok {
+				t.Fatalf("the watch broke: %+v", event)
+			}
+			data := map[string]string{}
+			for key, value := range s.Data {
+				data[key] = string(value)
+			}
+			f.data[s.Name], f.at[s.Name] = data, time.Now()
+		case <-patient:
+			t.Fatalf("no wanted value under %s in the Secret %s", key, name)
+		}
+	}
+	return f.at[name]
+}
+
+// bare is the baseline.
+func (w *world) bare(seen *following) (times []time.Duration) {
+	for i := range benchCreated {
+		name := fmt.Sprintf("bare-%d", i)
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"seen": "yes"}}
+		if _, err := w.core.Secrets(w.namespace).Create(w.t.Context(), s, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+		begin := time.Now()
+		seen.await(w.t, name, "seen", "yes")
+		patch := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"stringData":{"done":"yes"}}`, name)
+		force := true
+		if _, err := w.core.Secrets(w.namespace).Patch(w.t.Context(), name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "bare", Force: &force}); err != nil {
+			w.t.Fatal(err)
+		}
+		times = append(times, seen.await(w.t, name, "done", "yes").Sub(begin))
+	}
+	return times
+}
+
+func (w *world) timeCreations(seen *following) (times []time.Duration) {
+	for i := range benchCreated {
+		name := fmt.Sprintf("created-%d", i)
+		w.secret(name, map[string]string{"value": "new"})
+		begin := time.Now()
+		times = append(times, seen.await(w.t, name, "value", w.value["new"]).Sub(begin))
+	}
+	return times
+}
+
+func (w *world) timeEdits(seen *following) (times []time.Duration) {
+	w.secret("templated", nil, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/conjur-secrets.out"] = "- new: new\n"
+		s.Annotations["conjur.org/secret-file-template-configmap.out"] = "layout/t"
+	})
+	seen.await(w.t, "templated", "out", "0")
+	for i := range benchEdits {
+		text := strconv.Itoa(i + 1)
+		w.template("layout", "t", text)
+		begin := time.Now()
+		times = append(times, seen.await(w.t, "templated", "out", text).Sub(begin))
+	}
+	return times
+}
+
+// timeShared is to the last of the Secrets that share a value, and has the
+// wait for the next refresh in it.
+func (w *world) timeShared(seen *following) (times []time.Duration) {
+	for range benchChanges {
+		value := w.renew("shared")
+		begin := time.Now()
+		var last time.Time
+		for i := range benchSharers {
+			last = slices.MaxFunc([]time.Time{last, seen.await(w.t, fmt.Sprintf("s%04d", i), "shared", value)}, time.Time.Compare)
+		}
+		times = append(times, last.Sub(begin))
+	}
+	return times
+}
+
+// idle measures unchanged refreshes.
+func (w *world) idle(p *process) {
+	b := w.t.(*testing.B)
+	perRefresh := w.requestsPerRefresh()
+	cpu, begin := p.cpu(), time.Now()
+	w.polls(benchIdle * perRefresh)
+	refreshes := time.Since(begin).Seconds()
+	calls := plane.Calls(b, kubetest.ByUser(w.user()), kubetest.Since(begin), notWatches)
+	b.ReportMetric(float64((p.cpu()-cpu).Microseconds())/1000/refreshes, "cpu-ms/s-idle")
+	b.ReportMetric(float64(perRefresh), "conjur-requests/refresh")
+	b.ReportMetric(float64(len(calls))/refreshes, "api-requests/s-idle")
+}
+
+// requestsPerRefresh counts what comes between two pauses.
+func (w *world) requestsPerRefresh() int64 {
+	counts := map[int64]int{}
+	for range 5 {
+		last := w.server.Counts().Data
+		w.polls(1)
+		for now := w.server.Counts().Data; ; {
+			time.Sleep(300 * time.Millisecond) // a refresh takes less, the pause between two takes more
+			if now == w.server.Counts().Data {
+				counts[now-last]++
+				break
+			}
+			now = w.server.Counts().Data
+		}
+	}
+	return slices.MaxFunc(slices.Collect(maps.Keys(counts)), func(a, b int64) int { return cmp.Compare(counts[a], counts[b]) })
+}
+
+// cpu is what the process has used so far.
+func (p *process) cpu() time.Duration {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
+	var ticks int64
+	for _, field := range fields[12:14] { // user and system, in hundredths of a second
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}

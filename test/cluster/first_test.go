@@ -1,0 +1,29 @@
+package cluster
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestLabelledSecretIsKeptInSync(t *testing.T) {
+	w := newWorld(t)
+	w.variables("db/user", "db/password")
+	user, password := w.renew("db/user"), w.renew("db/password")
+	p := w.start()
+	w.secret("db", map[string]string{"user": "db/user", "password": "db/password"}, func(s *corev1.Secret) {
+		s.Data["theirs"] = []byte("kept")
+	})
+	w.awaitData("db", map[string]string{"user": user, "password": password, "theirs": "kept"})
+
+	password = w.renew("db/password")
+	w.awaitData("db", map[string]string{"user": user, "password": password, "theirs": "kept"})
+
+	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("login: db/user\n") })
+	w.awaitData("db", map[string]string{"login": user, "user": "", "password": "", "theirs": "kept"})
+
+	w.edit("db", func(s *corev1.Secret) { s.Data["login"] = []byte("tampered") })
+	w.awaitData("db", map[string]string{"login": user})
+	eventually(t, "an Event that tells of the keys", func() bool { return len(w.events("db", "Synced")) > 0 })
+	p.stop()
+}

@@ -1,0 +1,74 @@
+// Package cluster tests the whole of Syncer on a real Kubernetes API server,
+// with a real Conjur server: processes, as a Deployment, a Job or a sidecar
+// would run them, under a service account with exactly the rights they need.
+package cluster
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+var (
+	plane  *kubetest.ControlPlane
+	binary string // syncer, built with the race detector
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "cluster")
+	if err == nil {
+		binary = filepath.Join(dir, "syncer")
+		err = build(binary)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(kubetest.Main(m, &plane), goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// build builds what is tested with the race detector, and what is measured as
+// it is shipped.
+func build(binary string) error {
+	flag.Parse()
+	cmd := exec.Command("go", "build", "-race", "-o", binary, "../../cmd/syncer")
+	if flag.Lookup("test.bench").Value.String() != "" {
+		cmd = exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/syncer")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building syncer: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// eventually waits until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !condition() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

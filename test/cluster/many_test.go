@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+// writes matches the calls that change Secrets.
+func writes(c kubetest.Call) bool {
+	return c.Resource == "secrets" && (c.Verb == "patch" || c.Verb == "update" || c.Verb == "create" || c.Verb == "delete")
+}
+
+// notWatches matches the calls that are no watch, and not about the Lease.
+func notWatches(c kubetest.Call) bool { return c.Verb != "watch" && c.Resource != "leases" }
+
+// polls waits until the process has asked Conjur n times more for changes.
+func (w *world) polls(n int64) {
+	w.t.Helper()
+	before := w.server.Counts().Data
+	eventually(w.t, fmt.Sprintf("%d more polls", n), func() bool { return w.server.Counts().Data >= before+n })
+}
+
+func TestTwoThousandSecrets(t *testing.T) {
+	const namespaces, each, sharers = 3, 667, 50
+	w := newWorld(t)
+	spaces := []string{w.namespace}
+	for len(spaces) < namespaces {
+		spaces = append(spaces, w.join())
+	}
+	w.env["NAMESPACE_ALLOWLIST"] = fmt.Sprintf("%s,%s,%s", spaces[0], spaces[1], spaces[2])
+	var ids []string
+	for i := range namespaces * each {
+		ids = append(ids, fmt.Sprintf("app/var%04d", i))
+	}
+	w.variables(append(ids, "shared")...)
+	for i, id := range ids {
+		conjurMap := map[string]string{"value": id}
+		if i%(len(ids)/sharers) == 0 && i/(len(ids)/sharers) < sharers {
+			conjurMap["shared"] = "shared"
+		}
+		w.secretIn(spaces[i%namespaces], fmt.Sprintf("s%04d", i), conjurMap)
+	}
+
+	p := w.start()
+	w.awaitAll(spaces, func(data map[string][]byte, name string) bool {
+		var i int
+		_, _ = fmt.Sscanf(name, "s%d", &i)
+		return string(data["value"]) == w.value[ids[i]]
+	})
+
+	begin := time.Now()
+	w.renew("shared")
+	w.awaitAll(spaces, func(data map[string][]byte, _ string) bool {
+		shared, ok := data["shared"]
+		return !ok || string(shared) == w.value["shared"]
+	})
+	w.polls(20)
+	mine := func(since time.Time, match ...func(kubetest.Call) bool) []kubetest.Call {
+		return plane.Calls(t, append(match, kubetest.ByUser(w.user()), kubetest.Since(since))...)
+	}
+	if calls := mine(begin, writes); len(calls) != sharers {
+		t.Errorf("one value that %d Secrets share has changed: %d writes", sharers, len(calls))
+	}
+
+	begin = time.Now()
+	w.polls(10 * 9) // ten intervals, of some nine requests each
+	if calls := mine(begin, notWatches); len(calls) > 5 {
+		t.Errorf("nothing has changed: %d requests to the API server, the first of them %+v", len(calls), calls[0])
+	}
+
+	p.stop()
+	begin = time.Now()
+	p = w.start()
+	eventually(t, "all Secrets looked at again", func() bool { return w.ready() })
+	if calls := mine(begin, writes); len(calls) > 0 {
+		t.Errorf("a restart: %d writes, the first of them %+v", len(calls), calls[0])
+	}
+	p.stop()
+}

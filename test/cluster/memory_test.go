@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// peak is the most memory that a process ever had, in bytes.
+func (p *process) peak() int64 { return p.status("VmHWM") }
+
+// status is a size in /proc/PID/status, in bytes.
+func (p *process) status(field string) (bytes int64) {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, field+": %d kB", &bytes); err == nil {
+			return bytes << 10
+		}
+	}
+	p.t.Fatal("no " + field + " in the process's status")
+	return 0
+}
+
+// TestForeignSecretsTakeNoMemory compares two processes: one that lives in a
+// namespace with 100 MiB of other Secrets, and one that does not.
+func TestForeignSecretsTakeNoMemory(t *testing.T) {
+	const foreign, size, margin = 100, 1 << 20, 5 << 20
+	run := func(crowded bool) int64 {
+		w := newWorld(t)
+		w.variables("a")
+		w.secret("db", map[string]string{"a": "a"})
+		if crowded {
+			for i := range foreign {
+				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("foreign-%d", i)}, Data: map[string][]byte{"x": bytes.Repeat([]byte{'x'}, size-100)}}
+				if _, err := w.core.Secrets(w.namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		p := w.start()
+		w.awaitData("db", map[string]string{"a": w.value["a"]})
+		w.renew("a")
+		w.awaitData("db", map[string]string{"a": w.value["a"]})
+		w.polls(3)
+		peak := p.peak()
+		p.stop()
+		return peak
+	}
+	alone, crowded := run(false), run(true)
+	if crowded > alone+margin {
+		t.Errorf("peak of %d MiB among foreign Secrets, %d MiB alone", crowded>>20, alone>>20)
+	}
+}

@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+// deployment makes a Deployment that nothing runs; only its Pod template is
+// looked at.
+func (w *world) deployment(name string) appsv1client.DeploymentInterface {
+	w.t.Helper()
+	client, err := appsv1client.NewForConfig(plane.Config())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	labels := map[string]string{"app": name}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+			},
+		},
+	}
+	deployments := client.Deployments(w.namespace)
+	if _, err := deployments.Create(w.t.Context(), d, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	return deployments
+}
+
+func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
+	w := newWorld(t)
+	w.settings = append(w.settings, "restarts: {quietPeriod: 2s}")
+	w.variables("a", "b")
+	deployments := w.deployment("shop")
+	uses := func(s *corev1.Secret) { s.Annotations["conjur.org/restart-workloads"] = "deployment/shop" }
+	w.secret("first", map[string]string{"a": "a"}, uses)
+	w.secret("second", map[string]string{"b": "b"}, uses)
+	revisions := func() (first, second string) {
+		d, err := deployments.Get(t.Context(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		noted := d.Spec.Template.Annotations
+		return noted["conjur.org/secret-revision.first"], noted["conjur.org/secret-revision.second"]
+	}
+	begin := time.Now()
+	restarts := func() int {
+		return len(plane.Calls(t, kubetest.ByUser(w.user()), kubetest.Since(begin), func(c kubetest.Call) bool { return c.Resource == "deployments" && c.Verb == "patch" }))
+	}
+	p := w.start()
+	w.awaitData("first", map[string]string{"a": w.value["a"]})
+	w.awaitData("second", map[string]string{"b": w.value["b"]})
+
+	w.renew("a")
+	w.renew("b")
+	eventually(t, "both revisions on the Pod template", func() bool { a, b := revisions(); return a != "" && b != "" })
+	if n := restarts(); n != 1 {
+		t.Errorf("two Secrets have changed at once: %d restarts", n)
+	}
+	eventually(t, "an Event on the workload", func() bool { return len(w.events("shop", "Restarted")) > 0 })
+
+	// Neither a restart of Syncer nor a passing interval is a reason.
+	p.stop()
+	begin = time.Now()
+	p = w.start()
+	eventually(t, "ready", w.ready)
+	w.polls(4)
+	if n := restarts(); n != 0 {
+		t.Errorf("nothing has changed: %d restarts", n)
+	}
+	before, _ := revisions()
+	w.renew("a")
+	eventually(t, "the next restart", func() bool { a, _ := revisions(); return a != before })
+	p.stop()
+}
+
+func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
+	w := newWorld(t)
+	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
+	w.variables("a")
+	client, err := appsv1client.NewForConfig(plane.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app": "shop"}
+	selector := &metav1.LabelSelector{MatchLabels: labels}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
+	meta := metav1.ObjectMeta{Name: "shop"}
+	if _, err := client.StatefulSets(w.namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.DaemonSets(w.namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/restart-workloads"] = "statefulset/shop, daemonset/shop"
+	})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.renew("a")
+	eventually(t, "the revision on both Pod templates", func() bool {
+		set, err := client.StatefulSets(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		daemons, err := client.DaemonSets(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const revision = "conjur.org/secret-revision.db"
+		return set.Spec.Template.Annotations[revision] != "" && daemons.Spec.Template.Annotations[revision] != ""
+	})
+	p.stop()
+}

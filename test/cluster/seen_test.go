@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func (w *world) get(path string) (int, string) {
+	w.t.Helper()
+	answer, err := http.Get("http://" + w.address + path)
+	if err != nil {
+		return 0, ""
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestProbesAndMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a")
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	eventually(t, "ready", w.ready)
+	w.polls(2)
+	if code, why := w.get("/healthz"); code != http.StatusOK {
+		t.Errorf("healthz: %d %s", code, why)
+	}
+	_, metrics := w.get("/metrics")
+	for _, series := range []string{
+		`syncer_syncs_total{identity="default",result="written"} 1`,
+		`syncer_conjur_requests_total{code="304",identity="default",kind=`,
+		`syncer_target_freshness_seconds{identity="default",target="secret/` + w.namespace + `/db"}`,
+		`workqueue_depth{name="default"} 0`,
+		`syncer_delivery_seconds_count{identity="default"} 1`,
+		`syncer_removals_held{`, `syncer_leader 1`,
+	} {
+		if !strings.Contains(metrics, series) {
+			t.Errorf("the metrics lack %s", series)
+		}
+	}
+	for _, value := range w.values {
+		if strings.Contains(metrics, value) {
+			t.Error("the metrics hold a value")
+		}
+	}
+	p.stop()
+}

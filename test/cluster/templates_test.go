@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// template makes or changes a ConfigMap with one template.
+func (w *world) template(name, key, text string) {
+	w.t.Helper()
+	maps := w.core.ConfigMaps(w.namespace)
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: text}}
+	_, err := maps.Update(w.t.Context(), m, metav1.UpdateOptions{})
+	if err != nil {
+		_, err = maps.Create(w.t.Context(), m, metav1.CreateOptions{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestEditedConfigMapReachesSecret(t *testing.T) {
+	w := newWorld(t)
+	w.variables("db/user", "db/password")
+	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@here`)
+	w.secret("db", nil, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/conjur-secrets.url"] = "- user: db/user\n- password: db/password\n"
+		s.Annotations["conjur.org/secret-file-template-configmap.url"] = "layout/url"
+	})
+	p := w.start()
+	url := func(host string) string {
+		return fmt.Sprintf("db://%s:%s@%s", w.value["db/user"], w.value["db/password"], host)
+	}
+	w.awaitData("db", map[string]string{"url": url("here")})
+	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@there`)
+	w.awaitData("db", map[string]string{"url": url("there")})
+
+	w.template("layout", "url", `{{.Nonsense`) // keeps the last good result
+	eventually(t, "an Event about the template", func() bool { return len(w.events("db", "SyncFailed")) > 0 })
+	w.awaitData("db", map[string]string{"url": url("there")})
+	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@last`)
+	w.awaitData("db", map[string]string{"url": url("last")})
+	p.stop()
+}
+
+func TestEditedConfigMapReachesFile(t *testing.T) {
+	w := newWorld(t)
+	w.variables("db/user")
+	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
+	for _, folder := range []string{"secrets", "status"} {
+		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	annotations := fmt.Sprintf("conjur.org/container-mode=%q\nconjur.org/secrets-destination=%q\nconjur.org/secrets-refresh-interval=%q\n"+
+		"conjur.org/conjur-secrets.greeting=%q\nconjur.org/secret-file-format.greeting=%q\nconjur.org/secret-file-template-configmap.greeting=%q\n",
+		"sidecar", "file", "1s", "- user: db/user\n", "template", "layout")
+	if err := os.WriteFile(filepath.Join(w.dir, "annotations"), []byte(annotations), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"CONTAINER_MODE", "SECRETS_DESTINATION", "NAMESPACE_ALLOWLIST"} {
+		delete(w.env, name)
+	}
+	w.settings = nil
+	p := w.start("--secrets-dir", filepath.Join(w.dir, "secrets"))
+	file := func() string {
+		text, err := os.ReadFile(filepath.Join(w.dir, "secrets", "greeting.out"))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	eventually(t, "the file", func() bool { return file() == "hello "+w.value["db/user"] })
+	w.template("layout", "greeting.tpl", `good bye {{secret "user"}}`)
+	eventually(t, "the edit", func() bool { return file() == "good bye "+w.value["db/user"] })
+	p.stop()
+}

@@ -1,0 +1,199 @@
+package removal
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// destination is where the targets of a world land.
+type destination interface {
+	// targets are two: the first has the variables lost and kept, the second
+	// the others.
+	targets(lost, kept string, others []string) []*targets.Target
+	sink() workers.Sink
+	// look sees all that is there.
+	look() map[string]sight
+	// holding lists the names in look of what holds the value of a variable of
+	// the first target.
+	holding(lost string) []string
+}
+
+// sight is a thing as it is seen.
+type sight struct {
+	content string
+	stamp   string // is another one after each write
+}
+
+func entries(ids ...string) (list []targets.Entry) {
+	for _, id := range ids {
+		list = append(list, targets.Entry{Alias: alias(id), Variable: id})
+	}
+	return list
+}
+
+// alias is a name that may be a key of a Secret.
+func alias(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ',' || r == ' ' {
+			return '-'
+		}
+		return r
+	}, filepath.Base(id))
+}
+
+// files is two files. A file is all or nothing.
+type files struct {
+	t   testing.TB
+	dir string
+}
+
+func newFiles(t testing.TB) destination { return &files{t, t.TempDir()} }
+
+func (f *files) targets(lost, kept string, others []string) []*targets.Target {
+	return []*targets.Target{f.target("first", lost, kept), f.target("second", others...)}
+}
+
+func (f *files) target(name string, ids ...string) *targets.Target {
+	return &targets.Target{
+		Key: targets.FileKey(name), Group: name, Format: targets.FormatJSON, Entries: entries(ids...),
+		File: targets.File{Path: name + ".json", Mode: 0o640},
+	}
+}
+
+func (f *files) sink() workers.Sink { return sinks.NewFiles(f.dir, nil) }
+
+func (f *files) holding(string) []string { return []string{"first.json"} }
+
+func (f *files) look() map[string]sight {
+	seen := map[string]sight{}
+	err := filepath.WalkDir(f.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		seen[d.Name()] = sight{
+			content: string(content),
+			stamp:   fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino, info.ModTime(), info.Mode()),
+		}
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return seen
+}
+
+// kubeSecrets is two Secrets. Of the first, the key of the lost variable and
+// the group that has it go, and nothing else; a key of somebody else's is in
+// it too.
+type kubeSecrets struct {
+	t         testing.TB
+	secrets   corev1client.SecretsGetter
+	namespace string
+}
+
+const foreign = "foreign"
+
+func newKubeSecrets(t testing.TB) destination {
+	t.Helper()
+	cp := controlPlane(t)
+	core, err := corev1client.NewForConfig(cp.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kubeSecrets{t, core, cp.Namespace(t)}
+	for _, name := range []string{"first", "second"} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{foreign: []byte(name)}}
+		if _, err := core.Secrets(k.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return k
+}
+
+func (k *kubeSecrets) targets(lost, kept string, others []string) []*targets.Target {
+	group := func(name string, ids ...string) *targets.Target {
+		return &targets.Target{Group: name, Format: targets.FormatJSON, Entries: entries(ids...)}
+	}
+	return []*targets.Target{
+		{Key: targets.KubeSecretKey(k.namespace, "first"), Entries: entries(lost, kept), Secret: &targets.Secret{
+			Namespace: k.namespace, Name: "first", Groups: []*targets.Target{group("both", lost, kept), group("one", kept)},
+		}},
+		{Key: targets.KubeSecretKey(k.namespace, "second"), Entries: entries(others...), Secret: &targets.Secret{
+			Namespace: k.namespace, Name: "second",
+		}},
+	}
+}
+
+func (k *kubeSecrets) sink() workers.Sink { return sinks.NewKubeSecrets(k.secrets) }
+
+func (k *kubeSecrets) holding(lost string) []string {
+	return []string{"first: both", "first: " + alias(lost)}
+}
+
+func (k *kubeSecrets) look() map[string]sight {
+	k.t.Helper()
+	list, err := k.secrets.Secrets(k.namespace).List(k.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	seen := map[string]sight{}
+	for _, s := range list.Items {
+		for key, value := range s.Data {
+			seen[s.Name+": "+key] = sight{content: string(value), stamp: s.ResourceVersion}
+		}
+	}
+	return seen
+}
+
+// without gives what is seen, but for some names, by content alone.
+func without(seen map[string]sight, names []string) map[string]string {
+	rest := map[string]string{}
+	for name, s := range seen {
+		if !slices.Contains(names, name) {
+			rest[name] = s.content
+		}
+	}
+	return rest
+}
+
+func contents(seen map[string]sight) map[string]string { return without(seen, nil) }
+
+// differ tells two sights apart in words without a value.
+func differ(got, want map[string]string) string {
+	missing := slices.Sorted(maps.Keys(want))
+	missing = slices.DeleteFunc(missing, func(name string) bool { _, ok := got[name]; return ok })
+	var extra, other []string
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		content, ok := want[name]
+		switch {
+		case !ok:
+			extra = append(extra, name)
+		case content != got[name]:
+			other = append(other, name)
+		}
+	}
+	if len(missing)+len(extra)+len(other) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("missing %q, too much %q, of other content %q", missing, extra, other)
+}

@@ -1,0 +1,212 @@
+package removal
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+var (
+	histories = flag.Int("histories", 10000, "how many random histories are lived through")
+	seed      = flag.Uint64("seed", 0, "the one history to live through; 0: as many as there should be")
+)
+
+// TestHistories lives through random histories of a server, a process and what
+// happens to both, and has a judge look on: see judge.
+func TestHistories(t *testing.T) {
+	if *seed != 0 {
+		live(t, *seed, true)
+		return
+	}
+	for i := range *histories {
+		live(t, uint64(i+1), false)
+		if t.Failed() {
+			t.Fatalf("history %d: run it alone with -args -seed=%d", i+1, i+1)
+		}
+	}
+}
+
+// history is one of them.
+type history struct {
+	*testing.T
+	rand    *rand.Rand
+	ids     []string
+	set     targets.Set
+	server  *model
+	web     *web
+	sink    *parts
+	process *pipeline
+	judge   *judge
+	story   []string // what has happened, for people
+}
+
+func live(t *testing.T, seed uint64, loud bool) {
+	synctest.Test(t, func(t *testing.T) {
+		h := begin(t, seed)
+		defer func() {
+			if t.Failed() || loud {
+				t.Logf("history %d:\n%s", seed, strings.Join(h.story, "\n"))
+			}
+		}()
+		h.web.up()
+		defer h.web.down()
+		h.process.start(t.Context())
+		defer func() { h.process.end() }()
+		h.wait(2 * interval)
+		for range 5 + h.rand.IntN(12) {
+			h.happen()
+			h.wait(time.Duration(h.rand.Int64N(int64(4 * interval))))
+			if t.Failed() {
+				return
+			}
+		}
+		h.end()
+	})
+}
+
+func begin(t *testing.T, seed uint64) *history {
+	h := &history{T: t, rand: rand.New(rand.NewPCG(seed, 0))}
+	for i := range 2 + h.rand.IntN(8) {
+		h.ids = append(h.ids, fmt.Sprintf("app/v%d", i))
+	}
+	var ts []*targets.Target
+	for i := range 1 + h.rand.IntN(5) {
+		target := (&files{}).target(fmt.Sprintf("t%d", i), h.some(1+h.rand.IntN(4))...)
+		ts = append(ts, target)
+	}
+	h.set.Replace(ts)
+	h.ids = h.set.Variables()
+	h.server = newModel(h.ids)
+	h.server.named = h.rand.IntN(2) == 0
+	h.web = &web{handler: h.server}
+	h.judge = &judge{history: h, began: time.Now(), settled: map[string]bool{}}
+	h.sink = &parts{removing: h.judge.removing, content: map[targets.Key]map[string]string{}, lost: map[targets.Key]bool{}}
+	h.process = &pipeline{
+		set: &h.set, sink: h.sink, dial: h.web, settled: h.judge.hears,
+		grace: []time.Duration{0, 0, 3 * interval / 2}[h.rand.IntN(3)],
+	}
+	h.tell("%d variables, %d targets, naming all: %v, grace %v", len(h.ids), len(ts), h.server.named, h.process.grace)
+	return h
+}
+
+func (h *history) tell(format string, args ...any) {
+	h.story = append(h.story, fmt.Sprintf("%8.3fs ", time.Since(h.judge.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// some gives n of the variables, or all.
+func (h *history) some(n int) []string {
+	ids := slices.Clone(h.ids)
+	h.rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	return ids[:min(n, len(ids))]
+}
+
+func (h *history) wait(d time.Duration) {
+	time.Sleep(d)
+	h.judge.look()
+}
+
+// happen is one event.
+func (h *history) happen() {
+	switch n := h.rand.IntN(100); {
+	case n < 20:
+		h.change("set", h.some(1+h.rand.IntN(2)), there, true)
+	case n < 45:
+		h.change("revoke", h.some(1+h.rand.IntN(2)), h.away(), false)
+	case n < 58:
+		h.change("restore", h.some(1+h.rand.IntN(3)), there, h.rand.IntN(2) == 0)
+	case n < 63:
+		h.change("lose most", h.some(max(len(h.ids)-h.rand.IntN(3), 1)), h.away(), false)
+	case n < 70:
+		h.change("restore all", h.ids, there, false)
+	case n < 80:
+		h.break_()
+	case n < 86:
+		h.restartProcess()
+	case n < 91:
+		h.restartServer()
+	case n < 95:
+		h.server.with(func() { h.server.noHost = !h.server.noHost })
+		h.judge.mends()
+		h.tell("the identity is deleted, or back")
+	default:
+		key := h.set.Keys()[h.rand.IntN(len(h.set.Keys()))]
+		h.sink.drop(key)
+		h.tell("somebody deletes %s", key)
+	}
+	h.judge.note()
+}
+
+func (h *history) away() state { return []state{missing, forbidden, invisible}[h.rand.IntN(3)] }
+
+func (h *history) change(what string, ids []string, s state, renew bool) {
+	for _, id := range ids {
+		value := ""
+		if renew {
+			value = fmt.Sprintf("%x of %s", h.rand.Uint32(), id)
+		}
+		h.server.change(id, s, value)
+	}
+	slices.Sort(ids)
+	h.tell("%s %v (%s)", what, ids, s)
+}
+
+// break_ begins a fault, or ends the one that there is.
+func (h *history) break_() {
+	f := &faults[h.rand.IntN(len(faults))]
+	h.server.with(func() {
+		if h.server.fault != nil {
+			f = nil
+		}
+		h.server.fault = f
+	})
+	if f != nil {
+		h.tell("fault: %s", f.name)
+	} else {
+		h.tell("the fault is over")
+	}
+	h.judge.mends()
+}
+
+func (h *history) restartProcess() {
+	h.process.end()
+	gap := time.Duration(h.rand.Int64N(int64(2 * interval)))
+	time.Sleep(gap)
+	once := h.rand.IntN(3) == 0
+	h.tell("the process starts anew, one that delivers once before it: %v", once)
+	h.judge.starts()
+	if once {
+		h.process.once(h.Context())
+		h.judge.starts()
+	}
+	h.process.start(h.Context())
+	h.judge.mends()
+}
+
+func (h *history) restartServer() {
+	h.web.down()
+	time.Sleep(time.Duration(h.rand.Int64N(int64(2 * interval))))
+	if h.rand.IntN(2) == 0 {
+		h.server.with(func() { clear(h.server.tokens) })
+	}
+	h.web.up()
+	h.tell("the server is back")
+	h.judge.mends()
+}
+
+// end lets all be well. When the longest time that anything may take is over,
+// the judge looks at everything.
+func (h *history) end() {
+	h.server.with(func() { h.server.fault, h.server.noHost = nil, false })
+	h.judge.mends()
+	h.judge.note()
+	h.tell("all is well")
+	h.wait(bound + h.process.grace)
+	h.wait(2*holdTime + 2*interval + time.Second)
+}

@@ -1,0 +1,194 @@
+package removal
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// bound is the longest time that something revoked stays, without the grace and
+// without a hold: three polls, one of which may come late, what a login that
+// has failed pauses, and the syncs.
+const bound = 4*interval + 10*time.Second + requestTimeout
+
+// judge looks on. It knows the truth and what the server has answered, and
+// nothing of how the client decides. It says that
+//
+//   - nothing was removed unless Conjur itself had said, twice in a row, far
+//     enough apart and the second time to a newer token, that a variable of it
+//     is gone,
+//   - nor while most variables had been gone for less than half a hold,
+//   - nothing of which Conjur says so stays longer than the bound,
+//   - what is new is there within the bound, and
+//   - in the end everything is as Conjur has it.
+type judge struct {
+	history *history
+	began   time.Time // the history
+	born    time.Time // the process
+	well    time.Time // since when nothing is wrong with server, identity and process
+	mass    time.Time // since when most are gone; zero: they are not
+	massEnd time.Time
+	settled map[string]bool // the process has called them gone
+}
+
+// starts is for a process that is new: it has no proof of anything.
+func (j *judge) starts() {
+	j.born = time.Now()
+	j.history.server.with(func() {
+		clear(j.settled)
+		for _, v := range j.history.server.vars {
+			v.words = nil
+		}
+	})
+	j.note()
+}
+
+// mends is for whatever keeps the process from asking, and for its end.
+func (j *judge) mends() { j.well = time.Now() }
+
+// healthy tells since when all is well.
+func (j *judge) healthy() (since time.Time, ok bool) {
+	return j.well, j.history.server.fault == nil && !j.history.server.noHost
+}
+
+// hears takes what a sync said.
+func (j *judge) hears(r workers.Result) {
+	j.history.server.with(func() {
+		for _, id := range revoked(r) {
+			j.settled[id] = true
+		}
+	})
+	j.note()
+}
+
+// note keeps up with how many are gone.
+func (j *judge) note() {
+	j.history.server.with(func() {
+		gone, all := 0, 0
+		for id, v := range j.history.server.vars {
+			if v.state == there {
+				delete(j.settled, id)
+			}
+			if !j.settled[id] {
+				all++
+				if v.state != there {
+					gone++
+				}
+			}
+		}
+		over := gone > 3 && 2*gone > all
+		switch {
+		case over && j.mass.IsZero():
+			j.mass = time.Now()
+		case !over && !j.mass.IsZero():
+			j.mass, j.massEnd = time.Time{}, time.Now()
+		}
+	})
+}
+
+// removing judges a removal.
+func (j *judge) removing(t *targets.Target) {
+	now := time.Now()
+	j.history.server.mu.Lock()
+	defer j.history.server.mu.Unlock()
+	proven := slices.ContainsFunc(t.Variables(), func(id string) bool { return j.proven(j.history.server.vars[id], now) })
+	if !proven {
+		j.history.tell("%s is removed", t.Key)
+		j.history.Errorf("%s was removed without proof: %s", t.Key, j.facts(t))
+	}
+	if m := j.mass; !m.IsZero() && now.Sub(m) > 3*interval && now.Sub(m) < holdTime/2-interval {
+		j.history.tell("%s is removed", t.Key)
+		j.history.Errorf("%s was removed though most are gone, for %v only", t.Key, now.Sub(m))
+	}
+}
+
+// proven tells whether the server's words about a variable are a proof. What
+// was found a moment ago may have been proven before that.
+func (j *judge) proven(v *truth, now time.Time) bool {
+	if !v.found.IsZero() && now.Sub(v.found) < interval/4 && v.since.After(now.Add(-interval)) {
+		return true
+	}
+	if len(v.words) < 2 {
+		return false
+	}
+	first, last := v.words[0], v.words[len(v.words)-1]
+	apart := max(interval/2, j.history.process.grace)
+	return last.at.Sub(first.at) >= apart && last.token.After(first.at)
+}
+
+func (j *judge) facts(t *targets.Target) (text string) {
+	for _, id := range t.Variables() {
+		v := j.history.server.vars[id]
+		text += fmt.Sprintf("%s is %s since %.3f (%d words, found %.3f); ", id, v.state,
+			v.since.Sub(j.began).Seconds(), len(v.words), v.found.Sub(j.began).Seconds())
+	}
+	return text
+}
+
+// look judges what is there now: what has been gone for longer than the bound
+// must not be, and what is new must be.
+func (j *judge) look() {
+	now := time.Now()
+	j.history.server.mu.Lock()
+	defer j.history.server.mu.Unlock()
+	well, ok := j.healthy()
+	if !ok {
+		return
+	}
+	for _, t := range j.history.set.All() {
+		changed := well
+		for _, id := range t.Variables() {
+			v := j.history.server.vars[id]
+			changed = later(changed, v.changed)
+			since := later(v.since, well)
+			if v.state != there && now.Sub(since) > j.longest(since) && j.history.sink.whole(t.Key) != "" {
+				j.history.Errorf("%s is still there, %v after its variable went and all was well: %s", t.Key, now.Sub(since), j.facts(t))
+			}
+		}
+		if now.Sub(changed) > j.longest(changed) {
+			j.compare(t, fmt.Sprintf("%v after the last change", now.Sub(changed)))
+		}
+	}
+}
+
+// longest is the bound for what has gone since then.
+func (j *judge) longest(since time.Time) time.Duration {
+	d := bound + j.history.process.grace
+	if !j.mass.IsZero() || j.massEnd.After(since) {
+		d += 2*holdTime + 2*interval
+	}
+	return d
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// compare says whether a target is as Conjur has it.
+func (j *judge) compare(t *targets.Target, when string) {
+	if got, want := j.history.sink.whole(t.Key), j.wanted(t); got != want {
+		j.history.Errorf("%s, %s holds %q, want %q: %s", when, t.Key, got, want, j.facts(t))
+	}
+}
+
+// wanted is what a target should hold: nothing, or its variables in JSON.
+func (j *judge) wanted(t *targets.Target) string {
+	text := "{"
+	for i, e := range t.Entries {
+		v := j.history.server.vars[e.Variable]
+		if v.state != there {
+			return ""
+		}
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf("%q:%q", e.Alias, v.value)
+	}
+	return text + "}"
+}

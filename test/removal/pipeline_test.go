@@ -1,0 +1,166 @@
+package removal
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// Times of the histories: everything is ten to thirty times as quick as it
+// usually is, so that a history is short.
+const (
+	interval = 2 * time.Second
+	holdTime = 30 * time.Second
+)
+
+// parts is a sink in memory. Removals are told to removing before they happen.
+type parts struct {
+	removing func(*targets.Target)
+
+	mu      sync.Mutex
+	content map[targets.Key]map[string]string
+	lost    map[targets.Key]bool // somebody deleted it
+}
+
+func (p *parts) Read(_ context.Context, t *targets.Target) (sinks.State, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.lost, t.Key)
+	state := sinks.State{}
+	for name, value := range p.content[t.Key] {
+		if state.Parts == nil {
+			state.Parts = map[string]secret.Value{}
+		}
+		state.Parts[name] = secret.New([]byte(value))
+	}
+	return state, nil
+}
+
+func (p *parts) Apply(_ context.Context, t *targets.Target, c sinks.Changes) error {
+	if c.Parts == nil {
+		p.removing(t)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.content, t.Key)
+	if c.Parts != nil {
+		p.content[t.Key] = map[string]string{}
+	}
+	for name, value := range c.Parts {
+		p.content[t.Key][name] = string(value.Bytes())
+	}
+	return nil
+}
+
+// drop is somebody's who deletes what a target holds.
+func (p *parts) drop(key targets.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.content[key] != nil {
+		delete(p.content, key)
+		p.lost[key] = true
+	}
+}
+
+func (p *parts) altered() []targets.Key {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.lost))
+}
+
+// whole is the content of a target that is one file; "" without one.
+func (p *parts) whole(key targets.Key) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.content[key][sinks.WholeFile]
+}
+
+// pipeline is a process: the real parts, wired as the binary wires them.
+type pipeline struct {
+	set     *targets.Set
+	sink    *parts
+	dial    *web
+	grace   time.Duration
+	settled func(workers.Result)
+
+	end func()
+}
+
+// start runs a process that stays and polls.
+func (p *pipeline) start(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	client, q, pool := p.parts(-1)
+	poll := &sources.Poll{
+		Interval: interval, Deadline: 2 * requestTimeout, Variables: p.set.Variables, Values: client,
+		ByVariable: p.set.ByVariable, Altered: p.sink.altered,
+		Enqueue: func(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...) },
+		Report:  func(string, error) {}, Beat: func() error { return nil }, Stuck: pool.Overdue,
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { pool.Run(ctx) })
+	q.Add(queue.Hint{Trigger: "start", Wakes: true}, p.set.Keys()...)
+	wg.Go(func() { poll.Run(ctx) })
+	p.end = func() { cancel(); wg.Wait(); client.Close() }
+}
+
+// once runs a process that delivers once, with a few retries.
+func (p *pipeline) once(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	client, q, pool := p.parts(4)
+	defer client.Close()
+	var wg sync.WaitGroup
+	wg.Go(func() { pool.Run(ctx) })
+	q.Add(queue.Hint{Trigger: "start", Wakes: true}, p.set.Keys()...)
+	_ = q.WaitDone(ctx)
+	cancel()
+	wg.Wait()
+}
+
+const requestTimeout = 3 * time.Second
+
+func (p *pipeline) parts(retries int) (*conjur.Client, *queue.Queue, *workers.Pool) {
+	client, err := conjur.New(conjur.Config{
+		ApplianceURL: "http://conjur.test", Account: account, Dial: p.dial.dial, HTTPTimeout: requestTimeout,
+		Authenticator: conjur.APIKey{Login: "host/web", Key: secret.New([]byte("key"))},
+		ConfirmAfter:  interval / 2, Grace: p.grace, Brake: conjur.Brake{Hold: holdTime}, RateLimit: 1e6, RateBurst: 1e6,
+	})
+	if err != nil {
+		panic(err)
+	}
+	q := queue.New(queue.Config{
+		Backoff: queue.Backoff{First: interval / 2, Max: interval}, Limit: retries,
+		Permanent: func(err error) bool { return workers.Permanent(err, retries < 0) },
+	})
+	pool := workers.NewPool(workers.PoolConfig{
+		Work: q, Workers: 2, Timeout: 3 * requestTimeout, Grace: time.Second,
+		Syncer: &workers.Syncer{
+			Targets: p.set, Values: client, Templates: noTemplates{}, Sink: p.sink,
+			Policy: workers.Policy{RemoveRevoked: true}, Log: zap.NewNop(),
+		},
+		Settled: func(_ queue.Item, r workers.Result) { p.settled(r) },
+	})
+	return client, q, pool
+}
+
+// revoked gives the variables of which a result says that they are gone.
+func revoked(r workers.Result) []string {
+	var e *workers.RevokedError
+	if errors.As(r.Err, &e) {
+		return e.Variables
+	}
+	return nil
+}
