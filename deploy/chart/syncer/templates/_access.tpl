@@ -1,0 +1,108 @@
+{{/*
+The namespaces that are served, as a JSON list: those of the listed Secrets,
+else those of the configuration, else the release's own; ["*"] is all.
+*/}}
+{{- define "syncer.namespaces" -}}
+{{- $kubernetes := .Values.config.kubernetes | default dict -}}
+{{- $namespaces := list -}}
+{{- range $secret := $kubernetes.secrets -}}
+{{- $namespaces = append $namespaces (include "syncer.namespaceOf" (list $ $secret)) -}}
+{{- end -}}
+{{- if not $namespaces -}}
+{{- $namespaces = eq .Values.shape "job" | ternary list ($kubernetes.namespaces | default list) | default (list .Release.Namespace) -}}
+{{- end -}}
+{{ $namespaces | uniq | sortAlpha | toJson }}
+{{- end -}}
+
+{{/* The namespace of an item of config.kubernetes.secrets: a name, or a map. */}}
+{{- define "syncer.namespaceOf" -}}
+{{- $root := index . 0 -}}
+{{- $secret := index . 1 -}}
+{{- if kindIs "map" $secret }}{{ $secret.namespace | default $root.Release.Namespace }}{{ else }}{{ $root.Release.Namespace }}{{ end -}}
+{{- end -}}
+
+{{/*
+What one namespace's Secrets need, as a JSON object: "secrets" and "create" are
+names, none meaning any; "configMaps" and "workloads" are names, "*" meaning
+any. The context is (list $ NAMESPACE).
+*/}}
+{{- define "syncer.needs" -}}
+{{- $root := index . 0 -}}
+{{- $namespace := index . 1 -}}
+{{- $secrets := list -}}
+{{- $create := list -}}
+{{- $configMaps := $root.Values.access.configMaps -}}
+{{- $workloads := $root.Values.access.workloads -}}
+{{- range $secret := ($root.Values.config.kubernetes | default dict).secrets -}}
+{{- if eq $namespace (include "syncer.namespaceOf" (list $root $secret)) -}}
+{{- if kindIs "map" $secret -}}
+{{- $secrets = append $secrets $secret.name -}}
+{{- if $secret.create }}{{ $create = append $create $secret.name }}{{ end -}}
+{{- range $secret.restart }}{{ $workloads = append $workloads (lower .) }}{{ end -}}
+{{- range $group := $secret.groups -}}
+{{- with $group.templateConfigMap }}{{ $configMaps = append $configMaps (splitList "/" . | first) }}{{ end -}}
+{{- end -}}
+{{- else -}}
+{{- $secrets = append $secrets $secret -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq $root.Values.shape "job" }}{{ $workloads = list }}{{ end -}}
+{{ dict "secrets" ($secrets | uniq | sortAlpha) "create" ($create | uniq | sortAlpha) "configMaps" ($configMaps | uniq | sortAlpha) "workloads" ($workloads | uniq | sortAlpha) | toJson }}
+{{- end -}}
+
+{{/* The rules of the Role for one namespace. The context is (list $ NAMESPACE). */}}
+{{- define "syncer.rules" -}}
+{{- $root := index . 0 -}}
+{{- $needs := include "syncer.needs" . | fromJson -}}
+{{- $watches := ne $root.Values.shape "job" -}}
+# Reads and fills Secrets; never deletes one.
+- apiGroups: [""]
+  resources: [secrets]
+  {{- if $watches }}
+  verbs: [get, list, watch, patch]
+  {{- else if $needs.secrets }}
+  verbs: [get, patch]
+  {{- else }}
+  verbs: [get, list, patch]
+  {{- end }}
+  {{- with $needs.secrets }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
+{{- with $needs.create }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+  resourceNames: {{ toJson . }}
+{{- end }}
+# Tells, at the Secret, what was done to it.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- with $needs.configMaps }}
+# Reads templates.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: {{ $watches | ternary (list "get" "list" "watch") (list "get") | toJson }}
+  {{- if not (has "*" .) }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
+{{- end }}
+{{- if $needs.workloads }}
+# Restarts workloads when the data of their Secrets changed.
+{{- range $kind := list "deployment" "statefulset" "daemonset" }}
+{{- $names := list }}
+{{- range $needs.workloads }}
+{{- if hasPrefix (print $kind "/") . }}{{ $names = append $names (trimPrefix (print $kind "/") .) }}{{ end }}
+{{- end }}
+{{- if or $names (has "*" $needs.workloads) }}
+- apiGroups: [apps]
+  resources: [{{ $kind }}s]
+  verbs: [get, patch]
+  {{- if not (has "*" $needs.workloads) }}
+  resourceNames: {{ toJson $names }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

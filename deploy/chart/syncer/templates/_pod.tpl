@@ -1,0 +1,205 @@
+{{/* What restricted Pod Security asks of a container, and no writable root. */}}
+{{- define "syncer.containerSecurity" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+privileged: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* Who Syncer is in Conjur, and whom it trusts. */}}
+{{- define "syncer.credentialVolumes" -}}
+{{- with .Values.credentials -}}
+{{- if .apiKey.secretName }}
+- name: conjur-api-key
+  secret:
+    secretName: {{ .apiKey.secretName }}
+    items:
+      - key: {{ .apiKey.key }}
+        path: api-key
+{{- else }}
+- name: conjur-token
+  projected:
+    sources:
+      - serviceAccountToken:
+          audience: {{ .token.audience }}
+          expirationSeconds: {{ int .token.expirationSeconds }}
+          path: token
+{{- end }}
+{{- if .certificate.configMapName }}
+- name: conjur-certificate
+  configMap:
+    name: {{ .certificate.configMapName }}
+    items:
+      - key: {{ .certificate.key }}
+        path: ca.crt
+{{- else if .certificate.secretName }}
+- name: conjur-certificate
+  secret:
+    secretName: {{ .certificate.secretName }}
+    items:
+      - key: {{ .certificate.key }}
+        path: ca.crt
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "syncer.credentialMounts" -}}
+{{- with .Values.credentials -}}
+{{- if .apiKey.secretName }}
+- name: conjur-api-key
+  mountPath: /etc/syncer/conjur
+  readOnly: true
+{{- else }}
+- name: conjur-token
+  mountPath: /var/run/secrets/conjur
+  readOnly: true
+{{- end }}
+{{- if or .certificate.configMapName .certificate.secretName }}
+- name: conjur-certificate
+  mountPath: /etc/syncer/certificate
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The Pod of the Deployment and of the Job. */}}
+{{- define "syncer.podTemplate" -}}
+metadata:
+  {{- with .Values.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  labels:
+    {{- merge (include "syncer.selectorLabels" . | fromYaml) .Values.podLabels | toYaml | nindent 4 }}
+spec:
+  serviceAccountName: {{ include "syncer.serviceAccountName" . }}
+  automountServiceAccountToken: true
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  {{- with .Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  securityContext:
+    {{- merge (deepCopy .Values.podSecurityContext) (dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault")) | toYaml | nindent 4 }}
+  {{- if eq .Values.shape "job" }}
+  restartPolicy: Never
+  {{- end }}
+  terminationGracePeriodSeconds: {{ int .Values.terminationGracePeriodSeconds }}
+  containers:
+    - name: syncer
+      image: {{ include "syncer.image" . | quote }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args:
+        - --config=/etc/syncer/config/syncer.yaml
+        {{- with .Values.extraArgs }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      env:
+        {{- include "syncer.podEnvironment" . | nindent 8 }}
+      {{- with include "syncer.environmentFrom" . }}
+        {{- nindent 6 . }}
+      {{- end }}
+      {{- if eq .Values.shape "deployment" }}
+      ports:
+        - name: http
+          containerPort: {{ int .Values.port }}
+      livenessProbe:
+        httpGet:
+          path: /healthz
+          port: http
+        periodSeconds: 10
+        timeoutSeconds: 5
+      readinessProbe:
+        httpGet:
+          path: /readyz
+          port: http
+        periodSeconds: 5
+        timeoutSeconds: 5
+      {{- end }}
+      resources:
+        {{- toYaml .Values.resources | nindent 8 }}
+      securityContext:
+        {{- include "syncer.containerSecurity" . | nindent 8 }}
+      volumeMounts:
+        - name: config
+          mountPath: /etc/syncer/config
+          readOnly: true
+        - name: status
+          mountPath: /conjur/status
+        {{- include "syncer.credentialMounts" . | trim | nindent 8 }}
+        {{- with .Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+  volumes:
+    - name: config
+      configMap:
+        name: {{ include "syncer.fullname" . }}
+    - name: status
+      emptyDir:
+        medium: Memory
+        sizeLimit: 1Mi
+    {{- include "syncer.credentialVolumes" . | trim | nindent 4 }}
+    {{- with .Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with include "syncer.placement" . | trim }}
+    {{- nindent 2 . }}
+  {{- end }}
+{{- end -}}
+
+{{- define "syncer.podEnvironment" -}}
+- name: MY_POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+- name: MY_POD_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "syncer.environmentFrom" -}}
+{{- with .Values.credentials.connectConfigMap -}}
+envFrom:
+  - configMapRef:
+      name: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "syncer.placement" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if .Values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml .Values.topologySpreadConstraints | nindent 2 }}
+{{- else if and (eq .Values.shape "deployment") (gt (int .Values.replicas) 1) }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "syncer.selectorLabels" . | nindent 8 }}
+{{- end }}
+{{- end -}}

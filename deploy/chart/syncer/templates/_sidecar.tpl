@@ -1,0 +1,134 @@
+{{/*
+Syncer beside an application. A chart that depends on this one, with the shape
+none, takes the templates over its scope:
+
+  initContainers:
+    {{- include "syncer.sidecar" .Subcharts.syncer | nindent 4 }}
+  containers:
+    - name: app
+      volumeMounts:
+        {{- include "syncer.sidecarMounts" .Subcharts.syncer | nindent 8 }}
+  volumes:
+    {{- include "syncer.sidecarVolumes" .Subcharts.syncer | nindent 4 }}
+
+What is delivered is said by the conjur.org/ annotations of the Pod.
+*/}}
+
+{{/*
+The container, an item of initContainers: the application starts when the
+secrets have been provided, and the sidecar stays beside it.
+*/}}
+{{- define "syncer.sidecar" -}}
+- name: syncer
+  image: {{ include "syncer.image" . | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  {{- if eq .Values.sidecar.mode "sidecar" }}
+  restartPolicy: Always
+  startupProbe:
+    exec:
+      command: [/syncer, probe, provided]
+    periodSeconds: 1
+    failureThreshold: 300
+  livenessProbe:
+    exec:
+      command: [/syncer, probe, alive]
+    periodSeconds: 30
+    timeoutSeconds: 5
+  {{- end }}
+  {{- with .Values.extraArgs }}
+  args:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- include "syncer.sidecarEnvironment" . | nindent 2 }}
+  resources:
+    {{- toYaml .Values.sidecar.resources | nindent 4 }}
+  securityContext:
+    {{- include "syncer.containerSecurity" . | nindent 4 }}
+  volumeMounts:
+    - name: podinfo
+      mountPath: /conjur/podinfo
+      readOnly: true
+    - name: conjur-secrets
+      mountPath: /conjur/secrets
+    - name: conjur-status
+      mountPath: /conjur/status
+    {{- if .Values.sidecar.templatesConfigMap }}
+    - name: conjur-templates
+      mountPath: /conjur/templates
+      readOnly: true
+    {{- end }}
+    {{- include "syncer.credentialMounts" . | trim | nindent 4 }}
+{{- end -}}
+
+{{/* The connection to Conjur, as variables: annotations say the rest. */}}
+{{- define "syncer.sidecarEnvironment" -}}
+{{- $conjur := .Values.config.conjur | default dict -}}
+{{- if and (not .Values.credentials.connectConfigMap) (or (not $conjur.applianceUrl) (not $conjur.account)) -}}
+{{- fail "config.conjur: applianceUrl and account are not set; give them, or a ConfigMap with them as credentials.connectConfigMap" -}}
+{{- end -}}
+env:
+{{- include "syncer.podEnvironment" . | nindent 2 }}
+  - name: CONTAINER_MODE
+    value: {{ .Values.sidecar.mode }}
+{{- with $conjur.applianceUrl }}
+  - name: CONJUR_APPLIANCE_URL
+    value: {{ quote . }}
+{{- end }}
+{{- with $conjur.account }}
+  - name: CONJUR_ACCOUNT
+    value: {{ quote . }}
+{{- end }}
+{{- with $conjur.authnUrl }}
+  - name: CONJUR_AUTHN_URL
+    value: {{ quote . }}
+{{- end }}
+{{- with $conjur.login }}
+  - name: CONJUR_AUTHN_LOGIN
+    value: {{ quote . }}
+{{- end }}
+{{- if .Values.credentials.apiKey.secretName }}
+  - name: CONJUR_AUTHN_API_KEY_FILE
+    value: /etc/syncer/conjur/api-key
+{{- else }}
+  - name: JWT_TOKEN_PATH
+    value: /var/run/secrets/conjur/token
+{{- end }}
+{{- if or .Values.credentials.certificate.configMapName .Values.credentials.certificate.secretName }}
+  - name: CONJUR_CERT_FILE
+    value: /etc/syncer/certificate/ca.crt
+{{- end }}
+{{- with include "syncer.environmentFrom" . }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* The application's mounts: the files, and the status for its probes. */}}
+{{- define "syncer.sidecarMounts" -}}
+- name: conjur-secrets
+  mountPath: /conjur/secrets
+  readOnly: true
+- name: conjur-status
+  mountPath: /conjur/status
+{{- end -}}
+
+{{/* The Pod's volumes. No secret file touches a disk. */}}
+{{- define "syncer.sidecarVolumes" -}}
+- name: podinfo
+  downwardAPI:
+    items:
+      - path: annotations
+        fieldRef:
+          fieldPath: metadata.annotations
+- name: conjur-secrets
+  emptyDir:
+    medium: Memory
+- name: conjur-status
+  emptyDir:
+    medium: Memory
+{{- with .Values.sidecar.templatesConfigMap }}
+- name: conjur-templates
+  configMap:
+    name: {{ . }}
+{{- end }}
+{{ include "syncer.credentialVolumes" . | trim }}
+{{- end -}}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"io"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// kustomize prints the objects of the kustomization in a folder.
+func kustomize(out io.Writer, dir string) error {
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return err
+	}
+	text, err := objects.AsYaml()
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}

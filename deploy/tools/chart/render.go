@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+)
+
+// release is one installation of a chart.
+type release struct {
+	name, namespace string
+	revision        int
+	kubeVersion     string
+	notes           bool // only these
+}
+
+// render prints the release's objects in the order of their files, or its
+// notes. Values that the chart's schema does not allow are an error.
+func (r release) render(out io.Writer, dir string, values []byte) error {
+	chart, err := loader.Load(dir)
+	if err != nil {
+		return err
+	}
+	given, err := loader.LoadValues(bytes.NewReader(values))
+	if err != nil {
+		return err
+	}
+	if err := chartutil.ProcessDependencies(chart, given); err != nil {
+		return err
+	}
+	version, err := common.ParseKubeVersion(r.kubeVersion)
+	if err != nil {
+		return err
+	}
+	capabilities := *common.DefaultCapabilities
+	capabilities.KubeVersion = *version
+	if wanted := chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, version.Version) {
+		return fmt.Errorf("the chart needs Kubernetes %s, not %s", wanted, version.Version)
+	}
+	full, err := util.ToRenderValues(chart, given, common.ReleaseOptions{
+		Name: r.name, Namespace: r.namespace, Revision: r.revision, IsInstall: r.revision == 1, IsUpgrade: r.revision > 1,
+	}, &capabilities)
+	if err != nil {
+		return err
+	}
+	files, err := engine.Render(chart, full)
+	if err != nil {
+		return err
+	}
+	return r.print(out, chart.Name(), files)
+}
+
+func (r release) print(out io.Writer, chart string, files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := strings.TrimSpace(files[name])
+		isNotes := path.Base(name) == "NOTES.txt"
+		switch {
+		case text == "" || isNotes != r.notes:
+			continue
+		case isNotes && path.Dir(name) != chart+"/templates":
+			continue // of a chart that this one depends on
+		case isNotes:
+			_, err := fmt.Fprintln(out, text)
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "---\n# Source: %s\n%s\n", name, strings.TrimPrefix(text, "---\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// imageIndex is the image of all platforms.
+func imageIndex(binaries []*binary, certificates []byte, created time.Time) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, b := range binaries {
+		one, err := image(b, certificates, created)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.platform, err)
+		}
+		system, architecture, _ := strings.Cut(b.platform, "/")
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: one,
+			Descriptor: v1.Descriptor{
+				Platform: &v1.Platform{OS: system, Architecture: architecture},
+			},
+		})
+	}
+	return index, nil
+}
+
+// image is that of one platform.
+func image(b *binary, certificates []byte, created time.Time) (v1.Image, error) {
+	content, err := layer(b, certificates, created)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	system, architecture, _ := strings.Cut(b.platform, "/")
+	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
+		OS: system, Architecture: architecture,
+		Created: v1.Time{Time: created},
+		Config:  runtimeConfig(b, created),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(base, mutate.Addendum{
+		Layer:     content,
+		History:   v1.History{Created: v1.Time{Time: created}, CreatedBy: "deploy/tools/image"},
+		MediaType: types.OCILayer,
+	})
+}
+
+// runtimeConfig is how a container of the image is started.
+func runtimeConfig(b *binary, created time.Time) v1.Config {
+	labels := map[string]string{
+		"org.opencontainers.image.title":       "Syncer",
+		"org.opencontainers.image.description": "Brings secrets from Conjur to applications on Kubernetes and keeps them fresh",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.version":     b.version,
+		"org.opencontainers.image.created":     created.Format(time.RFC3339),
+	}
+	if b.revision != "" {
+		labels["org.opencontainers.image.revision"] = b.revision
+	}
+	return v1.Config{
+		// A number, so that the kubelet can tell that it is not root.
+		User:         fmt.Sprintf("%d:%[1]d", uid),
+		Entrypoint:   []string{"/syncer"},
+		Env:          []string{"PATH=/usr/local/bin"},
+		WorkingDir:   "/",
+		ExposedPorts: map[string]struct{}{"8080/tcp": {}},
+		Labels:       labels,
+	}
+}

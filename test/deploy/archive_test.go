@@ -1,0 +1,141 @@
+package deploy_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+)
+
+// archive is an OCI image layout in a tar archive, read without the library
+// that wrote it; see the OCI image specification.
+type archive map[string][]byte
+
+// descriptor points to a blob.
+type descriptor struct {
+	MediaType   string
+	Digest      string
+	Size        int
+	Annotations map[string]string
+	Platform    struct{ OS, Architecture string }
+}
+
+// imageConfig is what an image says of itself.
+type imageConfig struct {
+	OS, Architecture string
+	Created          time.Time
+	Config           struct {
+		User       string
+		Entrypoint []string
+		Env        []string
+		Labels     map[string]string
+	}
+	RootFS struct {
+		DiffIDs []string `json:"diff_ids"`
+	}
+}
+
+// layerFile is one entry of a layer.
+type layerFile struct {
+	tar.Header
+	content []byte
+}
+
+func readArchive(t *testing.T, path string) archive {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := archive{}
+	for _, f := range readTar(t, bytes.NewReader(text)) {
+		a[f.Name] = f.content
+	}
+	return a
+}
+
+func readTar(t *testing.T, r io.Reader) (files []layerFile) {
+	t.Helper()
+	in := tar.NewReader(r)
+	for {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, layerFile{*header, content})
+	}
+}
+
+// blob is what a descriptor points to, with its size and digest checked.
+func (a archive) blob(t *testing.T, d descriptor) []byte {
+	t.Helper()
+	content, ok := a["blobs/sha256/"+d.Digest[len("sha256:"):]]
+	if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(content)); !ok || len(content) != d.Size || sum != d.Digest {
+		t.Fatalf("blob %s: there %v, %d bytes with sum %s", d.Digest, ok, len(content), sum)
+	}
+	return content
+}
+
+func (a archive) decode(t *testing.T, text []byte, v any) {
+	t.Helper()
+	if err := json.Unmarshal(text, v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// index is the one image of the layout, which has one descriptor a platform.
+func (a archive) index(t *testing.T) (top descriptor, platforms []descriptor) {
+	t.Helper()
+	var list struct{ Manifests []descriptor }
+	a.decode(t, a["index.json"], &list)
+	if len(list.Manifests) != 1 {
+		t.Fatalf("%d images, want one", len(list.Manifests))
+	}
+	top = list.Manifests[0]
+	a.decode(t, a.blob(t, top), &list)
+	return top, list.Manifests
+}
+
+// image is one platform's: what it says of itself, and its files by name.
+func (a archive) image(t *testing.T, d descriptor) (config imageConfig, files map[string]layerFile) {
+	t.Helper()
+	var manifest struct {
+		Config descriptor
+		Layers []descriptor
+	}
+	a.decode(t, a.blob(t, d), &manifest)
+	a.decode(t, a.blob(t, manifest.Config), &config)
+	if len(manifest.Layers) != 1 || len(config.RootFS.DiffIDs) != 1 {
+		t.Fatalf("layers %v, want one", manifest.Layers)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(a.blob(t, manifest.Layers[0])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(content)); sum != config.RootFS.DiffIDs[0] {
+		t.Errorf("the layer's sum is %s, not %s", sum, config.RootFS.DiffIDs[0])
+	}
+	files = map[string]layerFile{}
+	for _, f := range readTar(t, bytes.NewReader(content)) {
+		files[f.Name] = f
+	}
+	return config, files
+}

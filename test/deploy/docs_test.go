@@ -1,0 +1,68 @@
+package deploy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/test/deploy"
+)
+
+// TestNotesTellWhatWasInstalled: by its name, with what to do next.
+func TestNotesTellWhatWasInstalled(t *testing.T) {
+	for values, want := range map[string][]string{
+		connection:                    {"Deployment a", "served: ns", "label secret", "system:serviceaccount:ns:a"},
+		connection + "shape: job":     {"Job a-2", "served: ns"},
+		connection + "shape: example": {"Deployment a", "deploy/a -c syncer"},
+		"shape: none":                 {"Nothing was installed"},
+		conjurWith("kubernetes: {secrets: [{name: x, namespace: shop}]}") + "credentials: {apiKey: {secretName: key}}": {"served: shop", "lists", "Secret key"},
+	} {
+		text, err := deploy.Release{Name: "a", Namespace: "ns", Revision: 2, Values: values}.Notes()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, words := range want {
+			if !strings.Contains(string(text), words) {
+				t.Errorf("notes %q, want %q in them; values %s", text, words, values)
+			}
+		}
+	}
+}
+
+// TestInstallTellsEveryRight: the table of rights has what the chart grants,
+// and no other verb.
+func TestInstallTellsEveryRight(t *testing.T) {
+	_, table, _ := strings.Cut(string(readFile(t, "../../docs/install.md")), "\n## Rights\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	told := map[string][]string{} // verbs by resource
+	for line := range strings.Lines(table) {
+		if columns := strings.Split(line, "|"); len(columns) > 3 {
+			for _, resource := range strings.Split(columns[1], ",") {
+				told[strings.Trim(resource, " `")] = append(told[strings.Trim(resource, " `")], quoted(columns[2])...)
+			}
+		}
+	}
+	granted := map[string][]string{}
+	for _, rule := range (deploy.Release{Values: conjurWith("kubernetes: {secrets: [{name: a, create: true}]}") + `access: {configMaps: ["*"], workloads: ["*"]}`}).Rules(t, "syncer") {
+		for _, resource := range rule.Resources {
+			granted[resource] = append(granted[resource], rule.Verbs...)
+		}
+	}
+	for resource, verbs := range granted {
+		slices.Sort(verbs)
+		slices.Sort(told[resource])
+		if !slices.Equal(slices.Compact(verbs), slices.Compact(told[resource])) {
+			t.Errorf("%s: granted %v, told %v", resource, verbs, told[resource])
+		}
+	}
+}
+
+// quoted lists the words between backquotes.
+func quoted(text string) (words []string) {
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			words = append(words, part)
+		}
+	}
+	return words
+}

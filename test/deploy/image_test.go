@@ -1,0 +1,225 @@
+package deploy_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const toolsDir = "../../deploy/tools"
+
+// writeImage runs deploy/tools/image.
+func writeImage(t *testing.T, out string, args ...string) error {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"-C", toolsDir, "run", "./image", "-out", out}, args...)...)
+	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	return nil
+}
+
+// buildTiny builds the stand-in for Syncer.
+func buildTiny(t *testing.T, architecture string, args ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), architecture)
+	cmd := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", path}, args...), "./testdata/tiny")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return path
+}
+
+// wantFiles is all that is in the image: type, mode, owner, and where a link
+// leads.
+var wantFiles = map[string]string{
+	"conjur/":                           "d 755 0:0",
+	"conjur/secrets/":                   "d 775 777:0",
+	"conjur/status/":                    "d 777 777:0",
+	"etc/":                              "d 755 0:0",
+	"etc/group":                         "f 644 0:0",
+	"etc/passwd":                        "f 644 0:0",
+	"etc/ssl/":                          "d 755 0:0",
+	"etc/ssl/certs/":                    "d 755 0:0",
+	"etc/ssl/certs/ca-certificates.crt": "f 644 0:0",
+	"syncer":                            "f 755 0:0",
+	"tmp/":                              "d 1777 0:0",
+	"usr/":                              "d 755 0:0",
+	"usr/local/":                        "d 755 0:0",
+	"usr/local/bin/":                    "d 755 0:0",
+	"usr/local/bin/secrets-provider":    "l 777 0:0 /syncer",
+	"usr/local/bin/syncer":              "l 777 0:0 /syncer",
+}
+
+func describe(f layerFile) string {
+	kind := map[byte]string{tar.TypeDir: "d", tar.TypeReg: "f", tar.TypeSymlink: "l"}[f.Typeflag]
+	return strings.TrimSpace(fmt.Sprintf("%s %o %d:%d %s", kind, f.Mode, f.Uid, f.Gid, f.Linkname))
+}
+
+func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
+	dir := t.TempDir()
+	certificates := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(certificates, []byte("authorities"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binaries := map[string]string{"linux/amd64": buildTiny(t, "amd64"), "linux/arm64": buildTiny(t, "arm64")}
+	args := []string{"-certificates", certificates, "-name", "example/syncer:1.2"}
+	for _, platform := range slices.Sorted(maps.Keys(binaries)) {
+		args = append(args, platform+"="+binaries[platform])
+	}
+	paths := []string{filepath.Join(dir, "1.tar"), filepath.Join(dir, "2.tar")}
+	for _, path := range paths {
+		if err := writeImage(t, path, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := readFile(t, paths[0]), readFile(t, paths[1])
+	if !bytes.Equal(first, second) {
+		t.Error("two archives of the same binaries differ")
+	}
+
+	a := readArchive(t, paths[0])
+	top, platforms := a.index(t)
+	if top.Annotations["io.containerd.image.name"] != "example/syncer:1.2" || top.Annotations["org.opencontainers.image.ref.name"] != "1.2" {
+		t.Errorf("the image is called %v", top.Annotations)
+	}
+	for _, d := range platforms {
+		platform := d.Platform.OS + "/" + d.Platform.Architecture
+		config, files := a.image(t, d)
+		assertConfig(t, config, platform)
+		got := map[string]string{}
+		for name, f := range files {
+			got[name] = describe(f)
+			if !f.ModTime.Equal(time.Unix(1700000000, 0)) {
+				t.Errorf("%s: %s is of %v", platform, name, f.ModTime)
+			}
+		}
+		if !maps.Equal(got, wantFiles) {
+			t.Errorf("%s: files %v, want %v", platform, got, wantFiles)
+		}
+		if !bytes.Equal(files["syncer"].content, readFile(t, binaries[platform])) {
+			t.Errorf("%s: another binary", platform)
+		}
+		delete(binaries, platform)
+	}
+	if len(binaries) > 0 {
+		t.Errorf("no image for %v", binaries)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("%d files beside the archives, %v", len(entries), err)
+	}
+}
+
+func assertConfig(t *testing.T, config imageConfig, platform string) {
+	t.Helper()
+	if got := config.OS + "/" + config.Architecture; got != platform {
+		t.Errorf("%s: an image for %s", platform, got)
+	}
+	if config.Config.User != "777:777" || !slices.Equal(config.Config.Entrypoint, []string{"/syncer"}) {
+		t.Errorf("%s: runs %v as %s", platform, config.Config.Entrypoint, config.Config.User)
+	}
+	if !config.Created.Equal(time.Unix(1700000000, 0)) {
+		t.Errorf("%s: created %v", platform, config.Created)
+	}
+	for _, label := range []string{"title", "description", "licenses", "version", "created"} {
+		if config.Config.Labels["org.opencontainers.image."+label] == "" {
+			t.Errorf("%s: no label %s", platform, label)
+		}
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestImageRefusesOtherBinaries: what could not run in it.
+func TestImageRefusesOtherBinaries(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ arg, want string }{
+		{"linux/arm64=" + buildTiny(t, "amd64"), "not for linux/arm64"},
+		{"linux/amd64=" + script, "not a Linux executable"},
+		{"linux/amd64=" + buildTiny(t, "amd64", "-buildmode=pie", "-ldflags=-linkmode=internal"), "linked dynamically"},
+		{"plan9/amd64=" + script, "not a platform"},
+		{script, "want one PLATFORM=FILE"},
+	} {
+		out := filepath.Join(dir, "out.tar")
+		if err := writeImage(t, out, c.arg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.arg, err, c.want)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: left an archive", c.arg)
+		}
+	}
+}
+
+// TestMakeImage: the make target packs Syncer itself.
+func TestMakeImage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "syncer.tar")
+	cmd := exec.Command("make", "-C", "../..", "image", "IMAGE_TAR="+path, "IMAGE=example/syncer:1")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	a := readArchive(t, path)
+	_, platforms := a.index(t)
+	if len(platforms) != 2 {
+		t.Errorf("platforms %v, want two", platforms)
+	}
+	for _, d := range platforms {
+		config, files := a.image(t, d)
+		if config.Architecture != runtime.GOARCH {
+			continue
+		}
+		binary := filepath.Join(t.TempDir(), "syncer")
+		if err := os.WriteFile(binary, files["syncer"].content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text, err := exec.Command(binary, "--version").CombinedOutput()
+		if err != nil || !strings.Contains(string(text), config.Config.Labels["org.opencontainers.image.version"]) {
+			t.Errorf("--version: %s, %v; the image's version is %v", text, err, config.Config.Labels)
+		}
+	}
+}
+
+// TestDockerfileMakesTheSameImage as far as that can be told without building
+// it: what it copies is there, and the process is the same.
+func TestDockerfileMakesTheSameImage(t *testing.T) {
+	stages := strings.Split(string(readFile(t, "../../deploy/Dockerfile")), "\nFROM ")[2:]
+	if len(stages) != 2 {
+		t.Fatalf("%d images, want one with a shell and one without", len(stages))
+	}
+	for _, stage := range stages {
+		for _, line := range []string{"COPY --from=build /image /", "USER 777:777", `ENTRYPOINT ["/syncer"]`} {
+			if !strings.Contains(stage, "\n"+line+"\n") {
+				t.Errorf("no %q in\nFROM %s", line, stage)
+			}
+		}
+	}
+	const scripts = "pkg/notify/scripts/"
+	if !strings.Contains(stages[1], "COPY --chmod=755 "+scripts+" /usr/local/bin/\n") {
+		t.Error("the image with a shell has no scripts in /usr/local/bin")
+	}
+	for _, name := range []string{"conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh"} {
+		if _, err := os.Stat("../../" + scripts + name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package deploy
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Cluster is a control plane that takes objects of any kind.
+type Cluster struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+}
+
+// Connect asks the control plane which kinds it knows.
+func Connect(t testing.TB, config *rest.Config) *Cluster {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{client, restmapper.NewDiscoveryRESTMapper(groups)}
+}
+
+// Create creates an object, in the namespace when it names none of its own. A
+// field that its kind does not have is an error.
+func (c *Cluster) Create(ctx context.Context, namespace string, o *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
+	kind := o.GroupVersionKind()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return c.client.Resource(mapping.Resource).Create(ctx, o, options)
+	}
+	if own := o.GetNamespace(); own != "" {
+		namespace = own
+	}
+	return c.client.Resource(mapping.Resource).Namespace(namespace).Create(ctx, o, options)
+}
+
+// Install creates all objects of a release, whose namespaces must exist.
+func (c *Cluster) Install(t testing.TB, r Release) {
+	t.Helper()
+	for _, o := range r.Objects(t) {
+		if _, err := c.Create(t.Context(), r.Namespace, o, false); err != nil {
+			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package deploy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/secretsync/syncer/test/deploy"
+)
+
+// connection is what every release needs to know.
+const connection = `config: {conjur: {applianceUrl: "https://conjur.example.com:8443", account: example, authnUrl: "https://conjur.example.com/authn-jwt/example"}}
+`
+
+// conjurWith is the same with more of the configuration.
+func conjurWith(more string) string {
+	return strings.Replace(connection, "config: {", "config: {"+more+", ", 1)
+}
+
+// shapes are values for all that the chart can install, by what they show.
+// NAMESPACE is the release's namespace, OTHER another one.
+var shapes = map[string]string{
+	"deployment":         connection,
+	"one replica":        connection + "replicas: 1",
+	"no election":        conjurWith("leaderElection: {enabled: false}") + "replicas: 1",
+	"several namespaces": conjurWith("kubernetes: {namespaces: [NAMESPACE, OTHER]}"),
+	"all namespaces":     conjurWith(`kubernetes: {namespaces: ["*"]}`) + `access: {configMaps: ["*"], workloads: ["*"]}`,
+	"listed": conjurWith(`kubernetes: {secrets: [database, {name: tls, namespace: OTHER, create: true, type: Opaque, restart: [deployment/shop],
+		groups: {app.conf: {secrets: [a/b], templateConfigMap: templates/app}}}]}`),
+	"everything": everything,
+	"job":        connection + "shape: job",
+	"listed job": conjurWith("kubernetes: {secrets: [database]}") + "shape: job\njob: {backoffLimit: 2, activeDeadlineSeconds: 60, ttlSecondsAfterFinished: 600}",
+	"example":    connection + "shape: example",
+	"init":       connection + "shape: example\nsidecar: {mode: init, templatesConfigMap: templates}\ncredentials: {connectConfigMap: conjur, certificate: {secretName: ca}}",
+}
+
+const everything = `
+config: {conjur: {applianceUrl: "https://conjur.example.com", account: example, login: host/syncer}}
+credentials:
+  apiKey: {secretName: conjur-key}
+  certificate: {configMapName: conjur-ca, key: ca.pem}
+  connectConfigMap: conjur-connect
+access: {configMaps: [templates], workloads: [deployment/shop, statefulset/db, daemonset/agent]}
+image: {digest: "sha256:` + "0000000000000000000000000000000000000000000000000000000000000000" + `", pullSecrets: [pull]}
+replicas: 3
+serviceAccount: {name: own, annotations: {a: b}}
+networkPolicy:
+  conjur: {to: [{ipBlock: {cidr: 192.0.2.0/24}}]}
+  apiServer: {ports: [6443], to: [{ipBlock: {cidr: 192.0.2.1/32}}]}
+  metricsFrom: [{namespaceSelector: {matchLabels: {team: monitoring}}}]
+port: 9090
+podAnnotations: {prometheus.io/scrape: "true"}
+podLabels: {team: platform}
+nodeSelector: {disk: ssd}
+tolerations: [{key: a, operator: Exists}]
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+priorityClassName: system-cluster-critical
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]
+podSecurityContext: {runAsUser: 10001}
+extraArgs: [--workers=8]
+extraEnv: [{name: GOMEMLIMIT, value: 200MiB}]
+extraVolumes: [{name: more, emptyDir: {}}]
+extraVolumeMounts: [{name: more, mountPath: /more}]
+`
+
+// values fills in the namespaces of a shape.
+func values(shape, namespace, other string) string {
+	return strings.NewReplacer("NAMESPACE", namespace, "OTHER", other).Replace(shapes[shape])
+}
+
+// restricted makes a namespace that admits only Pods of the restricted
+// profile.
+func restricted(t *testing.T) string {
+	t.Helper()
+	core, err := corev1client.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := cluster.Namespace(t)
+	label := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	if _, err := core.Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+// podOf is the Pod that a workload would start; nil for another object.
+func podOf(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	template, found, err := unstructured.NestedMap(o.Object, "spec", "template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		return nil
+	}
+	pod := &unstructured.Unstructured{Object: template}
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
+	pod.SetGenerateName("pod-")
+	return pod
+}
+
+func TestTheAPIServerTakesEveryObject(t *testing.T) {
+	objects := deploy.Connect(t, cluster.Config())
+	for shape := range shapes {
+		t.Run(shape, func(t *testing.T) {
+			ns, other := restricted(t), cluster.Namespace(t)
+			release := deploy.Release{Namespace: ns, Values: values(shape, ns, other)}
+			pods := 0
+			for _, o := range release.Objects(t) {
+				if _, err := objects.Create(t.Context(), ns, o, true); err != nil {
+					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+				}
+				if pod := podOf(t, o); pod != nil {
+					pods++
+					if _, err := objects.Create(t.Context(), ns, pod, true); err != nil {
+						t.Errorf("a Pod of %s %s: %v", o.GetKind(), o.GetName(), err)
+					}
+				}
+			}
+			if pods != 1 {
+				t.Errorf("%d workloads, want one", pods)
+			}
+		})
+	}
+}
+
+// TestRestrictedIsEnforced: the namespaces of these tests do refuse Pods.
+func TestRestrictedIsEnforced(t *testing.T) {
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a"}}},
+	}}
+	_, err := deploy.Connect(t, cluster.Config()).Create(t.Context(), restricted(t), pod, true)
+	if err == nil || !strings.Contains(err.Error(), "restricted") {
+		t.Errorf("a Pod of any kind: %v, want a refusal", err)
+	}
+}
+
+// TestContainersAreConfined looks at what the profile does not ask for.
+func TestContainersAreConfined(t *testing.T) {
+	for shape := range shapes {
+		for _, o := range (deploy.Release{Values: values(shape, "syncer", "other")}).Objects(t) {
+			pod := podOf(t, o)
+			if pod == nil {
+				continue
+			}
+			for _, list := range []string{"initContainers", "containers"} {
+				containers, _, err := unstructured.NestedSlice(pod.Object, "spec", list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range containers {
+					security, _, _ := unstructured.NestedMap(c.(map[string]any), "securityContext")
+					if security["readOnlyRootFilesystem"] != true || security["privileged"] != false {
+						t.Errorf("%s: container %v has a writable root or privileges", shape, c.(map[string]any)["name"])
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestReleasesDoNotCollide(t *testing.T) {
+	objects := deploy.Connect(t, cluster.Config())
+	ns, other, third := cluster.Namespace(t), cluster.Namespace(t), cluster.Namespace(t)
+	served := conjurWith(fmt.Sprintf("kubernetes: {namespaces: [%s, %s, %s]}", ns, other, third))
+	all := conjurWith(`kubernetes: {namespaces: ["*"]}`)
+	for _, r := range []deploy.Release{
+		{Name: "a", Namespace: ns, Values: served},
+		{Name: "b", Namespace: ns, Values: served},
+		{Name: "a-lease", Namespace: ns, Values: served},
+		{Name: "a.lease", Namespace: ns, Values: all},
+		{Name: "b.a", Namespace: ns, Values: all},
+		{Name: "a-syncer", Namespace: ns, Values: connection + "shape: job"},
+		{Name: "a-syncer-1", Namespace: ns, Values: connection + "shape: job"},
+		{Name: "example", Namespace: ns, Values: connection + "shape: example"},
+		{Name: "a", Namespace: other, Values: served},
+		{Name: "b", Namespace: other, Values: all},
+	} {
+		objects.Install(t, r)
+	}
+}
+
+// TestUpgradeRunsTheJobAgain: what cannot be changed has another name.
+func TestUpgradeRunsTheJobAgain(t *testing.T) {
+	names := map[string]bool{}
+	for _, revision := range []int{1, 2} {
+		for _, o := range (deploy.Release{Revision: revision, Values: connection + "shape: job"}).Objects(t) {
+			if o.GetKind() == "Job" {
+				names[o.GetName()] = true
+			}
+		}
+	}
+	if len(names) != 2 {
+		t.Errorf("Jobs of two revisions: %v, want two", names)
+	}
+}
+
+// TestChangedConfigurationStartsNoPod: Syncer follows its configuration file,
+// which is mounted as a whole, so that the kubelet replaces it.
+func TestChangedConfigurationStartsNoPod(t *testing.T) {
+	pods := map[string]bool{}
+	for _, more := range []string{"refresh: {interval: 1m}", "refresh: {interval: 2m}"} {
+		for _, o := range (deploy.Release{Values: conjurWith(more)}).Objects(t) {
+			if pod := podOf(t, o); pod != nil {
+				text, err := pod.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				pods[string(text)] = true
+				if strings.Contains(string(text), "subPath") {
+					t.Error("a subPath is mounted, which never changes")
+				}
+			}
+		}
+	}
+	if len(pods) != 1 {
+		t.Errorf("%d kinds of Pod for two refresh intervals, want one", len(pods))
+	}
+}
