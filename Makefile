@@ -41,9 +41,10 @@ lint: ## gofmt, vet, staticcheck, and the direction of imports
 	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	$(GO) test ./test/architecture
 
-bench: build ## Measure the sidecar and the server, whole processes, against their figures
+bench: build ## Measure the sidecar, the server and a cluster, whole processes, against their figures
 	$(GO) run ./bench -syncer $(SYNCER)
 	$(GO) run ./bench/server -syncer $(SYNCER)
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -run '^$$' -bench Cluster -benchtime 1x ./test/cluster
 
 demo: ## See a value reach its file: a server, five groups, 20 seconds
 	$(GO) run ./cmd/syncer demo

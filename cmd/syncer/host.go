@@ -24,8 +24,8 @@ import (
 type host struct {
 	cfg     *config.Config
 	log     *zap.Logger
-	metrics *health.Metrics
-	cluster *kube.Client // nil when none is needed
+	metrics *health.Metrics // nil when nobody can ask for them
+	cluster *kube.Client    // nil when none is needed
 
 	mu      sync.Mutex
 	current *pipeline // that works; nil: none does
@@ -33,7 +33,10 @@ type host struct {
 
 // newHost makes what the configuration needs; nothing runs yet.
 func newHost(cfg *config.Config, log *zap.Logger) (h *host, err error) {
-	h = &host{cfg: cfg, log: log, metrics: health.NewMetrics()}
+	h = &host{cfg: cfg, log: log}
+	if cfg.Server.Address != "" {
+		h.metrics = health.NewMetrics()
+	}
 	if needsCluster(cfg) {
 		h.cluster, err = kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version(), Log: log})
 	}

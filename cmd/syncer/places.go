@@ -69,7 +69,7 @@ func (p *pipeline) newLane(identity config.Identity) (l *lane, err error) {
 	if p.amend != nil {
 		parts.sink = p.amend.sink(parts.sink)
 	}
-	if p.host != nil {
+	if p.host != nil && p.host.metrics != nil {
 		name, metrics := identityName(identity), p.host.metrics
 		parts.observe = func(e conjur.Exchange) { metrics.Request(name, string(e.Kind), e.Status, e.Duration) }
 		parts.queues = metrics.Queues()

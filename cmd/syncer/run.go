@@ -26,10 +26,11 @@ func newRunCommandFor(f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Deliver the secrets that the Pod's annotations name; what syncer does without a command",
-		Long: `Reads the Pod's annotations and the environment, fetches the variables from
-Conjur and writes them where the annotations say. In the modes init and
-application it ends when all is delivered; as a sidecar it stays and keeps
-what it delivered fresh.
+		Long: `Reads the Pod's annotations, the environment and the configuration file, fetches
+the variables from Conjur and writes them where these say: files, or Kubernetes
+Secrets. In the modes init and application it ends when all is delivered; as a
+sidecar it stays and keeps what it delivered fresh; standalone it does so for
+many applications.
 
 Exit status: 0 if the job was done, 1 if not.`,
 		Args: cobra.NoArgs,
@@ -39,6 +40,7 @@ Exit status: 0 if the job was done, 1 if not.`,
 	f.sources.Getenv = os.Getenv
 	flags.StringVar(&f.sources.Annotations, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
 	flags.StringVar(&f.sources.ConfigFile, "config", "", "a YAML configuration file")
+	flags.StringVar(&f.sources.Kubeconfig, "kubeconfig", "", "the kubeconfig file that says where the cluster is (default: as the configuration, $KUBECONFIG or the Pod say)")
 	flags.StringVar(&f.sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are written")
 	flags.StringVar(&f.sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")
 	flags.StringVar(&f.sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")

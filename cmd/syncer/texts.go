@@ -50,9 +50,9 @@ func newTexts(p *pipeline) *texts {
 const configMapTimeout = 10 * time.Second
 
 // Text gives the template of a target, or of a Secret's group.
-func (t *texts) Text(target *targets.Target) (string, error) {
+func (t *texts) Text(ctx context.Context, target *targets.Target) (string, error) {
 	if place := target.Template.ConfigMap; place != (targets.ConfigMapKey{}) {
-		ctx, cancel := context.WithTimeout(context.Background(), configMapTimeout)
+		ctx, cancel := context.WithTimeout(ctx, configMapTimeout)
 		defer cancel()
 		return t.configMaps.Text(ctx, place)
 	}

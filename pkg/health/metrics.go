@@ -15,7 +15,7 @@ import (
 // Metrics counts and measures, for Prometheus. No label holds a value of a
 // secret or a variable's id, and none can grow beyond what is configured. The
 // label identity is the name of the identity that Conjur is asked as. Make it
-// with NewMetrics.
+// with NewMetrics; a nil Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 	queues   *queueMetrics
@@ -83,6 +83,9 @@ func (m *Metrics) Handler() http.Handler {
 
 // Sync counts one sync. since is when the target was first hinted at.
 func (m *Metrics) Sync(identity, outcome string, since time.Time) {
+	if m == nil {
+		return
+	}
 	m.syncs.WithLabelValues(identity, outcome).Inc()
 	switch outcome {
 	case OutcomeWritten, OutcomeRemoved:
@@ -95,6 +98,9 @@ func (m *Metrics) Sync(identity, outcome string, since time.Time) {
 
 // Request counts one request to Conjur; code 0 is no answer.
 func (m *Metrics) Request(identity, kind string, code int, took time.Duration) {
+	if m == nil {
+		return
+	}
 	m.requests.WithLabelValues(identity, kind, strconv.Itoa(code)).Inc()
 	m.seconds.WithLabelValues(identity, kind).Observe(took.Seconds())
 }
@@ -102,6 +108,9 @@ func (m *Metrics) Request(identity, kind string, code int, took time.Duration) {
 // Held notes how many variables are held back from removal, 0 for none; began
 // tells that the hold has just begun.
 func (m *Metrics) Held(identity string, variables int, began bool) {
+	if m == nil {
+		return
+	}
 	m.held.WithLabelValues(identity).Set(float64(variables))
 	if began {
 		m.holds.WithLabelValues(identity).Inc()
@@ -109,16 +118,27 @@ func (m *Metrics) Held(identity string, variables int, began bool) {
 }
 
 // Restarted counts one restart of a workload.
-func (m *Metrics) Restarted(namespace string) { m.restarts.WithLabelValues(namespace).Inc() }
+func (m *Metrics) Restarted(namespace string) {
+	if m == nil {
+		return
+	}
+	m.restarts.WithLabelValues(namespace).Inc()
+}
 
 // Signalled counts processes that were sent a signal, and those that refused.
 func (m *Metrics) Signalled(sent, refused int) {
+	if m == nil {
+		return
+	}
 	m.signals.WithLabelValues("sent").Add(float64(sent))
 	m.signals.WithLabelValues("refused").Add(float64(refused))
 }
 
 // Leads notes whether this process is the one that works.
 func (m *Metrics) Leads(leads bool) {
+	if m == nil {
+		return
+	}
 	m.leader.Set(0)
 	if leads {
 		m.leader.Set(1)
@@ -129,6 +149,9 @@ func (m *Metrics) Leads(leads bool) {
 // one series for each target of keys, which is called at each scrape. The
 // function that it returns ends that.
 func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key) (unwatch func()) {
+	if m == nil {
+		return func() {}
+	}
 	c := &ages{f: f, keys: keys, desc: prometheus.NewDesc("syncer_target_freshness_seconds",
 		"Seconds since the target was last proven to hold what Conjur has.", []string{"target"}, prometheus.Labels{"identity": identity})}
 	m.registry.MustRegister(c)

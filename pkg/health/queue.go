@@ -6,8 +6,13 @@ import (
 )
 
 // Queues gives the metrics of client-go's work queues to those who make one;
-// the queue's name is its identity.
-func (m *Metrics) Queues() workqueue.MetricsProvider { return m.queues }
+// the queue's name is its identity. Nil from a nil Metrics.
+func (m *Metrics) Queues() workqueue.MetricsProvider {
+	if m == nil {
+		return nil
+	}
+	return m.queues
+}
 
 // queueMetrics has the metrics that each work queue keeps of itself, under the
 // names that Kubernetes' own controllers give them.

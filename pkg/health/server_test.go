@@ -132,3 +132,17 @@ func TestMetricsAreServed(t *testing.T) {
 		t.Error("the ages of targets are there after the end of the watch")
 	}
 }
+
+func TestNilMetricsCountNothing(t *testing.T) {
+	var m *Metrics
+	m.Sync("default", OutcomeRemoved, time.Now())
+	m.Request("default", "values", 200, 0)
+	m.Held("default", 1, true)
+	m.Restarted("shop")
+	m.Signalled(1, 1)
+	m.Leads(true)
+	m.Watch("default", NewFreshness(), nil)()
+	if m.Queues() != nil {
+		t.Error("metrics of queues from nothing")
+	}
+}

@@ -45,12 +45,12 @@ func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[strin
 	if t.Secret != nil {
 		return s.draftSecret(ctx, t, answers)
 	}
-	return s.draftFile(t, answers)
+	return s.draftFile(ctx, t, answers)
 }
 
 // draftFile works out what a file, or a folder of files, should hold. It is
 // all or nothing.
-func (s *Syncer) draftFile(t *targets.Target, answers map[string]conjur.Answer) draft {
+func (s *Syncer) draftFile(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
 	c := s.choose(t.Key, t, answers)
 	d := draft{choices: []choice{c}}
 	if c.err != nil {
@@ -67,7 +67,7 @@ func (s *Syncer) draftFile(t *targets.Target, answers map[string]conjur.Answer) 
 		return d
 	}
 	s.Log.Info("Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
-	text, err := s.Templates.Text(t)
+	text, err := s.Templates.Text(ctx, t)
 	if err != nil {
 		return d.fail(t, answers, fmt.Errorf("reading the template of %s: %w", t.Key, err))
 	}

@@ -182,7 +182,7 @@ func (s *Syncer) text(ctx context.Context, group *targets.Target) (string, error
 	if err := ctx.Err(); err != nil {
 		return "", &textError{err}
 	}
-	text, err := s.Templates.Text(group)
+	text, err := s.Templates.Text(ctx, group)
 	if err != nil {
 		return "", &textError{err}
 	}

@@ -96,7 +96,7 @@ func (s *shop) restart() {
 	}
 }
 
-func (s *shop) Text(t *targets.Target) (string, error) { return s.text(t) }
+func (s *shop) Text(_ context.Context, t *targets.Target) (string, error) { return s.text(t) }
 
 // define sets the map, and annotations in pairs without their domain.
 func (s *shop) define(conjurMap string, annotations ...string) {

@@ -30,7 +30,7 @@ type Values interface {
 
 // Templates gives the text of a target's template; "" for a target without.
 type Templates interface {
-	Text(*targets.Target) (string, error)
+	Text(context.Context, *targets.Target) (string, error)
 }
 
 // Sink is where a target lands.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -80,12 +81,14 @@ func measure(b *testing.B) {
 	p.stop()
 }
 
-// report gives the median and the 99th percentile, in milliseconds.
+// report gives the median and the 99th percentile by nearest rank, in
+// milliseconds.
 func report(b *testing.B, what string, times []time.Duration) {
 	slices.Sort(times)
 	at := func(share float64) float64 {
-		return float64(times[min(int(share*float64(len(times))), len(times)-1)].Microseconds()) / 1000
+		return float64(times[int(math.Ceil(share*float64(len(times))))-1].Microseconds()) / 1000
 	}
+	b.Logf("%s: the five longest of %d: %v", what, len(times), times[max(len(times)-5, 0):])
 	b.ReportMetric(at(0.5), "ms-"+what+"-p50")
 	b.ReportMetric(at(0.99), "ms-"+what+"-p99")
 }

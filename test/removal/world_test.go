@@ -301,7 +301,7 @@ func (w *world) silent() {
 
 type noTemplates struct{}
 
-func (noTemplates) Text(*targets.Target) (string, error) { return "", nil }
+func (noTemplates) Text(context.Context, *targets.Target) (string, error) { return "", nil }
 
 // The world takes the log, as a zapcore.Core.
 
