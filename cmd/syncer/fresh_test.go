@@ -106,11 +106,12 @@ func TestDamagedResultIsMended(t *testing.T) {
 	damages := []struct {
 		name string
 		do   func() error
+		told bool // not of what is only back: who deletes what it has read would be told for ever
 	}{
-		{"deleted", func() error { return os.Remove(name) }},
-		{"overwritten", func() error { return os.WriteFile(name, []byte("something else"), 0o600) }},
-		{"emptied", func() error { return os.Truncate(name, 0) }},
-		{"opened to all", func() error { return os.Chmod(name, 0o666) }},
+		{"deleted", func() error { return os.Remove(name) }, false},
+		{"overwritten", func() error { return os.WriteFile(name, []byte("something else"), 0o600) }, true},
+		{"emptied", func() error { return os.Truncate(name, 0) }, true},
+		{"opened to all", func() error { return os.Chmod(name, 0o666) }, true},
 	}
 	other := w.look()[w.path("secrets", "other.json")]
 	for _, d := range damages {
@@ -121,7 +122,9 @@ func TestDamagedResultIsMended(t *testing.T) {
 			info, err := os.Stat(name)
 			return err == nil && info.Mode() == 0o644 && w.file("db.json") == whole
 		})
-		w.awaitUpdated()
+		if d.told {
+			w.awaitUpdated()
+		}
 	}
 	if w.look()[w.path("secrets", "other.json")] != other {
 		t.Error("the other file was touched")
@@ -140,6 +143,8 @@ func TestFiveFilesAreOneUpdate(t *testing.T) {
 	}
 	p := w.start()
 	w.awaitProvided()
+	w.beat() // what was written a moment ago is looked at once more
+	w.beat()
 	const times = 3
 	for range times {
 		w.renewTogether(ids...)
