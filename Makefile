@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test kube image lint bench demo conformance
+.PHONY: help build test kube image lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: build ## Measure the sidecar, the server and a cluster, whole processes, 
 	$(GO) run ./bench -syncer $(SYNCER)
 	$(GO) run ./bench/server -syncer $(SYNCER)
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -run '^$$' -bench Cluster -benchtime 1x ./test/cluster
+
+soak: kube ## One hour of change and failure, in which nothing may grow (SYNCER_SOAK=…, SYNCER_SOAK_SEED=…)
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_SOAK="$${SYNCER_SOAK:-1h}" $(GO) test -count=1 -v -timeout 0 ./test/soak
 
 demo: ## See a value reach its file: a server, five groups, 20 seconds
 	$(GO) run ./cmd/syncer demo

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,16 +23,19 @@ func (w *world) exec(script string, flags ...string) *process {
 
 func (w *world) execCommand(flags []string, command ...string) *process {
 	w.t.Helper()
+	return w.execBy((*exec.Cmd).Start, flags, command...)
+}
+
+// execBy is execCommand with another way to start a process.
+func (w *world) execBy(begin func(*exec.Cmd) error, flags []string, command ...string) *process {
+	w.t.Helper()
 	w.annotate()
 	args := slices.Concat([]string{
 		"exec", "--annotations", w.path("annotations"), "--secrets-dir", w.path("secrets"),
 		"--templates-dir", w.path("templates"),
 	}, flags, []string{"--"}, command)
-	env := []string{"TMPDIR=" + w.path("tmp"), "CONJUR_APPLIANCE_URL=" + w.url, "PATH=" + os.Getenv("PATH"), "world=" + w.dir}
-	for name, value := range w.env {
-		env = append(env, name+"="+value)
-	}
-	p := spawn(w.t, env, args...)
+	env := append(w.environ(), "PATH="+os.Getenv("PATH"), "world="+w.dir)
+	p := spawnBy(w.t, begin, env, args...)
 	w.t.Cleanup(func() { w.silent(p) })
 	return p
 }
@@ -54,7 +58,7 @@ func (w *world) environment(group string, ids ...string) {
 }
 
 // waits is the end of a script that goes on until a signal ends it.
-const waits = `; while :; do sleep 0.05; done`
+const waits = `; while [ -d "$world" ]; do sleep 0.05; done`
 
 func TestExecRunsItsCommandWithFilesAndEnvironment(t *testing.T) {
 	t.Parallel()
@@ -109,7 +113,7 @@ func TestExecRunsNothingUnlessAllIsDelivered(t *testing.T) {
 		{"an alias that is no name", func(w *world) { w.group("bad", "json", "bad/one-two") }, []string{"--env", "bad"}, []string{`"one-two"`, `"bad"`}},
 		{"an alias twice", func(w *world) { w.group("more", "json", "more/password") }, []string{"--env", "more", "--env", "db"}, []string{`"db" and "more"`, `"password"`}},
 		{"all variables", func(w *world) { w.annotations["conjur-secrets.all"] = "*" }, []string{"--env", "all"}, []string{`"all"`, "all variables"}},
-		{"a value that no environment can hold", func(w *world) { w.server.Set("db/password", "a\x00b") }, []string{"--env", "db"}, []string{`"password"`, "NUL"}},
+		{"a value that no environment can hold", func(w *world) { w.server.Set("db/password", "a\x00b") }, []string{"--env", "db"}, []string{"password", "NUL"}},
 		{"another destination", func(w *world) {
 			w.annotations["secrets-destination"] = "k8s_secrets"
 			w.annotations["k8s-secrets"] = "- some\n"
@@ -174,8 +178,6 @@ func TestExecRestartsItsCommandWithTheNewEnvironment(t *testing.T) {
 	p := w.exec(lives, "--env", "db")
 	w.awaitNoted("log", w.value["db/password"])
 	before, _, _ := strings.Cut(w.noted("log"), " ")
-
-	w.awaitNoted("log", w.value["db/password"])
 	value := w.renew("db/password")
 	w.awaitNoted("log", value)
 	w.awaitNoted("log", before+" ended\n")
@@ -197,8 +199,7 @@ func TestExecSignalsItsCommandAfterAChange(t *testing.T) {
 	p := w.exec(`trap 'cat "$world/secrets/db.json" >> "$world/log"' HUP; echo started >> "$world/log"`+waits, "--on-change", "signal:SIGHUP")
 	w.awaitNoted("log", "started")
 	for range 2 {
-		w.awaitNoted("log", "started")
-		w.awaitNoted("log", w.renewAndAwait("db/password", "log"))
+		w.renewAndAwait("db/password", "log")
 	}
 	p.signal(syscall.SIGTERM)
 	p.exit(128 + 15)
@@ -257,30 +258,21 @@ func TestExecUsesForceOnACommandThatDoesNotEnd(t *testing.T) {
 	w := newWorld(t)
 	w.environment("db", "db/password")
 	// It ignores SIGTERM, and so does what it leaves behind.
-	p := w.exec(`trap '' TERM; sleep 1000 & echo $! > "$world/left.$$"; echo "$password" >> "$world/log"`+waits,
+	p := w.exec(`trap '' TERM; sleep 1000 > /dev/null 2>&1 & echo $! >> "$world/left"; echo "$password" >> "$world/log"; while [ -d "$world" ] && [ ! -e "$world/go" ]; do sleep 0.05; done`,
 		"--env", "db", "--stop-timeout", "200ms")
 	w.awaitNoted("log", w.value["db/password"])
-	left, _ := filepath.Glob(w.path("left.*"))
-	first := strings.TrimSpace(w.noted(filepath.Base(left[0])))
 	w.renewAndAwait("db/password", "log")
-	eventually(t, "the end of what the first command left behind", func() bool {
-		_, err := os.Stat("/proc/" + first)
-		return err != nil
-	})
+	var first, second int // that the commands left behind
+	if _, err := fmt.Sscan(w.noted("left"), &first, &second); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Kill(second, unix.SIGKILL) }()
+	eventually(t, "the end of what the first command left behind", func() bool { return unix.Kill(first, 0) != nil })
 	if len(p.lines("killing it")) != 1 {
 		t.Error("the log does not say that force was used")
 	}
-	p.signal(syscall.SIGKILL) // nothing else ends this one
-	<-p.done
-	now, _ := filepath.Glob(w.path("left.*"))
-	for _, name := range now {
-		var pid int
-		if _, err := fmt.Sscan(w.noted(filepath.Base(name)), &pid); err == nil {
-			if group, err := unix.Getpgid(pid); err == nil {
-				_ = unix.Kill(-group, unix.SIGKILL)
-			}
-		}
-	}
+	w.write(w.path("go"), "")
+	p.exit(0)
 }
 
 func TestExecEndsItsCommandWhenSecretsAreRevoked(t *testing.T) {

@@ -17,12 +17,14 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/podtest"
 )
 
 // asCommand makes the test binary be syncer, when it is in the environment.
 const asCommand = "SYNCER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	podtest.Main()
 	if os.Getenv(asCommand) != "" {
 		main()
 		return

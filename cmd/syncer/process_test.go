@@ -48,29 +48,47 @@ func (o *output) String() string {
 // the test it is stopped, and its output searched for every value.
 func (w *world) start(flags ...string) *process {
 	w.t.Helper()
+	return w.startBy((*exec.Cmd).Start, flags...)
+}
+
+// startBy is start with another way to start a process.
+func (w *world) startBy(begin func(*exec.Cmd) error, flags ...string) *process {
+	w.t.Helper()
 	w.annotate()
 	args := append([]string{
 		"--annotations", w.path("annotations"), "--secrets-dir", w.path("secrets"),
 		"--templates-dir", w.path("templates"), "--status-dir", w.path("status"),
 	}, flags...)
+	p := spawnBy(w.t, begin, w.environ(), args...)
+	w.t.Cleanup(func() { w.silent(p) })
+	return p
+}
+
+// environ is the environment of processes on this world.
+func (w *world) environ() []string {
 	env := []string{"TMPDIR=" + w.path("tmp"), "CONJUR_APPLIANCE_URL=" + w.url}
 	for name, value := range w.env {
 		env = append(env, name+"="+value)
 	}
-	p := spawn(w.t, env, args...)
-	w.t.Cleanup(func() { w.silent(p) })
-	return p
+	return env
 }
 
 // spawn starts syncer with arguments, and kills it when the test ends
 // before it does.
 func spawn(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return spawnBy(t, (*exec.Cmd).Start, env, args...)
+}
+
+// spawnBy is spawn with another way to start a process.
+func spawnBy(t *testing.T, begin func(*exec.Cmd) error, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, done: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Env = append(env, asCommand+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	if err := p.cmd.Start(); err != nil {
+	p.cmd.WaitDelay = patience // for what exec has started and left behind
+	if err := begin(p.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

@@ -39,15 +39,16 @@ type Election struct {
 
 // Elect contests until ctx ends, and calls lead each time the Lease is ours.
 // It returns when ctx has ended, or lead has returned of itself, and lead has
-// returned in any case; the Lease is then free for others at once. The error
-// tells what is wrong with the Election.
+// returned in any case; the Lease is then free for others at once, if the API
+// server can be reached. The error tells what is wrong with the Election.
 //
 // The context of lead ends RenewDeadline after the begin of the last renewal
 // that succeeded, at the latest, whatever the API server does. Others lead no
 // sooner than LeaseDuration after they saw that renewal. So lead has
 // LeaseDuration − RenewDeadline to return before another process leads, as
 // long as clocks run at about the same speed and the process is not suspended.
-// While it takes longer, the Lease is renewed if at all possible.
+// When it is ctx that ended, the Lease is renewed until lead has returned,
+// however long that takes.
 func (c *Client) Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	e.complete()
 	for ctx.Err() == nil {

@@ -116,32 +116,6 @@ func TestALeadEndsWhenTheLeaseCannotBeRenewed(t *testing.T) {
 	}
 }
 
-func TestALeadEndsWhenAnotherHoldsTheLease(t *testing.T) {
-	c, ns := connect(t, ""), cluster.Namespace(t)
-	var leading atomic.Int32
-	one := contest(t, c, ns, "one", &leading)
-	first := next(t, one.leads, "the first lead")
-	next(t, one.leader, "a leader")
-	eventually(t, "the lease is another's", func() bool {
-		l, err := c.Coordination.Leases(ns).Get(t.Context(), "syncer", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		*l.Spec.HolderIdentity = "other"
-		_, err = c.Coordination.Leases(ns).Update(t.Context(), l, metav1.UpdateOptions{})
-		return err == nil // else one was faster
-	})
-	<-first.Done()
-	if got := next(t, one.leader, "a leader"); got != "other" {
-		t.Errorf("%q leads, want other", got)
-	}
-	one.let <- struct{}{}
-	next(t, one.leads, "a lead when the other does not renew")
-	if got := next(t, one.leader, "a leader"); got != "one" {
-		t.Errorf("%q leads, want one", got)
-	}
-}
-
 func TestALeadThatReturnsEndsTheContest(t *testing.T) {
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	var leading atomic.Int32

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	maxMessage   = 1024             // bytes of an Event's message; the API allows no more
+	maxMessage   = 1024             // bytes of an Event's message; the API group events.k8s.io allows no more
 	maxWaiting   = 1000             // Events that wait to be sent
 	repeatAfter  = time.Hour        // what was said is said again; the API server forgets it then too
 	flushWithin  = 3 * time.Second  // what still waits at the end is sent within this
@@ -75,7 +75,7 @@ func SecretReference(namespace, name string, uid types.UID) corev1.ObjectReferen
 
 // Event says something about an object: kind is corev1.EventTypeNormal or
 // EventTypeWarning, reason is one word for machines, message is for people and
-// is cut to what the API allows. The same again about the same object is not
+// is cut at 1,024 bytes. The same again about the same object is not
 // sent until something else was said about it, or an hour has passed. Event
 // never waits.
 func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message string) {

@@ -53,7 +53,7 @@ func TestAnEventIsSeenAtItsObject(t *testing.T) {
 		t.Fatalf("events %+v, want two", all)
 	}
 	e := all[0]
-	if e.Type != "Warning" || e.Reason != "SyncFailed" || e.InvolvedObject != about || e.Source.Component != "syncer" || e.ReportingController != "syncer" || e.Count != 1 {
+	if len(e.Message) > 1024 || e.Type != "Warning" || e.Reason != "SyncFailed" || e.InvolvedObject != about || e.Source.Component != "syncer" || e.ReportingController != "syncer" || e.Count != 1 {
 		t.Errorf("event %+v", e)
 	}
 	if e = all[1]; e.Type != "Normal" || e.Reason != "Synced" || e.Message != "2 keys" {

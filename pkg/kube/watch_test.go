@@ -115,6 +115,37 @@ func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
 	}
 }
 
+func TestTheLabelledSecretsOfAllNamespacesAreFollowed(t *testing.T) {
+	mine, other := cluster.Namespace(t), cluster.Namespace(t)
+	create(t, secrets(t, mine), managed("a", nil))
+	heard := make(chan string, 1000)
+	note := func(s kube.Source) {
+		if s.Namespace == mine || s.Namespace == other { // other tests left some too
+			heard <- s.Namespace + "/" + s.Name
+		}
+	}
+	w := connect(t, "").WatchSecrets("", "", kube.Handler[kube.Source]{
+		Replace: func(all []kube.Source) {
+			for _, s := range all {
+				note(s)
+			}
+		},
+		Put: note, Delete: func(namespace, name string) { heard <- "gone " + namespace + "/" + name }, Well: func() {},
+	})
+	running(t, func(ctx context.Context) { _ = w.Run(ctx) })
+	expect := func(want string) {
+		t.Helper()
+		if got := next(t, heard, want); got != want {
+			t.Fatalf("heard %q, want %q", got, want)
+		}
+	}
+	expect(mine + "/a")
+	create(t, secrets(t, other), managed("a", nil))
+	expect(other + "/a")
+	remove(t, secrets(t, mine), "a")
+	expect("gone " + mine + "/a")
+}
+
 // Without the right to watch, each try is a list; it never says that all is
 // well.
 func TestWithoutTheRightToWatchEachTryLists(t *testing.T) {

@@ -174,9 +174,17 @@ func TestAChangeBeforeTheWatchIsHintedAt(t *testing.T) {
 	w := watchedTemplates(t, ns, time.Hour, "m/a", "m/b")
 	w.text(t, "m/a", "one")
 	store(t, ns, "m", map[string]string{"a": "two", "b": "two"})
-	running(t, w.Run)
+	stop := running(t, w.Run)
 	expect(t, w.hints, "m/a") // nobody read b
 	w.text(t, "m/a", "two")
+
+	stop()
+	if err := admin(t).ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	running(t, w.Run)
+	expect(t, w.hints, "m/a m/b")
+	w.text(t, "m/a", "! no configmap")
 }
 
 func TestTheTemplatesInUseAreWatched(t *testing.T) {

@@ -26,12 +26,12 @@ func (f *folded) note(report Report, subject, watch string, err error) {
 	if err != nil {
 		f.present[watch] = err
 	}
-	for _, first := range slices.Sorted(maps.Keys(f.present)) {
+	if len(f.present) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(f.present)))
 		err = f.present[first]
 		if first != "" {
 			err = fmt.Errorf("%s: %w", first, err)
 		}
-		break
 	}
 	report(subject, err)
 }

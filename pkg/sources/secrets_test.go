@@ -134,6 +134,8 @@ func TestAMissingNamedSecretIsToldOnce(t *testing.T) {
 	eventually(t, "ten looks", func() bool { return calls(t, ns)["get"] > 10 })
 	secret(t, ns, "a", nil)
 	expect(t, s.told, "defined a ")
+	deleteSecret(t, ns, "a")
+	expect(t, s.told, "gone a")
 }
 
 func TestWithoutTheRightToWatchNamedSecretsAreReadAtEachTick(t *testing.T) {

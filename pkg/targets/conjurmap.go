@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -53,18 +52,48 @@ func parseMap(text, account string) *entryParser {
 	return p
 }
 
-// longKey is a key that is longer than YAML lets keys be (1,024 characters), and
-// than a Secret does. With its first part alone the rest of the map can be read,
-// and the key is told to be too long.
-var longKey = regexp.MustCompile(`(?m)([^\s:"'{}\[\],]{1000})[^\s:"'{}\[\],]+(["']\s*:|:\s|:$)`)
-
 // mapNode finds the mapping in a text; nil when there is nothing.
 func mapNode(text string) (*yaml.Node, error) {
 	root, err := decodeMap(text)
-	if err != nil && longKey.MatchString(text) {
-		return decodeMap(longKey.ReplaceAllString(text, "$1$2"))
+	if err == nil {
+		return root, nil
 	}
-	return root, err
+	if clipped := clipKeys(text); clipped != text {
+		return decodeMap(clipped)
+	}
+	return nil, err
+}
+
+// clipKeys shortens the keys that are longer than YAML lets keys be (1,024
+// characters), and than a Secret does. So the rest of the map can be read, and
+// the key is told to be too long.
+func clipKeys(text string) string {
+	const most = 1000
+	var clipped strings.Builder
+	for rest := text; rest != ""; {
+		end := strings.IndexAny(rest, " \t\n\r:\"'{}[],")
+		if end < 0 {
+			end = len(rest)
+		}
+		if end > most && endsKey(rest[end:]) {
+			clipped.WriteString(rest[:most])
+		} else {
+			clipped.WriteString(rest[:end])
+		}
+		next := min(end+1, len(rest)) // past the character that ended it
+		clipped.WriteString(rest[end:next])
+		rest = rest[next:]
+	}
+	return clipped.String()
+}
+
+// endsKey tells whether a key ends where text begins.
+func endsKey(text string) bool {
+	if quoted := strings.TrimLeft(text, "\"'"); len(quoted) < len(text) {
+		return strings.HasPrefix(strings.TrimLeft(quoted, " \t"), ":")
+	}
+	after, ok := strings.CutPrefix(text, ":")
+	return ok && (after == "" || strings.ContainsRune(" \t\n\r", rune(after[0])))
 }
 
 func decodeMap(text string) (*yaml.Node, error) {

@@ -50,6 +50,7 @@ func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 		}
 	}
 	s.Groups, s.Hold, s.HoldAll = content.Groups, content.Hold, content.HoldAll
+	s.Faults = fewFaults(s.Faults)
 	t = &Target{Key: KubeSecretKey(def.Namespace, def.Name), Entries: content.Entries, Secret: s}
 	if fault, warning := s.undefined(def, len(t.Entries) > 0); fault != "" {
 		s.Faults = append(s.Faults, fault)
@@ -106,6 +107,15 @@ func (c *SecretContent) override(configured *Target) (warnings []string) {
 	slices.SortFunc(c.Groups, func(a, b *Target) int { return cmp.Compare(a.Group, b.Group) })
 	c.Hold = slices.DeleteFunc(c.Hold, func(key string) bool { return taken[key] })
 	return warnings
+}
+
+// fewFaults drops what nobody reads of very many.
+func fewFaults(faults []string) []string {
+	const most = 100
+	if more := len(faults) - most; more > 0 {
+		faults = append(slices.Clone(faults[:most]), fmt.Sprintf("%s: and %d more faults", ConjurMapKey, more))
+	}
+	return faults
 }
 
 // eachText gives the texts of the errors that err joins.

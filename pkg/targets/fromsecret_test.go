@@ -126,9 +126,23 @@ func TestALongKeyIsOneFault(t *testing.T) {
 			t.Errorf("%.40s…: %v, %v; want two entries and one error", text, entries, err)
 		}
 	}
+	if got := clipKeys("a: " + long + "\n" + long); got != "a: "+long+"\n"+long {
+		t.Error("something that is no key was shortened")
+	}
 	id := "p/" + strings.Repeat("x/", 800) + "y" // a long id is none
 	if entries, _, err := ParseConjurMap("a: "+id+"\n"+long+": p/b", ""); len(entries) != 1 || entries[0].Variable != id || err == nil {
 		t.Errorf("%d entries, %v; want the one with the long id", len(entries), err)
+	}
+}
+
+func TestVeryManyFaultsAreCounted(t *testing.T) {
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, "k%03d: 5\n", i)
+	}
+	got, _ := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: text.String()})
+	if n := len(got.Secret.Faults); n != 101 || got.Secret.Faults[100] != "conjur-map: and 900 more faults" || len(got.Secret.Hold) != 1000 {
+		t.Errorf("%d faults, the last %q, and %d keys held", n, got.Secret.Faults[n-1], len(got.Secret.Hold))
 	}
 }
 

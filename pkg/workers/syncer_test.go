@@ -93,7 +93,9 @@ func newFixture(t *testing.T, ts ...*targets.Target) *fixture {
 // inline is a Templates for targets with their template in themselves.
 type inline struct{}
 
-func (inline) Text(_ context.Context, t *targets.Target) (string, error) { return t.Template.Inline, nil }
+func (inline) Text(_ context.Context, t *targets.Target) (string, error) {
+	return t.Template.Inline, nil
+}
 
 func (f *fixture) sync(keys ...targets.Key) map[targets.Key]workers.Result {
 	results := map[targets.Key]workers.Result{}

@@ -19,7 +19,7 @@ const bound = 4*interval + 10*time.Second + requestTimeout
 //
 //   - nothing was removed unless Conjur itself had said, twice in a row, far
 //     enough apart and the second time to a newer token, that a variable of it
-//     is gone,
+//     is gone, and then who we are,
 //   - nor while most variables had been gone for less than half a hold,
 //   - nothing of which Conjur says so stays longer than the bound,
 //   - what is new is there within the bound, and
@@ -79,11 +79,11 @@ func (j *judge) note() {
 				}
 			}
 		}
-		over := gone > 3 && 2*gone > all
-		switch {
+		switch over := over(gone, all); {
 		case over && j.mass.IsZero():
 			j.mass = time.Now()
-		case !over && !j.mass.IsZero():
+		case !over && !j.mass.IsZero() && j.history.server.fault == nil && !j.history.server.noHost:
+			// What comes back while nobody can see it, and goes again, has not.
 			j.mass, j.massEnd = time.Time{}, time.Now()
 		}
 	})
@@ -94,15 +94,50 @@ func (j *judge) removing(t *targets.Target) {
 	now := time.Now()
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
-	proven := slices.ContainsFunc(t.Variables(), func(id string) bool { return j.proven(j.history.server.vars[id], now) })
+	var oldest time.Duration // for which the server has said so of a variable that makes the removal right
+	proven := false
+	for _, id := range t.Variables() {
+		if v := j.history.server.vars[id]; j.proven(v, now) {
+			proven, oldest = true, max(oldest, now.Sub(v.saidSince(now)))
+		}
+	}
 	if !proven {
 		j.history.tell("%s is removed", t.Key)
 		j.history.Errorf("%s was removed without proof: %s", t.Key, j.facts(t))
 	}
-	if m := j.mass; !m.IsZero() && now.Sub(m) > 3*interval && now.Sub(m) < holdTime/2-interval {
+	if m := j.mass; !m.IsZero() && now.Sub(m) > 3*interval && now.Sub(m) < least && oldest < least && j.most(now) {
 		j.history.tell("%s is removed", t.Key)
-		j.history.Errorf("%s was removed though most are gone, for %v only", t.Key, now.Sub(m))
+		j.history.Errorf("%s was removed though most are gone, for %v only: %s", t.Key, now.Sub(m), j.facts(t))
 	}
+}
+
+// least is the shortest time for which many that go at once are held back.
+const least = holdTime/2 - interval
+
+// most tells whether most variables are gone, leaving those out of which the
+// server has said so for long.
+func (j *judge) most(now time.Time) bool {
+	gone, all := 0, 0
+	for id, v := range j.history.server.vars {
+		switch {
+		case j.settled[id] || now.Sub(v.saidSince(now)) >= least:
+			continue
+		case v.state != there:
+			gone++
+		}
+		all++
+	}
+	return over(gone, all)
+}
+
+func over(gone, all int) bool { return gone > 3 && 2*gone > all }
+
+// saidSince is since when the server has said that a variable is gone.
+func (v *truth) saidSince(now time.Time) time.Time {
+	if len(v.words) == 0 {
+		return now
+	}
+	return v.words[0].at
 }
 
 // proven tells whether the server's words about a variable are a proof. What
@@ -115,8 +150,9 @@ func (j *judge) proven(v *truth, now time.Time) bool {
 		return false
 	}
 	first, last := v.words[0], v.words[len(v.words)-1]
-	apart := max(interval/2, j.history.process.grace)
-	return last.at.Sub(first.at) >= apart && last.token.After(first.at)
+	apart := max(interval/2, j.history.process.grace) - 10*time.Millisecond // the way of an answer
+	known := j.history.server.knew.After(last.at.Add(-interval / 4))
+	return last.at.Sub(first.at) >= apart && last.token.After(first.at) && known
 }
 
 func (j *judge) facts(t *targets.Target) (text string) {
@@ -144,23 +180,28 @@ func (j *judge) look() {
 			v := j.history.server.vars[id]
 			changed = later(changed, v.changed)
 			since := later(v.since, well)
-			if v.state != there && now.Sub(since) > j.longest(since) && j.history.sink.whole(t.Key) != "" {
+			if v.state != there && now.After(j.deadline(since)) && j.history.sink.whole(t.Key) != "" {
 				j.history.Errorf("%s is still there, %v after its variable went and all was well: %s", t.Key, now.Sub(since), j.facts(t))
 			}
 		}
-		if now.Sub(changed) > j.longest(changed) {
+		if now.After(j.deadline(changed)) {
 			j.compare(t, fmt.Sprintf("%v after the last change", now.Sub(changed)))
 		}
 	}
 }
 
-// longest is the bound for what has gone since then.
-func (j *judge) longest(since time.Time) time.Duration {
-	d := bound + j.history.process.grace
-	if !j.mass.IsZero() || j.massEnd.After(since) {
-		d += 2*holdTime + 2*interval
+// deadline is when something must be right that may have been wrong since then.
+// A hold lets go what has not come back when its time is over, and what has gone
+// in its second half is held once more.
+func (j *judge) deadline(since time.Time) time.Time {
+	const holds = 2*holdTime + 2*interval
+	switch {
+	case !j.mass.IsZero():
+		since = since.Add(holds)
+	case !j.massEnd.IsZero():
+		since = later(since, j.massEnd.Add(holds))
 	}
-	return d
+	return since.Add(bound + j.history.process.grace)
 }
 
 func later(a, b time.Time) time.Time {
@@ -175,6 +216,23 @@ func (j *judge) compare(t *targets.Target, when string) {
 	if got, want := j.history.sink.whole(t.Key), j.wanted(t); got != want {
 		j.history.Errorf("%s, %s holds %q, want %q: %s", when, t.Key, got, want, j.facts(t))
 	}
+}
+
+func (j *judge) compareAll(when string) {
+	j.history.server.mu.Lock()
+	defer j.history.server.mu.Unlock()
+	for _, t := range j.history.set.All() {
+		j.compare(t, when)
+	}
+}
+
+// content tells whether everything is as Conjur has it.
+func (j *judge) content() bool {
+	j.history.server.mu.Lock()
+	defer j.history.server.mu.Unlock()
+	return !slices.ContainsFunc(j.history.set.All(), func(t *targets.Target) bool {
+		return j.history.sink.whole(t.Key) != j.wanted(t)
+	})
 }
 
 // wanted is what a target should hold: nothing, or its variables in JSON.

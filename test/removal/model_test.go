@@ -19,8 +19,9 @@ type model struct {
 	vars   map[string]*truth
 	noHost bool // the identity is deleted
 	tokens map[string]time.Time
-	fault  *fault // nil: all is well
-	named  bool   // a refused batch names all that are missing, as the embedded server's does
+	fault  *fault    // nil: all is well
+	knew   time.Time // when it last said who we are
+	named  bool      // a refused batch names all that are missing, as the embedded server's does
 }
 
 // truth is one variable.
@@ -101,6 +102,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		says(401, text, "Unauthorized: Invalid token")(w, r)
 	case q.kind == whoami:
+		m.knew = time.Now()
 		says(200, jsonT, `{"account":"dev","username":"host/web"}`)(w, r)
 	case m.noHost:
 		bare(403)(w, r)
@@ -229,6 +231,7 @@ var faults = []fault{
 	{"bare 403, but who are you", of(single, batch, check), bare(403)},
 	{"bare 404", allQuestions, bare(404)},
 	{"another account's 404", of(single, batch), says(404, jsonT, gone("prod", "app/v0"))},
+	{"another variable's 404", of(single), says(404, jsonT, gone(account, "app/other"))},
 	{"one variable's 404 for all", of(batch), says(404, jsonT, gone(account, "app/v0"))},
 	{"no logins", of(login), bare(401)},
 	{"logins fail", of(login), bare(503)},

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// delete deletes a file below the secrets folder, as an application does that
+// has read it.
+func (w *world) delete(name string) {
+	w.t.Helper()
+	if err := os.Remove(w.path("secrets", name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// request asks for what is missing, and waits until that is taken up.
+func (w *world) request() {
+	w.t.Helper()
+	w.write(w.path("status", notify.RequestedFile), "")
+	eventually(w.t, "the request taken up", func() bool { return !w.exists("status", notify.RequestedFile) })
+}
+
+// deleteAndAwait deletes the file of db, and waits until it is left away.
+func (w *world) deleteAndAwait(p *process) {
+	w.t.Helper()
+	left := p.left()
+	w.delete("db.json")
+	p.awaitLeft(left)
+}
+
+// left is how often the file of db was left away.
+func (p *process) left() int { return len(p.lines("Leaving away", "file/db")) }
+
+// awaitLeft waits until it was left away more often.
+func (p *process) awaitLeft(before int) {
+	p.t.Helper()
+	eventually(p.t, "the deleted file left away", func() bool { return p.left() > before })
+}
+
+func TestAnApplicationMayDeleteWhatItHasRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	for range 3 {
+		w.delete("db.json")
+		w.await("db.json", w.value["db/password"])
+	}
+	w.beat()
+	if w.exists("status", notify.UpdatedFile) {
+		t.Error("the application is told of what it has deleted")
+	}
+	w.delete("db.json")
+	w.renew("db/password")
+	w.awaitUpdated()
+	w.await("db.json", w.value["db/password"])
+	p.stop()
+}
+
+func TestDeletedFilesStayAwayUntilTheyChangeOrAreRequested(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.group("web", "json", "web/password")
+	w.annotations["restore-deleted-files"] = "never"
+	p := w.start()
+	w.awaitProvided()
+	w.delete("web.json")
+	w.deleteAndAwait(p)
+
+	w.renew("db/password")
+	w.await("db.json", w.value["db/password"])
+	w.awaitUpdated()
+	w.deleteAndAwait(p)
+
+	w.request()
+	w.await("db.json", w.value["db/password"])
+	w.await("web.json", w.value["web/password"])
+	w.beat()
+	if w.exists("status", notify.UpdatedFile) {
+		t.Error("the application is told of what it has asked for")
+	}
+	w.deleteAndAwait(p)
+
+	// Another configuration changes nothing about it.
+	left := p.left()
+	w.group("new", "json", "new/password")
+	w.annotate()
+	w.await("new.json", w.value["new/password"])
+	p.awaitLeft(left)
+	if w.exists("secrets", "db.json") {
+		t.Error("the file is back for a change of another")
+	}
+
+	// Another process cannot know whether it has missed a change.
+	p.stop()
+	p = w.start()
+	w.await("db.json", w.value["db/password"])
+	w.awaitUpdated()
+	p.stop()
+}
+
+func TestARequestIsServedWithoutRefresh(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	delete(w.annotations, "secrets-refresh-interval")
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitProvided()
+	w.delete("db.json")
+	w.request()
+	w.await("db.json", w.value["db/password"])
+	p.stop()
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package removal
+
+const usualHistories = 10000
