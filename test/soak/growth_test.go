@@ -1,0 +1,125 @@
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// sample is what a process takes at one moment.
+type sample struct {
+	goroutines  float64
+	descriptors float64
+	threads     float64
+	anonymous   float64 // resident memory that no file backs, in bytes
+	heap        float64 // the heap at which the collector runs next, in bytes
+}
+
+// bound is how much more of something a process may take late in its life than
+// early.
+type bound struct {
+	name  string
+	of    func(sample) float64
+	slack float64 // what it may be more
+	share float64 // and what part of the early figure
+}
+
+// bounds allow for what comes and goes, and for the differences between two
+// parts of one random schedule. A leak of one goroutine or descriptor for each
+// refresh, or each action of one kind, is past them within two minutes.
+var bounds = []bound{
+	// A request, a watch or a sync under way is two or three goroutines, and
+	// one descriptor.
+	{"goroutines", func(s sample) float64 { return s.goroutines }, 4, 0},
+	{"descriptors", func(s sample) float64 { return s.descriptors }, 2, 0},
+	// The runtime starts a thread when all are in system calls, and keeps it.
+	// With two processors it has seldom more than ten.
+	{"threads", func(s sample) float64 { return s.threads }, 4, 0},
+	// Pages come in spans, and the runtime gives free ones back late: what is
+	// resident is up to a few collections' worth of garbage.
+	{"anonymous memory", func(s sample) float64 { return s.anonymous }, 2 << 20, 0.1},
+	// With the collector's economy this is 1.1 times what is alive, and what
+	// is alive are also buffers, of a few values of the largest size.
+	{"heap", func(s sample) float64 { return s.heap }, 512 << 10, 0.05},
+}
+
+// thirds are the samples after the warm-up, the first and the last third.
+func thirds(samples []sample) (early, late []sample) {
+	samples = samples[len(samples)/5:]
+	n := len(samples) / 3
+	return samples[:n], samples[len(samples)-n:]
+}
+
+// grown compares the last third of a life with the first one after the
+// warm-up, a fifth of it, and tells what is out of bounds.
+func grown(samples []sample) (faults, figures []string) {
+	early, late := thirds(samples)
+	if len(early) < 10 {
+		return []string{fmt.Sprintf("%d samples are too few to tell growth from chance", len(samples))}, nil
+	}
+	for _, b := range bounds {
+		before, after := rest(early, b.of), rest(late, b.of)
+		figure := fmt.Sprintf("%s: %.0f, then %.0f", b.name, before, after)
+		figures = append(figures, figure)
+		if most := before*(1+b.share) + b.slack; after > most {
+			faults = append(faults, fmt.Sprintf("%s; at most %.0f is no growth", figure, most))
+		}
+	}
+	return faults, figures
+}
+
+// rest is what the process takes when it has little to do: the lower quartile.
+// What is under way adds to that now and then, and the median would tell
+// mostly how often; a leak adds to every sample that comes after it.
+func rest(samples []sample, of func(sample) float64) float64 {
+	var all []float64
+	for _, s := range samples {
+		all = append(all, of(s))
+	}
+	slices.Sort(all)
+	return all[len(all)/4]
+}
+
+// life is a process without growth, for two minutes, but for what leak adds
+// to its sample of each second.
+func life(leak func(second float64, s *sample)) (samples []sample) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for second := range 120 {
+		s := sample{
+			goroutines: 20 + 3*random.Float64(), descriptors: 9 + 2*random.Float64(), threads: 8 + random.Float64(),
+			anonymous: 12e6 + 2e6*random.Float64(), heap: 4e6 + 2e5*random.Float64(),
+		}
+		if second < 12 {
+			s.anonymous /= 2
+		}
+		if second%20 == 0 { // a bad moment
+			s.goroutines, s.anonymous = 100, 30e6
+		}
+		leak(float64(second), &s)
+		samples = append(samples, s)
+	}
+	return samples
+}
+
+func TestGrowthIsTold(t *testing.T) {
+	for name, leak := range map[string]func(float64, *sample){
+		"a goroutine each ten seconds":   func(second float64, s *sample) { s.goroutines += second / 10 },
+		"a descriptor each ten seconds":  func(second float64, s *sample) { s.descriptors += second / 10 },
+		"a thread each ten seconds":      func(second float64, s *sample) { s.threads += second / 10 },
+		"100 kB a second, not of Go":     func(second float64, s *sample) { s.anonymous += second * 1e5 },
+		"20 kB a second, of the heap":    func(second float64, s *sample) { s.heap += second * 2e4 },
+		"nothing, but it lived not long": nil,
+	} {
+		samples := life(func(float64, *sample) {})[:30]
+		if leak != nil {
+			samples = life(leak)
+		}
+		if faults, _ := grown(samples); len(faults) != 1 {
+			t.Errorf("%s: %q, want one fault", name, faults)
+		}
+	}
+	if faults, _ := grown(life(func(float64, *sample) {})); faults != nil {
+		t.Errorf("no growth is called: %q", faults)
+	}
+}

@@ -1,0 +1,109 @@
+// Package soak lets Syncer run for a long time in a world that never rests:
+// values rotate, templates are edited, servers fail, variables come and go,
+// and an application deletes what it was given. A process must end up with
+// what Conjur has, must never show a reader anything torn, and must not grow.
+//
+// The schedule is random, from a seed that is printed. The environment sets
+//
+//	SYNCER_SOAK       how long, such as 1h; two minutes without it
+//	SYNCER_SOAK_SEED  the seed of a schedule to follow again
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+var (
+	plane  *kubetest.ControlPlane
+	binary string // syncer, as it is shipped
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "soak")
+	if err == nil {
+		binary = filepath.Join(dir, "syncer")
+		err = build(binary)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(kubetest.Main(m, &plane), goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// build builds without the race detector, whose own memory grows with what
+// the process touches and would hide the process's.
+func build(binary string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/syncer")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building syncer: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// length is how long the soak takes.
+func length(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("SYNCER_SOAK")
+	if text == "" {
+		return 2 * time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("SYNCER_SOAK: %v", err)
+	}
+	return d
+}
+
+// seeded is the source of a schedule.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("SYNCER_SOAK_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("SYNCER_SOAK_SEED: %v", err)
+		}
+	}
+	t.Logf("SYNCER_SOAK_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 2 * time.Minute
+
+// eventually waits until the condition says nothing.
+func eventually(t testing.TB, what string, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("not within %v: %s: %v", patience, what, err)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// monitor takes samples of a process, one a second.
+type monitor struct {
+	t       testing.TB
+	pid     int
+	address string
+	client  http.Client
+
+	stopping chan struct{}
+	ended    sync.WaitGroup
+	samples  []sample // the goroutine's until it has ended
+	faults   []error
+}
+
+// observe begins to take samples of a process that serves its metrics.
+func observe(p *process, address string) *monitor {
+	m := &monitor{
+		t: p.t, pid: p.cmd.Process.Pid, address: address,
+		client:   http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
+		stopping: make(chan struct{}),
+	}
+	eventually(m.t, "the metrics", func() error { _, err := m.metrics(); return err })
+	m.ended.Go(func() {
+		seconds := time.NewTicker(time.Second)
+		defer seconds.Stop()
+		for len(m.faults) == 0 {
+			select {
+			case <-m.stopping:
+				return
+			case <-seconds.C:
+				m.sample()
+			}
+		}
+	})
+	m.t.Cleanup(m.end)
+	return m
+}
+
+// end takes no more samples. It may be called again.
+func (m *monitor) end() {
+	select {
+	case <-m.stopping:
+	default:
+		close(m.stopping)
+	}
+	m.ended.Wait()
+	m.client.CloseIdleConnections()
+}
+
+// judge ends the samples, and fails the test if they grew.
+func (m *monitor) judge() {
+	m.t.Helper()
+	m.end()
+	for _, fault := range m.faults {
+		m.t.Error(fault)
+	}
+	faults, figures := grown(m.samples)
+	for _, figure := range figures {
+		m.t.Log(figure)
+	}
+	for _, fault := range faults {
+		m.t.Errorf("the process grows: %s", fault)
+	}
+}
+
+func (m *monitor) sample() {
+	var s sample
+	if err := errors.Join(m.ofRuntime(&s), m.ofKernel(&s)); err != nil {
+		m.faults = append(m.faults, fmt.Errorf("sample %d: %w", len(m.samples), err))
+		return
+	}
+	m.samples = append(m.samples, s)
+}
+
+// ofKernel reads what the kernel knows.
+func (m *monitor) ofKernel(s *sample) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
+	if err != nil {
+		return err
+	}
+	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", m.pid))
+	if err != nil {
+		return err
+	}
+	s.descriptors = float64(len(descriptors))
+	if s.anonymous, err = number(string(status), "RssAnon:"); err != nil {
+		return err
+	}
+	s.anonymous *= 1 << 10
+	s.threads, err = number(string(status), "Threads:")
+	return err
+}
+
+// ofRuntime reads what the process says of itself.
+func (m *monitor) ofRuntime(s *sample) error {
+	text, err := m.metrics()
+	if err != nil {
+		return err
+	}
+	if found := leak(text); found != "" {
+		return fmt.Errorf("a value is in the metrics: %s", found)
+	}
+	if s.goroutines, err = number(text, "go_goroutines"); err != nil {
+		return err
+	}
+	s.heap, err = number(text, "go_memstats_next_gc_bytes")
+	return err
+}
+
+func (m *monitor) metrics() (string, error) {
+	answer, err := m.client.Get("http://" + m.address + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("metrics: %s", answer.Status)
+	}
+	return string(text), err
+}
+
+// happened fails the test unless a counter of the process, all its series
+// together, is above zero: without it the soak would have shown nothing.
+func (m *monitor) happened(counter string) {
+	m.t.Helper()
+	text, err := m.metrics()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	n, err := number(text, counter)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Logf("%s: %.0f", counter, n)
+	if n == 0 {
+		m.t.Errorf("%s is 0", counter)
+	}
+}
+
+// number is the sum of what stands after a name, with or without labels, at
+// the beginning of lines.
+func number(text, name string) (sum float64, err error) {
+	err = fmt.Errorf("there is no %s", name)
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, name)
+		if _, after, labelled := strings.Cut(rest, "} "); labelled {
+			rest = after
+		}
+		var n float64
+		if !ok {
+			continue
+		}
+		if _, bad := fmt.Sscan(rest, &n); bad != nil {
+			return 0, fmt.Errorf("%s: %w", strings.TrimSpace(line), bad)
+		}
+		sum, err = sum+n, nil
+	}
+	return sum, err
+}
+
+// freeAddress gives an address that nobody listens at.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

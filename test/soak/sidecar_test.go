@@ -1,0 +1,291 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// pod is a sidecar's: its folders, and the files that it keeps.
+type pod struct {
+	*conjur
+	dir   string
+	files []place
+}
+
+// groups are the annotations of the sidecar's groups, in the order of files.
+const groups = `
+conjur.org/conjur-secrets.db="- user: db/user\n- password: db/password\n"
+conjur.org/secret-file-format.db="json"
+conjur.org/conjur-secrets.blob="- blob: blob\n"
+conjur.org/conjur-secrets.env="- USER: db/user\n- TOKEN: token\n"
+conjur.org/secret-file-format.env="dotenv"
+conjur.org/conjur-secrets.single="- single: 'single,one'\n"
+conjur.org/secret-file-format.single="bash"
+conjur.org/conjur-secrets.url="- user: db/user\n- password: db/password\n"
+conjur.org/secret-file-format.url="template"
+conjur.org/conjur-secrets.keys="- public: keys/public\n- private: keys/private\n"
+conjur.org/secret-file-format.keys="directory"
+conjur.org/conjur-secrets.guest="- token: token\n- guest: guest/one\n"
+conjur.org/secret-file-format.guest="json"
+conjur.org/conjur-secrets.guests="- one: guest/one\n- two: guest/two\n"
+conjur.org/secret-file-format.guests="directory"
+`
+
+// guests are the variables that come and go: too few for the brake.
+var guests = []string{"guest/one", "guest/two"}
+
+// newPod makes a pod whose sidecar refreshes every second. The variable with a
+// comma cannot be asked for in a batch.
+func newPod(t testing.TB, c *conjur) *pod {
+	t.Helper()
+	p := &pod{conjur: c, dir: t.TempDir(), files: []place{
+		{"db.json", []string{"db/user", "db/password"}, `{"user":"%s","password":"%s"}`, true},
+		{"blob.yaml", []string{"blob"}, `"blob": "%s"`, false},
+		{"env.dotenv", []string{"db/user", "token"}, "USER=\"%s\"\nTOKEN=\"%s\"", false},
+		{"single.bash", []string{"single,one"}, `export single="%s"`, true},
+		{"url.out", []string{"db/user", "db/password"}, "EDIT db://%s:%s@EDIT", true},
+		{"keys/public", []string{"keys/public"}, "%s", false},
+		{"keys/private", []string{"keys/private"}, "%s", false},
+		{"guest.json", []string{"token", "guest/one"}, `{"token":"%s","guest":"%s"}`, true},
+		{"guests/one", []string{"guest/one"}, "%s", true},
+		{"guests/two", []string{"guest/two"}, "%s", true},
+	}}
+	c.add("db/user", "db/password", "blob", "token", "single,one", "keys/public", "keys/private", "guest/one", "guest/two")
+	for _, folder := range []string{"secrets", "templates", "status", "tmp"} {
+		if err := os.Mkdir(p.path(folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.template(true)
+	return p
+}
+
+func (p *pod) path(names ...string) string {
+	return filepath.Join(append([]string{p.dir}, names...)...)
+}
+
+// start starts the sidecar.
+func (p *pod) start(address string) *process {
+	p.t.Helper()
+	annotations := "conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/secrets-refresh-interval=\"1s\"\n" +
+		"conjur.org/exit-on-revoked=\"false\"\n" + fmt.Sprintf("conjur.org/server-address=%q\n", address) + strings.TrimPrefix(groups, "\n")
+	if err := os.WriteFile(p.path("annotations"), []byte(annotations), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return spawn(p.t, append(p.env(), "TMPDIR="+p.path("tmp")),
+		"--annotations", p.path("annotations"), "--secrets-dir", p.path("secrets"),
+		"--templates-dir", p.path("templates"), "--status-dir", p.path("status"))
+}
+
+// template edits the template, as the kubelet does at one moment; a broken one
+// changes nothing.
+func (p *pod) template(good bool) {
+	p.t.Helper()
+	text := "{{ .Nonsense"
+	if good {
+		text = strings.ReplaceAll(`EDIT db://{{ secret "user" }}:{{ secret "password" }}@EDIT`, editMark, fmt.Sprint(p.edit()))
+	}
+	if err := os.WriteFile(p.path("template.new"), []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Rename(p.path("template.new"), p.path("templates", "url.tpl")); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// lose deletes a file, as an application does that has read it.
+func (p *pod) lose() {
+	p.t.Helper()
+	f := pick(p.random, p.files)
+	if !f.mayLack {
+		return
+	}
+	if err := os.Remove(p.path("secrets", f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+}
+
+// request asks for what is missing, and takes the news.
+func (p *pod) request() {
+	p.t.Helper()
+	if err := os.WriteFile(p.path("status", notify.RequestedFile), nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Remove(p.path("status", notify.UpdatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+}
+
+// settle makes all well, and waits until each file is what Conjur has.
+func (p *pod) settle(int) {
+	p.t.Helper()
+	p.template(true)
+	p.restore(guests...)
+	eventually(p.t, "each file as Conjur has it", p.current)
+	eventually(p.t, "the change announced", func() error {
+		if marks, _ := filepath.Glob(p.path("status", ".untold-*")); len(marks) > 0 {
+			return fmt.Errorf("%q", marks)
+		}
+		_, err := os.Stat(p.path("status", notify.UpdatedFile))
+		return err
+	})
+}
+
+// current says which file is not what Conjur has.
+func (p *pod) current() error {
+	for _, f := range p.files {
+		content, err := os.ReadFile(p.path("secrets", f.name))
+		if err != nil {
+			return err
+		}
+		if string(content) != p.due(f) {
+			return fmt.Errorf("%s is not up to date", f.name)
+		}
+	}
+	return nil
+}
+
+// read reads the files again and again until the function that it returns is
+// called, and fails the test if one is torn, or not there and must be.
+func (p *pod) read() (end func()) {
+	stopping, failed := make(chan struct{}), map[string]bool{}
+	whole := map[string]string{} // :: file → the content checked last
+	var readers []reader
+	for _, f := range p.files {
+		readers = append(readers, p.reader(f))
+	}
+	var reads int
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		looks := time.NewTicker(2 * time.Millisecond)
+		defer looks.Stop()
+		for {
+			select {
+			case <-stopping:
+				return
+			case <-looks.C:
+			}
+			r := readers[reads%len(readers)]
+			reads++
+			if err := p.look(r, whole); err != nil && !failed[r.p.name] {
+				failed[r.p.name] = true
+				p.t.Error(err)
+			}
+		}
+	})
+	end = sync.OnceFunc(func() { close(stopping); ended.Wait(); p.t.Logf("%d reads", reads) })
+	p.t.Cleanup(end)
+	return end
+}
+
+// look reads a file once. In a folder whose version is replaced between two
+// steps of the kernel's way to the file, the second try meets the new one.
+func (p *pod) look(r reader, whole map[string]string) error {
+	path := p.path("secrets", r.p.name)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		content, err = os.ReadFile(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.p.mayLack:
+		return nil
+	case err != nil:
+		return err
+	case string(content) == whole[r.p.name] && len(content) > 0:
+		return nil
+	}
+	whole[r.p.name] = string(content)
+	return r.check(string(content))
+}
+
+// remains are the names of all that is below a folder. The random name of a
+// folder's version is "..VERSION".
+func (p *pod) remains(folder string) (names []string) {
+	p.t.Helper()
+	err := filepath.WalkDir(p.path(folder), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == p.path(folder) {
+			return err
+		}
+		name, err := filepath.Rel(p.path(folder), path)
+		for _, part := range strings.Split(name, "/") {
+			if strings.HasPrefix(part, "..2") {
+				name = strings.Replace(name, part, "..VERSION", 1)
+			}
+		}
+		names = append(names, name)
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// clean fails the test if there is more or less than what must be left.
+func (p *pod) clean() {
+	p.t.Helper()
+	if err := os.Remove(p.path("status", notify.UpdatedFile)); err != nil {
+		p.t.Errorf("the last change was not announced: %v", err)
+	}
+	_ = os.Remove(p.path("status", notify.AliveFile)) // it comes and goes
+	for folder, want := range map[string][]string{
+		"tmp":    nil,
+		"status": {notify.ProvidedFile, "conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh"},
+		"secrets": {
+			"blob.yaml", "db.json", "env.dotenv", "guest.json",
+			"guests", "guests/..VERSION", "guests/..VERSION/one", "guests/..VERSION/two", "guests/..data", "guests/one", "guests/two",
+			"keys", "keys/..VERSION", "keys/..VERSION/private", "keys/..VERSION/public", "keys/..data", "keys/private", "keys/public",
+			"single.bash", "url.out",
+		},
+	} {
+		if got := p.remains(folder); !slices.Equal(got, want) {
+			p.t.Errorf("in the folder %s there are %q, want %q", folder, got, want)
+		}
+	}
+}
+
+func TestSidecar(t *testing.T) {
+	t.Parallel()
+	d, random := length(t), seeded(t)
+	pod, address := newPod(t, newConjur(t, random)), freeAddress(t)
+	process := pod.start(address)
+	eventually(t, "the first delivery", pod.current)
+	samples, endReads := observe(process, address), pod.read()
+
+	s := &schedule{c: pod.conjur, calm: pod.settle}
+	s.actions = []action{
+		{"nothing", 20, func() {}},
+		{"a value", 30, func() { pod.rotate(pod.any()) }},
+		{"values together", 5, func() { pod.rotate("db/user", "db/password", "keys/public", "keys/private") }},
+		{"template edited", 8, func() { pod.template(true) }},
+		{"template broken", 2, func() { pod.template(false) }},
+		{"file deleted", 10, pod.lose},
+		{"files requested", 4, pod.request},
+		{"revoked", 4, func() { pod.revoke(pick(random, guests), false) }},
+		{"variable deleted", 2, func() { pod.revoke(pick(random, guests), true) }},
+		{"restored", 4, func() { pod.restore(pick(random, guests)) }},
+		{"outage", 5, s.breakDown},
+	}
+	s.run(d)
+	for _, counter := range []string{"syncer_syncs_total", "syncer_removals_total"} {
+		samples.happened(counter)
+	}
+	samples.judge()
+	process.stop()
+	endReads()
+	if err := pod.current(); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+	pod.clean()
+}
