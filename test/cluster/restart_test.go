@@ -61,7 +61,10 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 	p := w.start()
 	w.awaitData("first", map[string]string{"a": w.value["a"]})
 	w.awaitData("second", map[string]string{"b": w.value["b"]})
-
+	w.polls(5) // longer than the quiet period
+	if n := restarts(); n != 0 {
+		t.Errorf("filled for the first time: %d restarts", n)
+	}
 	w.renew("a")
 	w.renew("b")
 	eventually(t, "both revisions on the Pod template", func() bool { a, b := revisions(); return a != "" && b != "" })

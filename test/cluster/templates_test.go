@@ -80,3 +80,36 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 	eventually(t, "the edit", func() bool { return file() == "good bye "+w.value["db/user"] })
 	p.stop()
 }
+
+func TestJobUsesTemplateOfConfigMap(t *testing.T) {
+	w := newWorld(t)
+	w.variables("db/user")
+	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
+	w.secret("db", nil, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/conjur-secrets.greeting"] = "- user: db/user\n"
+		s.Annotations["conjur.org/secret-file-template-configmap.greeting"] = "layout"
+	})
+	w.oneShot("1", "db")
+	if code := w.start().exit(); code != 0 {
+		t.Fatalf("status %d", code)
+	}
+	w.awaitData("db", map[string]string{"greeting": "hello " + w.value["db/user"]})
+}
+
+// TestWatchesThatBeginWithAList is the way with API servers that cannot send
+// what there is as the beginning of a watch.
+func TestWatchesThatBeginWithAList(t *testing.T) {
+	w := newWorld(t)
+	w.env["KUBE_FEATURE_WatchListClient"] = "false"
+	w.variables("db/user")
+	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
+	w.secret("db", nil, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/conjur-secrets.greeting"] = "- user: db/user\n"
+		s.Annotations["conjur.org/secret-file-template-configmap.greeting"] = "layout"
+	})
+	p := w.start()
+	w.awaitData("db", map[string]string{"greeting": "hello " + w.value["db/user"]})
+	w.template("layout", "greeting.tpl", `good bye {{secret "user"}}`)
+	w.awaitData("db", map[string]string{"greeting": "good bye " + w.value["db/user"]})
+	p.stop()
+}
