@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +94,8 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	e := &execution{supervisor: &supervisor{flags: f.run, log: log, level: level}, environment: &sinks.Environment{}}
 	e.supervisor.amend = &amendment{groups: f.groups, environment: e.environment, tell: e.tell}
 	defer func() { _ = e.supervisor.log.Sync() }()
-	if err := e.deliver(ctx); err != nil {
+	mode, err := e.deliver(ctx)
+	if err != nil {
 		e.supervisor.logEnd(err)
 		return errLogged
 	}
@@ -103,13 +106,17 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	}
 	e.runner = processes.NewRunner(processes.RunnerConfig{
 		Args:        args,
-		Environ:     func() []string { return append(os.Environ(), e.environment.Variables()...) },
+		Environ:     func() []string { return override(os.Environ(), e.environment.Variables()) },
 		Signals:     signals,
 		OnChange:    reaction,
 		StopTimeout: f.stopTimeout,
 		Log:         e.supervisor.log,
 	})
-	return e.runBoth(context.WithoutCancel(ctx)) // the command decides what a signal means
+	refresh := e.supervisor.run
+	if mode.OneShot() {
+		refresh = func(context.Context) error { return nil }
+	}
+	return e.runBoth(context.WithoutCancel(ctx), refresh) // the command decides what a signal means
 }
 
 // tell tells the command of a change, once there is one.
@@ -120,26 +127,27 @@ func (e *execution) tell(ctx context.Context) error {
 	return e.runner.Tell(ctx)
 }
 
-// deliver brings the secrets to where the command finds them, all of them.
-func (e *execution) deliver(ctx context.Context) error {
+// deliver brings the secrets to where the command finds them, all of them, and
+// gives the mode that is configured.
+func (e *execution) deliver(ctx context.Context) (config.Mode, error) {
 	cfg, err := e.supervisor.load()
 	if err != nil {
-		return err
+		return "", err
 	}
 	once := *cfg
 	once.Mode, once.Refresh = config.ModeInit, config.Refresh{}
-	return e.supervisor.serve(ctx, &once)
+	return cfg.Mode, e.supervisor.serve(ctx, &once)
 }
 
-// runBoth runs the command and keeps its secrets fresh. When one of the two
-// ends, so does the other.
-func (e *execution) runBoth(ctx context.Context) error {
+// runBoth runs the command while refresh keeps its secrets fresh. When the
+// command ends, or refresh does with an error, so does the other.
+func (e *execution) runBoth(ctx context.Context, refresh func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var refreshing sync.WaitGroup
 	var failed error // of the refreshing, once it has ended
 	refreshing.Go(func() {
-		if failed = e.supervisor.run(ctx); failed != nil {
+		if failed = refresh(ctx); failed != nil {
 			stop()
 		}
 	})
@@ -160,6 +168,21 @@ func (e *execution) runBoth(ctx context.Context) error {
 		}
 	}
 	return &statusError{status, errLogged}
+}
+
+// override gives an environment with the variables of over, each "NAME=value",
+// in place of those of the same names.
+func override(environment, over []string) []string {
+	names := map[string]bool{}
+	for _, variable := range over {
+		name, _, _ := strings.Cut(variable, "=")
+		names[name] = true
+	}
+	kept := slices.DeleteFunc(environment, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return names[name]
+	})
+	return append(kept, over...)
 }
 
 // makeStatus gives the process a status folder of its own, unless one was

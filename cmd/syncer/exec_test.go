@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -65,15 +67,19 @@ func TestExecRunsItsCommandWithFilesAndEnvironment(t *testing.T) {
 	w := newWorld(t)
 	w.group("db", "json", "db/password")
 	w.environment("web", "web/TOKEN", "web/KEY")
-	p := w.exec(`cat "$world/secrets/db.json" > "$world/files"; printf '%s %s' "$TOKEN" "$KEY" > "$world/env"; exit 7`, "--env", "web")
+	w.env["TOKEN"], w.env["OTHER"] = "of the container", "other"
+	p := w.exec(`tr '\0' '\n' < /proc/$$/environ | sed 's/=.*/=/' > "$world/all"; cat "$world/secrets/db.json" > "$world/files"; printf '%s %s %s' "$TOKEN" "$KEY" "$OTHER" > "$world/env"; exit 7`, "--env", "web")
 	p.exit(7)
 	if !strings.Contains(w.noted("files"), w.value["db/password"]) {
 		t.Errorf("the command has not seen the file, but %q", w.noted("files"))
 	}
-	if want := w.value["web/TOKEN"] + " " + w.value["web/KEY"]; w.noted("env") != want {
+	if want := w.value["web/TOKEN"] + " " + w.value["web/KEY"] + " other"; w.noted("env") != want {
 		t.Error("the command has not seen its environment")
 	}
 	w.nowhereButIn("env", w.value["web/TOKEN"])
+	if env := strings.Count(w.noted("all"), "TOKEN="); env != 1 {
+		t.Errorf("the variable is %d times in the environment", env)
+	}
 	if left, _ := filepath.Glob(w.path("tmp", "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -94,6 +100,58 @@ func (w *world) nowhereButIn(name, text string) {
 	})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+func TestExecNeedsNoFolderForAnEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.environment("db", "db/password")
+	if err := os.Remove(w.path("secrets")); err != nil {
+		t.Fatal(err)
+	}
+	p := w.exec(`printf %s "$password" > "$world/env"`, "--env", "db")
+	p.exit(0)
+	if w.noted("env") != w.value["db/password"] {
+		t.Error("the command has not seen its environment")
+	}
+	if errors := p.lines("ERROR"); len(errors) > 0 {
+		t.Errorf("reported: %q", errors)
+	}
+}
+
+func TestExecDeliversOnceInTheModeInit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.oneShot("init", 0)
+	w.group("db", "json", "db/password")
+	w.exec(`cp "$world/secrets/db.json" "$world/files"; exit 4`).exit(4)
+	if !strings.Contains(w.noted("files"), w.value["db/password"]) {
+		t.Error("the command has not seen the file")
+	}
+	if n := w.server.Counts().Authentications; n != 1 {
+		t.Errorf("%d logins for one delivery", n)
+	}
+}
+
+func TestExecEndsIfToldToWhileItDelivers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	asked := make(chan struct{})
+	var once sync.Once
+	w.server.Intercept(func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			once.Do(func() { close(asked) })
+			<-r.Context().Done()
+		})
+	})
+	p := w.exec(`touch "$world/ran"`, "--grace", "100ms")
+	<-asked
+	p.signal(syscall.SIGTERM)
+	p.exit(1)
+	if w.exists("ran") {
+		t.Error("the command has run")
 	}
 }
 

@@ -70,13 +70,26 @@ func inEnvironment(t *targets.Target) *targets.Target {
 	return &e
 }
 
-// sink sends the targets of the environment there, and all others on.
-func (a *amendment) sink(files workers.Sink) workers.Sink {
+// files are the targets that remain files; all of them without an amendment.
+func (a *amendment) files(ts []*targets.Target) []*targets.Target {
+	if a == nil {
+		return ts
+	}
+	return slices.DeleteFunc(slices.Clone(ts), func(t *targets.Target) bool { return a.keys()[t.Key] })
+}
+
+// keys are those of the targets of the environment.
+func (a *amendment) keys() map[targets.Key]bool {
 	keys := map[targets.Key]bool{}
 	for _, group := range a.groups {
 		keys[targets.FileKey(group)] = true
 	}
-	return fork{keys: keys, environment: a.environment, files: files}
+	return keys
+}
+
+// sink sends the targets of the environment there, and all others on.
+func (a *amendment) sink(files workers.Sink) workers.Sink {
+	return fork{keys: a.keys(), environment: a.environment, files: files}
 }
 
 // fork is two sinks in one.

@@ -36,7 +36,9 @@ func (p *filesPlace) altered(l *lane) []targets.Key { return p.files.Altered(l.t
 
 func (p *filesPlace) prepare(ctx context.Context) error {
 	p.lanes[0].targets.Replace(p.cfg.Targets)
-	p.troubles.Report("leftovers", p.files.Clean(ctx, p.cfg.Targets))
+	if files := p.amend.files(p.cfg.Targets); len(files) > 0 {
+		p.troubles.Report("leftovers", p.files.Clean(ctx, files))
+	}
 	return nil
 }
 
