@@ -104,21 +104,17 @@ func (c *Client) contest(ctx context.Context, e Election, lead func(context.Cont
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	ended := make(chan struct{})
-	wg.Go(func() {
-		defer close(ended)
-		elector.Run(electing)
-	})
+	wg.Go(func() { elector.Run(electing) })
 	select {
 	case <-ctx.Done():
 		return false, nil
 	case <-elected:
 	}
-	return hold(ctx, lock, ended, lead), nil
+	return hold(ctx, lock, lead), nil
 }
 
 // hold leads as long as the Lease is ours, and tells whether it was lost.
-func hold(ctx context.Context, lock *leaseLock, ended <-chan struct{}, lead func(context.Context)) (lost bool) {
+func hold(ctx context.Context, lock *leaseLock, lead func(context.Context)) (lost bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lock.hold(true)
@@ -132,8 +128,6 @@ func hold(ctx context.Context, lock *leaseLock, ended <-chan struct{}, lead func
 	case <-returned:
 		return false
 	case <-ctx.Done():
-	case <-ended:
-		lost = true
 	case <-lock.expiry.C:
 		lost = true
 	}

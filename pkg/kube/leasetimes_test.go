@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type heldLease struct {
 	lease   *coordinationv1.Lease
 	version int
 	hang    int       // so many requests are not answered; negative: none is
+	refuse  bool      // to renew
 	renewed time.Time // when the last write was sent
 }
 
@@ -68,6 +70,9 @@ func (h *heldLease) Update(ctx context.Context, l *coordinationv1.Lease, _ metav
 	defer h.mu.Unlock()
 	if h.lease != nil && h.lease.ResourceVersion != l.ResourceVersion {
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.Name, nil)
+	}
+	if h.refuse && *l.Spec.HolderIdentity != "" {
+		return nil, apierrors.NewInternalError(errors.New("no"))
 	}
 	h.version++
 	h.lease, h.renewed = l.DeepCopy(), sent
@@ -178,9 +183,8 @@ func TestTheLeaseIsNotGivenAwayUnderALead(t *testing.T) {
 		h := &heldLease{}
 		leads, ended := elect(ctx, t, h, "one", time.Hour) // far too long
 		lead := <-leads
-		h.set(func(h *heldLease) { h.hang = -1 })
+		h.set(func(h *heldLease) { h.refuse = true })
 		<-lead.Done()
-		h.set(func(h *heldLease) { h.hang = 0 })
 		for range 30 {
 			time.Sleep(time.Minute)
 			h.set(func(h *heldLease) {

@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -208,6 +209,8 @@ func TestTheTemplatesInUseAreWatched(t *testing.T) {
 	store(t, ns, "o", map[string]string{"a": "two"})
 	expect(t, w.hints, "o/a")
 	w.text(t, "n/a", "two") // asked for, since it is not watched
+	store(t, ns, "n", map[string]string{"a": "three"})
+	w.text(t, "n/a", "three")
 
 	w.used.set(ns, "m/a")
 	w.Refresh()
@@ -220,6 +223,31 @@ func TestTheTemplatesInUseAreWatched(t *testing.T) {
 	w.used.set(ns, "n/a")
 	w.Refresh()
 	w.live(t, "n/a")
+}
+
+func TestATemplateThatIsNoLongerInUseIsNoLongerWatched(t *testing.T) {
+	ns := cluster.Namespace(t)
+	store(t, ns, "m", map[string]string{"a": "one"})
+	allow(t, ns, "configmaps", "get list watch")
+	w := watchedTemplates(t, ns, time.Hour)
+	running(t, w.Run)
+	var before int // goroutines
+	for round := range 20 {
+		w.used.set(ns, "m/a")
+		w.Refresh()
+		w.live(t, "m/a")
+		w.used.set(ns)
+		w.Refresh()
+		eventually(t, "not watched", func() bool {
+			got := calls(t, ns)["get"]
+			w.text(t, "m/a", "one")
+			return calls(t, ns)["get"] > got
+		})
+		if round == 0 {
+			before = runtime.NumGoroutine()
+		}
+	}
+	eventually(t, "the watches are over", func() bool { return runtime.NumGoroutine() < before+10 })
 }
 
 func TestWithoutTheRightToWatchTemplatesAreAskedFor(t *testing.T) {

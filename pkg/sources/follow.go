@@ -17,12 +17,16 @@ const (
 	steady       = 30 * time.Second
 )
 
-// lookAtLeast is the time between looks when refresh is off.
-const lookAtLeast = time.Minute
+// What may not be watched is read, at the longest this far apart.
+const longestInterval = 5 * time.Minute
 
-// looksPerTry is how many looks come between two tries to watch what may not
-// be watched, but read.
-const looksPerTry = 4
+// An API server that has just been started refuses everything until it knows
+// its roles. So the first refusals are taken for a passing trouble, and only
+// then there are some looks for each try to watch.
+const (
+	firstRefusals = 8
+	looksPerTry   = 4
+)
 
 // follow keeps one watch of the Kubernetes API going.
 type follow struct {
@@ -39,41 +43,50 @@ type follow struct {
 // run watches until ctx ends. While the right to watch is missing it looks at
 // each interval, and goes on watching soon after the right has come back.
 func (f *follow) run(ctx context.Context) {
-	if f.interval <= 0 {
-		f.interval = lookAtLeast
+	if f.interval <= 0 || f.interval > longestInterval {
+		f.interval = longestInterval
 	}
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause),
 		backoff.WithMultiplier(2), backoff.WithMaxElapsedTime(0))
+	refusals := 0 // in a row
 	for ctx.Err() == nil {
 		begin := time.Now()
 		err := f.watch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if apierrors.IsForbidden(err) {
-			f.refused(ctx, err)
-			continue
-		}
-		if err != nil {
-			f.failed(err)
-		}
 		if time.Since(begin) > steady {
 			pauses.Reset()
+			refusals = 0
 		}
-		pause(ctx, pauses.NextBackOff())
+		if !apierrors.IsForbidden(err) {
+			refusals = 0
+			if err != nil {
+				f.failed(err)
+			}
+			pause(ctx, pauses.NextBackOff())
+			continue
+		}
+		refusals++
+		if refusals <= firstRefusals {
+			f.refused(ctx, err, 1, min(pauses.NextBackOff(), f.interval))
+		} else {
+			f.refused(ctx, err, looksPerTry, f.interval)
+		}
 	}
 }
 
-// refused does without a watch until it is time to try again.
-func (f *follow) refused(ctx context.Context, err error) {
+// refused does without a watch until it is time to try again: it looks so many
+// times, if it can, and pauses after each.
+func (f *follow) refused(ctx context.Context, err error, looks int, wait time.Duration) {
 	const advice = "grant the verbs list and watch to hear of changes at once"
 	if f.look == nil {
 		f.failed(fmt.Errorf("%w; %s (trying again every %v)", err, advice, f.interval))
-		pause(ctx, f.interval)
+		pause(ctx, wait)
 		return
 	}
-	for n := 0; n < looksPerTry && ctx.Err() == nil; n++ {
+	for ; looks > 0 && ctx.Err() == nil; looks-- {
 		lookErr := f.look(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -83,7 +96,7 @@ func (f *follow) refused(ctx context.Context, err error) {
 		default:
 			f.failed(fmt.Errorf("%w; %s (reading it every %v until then)", err, advice, f.interval))
 		}
-		pause(ctx, f.interval)
+		pause(ctx, wait)
 	}
 }
 

@@ -31,6 +31,8 @@ type destination interface {
 	// holding lists the names in look of what holds the value of a variable of
 	// the first target.
 	holding(lost string) []string
+	// clear takes away what was delivered.
+	clear()
 }
 
 // sight is a thing as it is seen.
@@ -79,6 +81,14 @@ func (f *files) sink() workers.Sink { return sinks.NewFiles(f.dir, nil) }
 
 func (f *files) holding(string) []string { return []string{"first.json"} }
 
+func (f *files) clear() {
+	for _, name := range []string{"first.json", "second.json"} {
+		if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
 func (f *files) look() map[string]sight {
 	seen := map[string]sight{}
 	err := filepath.WalkDir(f.dir, func(path string, d fs.DirEntry, err error) error {
@@ -121,13 +131,28 @@ func newKubeSecrets(t testing.TB) destination {
 		t.Fatal(err)
 	}
 	k := &kubeSecrets{t, core, cp.Namespace(t)}
+	k.create()
+	return k
+}
+
+func (k *kubeSecrets) create() {
+	k.t.Helper()
 	for _, name := range []string{"first", "second"} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{foreign: []byte(name)}}
-		if _, err := core.Secrets(k.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+		if _, err := k.secrets.Secrets(k.namespace).Create(k.t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			k.t.Fatal(err)
 		}
 	}
-	return k
+}
+
+func (k *kubeSecrets) clear() {
+	k.t.Helper()
+	for _, name := range []string{"first", "second"} {
+		if err := k.secrets.Secrets(k.namespace).Delete(k.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	k.create()
 }
 
 func (k *kubeSecrets) targets(lost, kept string, others []string) []*targets.Target {

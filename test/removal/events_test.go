@@ -20,7 +20,7 @@ func scripted(scripts ...script) func(*world) func() {
 }
 
 // variable is an answer to whatever is asked about the variable in question.
-func variable(a answer) func(*world) func() { return scripted(about(lost, a)) }
+func variable(a answer) func(*world) func() { return scripted(about(a)) }
 
 // everyData answers every question for values.
 func everyData(a answer) script { return both(toAll(single, a), toAll(batch, a)) }
@@ -41,6 +41,15 @@ func namesAll(w http.ResponseWriter, r *http.Request, q question) bool {
 		says(404, jsonT, gone(account, q.ids[0]))(w, r)
 	}
 	return q.data()
+}
+
+// moved is where a redirect leads: to Conjur's own words.
+func moved(w http.ResponseWriter, r *http.Request, _ question) bool {
+	there := r.URL.Path == "/moved"
+	if there {
+		says(404, jsonT, gone(account, lost))(w, r)
+	}
+	return there
 }
 
 // The numbers in texts.
@@ -134,15 +143,24 @@ func wrongCA(w *world) func() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.server.present(ca, w.host)
+	return impostor(w, ca, w.host)
+}
+
+// impostor has the server show another certificate, and say in Conjur's words
+// that the variable is gone.
+func impostor(w *world, ca *conjurd.CA, host string) func() {
+	w.server.present(ca, host)
+	w.server.says(about(says(404, jsonT, gone(account, lost))))
 	w.client.Close()
-	return func() { w.server.present(w.server.ca, w.host); w.client.Close() }
+	return func() {
+		w.server.present(w.server.ca, w.host)
+		w.server.says(nil)
+		w.client.Close()
+	}
 }
 
 func wrongName(w *world) func() {
-	w.server.present(w.server.ca, "another.test")
-	w.client.Close()
-	return func() { w.server.present(w.server.ca, w.host); w.client.Close() }
+	return impostor(w, w.server.ca, "another.test")
 }
 
 func emptyServer(w *world) func() {
@@ -191,27 +209,17 @@ func olderValue(w *world) func() {
 	return func() {}
 }
 
-// everyOther says that the variable is gone at every other question.
+// everyOther says at every other look that the variable is gone.
 func everyOther(w *world) func() {
-	var n atomic.Int64
 	return scripted(func(rw http.ResponseWriter, r *http.Request, q question) bool {
-		if q.kind != single || q.ids[0] != w.lost {
-			return false
-		}
-		if n.Add(1)%2 == 0 {
-			return false
-		}
-		says(404, jsonT, gone(account, w.lost))(rw, r)
-		return true
-	}, func(rw http.ResponseWriter, r *http.Request, q question) bool {
-		return q.kind == batch && n.Load()%2 == 0 && about(w.lost, says(404, jsonT, gone(account, w.lost)))(rw, r, q)
+		return w.looks.Load()%2 == 1 && about(says(404, jsonT, gone(account, lost)))(rw, r, q)
 	})(w)
 }
 
 // changing knows us by another name each time.
 func changing(w *world) func() {
 	var n atomic.Int64
-	return scripted(about(w.lost, says(404, jsonT, gone(account, w.lost))), func(rw http.ResponseWriter, r *http.Request, q question) bool {
+	return scripted(about(says(404, jsonT, gone(account, lost))), func(rw http.ResponseWriter, r *http.Request, q question) bool {
 		if q.kind != whoami {
 			return false
 		}

@@ -2,6 +2,7 @@ package removal
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,33 +12,49 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// TestTable has each row for each destination and each mode.
+// columns are what each row is tried with: where the values go, and whether the
+// server is asked about the variable in question together with others, or by
+// itself, which an id with a comma always is.
+var columns = []struct {
+	name        string
+	destination func(testing.TB) destination
+	suffix      string // of the variable's id
+}{
+	{"file", newFiles, ""},
+	{"file, asked alone", newFiles, ",1"},
+	{"Secret", newKubeSecrets, ""},
+}
+
+// TestTable has each row with each column and in each mode.
 func TestTable(t *testing.T) {
 	if len(table) < 60 {
 		t.Fatalf("%d rows", len(table))
 	}
-	rows, bases := slices.Clone(table), map[string]base{}
-	for i := range rows {
-		s := &rows[i].with
-		s.lost, s.host = cmp.Or(s.lost, lost), cmp.Or(s.host, "conjur.test")
-		s.timeout, s.hold = cmp.Or(s.timeout, patience), cmp.Or(s.hold, time.Hour)
-		if _, ok := bases[s.lost]; !ok {
-			bases[s.lost] = newBase(t, s.lost)
-		}
-	}
-	for name, destination := range map[string]func(testing.TB) destination{"file": newFiles, "Secret": newKubeSecrets} {
+	bases := map[string]base{}
+	for _, c := range columns {
 		for _, m := range []mode{oneShot, sidecar} {
-			t.Run(name+"/"+string(m), func(t *testing.T) {
-				t.Parallel()
-				for _, r := range rows {
+			t.Run(c.name+"/"+string(m), func(t *testing.T) {
+				for _, r := range table {
+					s := r.with.complete(c.suffix)
+					if _, ok := bases[s.lost]; !ok {
+						bases[s.lost] = newBase(t, s.lost)
+					}
+					b := bases[s.lost]
 					t.Run(r.name+": "+string(r.then), func(t *testing.T) {
 						t.Parallel()
-						r.test(newWorld(t, m, destination(t), bases[r.with.lost], r.with))
+						r.test(newWorld(t, m, c.destination(t), b, s))
 					})
 				}
 			})
 		}
 	}
+}
+
+// complete gives a setting that lacks nothing.
+func (s setting) complete(suffix string) setting {
+	s.lost, s.host = cmp.Or(s.lost, "app/password")+suffix, cmp.Or(s.host, "conjur.test")
+	s.timeout, s.hold = cmp.Or(s.timeout, patience), cmp.Or(s.hold, time.Hour)
+	return s
 }
 
 func (r row) test(w *world) {
@@ -135,5 +152,64 @@ func (w *world) follows() {
 	w.deliver()
 	if len(w.events) != 0 {
 		w.Errorf("events: %+v", w.events)
+	}
+}
+
+// TestSwitchedOff: what is gone is told, and kept.
+func TestSwitchedOff(t *testing.T) {
+	s := setting{}.complete("")
+	b := newBase(t, s.lost)
+	for name, destination := range map[string]func(testing.TB) destination{"file": newFiles, "Secret": newKubeSecrets} {
+		for _, m := range []mode{oneShot, sidecar} {
+			t.Run(name+"/"+string(m), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, m, destination(t), b, s)
+				before := w.dest.look()
+				deletes(w)
+				w.next()
+				w.syncer.Policy.RemoveRevoked = false
+				w.keeps(before)
+				if !strings.Contains(w.said.String(), "removal is switched off") || !strings.Contains(w.said.String(), "the server confirmed it 2 times") {
+					t.Errorf("not told:\n%s", w.said.String())
+				}
+			})
+		}
+	}
+}
+
+// TestMissingFromTheStart: all else is delivered, and all that is missing named.
+func TestMissingFromTheStart(t *testing.T) {
+	s := setting{}.complete("")
+	b := newBase(t, s.lost)
+	for name, destination := range map[string]func(testing.TB) destination{"file": newFiles, "Secret": newKubeSecrets} {
+		for _, m := range []mode{oneShot, sidecar} {
+			t.Run(name+"/"+string(m), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, m, destination(t), b, s)
+				delivered := contents(w.dest.look())
+				w.dest.clear()
+				for _, id := range []string{w.lost, kept} {
+					w.load(fmt.Sprintf("- !delete { record: !variable %q }\n", id))
+				}
+				w.process()
+				for range looks {
+					w.step()
+				}
+				for name := range delivered {
+					if strings.HasPrefix(name, "first") && !strings.HasSuffix(name, foreign) {
+						delete(delivered, name)
+					}
+				}
+				w.wants(delivered, "without two variables")
+				for _, id := range []string{w.lost, kept} {
+					if !strings.Contains(w.said.String(), `variable "`+id+`" is missing`) {
+						t.Errorf("%s is not named:\n%s", id, w.said.String())
+					}
+				}
+				w.define(w.lost, kept)
+				w.renew(w.lost, kept)
+				w.deliver()
+			})
+		}
 	}
 }

@@ -4,4 +4,4 @@ package removal
 
 // usualHistories is fewer under the race detector, which makes each of them
 // take five times as long.
-const usualHistories = 1000
+const usualHistories = 500

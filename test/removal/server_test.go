@@ -3,7 +3,6 @@ package removal
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,6 +27,7 @@ type server struct {
 	cert atomic.Pointer[tls.Certificate]
 	ca   *conjurd.CA
 
+	lost    string // the variable in question
 	dataKey []byte
 	ahead   atomic.Int64 // of its clock
 	now     atomic.Pointer[conjurd.Server]
@@ -41,6 +41,7 @@ type script func(w http.ResponseWriter, r *http.Request, q question) bool
 type question struct {
 	kind kind
 	ids  []string // the variables
+	lost bool     // the one in question is among them
 }
 
 type kind int
@@ -119,13 +120,19 @@ func (s *server) handler(ctx context.Context) http.Handler {
 		reqCtx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		r = r.WithContext(reqCtx)
-		if f := s.script.Load(); f != nil && (*f)(w, r, ask(r)) {
+		r = r.WithContext(context.WithValue(reqCtx, lostKey{}, s.lost))
+		q := ask(r)
+		q.lost = slices.Contains(q.ids, s.lost)
+		if f := s.script.Load(); f != nil && (*f)(w, r, q) {
 			return
 		}
 		s.now.Load().Handler().ServeHTTP(w, r)
 	})
 }
+
+// lostKey is the key of the context of a request that leads to the variable in
+// question.
+type lostKey struct{}
 
 func ask(r *http.Request) question {
 	path := r.URL.EscapedPath()
@@ -134,10 +141,10 @@ func ask(r *http.Request) question {
 		return []string{id}
 	}
 	if id, ok := strings.CutPrefix(path, "/secrets/"+account+"/variable/"); ok {
-		return question{single, unescape(id)}
+		return question{kind: single, ids: unescape(id)}
 	}
 	if id, ok := strings.CutPrefix(path, "/resources/"+account+"/variable/"); ok {
-		return question{check, unescape(id)}
+		return question{kind: check, ids: unescape(id)}
 	}
 	switch {
 	case strings.HasSuffix(path, "/authenticate"):
@@ -149,7 +156,7 @@ func ask(r *http.Request) question {
 		for i, id := range ids {
 			ids[i] = strings.TrimPrefix(id, account+":variable:")
 		}
-		return question{batch, ids}
+		return question{kind: batch, ids: ids}
 	}
 	return question{}
 }
@@ -203,107 +210,3 @@ func (s *server) backup() string {
 
 // restore has the server go on with other data.
 func (s *server) restore(path string) { s.now.Store(s.open(path)) }
-
-// An answer is what stands in for the server's.
-type answer = http.HandlerFunc
-
-const (
-	html  = "text/html"
-	text  = "text/plain"
-	jsonT = "application/json; charset=utf-8"
-	page  = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body>403 Forbidden</body></html>\n"
-)
-
-// says is an answer with a status and a body.
-func says(status int, contentType, body string, header ...string) answer {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", contentType)
-		for i := 0; i < len(header); i += 2 {
-			w.Header().Set(header[i], header[i+1])
-		}
-		w.WriteHeader(status)
-		_, _ = fmt.Fprint(w, body)
-	}
-}
-
-func bare(status int) answer { return says(status, html, "") }
-
-// gone is the body by which Conjur says that a variable has no value.
-func gone(account, id string) string {
-	return fmt.Sprintf(`{"error":{"code":"not_found","message":"CONJ00076E Variable %s:variable:%s is empty or not found."}}`, account, id)
-}
-
-// hangUp sends the text as it is and closes the connection.
-func hangUp(text string) answer { return leave(text, -1) }
-
-// reset does so with a RST, so that what was sent may not be read any more.
-func reset(text string) answer { return leave(text, 0) }
-
-func leave(text string, linger int) answer {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		conn, buf, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		_, _ = buf.WriteString(text)
-		_ = buf.Flush()
-		if plain, ok := conn.(*tls.Conn); ok && linger >= 0 {
-			_ = plain.NetConn().(*net.TCPConn).SetLinger(linger)
-			_ = plain.NetConn().Close()
-			return
-		}
-		_ = conn.Close()
-	}
-}
-
-// silent sends what it has, and then nothing for as long as the client waits.
-func silent(begin string) answer {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", jsonT)
-		if begin != "" {
-			w.Header().Set("Content-Length", "400")
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = fmt.Fprint(w, begin)
-			_ = http.NewResponseController(w).Flush()
-		}
-		<-r.Context().Done()
-	}
-}
-
-// everywhere answers every request.
-func everywhere(a answer) script {
-	return func(w http.ResponseWriter, r *http.Request, _ question) bool { a(w, r); return true }
-}
-
-// toAll answers questions of one kind.
-func toAll(k kind, a answer) script {
-	return func(w http.ResponseWriter, r *http.Request, q question) bool {
-		if q.kind == k {
-			a(w, r)
-		}
-		return q.kind == k
-	}
-}
-
-// about answers what is asked of one variable, alone or in a batch.
-func about(id string, a answer) script {
-	return func(w http.ResponseWriter, r *http.Request, q question) bool {
-		mine := q.data() && slices.Contains(q.ids, id)
-		if mine {
-			a(w, r)
-		}
-		return mine
-	}
-}
-
-// both is the first script that answers.
-func both(scripts ...script) script {
-	return func(w http.ResponseWriter, r *http.Request, q question) bool {
-		for _, f := range scripts {
-			if f(w, r, q) {
-				return true
-			}
-		}
-		return false
-	}
-}

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd"
@@ -60,6 +60,7 @@ type world struct {
 	client *conjur.Client
 	syncer *workers.Syncer
 	failed map[targets.Key]error
+	looks  atomic.Int64
 	events []conjur.HoldEvent
 	said   strings.Builder // all errors and log lines
 
@@ -95,6 +96,7 @@ func newWorld(t testing.TB, m mode, dest destination, b base, s setting) *world 
 		TB: t, setting: s, mode: m, dest: dest, server: startServer(t, s.host, b.data),
 		key: b.key, values: maps.Clone(b.values), all: slices.Collect(maps.Values(b.values)),
 	}
+	w.server.lost = w.lost
 	w.set.Replace(dest.targets(w.lost, kept, others()))
 	w.process()
 	w.deliver()
@@ -211,6 +213,7 @@ func (w *world) reaches(dial func(context.Context) (net.Conn, error)) {
 // step is a poll, or a retry in a one-shot process, and the syncs that follow.
 func (w *world) step() {
 	w.Helper()
+	w.looks.Add(1)
 	var keys []targets.Key
 	if w.mode == sidecar {
 		changed, err := w.client.Changed(w.Context(), w.set.Variables())
@@ -289,35 +292,6 @@ func (w *world) wants(want map[string]string, when string) {
 	}
 }
 
-// silent fails the test if an error or the log has a value.
-func (w *world) silent() {
-	w.Helper()
-	for _, value := range w.all {
-		if strings.Contains(w.said.String(), value) {
-			w.Error("a value is in an error or in the log")
-		}
-	}
-}
-
 type noTemplates struct{}
 
 func (noTemplates) Text(context.Context, *targets.Target) (string, error) { return "", nil }
-
-// The world takes the log, as a zapcore.Core.
-
-func (w *world) Enabled(zapcore.Level) bool        { return true }
-func (w *world) With([]zapcore.Field) zapcore.Core { return w }
-func (w *world) Sync() error                       { return nil }
-func (w *world) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return c.AddCore(e, w)
-}
-func (w *world) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	enc := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(enc)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	fmt.Fprintln(&w.said, e.Message, enc.Fields)
-	return nil
-}

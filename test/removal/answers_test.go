@@ -1,0 +1,118 @@
+package removal
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// An answer is what stands in for the server's.
+type answer = http.HandlerFunc
+
+const (
+	html  = "text/html"
+	text  = "text/plain"
+	jsonT = "application/json; charset=utf-8"
+	page  = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body>403 Forbidden</body></html>\n"
+)
+
+// lost stands, in the bodies of answers, for the variable in question.
+const lost = "{lost}"
+
+// says is an answer with a status and a body.
+func says(status int, contentType, body string, header ...string) answer {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		id, _ := r.Context().Value(lostKey{}).(string)
+		_, _ = fmt.Fprint(w, strings.ReplaceAll(body, lost, id))
+	}
+}
+
+func bare(status int) answer { return says(status, html, "") }
+
+// gone is the body by which Conjur says that a variable has no value.
+func gone(account, id string) string {
+	return fmt.Sprintf(`{"error":{"code":"not_found","message":"CONJ00076E Variable %s:variable:%s is empty or not found."}}`, account, id)
+}
+
+// hangUp sends the text as it is and closes the connection.
+func hangUp(text string) answer { return leave(text, -1) }
+
+// reset does so with a RST, so that what was sent may not be read any more.
+func reset(text string) answer { return leave(text, 0) }
+
+func leave(text string, linger int) answer {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, _ := r.Context().Value(lostKey{}).(string)
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = buf.WriteString(strings.ReplaceAll(text, lost, id))
+		_ = buf.Flush()
+		if plain, ok := conn.(*tls.Conn); ok && linger >= 0 {
+			_ = plain.NetConn().(*net.TCPConn).SetLinger(linger)
+			_ = plain.NetConn().Close()
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+// silent sends what it has, and then nothing for as long as the client waits.
+func silent(begin string) answer {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", jsonT)
+		if begin != "" {
+			w.Header().Set("Content-Length", "400")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprint(w, begin)
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	}
+}
+
+// everywhere answers every request.
+func everywhere(a answer) script {
+	return func(w http.ResponseWriter, r *http.Request, _ question) bool { a(w, r); return true }
+}
+
+// toAll answers questions of one kind.
+func toAll(k kind, a answer) script {
+	return func(w http.ResponseWriter, r *http.Request, q question) bool {
+		if q.kind == k {
+			a(w, r)
+		}
+		return q.kind == k
+	}
+}
+
+// about answers what is asked of the variable in question, alone or in a batch.
+func about(a answer) script {
+	return func(w http.ResponseWriter, r *http.Request, q question) bool {
+		mine := q.data() && q.lost
+		if mine {
+			a(w, r)
+		}
+		return mine
+	}
+}
+
+// both is the first script that answers.
+func both(scripts ...script) script {
+	return func(w http.ResponseWriter, r *http.Request, q question) bool {
+		for _, f := range scripts {
+			if f(w, r, q) {
+				return true
+			}
+		}
+		return false
+	}
+}
