@@ -20,6 +20,10 @@ func TestAPIServerAwayAndBack(t *testing.T) {
 	w.renew("a")
 	eventually(t, "a word about the API server", func() bool { return strings.Contains(p.log(), "connection refused") })
 	w.polls(3)
+	eventually(t, "the end of the term as leader, which cannot be renewed", func() bool {
+		_, metrics := w.get("/metrics")
+		return strings.Contains(metrics, "syncer_leader 0")
+	})
 	plane.StartAPIServer(t)
 
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
