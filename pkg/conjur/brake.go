@@ -37,7 +37,8 @@ func (b Brake) takes(n, all int) bool {
 
 // hold is a time in which the variables that are marked as held are not called
 // gone. It begins quietly, when it is not known how most others are doing, and
-// is told of when most are gone, or when half of its time is over.
+// is told of when half of its time is over, or when most are gone, with which it
+// begins anew.
 type hold struct {
 	since, until time.Time
 	sure         bool // most are gone
@@ -108,14 +109,27 @@ func (m *memory) keepBack(since uint64, t tally, now time.Time) {
 			v.heldAt = now
 		}
 	}
-	brake := m.rules.brake
 	if m.hold == nil {
-		m.hold = &hold{since: now, until: now.Add(brake.Hold)}
+		m.hold = &hold{since: now, until: now.Add(m.rules.brake.Hold)}
 	}
-	h := m.hold
-	h.gone, h.of = t.gone, max(t.all, h.of)
-	h.sure = h.sure || brake.takes(t.gone, t.all)
-	if !h.told && (h.sure || now.Sub(h.since) >= brake.Hold/2) {
+	m.hold.gone, m.hold.of = t.gone, max(t.all, m.hold.of)
+}
+
+// settle looks, at the end of a call that knows how all are doing, whether most
+// are gone indeed: in the middle of one some may have come back that were not
+// asked for yet. It is called with the lock held.
+func (m *memory) settle(now time.Time) {
+	h, brake := m.hold, m.rules.brake
+	if h == nil {
+		return
+	}
+	switch t := m.tally(0); {
+	case !h.sure && brake.takes(t.gone, t.all):
+		// Those of which nothing was known may have gone just now.
+		h.since, h.until = now, now.Add(brake.Hold)
+		h.sure, h.told = true, true
+		m.tell(h, HoldBegan)
+	case !h.told && now.Sub(h.since) >= brake.Hold/2:
 		h.told = true
 		m.tell(h, HoldBegan)
 	}
@@ -176,11 +190,16 @@ func (m *memory) tell(h *hold, state HoldState) {
 	})
 }
 
-// holdEvents gives the events since the last time.
-func (m *memory) holdEvents() (events []HoldEvent) {
+// holdEvents gives the events since the last time, at the end of a call; of a
+// poll, or of a fetch where there are no polls, if it decides.
+func (m *memory) holdEvents(decides bool) (events []HoldEvent) {
+	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.review(time.Now())
+	m.review(now)
+	if decides || m.polls == 0 {
+		m.settle(now)
+	}
 	events, m.events = m.events, nil
 	return events
 }

@@ -311,6 +311,21 @@ func TestHoldIsNotEndedBesideIt(t *testing.T) {
 	})
 }
 
+// What comes back while others go makes no hold, though a poll learns of one
+// after the other.
+func TestExchangeIsNoMass(t *testing.T) {
+	withBrake(t, 5, nil, func(t *testing.T, h *held) {
+		h.missing(h.ids[:3]...)
+		h.polls()
+		h.d.fill(h.ids[2:3])
+		h.missing(h.ids[3])
+		wantSuspect(t, fetch(t, h.c, h.ids[0])) // as does a fetch
+		h.polls()                               // hears of the one that went before the one that came
+		h.polls(h.ids[0], h.ids[1], h.ids[3])
+		h.wantEvents()
+	})
+}
+
 // A wait of which nobody was told leaves no trace in the next hold.
 func TestHoldHasItsWholeTime(t *testing.T) {
 	withBrake(t, 10, nil, func(t *testing.T, h *held) {
@@ -441,6 +456,36 @@ func TestGoneWaitsForWordOfTheOthers(t *testing.T) {
 		h.d.with(func(d *double) { d.intercept = nil })
 		h.polls(h.ids[0])
 		h.wantEvents()
+	})
+}
+
+// When it turns out that they are gone too, they have not been for long, maybe.
+func TestHoldBeginsAnewWhenItIsSure(t *testing.T) {
+	withBrake(t, 10, nil, func(t *testing.T, h *held) {
+		h.missing(h.ids[0])
+		h.ids[0] += ",odd"
+		h.d.with(func(d *double) {
+			d.intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+				if kind == conjur.KindBatch {
+					writeJSON(w, http.StatusInternalServerError, `{}`)
+				}
+				return kind == conjur.KindBatch
+			}
+		})
+		for range 15 {
+			h.polls()
+		}
+		h.wantEvents("began 1/10")
+		h.missing(h.ids...)
+		h.d.with(func(d *double) { d.intercept = nil })
+		for range int(holdTime/every) + 1 {
+			if changed, _ := h.c.Changed(h.Context(), h.ids); len(changed) > 0 {
+				t.Fatalf("%q before a whole hold was over", changed)
+			}
+			time.Sleep(every - time.Second)
+		}
+		h.polls(h.ids...)
+		h.wantEvents("began 10/10", "passed 10/10")
 	})
 }
 

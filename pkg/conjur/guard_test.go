@@ -43,6 +43,7 @@ func TestOldTokenDoesNotEndAHold(t *testing.T) {
 		time.Sleep(time.Second)
 		before := time.Now()
 		m.suspect("x", byToken(m, before))
+		m.holdEvents(true)
 		time.Sleep(time.Hour)
 		if a := m.suspect("x", byToken(m, before)); a.Verdict != Unknown {
 			t.Errorf("by an old token: %v", a.Err)
@@ -105,7 +106,7 @@ func TestQuietWaitDoesNotPass(t *testing.T) {
 		if a := m.suspect("x", byToken(m, time.Now())); a.Verdict != Gone {
 			t.Errorf("when the others are known to be there: %v", a.Err)
 		}
-		if e := m.holdEvents(); len(e) != 0 {
+		if e := m.holdEvents(true); len(e) != 0 {
 			t.Errorf("told: %+v", e)
 		}
 	})

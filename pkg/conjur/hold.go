@@ -11,7 +11,8 @@ type HoldState string
 
 const (
 	// HoldBegan: most variables are gone at once, or are for long not known
-	// to be there, and those that are gone are not called so for a time.
+	// to be there, and those that are gone are not called so for a time. It
+	// begins anew when it was the latter and becomes the former.
 	HoldBegan HoldState = "began"
 	// Passed: the time is over. What one more look finds gone is called gone.
 	Passed HoldState = "passed"
@@ -35,9 +36,9 @@ type HoldEvent struct {
 // mostNamed bounds how many variables an event names.
 const mostNamed = 10
 
-// tellOfHolds logs the holds that have begun and ended.
-func (c *Client) tellOfHolds() {
-	for _, e := range c.memory.holdEvents() {
+// tellOfHolds logs the holds that have begun and ended, at the end of a call.
+func (c *Client) tellOfHolds(isPoll bool) {
+	for _, e := range c.memory.holdEvents(isPoll) {
 		c.log.Warn(map[HoldState]string{
 			HoldBegan: "Removal is held back: so many variables of this identity are gone at once that it may be a mistake",
 			Passed:    "Removal is no longer held back: the time is over, and what is gone after one more look is removed",

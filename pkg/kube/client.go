@@ -23,8 +23,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// FieldManager is the name under which Syncer owns fields of objects.
-const FieldManager = "syncer"
+// fieldManager is the name under which an object says who changed it.
+const fieldManager = "syncer"
 
 // requestTimeout bounds each request that is not a watch, from its begin to
 // the last byte of its answer.

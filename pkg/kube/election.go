@@ -13,9 +13,9 @@ import (
 // The times of an election that are used where none are given; they are those
 // of Kubernetes' own components.
 const (
-	DefaultLeaseDuration = 15 * time.Second
-	DefaultRenewDeadline = 10 * time.Second
-	DefaultRetryPeriod   = 2 * time.Second
+	defaultLeaseDuration = 15 * time.Second
+	defaultRenewDeadline = 10 * time.Second
+	defaultRetryPeriod   = 2 * time.Second
 )
 
 // Election is a contest for one Lease.
@@ -27,7 +27,7 @@ type Election struct {
 	// LeaseDuration is how long others wait for a leader that no longer renews
 	// the Lease; whole seconds. RenewDeadline is how long a leader goes on
 	// without a renewal, and must be shorter; RetryPeriod is the time between
-	// tries. Zero: the default.
+	// tries. Zero: 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Leader is told who leads, whenever that changes; "" is nobody. Nil: do
 	// not tell.
@@ -62,13 +62,14 @@ func (c *Client) Elect(ctx context.Context, e Election, lead func(context.Contex
 
 func (e *Election) complete() {
 	if e.LeaseDuration == 0 {
-		e.LeaseDuration = DefaultLeaseDuration
+		e.LeaseDuration = defaultLeaseDuration
 	}
+	e.LeaseDuration = e.LeaseDuration.Truncate(time.Second) // as the Lease has it
 	if e.RenewDeadline == 0 {
-		e.RenewDeadline = DefaultRenewDeadline
+		e.RenewDeadline = defaultRenewDeadline
 	}
 	if e.RetryPeriod == 0 {
-		e.RetryPeriod = DefaultRetryPeriod
+		e.RetryPeriod = defaultRetryPeriod
 	}
 	tell, last, known := e.Leader, "", false
 	e.Leader = func(identity string) { // one call at a time: from the elector

@@ -149,6 +149,7 @@ func TestAnImpossibleElectionIsRefused(t *testing.T) {
 	c := connect(t, "")
 	for _, e := range []kube.Election{
 		{Namespace: "default", Name: "x", Identity: "one", LeaseDuration: time.Second, RenewDeadline: time.Second},
+		{Namespace: "default", Name: "x", Identity: "one", LeaseDuration: 1900 * time.Millisecond, RenewDeadline: 1200 * time.Millisecond, RetryPeriod: time.Millisecond},
 		{Namespace: "default", Name: "x", Identity: ""},
 	} {
 		err := c.Elect(t.Context(), e, func(context.Context) { t.Error("leads") })

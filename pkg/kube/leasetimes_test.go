@@ -109,13 +109,13 @@ func TestALeadEndsBeforeAnotherCanBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := &heldLease{}
-		const takes = DefaultLeaseDuration - DefaultRenewDeadline - time.Millisecond
+		const takes = defaultLeaseDuration - defaultRenewDeadline - time.Millisecond
 		one, oneEnded := elect(ctx, t, h, "one", takes)
 		lead := <-one
 		time.Sleep(time.Minute)
 		h.set(func(h *heldLease) { h.hang = -1 })
 		<-lead.Done()
-		if bound := h.renewed.Add(DefaultRenewDeadline); time.Now().After(bound) {
+		if bound := h.renewed.Add(defaultRenewDeadline); time.Now().After(bound) {
 			t.Errorf("the lead was told to end %v too late", time.Since(bound))
 		}
 		time.Sleep(takes)
@@ -164,11 +164,11 @@ func TestALeadEndsAtOnceWhenAnotherHoldsTheLease(t *testing.T) {
 			h.lease.Spec.HolderIdentity, h.lease.ResourceVersion = &holder, "another"
 		})
 		<-lead.Done()
-		if took := time.Since(begin); took > DefaultRetryPeriod {
+		if took := time.Since(begin); took > defaultRetryPeriod {
 			t.Errorf("the lead was told to end after %v", took)
 		}
 		<-leads // when the other does not renew
-		if took := time.Since(begin); took < DefaultLeaseDuration {
+		if took := time.Since(begin); took < defaultLeaseDuration {
 			t.Errorf("leads again after %v, while the other may", took)
 		}
 		cancel()
@@ -208,7 +208,7 @@ func TestASilentAPIServerDoesNotHoldUpTheEndOfAnElection(t *testing.T) {
 		begin := time.Now()
 		cancel()
 		<-ended
-		if took := time.Since(begin); took > DefaultRenewDeadline {
+		if took := time.Since(begin); took > defaultRenewDeadline {
 			t.Errorf("it took %v", took)
 		}
 	})

@@ -45,7 +45,7 @@ type Watch[T any] struct {
 // When ctx ends, so does Run, with the context's error.
 func (w *Watch[T]) Run(ctx context.Context) error {
 	err := w.reflector.ListAndWatchWithContext(klog.NewContext(ctx, w.log))
-	w.source.calls.Wait() // the library does not wait for a list that it gave up
+	w.source.end()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -95,6 +95,7 @@ type listWatch[T any] struct {
 	convert func(runtime.Object) (*entry[T], error)
 	well    func()
 
+	mu        sync.Mutex     // no list begins while those under way are waited for
 	calls     sync.WaitGroup // lists under way
 	listening atomic.Bool    // a watch is open, and its initial list still comes
 }
@@ -102,9 +103,10 @@ type listWatch[T any] struct {
 // ListWithContext is the fallback for an API server that does not stream lists,
 // or does not permit a watch.
 func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	l.calls.Add(1)
+	if err := l.begin(ctx); err != nil {
+		return nil, err
+	}
 	defer l.calls.Done()
-	l.listening.Store(false)
 	items, meta, err := l.list(ctx, options)
 	if err != nil {
 		return nil, err
@@ -115,6 +117,27 @@ func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListO
 		}
 	}
 	return &metainternalversion.List{ListMeta: meta, Items: items}, nil
+}
+
+// begin counts a list in. None begins after ctx has ended.
+func (l *listWatch[T]) begin(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.calls.Add(1)
+	l.listening.Store(false)
+	return nil
+}
+
+// end waits for a list that the reflector gave up because ctx has ended: it
+// does not itself. What has not begun by now will not.
+func (l *listWatch[T]) end() {
+	l.mu.Lock()
+	l.listening.Store(false)
+	l.mu.Unlock()
+	l.calls.Wait()
 }
 
 func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

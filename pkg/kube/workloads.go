@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,20 +15,6 @@ import (
 type Workload struct {
 	Kind            string // "deployment", "statefulset" or "daemonset"
 	Namespace, Name string
-}
-
-// ParseWorkload reads "kind/name"; the kind in any case.
-func ParseWorkload(namespace, text string) (Workload, error) {
-	kind, name, ok := strings.Cut(text, "/")
-	w := Workload{Kind: strings.ToLower(kind), Namespace: namespace, Name: name}
-	if !ok || name == "" || strings.Contains(name, "/") {
-		return Workload{}, fmt.Errorf("%q is not a workload; write it as deployment/name, statefulset/name or daemonset/name", text)
-	}
-	switch w.Kind {
-	case "deployment", "statefulset", "daemonset":
-		return w, nil
-	}
-	return Workload{}, fmt.Errorf("%q is not a workload: there is no kind %q; use deployment, statefulset or daemonset", text, kind)
 }
 
 func (w Workload) String() string { return w.Kind + "/" + w.Name }
@@ -83,7 +68,7 @@ func (c *Client) Annotate(ctx context.Context, w Workload, annotations map[strin
 	if err != nil {
 		return err
 	}
-	options := metav1.PatchOptions{FieldManager: FieldManager}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
 	switch w.Kind {
 	case "deployment":
 		_, err = c.Apps.Deployments(w.Namespace).Patch(ctx, w.Name, types.MergePatchType, patch, options)

@@ -76,14 +76,14 @@ func TestARefusalThatLastsMakesFewRequests(t *testing.T) {
 			}
 			label, names := following{err: forbidden, lasts: day}, following{err: forbidden, lasts: day}
 			label.run(t, interval, false, day)
-			if want := int(day / every); label.tries < want-5 || label.tries > want+firstRefusals {
+			if want := int(day / every); label.tries < want-5 || label.tries > want+10 {
 				t.Errorf("interval %v: %d tries a day, want %d", interval, label.tries, want)
 			}
 			names.run(t, interval, true, day)
-			if want := int(day / every); names.looks < want-5 || names.looks > want+firstRefusals {
+			if want := int(day / every); names.looks < want-5 || names.looks > want+10 {
 				t.Errorf("interval %v: %d looks a day, want %d", interval, names.looks, want)
 			}
-			if want := int(day / every / looksPerTry); names.tries < want-5 || names.tries > want+firstRefusals {
+			if want := int(day / every / looksPerTry); names.tries < want-5 || names.tries > want+10 {
 				t.Errorf("interval %v: %d tries beside looks a day, want %d", interval, names.tries, want)
 			}
 		})
