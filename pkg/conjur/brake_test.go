@@ -311,17 +311,31 @@ func TestHoldIsNotEndedBesideIt(t *testing.T) {
 	})
 }
 
-// What comes back while others go makes no hold, though a poll learns of one
-// after the other.
+// What comes back while others go makes no hold, though a poll learns of the
+// ones that went before the one that came.
 func TestExchangeIsNoMass(t *testing.T) {
 	withBrake(t, 5, nil, func(t *testing.T, h *held) {
 		h.missing(h.ids[:3]...)
 		h.polls()
 		h.d.fill(h.ids[2:3])
 		h.missing(h.ids[3])
-		wantSuspect(t, fetch(t, h.c, h.ids[0])) // as does a fetch
-		h.polls()                               // hears of the one that went before the one that came
+		h.polls()
 		h.polls(h.ids[0], h.ids[1], h.ids[3])
+		h.wantEvents()
+	})
+}
+
+// Nor does it where fetches learn only of those that went.
+func TestFetchOfAFewIsNoMass(t *testing.T) {
+	withBrake(t, 5, nil, func(t *testing.T, h *held) {
+		h.missing(h.ids[:3]...)
+		h.polls()
+		h.d.fill(h.ids[2:3])
+		h.missing(h.ids[3])
+		wantSuspect(t, fetch(t, h.c, h.ids[3]))
+		wantSuspect(t, fetch(t, h.c, h.ids[0])) // its proof is complete, but it waits for word of the others
+		h.polls(h.ids[0], h.ids[3])
+		h.polls(h.ids[1])
 		h.wantEvents()
 	})
 }
