@@ -34,13 +34,14 @@ func (p *filesPlace) templates() workers.Templates { return p.texts }
 
 func (p *filesPlace) altered(l *lane) []targets.Key { return p.files.Altered(l.targets.All()) }
 
-func (p *filesPlace) prepare(ctx context.Context) error {
+func (p *filesPlace) prepare(ctx context.Context) {
 	p.lanes[0].targets.Replace(p.cfg.Targets)
 	if files := p.amend.files(p.cfg.Targets); len(files) > 0 {
 		p.troubles.Report("leftovers", p.files.Clean(ctx, files))
 	}
-	return nil
 }
+
+func (p *filesPlace) complete(context.Context) error { return nil }
 
 // sources are none in a one-shot process, and no watch where refresh is off.
 func (p *filesPlace) sources() []func(context.Context) {
@@ -66,6 +67,7 @@ func (p *filesPlace) requests() *sources.Requests {
 }
 
 func (p *filesPlace) synced() error { return nil }
+func (p *filesPlace) ready() error  { return nil }
 
 // requested brings back what is missing.
 func (p *filesPlace) requested() {

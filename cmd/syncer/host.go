@@ -158,7 +158,7 @@ func (h *host) ready() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.place.synced(); err != nil {
+	if err := p.place.ready(); err != nil {
 		return err
 	}
 	for _, l := range p.lanes {

@@ -48,9 +48,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	if err := p.build(); err != nil {
 		return err
 	}
-	if err := p.begin(ctx); err != nil {
-		return err
-	}
+	p.begin(ctx)
 	intake, stop := context.WithCancel(ctx)
 	defer stop()
 	for _, l := range p.lanes {
@@ -64,20 +62,20 @@ func (p *pipeline) run(ctx context.Context) error {
 		top.Go(func() { source(intake) })
 	}
 
-	p.untilDone(intake)
+	incomplete := p.untilDone(intake)
 	stop()
 	top.Wait()
 	p.stop()
-	return p.verdict()
+	return p.verdict(incomplete)
 }
 
 // begin does what comes before the first sync.
-func (p *pipeline) begin(ctx context.Context) error {
+func (p *pipeline) begin(ctx context.Context) {
 	if p.app != nil {
 		p.troubles.Report("scripts", p.status.InstallScripts())
 		p.troubles.Report(notify.UpdatedFile, p.app.Recover(ctx))
 	}
-	return p.place.prepare(ctx)
+	p.place.prepare(ctx)
 }
 
 // stop stops the lanes, all at once; a second time it does nothing.
@@ -164,11 +162,13 @@ func (p *pipeline) held(l *lane, e conjur.HoldEvent) {
 
 // untilDone waits until there is nothing left to do, or ctx ends: a one-shot
 // process has delivered or given up every target, a sidecar has removed what
-// was revoked and brought all else up to date.
-func (p *pipeline) untilDone(ctx context.Context) {
+// was revoked and brought all else up to date. The error is of what could not
+// be found out.
+func (p *pipeline) untilDone(ctx context.Context) error {
 	if p.cfg.Mode.OneShot() {
+		err := p.place.complete(ctx)
 		p.each(func(l *lane) { _ = l.queue.WaitDone(ctx) }) // verdict looks at what was delivered
-		return
+		return err
 	}
 	revoked := make(chan struct{})
 	var once sync.Once
@@ -187,6 +187,7 @@ func (p *pipeline) untilDone(ctx context.Context) {
 		p.each(func(l *lane) { l.lastSync(ctx) })
 	default:
 	}
+	return nil
 }
 
 // each calls f for all lanes at once and waits.

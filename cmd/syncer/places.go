@@ -18,13 +18,18 @@ type place interface {
 	// altered finds the targets of a lane that are not as they were left.
 	altered(*lane) []targets.Key
 	// prepare finds out, before anything is written, what belongs there and
-	// what an earlier process left behind.
-	prepare(context.Context) error
+	// what an earlier process left behind, as far as it can.
+	prepare(context.Context)
+	// complete finds out the rest while the lanes of a one-shot process work,
+	// and gives up as configured.
+	complete(context.Context) error
 	// sources watch what says what belongs there, and what else is to be done
 	// while the lanes work.
 	sources() []func(context.Context)
-	// synced says what is not known yet of what belongs there.
+	// synced says what is not known yet of what belongs there; ready too, but
+	// not what will not be known before somebody grants the right.
 	synced() error
+	ready() error
 	// settled hears of each outcome, held of removals that are held back. Both
 	// are called from several goroutines and do not block.
 	settled(*lane, workers.Result)

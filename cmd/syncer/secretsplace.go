@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -36,6 +38,12 @@ type secretsPlace struct {
 	watches []*sources.Secrets
 	news    *news
 
+	// What a one-shot process could not read at first, and why; until it is
+	// completed, nobody else reads that.
+	unread    []*sources.Secrets
+	unreadFor error
+	completed atomic.Bool
+
 	mu    sync.Mutex
 	found map[targets.Key]types.UID // the Secrets that are there
 }
@@ -56,6 +64,7 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 			Interval:  secretsLook,
 			Upsert:    s.upsert,
 			Gone:      s.gone,
+			Unread:    s.unreadable,
 			Report:    p.troubles.Report,
 		})
 	}
@@ -89,20 +98,46 @@ func (s *secretsPlace) altered(*lane) []targets.Key { return nil }
 
 // prepare reads, in a one-shot process, what there is; otherwise the watches
 // do.
-func (s *secretsPlace) prepare(ctx context.Context) error {
+func (s *secretsPlace) prepare(ctx context.Context) {
 	if !s.cfg.Mode.OneShot() {
-		return nil
+		return
 	}
-	retries := backoff.WithContext(limited(s.cfg.Retry), ctx)
-	return backoff.Retry(func() error {
-		var errs []error
-		for _, watch := range s.watches {
-			errs = append(errs, watch.Load(ctx))
+	var errs []error
+	for _, watch := range s.watches {
+		if err := s.load(ctx, watch); err != nil {
+			s.unread = append(s.unread, watch)
+			errs = append(errs, err)
 		}
-		err := errors.Join(errs...)
-		s.troubles.Report("secrets", err)
-		return err
-	}, retries)
+	}
+	s.unreadFor = errors.Join(errs...)
+}
+
+// load reads what a watch would tell of.
+func (s *secretsPlace) load(ctx context.Context, watch *sources.Secrets) error {
+	err := watch.Load(ctx)
+	if ctx.Err() == nil {
+		s.troubles.Report("secrets of "+watch.Namespace, err)
+	}
+	return err
+}
+
+// complete reads what prepare could not.
+func (s *secretsPlace) complete(ctx context.Context) error {
+	defer s.completed.Store(true)
+	unread, tried := slices.Clone(s.unread), true
+	return backoff.Retry(func() error {
+		if tried {
+			tried = false
+			return s.unreadFor
+		}
+		var errs []error
+		unread = slices.DeleteFunc(unread, func(watch *sources.Secrets) bool {
+			err := s.load(ctx, watch)
+			errs = append(errs, err)
+			return err == nil
+		})
+		return errors.Join(errs...)
+	}, backoff.WithContext(limited(s.cfg.Retry), ctx))
 }
 
 // limited is how often, and how fast, a one-shot process tries again.
@@ -137,8 +172,8 @@ func (s *secretsPlace) reload(ctx context.Context) {
 		case <-tick.C:
 		}
 		for _, watch := range s.watches {
-			if err := watch.Load(ctx); ctx.Err() == nil {
-				s.troubles.Report("secrets", err)
+			if s.completed.Load() || !slices.Contains(s.unread, watch) {
+				_ = s.load(ctx, watch) // which reports it
 			}
 		}
 	}
@@ -223,10 +258,30 @@ func (s *secretsPlace) definition(l *lane, namespace, name string) targets.Secre
 	return targets.SecretDefinition{Namespace: namespace, Name: name, Account: l.identity.Conjur.Account}
 }
 
+// unreadable takes down that a Secret which the configuration names may be
+// there or not.
+func (s *secretsPlace) unreadable(namespace, name string, err error) {
+	key := targets.KubeSecretKey(namespace, name)
+	if l := s.lane(key, namespace, name); l != nil {
+		def := s.definition(l, namespace, name)
+		def.Unread = err.Error()
+		s.define(l, def, "secret")
+	}
+}
+
 // synced tells whether all that belongs there is known.
 func (s *secretsPlace) synced() error {
+	return s.known(func(watch *sources.Secrets) bool { return watch.Synced() })
+}
+
+// ready is satisfied with what may be read.
+func (s *secretsPlace) ready() error {
+	return s.known(func(watch *sources.Secrets) bool { return watch.Synced() || watch.Refused() })
+}
+
+func (s *secretsPlace) known(well func(*sources.Secrets) bool) error {
 	for _, watch := range s.watches {
-		if !watch.Synced() && !watch.Refused() {
+		if !well(watch) {
 			return fmt.Errorf("the Secrets of namespace %q are not all known yet", watch.Namespace)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/sources"
@@ -45,6 +46,7 @@ func (s *supervisor) run(ctx context.Context) error {
 		return err
 	}
 	s.cfg = cfg
+	kube.RouteLogs(s.log)
 	if cfg.Mode.OneShot() {
 		return s.serve(ctx, cfg)
 	}

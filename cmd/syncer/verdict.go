@@ -16,14 +16,18 @@ import (
 // errRevoked is the end of a process that had to remove something.
 var errRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
 
-// verdict tells, at the end, whether the job was done.
-func (p *pipeline) verdict() error {
-	var errs []error
+// verdict tells, at the end, whether the job was done; incomplete is why not all
+// is known that belongs to it.
+func (p *pipeline) verdict(incomplete error) error {
+	errs := []error{incomplete}
 	if slices.ContainsFunc(p.lanes, (*lane).mustExit) {
 		errs = append(errs, errRevoked)
 	}
 	if p.cfg.Mode.OneShot() {
 		errs = append(errs, p.undelivered())
+		if p.app != nil && errors.Join(errs...) == nil {
+			errs = append(errs, p.unprovided())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -47,9 +51,11 @@ func (p *pipeline) undelivered() error {
 	if len(failed) > 0 {
 		return fmt.Errorf("not up to date: %s", join(slices.Sorted(maps.Keys(failed))))
 	}
-	if p.app == nil {
-		return nil
-	}
+	return nil
+}
+
+// unprovided tells whether the application does not know that all is there.
+func (p *pipeline) unprovided() error {
 	if provided, err := p.status.Provided(); err != nil || !provided {
 		return fmt.Errorf("all is delivered, but the file %s could not be written", notify.ProvidedFile)
 	}

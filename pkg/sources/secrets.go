@@ -48,14 +48,17 @@ type Secrets struct {
 	Upsert func(kube.Source, Change)
 	// Gone hears of a Secret that is no longer there, or no longer has the
 	// label, and of one in Names that is not there when first looked for.
-	Gone   func(namespace, name string)
+	Gone func(namespace, name string)
+	// Unread hears, once, of one in Names that could not be read so far.
+	Unread func(namespace, name string, err error)
 	Report Report
 
 	synced   atomic.Bool
 	troubles folded // by name, or "" for the label
 
-	mu    sync.Mutex
-	known map[types.NamespacedName]sighting // what was told last
+	mu     sync.Mutex
+	known  map[types.NamespacedName]sighting // what was told last
+	unread map[string]bool                   // the Names that Unread heard of
 }
 
 // sighting is what tells one state of a Secret from another. The zero sighting
@@ -87,7 +90,7 @@ func (s *Secrets) Run(ctx context.Context) {
 }
 
 // Load reads the Secrets once and tells what is there, and which of Names are
-// not. The error joins what could not be read; nothing is told of that.
+// not. The error joins what could not be read.
 func (s *Secrets) Load(ctx context.Context) error {
 	if len(s.Names) > 0 {
 		var errs []error
@@ -114,9 +117,22 @@ func (s *Secrets) read(ctx context.Context, name string) error {
 	case apierrors.IsNotFound(err):
 		s.replace(name, nil)
 	default:
+		s.locked(func() { s.fail(name, err) })
 		return err
 	}
 	return nil
+}
+
+// fail tells of one of the Names of which nothing is known.
+func (s *Secrets) fail(name string, err error) {
+	if _, told := s.known[types.NamespacedName{Namespace: s.Namespace, Name: name}]; told || s.unread[name] {
+		return
+	}
+	if s.unread == nil {
+		s.unread = map[string]bool{}
+	}
+	s.unread[name] = true
+	s.Unread(s.Namespace, name, err)
 }
 
 // follow makes the watch of one name, or of the label for "".

@@ -34,6 +34,7 @@ func watchedSecrets(t *testing.T, namespace string, interval time.Duration, name
 			told <- words[c] + " " + s.Name + " " + s.Map
 		},
 		Gone:   func(_, name string) { told <- "gone " + name },
+		Unread: func(_, name string, err error) { told <- fmt.Sprintf("unread %s %v", name, apierrors.IsForbidden(err)) },
 		Report: report,
 	}}
 }
@@ -239,10 +240,14 @@ func TestALoadOfNamedSecretsTellsTheMissingFromTheForbidden(t *testing.T) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), ns+"/forbidden") || strings.Contains(fmt.Sprint(err), ns+"/missing") {
 		t.Errorf("error %v, want that one is forbidden", err)
 	}
-	expect(t, s.told, "defined a ", "gone missing")
+	expect(t, s.told, "defined a ", "unread forbidden true", "gone missing")
 	if s.Synced() {
 		t.Error("synced, although one could not be read")
 	}
+	_ = s.Load(t.Context())
+	allow(t, ns, "secrets", "get", "forbidden")
+	eventually(t, "all read", func() bool { return s.Load(t.Context()) == nil })
+	expect(t, s.told, "defined forbidden ") // and not once more that it is unread
 }
 
 func TestTheWatchOfSecretsEndsWhileTheAPIServerIsAway(t *testing.T) {

@@ -16,6 +16,8 @@ type SecretDefinition struct {
 	HasMap      bool
 	// Missing: there is no such Secret, so that the above is empty.
 	Missing bool
+	// Unread says why it is not known whether there is one, or "".
+	Unread string
 	// Account is the one in use, as with ParseEntries.
 	Account string
 	// Configured is what the configuration says of the Secret: Entries, and of
@@ -38,7 +40,7 @@ func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 	content, warnings, err := ParseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
 	restart, errRestart := ParseWorkloads(def.Annotations[RestartWorkloads])
 	s := &Secret{
-		Namespace: def.Namespace, Name: def.Name, Missing: def.Missing, Restart: restart,
+		Namespace: def.Namespace, Name: def.Name, Missing: def.Missing, Unread: def.Unread, Restart: restart,
 		Faults: append(eachText("", err), eachText(RestartWorkloads+": ", errRestart)...),
 	}
 	if def.Configured != nil {
@@ -65,7 +67,7 @@ func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 func (s *Secret) undefined(def SecretDefinition, entries bool) (fault, warning string) {
 	const empty = "the map is empty, so nothing is delivered and nothing removed; add \"key: id\", or write {} to have what was delivered removed"
 	const none = "there is neither a map nor a group; write a map of data keys to variables"
-	if entries || len(s.Groups) > 0 || s.Missing || len(s.Faults) > 0 {
+	if entries || len(s.Groups) > 0 || s.Missing || s.Unread != "" || len(s.Faults) > 0 {
 		return "", ""
 	}
 	switch {

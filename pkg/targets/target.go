@@ -144,9 +144,12 @@ type Secret struct {
 	// LeftOut are, once the target is expanded, the variables that have no
 	// data key although an entry stands for all, each in words that say why.
 	LeftOut []string
-	// Missing: there is no such Secret, or none that may be read, and so
-	// nothing is known of what it should hold.
+	// Missing: there is no such Secret, and so nothing is known of what it
+	// should hold but for what the configuration says.
 	Missing bool
+	// Unread says why the Secret cannot be read; nothing is done with it, as it
+	// is not known what it should hold. "": it was read, or is Missing.
+	Unread string
 	// Restart lists the workloads of the namespace that are restarted when
 	// the data have changed, each as "deployment/name".
 	Restart []string

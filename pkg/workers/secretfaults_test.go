@@ -93,6 +93,27 @@ func TestAValueThatAFormatCannotHoldConcernsItsGroupAlone(t *testing.T) {
 	s.holds("raw=\xff")
 }
 
+// … nor one that may be there, with keys that would seem to have left it.
+func TestAnUnreadSecretIsNotTouched(t *testing.T) {
+	s := newShop(t, "user: p/user")
+	s.give("p/user", "me")
+	s.delivers("user=me")
+	s.def.HasMap, s.def.Unread = false, "it is forbidden"
+	s.def.Configured = &targets.Target{Secret: &targets.Secret{Create: true}}
+	s.define("")
+	before := len(s.values.fetches)
+	r := s.one()
+	if r.Err == nil || !strings.Contains(r.Err.Error(), "it is forbidden") || workers.Permanent(r.Err, true) {
+		t.Errorf("error %v, want that it cannot be read", r.Err)
+	}
+	for _, ids := range s.values.fetches[before:] {
+		if len(ids) > 0 {
+			t.Errorf("fetched %v", ids)
+		}
+	}
+	s.holds("user=me")
+}
+
 func TestAMissingSecretIsNotFetched(t *testing.T) {
 	s := newShop(t, "")
 	s.def.HasMap, s.def.Missing = false, true

@@ -98,6 +98,8 @@ func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Resul
 			s.contents.forget(key)
 			s.Deliveries.removed(key)
 			report(Result{Key: key}) // forgotten; what it wrote is left
+		case t.Secret != nil && t.Secret.Unread != "":
+			report(Result{Key: key, Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
 			report(Result{Key: key, Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
 		case t.Wildcard():
