@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// upsert makes a Secret as it is now the target of its lane.
+func (s *secretsPlace) upsert(source kube.Source, change sources.Change) {
+	key := targets.KubeSecretKey(source.Namespace, source.Name)
+	s.mu.Lock()
+	s.found[key] = source.UID
+	s.mu.Unlock()
+	l := s.lane(key, source.Namespace, source.Name)
+	if l == nil {
+		return
+	}
+	switch {
+	case change == sources.Defined:
+		def := s.definition(l, source.Namespace, source.Name)
+		def.Annotations, def.Map, def.HasMap = source.Annotations, source.Map, source.HasMap
+		s.define(l, def, "secret")
+	case source.ResourceVersion != s.secrets.Seen(source.Namespace, source.Name):
+		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+	}
+}
+
+// gone takes a Secret out of its lane. One that is named by the configuration
+// is waited for, or made.
+func (s *secretsPlace) gone(namespace, name string) {
+	key := targets.KubeSecretKey(namespace, name)
+	s.mu.Lock()
+	delete(s.found, key)
+	s.mu.Unlock()
+	l := s.lane(key, namespace, name)
+	if l == nil {
+		return
+	}
+	if def := s.definition(l, namespace, name); def.Named {
+		def.Missing = true
+		s.define(l, def, "secret")
+		return
+	}
+	l.targets.Delete(key)
+	l.fresh.Forget(key)
+	s.secrets.Forget(namespace, name)
+	s.troubles.Forget(string(key))
+	s.news.forget(key)
+	s.texts.refresh()
+}
+
+// lane finds the lane of a Secret, and says so when there is none.
+func (s *secretsPlace) lane(key targets.Key, namespace, name string) *lane {
+	l := s.laneOf(namespace, name)
+	if l == nil {
+		err := fmt.Errorf("no identity serves the namespace %q; add it to one of the identities, or configure a default identity", namespace)
+		s.troubles.Report(string(key), err)
+		s.news.failed(key, err)
+	}
+	return l
+}
+
+// define has a target made of a definition, and synced.
+func (s *secretsPlace) define(l *lane, def targets.SecretDefinition, trigger string) {
+	t, warnings := targets.FromSecret(def)
+	if l.targets.Put(t) {
+		for _, warning := range warnings {
+			s.log.Warn(warning, zap.String("target", string(t.Key)))
+		}
+		s.texts.refresh()
+	}
+	l.enqueue(queue.Hint{Trigger: trigger, Wakes: true}, t.Key)
+	s.news.defined(t)
+}
+
+// definition is what the configuration says of a Secret.
+func (s *secretsPlace) definition(l *lane, namespace, name string) targets.SecretDefinition {
+	for _, def := range s.cfg.Kubernetes.Definitions {
+		if def.Namespace == namespace && def.Name == name {
+			def.Account, def.Named = l.identity.Conjur.Account, true
+			return def
+		}
+	}
+	return targets.SecretDefinition{Namespace: namespace, Name: name, Account: l.identity.Conjur.Account}
+}
+
+// unreadable takes down that a Secret which the configuration names may be
+// there or not.
+func (s *secretsPlace) unreadable(namespace, name string, err error) {
+	key := targets.KubeSecretKey(namespace, name)
+	if l := s.lane(key, namespace, name); l != nil {
+		def := s.definition(l, namespace, name)
+		def.Unread = err.Error()
+		s.define(l, def, "secret")
+	}
+}
