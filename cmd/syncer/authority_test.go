@@ -80,7 +80,7 @@ func TestReplacedCAFileIsUsed(t *testing.T) {
 	before := w.look()
 	ca := a.reissue()
 	a.gate.cut()
-	eventually(t, "a word about the certificate", func() bool { return len(p.lines("Failing", "certificate")) > 0 })
+	eventually(t, "a word about the certificate", func() bool { return len(p.Lines("Failing", "certificate")) > 0 })
 	w.beat()
 	w.untouched(before)
 	w.trust(ca)
@@ -90,7 +90,7 @@ func TestReplacedCAFileIsUsed(t *testing.T) {
 	w.trust([]byte("no certificate"))
 	a.gate.cut()
 	w.await("db.json", w.renew("db/password"))
-	p.stop()
+	p.Stop()
 }
 
 func TestUntrustedServerGetsNothing(t *testing.T) {
@@ -101,8 +101,8 @@ func TestUntrustedServerGetsNothing(t *testing.T) {
 	w.oneShot("init", 1)
 	w.group("db", "json", "db/password")
 	p := w.start()
-	p.exit(1)
-	if len(p.lines("certificate")) == 0 {
+	p.Exit(1)
+	if len(p.Lines("certificate")) == 0 {
 		t.Error("the log does not blame the certificate")
 	}
 	if w.exists("secrets", "db.json") {

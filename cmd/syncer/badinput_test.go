@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // badInput is one fault of the configuration, and what the log must name.
@@ -156,9 +157,9 @@ func TestUnknownFlagsAndCommands(t *testing.T) {
 	for _, args := range [][]string{{"--no-such-flag"}, {"no-such-command"}, {"--log-format", "xml"}, {"--workers", "some"}} {
 		w := badWorld(t)
 		p := w.start(args...)
-		p.exit(1)
-		if !strings.Contains(p.log(), args[0]) {
-			t.Errorf("%q is not told: %s", args[0], p.log())
+		p.Exit(1)
+		if !strings.Contains(p.Log(), args[0]) {
+			t.Errorf("%q is not told: %s", args[0], p.Log())
 		}
 	}
 }
@@ -180,12 +181,12 @@ func badWorld(t *testing.T) *world {
 
 // refused fails the test unless the process ends with status 1, has told each
 // of the problems in a line of its own, sent nothing and written nothing.
-func (w *world) refused(p *process, problems ...[]string) {
+func (w *world) refused(p *proctest.Process, problems ...[]string) {
 	w.t.Helper()
-	p.exit(1)
+	p.Exit(1)
 	for _, texts := range problems {
-		if len(p.lines(append(texts, "ERROR")...)) == 0 {
-			w.t.Errorf("no error names %q in:\n%s", texts, p.log())
+		if len(p.Lines(append(texts, "ERROR")...)) == 0 {
+			w.t.Errorf("no error names %q in:\n%s", texts, p.Log())
 		}
 	}
 	if n := w.server.Counts(); n != (conjurdtest.Counts{}) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 const conjurdPolicy = `
@@ -33,12 +35,12 @@ func conjurdFolder(t *testing.T) (w *world, flags []string) {
 }
 
 // conjurd starts a server and points the world to it.
-func (w *world) conjurd(flags ...string) *process {
+func (w *world) conjurd(flags ...string) *proctest.Process {
 	w.t.Helper()
 	p := spawn(w.t, []string{"TMPDIR=" + w.path("tmp")}, append([]string{"conjurd", "--addr", "127.0.0.1:0"}, flags...)...)
 	w.t.Cleanup(func() { w.silent(p) })
-	eventually(w.t, "the server's address", func() bool { return conjurdURL.MatchString(p.log()) })
-	w.url = conjurdURL.FindStringSubmatch(p.log())[1]
+	eventually(w.t, "the server's address", func() bool { return conjurdURL.MatchString(p.Log()) })
+	w.url = conjurdURL.FindStringSubmatch(p.Log())[1]
 	return p
 }
 
@@ -54,8 +56,8 @@ func TestConjurdServesAProcess(t *testing.T) {
 	w.logIn(folders[0])
 	p := w.start()
 	w.await("db.json", w.value["db/password"])
-	p.stop()
-	server.stop()
+	p.Stop()
+	server.Stop()
 	nothingLeft(t, w.path("tmp"))
 }
 
@@ -64,18 +66,18 @@ func TestConjurdKeepsItsData(t *testing.T) {
 	t.Parallel()
 	w, flags := conjurdFolder(t)
 	w.oneShot("init", 0)
-	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).exit(0)
+	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).Exit(0)
 	for range 2 {
 		server := w.conjurd("--dir", w.path("conjurd"), "--account", "dev")
 		w.logIn(w.path("conjurd"))
 		if err := os.RemoveAll(w.path("secrets", "db.json")); err != nil {
 			t.Fatal(err)
 		}
-		w.start().exit(0)
+		w.start().Exit(0)
 		if !strings.Contains(w.file("db.json"), w.value["db/password"]) {
 			t.Error("the value is not what conjurd init has set")
 		}
-		server.stop()
+		server.Stop()
 	}
 }
 
@@ -100,8 +102,8 @@ func TestConjurdWithoutFolderLeavesNothing(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		w := newWorld(t)
 		server := w.conjurd()
-		server.signal(s)
-		server.exit(0)
+		server.Signal(s)
+		server.Exit(0)
 		nothingLeft(t, w.path("tmp"))
 	}
 }
@@ -111,7 +113,7 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 	t.Parallel()
 	w, flags := conjurdFolder(t)
 	p := spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...)
-	p.exit(0)
+	p.Exit(0)
 	w.silent(p)
 	want := map[string]fs.FileMode{
 		".": fs.ModeDir | 0o700, "data.db": 0o600, "data.key": 0o600, "ca.key": 0o600, "ca.pem": 0o644, "admin.key": 0o600, "api-keys.json": 0o600,
@@ -140,7 +142,7 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 	}
 	for _, file := range []string{"data.key", "ca.key", "admin.key"} {
 		key, _ := os.ReadFile(w.path("conjurd", file))
-		if strings.Contains(p.log(), strings.TrimSpace(string(key))) {
+		if strings.Contains(p.Log(), strings.TrimSpace(string(key))) {
 			t.Errorf("the output holds %s", file)
 		}
 	}
@@ -158,18 +160,18 @@ func TestConjurdRefusesWhatCannotWork(t *testing.T) {
 		"a missing certificate":          {"conjurd", "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")},
 	} {
 		p := spawn(t, []string{"TMPDIR=" + w.path("tmp")}, args...)
-		p.exit(1)
-		if !strings.Contains(p.log(), "syncer: ") {
-			t.Errorf("%s: no reason told: %s", name, p.log())
+		p.Exit(1)
+		if !strings.Contains(p.Log(), "syncer: ") {
+			t.Errorf("%s: no reason told: %s", name, p.Log())
 		}
 		nothingLeft(t, w.path("tmp"))
 	}
-	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).exit(0)
+	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).Exit(0)
 	server := w.conjurd("--dir", w.path("conjurd"), "--account", "dev")
 	second := spawn(t, nil, "conjurd", "--addr", "127.0.0.1:0", "--dir", w.path("conjurd"), "--account", "dev")
-	second.exit(1)
-	if !strings.Contains(second.log(), "use") {
-		t.Errorf("a folder in use: %s", second.log())
+	second.Exit(1)
+	if !strings.Contains(second.Log(), "use") {
+		t.Errorf("a folder in use: %s", second.Log())
 	}
-	server.stop()
+	server.Stop()
 }

@@ -18,17 +18,17 @@ func TestBackupOfARunningServerCanBeServed(t *testing.T) {
 	}
 	home, copied := filepath.Join(dir, "home"), filepath.Join(dir, "copy.db")
 	init := spawn(t, nil, "conjurd", "init", "--dir", home, "--policy", policy)
-	init.exit(0)
+	init.Exit(0)
 	serve := spawn(t, nil, "conjurd", "--dir", home, "--addr", "127.0.0.1:0", "--backup", copied)
-	eventually(t, "the server's address", func() bool { return len(serve.lines("CONJUR_APPLIANCE_URL=")) == 1 })
-	serve.signal(syscall.SIGUSR1)
-	eventually(t, "the backup", func() bool { return len(serve.lines("backup written")) == 1 })
-	serve.stop()
+	eventually(t, "the server's address", func() bool { return len(serve.Lines("CONJUR_APPLIANCE_URL=")) == 1 })
+	serve.Signal(syscall.SIGUSR1)
+	eventually(t, "the backup", func() bool { return len(serve.Lines("backup written")) == 1 })
+	serve.Stop()
 
 	if err := os.Rename(copied, filepath.Join(home, dataFile)); err != nil {
 		t.Fatal(err)
 	}
 	again := spawn(t, nil, "conjurd", "--dir", home, "--addr", "127.0.0.1:0")
-	eventually(t, "the copy's server", func() bool { return len(again.lines("CONJUR_APPLIANCE_URL=")) == 1 })
-	again.stop()
+	eventually(t, "the copy's server", func() bool { return len(again.Lines("CONJUR_APPLIANCE_URL=")) == 1 })
+	again.Stop()
 }

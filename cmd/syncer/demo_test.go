@@ -15,9 +15,9 @@ func TestDemoEndsByItself(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := spawn(t, []string{"TMPDIR=" + dir}, "demo", "--for", "15s")
-	p.exit(0)
+	p.Exit(0)
 	seen := map[string]bool{}
-	for _, m := range demoArrival.FindAllStringSubmatch(p.log(), -1) {
+	for _, m := range demoArrival.FindAllStringSubmatch(p.Log(), -1) {
 		seen[m[2]] = true
 	}
 	for _, what := range []string{"first", "rotated", "edited", "revoked"} {
@@ -25,7 +25,7 @@ func TestDemoEndsByItself(t *testing.T) {
 			t.Errorf("nothing was %s", what)
 		}
 	}
-	if len(p.lines("changes arrived, each in its file")) != 1 {
+	if len(p.Lines("changes arrived, each in its file")) != 1 {
 		t.Error("no last line")
 	}
 	nothingLeft(t, dir)
@@ -38,15 +38,15 @@ func TestDemoStopsOnCtrlC(t *testing.T) {
 	// The moment after a change that arrived quickly is one without a change
 	// under way: the next comes two seconds after the last.
 	eventually(t, "a change that arrived quickly", func() bool {
-		changes := demoArrival.FindAllStringSubmatch(p.log(), -1)
+		changes := demoArrival.FindAllStringSubmatch(p.Log(), -1)
 		if len(changes) <= 5 || changes[len(changes)-1][2] == "first" {
 			return false
 		}
 		took, err := strconv.Atoi(changes[len(changes)-1][1])
 		return err == nil && took < 1200
 	})
-	p.signal(syscall.SIGINT)
-	p.exit(0)
+	p.Signal(syscall.SIGINT)
+	p.Exit(0)
 	nothingLeft(t, dir)
 }
 

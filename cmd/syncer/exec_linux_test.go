@@ -22,5 +22,5 @@ func TestExecWaitsForOrphans(t *testing.T) {
 			sleep 0.05
 		done`
 	alone := func(cmd *exec.Cmd) error { return podtest.Alone(cmd, 0) }
-	w.execBy(alone, nil, "sh", "-c", script).exit(9)
+	w.execBy(alone, nil, "sh", "-c", script).Exit(9)
 }

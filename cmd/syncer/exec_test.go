@@ -13,23 +13,25 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // exec starts syncer exec on this world with a shell script as its command.
 // The script finds the world's folder in $world. Its output is searched for
 // values, as is syncer's, so it must tell what it sees in files.
-func (w *world) exec(script string, flags ...string) *process {
+func (w *world) exec(script string, flags ...string) *proctest.Process {
 	w.t.Helper()
 	return w.execCommand(flags, "sh", "-c", script)
 }
 
-func (w *world) execCommand(flags []string, command ...string) *process {
+func (w *world) execCommand(flags []string, command ...string) *proctest.Process {
 	w.t.Helper()
 	return w.execBy((*exec.Cmd).Start, flags, command...)
 }
 
 // execBy is execCommand with another way to start a process.
-func (w *world) execBy(begin func(*exec.Cmd) error, flags []string, command ...string) *process {
+func (w *world) execBy(begin func(*exec.Cmd) error, flags []string, command ...string) *proctest.Process {
 	w.t.Helper()
 	w.annotate()
 	args := slices.Concat([]string{
@@ -69,7 +71,7 @@ func TestExecRunsItsCommandWithFilesAndEnvironment(t *testing.T) {
 	w.environment("web", "web/TOKEN", "web/KEY")
 	w.env["TOKEN"], w.env["OTHER"] = "of the container", "other"
 	p := w.exec(`tr '\0' '\n' < /proc/$$/environ | sed 's/=.*/=/' > "$world/all"; cat "$world/secrets/db.json" > "$world/files"; printf '%s %s %s' "$TOKEN" "$KEY" "$OTHER" > "$world/env"; exit 7`, "--env", "web")
-	p.exit(7)
+	p.Exit(7)
 	if !strings.Contains(w.noted("files"), w.value["db/password"]) {
 		t.Errorf("the command has not seen the file, but %q", w.noted("files"))
 	}
@@ -111,11 +113,11 @@ func TestExecNeedsNoFolderForAnEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := w.exec(`printf %s "$password" > "$world/env"`, "--env", "db")
-	p.exit(0)
+	p.Exit(0)
 	if w.noted("env") != w.value["db/password"] {
 		t.Error("the command has not seen its environment")
 	}
-	if errors := p.lines("ERROR"); len(errors) > 0 {
+	if errors := p.Lines("ERROR"); len(errors) > 0 {
 		t.Errorf("reported: %q", errors)
 	}
 }
@@ -125,7 +127,7 @@ func TestExecDeliversOnceInTheModeInit(t *testing.T) {
 	w := newWorld(t)
 	w.oneShot("init", 0)
 	w.group("db", "json", "db/password")
-	w.exec(`cp "$world/secrets/db.json" "$world/files"; exit 4`).exit(4)
+	w.exec(`cp "$world/secrets/db.json" "$world/files"; exit 4`).Exit(4)
 	if !strings.Contains(w.noted("files"), w.value["db/password"]) {
 		t.Error("the command has not seen the file")
 	}
@@ -148,8 +150,8 @@ func TestExecEndsIfToldToWhileItDelivers(t *testing.T) {
 	})
 	p := w.exec(`touch "$world/ran"`, "--grace", "100ms")
 	<-asked
-	p.signal(syscall.SIGTERM)
-	p.exit(1)
+	p.Signal(syscall.SIGTERM)
+	p.Exit(1)
 	if w.exists("ran") {
 		t.Error("the command has run")
 	}
@@ -187,12 +189,12 @@ func TestExecRunsNothingUnlessAllIsDelivered(t *testing.T) {
 				test.spoil(w)
 			}
 			p := w.exec(`touch "$world/ran"`, test.flags...)
-			p.exit(1)
+			p.Exit(1)
 			if w.exists("ran") {
 				t.Error("the command has run")
 			}
 			for _, name := range test.names {
-				if !strings.Contains(p.log(), name) {
+				if !strings.Contains(p.Log(), name) {
 					t.Errorf("the log does not name %s", name)
 				}
 			}
@@ -219,7 +221,7 @@ func TestExecEndsAsItsCommandDoes(t *testing.T) {
 		{[]string{w.dir}, 126},
 	} {
 		t.Run(strings.Join(test.command, " "), func(t *testing.T) {
-			w.execCommand(nil, test.command...).exit(test.status)
+			w.execCommand(nil, test.command...).Exit(test.status)
 		})
 	}
 }
@@ -244,7 +246,7 @@ func TestExecRestartsItsCommandWithTheNewEnvironment(t *testing.T) {
 	eventually(t, "a third start", func() bool { return strings.Count(w.noted("log"), "canary-") == 3 })
 	w.await("web.json", w.value["web/password"])
 	w.nowhereButIn("log", value)
-	p.stop()
+	p.Stop()
 	if n := strings.Count(w.noted("log"), "ended"); n != 3 {
 		t.Errorf("%d ends for 3 starts", n)
 	}
@@ -259,8 +261,8 @@ func TestExecSignalsItsCommandAfterAChange(t *testing.T) {
 	for range 2 {
 		w.renewAndAwait("db/password", "log")
 	}
-	p.signal(syscall.SIGTERM)
-	p.exit(128 + 15)
+	p.Signal(syscall.SIGTERM)
+	p.Exit(128 + 15)
 	if n := strings.Count(w.noted("log"), "started"); n != 1 {
 		t.Errorf("the command was started %d times", n)
 	}
@@ -285,7 +287,7 @@ func TestExecLeavesItsCommandAloneIfToldSo(t *testing.T) {
 	w.awaitUpdated()
 	w.beat()
 	w.beat()
-	p.stop()
+	p.Stop()
 	if n := strings.Count(w.noted("log"), "ended"); n != 1 {
 		t.Errorf("the command was ended %d times", n)
 	}
@@ -304,11 +306,11 @@ func TestExecPassesSignalsOn(t *testing.T) {
 	p := w.exec(script.String())
 	w.awaitNoted("log", "ready")
 	for _, name := range names {
-		p.signal(unix.SignalNum("SIG" + name))
+		p.Signal(unix.SignalNum("SIG" + name))
 		w.awaitNoted("log", name+"\n")
 	}
-	p.signal(syscall.SIGTERM)
-	p.exit(3)
+	p.Signal(syscall.SIGTERM)
+	p.Exit(3)
 }
 
 func TestExecUsesForceOnACommandThatDoesNotEnd(t *testing.T) {
@@ -326,11 +328,11 @@ func TestExecUsesForceOnACommandThatDoesNotEnd(t *testing.T) {
 	}
 	defer func() { _ = unix.Kill(second, unix.SIGKILL) }()
 	eventually(t, "the end of what the first command left behind", func() bool { return unix.Kill(first, 0) != nil })
-	if len(p.lines("killing it")) != 1 {
+	if len(p.Lines("killing it")) != 1 {
 		t.Error("the log does not say that force was used")
 	}
 	w.write(w.path("go"), "")
-	p.exit(0)
+	p.Exit(0)
 }
 
 func TestExecEndsItsCommandWhenSecretsAreRevoked(t *testing.T) {
@@ -341,7 +343,7 @@ func TestExecEndsItsCommandWhenSecretsAreRevoked(t *testing.T) {
 	p := w.exec(lives, "--env", "web")
 	w.awaitNoted("log", w.value["web/password"])
 	w.deny("db/password")
-	p.exit(1)
+	p.Exit(1)
 	if w.exists("secrets", "db.json") {
 		t.Error("the file with the revoked value is still there")
 	}
@@ -359,10 +361,10 @@ func TestExecDoesNotStartItsCommandOnceToldToEnd(t *testing.T) {
 	w.awaitNoted("log", w.value["db/password"])
 	w.renew("db/password")
 	w.awaitNoted("log", "ending")
-	p.signal(syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM)
 	awaitSignal(t, p)
 	w.write(w.path("go"), "")
-	p.exit(5)
+	p.Exit(5)
 	if n := strings.Count(w.noted("log"), "canary-"); n != 1 {
 		t.Errorf("the command was started %d times", n)
 	}

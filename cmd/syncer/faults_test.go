@@ -41,16 +41,16 @@ func suffer(t *testing.T, w *world, begin, end func(), met func() bool) {
 		w.beat()
 		w.untouched(before)
 	}
-	eventually(t, "a word about the fault", func() bool { return len(p.lines("Failing", `"poll"`)) > 0 })
+	eventually(t, "a word about the fault", func() bool { return len(p.Lines("Failing", `"poll"`)) > 0 })
 	eventually(t, "the fault often enough", met)
-	p.mustRun()
+	p.MustRun()
 	w.untouched(before)
 	end()
 	db, single := w.renew("db/password"), w.renew(odd)
 	w.await("db.json", db)
 	w.await("odd.bash", single)
-	p.stop()
-	if failing, recovered := p.lines("Failing", `"poll"`), p.lines("Recovered", `"poll"`); len(failing) != 1 || len(recovered) != 1 {
+	p.Stop()
+	if failing, recovered := p.Lines("Failing", `"poll"`), p.Lines("Recovered", `"poll"`); len(failing) != 1 || len(recovered) != 1 {
 		t.Errorf("%d words when it began and %d when it ended, want 1 and 1", len(failing), len(recovered))
 	}
 }
@@ -83,7 +83,7 @@ func TestServerThatComesLate(t *testing.T) {
 	}
 	g.open()
 	w.awaitProvided()
-	p.stop()
+	p.Stop()
 }
 
 // TestFileLostInTheDark comes back when the server does.
@@ -101,7 +101,7 @@ func TestFileLostInTheDark(t *testing.T) {
 	w.beat()
 	g.open()
 	w.await("db.json", w.value["db/password"])
-	p.stop()
+	p.Stop()
 }
 
 // TestPauseIsHonoured has a server that wants no request for a long time.
@@ -137,7 +137,7 @@ func TestPauseIsHonoured(t *testing.T) {
 			if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
 				t.Errorf("requests in the pause: %+v", n)
 			}
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -259,8 +259,8 @@ func TestTokenThatExpiredIsReplaced(t *testing.T) {
 	if n := w.server.Counts().Authentications; n != 1 {
 		t.Errorf("%d authentications for one expired token", n)
 	}
-	if failing := p.lines("Failing"); len(failing) != 0 {
+	if failing := p.Lines("Failing"); len(failing) != 0 {
 		t.Errorf("a renewal is no failure: %q", failing)
 	}
-	p.stop()
+	p.Stop()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // populate makes variables with values that the host may read.
@@ -94,7 +95,7 @@ func TestAllVariablesOfALargeServer(t *testing.T) {
 			for _, target := range []string{"file/all", "file/list"} {
 				var warned []string
 				eventually(t, "a warning", func() bool {
-					warned = p.lines("WARN", target, "left out")
+					warned = p.Lines("WARN", target, "left out")
 					return len(warned) > 0
 				})
 				if len(warned) != 1 || !strings.Contains(warned[0], "app/050/unreadable") || !strings.Contains(warned[0], "app/060/never-set") {
@@ -111,7 +112,7 @@ func TestAllVariablesOfALargeServer(t *testing.T) {
 			w.permit("app/050/unreadable")
 			more = slices.Sorted(slices.Values(append(more, "app/050/unreadable")))
 			w.awaitAll("all.json", more)
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -119,12 +120,12 @@ func TestAllVariablesOfALargeServer(t *testing.T) {
 // quiet checks, over some polls in which nothing changes, that no value
 // travels and nothing is written or logged. It begins when both proofs
 // about the variables without a value are there.
-func (w *world) quiet(p *process) {
+func (w *world) quiet(p *proctest.Process) {
 	w.t.Helper()
 	const lists = 4 * 3 // of three pages each
 	begin := w.server.Counts().Other
 	eventually(w.t, "more polls", func() bool { return w.server.Counts().Other >= begin+lists })
-	before, said := w.look(), p.log()
+	before, said := w.look(), p.Log()
 	w.server.ResetCounts()
 	eventually(w.t, "more polls", func() bool { return w.server.Counts().Other >= lists })
 	// The last request may not have been answered yet, and an error has a body
@@ -133,7 +134,7 @@ func (w *world) quiet(p *process) {
 		w.t.Errorf("values travelled while nothing changed: %+v", n)
 	}
 	w.untouched(before)
-	if now := p.log(); now != said {
+	if now := p.Log(); now != said {
 		w.t.Errorf("unchanged refreshes were logged:\n%s", now[len(said):])
 	}
 }
@@ -157,13 +158,13 @@ func TestVariablesThatComeAndGo(t *testing.T) {
 			w.awaitAll("below.json", []string{"app/a", "app/b", "app/c", "app/new/deep"})
 			r.away(w, "app/b")
 			w.awaitAll("below.json", []string{"app/a", "app/c", "app/new/deep"})
-			eventually(t, "a warning", func() bool { return len(p.lines("WARN", "file/below", "app/b")) == 1 })
+			eventually(t, "a warning", func() bool { return len(p.Lines("WARN", "file/below", "app/b")) == 1 })
 			r.back(w, "app/b")
 			w.awaitAll("below.json", []string{"app/a", "app/b", "app/c", "app/new/deep"})
 			if w.look()[w.path("secrets", "plain.json")] != plain {
 				t.Error("another target was touched")
 			}
-			p.stop() // it stayed, as nothing that has a name was revoked
+			p.Stop() // it stayed, as nothing that has a name was revoked
 		})
 	}
 }
@@ -184,7 +185,7 @@ func TestOneNameAmongAll(t *testing.T) {
 		t.Errorf("g.json holds %d aliases (%v)", len(got), err)
 	}
 	w.deny("app/named")
-	p.exit(1)
+	p.Exit(1)
 	if w.exists("secrets", "g.json") {
 		t.Error("the file with the revoked value is still there")
 	}
@@ -229,13 +230,13 @@ func TestBadListsTouchNothing(t *testing.T) {
 			w.untouched(before)
 			w.renew("app/a") // what is known goes on
 			w.awaitAll("g.json", []string{"app/a", "app/b"})
-			if len(p.lines("Failing", "list")) == 0 {
+			if len(p.Lines("Failing", "list")) == 0 {
 				t.Error("the log does not tell of the list")
 			}
 			w.server.Intercept(nil)
 			w.populate("app/c")
 			w.awaitAll("g.json", []string{"app/a", "app/b", "app/c"})
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -252,12 +253,12 @@ func TestOneShotOfAllVariables(t *testing.T) {
 			w.seen("b/unreadable")
 			w.variable("b/never-set")
 			w.all("g", "json")
-			w.start().exit(0)
+			w.start().Exit(0)
 			if !w.holds("g.json", ids) || !w.exists("status", notify.ProvidedFile) {
 				t.Errorf("g.json holds %s", w.file("g.json"))
 			}
 			before := w.look()
-			w.start().exit(0)
+			w.start().Exit(0)
 			w.untouched(before)
 		})
 	}
@@ -286,14 +287,14 @@ func TestOneShotWithoutAListDeliversNothing(t *testing.T) {
 				})
 			})
 			p := w.start()
-			p.exit(1)
+			p.Exit(1)
 			if got := w.file("g.json"); got != "from before" {
 				t.Errorf("g.json holds %q", got)
 			}
 			if !strings.Contains(w.file("plain.json"), w.value["plain/v"]) {
 				t.Error("another target was not delivered")
 			}
-			if len(p.lines("1 of 2 targets were not delivered: file/g")) == 0 {
+			if len(p.Lines("1 of 2 targets were not delivered: file/g")) == 0 {
 				t.Error("the log does not say what is missing")
 			}
 		})
@@ -306,8 +307,8 @@ func TestFormatThatCannotHoldAllVariables(t *testing.T) {
 	w.populate("app/a")
 	w.all("g", "properties")
 	p := w.start()
-	p.exit(1)
-	if len(p.lines("conjur-secrets.g", "does not suit format properties")) != 1 || w.server.Counts() != (conjurdtest.Counts{}) {
+	p.Exit(1)
+	if len(p.Lines("conjur-secrets.g", "does not suit format properties")) != 1 || w.server.Counts() != (conjurdtest.Counts{}) {
 		t.Errorf("want an error at the start and no request; requests: %+v", w.server.Counts())
 	}
 }

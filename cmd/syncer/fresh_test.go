@@ -32,7 +32,7 @@ func TestChangedValueReachesItsFile(t *testing.T) {
 		eventually(t, "the new value as "+c.format, func() bool { return w.file(c.file) == want })
 		w.awaitUpdated()
 	}
-	p.stop()
+	p.Stop()
 }
 
 func TestBase64ContentIsDecoded(t *testing.T) {
@@ -44,7 +44,7 @@ func TestBase64ContentIsDecoded(t *testing.T) {
 	w.awaitProvided()
 	w.server.Set("db/password", base64.StdEncoding.EncodeToString([]byte("hidden behind base64")))
 	w.await("db.json", `{"password":"hidden behind base64"}`)
-	p.stop()
+	p.Stop()
 }
 
 func TestTemplateEditIsSeenWithoutPoll(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTemplateEditIsSeenWithoutPoll(t *testing.T) {
 	w.template("web", `second {{ secret "password" }}`)
 	w.await("web.out", "second "+w.value["web/password"])
 	w.awaitUpdated()
-	p.stop()
+	p.Stop()
 }
 
 // TestConfigMapSwapIsSeenWithoutPoll changes a template as the kubelet does:
@@ -91,7 +91,7 @@ func TestConfigMapSwapIsSeenWithoutPoll(t *testing.T) {
 	w.await("web.out", "second "+w.value["web/password"])
 	swap("..version_3", `third {{ secret "password" }}`)
 	w.await("web.out", "third "+w.value["web/password"])
-	p.stop()
+	p.Stop()
 }
 
 func TestDamagedResultIsMended(t *testing.T) {
@@ -129,7 +129,7 @@ func TestDamagedResultIsMended(t *testing.T) {
 	if w.look()[w.path("secrets", "other.json")] != other {
 		t.Error("the other file was touched")
 	}
-	p.stop()
+	p.Stop()
 }
 
 func TestFiveFilesAreOneUpdate(t *testing.T) {
@@ -158,8 +158,8 @@ func TestFiveFilesAreOneUpdate(t *testing.T) {
 		w.beat() // an announcement too many would come about now
 		w.beat()
 	}
-	p.stop()
-	if told := p.lines("Sentinel file written", notify.UpdatedFile); len(told) != times {
+	p.Stop()
+	if told := p.Lines("Sentinel file written", notify.UpdatedFile); len(told) != times {
 		t.Errorf("%d changes were announced %d times", times, len(told))
 	}
 	if w.exists("status", notify.UpdatedFile) {
@@ -174,7 +174,7 @@ func TestFirstDeliveryIsNoUpdate(t *testing.T) {
 	p := w.start()
 	w.awaitProvided()
 	w.beat()
-	p.stop()
+	p.Stop()
 	if w.exists("status", notify.UpdatedFile) {
 		t.Errorf("%s after the first delivery", notify.UpdatedFile)
 	}
@@ -186,10 +186,10 @@ func TestChangeWhileDownIsAnnounced(t *testing.T) {
 	w.group("db", "json", "db/password")
 	p := w.start()
 	w.awaitProvided()
-	p.stop()
+	p.Stop()
 	value := w.renew("db/password")
 	p = w.start()
 	w.awaitUpdated()
 	w.await("db.json", value)
-	p.stop()
+	p.Stop()
 }

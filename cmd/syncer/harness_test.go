@@ -18,6 +18,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/podtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // asCommand makes the test binary be syncer, when it is in the environment.
@@ -43,17 +44,7 @@ const patience = 30 * time.Second
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for !condition() {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	proctest.Eventually(t, patience, what, condition)
 }
 
 // world is a server and what a Pod has: annotations, environment, folders.

@@ -45,7 +45,7 @@ func TestJWTDelivers(t *testing.T) {
 	w := jwtWorld(t)
 	w.oneShot("init", 0)
 	w.project(time.Hour)
-	w.start().exit(0)
+	w.start().Exit(0)
 	w.await("db.json", w.value["db/password"])
 }
 
@@ -67,7 +67,7 @@ func TestReplacedJWTIsUsed(t *testing.T) {
 
 	before := w.look()
 	ahead.Store(int64(2 * time.Hour))
-	eventually(t, "a word about the expired JWT", func() bool { return len(p.lines("Failing", `"poll"`, "authenticate")) > 0 })
+	eventually(t, "a word about the expired JWT", func() bool { return len(p.Lines("Failing", `"poll"`, "authenticate")) > 0 })
 	w.beat()
 	w.beat()
 	w.untouched(before)
@@ -77,7 +77,7 @@ func TestReplacedJWTIsUsed(t *testing.T) {
 	if *sent.Load() != replaced {
 		t.Error("the last authentication did not use the new JWT")
 	}
-	p.stop()
+	p.Stop()
 }
 
 // TestJWTReplacedInTime replaces the file before the old one expires: nobody
@@ -97,10 +97,10 @@ func TestJWTReplacedInTime(t *testing.T) {
 	if *sent.Load() != replaced {
 		t.Error("the last authentication did not use the new JWT")
 	}
-	if failing := p.lines("Failing"); len(failing) > 0 {
+	if failing := p.Lines("Failing"); len(failing) > 0 {
 		t.Errorf("a renewal is no failure: %s", failing[0])
 	}
-	p.stop()
+	p.Stop()
 }
 
 // recordJWT notes the JWT of each authentication.

@@ -82,7 +82,7 @@ func TestManyThatMayNotBeRead(t *testing.T) {
 				readable = append(readable, id)
 			}
 			w.all("g", "json")
-			w.start().exit(0)
+			w.start().Exit(0)
 			if !w.holds("g.json", readable) {
 				t.Error("g.json does not hold just what may be read")
 			}

@@ -21,7 +21,7 @@ func TestOneShotDeliversAndEnds(t *testing.T) {
 			w.group("db", "json", "db/password")
 			w.group("web", "bash", "web/password")
 			p := w.start()
-			p.exit(0)
+			p.Exit(0)
 			if got, want := w.file("db.json"), fmt.Sprintf(`{"password":"%s"}`, w.value["db/password"]); got != want {
 				t.Errorf("db.json is %q, want %q", got, want)
 			}
@@ -66,8 +66,8 @@ func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.
 	w.server.Policy("- !delete { record: !variable web/token }\n- !variable web/token\n")
 	w.permit("web/token") // there, but without a value
 	p := w.start()
-	p.exit(1)
-	last := p.lines("not delivered")
+	p.Exit(1)
+	last := p.Lines("not delivered")
 	if len(last) != 1 {
 		t.Fatalf("%d lines tell what was not delivered, want 1", len(last))
 	}
@@ -94,13 +94,13 @@ func TestOneShotWithoutServer(t *testing.T) {
 	w := newWorld(t)
 	w.oneShot("init", 1)
 	w.group("db", "json", "db/password")
-	w.start().exit(0)
+	w.start().Exit(0)
 	before := w.look()
 	w.server.Intercept(func(http.Handler) http.Handler { return answer(404, asHTML, page) })
 	p := w.start()
-	p.exit(1)
+	p.Exit(1)
 	w.untouched(before)
-	if lines := p.lines("not delivered", "db/password"); len(lines) > 0 {
+	if lines := p.Lines("not delivered", "db/password"); len(lines) > 0 {
 		t.Errorf("a page of a proxy is no word about a variable: %s", lines[0])
 	}
 }
@@ -113,16 +113,16 @@ func TestOneShotRemovesWhatIsGone(t *testing.T) {
 	w.oneShot("init", 2)
 	w.group("db", "json", "db/user", "db/password")
 	w.group("web", "json", "web/password")
-	w.start().exit(0)
+	w.start().Exit(0)
 	w.remove("db/password")
 	value := w.renew("web/password")
 	p := w.start()
-	p.exit(1)
+	p.Exit(1)
 	if w.exists("secrets", "db.json") {
 		t.Error("the file with the deleted variable's value is still there")
 	}
 	w.await("web.json", value)
-	if len(p.lines("db/password")) == 0 || len(p.lines("not delivered", "file/web")) > 0 {
+	if len(p.Lines("db/password")) == 0 || len(p.Lines("not delivered", "file/web")) > 0 {
 		t.Error("the log blames the wrong variable")
 	}
 }
@@ -133,10 +133,10 @@ func TestOneShotWithoutRetriesRemovesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.oneShot("init", 0)
 	w.group("db", "json", "db/password")
-	w.start().exit(0)
+	w.start().Exit(0)
 	w.remove("db/password")
 	before := w.look()
-	w.start().exit(1)
+	w.start().Exit(1)
 	w.untouched(before)
 }
 
@@ -153,8 +153,8 @@ func TestInterruptedApplication(t *testing.T) {
 			w.remove("db/password")
 			p := w.start()
 			w.await("good.json", w.value["good/password"])
-			p.signal(s)
-			p.exit(1)
+			p.Signal(s)
+			p.Exit(1)
 		})
 	}
 }

@@ -26,7 +26,7 @@ func TestSlowServerIsNotOverrun(t *testing.T) {
 	w.awaitProvided()
 	eventually(t, "polls that found nothing new", func() bool { return w.server.Counts().NotModified >= 3 })
 	s.check()
-	p.stop()
+	p.Stop()
 }
 
 // TestOverdrivenPipelineKeepsItsGoroutines runs a pipeline in this process,

@@ -10,49 +10,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/proctest"
 )
-
-// process is a syncer that was started.
-type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	out  output // standard output and error
-	done chan struct{}
-}
-
-// output collects what a process writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
 
 // start writes the annotations and starts syncer on this world. At the end of
 // the test it is stopped, and its output searched for every value.
-func (w *world) start(flags ...string) *process {
+func (w *world) start(flags ...string) *proctest.Process {
 	w.t.Helper()
 	return w.startBy((*exec.Cmd).Start, flags...)
 }
 
 // startBy is start with another way to start a process.
-func (w *world) startBy(begin func(*exec.Cmd) error, flags ...string) *process {
+func (w *world) startBy(begin func(*exec.Cmd) error, flags ...string) *proctest.Process {
 	w.t.Helper()
 	w.annotate()
 	args := append([]string{
@@ -75,97 +49,23 @@ func (w *world) environ() []string {
 
 // spawn starts syncer with arguments, and kills it when the test ends
 // before it does.
-func spawn(t *testing.T, env []string, args ...string) *process {
+func spawn(t *testing.T, env []string, args ...string) *proctest.Process {
 	t.Helper()
 	return spawnBy(t, (*exec.Cmd).Start, env, args...)
 }
 
 // spawnBy is spawn with another way to start a process.
-func spawnBy(t *testing.T, begin func(*exec.Cmd) error, env []string, args ...string) *process {
+func spawnBy(t *testing.T, begin func(*exec.Cmd) error, env []string, args ...string) *proctest.Process {
 	t.Helper()
-	p := &process{t: t, done: make(chan struct{})}
-	p.cmd = exec.Command(os.Args[0], args...)
-	p.cmd.Env = append(env, asCommand+"=1")
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	p.cmd.WaitDelay = patience // for what exec has started and left behind
-	if err := begin(p.cmd); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		_ = p.cmd.Wait() // exit tells
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.done
-		if t.Failed() {
-			t.Logf("output of process %d:\n%s", p.cmd.Process.Pid, p.log())
-		}
-		if log := p.log(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") || strings.Contains(log, "goroutine ") {
-			t.Error("the process raced or panicked")
-		}
-	})
-	return p
-}
-
-func (p *process) log() string { return p.out.String() }
-
-// lines gives the lines of the log that hold all of the texts.
-func (p *process) lines(texts ...string) (found []string) {
-	for line := range strings.Lines(p.log()) {
-		all := true
-		for _, text := range texts {
-			all = all && strings.Contains(line, text)
-		}
-		if all {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// mustRun fails the test if the process has ended.
-func (p *process) mustRun() {
-	p.t.Helper()
-	select {
-	case <-p.done:
-		p.t.Fatalf("the process has ended: %v", p.cmd.ProcessState)
-	default:
-	}
-}
-
-// exit waits for the end and checks the status.
-func (p *process) exit(status int) {
-	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		p.t.Fatalf("the process has not ended within %v", patience)
-	}
-	if got := p.cmd.ProcessState.ExitCode(); got != status {
-		p.t.Errorf("%v instead of exit status %d", p.cmd.ProcessState, status)
-	}
-}
-
-// stop ends a process that has work to do for ever.
-func (p *process) stop() {
-	p.t.Helper()
-	p.mustRun()
-	p.signal(syscall.SIGTERM)
-	p.exit(0)
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(env, asCommand+"=1")
+	return proctest.Start(t, patience, cmd, begin)
 }
 
 // silent fails the test if the process wrote a value, as it is or encoded.
-func (w *world) silent(p *process) {
+func (w *world) silent(p *proctest.Process) {
 	w.t.Helper()
-	if found := leak(p.log(), w.values); found != "" {
+	if found := leak(p.Log(), w.values); found != "" {
 		w.t.Errorf("a value is in the output: %s", found)
 	}
 }
@@ -256,10 +156,10 @@ func (w *world) untouched(before map[string]sight) {
 }
 
 // awaitSignal waits until no signal is pending: the process has taken it.
-func awaitSignal(t *testing.T, p *process) {
+func awaitSignal(t *testing.T, p *proctest.Process) {
 	t.Helper()
 	eventually(t, "the signal taken", func() bool {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 		return err != nil || bytes.Contains(status, []byte("ShdPnd:\t0000000000000000"))
 	})
 }

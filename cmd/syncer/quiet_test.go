@@ -38,7 +38,7 @@ func TestUnchangedRefreshCostsOneEmptyAnswer(t *testing.T) {
 			w := quietWorld(t, options...)
 			p := w.start()
 			w.settle()
-			before, said := w.look(), p.log()
+			before, said := w.look(), p.Log()
 			w.server.ResetCounts()
 			begin := time.Now()
 			eventually(t, "more polls", func() bool { return w.server.Counts().NotModified >= ticks })
@@ -52,10 +52,10 @@ func TestUnchangedRefreshCostsOneEmptyAnswer(t *testing.T) {
 				t.Errorf("%d data requests in %v, want one a tick: %d", n.Data, took, most)
 			}
 			w.untouched(before)
-			if now := p.log(); now != said {
+			if now := p.Log(); now != said {
 				t.Errorf("unchanged refreshes were logged:\n%s", now[len(said):])
 			}
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -65,14 +65,14 @@ func TestRestartTouchesNothing(t *testing.T) {
 	w := quietWorld(t)
 	p := w.start()
 	w.settle()
-	p.stop()
+	p.Stop()
 	before := w.look()
 	for range 2 {
 		p := w.start()
 		w.beat()
 		w.server.ResetCounts()
 		eventually(t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
-		p.stop()
+		p.Stop()
 		w.untouched(before)
 	}
 }
@@ -81,9 +81,9 @@ func TestSecondInitTouchesNothing(t *testing.T) {
 	t.Parallel()
 	w := quietWorld(t)
 	w.oneShot("init", 0)
-	w.start().exit(0)
+	w.start().Exit(0)
 	before := w.look()
-	w.start().exit(0)
+	w.start().Exit(0)
 	w.untouched(before)
 }
 
@@ -95,7 +95,7 @@ func TestHeartBeats(t *testing.T) {
 	for range 3 {
 		w.beat()
 	}
-	p.stop()
+	p.Stop()
 }
 
 func TestHeartBeatsWithoutRefresh(t *testing.T) {
@@ -112,7 +112,7 @@ func TestHeartBeatsWithoutRefresh(t *testing.T) {
 	if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
 		t.Errorf("requests without refresh: %+v", n)
 	}
-	p.stop()
+	p.Stop()
 }
 
 // TestHeartBeatsInTheDark has a server that takes every byte and gives none.
@@ -129,7 +129,7 @@ func TestHeartBeatsInTheDark(t *testing.T) {
 		w.beat()
 	}
 	w.untouched(before)
-	p.stop()
+	p.Stop()
 }
 
 func TestHeartBeatsWhenDarkFromTheStart(t *testing.T) {
@@ -145,5 +145,5 @@ func TestHeartBeatsWhenDarkFromTheStart(t *testing.T) {
 	if w.exists("status", notify.ProvidedFile) {
 		t.Error("nothing was delivered, but it says so")
 	}
-	p.stop()
+	p.Stop()
 }

@@ -33,7 +33,7 @@ func TestAChangedConfigurationTakesEffectWithoutARestart(t *testing.T) {
 	if strings.Contains(w.file("old.json"), w.value["old/password"]) {
 		t.Error("a group that left the configuration is still kept fresh")
 	}
-	p.stop()
+	p.Stop()
 }
 
 func TestAnInvalidChangeIsReportedAndTheOldConfigurationStays(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAnInvalidChangeIsReportedAndTheOldConfigurationStays(t *testing.T) {
 	w.annotations["secrets-refresh-interval"] = "soon"
 	w.annotate()
 	eventually(t, "both problems in the log", func() bool {
-		return len(p.lines("secret-file-format.db", "toml")) > 0 && len(p.lines("secrets-refresh-interval", "soon")) > 0
+		return len(p.Lines("secret-file-format.db", "toml")) > 0 && len(p.Lines("secrets-refresh-interval", "soon")) > 0
 	})
 	w.await("db.json", w.renew("db/password"))
 
@@ -55,7 +55,7 @@ func TestAnInvalidChangeIsReportedAndTheOldConfigurationStays(t *testing.T) {
 	w.annotations["secrets-refresh-interval"] = "1s"
 	w.annotate()
 	w.await("db.yaml", w.value["db/password"])
-	p.stop()
+	p.Stop()
 }
 
 func TestARewriteOfTheSameConfigurationRestartsNothing(t *testing.T) {
@@ -66,8 +66,8 @@ func TestARewriteOfTheSameConfigurationRestartsNothing(t *testing.T) {
 	w.awaitProvided()
 	w.annotate() // the kubelet does so now and then
 	w.await("db.json", w.renew("db/password"))
-	if lines := p.lines("Parsing annotations"); len(lines) != 1 {
+	if lines := p.Lines("Parsing annotations"); len(lines) != 1 {
 		t.Errorf("the annotations were parsed %d times", len(lines))
 	}
-	p.stop()
+	p.Stop()
 }

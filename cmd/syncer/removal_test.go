@@ -53,7 +53,7 @@ func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 			before := w.look()
 			value := w.renew("third/user")
 			r.away(w, "shared")
-			p.exit(1)
+			p.Exit(1)
 
 			if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
 				t.Error("a file with the revoked value is still there")
@@ -65,7 +65,7 @@ func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 			if w.look()[fourth] != before[fourth] {
 				t.Error("fourth.yaml was touched")
 			}
-			if len(p.lines("Failing", "shared")) == 0 {
+			if len(p.Lines("Failing", "shared")) == 0 {
 				t.Error("the log does not name the variable")
 			}
 		})
@@ -94,7 +94,7 @@ func TestSidecarThatStaysAfterRemoval(t *testing.T) {
 			w.await("first.json", user)
 			w.await("second.bash", w.value["shared"])
 			w.await("third.yaml", w.renew("third/user"))
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -111,7 +111,7 @@ func TestRemovalSwitchedOff(t *testing.T) {
 			before := w.look()
 			r.away(w, "shared")
 			eventually(t, "the proof in the log", func() bool {
-				return len(p.lines("Failing", "file/first", "shared")) > 0 && len(p.lines("Failing", "file/second", "shared")) > 0
+				return len(p.Lines("Failing", "file/first", "shared")) > 0 && len(p.Lines("Failing", "file/second", "shared")) > 0
 			})
 			w.await("third.yaml", w.renew("third/user"))
 			for range 3 {
@@ -123,7 +123,7 @@ func TestRemovalSwitchedOff(t *testing.T) {
 					t.Errorf("%s was touched", name)
 				}
 			}
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestRevocationsOneAfterTheOther(t *testing.T) {
 	w.deny("fourth/user")
 	eventually(t, "a question about the first", func() bool { return w.server.Counts().WhoAmI > 0 })
 	w.remove("third/user")
-	p.exit(1)
+	p.Exit(1)
 	if w.exists("secrets", "third.yaml") || w.exists("secrets", "fourth.yaml") {
 		t.Error("a file with a revoked value is still there")
 	}
@@ -157,10 +157,10 @@ func TestRevokedWhileDown(t *testing.T) {
 			w := revocableWorld(t, r.options...)
 			p := w.start()
 			w.settle()
-			p.stop()
+			p.Stop()
 			r.away(w, "shared")
 			third := w.renew("third/user")
-			w.start().exit(1)
+			w.start().Exit(1)
 			if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
 				t.Error("a file with the revoked value is still there")
 			}
@@ -168,13 +168,13 @@ func TestRevokedWhileDown(t *testing.T) {
 
 			p = w.start()
 			w.await("fourth.yaml", w.renew("fourth/user"))
-			eventually(t, "the proof in the log", func() bool { return len(p.lines("Failing", "file/first", "shared")) > 0 })
+			eventually(t, "the proof in the log", func() bool { return len(p.Lines("Failing", "file/first", "shared")) > 0 })
 			w.awaitUpdated()
 			r.back(w, "shared")
 			w.await("first.json", w.value["shared"])
 			w.awaitUpdated()
 			w.await("second.bash", w.value["shared"])
-			p.stop()
+			p.Stop()
 		})
 	}
 }
@@ -209,7 +209,7 @@ func TestSidecarStartsWithAMissingVariable(t *testing.T) {
 			w.restore("group7/c")
 			w.await("group7.json", w.value["group7/c"])
 			w.awaitProvided()
-			p.stop()
+			p.Stop()
 		})
 	}
 }

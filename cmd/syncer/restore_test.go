@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // delete deletes a file below the secrets folder, as an application does that
@@ -24,20 +25,20 @@ func (w *world) request() {
 }
 
 // deleteAndAwait deletes the file of db, and waits until it is left away.
-func (w *world) deleteAndAwait(p *process) {
+func (w *world) deleteAndAwait(p *proctest.Process) {
 	w.t.Helper()
-	left := p.left()
+	before := left(p)
 	w.delete("db.json")
-	p.awaitLeft(left)
+	w.awaitLeft(p, before)
 }
 
 // left is how often the file of db was left away.
-func (p *process) left() int { return len(p.lines("Leaving away", "file/db")) }
+func left(p *proctest.Process) int { return len(p.Lines("Leaving away", "file/db")) }
 
 // awaitLeft waits until it was left away more often.
-func (p *process) awaitLeft(before int) {
-	p.t.Helper()
-	eventually(p.t, "the deleted file left away", func() bool { return p.left() > before })
+func (w *world) awaitLeft(p *proctest.Process, before int) {
+	w.t.Helper()
+	eventually(w.t, "the deleted file left away", func() bool { return left(p) > before })
 }
 
 func TestAnApplicationMayDeleteWhatItHasRead(t *testing.T) {
@@ -58,7 +59,7 @@ func TestAnApplicationMayDeleteWhatItHasRead(t *testing.T) {
 	w.renew("db/password")
 	w.awaitUpdated()
 	w.await("db.json", w.value["db/password"])
-	p.stop()
+	p.Stop()
 }
 
 func TestDeletedFilesStayAwayUntilTheyChangeOrAreRequested(t *testing.T) {
@@ -87,21 +88,21 @@ func TestDeletedFilesStayAwayUntilTheyChangeOrAreRequested(t *testing.T) {
 	w.deleteAndAwait(p)
 
 	// Another configuration changes nothing about it.
-	left := p.left()
+	before := left(p)
 	w.group("new", "json", "new/password")
 	w.annotate()
 	w.await("new.json", w.value["new/password"])
-	p.awaitLeft(left)
+	w.awaitLeft(p, before)
 	if w.exists("secrets", "db.json") {
 		t.Error("the file is back for a change of another")
 	}
 
 	// Another process cannot know whether it has missed a change.
-	p.stop()
+	p.Stop()
 	p = w.start()
 	w.await("db.json", w.value["db/password"])
 	w.awaitUpdated()
-	p.stop()
+	p.Stop()
 }
 
 func TestARequestIsServedWithoutRefresh(t *testing.T) {
@@ -114,5 +115,5 @@ func TestARequestIsServedWithoutRefresh(t *testing.T) {
 	w.delete("db.json")
 	w.request()
 	w.await("db.json", w.value["db/password"])
-	p.stop()
+	p.Stop()
 }

@@ -23,8 +23,8 @@ func TestSignalEndsSidecar(t *testing.T) {
 				p := w.start()
 				w.awaitProvided()
 				before := w.look()
-				p.signal(s)
-				p.exit(0)
+				p.Signal(s)
+				p.Exit(0)
 				w.untouched(before)
 			})
 		}
@@ -46,10 +46,10 @@ func TestSignalWaitsForTheSyncInFlight(t *testing.T) {
 			asked, answer := w.holdData()
 			p := w.start()
 			<-asked
-			p.signal(syscall.SIGTERM)
+			p.Signal(syscall.SIGTERM)
 			awaitSignal(t, p)
 			answer()
-			p.exit(0)
+			p.Exit(0)
 			w.await("db.json", w.value["db/password"])
 			if !w.exists("status", notify.ProvidedFile) {
 				t.Errorf("no %s", notify.ProvidedFile)
@@ -73,8 +73,8 @@ func TestGraceEndsTheSyncInFlight(t *testing.T) {
 			defer answer()
 			p := w.start("--grace", "100ms")
 			<-asked
-			p.signal(syscall.SIGTERM)
-			p.exit(status)
+			p.Signal(syscall.SIGTERM)
+			p.Exit(status)
 			if w.exists("secrets", "db.json") {
 				t.Error("a file without an answer")
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestValuesAreNowhereElse leads a sidecar that logs all it can through faults,
@@ -51,16 +52,16 @@ func testSilence(t *testing.T, format string, options ...conjurdtest.Option) {
 	eventually(t, "the file gone", func() bool { return !w.exists("secrets", "db.json") })
 	w.permit("db/password")
 	w.await("db.json", w.renew("db/password"))
-	p.stop()
+	p.Stop()
 
-	if found := leak(p.log(), append(w.values, apiKey)); found != "" {
+	if found := leak(p.Log(), append(w.values, apiKey)); found != "" {
 		t.Errorf("the output holds %s", found)
 	}
-	if len(p.lines("request", "batch")) == 0 {
+	if len(p.Lines("request", "batch")) == 0 {
 		t.Error("the log is not at the level debug")
 	}
 	if format == "json" {
-		for line := range strings.Lines(p.log()) {
+		for line := range strings.Lines(p.Log()) {
 			if !json.Valid([]byte(line)) {
 				t.Errorf("a line is not JSON: %s", line)
 			}
@@ -71,23 +72,23 @@ func testSilence(t *testing.T, format string, options ...conjurdtest.Option) {
 
 // misuseTemplates edits the template so that rendering fails with the values
 // at hand in every way that functions allow.
-func (w *world) misuseTemplates(p *process) {
+func (w *world) misuseTemplates(p *proctest.Process) {
 	w.t.Helper()
 	for i, action := range []string{
 		`{{ secret "nobody" }}`, `{{ secret "password" | b64dec }}`, `{{ index (secret "password") 1000 }}`,
 		`{{ template "x" }}`, `{{ (secret "password").Field }}`, `{{ secret (secret "password") }}`, `{{ fail (secret "password") }}`,
 	} {
 		w.template("web", action)
-		eventually(w.t, "an error of "+action, func() bool { return len(p.lines("Failing", "file/web")) == i+1 })
+		eventually(w.t, "an error of "+action, func() bool { return len(p.Lines("Failing", "file/web")) == i+1 })
 		value := w.renew("web/password")
 		w.template("web", fmt.Sprintf(`mended %d {{ secret "password" }}`, i))
 		w.await("web.out", fmt.Sprintf("mended %d %s", i, value))
-		eventually(w.t, "the end of that error", func() bool { return len(p.lines("Recovered", "file/web")) == i+1 })
+		eventually(w.t, "the end of that error", func() bool { return len(p.Lines("Recovered", "file/web")) == i+1 })
 	}
 }
 
 // misuseAnswers has the server answer with values in the wrong places.
-func (w *world) misuseAnswers(p *process) {
+func (w *world) misuseAnswers(p *proctest.Process) {
 	w.t.Helper()
 	value := w.value["db/password"]
 	for _, spoilt := range []http.HandlerFunc{
@@ -107,7 +108,7 @@ func (w *world) misuseAnswers(p *process) {
 		w.server.Intercept(nil)
 		w.await("db.json", w.renew("db/user"))
 	}
-	if len(p.lines("Failing", `"poll"`)) == 0 {
+	if len(p.Lines("Failing", `"poll"`)) == 0 {
 		w.t.Error("no poll failed")
 	}
 }
@@ -169,9 +170,9 @@ func TestStartClearsWhatAKillLeft(t *testing.T) {
 				}
 			}
 			if mode == "sidecar" {
-				p.stop()
+				p.Stop()
 			}
-			p.exit(0)
+			p.Exit(0)
 		})
 	}
 }

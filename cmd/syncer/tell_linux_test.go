@@ -6,10 +6,11 @@ import (
 
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/podtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // startInPod is start, as the first process of a container of the Pod.
-func (w *world) startInPod(pod *podtest.Pod) *process {
+func (w *world) startInPod(pod *podtest.Pod) *proctest.Process {
 	w.t.Helper()
 	return w.startBy(func(cmd *exec.Cmd) error { return pod.Run(cmd, 0) })
 }
@@ -30,11 +31,11 @@ func TestTheApplicationIsSignalledAfterEachChange(t *testing.T) {
 		w.awaitUpdated()
 	}
 	w.beat()
-	p.stop()
+	p.Stop()
 	if extra := append(app.Got(), other.Got()...); len(extra) > 0 {
 		t.Errorf("signals too many: %v", extra)
 	}
-	if n := len(p.lines("Signal sent", `"processes": 1`)); n != 2 {
+	if n := len(p.Lines("Signal sent", `"processes": 1`)); n != 2 {
 		t.Errorf("%d lines in the log for 2 signals", n)
 	}
 	if !pod.Lives() {
@@ -50,16 +51,16 @@ func TestASignalThatAnEarlierProcessDidNotLiveToSendIsSent(t *testing.T) {
 	w.annotations["restart-app-signal"] = "SIGUSR1"
 	p := w.startInPod(pod)
 	w.awaitProvided()
-	p.stop()
+	p.Stop()
 	w.write(w.path("status", ".untold-1-1"), "") // as a process leaves it that dies after a write
 	p = w.startInPod(pod)
 	app.Gets("SIGUSR1")
 	w.awaitUpdated()
-	p.stop()
+	p.Stop()
 	p = w.startInPod(pod)
 	w.beat()
 	w.beat()
-	p.stop()
+	p.Stop()
 	if extra := app.Got(); len(extra) > 0 || w.exists("status", notify.UpdatedFile) {
 		t.Errorf("told once more: %v", extra)
 	}
@@ -74,6 +75,6 @@ func TestANamespaceThatIsNotSharedIsReported(t *testing.T) {
 	w.awaitProvided()
 	w.renew("db/password")
 	w.awaitUpdated()
-	eventually(t, "a word about the namespace", func() bool { return len(p.lines("ERROR", "shareProcessNamespace: true")) == 1 })
-	p.stop()
+	eventually(t, "a word about the namespace", func() bool { return len(p.Lines("ERROR", "shareProcessNamespace: true")) == 1 })
+	p.Stop()
 }

@@ -76,7 +76,7 @@ func TestTroubledFolder(t *testing.T) {
 			}
 			w.renew("db/password")
 			if trouble.told != "" {
-				eventually(t, "a word about it", func() bool { return strings.Contains(p.log(), trouble.told) })
+				eventually(t, "a word about it", func() bool { return strings.Contains(p.Log(), trouble.told) })
 			}
 			if trouble.fileIsBehind && w.file("db.json") != before {
 				t.Error("the file is neither as before nor as wanted")
@@ -95,7 +95,7 @@ func TestTroubledFolder(t *testing.T) {
 			if left, err := os.ReadDir(w.path("secrets")); err != nil || len(left) != 1 {
 				t.Errorf("left in the folder: %v %v", left, err)
 			}
-			p.stop()
+			p.Stop()
 		})
 	}
 }

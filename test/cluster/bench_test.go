@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // The benchmark's size.
@@ -75,10 +74,10 @@ func measure(b *testing.B) {
 	report(b, "template", w.timeEdits(seen))
 	report(b, "shared", w.timeShared(seen))
 	w.idle(p)
-	b.ReportMetric(float64(p.peak())/(1<<20), "MiB-peak")
-	b.ReportMetric(float64(p.status("RssAnon"))/(1<<20), "MiB-anonymous")
+	b.ReportMetric(float64(p.Memory("VmHWM"))/(1<<20), "MiB-peak")
+	b.ReportMetric(float64(p.Memory("RssAnon"))/(1<<20), "MiB-anonymous")
 	b.ReportMetric(0, "ns/op") // says nothing here
-	p.stop()
+	p.Stop()
 }
 
 // report gives the median and the 99th percentile by nearest rank, in
@@ -195,14 +194,14 @@ func (w *world) timeShared(seen *following) (times []time.Duration) {
 }
 
 // idle measures unchanged refreshes.
-func (w *world) idle(p *process) {
+func (w *world) idle(p *proctest.Process) {
 	b := w.t.(*testing.B)
 	perRefresh := w.requestsPerRefresh()
-	cpu, begin := p.cpu(), time.Now()
+	cpu, begin := p.CPU(), time.Now()
 	w.polls(benchIdle * perRefresh)
 	refreshes := time.Since(begin).Seconds()
 	calls := plane.Calls(b, kubetest.ByUser(w.user()), kubetest.Since(begin), notWatches)
-	b.ReportMetric(float64((p.cpu()-cpu).Microseconds())/1000/refreshes, "cpu-ms/s-idle")
+	b.ReportMetric(float64((p.CPU()-cpu).Microseconds())/1000/refreshes, "cpu-ms/s-idle")
 	b.ReportMetric(float64(perRefresh), "conjur-requests/refresh")
 	b.ReportMetric(float64(len(calls))/refreshes, "api-requests/s-idle")
 }
@@ -223,23 +222,4 @@ func (w *world) requestsPerRefresh() int64 {
 		}
 	}
 	return slices.MaxFunc(slices.Collect(maps.Keys(counts)), func(a, b int64) int { return cmp.Compare(counts[a], counts[b]) })
-}
-
-// cpu is what the process has used so far.
-func (p *process) cpu() time.Duration {
-	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
-	var ticks int64
-	for _, field := range fields[12:14] { // user and system, in hundredths of a second
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
 }

@@ -58,5 +58,5 @@ func TestServiceAccountTokenFillsSecret(t *testing.T) {
 	w.secret("db", map[string]string{"password": "db/password"})
 	p := w.start()
 	w.awaitData("db", map[string]string{"password": w.value["db/password"]})
-	p.stop()
+	p.Stop()
 }

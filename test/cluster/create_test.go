@@ -36,7 +36,7 @@ func TestConfiguredSecretIsMadeAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitData("made", map[string]string{"v": value})
-	p.stop()
+	p.Stop()
 }
 
 // TestReplicasHandOver: a leader that is told to end lets the other go on at
@@ -49,9 +49,9 @@ func TestReplicasHandOver(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
 	w.moveAddress()
 	second := w.start()
-	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.log(), "Leader") })
+	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
 	revision := w.read("db").Annotations["conjur.org/secret-revision"]
-	first.stop()
+	first.Stop()
 	eventually(t, "the second to work", func() bool {
 		_, metrics := w.get("/metrics")
 		return strings.Contains(metrics, "syncer_leader 1")
@@ -62,5 +62,5 @@ func TestReplicasHandOver(t *testing.T) {
 	}
 	value := w.renew("a")
 	w.awaitData("db", map[string]string{"a": value})
-	second.stop()
+	second.Stop()
 }

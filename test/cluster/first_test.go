@@ -25,5 +25,5 @@ func TestLabelledSecretIsKeptInSync(t *testing.T) {
 	w.edit("db", func(s *corev1.Secret) { s.Data["login"] = []byte("tampered") })
 	w.awaitData("db", map[string]string{"login": user})
 	eventually(t, "an Event that tells of the keys", func() bool { return len(w.events("db", "Synced")) > 0 })
-	p.stop()
+	p.Stop()
 }

@@ -34,5 +34,5 @@ func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 	if s := w.read("mine"); s.Data["stolen"] != nil {
 		t.Error("a Secret got a value that its namespace's identity may not read")
 	}
-	p.stop()
+	p.Stop()
 }

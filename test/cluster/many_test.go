@@ -71,12 +71,12 @@ func TestTwoThousandSecrets(t *testing.T) {
 		t.Errorf("nothing has changed: %d requests to the API server, the first of them %+v", len(calls), calls[0])
 	}
 
-	p.stop()
+	p.Stop()
 	begin = time.Now()
 	p = w.start()
 	eventually(t, "all Secrets looked at again", func() bool { return w.ready() })
 	if calls := mine(begin, writes); len(calls) > 0 {
 		t.Errorf("a restart: %d writes, the first of them %+v", len(calls), calls[0])
 	}
-	p.stop()
+	p.Stop()
 }

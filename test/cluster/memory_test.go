@@ -3,32 +3,11 @@ package cluster
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// peak is the most memory that a process ever had, in bytes.
-func (p *process) peak() int64 { return p.status("VmHWM") }
-
-// status is a size in /proc/PID/status, in bytes.
-func (p *process) status(field string) (bytes int64) {
-	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if _, err := fmt.Sscanf(line, field+": %d kB", &bytes); err == nil {
-			return bytes << 10
-		}
-	}
-	p.t.Fatal("no " + field + " in the process's status")
-	return 0
-}
 
 // TestForeignSecretsTakeNoMemory compares two processes: one that lives in a
 // namespace with 100 MiB of other Secrets, and one that does not.
@@ -51,8 +30,8 @@ func TestForeignSecretsTakeNoMemory(t *testing.T) {
 		w.renew("a")
 		w.awaitData("db", map[string]string{"a": w.value["a"]})
 		w.polls(3)
-		peak := p.peak()
-		p.stop()
+		peak := p.Memory("VmHWM")
+		p.Stop()
 		return peak
 	}
 	alone, crowded := run(false), run(true)

@@ -24,7 +24,7 @@ func TestJobDeliversListedSecretsAndEnds(t *testing.T) {
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.secret("api", map[string]string{"key": "api/key"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.oneShot("3", "db", "api")
-	if code := w.start().exit(); code != 0 {
+	if code := w.start().ExitCode(); code != 0 {
 		t.Fatalf("status %d", code)
 	}
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
@@ -37,10 +37,10 @@ func TestJobFailsForWhatIsMissing(t *testing.T) {
 	w.secret("db", map[string]string{"user": "db/user"})
 	w.oneShot("1", "db", "nowhere")
 	p := w.start()
-	if code := p.exit(); code != 1 {
+	if code := p.ExitCode(); code != 1 {
 		t.Fatalf("status %d", code)
 	}
-	if !strings.Contains(p.log(), w.namespace+"/nowhere") {
+	if !strings.Contains(p.Log(), w.namespace+"/nowhere") {
 		t.Error("the log does not name the Secret")
 	}
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]}) // all the same
@@ -51,9 +51,9 @@ func TestJobWaitsForASecret(t *testing.T) {
 	w.variables("db/user")
 	w.oneShot("-1", "db")
 	p := w.start()
-	eventually(t, "a word about the missing Secret", func() bool { return strings.Contains(p.log(), w.namespace+"/db") })
+	eventually(t, "a word about the missing Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
 	w.secret("db", map[string]string{"user": "db/user"})
-	if code := p.exit(); code != 0 {
+	if code := p.ExitCode(); code != 0 {
 		t.Fatalf("status %d", code)
 	}
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
@@ -65,7 +65,7 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	delete(w.env, "NAMESPACE_ALLOWLIST")
 	w.env["CONTAINER_MODE"], w.env["K8S_SECRETS"] = "sidecar", "db"
 	p := w.start()
-	eventually(t, "a word about the missing Secret", func() bool { return strings.Contains(p.log(), w.namespace+"/db") })
+	eventually(t, "a word about the missing Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
 
@@ -75,5 +75,5 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	}
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
-	p.stop()
+	p.Stop()
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func TestAPIServerAwayAndBack(t *testing.T) {
 
 	plane.StopAPIServer(t)
 	w.renew("a")
-	eventually(t, "a word about the API server", func() bool { return strings.Contains(p.log(), "connection refused") })
+	eventually(t, "a word about the API server", func() bool { return strings.Contains(p.Log(), "connection refused") })
 	w.polls(3)
 	eventually(t, "the end of the term as leader, which cannot be renewed", func() bool {
 		_, metrics := w.get("/metrics")
@@ -29,7 +30,7 @@ func TestAPIServerAwayAndBack(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
 	w.secret("new", map[string]string{"b": "b"}) // the watch is back too
 	w.awaitData("new", map[string]string{"b": w.value["b"]})
-	p.stop()
+	p.Stop()
 }
 
 func TestPoisonousSecretHarmsNoOther(t *testing.T) {
@@ -57,7 +58,7 @@ func TestPoisonousSecretHarmsNoOther(t *testing.T) {
 		told := strings.Join(append(w.events("poison", "InvalidDefinition"), w.events("poison", "SyncFailed")...), "\n")
 		return strings.Contains(told, `"bad"`) && strings.Contains(told, "kkk") && strings.Contains(told, "loop")
 	})
-	p.stop()
+	p.Stop()
 }
 
 func TestNamespaceWithoutRightsStopsNoOther(t *testing.T) {
@@ -68,8 +69,8 @@ func TestNamespaceWithoutRightsStopsNoOther(t *testing.T) {
 	p := w.start()
 	w.secret("db", map[string]string{"a": "a"})
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
-	eventually(t, "a word about the namespace", func() bool { return strings.Contains(p.log(), foreign) })
-	p.stop()
+	eventually(t, "a word about the namespace", func() bool { return strings.Contains(p.Log(), foreign) })
+	p.Stop()
 }
 
 func TestLeaderKilled(t *testing.T) {
@@ -81,14 +82,12 @@ func TestLeaderKilled(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
 	w.moveAddress()
 	second := w.start()
-	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.log(), "Leader") })
+	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
 
-	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	first.Signal(os.Kill)
 	w.renew("a")
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
-	second.stop()
+	second.Stop()
 	lease, err := w.leases().Get(t.Context(), "syncer", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestRevokedValueLeavesExactlyItsKeys(t *testing.T) {
 
 	w.permit("revoked")
 	w.awaitData("db", map[string]string{"kept": kept, "revoked": w.value["revoked"]})
-	p.stop()
+	p.Stop()
 }
 
 func TestMassRemovalIsHeldBack(t *testing.T) {
@@ -68,5 +68,5 @@ func TestMassRemovalIsHeldBack(t *testing.T) {
 	}
 	fresh := w.renew("app/v0")
 	w.awaitData("db", map[string]string{"k0": fresh})
-	p.stop()
+	p.Stop()
 }

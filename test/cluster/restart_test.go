@@ -74,7 +74,7 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 	eventually(t, "an Event on the workload", func() bool { return len(w.events("shop", "Restarted")) > 0 })
 
 	// Neither a restart of Syncer nor a passing interval is a reason.
-	p.stop()
+	p.Stop()
 	begin = time.Now()
 	p = w.start()
 	eventually(t, "ready", w.ready)
@@ -85,7 +85,7 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 	before, _ := revisions()
 	w.renew("a")
 	eventually(t, "the next restart", func() bool { a, _ := revisions(); return a != before })
-	p.stop()
+	p.Stop()
 }
 
 func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
@@ -127,5 +127,5 @@ func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
 		const revision = "conjur.org/secret-revision.db"
 		return set.Spec.Template.Annotations[revision] != "" && daemons.Spec.Template.Annotations[revision] != ""
 	})
-	p.stop()
+	p.Stop()
 }

@@ -51,5 +51,5 @@ func TestProbesAndMetrics(t *testing.T) {
 			t.Error("the metrics hold a value")
 		}
 	}
-	p.stop()
+	p.Stop()
 }

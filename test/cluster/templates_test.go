@@ -45,7 +45,7 @@ func TestEditedConfigMapReachesSecret(t *testing.T) {
 	w.awaitData("db", map[string]string{"url": url("there")})
 	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@last`)
 	w.awaitData("db", map[string]string{"url": url("last")})
-	p.stop()
+	p.Stop()
 }
 
 func TestEditedConfigMapReachesFile(t *testing.T) {
@@ -78,7 +78,7 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 	eventually(t, "the file", func() bool { return file() == "hello "+w.value["db/user"] })
 	w.template("layout", "greeting.tpl", `good bye {{secret "user"}}`)
 	eventually(t, "the edit", func() bool { return file() == "good bye "+w.value["db/user"] })
-	p.stop()
+	p.Stop()
 }
 
 func TestJobUsesTemplateOfConfigMap(t *testing.T) {
@@ -90,7 +90,7 @@ func TestJobUsesTemplateOfConfigMap(t *testing.T) {
 		s.Annotations["conjur.org/secret-file-template-configmap.greeting"] = "layout"
 	})
 	w.oneShot("1", "db")
-	if code := w.start().exit(); code != 0 {
+	if code := w.start().ExitCode(); code != 0 {
 		t.Fatalf("status %d", code)
 	}
 	w.awaitData("db", map[string]string{"greeting": "hello " + w.value["db/user"]})
@@ -111,5 +111,5 @@ func TestWatchesThatBeginWithAList(t *testing.T) {
 	w.awaitData("db", map[string]string{"greeting": "hello " + w.value["db/user"]})
 	w.template("layout", "greeting.tpl", `good bye {{secret "user"}}`)
 	w.awaitData("db", map[string]string{"greeting": "good bye " + w.value["db/user"]})
-	p.stop()
+	p.Stop()
 }

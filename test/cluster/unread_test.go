@@ -44,12 +44,12 @@ func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 	w.env["RETRY_COUNT_LIMIT"] = "-1"
 	p := w.start()
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
-	eventually(t, "a word about the other", func() bool { return strings.Contains(p.log(), "is forbidden") })
+	eventually(t, "a word about the other", func() bool { return strings.Contains(p.Log(), "is forbidden") })
 	if w.provided() {
 		t.Error("told the application that all is there")
 	}
 	w.grantNamed("private")
-	if code := p.exit(); code != 0 {
+	if code := p.ExitCode(); code != 0 {
 		t.Fatalf("status %d", code)
 	}
 	w.awaitData("private", map[string]string{"key": w.value["api/key"]})
@@ -61,10 +61,10 @@ func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 func TestJobGivesUpWhatItMayNotRead(t *testing.T) {
 	w := twoListed(t)
 	p := w.start()
-	if code := p.exit(); code != 1 {
+	if code := p.ExitCode(); code != 1 {
 		t.Fatalf("status %d", code)
 	}
-	if !strings.Contains(p.log(), "1 of 2 targets were not delivered: secret/"+w.namespace+"/private") {
+	if !strings.Contains(p.Log(), "1 of 2 targets were not delivered: secret/"+w.namespace+"/private") {
 		t.Error("the log does not name the Secret")
 	}
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
@@ -77,18 +77,18 @@ func TestJobWaitsForTheRightToList(t *testing.T) {
 	w.oneShot("0")
 	w.narrow("db")
 	p := w.start()
-	if code := p.exit(); code != 1 {
+	if code := p.ExitCode(); code != 1 {
 		t.Errorf("status %d", code)
 	}
-	if log := p.log(); !strings.Contains(log, "is forbidden") || strings.Contains(log, "delivered") || w.provided() {
+	if log := p.Log(); !strings.Contains(log, "is forbidden") || strings.Contains(log, "delivered") || w.provided() {
 		t.Error("something else than the list is blamed")
 	}
 
 	w.env["RETRY_COUNT_LIMIT"] = "-1"
 	p = w.start()
-	eventually(t, "a word about the list", func() bool { return strings.Contains(p.log(), "is forbidden") })
+	eventually(t, "a word about the list", func() bool { return strings.Contains(p.Log(), "is forbidden") })
 	plane.Bind(t, w.namespace, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
-	if code := p.exit(); code != 0 {
+	if code := p.ExitCode(); code != 0 {
 		t.Errorf("status %d", code)
 	}
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
@@ -100,7 +100,7 @@ func TestSidecarIsNotDoneBeforeItMayReadAll(t *testing.T) {
 	p := w.start()
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
 	eventually(t, "a failure of the other", func() bool {
-		return strings.Contains(p.log(), "it is not known what secret/"+w.namespace+"/private is to hold")
+		return strings.Contains(p.Log(), "it is not known what secret/"+w.namespace+"/private is to hold")
 	})
 	if w.provided() {
 		t.Error("told the application that all is there")
@@ -108,5 +108,5 @@ func TestSidecarIsNotDoneBeforeItMayReadAll(t *testing.T) {
 	w.grantNamed("private")
 	eventually(t, "word that all is there", w.provided)
 	w.awaitData("private", map[string]string{"key": w.value["api/key"]})
-	p.stop()
+	p.Stop()
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // world is a Conjur server, a namespace, and a service account "syncer" in it
@@ -82,7 +83,7 @@ func (w *world) user() string { return kubetest.UserName(w.namespace, "syncer") 
 
 // start starts syncer. At the end of the test its output is searched for every
 // value.
-func (w *world) start(flags ...string) *process {
+func (w *world) start(flags ...string) *proctest.Process {
 	w.t.Helper()
 	w.started++
 	path := filepath.Join(w.dir, fmt.Sprintf("config-%d.yaml", w.started))
@@ -100,10 +101,10 @@ func (w *world) start(flags ...string) *process {
 }
 
 // silent looks for values in what a process printed.
-func (w *world) silent(p *process) {
+func (w *world) silent(p *proctest.Process) {
 	for _, value := range w.values {
-		if strings.Contains(p.log(), value) {
-			w.t.Errorf("the output of process %d holds a value", p.cmd.Process.Pid)
+		if strings.Contains(p.Log(), value) {
+			w.t.Errorf("the output of process %d holds a value", p.PID())
 			return
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // patience is how long to wait for what must happen.
@@ -61,7 +63,7 @@ func Start(t testing.TB) *Pod {
 		_ = p.pause.Process.Kill() // and with it all that is in the namespace
 		<-p.ended
 	})
-	wait(t, "/pause", func() bool { return strings.HasPrefix(p.commandLine(), "/pause") })
+	proctest.Eventually(t, patience, "/pause", func() bool { return strings.HasPrefix(p.commandLine(), "/pause") })
 	return p
 }
 
@@ -192,21 +194,6 @@ func open(t testing.TB, path string) {
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-func wait(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for !condition() {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // monitor takes samples of a process, one a second.
@@ -27,9 +29,9 @@ type monitor struct {
 }
 
 // observe begins to take samples of a process that serves its metrics.
-func observe(p *process, address string) *monitor {
+func observe(t testing.TB, p *proctest.Process, address string) *monitor {
 	m := &monitor{
-		t: p.t, pid: p.cmd.Process.Pid, address: address,
+		t: t, pid: p.PID(), address: address,
 		client:   http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 		stopping: make(chan struct{}),
 	}

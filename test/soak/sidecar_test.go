@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // pod is a sidecar's: its folders, and the files that it keeps.
@@ -75,7 +76,7 @@ func (p *pod) path(names ...string) string {
 }
 
 // start starts the sidecar.
-func (p *pod) start(address string) *process {
+func (p *pod) start(address string) *proctest.Process {
 	p.t.Helper()
 	annotations := "conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/secrets-refresh-interval=\"1s\"\n" +
 		"conjur.org/exit-on-revoked=\"false\"\n" + fmt.Sprintf("conjur.org/server-address=%q\n", address) + strings.TrimPrefix(groups, "\n")
@@ -261,7 +262,7 @@ func TestSidecar(t *testing.T) {
 	pod, address := newPod(t, newConjur(t, random)), freeAddress(t)
 	process := pod.start(address)
 	eventually(t, "the first delivery", pod.current)
-	samples, endReads := observe(process, address), pod.read()
+	samples, endReads := observe(t, process, address), pod.read()
 
 	s := &schedule{c: pod.conjur, calm: pod.settle}
 	s.actions = []action{
@@ -282,7 +283,7 @@ func TestSidecar(t *testing.T) {
 		samples.happened(counter)
 	}
 	samples.judge()
-	process.stop()
+	process.Stop()
 	endReads()
 	if err := pod.current(); err != nil {
 		t.Errorf("after the end: %v", err)

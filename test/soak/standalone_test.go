@@ -20,6 +20,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // chartValues are those of a release whose Secrets may refer to templates.
@@ -69,7 +70,7 @@ func newCluster(t testing.TB, c *conjur) *cluster {
 }
 
 // start starts the process.
-func (k *cluster) start(address string, life time.Duration) *process {
+func (k *cluster) start(address string, life time.Duration) *proctest.Process {
 	k.t.Helper()
 	config := filepath.Join(k.dir, "config.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, "refresh: {interval: 1s}\nserver: {address: %q}\n", address), 0o600); err != nil {
@@ -258,7 +259,7 @@ func TestStandalone(t *testing.T) {
 	k, address := newCluster(t, newConjur(t, random)), freeAddress(t)
 	process := k.start(address, d)
 	eventually(t, "the first delivery", k.current)
-	samples, endReads := observe(process, address), k.read()
+	samples, endReads := observe(t, process, address), k.read()
 
 	s := &schedule{c: k.conjur, calm: k.settle}
 	s.actions = []action{
@@ -279,7 +280,7 @@ func TestStandalone(t *testing.T) {
 		samples.happened(counter)
 	}
 	samples.judge()
-	process.stop()
+	process.Stop()
 	endReads()
 	if err := k.current(); err != nil {
 		t.Errorf("after the end: %v", err)

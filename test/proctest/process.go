@@ -1,0 +1,163 @@
+// Package proctest starts processes of Syncer in tests, ends them with the
+// test, and waits for what they are to do.
+package proctest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mostLog bounds how much of a process's output a failed test shows.
+const mostLog = 50_000
+
+// Process is a process that was started. Its methods fail the test if it does
+// not do what they wait for.
+type Process struct {
+	t        testing.TB
+	cmd      *exec.Cmd
+	out      output
+	done     chan struct{}
+	patience time.Duration
+}
+
+// output collects what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// Start starts a process by begin; nil is by (*exec.Cmd).Start. It is killed
+// when the test ends before it does. The test fails if the process races or
+// panics, and shows the output if it fails. Patience is how long each wait may
+// take.
+func Start(t testing.TB, patience time.Duration, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Process {
+	t.Helper()
+	p := &Process{t: t, cmd: cmd, done: make(chan struct{}), patience: patience}
+	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	cmd.WaitDelay = patience // for what the process has started and left behind
+	if begin == nil {
+		begin = (*exec.Cmd).Start
+	}
+	if err := begin(cmd); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // ExitCode tells
+	}()
+	t.Cleanup(p.end)
+	return p
+}
+
+func (p *Process) end() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	log := p.Log()
+	if p.t.Failed() {
+		p.t.Logf("the last of the output of process %d:\n%s", p.PID(), log[max(0, len(log)-mostLog):])
+	}
+	for _, sign := range []string{"DATA RACE", "panic:", "goroutine "} {
+		if strings.Contains(log, sign) {
+			p.t.Errorf("the process raced or panicked: %q is in its output", sign)
+			return
+		}
+	}
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Log gives what the process has written so far, to either stream.
+func (p *Process) Log() string { return p.out.String() }
+
+// Lines gives the lines of the log that hold all of the texts.
+func (p *Process) Lines(texts ...string) (found []string) {
+	for line := range strings.Lines(p.Log()) {
+		missing := func(text string) bool { return !strings.Contains(line, text) }
+		if !slices.ContainsFunc(texts, missing) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// MustRun fails the test if the process has ended.
+func (p *Process) MustRun() {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		p.t.Fatalf("the process has ended: %v", p.cmd.ProcessState)
+	default:
+	}
+}
+
+// ExitCode waits for the end and gives the exit status, -1 after a kill.
+func (p *Process) ExitCode() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(p.patience):
+		p.t.Fatalf("process %d has not ended within %v", p.PID(), p.patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Exit waits for the end and checks the exit status.
+func (p *Process) Exit(status int) {
+	p.t.Helper()
+	if code := p.ExitCode(); code != status {
+		p.t.Errorf("%v instead of exit status %d", p.cmd.ProcessState, status)
+	}
+}
+
+// Stop ends a process that has work to do for ever, as Kubernetes does.
+func (p *Process) Stop() {
+	p.t.Helper()
+	p.MustRun()
+	p.Signal(syscall.SIGTERM)
+	p.Exit(0)
+}
+
+// Eventually waits until the condition holds; what says in words what is
+// waited for.
+func Eventually(t testing.TB, patience time.Duration, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for !condition() {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
