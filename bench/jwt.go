@@ -78,4 +78,4 @@ func (w *world) allowJWT(ctx context.Context) error {
 // jwtFile is the token's file below the Pod's /conjur.
 const jwtFile = "token"
 
-func (w *world) authnURL() string { return w.url + "/authn-jwt/" + jwtService }
+func (w *world) authnURL() string { return w.served.URL + "/authn-jwt/" + jwtService }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -104,20 +103,9 @@ func (b *countingBody) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (b *countingBody) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// listen counts the connections of ln.
-func (m *meter) listen(ln net.Listener) net.Listener { return &listener{ln, m} }
-
-type listener struct {
-	net.Listener
-	m *meter
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		l.m.mu.Lock()
-		l.m.counts.connections++
-		l.m.mu.Unlock()
-	}
-	return conn, err
+// accepted counts a connection.
+func (m *meter) accepted() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts.connections++
 }

@@ -1,32 +1,39 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMeterCountsRequestsAndConnections(t *testing.T) {
 	var m meter
-	server := httptest.NewUnstartedServer(m.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server, err := conjurd.ServeLoopback(m.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("If-None-Match") != "":
 			w.WriteHeader(http.StatusNotModified)
 		case r.URL.Path != "/silent":
 			_, _ = io.WriteString(w, "0123456789")
 		}
-	})))
-	server.Listener = m.listen(server.Listener)
-	server.StartTLS()
+	})), m.accepted)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer server.Close()
-	client := server.Client()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(server.CA)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	defer client.CloseIdleConnections()
 	send := func(method, path, etag string) {
 		t.Helper()
 		req, err := http.NewRequest(method, server.URL+path, nil)

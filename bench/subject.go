@@ -31,7 +31,7 @@ func syncer(path string) subject {
 
 func bareClient(self string) subject {
 	return subject{name: "bare client", command: func(w *world) (*exec.Cmd, error) {
-		job := bareJob{URL: w.url, AuthnURL: w.authnURL(), Account: account, CA: w.ca, TokenFile: w.path(jwtFile)}
+		job := bareJob{URL: w.served.URL, AuthnURL: w.authnURL(), Account: account, CA: w.served.CA, TokenFile: w.path(jwtFile)}
 		for i := range w.profile.count() {
 			job.Variables = append(job.Variables, w.profile.variable(i))
 		}
@@ -68,8 +68,8 @@ func incumbent(path string) subject {
 // env is the environment that a Pod's manifest would give.
 func (w *world) env(tokenPath string) []string {
 	return []string{
-		"CONJUR_APPLIANCE_URL=" + w.url, "CONJUR_AUTHN_URL=" + w.authnURL(), "CONJUR_ACCOUNT=" + account,
-		"CONJUR_SSL_CERTIFICATE=" + string(w.ca), "JWT_TOKEN_PATH=" + tokenPath,
+		"CONJUR_APPLIANCE_URL=" + w.served.URL, "CONJUR_AUTHN_URL=" + w.authnURL(), "CONJUR_ACCOUNT=" + account,
+		"CONJUR_SSL_CERTIFICATE=" + string(w.served.CA), "JWT_TOKEN_PATH=" + tokenPath,
 		"MY_POD_NAMESPACE=bench", "MY_POD_NAME=bench",
 	}
 }

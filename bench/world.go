@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
@@ -30,13 +27,8 @@ type world struct {
 	dir     string // stands for the Pod's root: the folders are below dir/conjur
 	server  *conjurd.Server
 	meter   meter
-	url     string
-	ca      []byte   // PEM
+	served  *conjurd.Loopback
 	values  [][]byte // of the variables
-
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-	err  error // of serving
 }
 
 // newWorld makes its folder in dir.
@@ -102,29 +94,11 @@ func randomValue(n int) []byte {
 	return []byte(text.String()[:n])
 }
 
-// serve starts the server on a free port of loopback.
-func (w *world) serve(ctx context.Context) error {
-	ca, err := conjurd.NewCA()
-	if err != nil {
-		return err
-	}
-	cert, err := ca.Issue()
-	if err != nil {
-		return err
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	w.url, w.ca = "https://"+ln.Addr().String(), ca.Cert
-	// The server outlives the processes, so that none misses it at its end.
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w.stop = stop
-	handler := w.meter.handler(w.server.Handler())
-	w.wg.Go(func() {
-		w.err = conjurd.ServeHandler(serving, w.meter.listen(ln), &tls.Config{Certificates: []tls.Certificate{cert}}, handler)
-	})
-	return nil
+// serve starts the server, which outlives the processes, so that none misses
+// it at its end.
+func (w *world) serve(context.Context) (err error) {
+	w.served, err = conjurd.ServeLoopback(w.meter.handler(w.server.Handler()), w.meter.accepted)
+	return err
 }
 
 // path is that of a file or folder below the Pod's /conjur.
@@ -185,11 +159,7 @@ func (w *world) holds(g group) bool {
 
 // close stops the server and removes everything.
 func (w *world) close() error {
-	if w.stop != nil {
-		w.stop()
-	}
-	w.wg.Wait()
-	errs := []error{w.err}
+	errs := []error{w.served.Close()}
 	if w.server != nil {
 		errs = append(errs, w.server.Close())
 	}

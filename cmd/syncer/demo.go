@@ -53,7 +53,7 @@ func demonstrate(ctx context.Context, life time.Duration, out io.Writer) (err er
 		return err
 	}
 	fmt.Fprintf(out, "Server   %s (account %s, 25 variables)\nFiles    %s\nRefresh  every %v\n\n",
-		world.url, demoAccount, cfg.Folders.Secrets, cfg.Refresh.Interval)
+		world.served.URL, demoAccount, cfg.Folders.Secrets, cfg.Refresh.Interval)
 
 	stage := &demoStage{world: world, out: out, outcomes: make(chan demoOutcome, 100)}
 	p := &pipeline{cfg: cfg, workers: 4, grace: 5 * time.Second, log: zap.NewNop(), observe: stage.observe}

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjurd"
@@ -37,13 +34,9 @@ func (g demoGroup) variable(i int) string { return g.name + "/" + demoNames[i] }
 type demoWorld struct {
 	dir    string
 	server *conjurd.Server
-	url    string
+	served *conjurd.Loopback
 	env    map[string]string
 	groups []demoGroup
-
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-	err  error // of serving
 }
 
 func newDemoWorld(ctx context.Context) (_ *demoWorld, err error) {
@@ -86,33 +79,20 @@ func (w *demoWorld) fill(ctx context.Context) error {
 	return w.server.SetMany(ctx, values)
 }
 
-// serve starts the server on a free port of loopback.
+// serve starts the server.
 func (w *demoWorld) serve(ctx context.Context) error {
-	ca, err := conjurd.NewCA()
-	if err != nil {
-		return err
-	}
-	cert, err := ca.Issue()
-	if err != nil {
-		return err
-	}
 	key, err := w.server.APIKey(ctx, "host/"+demoHost)
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	// It outlives the pipeline, so that it is not missed at the end.
+	if w.served, err = conjurd.ServeLoopback(w.server.Handler(), nil); err != nil {
 		return err
 	}
-	w.url = "https://" + ln.Addr().String()
 	w.env = map[string]string{
-		"CONJUR_APPLIANCE_URL": w.url, "CONJUR_ACCOUNT": demoAccount, "CONJUR_SSL_CERTIFICATE": string(ca.Cert),
+		"CONJUR_APPLIANCE_URL": w.served.URL, "CONJUR_ACCOUNT": demoAccount, "CONJUR_SSL_CERTIFICATE": string(w.served.CA),
 		"CONJUR_AUTHN_LOGIN": "host/" + demoHost, "CONJUR_AUTHN_API_KEY": key,
 	}
-	// The server outlives the pipeline, so that it is not missed at the end.
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w.stop = stop
-	w.wg.Go(func() { w.err = w.server.Serve(serving, ln, &tls.Config{Certificates: []tls.Certificate{cert}}) })
 	return nil
 }
 
@@ -166,11 +146,7 @@ func (w *demoWorld) config() (*config.Config, error) {
 
 // close stops the server and removes everything.
 func (w *demoWorld) close() error {
-	if w.stop != nil {
-		w.stop()
-	}
-	w.wg.Wait()
-	errs := []error{w.err}
+	errs := []error{w.served.Close()}
 	if w.server != nil {
 		errs = append(errs, w.server.Close())
 	}

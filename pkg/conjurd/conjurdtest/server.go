@@ -21,7 +21,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -89,23 +88,14 @@ func Start(t testing.TB, opts ...Option) *Server {
 // serve starts the server on a free port and has the test's end stop it.
 func (s *Server) serve() {
 	s.t.Helper()
-	ca, err := conjurd.NewCA()
-	s.check(err)
-	cert, err := ca.Issue()
-	s.check(err)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	s.check(err)
-	s.URL, s.CA = "https://"+ln.Addr().String(), ca.Cert
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	handler := s.meter.count(s.faults.wrap(ctx, s.Conjurd.Handler()))
-	go func() {
-		done <- conjurd.ServeHandler(ctx, s.meter.listen(ln), &tls.Config{Certificates: []tls.Certificate{cert}}, handler)
-	}()
+	served, err := conjurd.ServeLoopback(s.meter.count(s.faults.wrap(ctx, s.Conjurd.Handler())), s.meter.accepted)
 	s.t.Cleanup(func() {
 		cancel()
-		s.check(<-done)
+		s.check(served.Close())
 	})
+	s.check(err)
+	s.URL, s.CA = served.URL, served.CA
 }
 
 // Client trusts the server's CA. Its idle connections are closed at the end

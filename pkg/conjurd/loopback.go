@@ -1,0 +1,66 @@
+package conjurd
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+)
+
+// Loopback is what serves on a free port of 127.0.0.1 with a certificate of a
+// new authority: for demonstrations, measurements and tests.
+type Loopback struct {
+	URL string // https://127.0.0.1:port
+	CA  []byte // PEM, what clients must trust
+
+	stop context.CancelFunc
+	done chan error
+}
+
+// ServeLoopback serves h until Close. Accepted, unless nil, is called for each
+// connection.
+func ServeLoopback(h http.Handler, accepted func()) (*Loopback, error) {
+	ca, err := NewCA()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := ca.Issue()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l := &Loopback{URL: "https://" + ln.Addr().String(), CA: ca.Cert, stop: stop, done: make(chan error, 1)}
+	if accepted != nil {
+		ln = &heardListener{ln, accepted}
+	}
+	go func() { l.done <- ServeHandler(ctx, ln, &tls.Config{Certificates: []tls.Certificate{cert}}, h) }()
+	return l, nil
+}
+
+// Close stops serving, as Serve does when its context ends. It is called once;
+// on nil it does nothing.
+func (l *Loopback) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.stop()
+	return <-l.done
+}
+
+// heardListener tells of each connection.
+type heardListener struct {
+	net.Listener
+	accepted func()
+}
+
+func (l *heardListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted()
+	}
+	return conn, err
+}
