@@ -20,7 +20,9 @@ func main() {
 	// bytes of them.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
+	root := newCommand()
+	root.SetArgs(commandLine(os.Args))
+	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		if !errors.Is(err, errLogged) {

@@ -31,7 +31,7 @@ spec:
         image: cyberark/secrets-provider-for-k8s:1.9.0  # the incumbent
         envFrom:
         - configMapRef: {name: conjur}
-        lifecycle: {postStart: {exec: {command: [/usr/local/bin/conjur-secrets-provided.sh]}}}
+        lifecycle: {postStart: {exec: {command: [sh, -c, /usr/local/bin/conjur-secrets-provided.sh]}}}
         volumeMounts:
         - {name: templates, mountPath: /conjur/templates}
       volumes:
@@ -52,6 +52,10 @@ func TestMigrateReplacesTheImageAndNothingElse(t *testing.T) {
 		if !strings.Contains(errs, note) {
 			t.Errorf("no note on %s: %s", note, errs)
 		}
+	}
+	text = strings.Replace(text, "[sh, -c, /usr", "[/usr", 1)
+	if _, errs, status = tool(t, text, "migrate", "-f", "-"); status != 0 || strings.Contains(errs, "syncer wait") {
+		t.Errorf("a note on a hook without a shell, or status %d: %s", status, errs)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,7 +110,9 @@ func (n *notes) onGroups() {
 // onContainers looks at the scripts that hooks and probes run.
 func (n *notes) onContainers() {
 	const script = "conjur-secrets-provided.sh"
-	if strings.Contains(strings.Join(n.container.PostStart, " "), script) {
+	hook := n.container.PostStart
+	direct := len(hook) > 0 && path.Base(hook[0]) == script // which the binary is called in the image
+	if !direct && strings.Contains(strings.Join(hook, " "), script) {
 		n.add("lifecycle.postStart", "the hook needs a shell and %s in the image; `syncer wait` does the same without them", script)
 	}
 }

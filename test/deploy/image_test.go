@@ -58,7 +58,10 @@ var wantFiles = map[string]string{
 	"usr/local/":                        "d 755 0:0",
 	"usr/local/bin/":                    "d 755 0:0",
 	"usr/local/bin/secrets-provider":    "l 777 0:0 /syncer",
-	"usr/local/bin/syncer":              "l 777 0:0 /syncer",
+
+	"usr/local/bin/conjur-secrets-provided.sh":  "l 777 0:0 /syncer",
+	"usr/local/bin/conjur-secrets-unchanged.sh": "l 777 0:0 /syncer",
+	"usr/local/bin/syncer":                      "l 777 0:0 /syncer",
 }
 
 func describe(f layerFile) string {

@@ -44,7 +44,10 @@ func entries(executable, certificates []byte) []tarEntry {
 		folder("usr", 0o755, root, root),
 		folder("usr/local", 0o755, root, root),
 		folder("usr/local/bin", 0o755, root, root),
-		link("usr/local/bin/secrets-provider", "/syncer"), // for a command that names the Secrets Provider's
+		// For commands and hooks that name the Secrets Provider's.
+		link("usr/local/bin/conjur-secrets-provided.sh", "/syncer"),
+		link("usr/local/bin/conjur-secrets-unchanged.sh", "/syncer"),
+		link("usr/local/bin/secrets-provider", "/syncer"),
 		link("usr/local/bin/syncer", "/syncer"),
 	)
 }
