@@ -115,6 +115,9 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 	p := spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...)
 	p.Exit(0)
 	w.silent(p)
+	if keys := w.path("conjurd", "api-keys.json"); len(p.Lines("# ", keys)) != 1 {
+		t.Errorf("does not tell that keys are in %s", keys)
+	}
 	want := map[string]fs.FileMode{
 		".": fs.ModeDir | 0o700, "data.db": 0o600, "data.key": 0o600, "ca.key": 0o600, "ca.pem": 0o644, "admin.key": 0o600, "api-keys.json": 0o600,
 	}

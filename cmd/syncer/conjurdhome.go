@@ -143,6 +143,9 @@ func (h *conjurdHome) print(out io.Writer, url string) {
 	fmt.Fprintf(out, "CONJUR_CERT_FILE=%s\n", h.flags.path(caFile))
 	fmt.Fprintf(out, "CONJUR_AUTHN_LOGIN=admin\n")
 	fmt.Fprintf(out, "# CONJUR_AUTHN_API_KEY is in %s\n", h.flags.path(adminKeyFile))
+	if _, err := os.Stat(h.flags.path(apiKeysFile)); err == nil {
+		fmt.Fprintf(out, "# those of the users and hosts that --policy made are in %s\n", h.flags.path(apiKeysFile))
+	}
 }
 
 // loadCA reads the folder's CA, or makes one.
