@@ -137,6 +137,9 @@ func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
 // root opens the secrets folder.
 func (f *Files) root() (folder, error) {
 	root, err := f.open(f.dir)
+	if errors.Is(err, fs.ErrNotExist) { // made here, it would be no volume, and nobody would see the files
+		return nil, fmt.Errorf("%w; mount a volume there, or make the folder", step("open the secrets folder", err))
+	}
 	if err != nil {
 		return nil, step("open the secrets folder", err)
 	}
