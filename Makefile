@@ -13,9 +13,10 @@ help: ## List the targets
 build: ## Build the static binary, bin/syncer
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags='-s -w' -o $(SYNCER) ./cmd/syncer
 
-test: lint kube ## Check the code, then run every test under the race detector
+test: lint kube ## Check the code, then run every test under the race detector, and the histories at length
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -race -timeout 20m ./...
 	cd test/kube && $(GO) test -race -timeout 20m ./plane
+	$(GO) test -timeout 20m -run TestHistories ./test/removal
 
 kube: ## Build the control plane of the tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh

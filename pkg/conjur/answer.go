@@ -32,6 +32,10 @@ type Answer struct {
 	// Value is set when the Verdict is Found. It belongs to the receiver, who
 	// wipes it.
 	Value secret.Value
+	// Request tells, of the values that one Fetch gives, which came with the
+	// same request: as far as the server keeps its word, they were all there
+	// at one moment. It numbers the requests from 1 on.
+	Request int
 	// Err is nil when the Verdict is Found, a *GoneError when it is Gone, and
 	// otherwise says why nothing is known: a *SuspectError while proof is
 	// still being gathered, a *HeldError while the brake holds a removal

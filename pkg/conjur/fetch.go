@@ -62,6 +62,7 @@ func (l *load) askTogether(shared, single []string) {
 type load struct {
 	*call
 	answers map[string]Answer
+	request int // the number of the last one that brought values
 	// singly holds the variables of which an answer per variable gave no
 	// value; their state is asked for by itself.
 	singly map[string]bool
@@ -94,6 +95,7 @@ func (l *load) whyNot(id string) Answer {
 }
 
 func (l *load) values(ch *chunk, found map[string]secret.Value, bad map[string]error) {
+	l.request++
 	for _, id := range ch.ids {
 		if v, ok := found[id]; ok {
 			l.found(id, v)
@@ -105,6 +107,7 @@ func (l *load) values(ch *chunk, found map[string]secret.Value, bad map[string]e
 
 func (l *load) single(id string, r reading) {
 	if r.Verdict == Found {
+		l.request++
 		l.found(id, r.Value)
 		return
 	}
@@ -113,7 +116,7 @@ func (l *load) single(id string, r reading) {
 
 func (l *load) found(id string, v secret.Value) {
 	l.memory.fetched(id, v, l.step)
-	l.answers[id] = Answer{Verdict: Found, Value: v}
+	l.answers[id] = Answer{Verdict: Found, Value: v, Request: l.request}
 }
 
 func (l *load) unknown(ids []string, err error) {

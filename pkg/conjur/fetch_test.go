@@ -204,3 +204,38 @@ func TestLargeBudgetIsNotSpentOnWhatIsGone(t *testing.T) {
 	wantFound(t, answers[ids[0]], "value of "+ids[0])
 	wantSuspect(t, answers[ids[99]])
 }
+
+func TestAnswersTellWhichValuesCameTogether(t *testing.T) {
+	ids := append(names(8), "with,comma")
+	for name, test := range map[string]struct {
+		prepare func(*double)
+		want    [][]string // that came together
+	}{
+		"a batch":         {func(*double) {}, [][]string{ids[:8], ids[8:]}},
+		"a refused batch": {func(d *double) { d.vars[ids[0]].forbidden = true }, [][]string{ids[1:2], ids[2:4], ids[4:8], ids[8:]}},
+		"without the one that is named": {
+			func(d *double) { d.vars[ids[0]].missing = true }, [][]string{ids[1:8], ids[8:]},
+		},
+		"a status for each": {func(d *double) { d.perValue = true; d.vars[ids[0]].forbidden = true }, [][]string{ids[1:8], ids[8:]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDouble()
+			d.fill(ids)
+			d.with(test.prepare)
+			answers := start(t, d, nil).Fetch(t.Context(), ids)
+			used := map[int]bool{0: true}
+			for _, together := range test.want {
+				request := answers[together[0]].Request
+				if used[request] {
+					t.Errorf("%v have the number %d, which is not theirs", together, request)
+				}
+				used[request] = true
+				for _, id := range together {
+					if a := answers[id]; a.Verdict != conjur.Found || a.Request != request {
+						t.Errorf("%s: %v of request %d, want %d", id, a.Verdict, a.Request, request)
+					}
+				}
+			}
+		})
+	}
+}

@@ -80,6 +80,7 @@ func (l *load) askValues(ids []string) bool {
 		return false
 	}
 	l.route.set(routeOffered)
+	l.request++
 	for _, a := range answers {
 		l.perVariableAnswer(ids, a)
 	}

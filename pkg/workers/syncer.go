@@ -115,10 +115,10 @@ func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Resul
 }
 
 func (s *Syncer) syncAll(ctx context.Context, ts []*targets.Target, report func(Result)) {
-	answers := s.Values.Fetch(ctx, variables(ts))
-	defer wipe(answers)
+	answers, done := s.fetch(ctx, ts)
+	defer done()
 	for _, t := range ts {
-		report(s.sync(ctx, t, answers))
+		report(s.sync(ctx, t, answers(t)))
 	}
 }
 

@@ -155,61 +155,59 @@ func (w *world) follows() {
 	}
 }
 
-// TestSwitchedOff: what is gone is told, and kept.
-func TestSwitchedOff(t *testing.T) {
+// inEachWorld runs a test in a world of its own for each destination and mode.
+func inEachWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	s := setting{}.complete("")
 	b := newBase(t, s.lost)
 	for name, destination := range map[string]func(testing.TB) destination{"file": newFiles, "Secret": newKubeSecrets} {
 		for _, m := range []mode{oneShot, sidecar} {
 			t.Run(name+"/"+string(m), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, m, destination(t), b, s)
-				before := w.dest.look()
-				deletes(w)
-				w.next()
-				w.syncer.Policy.RemoveRevoked = false
-				w.keeps(before)
-				if !strings.Contains(w.said.String(), "removal is switched off") || !strings.Contains(w.said.String(), "the server confirmed it 2 times") {
-					t.Errorf("not told:\n%s", w.said.String())
-				}
+				test(t, newWorld(t, m, destination(t), b, s))
 			})
 		}
 	}
 }
 
+// TestSwitchedOff: what is gone is told, and kept.
+func TestSwitchedOff(t *testing.T) {
+	inEachWorld(t, func(t *testing.T, w *world) {
+		before := w.dest.look()
+		deletes(w)
+		w.next()
+		w.syncer.Policy.RemoveRevoked = false
+		w.keeps(before)
+		if !strings.Contains(w.said.String(), "removal is switched off") || !strings.Contains(w.said.String(), "the server confirmed it 2 times") {
+			t.Errorf("not told:\n%s", w.said.String())
+		}
+	})
+}
+
 // TestMissingFromTheStart: all else is delivered, and all that is missing named.
 func TestMissingFromTheStart(t *testing.T) {
-	s := setting{}.complete("")
-	b := newBase(t, s.lost)
-	for name, destination := range map[string]func(testing.TB) destination{"file": newFiles, "Secret": newKubeSecrets} {
-		for _, m := range []mode{oneShot, sidecar} {
-			t.Run(name+"/"+string(m), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, m, destination(t), b, s)
-				delivered := contents(w.dest.look())
-				w.dest.clear()
-				for _, id := range []string{w.lost, kept} {
-					w.load(fmt.Sprintf("- !delete { record: !variable %q }\n", id))
-				}
-				w.process()
-				for range looks {
-					w.step()
-				}
-				for name := range delivered {
-					if strings.HasPrefix(name, "first") && !strings.HasSuffix(name, foreign) {
-						delete(delivered, name)
-					}
-				}
-				w.wants(delivered, "without two variables")
-				for _, id := range []string{w.lost, kept} {
-					if !strings.Contains(w.said.String(), `variable "`+id+`" is missing`) {
-						t.Errorf("%s is not named:\n%s", id, w.said.String())
-					}
-				}
-				w.define(w.lost, kept)
-				w.renew(w.lost, kept)
-				w.deliver()
-			})
+	inEachWorld(t, func(t *testing.T, w *world) {
+		delivered := contents(w.dest.look())
+		w.dest.clear()
+		for _, id := range []string{w.lost, kept} {
+			w.load(fmt.Sprintf("- !delete { record: !variable %q }\n", id))
 		}
-	}
+		w.process()
+		for range looks {
+			w.step()
+		}
+		for name := range delivered {
+			if strings.HasPrefix(name, "first") && !strings.HasSuffix(name, foreign) {
+				delete(delivered, name)
+			}
+		}
+		w.wants(delivered, "without two variables")
+		for _, id := range []string{w.lost, kept} {
+			if !strings.Contains(w.said.String(), `variable "`+id+`" is missing`) {
+				t.Errorf("%s is not named:\n%s", id, w.said.String())
+			}
+		}
+		w.define(w.lost, kept)
+		w.renew(w.lost, kept)
+		w.deliver()
+	})
 }

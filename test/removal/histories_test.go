@@ -4,9 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,19 +27,30 @@ var (
 // tells the shortest beginning that fails too.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is much garbage and little else
-	first, last := uint64(1), uint64(*histories)
+	percent := debug.SetGCPercent(800) // there is much garbage and little else
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	if *seed != 0 {
-		first, last = *seed, *seed
+		tryOut(t, *seed)
+		return
 	}
-	for seed := first; seed <= last; seed++ {
-		live(t, seed, mostEvents)
-		if t.Failed() {
-			t.Logf("history %d failed; it alone runs with -args -seed=%[1]d", seed)
-			shorten(t, seed)
-			return
-		}
+	var next atomic.Uint64
+	for i := range runtime.GOMAXPROCS(0) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			for n := next.Add(1); n <= uint64(*histories) && tryOut(t, n); n = next.Add(1) {
+			}
+		})
 	}
+}
+
+// tryOut lives through one history, and tells what is to be known if it fails.
+func tryOut(t *testing.T, seed uint64) bool {
+	live(t, seed, mostEvents)
+	if t.Failed() {
+		t.Logf("history %d failed; it alone runs with -args -seed=%[1]d", seed)
+		shorten(t, seed)
+	}
+	return !t.Failed()
 }
 
 // shorten finds the least number of events with which a history fails.
@@ -108,7 +122,7 @@ func begin(t *testing.T, seed uint64) *history {
 	h.server.named = h.rand.IntN(2) == 0
 	h.web = &web{handler: h.server}
 	h.judge = &judge{history: h, began: time.Now(), settled: map[string]bool{}}
-	h.sink = &parts{removing: h.judge.removing, content: map[targets.Key]map[string]string{}, lost: map[targets.Key]bool{}}
+	h.sink = &parts{removing: h.judge.removing, writing: h.judge.writing, content: map[targets.Key]map[string]string{}, lost: map[targets.Key]bool{}}
 	h.process = &pipeline{
 		set: &h.set, sink: h.sink, dial: h.web, settled: h.judge.hears,
 		grace: []time.Duration{0, 0, 3 * interval / 2}[h.rand.IntN(3)],
@@ -168,13 +182,14 @@ func (h *history) happen() {
 func (h *history) away() state { return []state{missing, forbidden, invisible}[h.rand.IntN(3)] }
 
 func (h *history) change(what string, ids []string, s state, renew bool) {
+	values := map[string]string{}
 	for _, id := range ids {
-		value := ""
+		values[id] = ""
 		if renew {
-			value = fmt.Sprintf("%x of %s", h.rand.Uint32(), id)
+			values[id] = fmt.Sprintf("%x of %s", h.rand.Uint64(), id)
 		}
-		h.server.change(id, s, value)
 	}
+	h.server.change(s, values)
 	slices.Sort(ids)
 	h.tell("%s %v (%s)", what, ids, s)
 }

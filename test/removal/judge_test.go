@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ const bound = 4*interval + 10*time.Second + requestTimeout
 //     enough apart and the second time to a newer token, that a variable of it
 //     is gone, and then who we are,
 //   - nor while most variables had been gone for less than half a hold,
+//   - nothing is written of which the values were not there at one moment,
 //   - nothing of which Conjur says so stays longer than the bound,
 //   - what is new is there within the bound, and
 //   - in the end everything is as Conjur has it.
@@ -64,7 +66,8 @@ func (j *judge) hears(r workers.Result) {
 	j.note()
 }
 
-// note keeps up with how many are gone.
+// note keeps up with how many are gone, as far as anybody can see: what has come
+// back is still gone for those who have had no answer since.
 func (j *judge) note() {
 	j.history.server.with(func() {
 		gone, all := 0, 0
@@ -74,7 +77,7 @@ func (j *judge) note() {
 			}
 			if !j.settled[id] {
 				all++
-				if v.state != there {
+				if v.state != there || v.lost {
 					gone++
 				}
 			}
@@ -108,6 +111,29 @@ func (j *judge) removing(t *targets.Target) {
 	if m := j.mass; !m.IsZero() && now.Sub(m) > 3*interval && now.Sub(m) < least && oldest < least && j.most(now) {
 		j.history.tell("%s is removed", t.Key)
 		j.history.Errorf("%s was removed though most are gone, for %v only: %s", t.Key, now.Sub(m), j.facts(t))
+	}
+}
+
+// writing judges a write. Between the two halves of a batch that was refused,
+// variables may get new values.
+func (j *judge) writing(t *targets.Target, whole []byte) {
+	var values map[string]string // :: alias → value
+	if err := json.Unmarshal(whole, &values); err != nil {
+		j.history.Errorf("%s is to hold %q: %v", t.Key, whole, err)
+	}
+	j.history.server.mu.Lock()
+	defer j.history.server.mu.Unlock()
+	from, to := time.Time{}, time.Now().Add(time.Second)
+	for _, e := range t.Entries {
+		life := j.history.server.vars[e.Variable].lives[values[e.Alias]]
+		from = later(from, life.from)
+		if !life.to.IsZero() && life.to.Before(to) {
+			to = life.to
+		}
+	}
+	if !from.Before(to) {
+		j.history.tell("%s is written", t.Key)
+		j.history.Errorf("%s is to hold values that were never there at one moment: %s", t.Key, whole)
 	}
 }
 
@@ -167,6 +193,7 @@ func (j *judge) facts(t *targets.Target) (text string) {
 // look judges what is there now: what has been gone for longer than the bound
 // must not be, and what is new must be.
 func (j *judge) look() {
+	j.note()
 	now := time.Now()
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()

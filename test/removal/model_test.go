@@ -29,11 +29,16 @@ type truth struct {
 	state   state
 	value   string
 	version int
-	since   time.Time // when it went, or came back
-	changed time.Time // when anything about it did
-	words   []word    // that it is gone, in a row, since it was last answered with a value
-	found   time.Time // when it was
+	since   time.Time       // when it went, or came back
+	changed time.Time       // when anything about it did
+	words   []word          // that it is gone, in a row, since it was last answered with a value
+	found   time.Time       // when it was
+	lost    bool            // it went, and has not been answered with a value since
+	lives   map[string]life // :: value → when it was the variable's
 }
+
+// life is the time in which a value was that of a variable; no end: it is.
+type life struct{ from, to time.Time }
 
 type state string
 
@@ -53,7 +58,9 @@ type word struct {
 func newModel(ids []string) *model {
 	m := &model{vars: map[string]*truth{}, tokens: map[string]time.Time{}}
 	for i, id := range ids {
-		m.vars[id] = &truth{state: there, value: fmt.Sprintf("%d of %s", i, id), since: time.Now(), changed: time.Now()}
+		v := &truth{state: there, since: time.Now(), changed: time.Now(), lives: map[string]life{}}
+		v.set(fmt.Sprintf("%d of %s", i, id))
+		m.vars[id] = v
 	}
 	return m
 }
@@ -64,19 +71,30 @@ func (m *model) with(f func()) {
 	f()
 }
 
-// change puts a variable into a state; with a new value, if there is one.
-func (m *model) change(id string, s state, value string) {
+// change puts variables into a state at one moment; with new values, if there
+// are any.
+func (m *model) change(s state, values map[string]string) {
 	m.with(func() {
-		v := m.vars[id]
-		if (v.state == there) != (s == there) {
-			v.since = time.Now()
-		}
-		v.state, v.changed = s, time.Now()
-		if value != "" {
-			v.value = value
-			v.version++
+		for id, value := range values {
+			v := m.vars[id]
+			if (v.state == there) != (s == there) {
+				v.since = time.Now()
+			}
+			v.state, v.changed = s, time.Now()
+			v.lost = v.lost || s != there
+			if value != "" {
+				v.set(value)
+			}
 		}
 	})
+}
+
+func (v *truth) set(value string) {
+	now := time.Now()
+	v.lives[v.value] = life{v.lives[v.value].from, now}
+	v.lives[value] = life{from: now}
+	v.value = value
+	v.version++
 }
 
 // ServeHTTP answers after a millisecond, so that time goes on.
@@ -145,7 +163,7 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 	}
 }
 
-func (m *model) answered(v *truth) { v.words, v.found = nil, time.Now() }
+func (m *model) answered(v *truth) { v.words, v.found, v.lost = nil, time.Now(), false }
 
 func (m *model) check(w http.ResponseWriter, r *http.Request, id string, issued time.Time) {
 	switch v := m.vars[id]; v.state {

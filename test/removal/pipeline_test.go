@@ -26,9 +26,10 @@ const (
 	holdTime = 30 * time.Second
 )
 
-// parts is a sink in memory. Removals are told to removing before they happen.
+// parts is a sink in memory. Removals and writes are told of before they happen.
 type parts struct {
 	removing func(*targets.Target)
+	writing  func(t *targets.Target, whole []byte)
 
 	mu      sync.Mutex
 	content map[targets.Key]map[string]string
@@ -52,6 +53,8 @@ func (p *parts) Read(_ context.Context, t *targets.Target) (sinks.State, error) 
 func (p *parts) Apply(_ context.Context, t *targets.Target, c sinks.Changes) error {
 	if c.Parts == nil {
 		p.removing(t)
+	} else {
+		p.writing(t, c.Parts[sinks.WholeFile].Bytes())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

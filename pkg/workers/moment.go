@@ -1,0 +1,75 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// A target's values should be of one moment: a new user with an old password is
+// worse than both old. One request gives values of one moment; but a batch that
+// was refused, or was too long, is asked for in pieces, between which a value
+// may change. What came apart is therefore read once more: it was there at one
+// moment if it comes in one request now, or is the same as before.
+
+// fetch reads the variables of targets. It gives the answers for each of the
+// targets, and a function that wipes them.
+func (s *Syncer) fetch(ctx context.Context, ts []*targets.Target) (of func(*targets.Target) map[string]conjur.Answer, done func()) {
+	first := s.Values.Fetch(ctx, variables(ts))
+	again := map[string]bool{}
+	for _, t := range ts {
+		if apart(t, first) {
+			for _, id := range found(t, first) {
+				again[id] = true
+			}
+		}
+	}
+	if len(again) == 0 {
+		return func(*targets.Target) map[string]conjur.Answer { return first }, func() { wipe(first) }
+	}
+	second := s.Values.Fetch(ctx, slices.Sorted(maps.Keys(again)))
+	return func(t *targets.Target) map[string]conjur.Answer { return together(t, first, second) },
+		func() { wipe(first); wipe(second) }
+}
+
+// apart tells whether the values of a target come from several requests. It does
+// not matter of one that is not to be written, and of one that holds all
+// variables, of which nobody says what belongs together.
+func apart(t *targets.Target, answers map[string]conjur.Answer) bool {
+	all := func(part *targets.Target) bool { return part.Expanded != nil }
+	if slices.ContainsFunc(t.Parts(), all) || len(unknownOf(t.Variables(), answers)) > 0 {
+		return false
+	}
+	ids := found(t, answers)
+	return slices.ContainsFunc(ids, func(id string) bool { return answers[id].Request != answers[ids[0]].Request })
+}
+
+// found lists the variables of a target that have a value.
+func found(t *targets.Target, answers map[string]conjur.Answer) []string {
+	return slices.DeleteFunc(t.Variables(), func(id string) bool { return answers[id].Verdict != conjur.Found })
+}
+
+// together gives answers about a target of which the values are of one moment. A
+// value that changed between two readings that both came apart is unknown.
+func together(t *targets.Target, first, second map[string]conjur.Answer) map[string]conjur.Answer {
+	if !apart(t, first) {
+		return first
+	}
+	answers := maps.Clone(first)
+	for _, id := range found(t, first) {
+		answers[id] = second[id]
+	}
+	if !apart(t, answers) {
+		return answers
+	}
+	for _, id := range found(t, answers) {
+		if !first[id].Value.Equal(answers[id].Value) {
+			answers[id] = conjur.Answer{Err: fmt.Errorf("variable %q changed while the others of the target were read", id)}
+		}
+	}
+	return answers
+}
