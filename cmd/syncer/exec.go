@@ -43,14 +43,20 @@ With --env the entries of a secret group become environment variables of the
 command, by their aliases, and are not written to a file. They stay in memory;
 a running command does not see changes of its environment.
 
-Signals are passed on to the command, and as the first process of a container
-syncer waits for orphans. The folder for sentinel files is by default a
-temporary one, that of this container.
+The command stays in the foreground: when it ends, so does syncer. Signals are
+passed on to it, and as the first process of a container syncer waits for
+orphans. The folder for sentinel files is by default a temporary one, that of
+this container.
 
 Exit status: that of the command, or 128 and the number of the signal that
 ended it; 127 and 126 if it cannot be found or run; 1 if the secrets could not
 be delivered, or had to be taken away.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("exec: name the command that is to run, and its arguments, after --")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.run.ownStatus = !cmd.Flags().Changed("status-dir")
 			return execute(cmd.Context(), f, args)

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/test/podtest"
 )
@@ -23,4 +28,48 @@ func TestExecWaitsForOrphans(t *testing.T) {
 		done`
 	alone := func(cmd *exec.Cmd) error { return podtest.Alone(cmd, 0) }
 	w.execBy(alone, nil, "sh", "-c", script).Exit(9)
+}
+
+// At a terminal Ctrl-C goes to both. A command that lives on is not leaving.
+func TestExecAtATerminalRestartsACommandThatHasOutlivedCtrlC(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.environment("db", "db/password")
+	keys, screen := terminal(t)
+	onTerminal := func(cmd *exec.Cmd) error {
+		cmd.Stdin, cmd.SysProcAttr = screen, &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		return cmd.Start()
+	}
+	script := `trap 'echo lives >> "$world/log"' INT; test -t 0 && echo "$password" >> "$world/log"` + waits
+	p := w.execBy(onTerminal, []string{"--env", "db"}, "sh", "-c", script)
+	w.awaitNoted("log", w.value["db/password"])
+	if _, err := keys.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitNoted("log", "lives")
+	w.renewAndAwait("db/password", "log")
+	p.Signal(syscall.SIGTERM)
+	p.Exit(128 + 15)
+}
+
+// terminal makes one; what is typed is written to keys.
+func terminal(t *testing.T) (keys, screen *os.File) {
+	t.Helper()
+	open := func(path string) *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	keys = open("/dev/ptmx")
+	number, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys, open(fmt.Sprintf("/dev/pts/%d", number))
 }

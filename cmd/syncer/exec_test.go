@@ -256,8 +256,11 @@ func TestExecSignalsItsCommandAfterAChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.group("db", "json", "db/password")
-	p := w.exec(`trap 'cat "$world/secrets/db.json" >> "$world/log"' HUP; echo started >> "$world/log"`+waits, "--on-change", "signal:SIGHUP")
+	p := w.exec(`trap 'cat "$world/secrets/db.json" >> "$world/log"' HUP; trap 'echo lives >> "$world/log"' INT; echo started >> "$world/log"`+waits,
+		"--on-change", "signal:SIGHUP")
 	w.awaitNoted("log", "started")
+	p.Signal(syscall.SIGINT) // which not every command takes for its end
+	w.awaitNoted("log", "lives")
 	for range 2 {
 		w.renewAndAwait("db/password", "log")
 	}
@@ -367,5 +370,14 @@ func TestExecDoesNotStartItsCommandOnceToldToEnd(t *testing.T) {
 	p.Exit(5)
 	if n := strings.Count(w.noted("log"), "canary-"); n != 1 {
 		t.Errorf("the command was started %d times", n)
+	}
+}
+
+func TestExecWithoutACommandSaysSo(t *testing.T) {
+	t.Parallel()
+	p := newWorld(t).execCommand(nil)
+	p.Exit(1)
+	if len(p.Lines("name the command", "after --")) != 1 {
+		t.Errorf("it says %q", p.Log())
 	}
 }

@@ -25,6 +25,7 @@ type entry struct {
 	own         bool   // it runs the very file that this process runs
 	kernel      bool   // a thread of the kernel
 	dead        bool   // a zombie
+	headless    bool   // its first thread has ended, and seems to be a zombie, but others live
 }
 
 // errGone says that a process has ended.
@@ -78,6 +79,9 @@ func read(proc string, pid int, self fs.FileInfo) (entry, error) {
 	if e.user, err = userOf(string(status)); err != nil {
 		return e, fmt.Errorf("%s: %w", dir, err)
 	}
+	if e.headless {
+		dir = liveThread(dir, pid)
+	}
 	if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil {
 		first, _, _ := bytes.Cut(line, []byte{0})
 		e.argument = string(first)
@@ -92,11 +96,24 @@ func read(proc string, pid int, self fs.FileInfo) (entry, error) {
 	return e, nil
 }
 
+// liveThread gives the folder of a thread of a process of which the first has
+// ended, and with it what can be read in the folder of the process.
+func liveThread(dir string, pid int) string {
+	threads, _ := os.ReadDir(filepath.Join(dir, "task")) // none: the process has ended
+	for _, thread := range threads {
+		if thread.Name() != strconv.Itoa(pid) {
+			return filepath.Join(dir, "task", thread.Name())
+		}
+	}
+	return dir
+}
+
 // kernelThread is PF_KTHREAD of the flags in /proc/PID/stat.
 const kernelThread = 0x00200000
 
-// parseStat takes state, parent, flags and start out of /proc/PID/stat. The
-// second field is the command in parentheses, and may hold anything.
+// parseStat takes state, parent, flags, threads and start out of
+// /proc/PID/stat. The second field is the command in parentheses, and may hold
+// anything.
 func (e *entry) parseStat(stat string) error {
 	end := strings.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -108,13 +125,15 @@ func (e *entry) parseStat(stat string) error {
 	}
 	parent, badParent := strconv.Atoi(fields[1])
 	flags, badFlags := strconv.ParseUint(fields[6], 10, 64)
+	threads, badThreads := strconv.Atoi(fields[17])
 	started, badStart := strconv.ParseUint(fields[19], 10, 64)
-	if err := errors.Join(badParent, badFlags, badStart); err != nil {
+	if err := errors.Join(badParent, badFlags, badThreads, badStart); err != nil {
 		return fmt.Errorf("stat: %w", err)
 	}
 	e.started = started
 	e.parent, e.kernel = parent, flags&kernelThread != 0
-	e.dead = fields[0] == "Z" || fields[0] == "X"
+	ended := fields[0] == "Z" || fields[0] == "X" // the first thread has
+	e.dead, e.headless = ended && threads <= 1, ended && threads > 1
 	return nil
 }
 

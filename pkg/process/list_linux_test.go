@@ -79,7 +79,7 @@ func TestACommandIsThatOfTheExecutableOrOfItsArgument(t *testing.T) {
 func TestAProcessIsReadWhateverItsName(t *testing.T) {
 	var e entry
 	stat := "42 (a) b (c)) Z 7 1 1 0 -1 2097152 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0"
-	if err := e.parseStat(stat); err != nil || e.parent != 7 || !e.kernel || !e.dead || e.started != 4711 {
+	if err := e.parseStat(stat); err != nil || e.parent != 7 || !e.kernel || !e.dead || e.headless || e.started != 4711 {
 		t.Errorf("%+v (%v)", e, err)
 	}
 	for _, bad := range []string{"", "42 (a", "42 (a) S", "42 (a) S x 1 1 0 -1 x 0 0 0 0 0 0 0 0 20 0 1 0 x"} {

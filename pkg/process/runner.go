@@ -184,11 +184,13 @@ func (r *Runner) forward(s syscall.Signal) {
 	switch s {
 	case unix.SIGTERM:
 		r.leaving = true
-	case unix.SIGINT, unix.SIGQUIT, unix.SIGWINCH:
-		r.leaving = r.leaving || s == unix.SIGINT
-		if !r.apart {
-			return
-		}
+	case unix.SIGINT:
+		// From the terminal it says nothing of the command, which may well live
+		// on, as a shell does; unless it is not there to take it.
+		r.leaving = r.leaving || r.apart || r.stopping
+	}
+	if !r.apart && (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGWINCH) {
+		return
 	}
 	r.send(s)
 }
@@ -204,7 +206,7 @@ func (r *Runner) send(s syscall.Signal) {
 // react does what a change asks for.
 func (r *Runner) react() {
 	switch {
-	case r.leaving || r.stopping:
+	case r.OnChange.Restart && (r.leaving || r.stopping):
 	case r.OnChange.Restart:
 		r.Log.Info("Restarting the command, as secrets have changed")
 		r.stopping = true

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/test/podtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // The test binary in a Pod: it sends signals, or waits for its input to end.
@@ -165,6 +167,17 @@ func TestProcessesOfOtherUsersAreCounted(t *testing.T) {
 	own := pod.App("own", alice)
 	tell(t, pod.Run, program, alice, narrowed{}).assert(t, "to own and others", outcome{Signalled: 1, Refused: 1})
 	own.Gets("SIGUSR1")
+}
+
+func TestAProcessWhoseFirstThreadHasEndedIsNoZombie(t *testing.T) {
+	pod, program := podtest.Start(t), self(t)
+	headless := pod.App("headless", alice)
+	proctest.Eventually(t, 30*time.Second, "the first thread ended", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", headless.PID()))
+		return err == nil && bytes.Contains(stat, []byte(") Z "))
+	})
+	tell(t, pod.Run, program, 0, narrowed{Command: "headless"}).assert(t, "to a command", outcome{Signalled: 1})
+	headless.Gets("SIGUSR1")
 }
 
 func TestANamespaceThatIsNotSharedIsTold(t *testing.T) {

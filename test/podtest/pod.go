@@ -120,6 +120,7 @@ func (p *Pod) Run(cmd *exec.Cmd, user int) error {
 type App struct {
 	t     testing.TB
 	name  string
+	pid   int
 	lines chan string
 }
 
@@ -144,7 +145,7 @@ func (p *Pod) App(name string, user int) *App {
 	if err := p.Run(cmd, user); err != nil {
 		p.t.Fatal(err)
 	}
-	a := &App{t: p.t, name: name, lines: make(chan string, 100)}
+	a := &App{t: p.t, name: name, pid: cmd.Process.Pid, lines: make(chan string, 100)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -160,6 +161,9 @@ func (p *Pod) App(name string, user int) *App {
 	a.Gets("ready")
 	return a
 }
+
+// PID is the application's number outside the Pod.
+func (a *App) PID() int { return a.pid }
 
 // Gets waits for a signal, such as SIGHUP; it must be the next.
 func (a *App) Gets(signal string) {
