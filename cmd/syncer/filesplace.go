@@ -37,7 +37,9 @@ func (p *filesPlace) altered(l *lane) []targets.Key { return p.files.Altered(l.t
 func (p *filesPlace) prepare(ctx context.Context) {
 	p.lanes[0].targets.Replace(p.cfg.Targets)
 	if files := p.amend.files(p.cfg.Targets); len(files) > 0 {
-		p.troubles.Report("leftovers", p.files.Clean(ctx, files))
+		if err := p.files.Clean(ctx, files); ctx.Err() == nil { // else the next start looks
+			p.troubles.Report("leftovers", err)
+		}
 	}
 }
 

@@ -57,7 +57,8 @@ type laneParts struct {
 	writing         func(targets.Key) // may be nil
 	settled         func(*lane, queue.Item, workers.Result)
 	announce, ended func(context.Context)
-	observe         func(conjur.Exchange) // may be nil
+	retry           func(context.Context) (done bool) // what these two could not do
+	observe         func(conjur.Exchange)             // may be nil
 	held            func(*lane, conjur.HoldEvent)
 	queues          workqueue.MetricsProvider // may be nil
 	// report is told how it goes, beat that all moves.
@@ -74,7 +75,7 @@ func newLane(parts laneParts) (*lane, error) {
 		return nil, err
 	}
 	l.listing = &listing{catalog: l.client.NewCatalog(), set: l.targets}
-	l.rounds = &notify.Rounds{Announce: l.announce, Ended: l.ended}
+	l.rounds = &notify.Rounds{Announce: l.announce, Ended: l.ended, Retry: l.retry}
 	l.queue = queue.New(l.queueConfig())
 	l.pool = workers.NewPool(workers.PoolConfig{
 		Work: l.queue,

@@ -86,6 +86,7 @@ func (p *pipeline) newLane(identity config.Identity) (l *lane, err error) {
 				p.troubles.Report(notify.ProvidedFile, p.app.Provided())
 			}
 		}
+		parts.retry = func(ctx context.Context) bool { return p.app.Retry(ctx, p.troubles.Report) }
 		parts.writing = func(targets.Key) { p.troubles.Report("journal", p.app.Writing()) }
 		parts.beat = p.status.Beat
 	}

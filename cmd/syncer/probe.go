@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,10 @@ func newProbeCommand() *cobra.Command {
 	probe := &cobra.Command{
 		Use:   "probe",
 		Short: "Answer a liveness, readiness or startup probe from the status folder",
+		// Help would be a success, and a misspelt probe would never fail.
+		RunE: func(_ *cobra.Command, args []string) error {
+			return fmt.Errorf("probe %s: there are alive, provided and unchanged", strings.Join(args, " "))
+		},
 	}
 	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
 	add := func(name, short string, healthy func(*notify.Status) (bool, error), otherwise string) {
@@ -65,7 +70,10 @@ func newWaitCommand() *cobra.Command {
 				ctx, cancel = context.WithTimeout(ctx, most)
 				defer cancel()
 			}
-			return waitProvided(ctx, notify.OpenStatus(dir))
+			if err := waitProvided(ctx, notify.OpenStatus(dir)); err != nil {
+				return fmt.Errorf("waiting for %s: %w", filepath.Join(dir, notify.ProvidedFile), err)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
@@ -83,7 +91,7 @@ func waitProvided(ctx context.Context, status *notify.Status) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the secrets have not been provided: %w", ctx.Err())
+			return ctx.Err()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,10 +56,19 @@ func TestProbesAnswerFromTheStatusFolder(t *testing.T) {
 	}
 }
 
+func TestAProbeThatThereIsNotFails(t *testing.T) {
+	for _, args := range [][]string{{"probe"}, {"probe", "provded"}} {
+		if err := command(t, args...); err == nil || !strings.Contains(err.Error(), "provided") {
+			t.Errorf("%v: %v, want an error that names the probes", args, err)
+		}
+	}
+}
+
 func TestWaitEndsWhenTheSecretsAreProvided(t *testing.T) {
 	dir := t.TempDir()
-	if err := command(t, "wait", "--status-dir", dir, "--timeout", "50ms"); err == nil {
-		t.Error("wait succeeds with nothing provided")
+	err := command(t, "wait", "--status-dir", dir, "--timeout", "50ms")
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, notify.ProvidedFile)) {
+		t.Errorf("with nothing provided: %v, want an error that names the file", err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- command(t, "wait", "--status-dir", dir) }()

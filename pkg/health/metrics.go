@@ -147,11 +147,14 @@ func (m *Metrics) Leads(leads bool) {
 
 // Watch has the age of each target, by Ages, among the metrics from now on:
 // one series for each target of keys, which is called at each scrape. The
-// function that it returns ends that.
+// function that it returns ends that. The counters of removals begin at 0 with
+// it: Prometheus sees no increase in a counter that appears with its first one.
 func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key) (unwatch func()) {
 	if m == nil {
 		return func() {}
 	}
+	m.removals.WithLabelValues(identity)
+	m.holds.WithLabelValues(identity)
 	c := &ages{f: f, keys: keys, desc: prometheus.NewDesc("syncer_target_freshness_seconds",
 		"Seconds since the target was last proven to hold what Conjur has.", []string{"target"}, prometheus.Labels{"identity": identity})}
 	m.registry.MustRegister(c)

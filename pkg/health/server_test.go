@@ -133,6 +133,17 @@ func TestMetricsAreServed(t *testing.T) {
 	}
 }
 
+func TestRemovalsAreCountedFromZero(t *testing.T) {
+	m := NewMetrics()
+	defer m.Watch("default", NewFreshness(), func() []targets.Key { return nil })()
+	_, body := get(t, serve(t, &Server{Metrics: m.Handler()})+"/metrics")
+	for _, line := range []string{`syncer_removals_total{identity="default"} 0`, `syncer_removal_holds_total{identity="default"} 0`} {
+		if !strings.Contains(body, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
 func TestNilMetricsCountNothing(t *testing.T) {
 	var m *Metrics
 	m.Sync("default", OutcomeRemoved, time.Now())

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -20,12 +22,16 @@ type Application struct {
 
 	mu        sync.Mutex
 	delivered map[targets.Key]bool // targets that were right once
+	owed      owed
 }
 
 // NewApplication tells the application of the status folder. The keys are
 // those of all targets; told hears of each sentinel file that was written.
 func NewApplication(status *Status, keys func() []targets.Key, told func(sentinel string)) *Application {
-	return &Application{status: status, journal: journal{dir: status.dir}, keys: keys, told: told, delivered: map[targets.Key]bool{}}
+	return &Application{
+		status: status, journal: journal{dir: status.dir, life: time.Now().UnixNano()},
+		keys: keys, told: told, delivered: map[targets.Key]bool{},
+	}
 }
 
 // Teller is another way to tell the application that something was updated.
@@ -51,8 +57,10 @@ func (a *Application) Writing() error { return a.journal.writing() }
 // not been provided for yet. It is what a round announces.
 func (a *Application) Updated(ctx context.Context) error {
 	told := a.journal.telling()
+	a.owe(func(o *owed) { o.update = false })
 	failed, err := a.tell(ctx)
 	if err != nil {
+		a.owe(func(o *owed) { o.update = true })
 		return err
 	}
 	return errors.Join(failed, told())
@@ -66,7 +74,8 @@ func (a *Application) tell(ctx context.Context) (failed, err error) {
 		return nil, fmt.Errorf("sentinel file: %w", err)
 	}
 	if !provided {
-		return nil, nil
+		_, err := os.Stat(a.status.dir) // without it nobody knows
+		return nil, err
 	}
 	if err := a.status.SetUpdated(); err != nil {
 		return nil, err
@@ -83,11 +92,20 @@ func (a *Application) tell(ctx context.Context) (failed, err error) {
 // live to tell. Call it at the start, before the first Writing.
 func (a *Application) Recover(ctx context.Context) error {
 	marks, err := a.journal.leftBehind()
-	if err != nil || len(marks) == 0 {
+	if err != nil {
 		return err
+	}
+	return a.recover(ctx, marks)
+}
+
+func (a *Application) recover(ctx context.Context, marks []string) error {
+	a.owe(func(o *owed) { o.marks = nil })
+	if len(marks) == 0 {
+		return nil
 	}
 	failed, err := a.tell(ctx)
 	if err != nil {
+		a.owe(func(o *owed) { o.marks = marks })
 		return err
 	}
 	errs := []error{failed}
@@ -101,17 +119,17 @@ func (a *Application) Recover(ctx context.Context) error {
 // been delivered. An earlier process may have told it already.
 func (a *Application) Provided() error {
 	if len(a.Missing()) > 0 {
+		a.owe(func(o *owed) { o.provision = false })
 		return nil
 	}
 	provided, err := a.status.Provided()
-	if err != nil || provided {
-		return err
+	if err == nil && !provided {
+		if err = a.status.SetProvided(); err == nil {
+			a.told(ProvidedFile)
+		}
 	}
-	if err := a.status.SetProvided(); err != nil {
-		return err
-	}
-	a.told(ProvidedFile)
-	return nil
+	a.owe(func(o *owed) { o.provision = err != nil })
+	return err
 }
 
 // Missing lists the targets that have not been delivered even once.

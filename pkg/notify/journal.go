@@ -15,7 +15,8 @@ import (
 // announcement has a mark of its own, so that ending one span cannot take away
 // the mark of the next.
 type journal struct {
-	dir string
+	dir  string
+	life int64 // tells the marks of this process from those of others
 
 	mu     sync.Mutex
 	span   int
@@ -26,7 +27,7 @@ type journal struct {
 const markPrefix = ".untold-"
 
 func (j *journal) mark(span int) string {
-	return filepath.Join(j.dir, fmt.Sprintf("%s%d-%d", markPrefix, os.Getpid(), span))
+	return filepath.Join(j.dir, fmt.Sprintf("%s%d-%d", markPrefix, j.life, span))
 }
 
 // writing notes that a write is about to begin.
@@ -43,7 +44,13 @@ func (j *journal) writing() error {
 	if !first {
 		return nil
 	}
-	return os.WriteFile(j.mark(span), nil, 0o600)
+	err := os.WriteFile(j.mark(span), nil, 0o600)
+	if err != nil { // the next write tries again
+		j.mu.Lock()
+		j.open = j.open && j.span != span
+		j.mu.Unlock()
+	}
+	return err
 }
 
 // telling begins an announcement; the function that it returns ends it. Writes

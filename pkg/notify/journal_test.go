@@ -112,6 +112,15 @@ func TestScriptsThatAreThereAreNotTouched(t *testing.T) {
 	if !os.SameFile(before, after) {
 		t.Error("an unchanged script was replaced")
 	}
+	must(t, os.Remove(path))
+	must(t, os.Mkdir(path, 0o755)) // in its place
+	if err := status.InstallScripts(); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	must(t, os.Remove(path))
 	must(t, os.WriteFile(path, []byte("old"), 0o644))
 	must(t, status.InstallScripts())
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o755 || info.Size() != before.Size() {

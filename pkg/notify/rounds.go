@@ -14,6 +14,9 @@ import (
 // rest of the round.
 const Patience = 5 * time.Second
 
+// RetryEvery is the time between two calls of Rounds.Retry.
+const RetryEvery = time.Second
+
 // Rounds folds the writes that one trigger caused into one announcement. A
 // round is the keys that a trigger enqueued together; it ends when a sync of
 // each, begun after the trigger, has had its outcome. The zero Rounds is
@@ -25,6 +28,10 @@ type Rounds struct {
 	// Ended is called, after Announce, when a round has ended, whether it
 	// wrote or not. Both are called from Run's goroutine.
 	Ended func(context.Context)
+	// Retry, when not nil, does what these two could not do, and tells whether
+	// nothing is left of it. It is called after them, and from then on every
+	// RetryEvery until it is done.
+	Retry func(context.Context) (done bool)
 
 	mu     sync.Mutex
 	open   map[targets.Key][]*round // rounds that wait for a sync of the key to begin
@@ -157,14 +164,23 @@ func (r *Rounds) Run(ctx context.Context) {
 		case <-wake:
 		case <-timer.C:
 		case <-ctx.Done():
-			r.announce(context.WithoutCancel(ctx), time.Now().Add(Patience))
+			ctx = context.WithoutCancel(ctx)
+			_, _ = r.announce(ctx, time.Now().Add(Patience))
+			r.retry(ctx)
 			return
 		}
-		if wait, any := r.announce(ctx, time.Now()); any {
+		wait, any := r.announce(ctx, time.Now())
+		if !r.retry(ctx) && (!any || wait > RetryEvery) {
+			wait, any = RetryEvery, true
+		}
+		if any {
 			timer.Reset(wait)
 		}
 	}
 }
+
+// retry tells whether nothing is left to do.
+func (r *Rounds) retry(ctx context.Context) (done bool) { return r.Retry == nil || r.Retry(ctx) }
 
 // announce makes the announcements that are due by then, and tells how long
 // it is to the next. What is written while one is being made asks for another.

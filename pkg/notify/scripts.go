@@ -18,6 +18,12 @@ var scripts embed.FS
 // where the application's container can run them. What is there already is not
 // touched.
 func (s *Status) InstallScripts() error {
+	err := s.installScripts()
+	s.lacking.Store(err != nil)
+	return err
+}
+
+func (s *Status) installScripts() error {
 	entries, err := scripts.ReadDir("scripts")
 	if err != nil {
 		return err
@@ -35,15 +41,20 @@ func (s *Status) InstallScripts() error {
 }
 
 // install replaces a script as a whole: a probe may be running it.
-func install(path string, text []byte) error {
+func install(path string, text []byte) (err error) {
 	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
 		return nil
 	}
 	next := path + ".new"
-	if err := os.WriteFile(next, text, 0o755); err != nil {
+	defer func() {
+		if err != nil {
+			_ = os.Remove(next) // if that fails too, the next attempt replaces it
+		}
+	}()
+	if err = os.WriteFile(next, text, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(next, 0o755); err != nil { // whatever the umask
+	if err = os.Chmod(next, 0o755); err != nil { // whatever the umask
 		return err
 	}
 	return os.Rename(next, path)

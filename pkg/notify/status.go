@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"sync/atomic"
 )
 
 // The sentinel files of the status folder, all but the last by the names that
@@ -27,7 +27,10 @@ const (
 
 // Status is the folder where applications, probes and hooks look for the
 // sentinel files. What is in it survives a restart of the process.
-type Status struct{ dir string }
+type Status struct {
+	dir     string
+	lacking atomic.Bool // the scripts could not be installed
+}
 
 // NewStatus makes the folder if it is missing. It is open to all, as the
 // probe of an application running as another user deletes files in it.
@@ -60,11 +63,16 @@ func (s *Status) TakeBeat() (bool, error) { return s.take(AliveFile) }
 func (s *Status) TakeRequested() (bool, error) { return s.take(RequestedFile) }
 
 func (s *Status) take(name string) (bool, error) {
-	err := os.Remove(filepath.Join(s.dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
+	path := filepath.Join(s.dir, name)
+	err := os.Remove(path)
+	if err == nil {
+		return true, nil
+	}
+	// A read-only folder refuses also to delete what is not there.
+	if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil, err
+	return false, err
 }
 
 // Provided tells whether every target has been delivered once, by this
@@ -94,8 +102,9 @@ func (s *Status) Beat() error {
 }
 
 func (s *Status) touch(name string) error {
-	path := filepath.Join(s.dir, name)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+	// Truncating gives a new timestamp to another user's file too, which
+	// setting the time would not.
+	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)
 	if err != nil {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
@@ -103,11 +112,6 @@ func (s *Status) touch(name string) error {
 	// That fails for another user's file, which then is as open as it was.
 	_ = f.Chmod(0o666)
 	if err := f.Close(); err != nil {
-		return fmt.Errorf("sentinel file: %w", err)
-	}
-	now := time.Now()
-	// A probe may have taken the file already: then it was told.
-	if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
 	return nil

@@ -5,6 +5,7 @@ package sources
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,23 +109,40 @@ func (p *Poll) next() time.Duration {
 	return time.Duration(float64(p.Interval) * (1 - jitter*rand.Float64()))
 }
 
+// poll looks at results, list and variables, in this order, and hints when all
+// have been looked at: a sync that began earlier could meet a rotation and
+// deliver one target of it, and tell, before all others. For the same reason no
+// target is in two of the hints: each is a round of its own.
 func (p *Poll) poll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.Deadline)
 	defer cancel()
-	p.Enqueue(queue.Hint{Trigger: "drift"}, p.Altered()...)
-
+	altered := p.Altered()
+	var listed []targets.Key
 	if p.List != nil {
-		keys, err := p.List(ctx)
+		var err error
+		listed, err = p.List(ctx)
 		if ctx.Err() == context.Canceled {
 			return
 		}
 		p.Report("list", err)
-		p.Enqueue(queue.Hint{Trigger: "list", Wakes: true}, keys...)
 	}
-	changed, err := p.Values.Changed(ctx, p.Variables())
+	ids, err := p.Values.Changed(ctx, p.Variables())
 	if ctx.Err() == context.Canceled {
 		return // told to stop; nothing is known
 	}
 	p.Report("poll", err)
-	p.Enqueue(queue.Hint{Trigger: "poll", Wakes: true}, p.ByVariable(changed...)...)
+	changed := p.ByVariable(ids...)
+	p.Enqueue(queue.Hint{Trigger: "poll", Wakes: true}, changed...)
+	listed = without(listed, changed)
+	p.Enqueue(queue.Hint{Trigger: "list", Wakes: true}, listed...)
+	p.Enqueue(queue.Hint{Trigger: "drift"}, without(without(altered, changed), listed)...)
+}
+
+// without gives the keys that are not among those.
+func without(keys, those []targets.Key) []targets.Key {
+	among := make(map[targets.Key]bool, len(those))
+	for _, key := range those {
+		among[key] = true
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key targets.Key) bool { return among[key] })
 }

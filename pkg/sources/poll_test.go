@@ -3,6 +3,7 @@ package sources_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,13 @@ func (c *conjur) Changed(ctx context.Context, ids []string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// starts tells when polls began.
+func (c *conjur) starts() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.began)
 }
 
 // hints collects what a source enqueues.
@@ -248,6 +256,36 @@ func TestAlteredTargetsAreHintedAtWithoutWaking(t *testing.T) {
 		got := h.take()
 		if len(got) == 0 || got[0].Wakes || got[0].Trigger != "drift" || !slices.Equal(got[0].keys, []targets.Key{"file/a"}) {
 			t.Errorf("hints %v, want one at file/a that does not wake", got)
+		}
+	})
+}
+
+// A sync that begins before the poll has looked would deliver one target of a
+// rotation before all others.
+func TestOneTickHintsAtEachTargetOnceAndOnlyAfterThePoll(t *testing.T) {
+	c := &conjur{takes: 500 * time.Millisecond, changed: []string{"y"}} // of file/b
+	p := sources.Poll{
+		Interval: time.Hour,
+		Altered:  func() []targets.Key { return []targets.Key{"file/a", "file/b", "file/d"} },
+		List:     func(context.Context) ([]targets.Key, error) { return []targets.Key{"file/b", "file/c", "file/d"}, nil },
+	}
+	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
+		for len(c.starts()) == 0 {
+			time.Sleep(time.Second / 10)
+			synctest.Wait()
+		}
+		if got := h.take(); got != nil {
+			t.Errorf("hints %v while the poll goes on", got)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		want := []hint{
+			{queue.Hint{Trigger: "poll", Wakes: true}, []targets.Key{"file/b"}},
+			{queue.Hint{Trigger: "list", Wakes: true}, []targets.Key{"file/c", "file/d"}},
+			{queue.Hint{Trigger: "drift"}, []targets.Key{"file/a"}},
+		}
+		if got := h.take(); !reflect.DeepEqual(got, want) {
+			t.Errorf("hints %v, want %v", got, want)
 		}
 	})
 }

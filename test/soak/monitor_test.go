@@ -63,6 +63,21 @@ func (m *monitor) end() {
 	m.client.CloseIdleConnections()
 }
 
+// conclude ends a soak: it fails the test unless things happened, nothing grew,
+// and all is as it should be once the process has ended.
+func (m *monitor) conclude(p *proctest.Process, endReads func(), current func() error) {
+	m.t.Helper()
+	for _, counter := range []string{"syncer_syncs_total", "syncer_removals_total"} {
+		m.happened(counter)
+	}
+	m.judge()
+	p.Stop()
+	endReads()
+	if err := current(); err != nil {
+		m.t.Errorf("after the end: %v", err)
+	}
+}
+
 // judge ends the samples, and fails the test if they grew.
 func (m *monitor) judge() {
 	m.t.Helper()

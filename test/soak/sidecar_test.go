@@ -279,14 +279,6 @@ func TestSidecar(t *testing.T) {
 		{"outage", 5, s.breakDown},
 	}
 	s.run(d)
-	for _, counter := range []string{"syncer_syncs_total", "syncer_removals_total"} {
-		samples.happened(counter)
-	}
-	samples.judge()
-	process.Stop()
-	endReads()
-	if err := pod.current(); err != nil {
-		t.Errorf("after the end: %v", err)
-	}
+	samples.conclude(process, endReads, pod.current)
 	pod.clean()
 }

@@ -279,13 +279,5 @@ func TestStandalone(t *testing.T) {
 		{"outage", 5, s.breakDown},
 	}
 	s.run(d)
-	for _, counter := range []string{"syncer_syncs_total", "syncer_removals_total"} {
-		samples.happened(counter)
-	}
-	samples.judge()
-	process.Stop()
-	endReads()
-	if err := k.current(); err != nil {
-		t.Errorf("after the end: %v", err)
-	}
+	samples.conclude(process, endReads, k.current)
 }

@@ -1,0 +1,43 @@
+package notify
+
+import "context"
+
+// owed is what an application has not been told because the status folder was
+// full, say, or read-only.
+type owed struct {
+	update, provision bool
+	marks             []string // of earlier processes
+}
+
+func (a *Application) owe(f func(*owed)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(&a.owed)
+}
+
+func (a *Application) owes() owed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owed
+}
+
+// scriptsSubject is what Retry calls the scripts of the status folder.
+const scriptsSubject = "scripts"
+
+// Retry does what Updated, Provided, Recover and Status.InstallScripts could not
+// do, and tells whether nothing is left of it. It reports how it went with each,
+// by the names of the sentinel files and "scripts".
+func (a *Application) Retry(ctx context.Context, report func(subject string, err error)) (done bool) {
+	try := func(due bool, subject string, f func() error) {
+		if due {
+			report(subject, f())
+		}
+	}
+	due := a.owes()
+	try(a.status.lacking.Load(), scriptsSubject, a.status.InstallScripts)
+	try(due.provision, ProvidedFile, a.Provided)
+	try(len(due.marks) > 0, UpdatedFile, func() error { return a.recover(ctx, due.marks) })
+	try(due.update, UpdatedFile, func() error { return a.Updated(ctx) })
+	due = a.owes()
+	return !a.status.lacking.Load() && !due.provision && !due.update && len(due.marks) == 0
+}
