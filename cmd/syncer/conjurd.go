@@ -64,7 +64,7 @@ prepares; without it everything is gone at the end.`,
 	}
 	for _, c := range []*cobra.Command{cmd, initialize} {
 		c.Flags().StringVar(&f.dir, "dir", "", "the folder for data, keys and CA")
-		c.Flags().StringVar(&f.account, "account", "default", "the account")
+		c.Flags().StringVar(&f.account, "account", "", "the account (default: the one that the folder has, or default)")
 		c.Flags().StringArrayVar(&f.policies, "policy", nil, "a policy file to load into root; may be repeated")
 		c.Flags().StringArrayVar(&f.values, "values", nil, "a YAML file of values to set, variable id: text; may be repeated")
 	}

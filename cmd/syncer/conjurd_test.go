@@ -68,7 +68,10 @@ func TestConjurdKeepsItsData(t *testing.T) {
 	w.oneShot("init", 0)
 	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).Exit(0)
 	for range 2 {
-		server := w.conjurd("--dir", w.path("conjurd"), "--account", "dev")
+		server := w.conjurd("--dir", w.path("conjurd"))
+		if len(server.Lines("CONJUR_ACCOUNT=dev")) != 1 {
+			t.Errorf("the server does not take the account of its folder: %s", server.Log())
+		}
 		w.logIn(w.path("conjurd"))
 		if err := os.RemoveAll(w.path("secrets", "db.json")); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -44,6 +45,9 @@ func openConjurdHome(ctx context.Context, f conjurdFlags, create bool) (_ *conju
 		}
 	}()
 	if create {
+		if _, err := os.Stat(f.path(dataFile)); errors.Is(err, fs.ErrNotExist) {
+			f.account = cmp.Or(f.account, "default") // else that of the data
+		}
 		if err := os.MkdirAll(f.dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -139,7 +143,7 @@ func (h *conjurdHome) print(out io.Writer, url string) {
 	if url != "" {
 		fmt.Fprintf(out, "CONJUR_APPLIANCE_URL=%s\n", url)
 	}
-	fmt.Fprintf(out, "CONJUR_ACCOUNT=%s\n", h.flags.account)
+	fmt.Fprintf(out, "CONJUR_ACCOUNT=%s\n", h.server.Account())
 	fmt.Fprintf(out, "CONJUR_CERT_FILE=%s\n", h.flags.path(caFile))
 	fmt.Fprintf(out, "CONJUR_AUTHN_LOGIN=admin\n")
 	fmt.Fprintf(out, "# CONJUR_AUTHN_API_KEY is in %s\n", h.flags.path(adminKeyFile))

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/load"
@@ -33,6 +34,8 @@ var (
 // its data in a temporary file.
 type Options struct {
 	// Account is made, with its user admin, if the data does not have it yet.
+	// Empty: the one that the data has, which is an error if it has not just
+	// one.
 	Account string
 	// Data is the path of the data file. Empty: a temporary file, which Close
 	// removes, under a key that nobody knows.
@@ -124,7 +127,11 @@ func Open(o Options) (_ *Server, err error) {
 
 // loadAccounts makes the server's account if need be and reads all keys.
 func (s *Server) loadAccounts() error {
-	err := s.store.Update(func(tx *store.Tx) error { return load.Account(tx, s.opt.Account, s.now()) })
+	err := s.adoptAccount()
+	if err != nil {
+		return err
+	}
+	err = s.store.Update(func(tx *store.Tx) error { return load.Account(tx, s.opt.Account, s.now()) })
 	if err != nil {
 		return err
 	}
@@ -141,6 +148,21 @@ func (s *Server) loadAccounts() error {
 			}
 			s.keys[key.ID()] = accountKey{account, key}
 		}
+		return nil
+	})
+}
+
+// adoptAccount makes the data's only account the server's, if none is named.
+func (s *Server) adoptAccount() error {
+	if s.opt.Account != "" {
+		return nil
+	}
+	return s.store.View(func(tx *store.Tx) error {
+		accounts := tx.Accounts()
+		if len(accounts) != 1 {
+			return fmt.Errorf("the data has %d accounts (%s): name the one to serve", len(accounts), strings.Join(accounts, ", "))
+		}
+		s.opt.Account = accounts[0]
 		return nil
 	})
 }

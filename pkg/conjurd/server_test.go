@@ -67,6 +67,26 @@ func TestDataOutlivesTheServer(t *testing.T) {
 	}
 }
 
+func TestWithoutANameTheDatasOnlyAccountIsServed(t *testing.T) {
+	o := Options{Data: filepath.Join(t.TempDir(), "data"), DataKey: bytes.Repeat([]byte{9}, 32), Create: true}
+	open := func(account string) (served string, err error) {
+		o.Account = account
+		s, err := Open(o)
+		if err != nil {
+			return "", err
+		}
+		return s.Account(), s.Close()
+	}
+	for _, step := range []struct{ account, served, err string }{
+		{"", "", "0 accounts"}, {"dev", "dev", ""}, {"", "dev", ""}, {"test", "test", ""}, {"", "", "2 accounts (dev, test)"},
+	} {
+		served, err := open(step.account)
+		if served != step.served || (err != nil) != (step.err != "") || err != nil && !strings.Contains(err.Error(), step.err) {
+			t.Errorf("with the name %q: %q (%v), want %q and an error with %q", step.account, served, err, step.served, step.err)
+		}
+	}
+}
+
 func TestSecondAccountIsApart(t *testing.T) {
 	o := Options{Account: "dev", Data: filepath.Join(t.TempDir(), "data"), DataKey: bytes.Repeat([]byte{9}, 32), Create: true}
 	s, err := Open(o)
