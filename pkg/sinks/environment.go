@@ -41,8 +41,12 @@ func (e *Environment) Read(ctx context.Context, t *targets.Target) (State, error
 	return State{Parts: copyParts(e.byKey[t.Key]), Mode: t.File.Mode}, ctx.Err()
 }
 
-// Apply takes over the parts. A value with a NUL byte is an error, since no
-// environment can hold it.
+// longestVariable is what Linux lets one "NAME=value" have, with the byte that
+// ends it: MAX_ARG_STRLEN of execve(2), for pages of 4 KiB.
+const longestVariable = 32 * 4096
+
+// Apply takes over the parts. A value with a NUL byte, or one that is too long,
+// is an error, since no environment can hold it.
 func (e *Environment) Apply(ctx context.Context, t *targets.Target, c Changes) error {
 	if err := ctx.Err(); err != nil || c.Empty() {
 		return err
@@ -50,8 +54,12 @@ func (e *Environment) Apply(ctx context.Context, t *targets.Target, c Changes) e
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Parts)) {
 		errs = append(errs, CheckEnvironmentName(name))
-		if bytes.IndexByte(c.Parts[name].Bytes(), 0) >= 0 {
+		value := c.Parts[name].Bytes()
+		if bytes.IndexByte(value, 0) >= 0 {
 			errs = append(errs, fmt.Errorf("the value of %q has a NUL byte, which no environment can hold; deliver it as a file", name))
+		}
+		if n := len(name) + len("=") + len(value) + 1; n > longestVariable {
+			errs = append(errs, fmt.Errorf("the value of %q has %d bytes, more than one environment variable can hold; deliver it as a file", name, len(value)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

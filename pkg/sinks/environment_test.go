@@ -1,6 +1,7 @@
 package sinks_test
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,22 @@ func TestWhatNoEnvironmentCanHoldChangesNothing(t *testing.T) {
 	}
 	if got := e.Variables(); !slices.Equal(got, []string{"A=one"}) {
 		t.Errorf("the environment is %q", got)
+	}
+}
+
+// What fits is just what the system takes.
+func TestAVariableMayBeAsLongAsTheSystemLetsIt(t *testing.T) {
+	var e sinks.Environment
+	for n := 32*4096 - len("A=") - 1; ; n++ {
+		variable := "A=" + strings.Repeat("x", n)
+		taken := e.Apply(t.Context(), environmentTarget("db"), environmentParts("A", variable[2:])) == nil
+		run := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"", "-test.run=^$"}, Env: []string{variable}}
+		if fits := run.Run() == nil; fits != taken {
+			t.Errorf("%d bytes: taken is %v, and fits %v", n, taken, fits)
+		}
+		if !taken {
+			return
+		}
 	}
 }
 
