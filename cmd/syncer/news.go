@@ -24,6 +24,7 @@ const (
 	reasonRemoved   = "Removed"
 	reasonHeld      = "RemovalHeld"
 	reasonRestarted = "Restarted"
+	reasonStays     = "RestartFailed"
 )
 
 // mostNamed bounds how many names a message has.
@@ -55,6 +56,7 @@ func newNews(p *pipeline, reference func(targets.Key) corev1.ObjectReference) *n
 				p.host.metrics.Restarted(r.Workload.Namespace)
 				n.restarted(r)
 			},
+			Failed: n.stays,
 		}
 	}
 	return n
@@ -81,7 +83,11 @@ func (n *news) defined(t *targets.Target) {
 // settled tells of one sync, if there is anything to tell.
 func (n *news) settled(l *lane, r workers.Result) {
 	if len(r.Revoked) > 0 {
-		n.event(r.Key, corev1.EventTypeWarning, reasonRemoved, fmt.Sprintf("Removed %s: %v", names(r.Revoked), r.Err))
+		why := "Conjur has their values no longer, or not for this identity"
+		if proof, ok := errors.AsType[*workers.RevokedError](r.Err); ok { // else only what stands for all variables brought them in
+			why = proof.Error()
+		}
+		n.event(r.Key, corev1.EventTypeWarning, reasonRemoved, fmt.Sprintf("Removed %s: %s", names(r.Revoked), why))
 	}
 	if len(r.Dropped) > 0 {
 		n.event(r.Key, corev1.EventTypeNormal, reasonRemoved, fmt.Sprintf("Removed %s, which the definition no longer has", names(r.Dropped)))
@@ -97,6 +103,13 @@ func (n *news) settled(l *lane, r workers.Result) {
 	}
 	if t, ok := l.targets.Get(r.Key); ok && r.Wrote {
 		n.defined(t)
+	}
+}
+
+// warned tells what of a Secret's definition is not used, or lacking.
+func (n *news) warned(key targets.Key, warnings []string) {
+	if len(warnings) > 0 {
+		n.event(key, corev1.EventTypeWarning, reasonInvalid, strings.Join(warnings, "; "))
 	}
 }
 
@@ -148,6 +161,14 @@ func (n *news) restarted(r notify.Restart) {
 	kind := map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet"}[r.Workload.Kind]
 	about := corev1.ObjectReference{APIVersion: "apps/v1", Kind: kind, Namespace: r.Workload.Namespace, Name: r.Workload.Name}
 	n.recorder.Event(about, corev1.EventTypeNormal, reasonRestarted, "Restarted because Secrets have changed: "+r.String())
+}
+
+// stays tells Secrets that a workload that uses them is not restarted.
+func (n *news) stays(w notify.Workload, secrets []string, err error) {
+	for _, name := range secrets {
+		message := fmt.Sprintf("%s/%s cannot be restarted when this changes: %v", w.Kind, w.Name, err)
+		n.event(targets.KubeSecretKey(w.Namespace, name), corev1.EventTypeWarning, reasonStays, message)
+	}
 }
 
 func (n *news) event(key targets.Key, kind, reason, message string) {

@@ -24,10 +24,17 @@ func (s *secretsPlace) upsert(source kube.Source, change sources.Change) {
 	switch {
 	case change == sources.Defined:
 		def := s.definition(l, source.Namespace, source.Name)
-		def.Annotations, def.Map, def.HasMap = source.Annotations, source.Map, source.HasMap
+		def.UID, def.Annotations, def.Map, def.HasMap = string(source.UID), source.Annotations, source.Map, source.HasMap
 		s.define(l, def, "secret")
-	case source.ResourceVersion != s.secrets.Seen(source.Namespace, source.Name):
+	case s.secrets.News(source.Namespace, source.Name, source.ResourceVersion):
 		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+	}
+}
+
+// drifted has a Secret looked at that somebody else has changed.
+func (s *secretsPlace) drifted(namespace, name string) {
+	if l := s.laneOf(namespace, name); l != nil {
+		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, targets.KubeSecretKey(namespace, name))
 	}
 }
 
@@ -73,6 +80,7 @@ func (s *secretsPlace) define(l *lane, def targets.SecretDefinition, trigger str
 		for _, warning := range warnings {
 			s.log.Warn(warning, zap.String("target", string(t.Key)))
 		}
+		s.news.warned(t.Key, warnings)
 		s.texts.refresh()
 	}
 	l.enqueue(queue.Hint{Trigger: trigger, Wakes: true}, t.Key)

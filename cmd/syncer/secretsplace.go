@@ -50,6 +50,7 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 		texts:    newTexts(p),
 		found:    map[targets.Key]types.UID{},
 	}
+	s.secrets.Drifted = s.drifted
 	s.news = newNews(p, s.reference)
 	for namespace, names := range watched(p.cfg.Kubernetes) {
 		s.watches = append(s.watches, &sources.Secrets{

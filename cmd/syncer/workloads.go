@@ -8,7 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // workloads is the cluster as those see it who restart workloads.
@@ -37,11 +37,11 @@ func (c workloads) Revision(ctx context.Context, namespace, secret string) (noti
 	for _, value := range live.Data { // none of our business here
 		clear(value)
 	}
-	number, ok := live.Annotations[sinks.RevisionAnnotation]
+	number, ok := live.Annotations[targets.RevisionAnnotation]
 	if !ok {
 		return notify.Revision{}, false, nil
 	}
-	revision, err := notify.ParseRevision(number, live.Annotations[sinks.RevisedAnnotation])
-	revision.First = live.Annotations[sinks.FilledAnnotation] == number
+	revision, err := notify.ParseRevision(number, live.Annotations[targets.RevisedAnnotation])
+	revision.First = live.Annotations[targets.FilledAnnotation] == number
 	return revision, err == nil, err
 }

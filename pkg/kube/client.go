@@ -1,6 +1,6 @@
 // Package kube talks to the Kubernetes API: clients, watches that keep no
-// secret value, Events, a lease for one leader, and workloads. It knows nothing
-// of targets.
+// secret value, Events, a lease for one leader, and workloads. It knows no
+// target, only how what was written is marked.
 package kube
 
 import (
@@ -20,11 +20,9 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 )
-
-// fieldManager is the name under which an object says who changed it.
-const fieldManager = "syncer"
 
 // requestTimeout bounds each request that is not a watch, from its begin to
 // the last byte of its answer.
@@ -134,6 +132,13 @@ func loadKubeconfig(paths []string, from string) (*rest.Config, string, error) {
 		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: paths[0]} // it must be there
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	raw, err := loader.RawConfig()
+	if err == nil {
+		err = incomplete(raw)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", from, err)
+	}
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: %w", from, err)
@@ -143,4 +148,21 @@ func loadKubeconfig(paths []string, from string) (*rest.Config, string, error) {
 		return nil, "", fmt.Errorf("kubeconfig %s: %w", from, err)
 	}
 	return config, namespace, nil
+}
+
+// incomplete says what a kubeconfig lacks; nil for nothing. The client library
+// would pass over it, or speak of other things.
+func incomplete(raw clientcmdapi.Config) error {
+	context := raw.Contexts[raw.CurrentContext]
+	switch {
+	case raw.CurrentContext == "":
+		return errors.New("no current-context is set; kubectl config use-context does it")
+	case context == nil:
+		return fmt.Errorf("there is no context %q, which is the current-context", raw.CurrentContext)
+	case raw.Clusters[context.Cluster] == nil:
+		return fmt.Errorf("there is no cluster %q, which the context %q names", context.Cluster, raw.CurrentContext)
+	case raw.AuthInfos[context.AuthInfo] == nil && context.AuthInfo != "":
+		return fmt.Errorf("there is no user %q, which the context %q names", context.AuthInfo, raw.CurrentContext)
+	}
+	return nil
 }

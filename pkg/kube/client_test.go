@@ -54,6 +54,35 @@ func TestAnUnusableKubeconfigIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatAKubeconfigLacksIsNamed(t *testing.T) {
+	outsideOfPods(t)
+	const whole = `{apiVersion: v1, kind: Config, current-context: here, contexts: [{name: here, context: {cluster: near, user: me}}],
+		clusters: [{name: near, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: me, user: {token: canary}}]}`
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	for _, c := range []struct{ from, to, want string }{
+		{whole, "", "no current-context"},
+		{"current-context: here", "current-context: there", `no context "there"`},
+		{"cluster: near", "cluster: far", `no cluster "far"`},
+		{"user: me", "user: other", `no user "other"`},
+		{"user: me", `user: ""`, ""},
+		{"", "", ""},
+	} {
+		if err := os.WriteFile(path, []byte(strings.Replace(whole, c.from, c.to, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		client, err := kube.Connect(kube.Config{Kubeconfig: path})
+		if client != nil {
+			client.Close()
+		}
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%q in place of %q: %v", c.to, c.from, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "canary")):
+			t.Errorf("%q in place of %q: error %v, want %q and the path in it", c.to, c.from, err, c.want)
+		}
+	}
+}
+
 func TestAPodWithoutATokenIsTold(t *testing.T) {
 	outsideOfPods(t)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")

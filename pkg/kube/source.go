@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // ManagedLabel is the label of the Secrets that are to be filled when no names
@@ -23,13 +25,8 @@ const (
 	ManagedValue = "true"
 )
 
-const (
-	ours               = "conjur.org/"                // begins the labels and annotations of interest
-	mapKey             = "conjur-map"                 // data key with the map
-	revisionAnnotation = "conjur.org/secret-revision" // written by the same call as the data
-	revisedAnnotation  = "conjur.org/secret-revised"
-	filledAnnotation   = "conjur.org/secret-filled"
-)
+// ours begins the labels and annotations of interest.
+const ours = "conjur.org/"
 
 // pageSize is how many Secrets one answer to a list holds at most.
 const pageSize = 500
@@ -42,12 +39,12 @@ type Source struct {
 	// Labels and Annotations are those that begin with "conjur.org/", without
 	// those that are written together with the data.
 	Labels, Annotations map[string]string
-	// Map is the text under the data key "conjur-map", when HasMap.
+	// Map is the text under the data key targets.ConjurMapKey, when HasMap.
 	Map       string
 	HasMap    bool
 	Type      corev1.SecretType
 	Immutable bool
-	// Revision is the annotation conjur.org/secret-revision.
+	// Revision is the annotation targets.RevisionAnnotation.
 	Revision string
 	// Fingerprint is the HMAC-SHA-256 of all other data, under a key that each
 	// Client makes anew: it tells one content from another, nothing more.
@@ -91,13 +88,13 @@ func describeNamespace(namespace string) string {
 // strip takes what is of interest out of a Secret and wipes its values, which
 // nobody else may refer to.
 func (c *Client) strip(s *corev1.Secret) Source {
-	conjurMap, hasMap := s.Data[mapKey]
+	conjurMap, hasMap := s.Data[targets.ConjurMapKey]
 	source := Source{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
 		Labels: ownOf(s.Labels), Annotations: ownOf(s.Annotations),
 		Map: string(conjurMap), HasMap: hasMap,
 		Type: s.Type, Immutable: s.Immutable != nil && *s.Immutable,
-		Revision:    s.Annotations[revisionAnnotation],
+		Revision:    s.Annotations[targets.RevisionAnnotation],
 		Fingerprint: c.fingerprint(s.Data),
 	}
 	for _, value := range s.Data {
@@ -110,7 +107,11 @@ func (c *Client) strip(s *corev1.Secret) Source {
 func ownOf(m map[string]string) map[string]string {
 	var own map[string]string
 	for key, value := range m {
-		if !strings.HasPrefix(key, ours) || key == revisionAnnotation || key == revisedAnnotation || key == filledAnnotation {
+		switch key {
+		case targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation:
+			continue
+		}
+		if !strings.HasPrefix(key, ours) {
 			continue
 		}
 		if own == nil {
@@ -132,7 +133,7 @@ func (c *Client) fingerprint(data map[string][]byte) (sum [sha256.Size]byte) {
 		mac.Write(b)
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if key == mapKey {
+		if key == targets.ConjurMapKey {
 			continue
 		}
 		add([]byte(key))

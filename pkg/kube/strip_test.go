@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 func TestTheValuesOfASecretThatWasReadAreWiped(t *testing.T) {
 	value, conjurMap := []byte("canary"), []byte("k: app/k")
-	s := (&Client{}).strip(&corev1.Secret{Data: map[string][]byte{"k": value, mapKey: conjurMap}})
+	s := (&Client{}).strip(&corev1.Secret{Data: map[string][]byte{"k": value, targets.ConjurMapKey: conjurMap}})
 	if !bytes.Equal(value, make([]byte, len(value))) {
 		t.Errorf("%q is left", value)
 	}

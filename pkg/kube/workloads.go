@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Workload names a Deployment, StatefulSet or DaemonSet.
@@ -68,7 +70,7 @@ func (c *Client) Annotate(ctx context.Context, w Workload, annotations map[strin
 	if err != nil {
 		return err
 	}
-	options := metav1.PatchOptions{FieldManager: fieldManager}
+	options := metav1.PatchOptions{FieldManager: targets.FieldManager}
 	switch w.Kind {
 	case "deployment":
 		_, err = c.Apps.Deployments(w.Namespace).Patch(ctx, w.Name, types.MergePatchType, patch, options)

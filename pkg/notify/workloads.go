@@ -71,7 +71,7 @@ func (r Restart) String() string {
 // noting the new revisions in their Pod templates. What must be restarted is
 // read from the cluster each time, so neither a restart of the process nor
 // another replica restarts anything by itself, and none is forgotten. All
-// fields but Quiet, PerHour and Restarted are needed; Run must run.
+// fields but Quiet, PerHour, Restarted and Failed are needed; Run must run.
 type Restarts struct {
 	Cluster Cluster
 	// Quiet is how long a workload's Secrets must have been unchanged; 0: 10 s.
@@ -82,6 +82,9 @@ type Restarts struct {
 	PerHour int
 	// Restarted, when not nil, hears of each restart.
 	Restarted func(Restart)
+	// Failed, when not nil, hears of a workload that could not be looked at or
+	// restarted, and for which Secrets, ascending by name; at each try.
+	Failed func(w Workload, secrets []string, err error)
 	// Report hears how it went with a workload, or a namespace; nil: well.
 	Report func(subject string, err error)
 	Log    *zap.Logger
@@ -221,10 +224,14 @@ const (
 func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
-	err := r.restart(ctx, w, slices.Sorted(maps.Keys(d.secrets)))
+	secrets := slices.Sorted(maps.Keys(d.secrets))
+	err := r.restart(ctx, w, secrets)
 	var over *budgetError
 	var gone *missingError
 	now := time.Now()
+	if err != nil && !errors.As(err, &over) && ctx.Err() == nil && r.Failed != nil {
+		r.Failed(w, secrets, err)
+	}
 	switch {
 	case errors.As(err, &over):
 		r.Report("restarts in "+w.Namespace, err)

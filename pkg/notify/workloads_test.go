@@ -104,6 +104,7 @@ type watch struct {
 	mu       sync.Mutex
 	restarts []notify.Restart
 	reports  []string // "subject: error"
+	failed   []string // "workload secret … error"
 }
 
 // told is what was seen so far.
@@ -123,6 +124,11 @@ func restarting(t *testing.T, c *cluster, perHour int) (*notify.Restarts, *watch
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			seen.restarts = append(seen.restarts, r)
+		},
+		Failed: func(w notify.Workload, secrets []string, err error) {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.failed = append(seen.failed, fmt.Sprint(w, " ", strings.Join(secrets, " "), " ", err))
 		},
 		Report: func(subject string, err error) {
 			seen.mu.Lock()
@@ -300,6 +306,9 @@ func TestAMissingWorkloadIsReportedAndStopsNoOther(t *testing.T) {
 		if len(seen.reports) != 1 || !strings.Contains(seen.reports[0], `no daemonset "nowhere" in the namespace "shop"`) {
 			t.Errorf("reported %q, want the missing one once", seen.reports)
 		}
+		if len(seen.failed) != 1 || !strings.HasPrefix(seen.failed[0], "shop/daemonset/nowhere db there is no") {
+			t.Errorf("failed: %q", seen.failed)
+		}
 	})
 }
 
@@ -321,6 +330,9 @@ func TestWhatFailsIsTriedAgainAtGrowingIntervals(t *testing.T) {
 		c.mu.Unlock()
 		if calls < 60 || calls > 90 || len(reports) != calls {
 			t.Errorf("tried %d times in an hour, of which %d were reported", calls, len(reports))
+		}
+		if len(seen.failed) != calls || seen.failed[0] != "shop/deployment/web db no API server" {
+			t.Errorf("failed: %q", seen.failed)
 		}
 		c.revise("shop", "tls") // meanwhile
 		c.revise("shop", "tls")

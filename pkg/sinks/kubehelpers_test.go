@@ -192,9 +192,9 @@ func expectOnlyData(t *testing.T, s *corev1.Secret) {
 			Metadata        map[string]map[string]any
 		}
 		must(t, json.Unmarshal([]byte(strings.ReplaceAll(string(e.FieldsV1.GetRawBytes()), `"f:`, `"`)), &fields))
-		delete(fields.Metadata["annotations"], sinks.RevisionAnnotation)
-		delete(fields.Metadata["annotations"], sinks.RevisedAnnotation)
-		if e.Manager == sinks.FieldManager && (fields.Type != nil || fields.Immutable != nil || len(fields.Metadata["labels"])+len(fields.Metadata["annotations"]) > 0) {
+		delete(fields.Metadata["annotations"], targets.RevisionAnnotation)
+		delete(fields.Metadata["annotations"], targets.RevisedAnnotation)
+		if e.Manager == targets.FieldManager && (fields.Type != nil || fields.Immutable != nil || len(fields.Metadata["labels"])+len(fields.Metadata["annotations"]) > 0) {
 			t.Errorf("ours is %s", e.FieldsV1.GetRawBytes())
 		}
 	}

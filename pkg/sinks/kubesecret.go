@@ -1,11 +1,11 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,23 +14,6 @@ import (
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
-)
-
-// FieldManager is the name under which the API server keeps which fields of a
-// Secret are ours.
-const FieldManager = "syncer"
-
-// What the very write that changes a Secret's data leaves on it.
-const (
-	// RevisionAnnotation is a decimal number that is greater after each
-	// change, also over a deletion and re-creation of the Secret. It says
-	// nothing of the content.
-	RevisionAnnotation = "conjur.org/secret-revision"
-	// RevisedAnnotation is the time of the change (RFC 3339, UTC).
-	RevisedAnnotation = "conjur.org/secret-revised"
-	// FilledAnnotation is the revision that filled a Secret in which nothing
-	// of ours had been: one that nobody can have used before.
-	FilledAnnotation = "conjur.org/secret-filled"
 )
 
 // KubeSecrets is the sink for targets that are Kubernetes Secrets: a part is a
@@ -47,58 +30,49 @@ const (
 // Values that are not ours are cleared as soon as an answer was looked at. The
 // client library makes copies that nobody can clear.
 type KubeSecrets struct {
-	secrets corev1client.SecretsGetter
-	now     func() time.Time
+	secrets   corev1client.SecretsGetter
+	now       func() time.Time
+	revisions revisions
+	sightings sightings
 
-	mu   sync.Mutex // never held over I/O
-	seen map[targets.Key]identity
-}
-
-// identity is which Secret was seen last under a name, and in which state.
-type identity struct {
-	uid     types.UID
-	version string
+	// Drifted, when not nil, hears of each Secret that others have changed while
+	// a change of ours was under way. It must not block.
+	Drifted func(namespace, name string)
 }
 
 // NewKubeSecrets makes the sink, without asking the API server anything. The
 // client needs the verbs get and patch for Secrets, and create for targets
 // that are made when missing.
 func NewKubeSecrets(secrets corev1client.SecretsGetter) *KubeSecrets {
-	return &KubeSecrets{secrets: secrets, now: time.Now, seen: map[targets.Key]identity{}}
+	return &KubeSecrets{secrets: secrets, now: time.Now}
 }
 
-// Seen gives the resource version of the Secret as it was last read or
-// written, "" when it was not or is gone: an event with that version tells
-// nothing new.
-func (k *KubeSecrets) Seen(namespace, name string) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.seen[targets.KubeSecretKey(namespace, name)].version
+// News tells whether somebody else has left the Secret in the state that an
+// event tells of by its resource version: it is not the one that was read or
+// written last. While a change is under way it is not known which events are
+// due to that; then there is no news, and Drifted tells if there was.
+func (k *KubeSecrets) News(namespace, name, version string) bool {
+	return k.sightings.hear(targets.KubeSecretKey(namespace, name), version)
 }
 
 // Forget drops what is known of a Secret that is no longer kept in sync.
 func (k *KubeSecrets) Forget(namespace, name string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.seen, targets.KubeSecretKey(namespace, name))
+	key := targets.KubeSecretKey(namespace, name)
+	k.revisions.leave(key)
+	k.sightings.drop(key)
 }
 
-func (k *KubeSecrets) remember(s *targets.Secret, live *corev1.Secret) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.seen[targets.KubeSecretKey(s.Namespace, s.Name)] = identity{live.UID, live.ResourceVersion}
-}
-
-func (k *KubeSecrets) last(s *targets.Secret) identity {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.seen[targets.KubeSecretKey(s.Namespace, s.Name)]
+// remember notes a Secret as it is, and what it holds of ours.
+func (k *KubeSecrets) remember(t *targets.Target, live *corev1.Secret, ours map[string][]byte) {
+	k.revisions.note(t.Key, live.Annotations, ours)
+	k.sightings.see(t.Key, live)
 }
 
 // Read finds the keys that are ours. The state is stale when our field manager
 // does not own all that the target names, because somebody else wrote them. A
 // Secret that does not exist is nothing if the target is to be created, and a
-// [*MissingError] otherwise.
+// [*MissingError] otherwise. One that is not the object that the target was
+// defined by is an error.
 func (k *KubeSecrets) Read(ctx context.Context, t *targets.Target) (State, error) {
 	live, err := k.get(ctx, t)
 	switch {
@@ -106,18 +80,33 @@ func (k *KubeSecrets) Read(ctx context.Context, t *targets.Target) (State, error
 		return State{}, failed(t, err)
 	case live == nil:
 		k.Forget(t.Secret.Namespace, t.Secret.Name)
-		if !t.Secret.Create {
-			return State{}, &MissingError{t.Secret.Namespace, t.Secret.Name}
-		}
-		return State{}, nil
+		return State{}, failed(t, absent(t.Secret))
 	}
 	defer clearData(live.Data)
+	if t.Secret.UID != "" && string(live.UID) != t.Secret.UID {
+		return State{}, failed(t, errReplaced)
+	}
 	state, err := stateOf(live, t)
 	if err != nil {
 		return State{}, failed(t, err)
 	}
-	k.remember(t.Secret, live)
+	ours := map[string][]byte{}
+	for key, value := range state.Parts {
+		ours[key] = value.Bytes()
+	}
+	k.remember(t, live, ours)
 	return state, nil
+}
+
+// absent says why a Secret that is not there is not created; nil when it is.
+func absent(s *targets.Secret) error {
+	switch {
+	case !s.Create:
+		return &MissingError{s.Namespace, s.Name}
+	case s.UID != "":
+		return errUndefined
+	}
+	return nil
 }
 
 // stateOf takes the values that are ours out of the Secret.
@@ -148,19 +137,25 @@ const maxAttempts = 16
 
 // Apply makes the changes. It writes no key that is neither in the parts
 // wanted nor named by the changes, and nothing at all when all is as wanted
-// already. A change that no retry can bring about is a [*RefusedError]; of
-// that kind are a Secret that is immutable or too large, and content that does
-// not fit the Secret's type. After an error the data is as before, or as
-// wanted if the answer was lost.
+// already. A change that no retry can bring about is a [*RefusedError], and is
+// not asked for; of that kind are a Secret that is immutable or too large, and
+// content that does not fit the Secret's type. After an error the data is as
+// before, or as wanted if the answer was lost.
 //
-// A Secret that was deleted and made anew since the last Read is not written
-// to, as it may hold another definition: that is an error, and goes with the
-// next Read.
+// A Secret that was deleted and made anew since its definition, or else its
+// state, was read is not written to, as it may hold another definition: that is
+// an error, and goes with the next definition, or Read.
 func (k *KubeSecrets) Apply(ctx context.Context, t *targets.Target, c Changes) error {
 	if err := ctx.Err(); err != nil || c.Empty() {
 		return err
 	}
-	seen := k.last(t.Secret).uid
+	k.sightings.begin(t.Key)
+	defer func() {
+		if k.sightings.end(t.Key) && k.Drifted != nil {
+			k.Drifted(t.Secret.Namespace, t.Secret.Name)
+		}
+	}()
+	seen := cmp.Or(types.UID(t.Secret.UID), k.sightings.get(t.Key).uid)
 	var err error
 	for attempt := range maxAttempts {
 		if err = pause(ctx, attempt); err != nil {
@@ -173,8 +168,7 @@ func (k *KubeSecrets) Apply(ctx context.Context, t *targets.Target, c Changes) e
 	return failed(t, err)
 }
 
-// apply tries once. seen is the Secret's identity at the last Read, "" when
-// there was none.
+// apply tries once. seen is which Secret it must be, "" when there was none.
 func (k *KubeSecrets) apply(ctx context.Context, t *targets.Target, c Changes, seen types.UID) error {
 	live, err := k.get(ctx, t)
 	switch {
@@ -184,9 +178,10 @@ func (k *KubeSecrets) apply(ctx context.Context, t *targets.Target, c Changes, s
 		return errReplaced
 	case live == nil && c.Parts == nil:
 		return nil // what should go is gone
-	case live == nil && !t.Secret.Create:
-		return &MissingError{t.Secret.Namespace, t.Secret.Name}
 	case live == nil:
+		if err := absent(t.Secret); err != nil {
+			return err
+		}
 		live = newSecret(t.Secret)
 	}
 	defer clearData(live.Data)
@@ -195,7 +190,7 @@ func (k *KubeSecrets) apply(ctx context.Context, t *targets.Target, c Changes, s
 		return err
 	}
 	if e.idle() {
-		k.remember(t.Secret, live)
+		k.remember(t, live, e.content(live.Type))
 		return nil
 	}
 	if len(e.shared) > 0 {
@@ -208,7 +203,7 @@ func (k *KubeSecrets) apply(ctx context.Context, t *targets.Target, c Changes, s
 		return err
 	}
 	defer clearData(after.Data)
-	k.remember(t.Secret, after)
+	k.remember(t, after, e.content(live.Type))
 	for _, key := range e.removed {
 		if _, ok := after.Data[key]; ok {
 			return fmt.Errorf("the key %q was removed, but is still there: %w", key, errConflict)

@@ -56,7 +56,7 @@ func (k *KubeSecrets) ownAlone(ctx context.Context, t *targets.Target, live *cor
 	if err != nil {
 		return "", err
 	}
-	after, err := k.patch(ctx, t, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+	after, err := k.patch(ctx, t, types.MergePatchType, body, metav1.PatchOptions{FieldManager: targets.FieldManager})
 	if err != nil {
 		return "", callError("patch", t, err)
 	}
@@ -71,7 +71,7 @@ func (k *KubeSecrets) write(ctx context.Context, t *targets.Target, live *corev1
 		return nil, err
 	}
 	force := true
-	after, err := k.patch(ctx, t, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: FieldManager, Force: &force})
+	after, err := k.patch(ctx, t, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: targets.FieldManager, Force: &force})
 	switch answer, ok := errors.AsType[*apierrors.StatusError](err); {
 	case err == nil:
 		return after, nil
@@ -102,12 +102,8 @@ func (k *KubeSecrets) metadata(live *corev1.Secret, e *secretEdit) applyMeta {
 		Annotations: among(live.Annotations, e.owned.names("metadata", "annotations"), isNew),
 	}
 	if e.changed {
-		now := k.now()
-		meta.Annotations[RevisionAnnotation] = nextRevision(live.Annotations[RevisionAnnotation], now)
-		meta.Annotations[RevisedAnnotation] = now.UTC().Format(time.RFC3339)
-		if e.first {
-			meta.Annotations[FilledAnnotation] = meta.Annotations[RevisionAnnotation]
-		}
+		key := targets.KubeSecretKey(live.Namespace, live.Name)
+		maps.Copy(meta.Annotations, k.revisions.next(key, live.Annotations, e.content(live.Type), e.first, k.now()))
 	}
 	if e.kept || len(e.removed) > 0 {
 		meta.ResourceVersion = live.ResourceVersion

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +33,7 @@ func newSecret(s *targets.Secret) *corev1.Secret {
 		kind = corev1.SecretTypeOpaque
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: map[string]string{managedByLabel: FieldManager}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: map[string]string{managedByLabel: targets.FieldManager}},
 		Type:       kind,
 	}
 }
@@ -55,7 +53,7 @@ func (k *KubeSecrets) edit(live *corev1.Secret, t *targets.Target, c Changes) (*
 		e.keys[key] = value.Bytes()
 	}
 	ours := ourKeys(live, owned, namedKeys(t))
-	e.first = len(ours) == 0 && live.Annotations[RevisionAnnotation] == ""
+	e.first = len(ours) == 0 && live.Annotations[targets.RevisionAnnotation] == ""
 	for _, key := range slices.Sorted(maps.Keys(ours)) {
 		if _, wanted := c.Parts[key]; wanted {
 			continue
@@ -102,6 +100,13 @@ func (e *secretEdit) blankOut(kind corev1.SecretType) {
 			e.keys[key], e.data[key] = []byte(rule.blank), []byte(rule.blank)
 		}
 	}
+}
+
+// content is what of ours the Secret holds afterwards, as Read would find it.
+func (e *secretEdit) content(kind corev1.SecretType) map[string][]byte {
+	content, blank := maps.Clone(e.keys), blankKeys(kind, e.data)
+	maps.DeleteFunc(content, func(key string, _ []byte) bool { return blank[key] || key == targets.ConjurMapKey })
+	return content
 }
 
 // idle tells that all is as wanted, and ours.
@@ -174,14 +179,4 @@ func keyFault(key string) string {
 		return fmt.Sprintf("the data key %q is not allowed: %s", key, strings.Join(problems, ", "))
 	}
 	return ""
-}
-
-// nextRevision is greater than current, and than what a Secret of that name,
-// deleted since, had reached, as long as clocks go forward.
-func nextRevision(current string, now time.Time) string {
-	n, err := strconv.ParseInt(current, 10, 64)
-	if err != nil {
-		n = 0
-	}
-	return strconv.FormatInt(max(n+1, now.UnixMilli()), 10)
 }

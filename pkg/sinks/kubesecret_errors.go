@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	errConflict = errors.New("another client changed it at the same time")
-	errReplaced = errors.New("it was deleted and made anew since it was read")
+	errConflict  = errors.New("another client changed it at the same time")
+	errReplaced  = errors.New("it was deleted and made anew since it was read")
+	errUndefined = errors.New("it was deleted since its definition was read")
 )
 
 // failed puts the target in front of an error that does not name it.
@@ -33,6 +34,8 @@ func failed(t *targets.Target, err error) error {
 
 // callError says what went wrong with a request. The text of the API server,
 // or of an admission webhook, is not passed on: it may quote what was sent.
+// None of it is for good, also not that the API server does not take what was
+// sent: a policy says so in the same words, and policies are amended.
 func callError(verb string, t *targets.Target, err error) error {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
@@ -45,8 +48,6 @@ func callError(verb string, t *targets.Target, err error) error {
 		return errConflict
 	case genuine && hasCause(status, "metadata.uid"):
 		return errReplaced
-	case genuine && slices.Contains(permanent, status.Code):
-		return &RefusedError{t.Key, explain(verb, t, status)}
 	}
 	clean := metav1.Status{Status: metav1.StatusFailure, Code: status.Code, Message: explain(verb, t, status)}
 	if status.Details != nil {
@@ -54,10 +55,6 @@ func callError(verb string, t *targets.Target, err error) error {
 	}
 	return &apierrors.StatusError{ErrStatus: clean}
 }
-
-// permanent lists the codes with which the API server turns down what was
-// sent, whoever sends it.
-var permanent = []int32{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
 
 // isNoSecret tells the API server's word that there is no such Secret from
 // all else that is answered by 404, such as a missing namespace or a proxy.

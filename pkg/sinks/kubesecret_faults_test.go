@@ -17,6 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // wireFault is something that happens to one request: to be sent or not, and
@@ -214,7 +215,7 @@ func (c wireCase) expectWhole(t *testing.T, before, now *corev1.Secret, err erro
 	if !isNew && (err == nil || !isOld) {
 		t.Errorf("it holds %q; want %q or, failed, %q (%v)", got, wanted, old, err)
 	}
-	if raised := now.Annotations[sinks.RevisionAnnotation] != before.Annotations[sinks.RevisionAnnotation]; raised == isOld {
+	if raised := now.Annotations[targets.RevisionAnnotation] != before.Annotations[targets.RevisionAnnotation]; raised == isOld {
 		t.Errorf("the data changed: %t; the revision: %t", !isOld, raised)
 	}
 }
@@ -239,7 +240,7 @@ func TestLostAnswerIsFound(t *testing.T) {
 	if c := sinkstest.Plan(state, map[string]string{"a": "1"}, 0); !c.Empty() || !state.Parts["a"].Equal(secret.New([]byte("1"))) {
 		t.Errorf("read again, there is more to do: %q, stale %t", c.Set, state.Stale)
 	}
-	if k.sink.Seen(k.ns, "s") != k.get(t, "s").ResourceVersion {
-		t.Error("read again, Seen is another version")
+	if k.sink.News(k.ns, "s", k.get(t, "s").ResourceVersion) {
+		t.Error("read again, it is news")
 	}
 }

@@ -2,6 +2,7 @@ package sinks_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -125,12 +126,72 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
+// A definition is that of one object. Another of the same name is neither read
+// nor written by it, nor is one made in its place, whenever it is deleted.
+func TestOtherThanDefined(t *testing.T) {
+	for _, create := range []bool{false, true} {
+		for _, anew := range []bool{false, true} {
+			for _, moment := range []string{"before Read", "before Apply", "before the write"} {
+				what := fmt.Sprintf("create %t, made anew %t, %s", create, anew, moment)
+				k := newKube(t)
+				target := k.target("s", "a")
+				target.Secret.Create = create
+				target.Secret.UID = string(k.make(t, "s", "", "a", "1").UID)
+				k.sync(t, target, map[string]string{"a": "2"})
+				replace := func() {
+					k.delete(t, "s")
+					if anew {
+						k.make(t, "s", "", "a", "theirs")
+					}
+				}
+				c := setAll("a", "3")
+				switch moment {
+				case "before Read":
+					replace()
+					if _, err := k.sink.Read(t.Context(), target); !isOther(err, create, anew) {
+						t.Errorf("%s: Read says %v", what, err)
+					}
+				case "before Apply":
+					replace()
+					k.sink.Forget(k.ns, "s") // somebody saw it go
+				default:
+					k.wire.before(replace)
+				}
+				if err := k.sink.Apply(t.Context(), target, c); !isOther(err, create, anew) || !strings.Contains(err.Error(), k.ns+"/s") {
+					t.Errorf("%s: Apply says %v", what, err)
+				}
+				if !anew {
+					k.expectNone(t)
+					continue
+				}
+				k.expectData(t, "s", map[string]string{"a": "theirs"})
+				target.Secret.UID = string(k.get(t, "s").UID)
+				k.sync(t, target, map[string]string{"a": "3"})
+				k.expectData(t, "s", map[string]string{"a": "3"})
+			}
+		}
+	}
+}
+
+// isOther tells the errors for a Secret that is not what was defined: none of
+// them is for good.
+func isOther(err error, create, anew bool) bool {
+	_, refused := errors.AsType[*sinks.RefusedError](err)
+	switch {
+	case err == nil || refused:
+		return false
+	case anew:
+		return strings.Contains(err.Error(), "made anew")
+	}
+	return isMissing(err) != create
+}
+
 func TestCreate(t *testing.T) {
 	k := newKube(t)
 	target := k.created("s", corev1.SecretTypeBasicAuth, "username")
 	k.sync(t, target, map[string]string{"username": "1"})
 	s := k.get(t, "s")
-	if s.Type != corev1.SecretTypeBasicAuth || s.Labels["app.kubernetes.io/managed-by"] != "syncer" || len(s.Labels) != 1 || s.Annotations[sinks.RevisionAnnotation] == "" {
+	if s.Type != corev1.SecretTypeBasicAuth || s.Labels["app.kubernetes.io/managed-by"] != "syncer" || len(s.Labels) != 1 || s.Annotations[targets.RevisionAnnotation] == "" {
 		t.Errorf("it is of type %s, with the labels %v and the annotations %v", s.Type, s.Labels, s.Annotations)
 	}
 	k.sync(t, target, map[string]string{"username": "2"})

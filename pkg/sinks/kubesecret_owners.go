@@ -64,7 +64,7 @@ func parseFields(e metav1.ManagedFieldsEntry) (fieldTree, error) {
 // isOurs tells our own entry from those of other managers, and from one for
 // writes that were no server-side apply.
 func isOurs(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	return e.Manager == targets.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
 // ownedFields finds the fields that our field manager owns, alone or with
@@ -132,7 +132,7 @@ func notOursAlone(entries []metav1.ManagedFieldsEntry, keys []string) ([]string,
 // takeOver makes our field manager the only owner of the data keys.
 func takeOver(entries []metav1.ManagedFieldsEntry, keys []string, now metav1.Time) ([]metav1.ManagedFieldsEntry, error) {
 	ours := metav1.ManagedFieldsEntry{
-		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", Time: &now,
+		Manager: targets.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", Time: &now,
 	}
 	fields := fieldTree{}
 	var others []metav1.ManagedFieldsEntry

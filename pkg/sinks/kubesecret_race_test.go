@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -88,7 +87,7 @@ func TestEditRace(t *testing.T) {
 	maps.Copy(want, e.last)
 	k.expectData(t, "s", want)
 	s := k.get(t, "s")
-	if s.Labels["edit"] != strconv.Itoa(edits-1) || s.Annotations[sinks.RevisionAnnotation] == "" {
+	if s.Labels["edit"] != strconv.Itoa(edits-1) || s.Annotations[targets.RevisionAnnotation] == "" {
 		t.Errorf("the labels are %v, the annotations %v", s.Labels, s.Annotations)
 	}
 	if t.Logf("%d rotations during %d edits", rounds, edits); rounds < edits/20 {

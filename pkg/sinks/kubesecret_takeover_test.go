@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -82,8 +81,8 @@ func (k *kube) expectForeign(t *testing.T, before *corev1.Secret, ours map[strin
 	k.expectData(t, "s", want)
 	now := k.get(t, "s")
 	for _, s := range []*corev1.Secret{now, before} {
-		delete(s.Annotations, sinks.RevisionAnnotation)
-		delete(s.Annotations, sinks.RevisedAnnotation)
+		delete(s.Annotations, targets.RevisionAnnotation)
+		delete(s.Annotations, targets.RevisedAnnotation)
 	}
 	if !maps.Equal(now.Labels, before.Labels) || !maps.Equal(now.Annotations, before.Annotations) ||
 		!slices.Equal(now.Finalizers, before.Finalizers) || len(now.OwnerReferences) != 1 || now.OwnerReferences[0].Name != "d" {
@@ -120,7 +119,7 @@ func testTakeOver(t *testing.T, k *kube, equal bool) {
 	k.sync(t, target, both)
 	k.expectForeign(t, before, both)
 	after := k.get(t, "s")
-	if _, raised := after.Annotations[sinks.RevisionAnnotation]; raised == equal {
+	if _, raised := after.Annotations[targets.RevisionAnnotation]; raised == equal {
 		t.Errorf("equal values: %t; a revision is there: %t", equal, raised)
 	}
 	for _, key := range []string{"a", "b"} {

@@ -1,6 +1,8 @@
 package sinks_test
 
 import (
+	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -87,15 +89,15 @@ func TestRevision(t *testing.T) {
 	target := k.created("s", "", "a")
 	revision := func() int64 {
 		s := k.get(t, "s")
-		n, err := strconv.ParseInt(s.Annotations[sinks.RevisionAnnotation], 10, 64)
+		n, err := strconv.ParseInt(s.Annotations[targets.RevisionAnnotation], 10, 64)
 		must(t, err)
-		_, err = time.Parse(time.RFC3339, s.Annotations[sinks.RevisedAnnotation])
+		_, err = time.Parse(time.RFC3339, s.Annotations[targets.RevisedAnnotation])
 		must(t, err)
 		return n
 	}
 	filled := func() bool {
 		s := k.get(t, "s")
-		return s.Annotations[sinks.FilledAnnotation] == s.Annotations[sinks.RevisionAnnotation]
+		return s.Annotations[targets.FilledAnnotation] == s.Annotations[targets.RevisionAnnotation]
 	}
 	last := int64(0)
 	for _, value := range []string{"1", "2", "3"} {
@@ -125,38 +127,133 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// Seen tells our own writes from those of others.
-func TestSeen(t *testing.T) {
+// A Secret that is deleted and filled anew has the revision that it had, if its
+// data are what they were, and another, which is not a first one, if not: those
+// who use it hold the former data.
+func TestRevisionOfWhatIsMadeAnew(t *testing.T) {
+	k := newKube(t)
+	target := k.target("s", "a", "b")
+	anew := func(content map[string]string) map[string]string {
+		k.make(t, "s", "", "f", "foreign")
+		k.sync(t, target, content)
+		annotations := k.get(t, "s").Annotations
+		must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		k.sink.Forget(k.ns, "s")
+		return annotations
+	}
+	one, other := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "3"}
+	first := anew(one)
+	if first[targets.FilledAnnotation] != first[targets.RevisionAnnotation] || len(first) != 3 {
+		t.Errorf("filled for the first time, it has %v", first)
+	}
+	if again := anew(one); !maps.Equal(again, first) {
+		t.Errorf("filled with the same, it has %v, before %v", again, first)
+	}
+	second := anew(other)
+	if second[targets.RevisionAnnotation] <= first[targets.RevisionAnnotation] || second[targets.FilledAnnotation] != "" {
+		t.Errorf("filled with other data, it has %v, before %v", second, first)
+	}
+	if again := anew(other); !maps.Equal(again, second) {
+		t.Errorf("filled with the same, it has %v, before %v", again, second)
+	}
+	if third := anew(one); third[targets.RevisionAnnotation] <= second[targets.RevisionAnnotation] || third[targets.FilledAnnotation] != "" {
+		t.Errorf("filled with what it held earlier, it has %v, before %v", third, second)
+	}
+
+	// Another process knows it from having read it.
+	k.make(t, "s", "", "f", "foreign")
+	k.sync(t, target, one)
+	last := k.get(t, "s").Annotations
+	k.sink = k.newSink(t, sinks.Cluster(t).Config())
+	k.read(t, target)
+	must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
+	if again := anew(one); !maps.Equal(again, last) {
+		t.Errorf("filled with the same by another process, it has %v, before %v", again, last)
+	}
+	if now := anew(other); now[targets.RevisionAnnotation] <= last[targets.RevisionAnnotation] || now[targets.FilledAnnotation] != "" {
+		t.Errorf("filled with other data by another process, it has %v, before %v", now, last)
+	}
+}
+
+// News tells our own writes from those of others.
+func TestNews(t *testing.T) {
 	k := newKube(t)
 	target := k.created("s", "", "a")
 	expect := func(when string, want bool) {
 		t.Helper()
-		if got := k.sink.Seen(k.ns, "s") == k.get(t, "s").ResourceVersion; got != want {
-			t.Errorf("%s, Seen is %q: %t, want %t", when, k.sink.Seen(k.ns, "s"), got, want)
+		if got := k.sink.News(k.ns, "s", k.get(t, "s").ResourceVersion); got != want {
+			t.Errorf("%s: news %t, want %t", when, got, want)
 		}
 	}
-	if v := k.sink.Seen(k.ns, "s"); v != "" {
-		t.Errorf("Seen begins with %q", v)
-	}
+	k.make(t, "s", "", "f", "1")
+	expect("made", true)
 	k.sync(t, target, map[string]string{"a": "1"})
-	expect("created", true)
+	expect("filled", false)
 	k.merge(t, "s", `{"data":{"f":"MQ=="}}`)
-	expect("changed by others", false)
+	k.merge(t, "s", `{"data":{"f":"Mg=="}}`)
+	expect("changed by others", true)
 	k.read(t, target)
-	expect("read", true)
+	expect("read", false)
 	k.sync(t, target, map[string]string{"a": "2"})
-	expect("written", true)
+	expect("written", false)
 	k.sync(t, target, nil)
-	expect("emptied", true)
+	expect("emptied", false)
+	before := k.get(t, "s").ResourceVersion
+	k.sink.Forget(k.ns, "s")
+	expect("forgotten", true)
+	k.read(t, target)
 	must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
 	k.read(t, target)
-	if v := k.sink.Seen(k.ns, "s"); v != "" {
-		t.Errorf("deleted, Seen is %q", v)
+	if !k.sink.News(k.ns, "s", before) {
+		t.Error("read as deleted: no news")
 	}
-	k.sync(t, target, map[string]string{"a": "1"})
-	k.sink.Forget(k.ns, "s")
-	if v := k.sink.Seen(k.ns, "s"); v != "" {
-		t.Errorf("forgotten, Seen is %q", v)
+}
+
+// An event about our own write that comes before its answer is no news, and one
+// about another client's that comes before it is, as soon as that is clear.
+func TestNewsDuringAWrite(t *testing.T) {
+	k := newKube(t)
+	target := k.target("s", "a")
+	k.make(t, "s", "", "f", "1")
+	var drifted []string
+	k.sink.Drifted = func(namespace, name string) { drifted = append(drifted, namespace+"/"+name) }
+	for _, c := range []struct {
+		what  string
+		after func() // what others do after the write, before its answer
+		lost  bool   // the answer
+		want  int
+	}{
+		{what: "alone"},
+		{"then others", func() { k.merge(t, "s", `{"data":{"f":"Mg=="}}`) }, false, 1},
+		{"alone again", nil, false, 0},
+		{"an answer that is lost", nil, true, 1},
+	} {
+		drifted = nil
+		k.wire.hook = func(_ int, r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if r.Method != http.MethodPatch {
+				return resp, err
+			}
+			must(t, err)
+			if c.after != nil {
+				c.after()
+			}
+			if version := k.get(t, "s").ResourceVersion; k.sink.News(k.ns, "s", version) {
+				t.Errorf("%s: news while the write is under way", c.what)
+			}
+			if c.lost {
+				return nil, errors.Join(errors.New("connection lost"), resp.Body.Close())
+			}
+			return resp, nil
+		}
+		if _, err := k.trySync(t.Context(), target, map[string]string{"a": c.what}); (err != nil) != c.lost {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		k.wire.hook = nil
+		if len(drifted) != c.want || c.want > 0 && drifted[0] != k.ns+"/s" {
+			t.Errorf("%s: drifted %q", c.what, drifted)
+		}
+		k.read(t, target)
 	}
 }
 

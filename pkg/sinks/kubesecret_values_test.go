@@ -161,7 +161,7 @@ func TestEndlessConflicts(t *testing.T) {
 func TestConjurMapIsNoPart(t *testing.T) {
 	k := newKube(t)
 	body := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"MQ==","` + targets.ConjurMapKey + `":"` + encode("map") + `"}}`
-	_, err := k.secrets.Patch(t.Context(), "s", types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: sinks.FieldManager})
+	_, err := k.secrets.Patch(t.Context(), "s", types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: targets.FieldManager})
 	must(t, err)
 	target := k.target("s", "a", targets.ConjurMapKey)
 	if state := k.read(t, target); len(state.Parts) != 1 {

@@ -39,6 +39,7 @@ type ConfigMaps struct {
 type templateText struct {
 	there bool
 	text  string
+	noMap bool // nor is its ConfigMap
 }
 
 // Text gives a template: from memory while its ConfigMap is watched, else by
@@ -54,16 +55,22 @@ func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string
 		if err != nil && !apierrors.IsNotFound(err) {
 			return "", err
 		}
-		t.text, t.there = texts.Data[key.Key]
-		t = c.keep(key, t)
-		if err != nil && !t.there {
-			return "", fmt.Errorf("there is no configmap %s/%s to hold the template %s; create it", key.Namespace, key.Name, key.Key)
-		}
+		t = c.keep(key, textOf(texts.Data, key.Key))
 	}
-	if !t.there {
+	switch {
+	case t.noMap:
+		return "", fmt.Errorf("there is no configmap %s/%s to hold the template %s; create it", key.Namespace, key.Name, key.Key)
+	case !t.there:
 		return "", fmt.Errorf("configmap %s/%s has no template %s; add this key to its data", key.Namespace, key.Name, key.Key)
 	}
 	return t.text, nil
+}
+
+// textOf finds a template in a ConfigMap's data, which are nil when there is no
+// ConfigMap.
+func textOf(data map[string]string, key string) templateText {
+	text, there := data[key]
+	return templateText{there: there, text: text, noMap: data == nil}
 }
 
 // keep notes what a worker was given, so that a change of it shows as one. What

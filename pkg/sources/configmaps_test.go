@@ -150,13 +150,14 @@ func TestATemplateThatIsMissingHintsWhenItAppears(t *testing.T) {
 	w.text(t, "m/a", "! no configmap "+ns+"/m template a create")
 	running(t, w.Run)
 	w.live(t, "m/a")
-	store(t, ns, "m", map[string]string{"b": "one"})
+	w.text(t, "m/a", "! no configmap "+ns+"/m template a create")
 	changes := func(want string, data map[string]string) {
 		t.Helper()
 		store(t, ns, "m", data)
 		expect(t, w.hints, "m/a")
 		w.text(t, "m/a", want)
 	}
+	changes("! configmap "+ns+"/m no template a add", map[string]string{"b": "one"})
 	changes("one", map[string]string{"a": "one"})
 	changes("! configmap "+ns+"/m no template a add", map[string]string{"b": "one"})
 	changes("", map[string]string{"a": ""}) // empty, but there
@@ -164,6 +165,7 @@ func TestATemplateThatIsMissingHintsWhenItAppears(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, w.hints, "m/a")
+	w.text(t, "m/a", "! no configmap "+ns+"/m template a create")
 	changes("two", map[string]string{"a": "two"})
 }
 

@@ -105,15 +105,14 @@ func (c *ConfigMaps) follow(name types.NamespacedName, keys []string) *follow {
 	return &follow{watch: watch.Run, look: look, interval: c.Interval, failed: trouble}
 }
 
-// saw takes the texts that a ConfigMap has under its keys in use, and hints at
-// the targets of those that are not as they were.
+// saw takes the texts that a ConfigMap has under its keys in use, nil when there
+// is none, and hints at the targets of those that are not as they were.
 func (c *ConfigMaps) saw(name types.NamespacedName, keys []string, data map[string]string) {
 	var changed []targets.ConfigMapKey
 	c.mu.Lock()
 	for _, k := range keys {
 		key := targets.ConfigMapKey{Namespace: name.Namespace, Name: name.Name, Key: k}
-		text, there := data[k]
-		if c.set(key, templateText{there, text}) {
+		if c.set(key, textOf(data, k)) {
 			changed = append(changed, key)
 		}
 	}

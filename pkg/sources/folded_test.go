@@ -39,7 +39,7 @@ func TestManyTroublesAreOneUntilTheLastHasGone(t *testing.T) {
 func TestAnAnswerThatTheWatchOvertookIsNotKept(t *testing.T) {
 	var c ConfigMaps
 	key := targets.ConfigMapKey{Namespace: "n", Name: "m", Key: "a"}
-	older, newer := templateText{true, "older"}, templateText{true, "newer"}
+	older, newer := templateText{there: true, text: "older"}, templateText{there: true, text: "newer"}
 	if got := c.keep(key, older); got != older {
 		t.Errorf("kept %v", got)
 	}

@@ -14,6 +14,8 @@ type SecretDefinition struct {
 	Annotations map[string]string
 	Map         string
 	HasMap      bool
+	// UID is the Secret's, or "" where it is of no concern.
+	UID string
 	// Missing: there is no such Secret, so that the above is empty.
 	Missing bool
 	// Unread says why it is not known whether there is one, or "".
@@ -40,7 +42,7 @@ func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 	content, warnings, err := ParseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
 	restart, errRestart := ParseWorkloads(def.Annotations[RestartWorkloads])
 	s := &Secret{
-		Namespace: def.Namespace, Name: def.Name, Missing: def.Missing, Unread: def.Unread, Restart: restart,
+		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart,
 		Faults: append(eachText("", err), eachText(RestartWorkloads+": ", errRestart)...),
 	}
 	if def.Configured != nil {

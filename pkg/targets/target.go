@@ -127,6 +127,9 @@ type ConfigMapKey struct {
 // than the target's entries make.
 type Secret struct {
 	Namespace, Name string
+	// UID is of the very object that the definition was read from: another of
+	// that name may be defined otherwise. "": not from one that is there.
+	UID string
 	// Groups each make the value of one data key, which is the group's name.
 	// They have no Key and no File.
 	Groups []*Target

@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"pkg/sinks":    {"pkg/secret", "pkg/targets"},
 	"pkg/notify":   {"pkg/targets"},
 	"pkg/health":   {"pkg/targets"},
-	"pkg/kube":     {},
+	"pkg/kube":     {"pkg/targets"},
 	"pkg/manifest": {},
 	"pkg/process":  {},
 	"pkg/sources":  {"pkg/kube", "pkg/queue", "pkg/targets"},

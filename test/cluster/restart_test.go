@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 
@@ -127,5 +130,28 @@ func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
 		const revision = "conjur.org/secret-revision.db"
 		return set.Spec.Template.Annotations[revision] != "" && daemons.Spec.Template.Annotations[revision] != ""
 	})
+	p.Stop()
+}
+
+// TestWorkloadThatCannotBeRestartedIsToldOf: at the Secret that asks for it,
+// which is delivered all the same.
+func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
+	w := newWorld(t)
+	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
+	w.variables("a")
+	w.deployment("shop")
+	w.as("unable", slices.DeleteFunc(slices.Clone(rights(t)), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "deployments" }))
+	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/restart-workloads"] = "deployment/shop, statefulset/nosuch"
+	})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	for _, want := range []string{`deployments.apps "shop" is forbidden`, `there is no statefulset "nosuch"`} {
+		eventually(t, "an Event with "+want, func() bool {
+			return slices.ContainsFunc(w.events("db", "RestartFailed"), func(message string) bool { return strings.Contains(message, want) })
+		})
+	}
+	w.renew("a")
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
 	p.Stop()
 }

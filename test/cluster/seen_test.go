@@ -3,6 +3,7 @@ package cluster
 import (
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,15 @@ func TestProbesAndMetrics(t *testing.T) {
 	} {
 		if !strings.Contains(metrics, series) {
 			t.Errorf("the metrics lack %s", series)
+		}
+	}
+	guide, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(metrics) {
+		if name, ok := strings.CutPrefix(line, "# TYPE syncer_"); ok && !strings.Contains(string(guide), "`syncer_"+strings.Fields(name)[0]+"`") {
+			t.Errorf("the guide does not tell of syncer_%s", name)
 		}
 	}
 	for _, value := range w.values {

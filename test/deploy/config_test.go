@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,6 +69,18 @@ func TestConfigurationFollowsTheRelease(t *testing.T) {
 	}
 	if cfg.Server.Address != ":8080" || cfg.Conjur.JWTTokenPath != "/var/run/secrets/conjur/token" || cfg.Conjur.CertFile != "" {
 		t.Errorf("server at %q, token in %q, certificates in %q", cfg.Server.Address, cfg.Conjur.JWTTokenPath, cfg.Conjur.CertFile)
+	}
+
+	if cfg.Refresh != (config.Refresh{Enabled: true, Interval: 5 * time.Minute}) {
+		t.Errorf("with nothing said of it, refresh is %+v", cfg.Refresh)
+	}
+	for settings, want := range map[string]config.Refresh{
+		"refresh: {enabled: false}": {}, "refresh: {interval: 7s}": {Enabled: true, Interval: 7 * time.Second},
+	} {
+		release.Values = conjurWith(settings)
+		if got := loadRelease(t, release.Objects(t), nil).Refresh; got != want {
+			t.Errorf("%s gives %+v", settings, got)
+		}
 	}
 
 	release.Values = everything

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	sigsyaml "sigs.k8s.io/yaml"
+
 	"github.com/secretsync/syncer/test/deploy"
 )
 
@@ -65,4 +67,36 @@ func quoted(text string) (words []string) {
 		}
 	}
 	return words
+}
+
+// TestValuesOfTheDocumentsAreValid: a release of each makes a configuration that
+// Syncer takes.
+func TestValuesOfTheDocumentsAreValid(t *testing.T) {
+	found := 0
+	for _, path := range []string{"../../docs/install.md", chartDir + "/README.md"} {
+		for _, block := range strings.Split(string(readFile(t, path)), "```yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			if !strings.Contains("\n"+block, "\nconfig:") {
+				continue // of something else
+			}
+			var values map[string]any
+			if err := sigsyaml.Unmarshal([]byte(block), &values); err != nil {
+				t.Errorf("%s: %v in\n%s", path, err, block)
+				continue
+			}
+			config := values["config"].(map[string]any)
+			found++
+			if config["conjur"] == nil {
+				config["conjur"] = map[string]any{"applianceUrl": "https://conjur.example.com", "account": "example", "authnUrl": "https://conjur.example.com/authn-jwt/example"}
+			}
+			text, err := sigsyaml.Marshal(values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loadRelease(t, deploy.Release{Values: string(text)}.Objects(t), nil)
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d values found", found)
+	}
 }

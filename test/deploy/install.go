@@ -60,6 +60,16 @@ func (c *Cluster) Create(ctx context.Context, namespace string, o *unstructured.
 	return c.client.Resource(mapping.Resource).Namespace(namespace).Create(ctx, o, options)
 }
 
+// Delete deletes an object that belongs to no namespace.
+func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) error {
+	kind := o.GroupVersionKind()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	return c.client.Resource(mapping.Resource).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
+}
+
 // Install creates all objects of a release, whose namespaces must exist.
 func (c *Cluster) Install(t testing.TB, r Release) {
 	t.Helper()

@@ -28,6 +28,7 @@ release filled in.
 {{- else -}}
 {{- $_ := set $config "containerMode" "standalone" -}}
 {{- $_ := set $config "server" (dict "address" (printf ":%d" (int .Values.port))) -}}
+{{- if not $config.refresh }}{{ $_ := set $config "refresh" (dict "enabled" true) }}{{ end -}}
 {{- if not $kubernetes.namespaces -}}
 {{- $_ := set $kubernetes "namespaces" (include "syncer.namespaces" . | fromJsonArray) -}}
 {{- end -}}

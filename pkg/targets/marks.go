@@ -1,0 +1,19 @@
+package targets
+
+// FieldManager is the name under which the API server keeps which fields of an
+// object are ours.
+const FieldManager = "syncer"
+
+// What the very write that changes a Secret's data leaves on it.
+const (
+	// RevisionAnnotation is a decimal number that is greater after each
+	// change, also over a deletion and re-creation of the Secret. One that is
+	// filled again with what it held before it was deleted may get the number,
+	// and the time, that it had. It says nothing of the content.
+	RevisionAnnotation = "conjur.org/secret-revision"
+	// RevisedAnnotation is the time of the change (RFC 3339, UTC).
+	RevisedAnnotation = "conjur.org/secret-revised"
+	// FilledAnnotation is the revision that filled a Secret in which nothing
+	// of ours had been: one that nobody can have used before.
+	FilledAnnotation = "conjur.org/secret-filled"
+)

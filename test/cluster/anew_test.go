@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestOldDefinitionIsNotUsedForASecretMadeAnew: not even while nothing is known
+// of the new one.
+func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a", "b")
+	g := w.gated()
+	p := w.start()
+	w.secret("db", map[string]string{"key": "a"})
+	w.awaitData("db", map[string]string{"key": w.value["a"]})
+
+	g.shut()
+	w.remake("db", map[string]string{"key": "b"})
+	w.renew("a") // has it synced as it was defined before
+	eventually(t, "a word about the new Secret", func() bool { return strings.Contains(p.Log(), "made anew") })
+	if s := w.read("db"); s.Data["key"] != nil {
+		t.Error("the Secret was filled as another one was defined")
+	}
+	g.open()
+	w.awaitData("db", map[string]string{"key": w.value["b"]})
+	p.Stop()
+}
+
+// TestWorkloadIsRestartedForOtherDataOnly: whatever became of the Secret
+// meanwhile.
+func TestWorkloadIsRestartedForOtherDataOnly(t *testing.T) {
+	w := newWorld(t)
+	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
+	w.variables("a", "b")
+	deployments := w.deployment("shop")
+	noted := func(name string) string {
+		d, err := deployments.Get(t.Context(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Spec.Template.Annotations["conjur.org/secret-revision."+name]
+	}
+	uses := func(s *corev1.Secret) { s.Annotations["conjur.org/restart-workloads"] = "deployment/shop" }
+	w.secret("db", map[string]string{"key": "a"}, uses)
+	w.secret("mark", map[string]string{"key": "b"}, uses)
+	p := w.start()
+	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	w.awaitData("mark", map[string]string{"key": w.value["b"]})
+
+	// The restart for the one Secret comes after it was looked at the other.
+	w.remake("db", map[string]string{"key": "a"}, uses)
+	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	w.renew("b")
+	eventually(t, "a restart for the other Secret", func() bool { return noted("mark") != "" })
+	if revision := noted("db"); revision != "" {
+		t.Error("the data are as before, and the workload was restarted for them")
+	}
+
+	w.renew("a")
+	w.remake("db", map[string]string{"key": "a"}, uses)
+	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	eventually(t, "a restart for the new data", func() bool { return noted("db") != "" })
+	before := noted("db")
+	eventually(t, "quiet", func() bool { return time.Since(w.revised("db")) > 2*time.Second })
+
+	w.remake("db", map[string]string{"key": "a"}, uses)
+	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	other := noted("mark")
+	w.renew("b")
+	eventually(t, "another restart for the other Secret", func() bool { return noted("mark") != other })
+	if noted("db") != before {
+		t.Error("the data are as before, and the workload was restarted for them again")
+	}
+	p.Stop()
+}
+
+// revised is when the data of a Secret have changed last.
+func (w *world) revised(name string) time.Time {
+	w.t.Helper()
+	at, err := time.Parse(time.RFC3339, w.read(name).Annotations["conjur.org/secret-revised"])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return at
+}

@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+// listedValues are those of a release for two Secrets by name.
+const listedValues = `
+config:
+  conjur: {applianceUrl: "https://conjur.test", account: cluster, authnUrl: "https://conjur.test/authn-jwt/cluster"}
+  kubernetes: {secrets: [db, {name: api, map: {key: b}}]}
+`
+
+// as has the processes that are started from now on run under a service account
+// that has these rights and no others, and gives what the audit log calls it.
+func (w *world) as(account string, rules []rbacv1.PolicyRule) string {
+	w.t.Helper()
+	plane.Bind(w.t, w.namespace, account, rules...)
+	w.env["KUBECONFIG"] = plane.KubeconfigFor(w.t, plane.Token(w.t, w.namespace, account))
+	return kubetest.UserName(w.namespace, account)
+}
+
+// TestListedSecretsNeedRightsByNameOnly: to watch them too.
+func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a", "b")
+	user := w.as("listed", deploy.Release{Values: listedValues}.Rules(t, "syncer"))
+	w.settings = append(w.settings, "kubernetes: {secrets: [db, {name: api, map: {key: b}}]}")
+	w.secret("db", map[string]string{"a": "a"})
+	w.secret("other", map[string]string{"a": "a"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.secret("api", nil)
+	w.awaitData("api", map[string]string{"key": w.value["b"]})
+	w.remake("db", map[string]string{"b": "b"})
+	w.awaitData("db", map[string]string{"b": w.value["b"]})
+	if w.read("other").Data["a"] != nil {
+		t.Error("a Secret that is not listed was filled")
+	}
+	for _, call := range plane.Calls(t, kubetest.ByUser(user), func(c kubetest.Call) bool { return c.Code == 403 }) {
+		t.Errorf("refused: %+v", call)
+	}
+	p.Stop()
+}
+
+// TestListedSecretsAreKeptWithoutAWatch: from one look to the next.
+func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a", "b")
+	rules := deploy.Release{Values: listedValues}.Rules(t, "syncer")
+	for i, rule := range rules {
+		if rule.Resources[0] == "secrets" {
+			rules[i].Verbs = []string{"get", "patch"}
+		}
+	}
+	w.as("poor", rules)
+	w.settings = append(w.settings, "kubernetes: {secrets: [db, {name: api, map: {key: b}}]}")
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.secret("api", nil)
+	w.awaitData("api", map[string]string{"key": w.value["b"]})
+	w.renew("a")
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.remake("db", map[string]string{"b": "b"})
+	w.awaitData("db", map[string]string{"b": w.value["b"]})
+	if err := w.core.Secrets(w.namespace).Delete(t.Context(), "api", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a word about the Secret that went", func() bool { return len(p.Lines("there is no Secret", w.namespace+"/api")) > 1 })
+	w.secret("api", nil)
+	w.awaitData("api", map[string]string{"key": w.value["b"]})
+	eventually(t, "ready", w.ready)
+	p.Stop()
+}
+
+// TestRightsComeAndGo: what cannot be read or written meanwhile is told of, and
+// made good when it can.
+func TestRightsComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a", "b")
+	var secrets, others []rbacv1.PolicyRule
+	for _, rule := range rights(t) {
+		if rule.Resources[0] == "secrets" {
+			secrets = append(secrets, rule)
+		} else {
+			others = append(others, rule)
+		}
+	}
+	w.as("fickle", others)
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	eventually(t, "a word about the rights", func() bool { return len(p.Lines("watch of secrets", "forbidden")) > 0 })
+	unbind := plane.Bind(t, w.namespace, "fickle", secrets...)
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	unbind()
+	w.renew("a")
+	eventually(t, "an Event about the right", func() bool {
+		return slices.ContainsFunc(w.events("db", "SyncFailed"), func(message string) bool { return strings.Contains(message, "must grant the verb get for secrets") })
+	})
+	plane.Bind(t, w.namespace, "fickle", secrets...)
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.secret("new", map[string]string{"b": "b"})
+	w.awaitData("new", map[string]string{"b": w.value["b"]})
+	eventually(t, "ready", w.ready)
+	p.Stop()
+}

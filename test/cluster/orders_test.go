@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// label gives a Secret the label, or takes it away for "".
+func (w *world) label(name, value string) {
+	w.t.Helper()
+	w.edit(name, func(s *corev1.Secret) {
+		s.Labels = map[string]string{"conjur.org/managed-by-provider": value}
+		if value == "" {
+			s.Labels = nil
+		}
+	})
+}
+
+// TestLabelComesAndGoes: a Secret that loses it keeps what it holds and is left
+// alone, until it has it again.
+func TestLabelComesAndGoes(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a", "b", "beat")
+	w.secret("beat", map[string]string{"beat": "beat"})
+	p := w.start()
+	// What comes after is in Conjur and in the cluster when the poll after it,
+	// and the watch, have brought it.
+	settle := func() {
+		t.Helper()
+		w.awaitData("beat", map[string]string{"beat": w.renew("beat")})
+		w.polls(2)
+	}
+	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) { s.Labels = nil })
+	settle()
+	if w.read("db").Data["a"] != nil {
+		t.Error("a Secret without the label was filled")
+	}
+	w.label("db", "true")
+	old := w.value["a"]
+	w.awaitData("db", map[string]string{"a": old})
+	for _, value := range []string{"", "false"} {
+		w.label("db", value)
+		settle()
+		w.renew("a")
+		settle()
+		w.awaitData("db", map[string]string{"a": old})
+		if _, metrics := w.get("/metrics"); strings.Contains(metrics, w.namespace+"/db") {
+			t.Error("there are metrics of a Secret that is left alone")
+		}
+	}
+	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("b: b\n") })
+	w.label("db", "true")
+	w.awaitData("db", map[string]string{"b": w.value["b"], "a": ""})
+	p.Stop()
+}
+
+// TestSecretWithoutAMapIsToldOf: whoever labels it, and looks at it.
+func TestSecretWithoutAMapIsToldOf(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a")
+	p := w.start()
+	w.secret("db", nil, func(s *corev1.Secret) { s.Data = map[string][]byte{"conjurmap": []byte("a: a\n")} })
+	eventually(t, "an Event about the map that is missing", func() bool {
+		return strings.Contains(strings.Join(w.events("db", "InvalidDefinition"), "\n"), "neither a map nor a group")
+	})
+	w.edit("db", func(s *corev1.Secret) { s.Data = map[string][]byte{"conjur-map": []byte("a: a\n")} })
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+
+	w.edit("db", func(s *corev1.Secret) { delete(s.Data, "conjur-map") }) // is proof of nothing
+	eventually(t, "another Event", func() bool { return w.count("db", "InvalidDefinition") == 2 })
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("{}\n") })
+	w.awaitData("db", map[string]string{"a": ""})
+	p.Stop()
+}
+
+// count is how often something with a reason was told of a Secret.
+func (w *world) count(name, reason string) (n int32) {
+	w.t.Helper()
+	list, err := w.core.Events(w.namespace).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == name && e.Reason == reason {
+			n += e.Count
+		}
+	}
+	return n
+}
+
+// TestTemplateOfAConfigMapGoesAndComes: the last result stays, and new values
+// wait with it.
+func TestTemplateOfAConfigMapGoesAndComes(t *testing.T) {
+	w := newWorld(t)
+	w.variables("a", "b")
+	p := w.start()
+	w.secret("db", map[string]string{"b": "b"}, func(s *corev1.Secret) {
+		s.Annotations["conjur.org/conjur-secrets.g"] = "- a: a\n"
+		s.Annotations["conjur.org/secret-file-template-configmap.g"] = "layout/g"
+	})
+	missing := func() bool {
+		return strings.Contains(strings.Join(w.events("db", "SyncFailed"), "\n"), "there is no configmap "+w.namespace+"/layout")
+	}
+	eventually(t, "an Event about the ConfigMap", missing)
+	w.template("layout", "g", `one {{secret "a"}}`)
+	old := "one " + w.value["a"]
+	w.awaitData("db", map[string]string{"g": old, "b": w.value["b"]})
+
+	if err := w.core.ConfigMaps(w.namespace).Delete(t.Context(), "layout", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another Event", func() bool { return w.count("db", "SyncFailed") == 2 })
+	w.renew("a")
+	w.renew("b")
+	w.awaitData("db", map[string]string{"g": old, "b": w.value["b"]})
+	w.template("layout", "g", `two {{secret "a"}}`)
+	w.awaitData("db", map[string]string{"g": "two " + w.value["a"]})
+	p.Stop()
+}
