@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 )
 
 // domain begins the keys of the annotations that are Syncer's.
 const domain = "conjur.org/"
+
+// maxMalformed is how many lines that cannot be read are told one by one. A
+// file with more is most likely not one of annotations.
+const maxMalformed = 100
 
 // annotation is one line of the annotations file.
 type annotation struct {
@@ -22,12 +25,12 @@ type annotation struct {
 
 // readAnnotations reads the file at path; no file means no annotations.
 func readAnnotations(path string, r *report) map[string]annotation {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		r.fail(path, "the annotations cannot be read: %v", errors.Unwrap(err))
+		r.fail(path, "the annotations cannot be read: %v", err)
 		return nil
 	}
 	return parseAnnotations(path, data, r)
@@ -38,12 +41,14 @@ func readAnnotations(path string, r *report) map[string]annotation {
 // the file's, for the report. Of two lines with one key the later counts.
 func parseAnnotations(name string, data []byte, r *report) map[string]annotation {
 	annotations := map[string]annotation{}
-	line := 0
-	for text := range bytes.Lines(data) {
+	line, malformed := 0, 0
+	for text := range bytes.Lines(bytes.TrimPrefix(data, []byte("\uFEFF"))) { // as some editors begin a file
 		line++
 		key, value, err := parseAnnotation(string(text))
 		if err != nil {
-			r.fail(fmt.Sprintf("%s:%d", name, line), "%v", err)
+			if malformed++; malformed <= maxMalformed {
+				r.fail(fmt.Sprintf("%s:%d", name, line), "%v", err)
+			}
 		}
 		if key == "" {
 			continue
@@ -53,10 +58,15 @@ func parseAnnotations(name string, data []byte, r *report) map[string]annotation
 		}
 		annotations[key] = annotation{value, line, err != nil}
 	}
+	if more := malformed - maxMalformed; more > 0 {
+		r.fail(name, "%d more lines cannot be read; is this a file of annotations?", more)
+	}
 	return annotations
 }
 
 // parseAnnotation gives the key, as far as there is one, also with an error.
+// The error shows no key but Syncer's own: what looks like one may be a part of
+// a secret, if the file is not one of annotations.
 func parseAnnotation(line string) (key, value string, err error) {
 	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 	key, quoted, ok := strings.Cut(line, "=")
@@ -67,8 +77,11 @@ func parseAnnotation(line string) (key, value string, err error) {
 		return "", "", errors.New("the line is not of the form key=\"value\"")
 	}
 	value, err = strconv.Unquote(quoted)
-	if err != nil {
-		return key, "", fmt.Errorf("the value of %q is not in quotes, or has text before or after them; write key=\"value\"", key)
+	switch {
+	case err == nil:
+		return key, value, nil
+	case strings.HasPrefix(key, domain):
+		return key, "", fmt.Errorf("the value of %.200q is not in quotes, or has text before or after them; write key=\"value\"", key)
 	}
-	return key, value, nil
+	return key, "", errors.New("the value is not in quotes, or has text before or after them; write key=\"value\"")
 }

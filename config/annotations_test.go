@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,7 @@ func TestParseAnnotations(t *testing.T) {
 		"unescaped UTF-8":     {"a=\"ä\"\n", map[string]string{"a": "ä"}},
 		"equals in the value": {"a=\"b=c\"\n", map[string]string{"a": "b=c"}},
 		"empty value":         {"a=\"\"\n", map[string]string{"a": ""}},
+		"byte-order mark":     {"\uFEFFa=\"b\"\n", map[string]string{"a": "b"}},
 		"long line":           {"a=\"b\"\nc=\"" + long + "\"\nd=\"e\"\n", map[string]string{"a": "b", "c": long, "d": "e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +76,39 @@ func TestParseAnnotationsRefusesALine(t *testing.T) {
 				t.Errorf("the other lines were lost: %q", got)
 			}
 		})
+	}
+}
+
+// TestParseAnnotationsOfAnotherFile reads what is no file of annotations: the
+// report stays short, and shows nothing of it.
+func TestParseAnnotationsOfAnotherFile(t *testing.T) {
+	_, r := parse(strings.Repeat("canary\nCANARY==\n", 1000))
+	if got := len(r.problems); got != maxMalformed+1 {
+		t.Errorf("%d problems", got)
+	}
+	if got := r.problems[len(r.problems)-1]; got.Key != "f" || !strings.HasPrefix(got.Message, "1900 more lines") {
+		t.Errorf("the last problem is %q", got)
+	}
+	if text := fmt.Sprint(plain(r.problems)); strings.Contains(strings.ToLower(text), "canary") {
+		t.Errorf("the file is shown: %.500s", text)
+	}
+	if _, r = parse("conjur.org/log-level=info\n"); !strings.Contains(r.problems[0].Message, `"conjur.org/log-level"`) {
+		t.Errorf("Syncer's own key is not shown: %q", r.problems)
+	}
+}
+
+func TestAFileOfAnyLengthIsNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "annotations")
+	if err := os.WriteFile(path, []byte("a=\"b\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, maxFileBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	readAnnotations(path, &r)
+	if len(r.problems) != 1 || r.problems[0].Key != path || !strings.Contains(r.problems[0].Message, "it has more than 32 MiB") {
+		t.Errorf("problems %q", r.problems)
 	}
 }
 

@@ -65,12 +65,14 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("not a URL") // the text might hold a password
 	case u.User != nil:
 		return nil, errors.New("a URL with a user or password in it; remove them")
-	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, fmt.Errorf("%q is not a URL that begins with https://", text)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return nil, fmt.Errorf("%q would send secrets in clear text; begin it with https://", text)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return nil, errors.New("a URL with a query or a fragment; remove it") // which might hold a token
+	case strings.Contains(text, "@") && (u.Host == "" || u.Scheme != "https"):
+		return nil, errors.New("not a URL that begins with https://") // what is before the @ might be a password
+	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, fmt.Errorf("%.200q is not a URL that begins with https://", text)
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return nil, fmt.Errorf("%.200q would send secrets in clear text; begin it with https://", text)
 	}
 	return u, nil
 }

@@ -21,7 +21,7 @@ func (s setting) check(text string) error {
 	switch s.kind {
 	case kindBoolean:
 		if _, err := strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("%q is not a Boolean; use true or false", text)
+			return fmt.Errorf("%.200q is not a Boolean; use true or false", text)
 		}
 	case kindInteger:
 		return s.checkInteger(text)
@@ -29,7 +29,7 @@ func (s setting) check(text string) error {
 		return s.checkDuration(text)
 	case kindChoice:
 		if !slices.Contains(s.allowed, text) {
-			return fmt.Errorf("%q is not a %s; use one of %s", text, s.noun, strings.Join(s.allowed, ", "))
+			return fmt.Errorf("%.200q is not a %s; use one of %s", text, s.noun, strings.Join(s.allowed, ", "))
 		}
 	case kindPermissions:
 		_, err := targets.ParsePermissions(text)
@@ -61,7 +61,7 @@ func (s setting) checkInteger(text string) error {
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is not an integer", text)
+		return fmt.Errorf("%.200q is not an integer", text)
 	case n < s.min:
 		return fmt.Errorf("%d is less than %d", n, s.min)
 	case s.max != 0 && n > s.max:
@@ -80,9 +80,9 @@ func (s setting) checkDuration(text string) error {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is not a duration; write numbers with the units h, m, s, such as 5m or 1h30m", text)
+		return fmt.Errorf("%.200q is not a duration; write numbers with the units h, m, s, such as 5m or 1h30m", text)
 	case d < s.least:
-		return fmt.Errorf("%q is too short; use at least %v", text, s.least)
+		return fmt.Errorf("%.200q is too short; use at least %v", text, s.least)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func parsePercent(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
 	if err != nil || n < 0 || n > 100 {
-		return 0, fmt.Errorf("%q is not a percentage; use a number from 1 to 100, or off", text)
+		return 0, fmt.Errorf("%.200q is not a percentage; use a number from 1 to 100, or off", text)
 	}
 	return n, nil
 }
@@ -107,7 +107,7 @@ func checkPercent(text string) error {
 func checkAddress(text string) error {
 	_, port, err := net.SplitHostPort(text)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
-		return fmt.Errorf("%q is not an address to listen at; write host:port, or :port for every address", text)
+		return fmt.Errorf("%.200q is not an address to listen at; write host:port, or :port for every address", text)
 	}
 	return nil
 }
@@ -118,11 +118,11 @@ func checkSignal(text string) error {
 	n := unix.SignalNum(text)
 	switch {
 	case n == 0 && unix.SignalNum("SIG"+strings.ToUpper(text)) != 0:
-		return fmt.Errorf("%q is not a signal; did you mean SIG%s?", text, strings.ToUpper(text))
+		return fmt.Errorf("%.200q is not a signal; did you mean SIG%s?", text, strings.ToUpper(text))
 	case n == 0 && unix.SignalNum(strings.ToUpper(text)) != 0:
-		return fmt.Errorf("%q is not a signal; did you mean %s?", text, strings.ToUpper(text))
+		return fmt.Errorf("%.200q is not a signal; did you mean %s?", text, strings.ToUpper(text))
 	case n == 0:
-		return fmt.Errorf("%q is not a signal; use a name such as SIGHUP or SIGTERM", text)
+		return fmt.Errorf("%.200q is not a signal; use a name such as SIGHUP or SIGTERM", text)
 	case n == unix.SIGSTOP || n == unix.SIGTSTP || n == unix.SIGTTIN || n == unix.SIGTTOU:
 		return fmt.Errorf("%s stops a process for ever; use one that it can act on, such as SIGHUP, or that ends it, such as SIGTERM", text)
 	}
@@ -136,12 +136,12 @@ func checkUser(text string) error {
 	if n, err := strconv.ParseUint(text, 10, 32); err == nil && n < math.MaxUint32 || userName.MatchString(text) {
 		return nil
 	}
-	return fmt.Errorf("%q is neither a user's number nor a name", text)
+	return fmt.Errorf("%.200q is neither a user's number nor a name", text)
 }
 
 func checkCommand(text string) error {
 	if strings.ContainsAny(text, "/\x00") || text == "." || text == ".." {
-		return fmt.Errorf("%q is not the name of an executable; write it without folders and arguments, such as java", text)
+		return fmt.Errorf("%.200q is not the name of an executable; write it without folders and arguments, such as java", text)
 	}
 	return nil
 }

@@ -112,6 +112,8 @@ func (l *loader) checkKeyFile(key, path string) {
 	}
 	data, err := os.ReadFile(path)
 	switch {
+	case err != nil && !strings.Contains(path, "/"): // it may well be the key itself
+		l.fail(key, "the API key cannot be read: %v", cause(err))
 	case err != nil:
 		l.fail(key, "the API key cannot be read: %v", err)
 	case len(bytes.TrimSpace(data)) == 0:
@@ -122,6 +124,10 @@ func (l *loader) checkKeyFile(key, path string) {
 // checkTokenPath lets the file itself come later, since the kubelet may still
 // have to write it, but not the folder that it is mounted in.
 func (l *loader) checkTokenPath(key, path string) {
+	if strings.HasPrefix(path, "eyJ") && strings.Count(path, ".") == 2 {
+		l.fail(key, "a token where the path of its file is due; write the token to a file")
+		return
+	}
 	_, err := os.Stat(path)
 	if l.src.Assume.Files || !errors.Is(err, fs.ErrNotExist) {
 		return

@@ -171,6 +171,48 @@ func TestCertificates(t *testing.T) {
 	assertOne(t, problems(t, sources(t, group, connection.with(dict{"CONJUR_CERT_FILE": file}))), "CONJUR_CERT_FILE", "holds no PEM certificate")
 }
 
+// TestMisplacedSecretsAreNotShown puts a secret where something else belongs.
+func TestMisplacedSecretsAreNotShown(t *testing.T) {
+	for _, c := range []struct{ variable, value string }{
+		{"CONJUR_APPLIANCE_URL", "user:canary@conjur.example.com"},
+		{"CONJUR_APPLIANCE_URL", "https:///user:canary@conjur.example.com"},
+		{"CONJUR_APPLIANCE_URL", "ftp://user:canary@conjur.example.com"},
+		{"CONJUR_APPLIANCE_URL", "http://conjur.example.com/#canary"},
+		{"CONJUR_APPLIANCE_URL", "http://conjur.example.com/?token=canary"},
+		{"CONJUR_APPLIANCE_URL", "https://conjur.example.com/%zcanary"},
+		{"CONJUR_AUTHN_URL", "user:canary@conjur.example.com/authn-jwt/x"},
+		{"CONJUR_AUTHN_API_KEY_FILE", "canary"},
+		{"JWT_TOKEN_PATH", "eyJhbGciOiJub25lIn0.canary.canary"},
+		{"CONJUR_SSL_CERTIFICATE", "canary"},
+	} {
+		env := connection.with(dict{"CONJUR_AUTHN_API_KEY": "", "CONJUR_AUTHN_URL": "https://c/authn-jwt/x", "JWT_TOKEN_PATH": writeFile(t, "token", "x")})
+		if c.variable == "CONJUR_AUTHN_API_KEY_FILE" {
+			env = connection.with(dict{"CONJUR_AUTHN_API_KEY": ""})
+		}
+		got := problems(t, sources(t, group, env.with(dict{c.variable: c.value})))
+		assertOne(t, got, c.variable, "")
+		for _, p := range got {
+			if strings.Contains(p.Message, "canary") {
+				t.Errorf("%s=%s: %s", c.variable, c.value, p.Message)
+			}
+		}
+	}
+}
+
+// TestLongTextsAreCut wants messages that people can read, whatever they wrote.
+func TestLongTextsAreCut(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	for _, name := range []string{"container-mode", "secrets-destination", "retry-count-limit", "secrets-refresh-interval", "secrets-refresh-enabled",
+		"log-level", "server-address", "removal-brake", "restart-app-signal", "restart-app-user", "secret-file-format.g", "secret-file-permissions.g",
+		"secret-file-path.g", "conjur-secrets.g"} {
+		for _, p := range problems(t, sources(t, group.with(dict{name: long + " "}), connection)) {
+			if len(p.Message) > 1000 {
+				t.Errorf("%s: a message of %d bytes: %.100s…", p.Key, len(p.Message), p.Message)
+			}
+		}
+	}
+}
+
 func TestTimeoutOutOfRange(t *testing.T) {
 	if cfg, _ := load(t, sources(t, group, connection.with(dict{"CONJUR_HTTP_TIMEOUT": "600"}))); cfg.Conjur.HTTPTimeout != 10*time.Minute {
 		t.Errorf("600: got %v", cfg.Conjur.HTTPTimeout)

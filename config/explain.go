@@ -9,7 +9,7 @@ import (
 // Explanation is all that belongs to one target, for people and programs to
 // read.
 type Explanation struct {
-	EffectiveTarget
+	effectiveTarget
 	Variables []string  `json:"variables"` // each once; "*" or "prefix/*" for all
 	Triggers  []Trigger `json:"triggers"`
 }
@@ -33,7 +33,7 @@ func Explain(cfg *Config, name string) (Explanation, bool) {
 
 func explain(cfg *Config, t *targets.Target) Explanation {
 	e := Explanation{
-		EffectiveTarget: newEffectiveTarget(cfg.Folders, t),
+		effectiveTarget: newEffectiveTarget(cfg.Folders, t),
 		Variables:       t.Variables(),
 		Triggers:        []Trigger{{"start", "once at the start"}},
 	}

@@ -1,18 +1,13 @@
 package config
 
-import (
-	"errors"
-	"os"
-)
-
 // ConfigFileVariable names the configuration file when Sources does not.
 const ConfigFileVariable = "SYNCER_CONFIG"
 
 // addFile reads the file at path into what no stronger source has set.
 func (v *values) addFile(path string, r *report) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
-		r.fail(path, "the configuration file cannot be read: %v", errors.Unwrap(err))
+		r.fail(path, "the configuration file cannot be read: %v", err)
 		return
 	}
 	v.parseFile(path, data, r)

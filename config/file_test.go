@@ -199,14 +199,18 @@ var refused = map[string]struct {
 
 func TestFileRefuses(t *testing.T) {
 	for name, c := range refused {
-		t.Run(name, func(t *testing.T) {
-			src := fileSources(t, c.yaml, group, connection)
-			got := problems(t, src)
-			i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile+c.place })
-			if i < 0 || !strings.Contains(got[i].Message, c.msg) {
-				t.Errorf("got %q, want one of %s with %q", got, c.place, c.msg)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRefused(t, c.yaml, c.place, c.msg) })
+	}
+}
+
+// wantRefused wants that a file has a problem with msg at a place of it.
+func wantRefused(t *testing.T, yaml, place, msg string) {
+	t.Helper()
+	src := fileSources(t, yaml, group, connection)
+	got := problems(t, src)
+	i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile+place })
+	if i < 0 || !strings.Contains(got[i].Message, msg) {
+		t.Errorf("got %q, want one of %s with %q", got, place, msg)
 	}
 }
 
@@ -227,16 +231,10 @@ func TestFileRefusesWhatASchemaCannotSay(t *testing.T) {
 		"name of an annotation": {"targets: [{name: g, secrets: [a]}]", ":1: targets[0].name", "or of a group in the annotations"},
 		"entry":                 {"targets:\n- name: a\n  secrets:\n  - a\n  - b/", ":3: targets[0].secrets", "line 5:"},
 		"path":                  {"targets: [{name: a, secrets: [a], path: ../x}]", ":1: targets[0].path", "leaves the folder"},
+		"default path":          {"targets: [{name: a, secrets: [a], path: b.yaml}, {name: b, secrets: [b]}]", ":1: targets[1].path", "have the same path"},
 		"itself":                {"log: &x {log: *x}", ":1: log.log", "not a setting"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			src := fileSources(t, c.yaml, group, connection)
-			got := problems(t, src)
-			i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile+c.place })
-			if i < 0 || !strings.Contains(got[i].Message, c.msg) {
-				t.Errorf("got %q, want one of %s with %q", got, c.place, c.msg)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRefused(t, c.yaml, c.place, c.msg) })
 	}
 }
 

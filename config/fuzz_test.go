@@ -15,7 +15,7 @@ func FuzzParseAnnotations(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "a=\"b\"\n", "a=b\n", "a=`b\\n`\r\n", "a='b'", "a=\"\\u00e4\\x41\\n\"",
 		"conjur.org/conjur-secrets.g=\"- k: a/b\\n- c/d\\n\"\nconjur.org/secret-file-format.g=\"json\"\n",
-		"a=\"1\"\na=\"2\"\n", "=\"x\"", "a=\"b\" ", "a=\"\xff\"",
+		"a=\"1\"\na=\"2\"\n", "=\"x\"", "a=\"b\" ", "a=\"\xff\"", strings.Repeat("a\n", 200), "\uFEFF\uFEFFa=\"b\"",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -25,13 +25,17 @@ func FuzzParseAnnotations(f *testing.F) {
 		if len(values)+len(r.problems) > lines {
 			t.Errorf("%d values and %d problems from %d lines", len(values), len(r.problems), lines)
 		}
-		for _, p := range r.problems {
+		for i, p := range r.problems {
+			if i == maxMalformed && p.Key == "f" { // which sums up the rest
+				continue
+			}
 			n, err := strconv.Atoi(strings.TrimPrefix(p.Key, "f:"))
 			if err != nil || n < 1 || n > lines {
 				t.Errorf("the key %q names no line", p.Key)
 			}
 		}
 		var again strings.Builder
+		again.WriteString("\uFEFF") // or a key might lose one
 		for key, text := range values {
 			again.WriteString(key + "=" + strconv.Quote(text) + "\n")
 		}

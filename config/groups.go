@@ -119,6 +119,10 @@ func (l *loader) groupKey(group, name string) string {
 	if val := l.groups[group][name]; val.set {
 		return val.key
 	}
+	secrets := l.groups[group][nameSecrets].key
+	if item, ok := strings.CutSuffix(secrets, "."+nameSecrets); ok && !strings.HasPrefix(secrets, domain) {
+		return item + "." + name // of the configuration file
+	}
 	s, _ := find(l.groupTable, name)
 	return domain + s.annotation + group
 }

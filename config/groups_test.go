@@ -201,6 +201,8 @@ func TestUnknownAnnotations(t *testing.T) {
 	if _, warnings := load(t, sources(t, group.with(dict{"example.com/container-mode": "y"}), connection)); len(warnings) > 0 {
 		t.Errorf("another domain is warned of: %q", warnings)
 	}
+	_, warnings := load(t, sources(t, group.with(dict{" conjur.org/container-mode": "sidecar"}), connection))
+	assertOne(t, warnings, " conjur.org/container-mode", "remove the space")
 }
 
 func TestKubernetesIgnoresGroups(t *testing.T) {

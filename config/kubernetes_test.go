@@ -131,8 +131,32 @@ func TestAllOfAClusterAtOnce(t *testing.T) {
 func TestKubernetesWarns(t *testing.T) {
 	_, warnings := load(t, sources(t, job.with(dict{"k8s-secrets": "[a, a]"}), inCluster))
 	assertOne(t, warnings, "conjur.org/k8s-secrets", `"a" is written twice`)
+	_, warnings = load(t, sources(t, job, inCluster.with(dict{"K8S_SECRETS": "a, b c"})))
+	assertOne(t, warnings, "K8S_SECRETS", `"b c" is taken for the one name "bc"`)
+	_, warnings = load(t, sources(t, job.with(dict{"container-mode": "standalone", "namespace-allowlist": "a b"}), inCluster))
+	assertOne(t, warnings, "conjur.org/namespace-allowlist", `"a b" is taken for the one name "ab"`)
 	_, warnings = load(t, sources(t, job.with(dict{"namespace-allowlist": "a"}), inCluster))
 	assertOne(t, warnings, "conjur.org/namespace-allowlist", "standalone only")
+}
+
+// TestKubernetesDeprecatesTheEnvironment counts what is warned of: all that has
+// an annotation, once, but not how Conjur is reached.
+func TestKubernetesDeprecatesTheEnvironment(t *testing.T) {
+	set := dict{"SECRETS_DESTINATION": "k8s_secrets", "K8S_SECRETS": "a", "RETRY_COUNT_LIMIT": "3", "LOG_LEVEL": "warn", "DEBUG": "true"}
+	for mode, want := range map[string]string{
+		"init":        "SECRETS_DESTINATION RETRY_COUNT_LIMIT LOG_LEVEL K8S_SECRETS DEBUG",
+		"sidecar":     "SECRETS_DESTINATION RETRY_COUNT_LIMIT LOG_LEVEL K8S_SECRETS DEBUG",
+		"application": "DEBUG",
+	} {
+		_, warnings := load(t, sources(t, dict{"container-mode": mode}, inCluster.with(set)))
+		var keys []string
+		for _, w := range warnings {
+			keys = append(keys, w.Key)
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%s: %q, want %s", mode, warnings, want)
+		}
+	}
 }
 
 func TestKubeconfig(t *testing.T) {

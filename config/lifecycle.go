@@ -29,7 +29,7 @@ func (l *loader) checkDestination(cfg *Config) {
 // annotation; how Conjur is reached stays the environment's.
 func (l *loader) deprecateEnvironment(mode Mode) {
 	for _, s := range append(processSettings(), clusterSettings()...) {
-		if val := l.process[s.name]; val.env && s.annotation != "" {
+		if val := l.process[s.name]; val.env && s.annotation != "" && s.name != nameDebug { // which is deprecated itself
 			l.warn(val.key, "deprecated for the destination k8s_secrets in the mode %s; use the annotation %s%s", mode, domain, s.annotation)
 		}
 	}

@@ -46,6 +46,9 @@ func (l *loader) names(name string, parse func(string) ([]string, error)) []stri
 	names, err := val.names(), error(nil)
 	if val.node == nil {
 		names, err = parse(val.text)
+		if val.env || name == nameAllowlist {
+			l.warnOfSpaces(val)
+		}
 	}
 	if err == nil && len(names) == 0 {
 		err = errors.New("the list names nothing; add a name or remove the setting")
@@ -54,6 +57,15 @@ func (l *loader) names(name string, parse func(string) ([]string, error)) []stri
 		l.fail(val.key, "%v", err)
 	}
 	return l.unique(val.key, names)
+}
+
+// warnOfSpaces warns of the names that commaList joins.
+func (l *loader) warnOfSpaces(val value) {
+	for name := range strings.SplitSeq(val.text, ",") {
+		if words := strings.Fields(name); len(words) > 1 {
+			l.warn(val.key, "%.200q is taken for the one name %.200q; put commas between names", strings.Join(words, " "), strings.Join(words, ""))
+		}
+	}
 }
 
 // unique keeps the first of each and warns of the others.

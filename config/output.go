@@ -50,7 +50,7 @@ type Effective struct {
 	LeaderElection       *effectiveElection  `json:"leaderElection,omitempty"`
 	Restarts             *effectiveRestarts  `json:"restarts,omitempty"`
 	Folders              effectiveFolders    `json:"folders"`
-	Targets              []EffectiveTarget   `json:"targets"`
+	Targets              []effectiveTarget   `json:"targets"`
 }
 
 type effectiveRefresh struct {
@@ -109,8 +109,8 @@ type effectiveFolders struct {
 	Status    string `json:"status"`
 }
 
-// EffectiveTarget is one target of an Effective.
-type EffectiveTarget struct {
+// effectiveTarget is one target of an Effective.
+type effectiveTarget struct {
 	Key      targets.Key    `json:"key"`
 	Group    string         `json:"group"`
 	Path     string         `json:"path"` // with the secrets folder in front
@@ -119,11 +119,11 @@ type EffectiveTarget struct {
 	Template string         `json:"template,omitempty"` // "inline", or the file's path
 	// TemplateConfigMap is where the template is, as "name/key".
 	TemplateConfigMap string           `json:"templateConfigMap,omitempty"`
-	Entries           []EffectiveEntry `json:"entries"`
+	Entries           []effectiveEntry `json:"entries"`
 }
 
-// EffectiveEntry is one entry of an EffectiveTarget.
-type EffectiveEntry struct {
+// effectiveEntry is one entry of an effectiveTarget.
+type effectiveEntry struct {
 	Alias       string              `json:"alias"`
 	Variable    string              `json:"variable"`
 	ContentType targets.ContentType `json:"contentType"`
@@ -145,7 +145,7 @@ func NewEffective(cfg *Config) Effective {
 		Conjur:               newEffectiveConjur(cfg.Conjur),
 		Kubernetes:           newEffectiveKubernetes(cfg.Kubernetes, cfg.Destination),
 		Folders:              effectiveFolders(cfg.Folders),
-		Targets:              []EffectiveTarget{},
+		Targets:              []effectiveTarget{},
 	}
 	if cfg.Refresh.Enabled {
 		e.Refresh.Interval = cfg.Refresh.Interval.String()
@@ -186,12 +186,12 @@ func newEffectiveConjur(c Conjur) effectiveConjur {
 	return e
 }
 
-func newEffectiveTarget(folders Folders, t *targets.Target) EffectiveTarget {
-	e := EffectiveTarget{
+func newEffectiveTarget(folders Folders, t *targets.Target) effectiveTarget {
+	e := effectiveTarget{
 		Key: t.Key, Group: t.Group, Format: t.Format,
 		Path:    path.Join(folders.Secrets, t.File.Path),
 		Mode:    fmt.Sprintf("%04o", t.File.Mode.Perm()),
-		Entries: []EffectiveEntry{},
+		Entries: []effectiveEntry{},
 	}
 	e.Template, e.TemplateConfigMap = effectiveTemplate(folders, t)
 	e.Entries = append(e.Entries, effectiveEntries(t)...)
@@ -211,9 +211,9 @@ func effectiveTemplate(folders Folders, t *targets.Target) (template, configMap 
 	return "", ""
 }
 
-func effectiveEntries(t *targets.Target) (entries []EffectiveEntry) {
+func effectiveEntries(t *targets.Target) (entries []effectiveEntry) {
 	for _, entry := range t.Entries {
-		entries = append(entries, EffectiveEntry(entry))
+		entries = append(entries, effectiveEntry(entry))
 	}
 	return entries
 }

@@ -18,7 +18,7 @@ type effectiveSecret struct {
 	Name      string           `json:"name"`
 	Create    bool             `json:"create,omitempty"`
 	Type      string           `json:"type,omitempty"`
-	Entries   []EffectiveEntry `json:"entries,omitempty"`
+	Entries   []effectiveEntry `json:"entries,omitempty"`
 	Groups    []effectiveGroup `json:"groups,omitempty"`
 	Restart   []string         `json:"restart,omitempty"`
 }
@@ -28,7 +28,7 @@ type effectiveGroup struct {
 	Format            targets.Format   `json:"format"`
 	Template          string           `json:"template,omitempty"` // "inline"
 	TemplateConfigMap string           `json:"templateConfigMap,omitempty"`
-	Entries           []EffectiveEntry `json:"entries"`
+	Entries           []effectiveEntry `json:"entries"`
 }
 
 type effectiveIdentity struct {

@@ -36,6 +36,9 @@ func didYouMean(name string) string {
 func nearest(word string, names []string) string {
 	best, least := "", 1+min(3, len(word)/4)
 	for _, name := range names {
+		if len(word)-len(name) >= least {
+			continue
+		}
 		if d := distance(word, name); d < least {
 			best, least = name, d
 		}

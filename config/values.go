@@ -48,6 +48,9 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		name, ours := strings.CutPrefix(key, domain)
 		if !ours {
+			if strings.HasPrefix(strings.TrimSpace(key), domain) {
+				r.warn(key, "not a setting; ignored; remove the space before it")
+			}
 			continue
 		}
 		s, group, ok := v.annotated(name)

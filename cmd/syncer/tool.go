@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,12 +41,16 @@ func newToolCommand(f *toolFlags, use, short, long string, status int, do func(*
 			if f.output != outputText && f.output != outputJSON {
 				return &statusError{status, fmt.Errorf("--output %q is not a form; use text or json", f.output)}
 			}
-			return do(cmd, args)
+			return tell(cmd.ErrOrStderr(), do(cmd, args))
 		},
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if want := strings.Count(use, " "); len(args) != want && !strings.HasSuffix(use, "...]") {
-			return &statusError{status, fmt.Errorf("%d arguments where %d are due: syncer %s", len(args), want, use)}
+		switch want := strings.Count(use, " "); {
+		case strings.HasSuffix(use, "...]"): // any number
+		case len(args) < want:
+			return &statusError{status, fmt.Errorf("an argument is missing: syncer %s", use)}
+		case len(args) > want:
+			return &statusError{status, fmt.Errorf("the argument %q is not for syncer %s; files are named by flags, see --help", args[want], use)}
 		}
 		return nil
 	}
@@ -78,8 +83,24 @@ func (f *toolFlags) load(cmd *cobra.Command) (*config.Config, error) {
 // there: here it is a slip, in a Pod it means no annotations.
 func (f *toolFlags) missingAnnotations() (config.Problem, bool) {
 	_, err := os.Stat(f.sources.Annotations)
-	return config.Problem{Key: f.sources.Annotations, Message: "there is no such file"},
+	return config.Problem{Key: cmp.Or(f.sources.Annotations, "--annotations"), Message: "there is no such file"},
 		f.explicit && errors.Is(err, fs.ErrNotExist)
+}
+
+// readInput reads a whole file, "-" being standard input.
+func readInput(path string, stdin io.Reader) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}
+
+// inputName is what an input is called in a problem.
+func inputName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
 }
 
 // printProblems writes each problem and warning on a line of its own. The
@@ -95,6 +116,51 @@ func printProblems(w io.Writer, v config.Validation) error {
 		return errLogged
 	}
 	return nil
+}
+
+// tell writes errors that are joined each on a line of its own, and gives an
+// error of the same status. A single one is left to whoever ends the process.
+func tell(w io.Writer, err error) error {
+	each := eachError(err)
+	var s *statusError
+	if errors.As(err, &s) {
+		each = eachError(s.err)
+	}
+	if len(each) < 2 {
+		return err
+	}
+	for _, e := range each {
+		fmt.Fprintln(w, "error:", oneLine(e.Error()))
+	}
+	if s != nil {
+		return &statusError{s.status, errLogged}
+	}
+	return errLogged
+}
+
+// eachError gives the errors that err joins.
+func eachError(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, eachError(e)...)
+	}
+	return all
+}
+
+// about says of each error that err joins what it is about.
+func about(what string, err error) error {
+	var all []error
+	for _, e := range eachError(err) {
+		all = append(all, fmt.Errorf("%s: %w", what, e))
+	}
+	return errors.Join(all...)
 }
 
 func oneLine(text string) string {

@@ -53,9 +53,13 @@ func printYAML(w io.Writer, v any) error {
 	return encoder.Close()
 }
 
-// blockStyle lays out a tree as people write it, save what is empty.
+// blockStyle lays out a tree as people write it, save what is empty. Texts such
+// as "yes" keep their quotes, since YAML 1.1 takes them for Booleans.
 func blockStyle(node *yaml.Node) {
-	if len(node.Content) > 0 || node.Kind == yaml.ScalarNode {
+	switch {
+	case node.Kind == yaml.ScalarNode && node.Tag == "!!str" && len(node.Value) <= len("yes"):
+		_ = node.Encode(node.Value) // which knows them
+	case len(node.Content) > 0 || node.Kind == yaml.ScalarNode:
 		node.Style = 0
 	}
 	for _, child := range node.Content {

@@ -106,7 +106,7 @@ func (f *diffFlags) diffFiles(cmd *cobra.Command, ts []*targets.Target) ([]diffe
 	if err != nil {
 		return nil, err
 	}
-	return o.compare(cmd, o.expand(ts), sinks.NewFiles(f.sources.SecretsDir, nil))
+	return o.compare(cmd, o.expand(cmd.ErrOrStderr(), ts), sinks.NewFiles(f.sources.SecretsDir, nil))
 }
 
 // compare renders the targets and compares each with what is there.
@@ -184,24 +184,22 @@ func stateOf(t *targets.Target, want render.Result, have sinks.State, changes si
 }
 
 func printDifferences(w io.Writer, output string, differences []difference) error {
-	changed := 0
+	var lines strings.Builder
 	for _, d := range differences {
 		if d.State != "unchanged" {
-			changed++
+			fmt.Fprintln(&lines, d.line())
 		}
 	}
+	var err error
 	if output == outputJSON {
-		if err := printJSON(w, map[string]any{"targets": differences}); err != nil {
-			return &statusError{diffFailed, err}
-		}
+		err = printJSON(w, map[string]any{"targets": differences})
 	} else {
-		for _, d := range differences {
-			if d.State != "unchanged" {
-				fmt.Fprintln(w, d.line())
-			}
-		}
+		_, err = io.WriteString(w, lines.String())
 	}
-	if changed > 0 {
+	switch {
+	case err != nil:
+		return &statusError{diffFailed, err}
+	case lines.Len() > 0:
 		return &statusError{diffFound, errLogged}
 	}
 	return nil

@@ -26,6 +26,14 @@ func (f *diffFlags) diffCluster(cmd *cobra.Command, cfg *config.Config, names []
 	if f.pod.manifest != "" && len(names) > 0 {
 		return nil, errors.New("-f says which Secrets are compared; remove the names")
 	}
+	var secrets []readSecret
+	var templates templateTexts
+	if f.pod.manifest != "" {
+		var err error
+		if secrets, templates, err = f.secretsOf(cmd); err != nil {
+			return nil, err
+		}
+	}
 	kubeconfig := f.kubeconfig
 	if kubeconfig == "" && cfg != nil {
 		kubeconfig = cfg.Kubernetes.Kubeconfig
@@ -35,10 +43,10 @@ func (f *diffFlags) diffCluster(cmd *cobra.Command, cfg *config.Config, names []
 		return nil, err
 	}
 	defer client.Close()
-	c := clusterDiff{diffFlags: f, client: client}
+	c := clusterDiff{diffFlags: f, client: client, templates: templates}
 	var ts []*targets.Target
 	if f.pod.manifest != "" {
-		ts, err = c.ofManifest(cmd)
+		ts, err = c.ofManifest(secrets)
 	} else {
 		ts, err = c.ofCluster(cmd, cfg, names)
 	}
@@ -49,7 +57,7 @@ func (f *diffFlags) diffCluster(cmd *cobra.Command, cfg *config.Config, names []
 	if err != nil {
 		return nil, err
 	}
-	return o.compare(cmd, o.expand(ts), sinks.NewKubeSecrets(client.Core))
+	return o.compare(cmd, o.expand(cmd.ErrOrStderr(), ts), sinks.NewKubeSecrets(client.Core))
 }
 
 // clusterDiff finds out which Secrets to compare.
@@ -60,14 +68,8 @@ type clusterDiff struct {
 	templates templateTexts
 }
 
-// ofManifest gives the Secrets of the manifest.
-func (c *clusterDiff) ofManifest(cmd *cobra.Command) ([]*targets.Target, error) {
-	secrets, templates, err := c.secretsOf(cmd)
-	if err != nil {
-		return nil, err
-	}
-	c.templates = templates
-	var ts []*targets.Target
+// ofManifest gives the Secrets of the manifest that have anything to say.
+func (c *clusterDiff) ofManifest(secrets []readSecret) (ts []*targets.Target, err error) {
 	for _, s := range secrets {
 		if s.target == nil {
 			continue

@@ -160,4 +160,8 @@ func TestDiffWithoutACluster(t *testing.T) {
 	if status != 2 || out != "" || !strings.Contains(errs, "kubeconfig") {
 		t.Errorf("status %d, %q and %q; want an error that says what to do", status, out, errs)
 	}
+	out, errs, status = tool(t, "a: [", "diff", "-f", "-", "--values", values)
+	if status != 2 || out != "" || !strings.HasPrefix(errs, "standard input: line 1: ") {
+		t.Errorf("status %d, %q and %q; want to hear of the manifest first", status, out, errs)
+	}
 }

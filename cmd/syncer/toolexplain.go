@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -14,9 +15,13 @@ import (
 func newExplainCommand() *cobra.Command {
 	var f toolFlags
 	cmd := newToolCommand(&f, "explain TARGET", "Tell which variables, template, place and triggers belong to a target", `Tells all that belongs to one target. A file is named by its group or its key:
-"db" or "file/db". A Kubernetes Secret that the configuration defines, or that
-is in a manifest named by -f, is named by its name, with or without its
-namespace, or by its key: "db", "shop/db" or "secret/shop/db".
+"db" or "file/db". A Kubernetes Secret that the configuration defines is named
+by its name, with or without its namespace, or by its key: "db", "shop/db" or
+"secret/shop/db". With -f it is one of a manifest's Secrets, or else of what the
+manifest's workload has.
+
+What is wrong in the definition of a Secret keeps nothing else from being
+delivered; it is told with the rest, as "faults".
 
 Exit status: 0, or 1 if there is no such target or the configuration is not
 valid.`, 1,
@@ -28,20 +33,25 @@ valid.`, 1,
 			if err != nil {
 				return err
 			}
-			if t, ok := definedSecret(cfg, args[0]); ok {
-				return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(t))
-			}
-			explanation, ok := config.Explain(cfg, args[0])
-			switch {
-			case !ok:
-				return fmt.Errorf("there is no target %q; there are %s", args[0], targetNames(cfg))
-			case f.output == outputJSON:
-				return printJSON(cmd.OutOrStdout(), explanation)
-			}
-			return printExplanation(cmd.OutOrStdout(), explanation)
+			return f.explainOf(cmd, cfg, args[0])
 		})
-	cmd.Flags().StringVarP(&f.pod.manifest, "file", "f", "", "a manifest of one or several YAML documents, of whose Secrets one is explained; - for standard input")
+	f.pod.addTo(cmd)
 	return cmd
+}
+
+// explainOf explains a target of the configuration.
+func (f *toolFlags) explainOf(cmd *cobra.Command, cfg *config.Config, name string) error {
+	if t, ok := definedSecret(cfg, name); ok {
+		return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(t))
+	}
+	explanation, ok := config.Explain(cfg, name)
+	switch {
+	case !ok:
+		return fmt.Errorf("there is no target %q; there are %s", name, targetNames(cfg))
+	case f.output == outputJSON:
+		return printJSON(cmd.OutOrStdout(), explanation)
+	}
+	return printExplanation(cmd.OutOrStdout(), explanation)
 }
 
 func printExplanation(w io.Writer, e config.Explanation) error {
@@ -85,6 +95,7 @@ func (t table) list(head string, lines []string) {
 	}
 }
 
+// targetNames lists the targets of the configuration, for an error.
 func targetNames(cfg *config.Config) string {
 	var names []string
 	for _, t := range cfg.Targets {
@@ -93,5 +104,8 @@ func targetNames(cfg *config.Config) string {
 	for _, def := range cfg.Kubernetes.Definitions {
 		names = append(names, def.Namespace+"/"+def.Name)
 	}
-	return strings.Join(names, ", ")
+	if len(names) == 0 && cfg.Destination == config.DestinationKubernetes {
+		return "none in the configuration, which chooses Secrets by their label; name a manifest that has them by -f"
+	}
+	return cmp.Or(strings.Join(names, ", "), "none")
 }

@@ -38,13 +38,14 @@ type explainedEntry struct {
 	ContentType targets.ContentType `json:"contentType"`
 }
 
-// explainOfManifest explains a Secret of the manifest.
+// explainOfManifest explains a Secret of the manifest, or else a target of the
+// workload in it.
 func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
 	m, err := f.pod.readManifest(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	secrets, _ := readSecrets(m)
+	secrets, _ := readSecrets(m, nil)
 	var names []string
 	for _, s := range secrets {
 		if s.target == nil {
@@ -54,6 +55,18 @@ func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
 			return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(s.target))
 		}
 		names = append(names, strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
+	}
+	if found, problems := f.pod.providers(m); len(found)+len(problems) == 1 {
+		cfg, _, err := f.groupsOf(cmd, m)
+		if err != nil {
+			return err
+		}
+		if _, ok := config.Explain(cfg, name); ok || len(names) == 0 {
+			return f.explainOf(cmd, cfg, name)
+		}
+		for _, t := range cfg.Targets {
+			names = append(names, t.Group)
+		}
 	}
 	return fmt.Errorf("there is no Secret %q with a conjur-map or a group in the manifest; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
 }

@@ -84,6 +84,13 @@ func TestExplainOfASecretAsJSON(t *testing.T) {
 	}
 }
 
+func TestExplainOfASecretWhoseMapCannotBeRead(t *testing.T) {
+	out, errs, status := tool(t, "{kind: Secret, metadata: {name: s}, data: {conjur-map: '%'}}", "explain", "s", "-f", "-")
+	if status != 0 || errs != "" || !strings.Contains(out, "faults    conjur-map: line 1: the value of conjur-map in data is not base64") {
+		t.Errorf("status %d, %q and\n%s", status, errs, out)
+	}
+}
+
 func TestExplainOfASecretThatIsNotThere(t *testing.T) {
 	text := explained + "---\n{kind: Secret, metadata: {name: plain}}\n"
 	for _, name := range []string{"nope", "other/db", "plain"} {

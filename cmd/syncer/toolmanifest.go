@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -34,21 +34,15 @@ type provider struct {
 // readManifest reads the manifest that the flags name. What is wrong in it is
 // a *config.InvalidError.
 func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
-	var text []byte
-	var err error
-	if f.manifest == "-" {
-		text, err = io.ReadAll(stdin)
-	} else {
-		text, err = os.ReadFile(f.manifest)
-	}
+	text, err := readInput(f.manifest, stdin)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the manifest cannot be read: %w", err)
 	}
 	m, err := manifest.Parse(text)
 	if err != nil {
 		invalid := &config.InvalidError{}
 		for _, e := range eachError(err) {
-			invalid.Problems = append(invalid.Problems, config.Problem{Key: f.manifest, Message: e.Error()})
+			invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(f.manifest), Message: e.Error()})
 		}
 		return nil, invalid
 	}
@@ -72,7 +66,7 @@ func (f *podFlags) providers(m *manifest.Manifest) (found []provider, problems [
 
 // nothing is the problem with a manifest that has nothing for a provider.
 func (f *podFlags) nothing() config.Problem {
-	return config.Problem{Key: f.manifest, Message: "there is no workload with a secrets provider in it"}
+	return config.Problem{Key: inputName(f.manifest), Message: "there is no workload with a secrets provider in it"}
 }
 
 // annotated tells whether annotations have any for a provider.
@@ -85,31 +79,57 @@ func annotated(annotations map[string]string) bool {
 	return false
 }
 
+// manifestCheck is what a manifest has for a provider, and what is wrong in it.
+type manifestCheck struct {
+	config.Validation
+	providers []provider
+	secrets   []readSecret
+}
+
 // validateManifest checks every workload and every Secret of the manifest.
+// Where there are several workloads, they are named.
 func (f *toolFlags) validateManifest(stdin io.Reader, connection bool) config.Validation {
 	m, err := f.pod.readManifest(stdin)
 	if err != nil {
 		return config.NewValidation(nil, err)
 	}
+	return f.checkManifest(m, connection, len(m.Workloads) > 1).Validation
+}
+
+// checkManifest checks a manifest; naming tells to name the workload of each
+// problem.
+func (f *toolFlags) checkManifest(m *manifest.Manifest, connection, naming bool) manifestCheck {
 	found, problems := f.pod.providers(m)
-	secrets, v := readSecrets(m)
-	v.Errors = append(problems, v.Errors...)
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
-		v.Errors = append(v.Errors, f.pod.nothing())
+		problems = append(problems, f.pod.nothing())
 	}
-	for _, s := range secrets {
-		v.Errors = append(v.Errors, s.check(manifestTemplates(m, f.templatesFolder()))...)
-	}
+	c := manifestCheck{Validation: config.NewValidation(nil, nil), providers: found}
+	c.add(config.Validation{Errors: problems})
+	named := map[string]bool{}
 	for _, p := range found {
-		one := f.validateProvider(p, connection)
-		prefix := ""
-		if len(m.Workloads) > 1 {
-			prefix = p.workload.String() + ": "
+		cfg, v := f.loadProvider(p, connection)
+		if naming {
+			v = config.Validation{Errors: prefixed(p.workload.String()+": ", v.Errors), Warnings: prefixed(p.workload.String()+": ", v.Warnings)}
 		}
-		v.Errors = append(v.Errors, prefixed(prefix, one.Errors)...)
-		v.Warnings = append(v.Warnings, prefixed(prefix, one.Warnings)...)
+		c.add(v)
+		if cfg != nil {
+			for _, def := range cfg.Kubernetes.Definitions {
+				named[def.Name] = named[def.Name] || def.Configured == nil
+			}
+		}
 	}
-	return v
+	secrets, v := readSecrets(m, named)
+	c.secrets = secrets
+	c.add(v)
+	for _, s := range secrets {
+		c.add(config.Validation{Errors: s.check(manifestTemplates(m, f.templatesFolder()))})
+	}
+	return c
+}
+
+func (c *manifestCheck) add(v config.Validation) {
+	c.Errors = append(c.Errors, v.Errors...)
+	c.Warnings = append(c.Warnings, v.Warnings...)
 }
 
 func prefixed(prefix string, problems []config.Problem) []config.Problem {

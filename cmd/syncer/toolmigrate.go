@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"path"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -51,30 +50,20 @@ Exit status: 0, or 1 with no manifest printed if a setting is not valid.`, 1,
 
 // migrate checks everything and, if nothing is wrong, replaces the images.
 func (f *toolFlags) migrate(m *manifest.Manifest, image string) (migration, error) {
-	result := migration{Notes: []config.Problem{}, Validation: config.NewValidation(nil, nil)}
-	found, problems := f.pod.providers(m)
-	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
-		problems = append(problems, f.pod.nothing())
-	}
-	secrets, v := readSecrets(m)
-	for _, s := range secrets {
-		v.Errors = append(v.Errors, s.check(manifestTemplates(m, f.templatesFolder()))...)
-	}
-	result.Errors = append(problems, v.Errors...)
-	result.Warnings = append(result.Warnings, v.Warnings...)
+	c := f.checkManifest(m, false, true)
+	result := migration{Notes: []config.Problem{}}
 	var containers []*manifest.Container
-	for _, p := range found {
-		one := f.validateProvider(p, false)
+	for _, p := range c.providers {
 		prefix := p.workload.String() + ": "
-		result.Errors = append(result.Errors, prefixed(prefix, append(one.Errors, ownCommand(p.container)...))...)
-		result.Warnings = append(result.Warnings, prefixed(prefix, one.Warnings)...)
+		c.add(config.Validation{Errors: prefixed(prefix, ownCommand(p.container))})
 		result.Notes = append(result.Notes, prefixed(prefix, notesOn(p))...)
 		containers = append(containers, p.container)
 	}
 	for _, s := range m.Secrets {
 		result.Notes = append(result.Notes, notesOnSecret(s)...)
 	}
-	result.Notes = append(result.Notes, notesOnRights(m, found)...)
+	result.Notes = append(result.Notes, notesOnRights(m, c.providers)...)
+	result.Validation = c.Validation
 	if len(result.Errors) > 0 {
 		return result, nil
 	}

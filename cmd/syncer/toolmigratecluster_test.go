@@ -151,7 +151,7 @@ func TestMigrateChecksSecrets(t *testing.T) {
 	for _, p := range m.Errors {
 		keys = append(keys, p.Key)
 	}
-	if want := []string{"Secret/db: conjur-map", "Secret/db: conjur.org/conjur-secrets.app", "Job/provider: SECRETS_DESTINATION"}; !slices.Equal(keys, want) {
+	if want := []string{"Job/provider: SECRETS_DESTINATION", "Secret/db: conjur-map", "Secret/db: conjur.org/conjur-secrets.app"}; !slices.Equal(keys, want) {
 		t.Errorf("errors %q", m.Errors)
 	}
 	m, _, _ = migrateJSON(t, "secret-file-format.app: json", "secret-file-template.app: '{{ secret \"v\" }}'")

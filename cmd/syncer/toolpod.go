@@ -15,17 +15,17 @@ import (
 	"github.com/secretsync/syncer/pkg/manifest"
 )
 
-// validateProvider checks the configuration that the container would have, as
-// far as the manifest tells.
-func (f *toolFlags) validateProvider(p provider, connection bool) config.Validation {
+// loadProvider reads and checks the configuration that the container would
+// have, as far as the manifest tells; nil when it is not valid.
+func (f *toolFlags) loadProvider(p provider, connection bool) (*config.Config, config.Validation) {
 	dir, err := os.MkdirTemp("", "syncer-")
 	if err != nil {
-		return config.NewValidation(nil, err)
+		return nil, config.NewValidation(nil, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	src, err := f.podSources(p, dir)
 	if err != nil {
-		return config.NewValidation(nil, err)
+		return nil, config.NewValidation(nil, err)
 	}
 	c := p.container
 	src.Assume = config.Assumptions{
@@ -33,11 +33,11 @@ func (f *toolFlags) validateProvider(p provider, connection bool) config.Validat
 		Namespace:  c.Open,
 		Files:      true, // they are in the Pod, if anywhere
 	}
-	_, warnings, err := config.Load(src)
-	v := config.NewValidation(append(f.unmounted(p), warnings...), err)
+	cfg, warnings, err := config.Load(src)
+	v := config.NewValidation(slices.Concat(misplaced(p), f.unmounted(p), warnings), err)
 	inPod(v.Errors, dir, configName(c))
 	inPod(v.Warnings, dir, configName(c))
-	return v
+	return cfg, v
 }
 
 // podSources is where the container's configuration is read from; what only
@@ -133,6 +133,14 @@ func podVariable(c *manifest.Container, name string) string {
 		return "not-known"
 	}
 	return ""
+}
+
+// misplaced warns of annotations that the Pod does not get.
+func misplaced(p provider) (warnings []config.Problem) {
+	for _, key := range p.workload.Outside {
+		warnings = append(warnings, config.Problem{Key: key, Message: "not read here, where it is the " + p.workload.Kind + "'s own; put it below the Pod template's metadata.annotations"})
+	}
+	return warnings
 }
 
 // unmounted warns of folders that the container should share and does not.

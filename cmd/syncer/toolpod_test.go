@@ -59,6 +59,9 @@ func validateJSON(t *testing.T, text string, args ...string) (v validationJSON, 
 	t.Helper()
 	out, errs, status := tool(t, text, append([]string{"validate", "-f", "-", "--output", "json"}, args...)...)
 	decodeAll(t, out, &v)
+	if v.Errors == nil || v.Warnings == nil {
+		t.Errorf("a list is null: %s", out)
+	}
 	if errs != "" || strings.Contains(out, `\u003c`) || strings.Contains(out, os.TempDir()+"/syncer-") {
 		t.Errorf("printed %q and %s", errs, out)
 	}
@@ -85,8 +88,10 @@ func TestValidateOfAPod(t *testing.T) {
 		"a broken template": {pairs: []string{"TEMPLATE", "{{ < }}"}, wrong: []string{"/conjur/templates/web.tpl", "web:1"}},
 		"a template for another group": {pairs: []string{"web.tpl", "other.tpl"},
 			wrong: []string{"conjur.org/secret-file-template.web", "/conjur/templates/web.tpl"}},
-		"a template that is elsewhere":     {pairs: []string{"configMap: {name: templates}", "configMap: {name: elsewhere}"}},
-		"a configuration file":             {pairs: []string{account, account + "\n        - {name: SYNCER_CONFIG, value: /etc/syncer.yaml}"}, wrong: []string{"SYNCER_CONFIG", "--config"}},
+		"a template that is elsewhere": {pairs: []string{"configMap: {name: templates}", "configMap: {name: elsewhere}"}},
+		"a configuration file":         {pairs: []string{account, account + "\n        - {name: SYNCER_CONFIG, value: /etc/syncer.yaml}"}, wrong: []string{"SYNCER_CONFIG", "--config"}},
+		"an annotation of the Deployment": {pairs: []string{"{name: shop}", "{name: shop, annotations: {conjur.org/log-level: debug, conjur.org/secrets-destination: file, example.com/x: y}}"},
+			doubtful: []string{"conjur.org/log-level", "the Deployment's own"}},
 		"the annotations do not get there": {pairs: []string{"/conjur/podinfo", "/elsewhere"}, doubtful: []string{"volumeMounts", "/conjur/podinfo"}},
 		"the files do not get out":         {pairs: []string{"/conjur/secrets", "/elsewhere"}, doubtful: []string{"volumeMounts", "/conjur/secrets"}},
 	} {
@@ -178,20 +183,6 @@ func TestMigrateRefusesACommandOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestMigrateAsAProcess(t *testing.T) {
-	dir := files(t, "pod.yaml", podWith())
-	out, errs, status := toolProcess(t, nil, "migrate", "-f", dir+"/pod.yaml", "--image", "example/syncer:2")
-	want := strings.Replace(podWith(), "cyberark/secrets-provider-for-k8s:1.9.0", "example/syncer:2", 1)
-	if out != want || status != 0 {
-		t.Errorf("status %d, %s and\n%s", status, errs, out)
-	}
-	for line := range strings.Lines(errs) {
-		if !strings.HasPrefix(line, "note: Deployment/shop: ") {
-			t.Errorf("standard error has the line %q", line)
-		}
-	}
-}
-
 // TestValidateTellsEveryFaultOfAManifest wants a problem for each fault, and a
 // line for each problem.
 func TestValidateTellsEveryFaultOfAManifest(t *testing.T) {
@@ -202,7 +193,7 @@ func TestValidateTellsEveryFaultOfAManifest(t *testing.T) {
 		t.Fatalf("status %d, %q and\n%s", status, out, errs)
 	}
 	for _, line := range lines {
-		if !strings.HasPrefix(line, "error: -: Deployment/shop: ") {
+		if !strings.HasPrefix(line, "error: standard input: Deployment/shop: ") {
 			t.Errorf("the line %q", line)
 		}
 	}

@@ -155,21 +155,6 @@ func keysOf(problems []problemJSON) (keys []string) {
 	return keys
 }
 
-func TestProcessValidateTellsALineAProblem(t *testing.T) {
-	t.Parallel()
-	args := append([]string{"validate"}, annotatedWith(t, map[string]string{"conjur-secrets.g": "- a/\n- b/\n", "log-level": "loud", "zzz": "1"})...)
-	out, errs, status := toolProcess(t, nil, args...)
-	lines := strings.Split(strings.TrimSpace(errs), "\n")
-	if out != "" || status != 1 || len(lines) != 4 {
-		t.Fatalf("status %d, %q, and\n%s", status, out, errs)
-	}
-	for _, line := range lines {
-		if !strings.HasPrefix(line, "error: annotation conjur.org/") && !strings.HasPrefix(line, "warning: annotation conjur.org/zzz: ") {
-			t.Errorf("the line %q", line)
-		}
-	}
-}
-
 func TestAProblemOfSeveralLinesIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	v := config.Validation{Warnings: []config.Problem{{Key: "key", Message: "one\ntwo\n"}}}
@@ -205,5 +190,11 @@ func TestProcessRefusesBadCommandLines(t *testing.T) {
 		if out, errs, status := toolProcess(t, nil, c.args...); status != c.status || out != "" || errs == "" {
 			t.Errorf("%q: status %d, want %d; %q and %q", c.args, status, c.status, out, errs)
 		}
+	}
+	if _, errs, _ := toolProcess(t, nil, "validate", "pod.yaml"); !strings.Contains(errs, `the argument "pod.yaml" is not for syncer validate; files are named by flags`) {
+		t.Errorf("a file without a flag: %q", errs)
+	}
+	if _, errs, _ := toolProcess(t, nil, "explain"); !strings.Contains(errs, "an argument is missing: syncer explain TARGET") {
+		t.Errorf("no target: %q", errs)
 	}
 }

@@ -16,66 +16,86 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
+// renderFlags are those of render.
+type renderFlags struct {
+	toolFlags
+	values, group, out string
+}
+
 func newRenderCommand() *cobra.Command {
-	var f toolFlags
-	var values, group, out string
-	cmd := newToolCommand(&f, "render", "Render groups with values from a file, without a server", `Renders what run would write, with values from a JSON object of variable id to
+	var f renderFlags
+	cmd := newToolCommand(&f.toolFlags, "render", "Render groups with values from a file, without a server", `Renders what run would write, with values from a JSON object of variable id to
 a text or to {"base64": "…"}. With --group one group's file goes to standard
 output, byte for byte and nothing else; with --out all groups are written below
-a folder. With -f the Secrets of a manifest go to standard output as YAML, with
-what their conjur-map and their groups make put into their data; templates in
-ConfigMaps are read from the same manifest. Warnings go to standard error.
+a folder. With -f the groups are those of the workload in a manifest, read as
+validate does it; without --group and --out it is the Secrets of the manifest
+that go to standard output as YAML, with what their conjur-map and their groups
+make put into their data. Templates in ConfigMaps are read from the same
+manifest. The variables that * stands for are those that have a value; what a
+format cannot hold of them is left out, as run does it. Warnings go to standard
+error.
 
 With --output json standard output is {"targets": [...]}, each with "key",
 "path", "mode", "format" and, of --group, "parts", each a "name" (empty, but
-for the format directory) and its content in "base64"; with -f it is a List.
+for the format directory) and its content in "base64"; of Secrets it is a List.
 
 Exit status: 0, or 1 with nothing written if anything is wrong.`, 1,
-		func(cmd *cobra.Command, _ []string) error {
-			if f.pod.manifest != "" {
-				if group != "" || out != "" {
-					return errors.New("-f prints the Secrets of a manifest; remove --group and --out")
-				}
-				return f.renderSecrets(cmd, values)
-			}
-			if (group == "") == (out == "") {
-				return errors.New("name one group with --group, a folder for all with --out, or a manifest with -f")
-			}
-			cfg, err := f.load(cmd)
-			if err != nil {
-				return err
-			}
-			ts := cfg.Targets
-			if group != "" {
-				if ts, err = onlyGroup(cfg, group); err != nil {
-					return err
-				}
-			}
-			o, err := newOffline(values, cmd.InOrStdin(), folderTemplates(os.DirFS(f.sources.TemplatesDir)))
-			if err != nil {
-				return err
-			}
-			ts = o.expand(ts)
-			results, err := o.renderAll(cmd.ErrOrStderr(), ts)
-			switch {
-			case err != nil:
-				return err
-			case out != "":
-				err = writeAll(cmd.Context(), out, ts, results)
-				if err == nil && f.output == outputJSON {
-					err = printRendered(cmd.OutOrStdout(), out, ts, results, false)
-				}
-				return err
-			case f.output == outputJSON:
-				return printRendered(cmd.OutOrStdout(), f.sources.SecretsDir, ts, results, true)
-			}
-			return printOne(cmd, ts[0], results[0])
-		})
-	cmd.Flags().StringVarP(&f.pod.manifest, "file", "f", "", "a manifest of one or several YAML documents, whose Secrets are printed; - for standard input")
-	cmd.Flags().StringVar(&values, "values", "", "the file of values; - for standard input")
-	cmd.Flags().StringVar(&group, "group", "", "the group whose file is printed")
-	cmd.Flags().StringVar(&out, "out", "", "the folder below which all files are written")
+		func(cmd *cobra.Command, _ []string) error { return f.render(cmd) })
+	f.pod.addTo(cmd)
+	cmd.Flags().StringVar(&f.values, "values", "", "the file of values; - for standard input")
+	cmd.Flags().StringVar(&f.group, "group", "", "the group whose file is printed")
+	cmd.Flags().StringVar(&f.out, "out", "", "the folder below which all files are written")
 	return cmd
+}
+
+func (f *renderFlags) render(cmd *cobra.Command) error {
+	switch {
+	case f.pod.manifest == "-" && f.values == "-":
+		return errors.New("-f and --values cannot both be standard input; name a file for one of the two")
+	case f.group != "" && f.out != "":
+		return errors.New("--group prints one file, and --out writes all; use one of the two")
+	case f.group != "" || f.out != "":
+		return f.renderGroups(cmd)
+	case f.pod.manifest != "":
+		return f.renderSecrets(cmd, f.values)
+	}
+	return errors.New("name one group with --group, a folder for all with --out, or a manifest of Secrets with -f")
+}
+
+// renderGroups prints one group or writes all.
+func (f *renderFlags) renderGroups(cmd *cobra.Command) error {
+	cfg, templates, err := f.loadGroups(cmd)
+	if err != nil {
+		return err
+	}
+	ts := cfg.Targets
+	if len(ts) == 0 { // as the destination is not files
+		return errors.New("there is no group to render; name a manifest of Secrets with -f")
+	}
+	if f.group != "" {
+		if ts, err = onlyGroup(cfg, f.group); err != nil {
+			return err
+		}
+	}
+	o, err := newOffline(f.values, cmd.InOrStdin(), templates)
+	if err != nil {
+		return err
+	}
+	ts = o.expand(cmd.ErrOrStderr(), ts)
+	results, err := o.renderAll(cmd.ErrOrStderr(), ts)
+	switch {
+	case err != nil:
+		return err
+	case f.out != "":
+		err = writeAll(cmd.Context(), f.out, ts, results)
+		if err == nil && f.output == outputJSON {
+			err = printRendered(cmd.OutOrStdout(), f.out, ts, results, false)
+		}
+		return err
+	case f.output == outputJSON:
+		return printRendered(cmd.OutOrStdout(), f.sources.SecretsDir, ts, results, true)
+	}
+	return printOne(cmd, ts[0], results[0])
 }
 
 func onlyGroup(cfg *config.Config, name string) ([]*targets.Target, error) {

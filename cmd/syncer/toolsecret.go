@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,35 +25,64 @@ type readSecret struct {
 // managed tells whether a Secret has anything to say to a provider.
 func managed(s *manifest.Secret) bool { return s.Map || annotated(s.Annotations) }
 
-// readSecrets reads all Secrets of the manifest.
-func readSecrets(m *manifest.Manifest) ([]readSecret, config.Validation) {
+// readSecrets reads all Secrets of the manifest. named are the names of those
+// that a provider is told to fill; true where nothing but the Secret itself
+// says with what.
+func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, config.Validation) {
 	v := config.NewValidation(nil, nil)
 	secrets := make([]readSecret, len(m.Secrets))
 	for i, s := range m.Secrets {
 		secrets[i].Secret = s
-		if !managed(s) {
+		if !managed(s) && !named[s.Name] {
 			continue
 		}
-		text, unread := s.ConjurMap()
-		target, warnings := targets.FromSecret(targets.SecretDefinition{
-			Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations, Map: text, HasMap: s.Map && unread == nil,
-		})
-		faults := target.Secret.Faults
-		switch {
-		case unread != nil:
-			faults, warnings = append(faults, targets.ConjurMapKey+": "+unread.Error()), nil
-		case s.Map && len(faults) == 0 && len(target.Entries) == 0 && !target.Secret.HoldAll:
-			warnings = append(warnings, targets.ConjurMapKey+": the map is empty; add \"key: id\"")
-		}
-		for _, fault := range faults {
+		var warnings []string
+		alone, listed := named[s.Name]
+		secrets[i].target, warnings = targetOf(s, alone || !listed && !s.Labelled)
+		for _, fault := range secrets[i].target.Secret.Faults {
 			v.Errors = append(v.Errors, problemAt(s, fault))
 		}
 		for _, w := range warnings {
 			v.Warnings = append(v.Warnings, problemAt(s, w))
 		}
-		secrets[i].target = target
+		if s.Immutable {
+			v.Errors = append(v.Errors, problemAt(s, "immutable: nothing can be put into a Secret that is immutable; remove it"))
+		}
 	}
 	return secrets, v
+}
+
+// targetOf makes the target that a Secret is. One that is named must say what it
+// is to hold, and so must one without the label, which has no other way to be
+// chosen.
+func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []string) {
+	text, unread := s.ConjurMap()
+	t, warnings = targets.FromSecret(targets.SecretDefinition{
+		Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations,
+		Map: text, HasMap: s.Map && unread == nil, Named: named && unread == nil,
+	})
+	switch {
+	case unread != nil:
+		t.Secret.Faults = append(t.Secret.Faults, targets.ConjurMapKey+": "+unread.Error())
+		return t, nil
+	case s.Map && len(t.Secret.Faults) == 0 && len(t.Entries) == 0 && !t.Secret.HoldAll:
+		warnings = append(warnings, targets.ConjurMapKey+": the map is empty; add \"key: id\"")
+	}
+	return t, append(warnings, unknownAnnotations(s)...)
+}
+
+// unknownAnnotations warns of annotations that look like Syncer's and are not.
+func unknownAnnotations(s *manifest.Secret) (warnings []string) {
+	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
+		switch {
+		case !strings.HasPrefix(key, "conjur.org/") || targets.KnownAnnotation(key):
+		case key == manifest.ManagedLabel:
+			warnings = append(warnings, key+": not an annotation but a label; ignored")
+		default:
+			warnings = append(warnings, key+": not an annotation of a Secret; ignored")
+		}
+	}
+	return warnings
 }
 
 // problemAt takes apart a message that begins with a place in the Secret and a
@@ -59,22 +90,6 @@ func readSecrets(m *manifest.Manifest) ([]readSecret, config.Validation) {
 func problemAt(s *manifest.Secret, message string) config.Problem {
 	key, rest, _ := strings.Cut(message, ": ")
 	return config.Problem{Key: s.String() + ": " + key, Message: rest}
-}
-
-// eachError gives the errors that err joins.
-func eachError(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, eachError(e)...)
-	}
-	return all
 }
 
 // check tells what is wrong with the groups' formats, aliases and templates.
@@ -119,12 +134,12 @@ func (f *toolFlags) secretsOf(cmd *cobra.Command) ([]readSecret, templateTexts, 
 		return nil, nil, err
 	}
 	templates := manifestTemplates(m, f.templatesFolder())
-	secrets, v := readSecrets(m)
+	secrets, v := readSecrets(m, nil)
 	for _, s := range secrets {
 		v.Errors = append(v.Errors, s.check(templates)...)
 	}
 	if len(secrets) == 0 {
-		v.Errors = append(v.Errors, config.Problem{Key: f.pod.manifest, Message: "there is no Secret in it"})
+		v.Errors = append(v.Errors, config.Problem{Key: inputName(f.pod.manifest), Message: "there is no Secret in it"})
 	}
 	return secrets, templates, printProblems(cmd.ErrOrStderr(), v)
 }
@@ -139,9 +154,6 @@ func (f *toolFlags) templatesFolder() fs.FS {
 
 // renderSecrets prints the Secrets of the manifest, all or none.
 func (f *toolFlags) renderSecrets(cmd *cobra.Command, values string) error {
-	if f.pod.manifest == "-" && values == "-" {
-		return errors.New("-f and --values cannot both be standard input; name a file for one of the two")
-	}
 	secrets, templates, err := f.secretsOf(cmd)
 	if err != nil {
 		return err
@@ -174,14 +186,15 @@ func (f *toolFlags) renderSecrets(cmd *cobra.Command, values string) error {
 // named gives the target of a Secret with all variables in it and a key that
 // says where it is from, and warns of variables that have no data key.
 func (o *offline) named(cmd *cobra.Command, s readSecret) *targets.Target {
-	t := *o.expand([]*targets.Target{s.target})[0]
+	named := *s.target
+	named.Key = targets.Key(s.String())
+	t := o.expand(cmd.ErrOrStderr(), []*targets.Target{&named})[0]
 	var warnings []config.Problem
 	for _, w := range t.Secret.LeftOut {
 		warnings = append(warnings, problemAt(s.Secret, w))
 	}
 	_ = printProblems(cmd.ErrOrStderr(), config.Validation{Warnings: warnings})
-	t.Key = targets.Key(s.String())
-	return &t
+	return t
 }
 
 // printSecrets prints each Secret, with its data, as a YAML document, or all as

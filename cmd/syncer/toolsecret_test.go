@@ -86,15 +86,6 @@ func TestRenderOfASecret(t *testing.T) {
 	}
 }
 
-func TestRenderOfSeveralSecrets(t *testing.T) {
-	values := files(t, "values.json", secretValues) + "/values.json"
-	const one = "kind: Secret\nmetadata:\n  name: x\n"
-	out, errs, status := tool(t, one+"stringData: {conjur-map: 'A: p/a'}\n---\n"+one, "render", "-f", "-", "--values", values)
-	if want := one + "data:\n  A: dmE=\n  conjur-map: QTogcC9h\n---\n" + one; out != want || errs != "" || status != 0 {
-		t.Errorf("printed %q and %q with status %d, want %q", out, errs, status, want)
-	}
-}
-
 // A template in a ConfigMap is taken from the manifest, or else from a folder.
 func TestRenderOfASecretWithATemplateInAConfigMap(t *testing.T) {
 	dir := files(t, "values.json", secretValues, "templates/cm/key", `folder={{ secret "u" }}`)
@@ -137,12 +128,14 @@ func TestRenderOfABadSecretPrintsNothing(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"no values":     {secret + "stringData: {conjur-map: 'A: p/x', B: canary}\n---\n" + secret + "stringData: {conjur-map: 'A: p/y'}", nil, []string{"p/x", "p/y"}},
-		"a bad map":     {secret + "stringData: {conjur-map: 'A: 5'}", nil, []string{"Secret/s: conjur-map: line 1"}},
-		"bad data":      {secret + "stringData: {conjur-map: 'A: p/a', b: [canary]}", nil, []string{"Secret/s: data: line 3", "value of b"}},
-		"no Secret":     {"kind: Service", nil, []string{"there is no Secret"}},
-		"a group named": {secret, []string{"--group", "g"}, []string{"remove --group"}},
-		"input twice":   {secret, []string{"--values", "-"}, []string{"cannot both be standard input"}},
+		"no values": {secret + "stringData: {conjur-map: 'A: p/x', B: canary}\n---\n" + secret + "stringData: {conjur-map: 'A: p/y'}", nil, []string{"p/x", "p/y"}},
+		"a bad map": {secret + "stringData: {conjur-map: 'A: 5'}", nil, []string{"Secret/s: conjur-map: line 1"}},
+		"bad data":  {secret + "stringData: {conjur-map: 'A: p/a', b: [canary]}", nil, []string{"Secret/s: data: line 3", "value of b"}},
+		"too large": {secret + "stringData: {conjur-map: 'A: p/a', canary: '" + strings.Repeat("canary", 1<<20/6) + "'}", nil,
+			[]string{"Secret/s: data: the values would have 1048", "and Kubernetes allows 1048576"}},
+		"immutable":   {secret + "immutable: true\nstringData: {conjur-map: 'A: p/a'}", nil, []string{"Secret/s: immutable: nothing can be put into a Secret"}},
+		"no Secret":   {"kind: Service", nil, []string{"there is no Secret"}},
+		"input twice": {secret, []string{"--values", "-"}, []string{"cannot both be standard input"}},
 		"a value that does not fit": {`{kind: Secret, metadata: {name: s, annotations: {conjur.org/conjur-secrets.g: "- u: p/a",
 conjur.org/secret-file-template.g: '{{ secret "u" | b64dec }}'}}}`, nil, []string{"Secret/s: g"}},
 	} {
@@ -198,15 +191,67 @@ func TestValidateOfSecrets(t *testing.T) {
 	}
 }
 
-func TestValidateOfAGoodSecret(t *testing.T) {
-	for conjurMap, warning := range map[string]string{
-		"A: p/a":    "",
-		"{}":        "warning: Secret/s: conjur-map: the map is empty",
-		"# nothing": "warning: Secret/s: conjur-map: the map is empty",
+// TestValidateOfASecretWithoutAMap wants of a Secret that only its name can
+// choose that it says what it is to hold; one with the label may say it later.
+func TestValidateOfASecretWithoutAMap(t *testing.T) {
+	const empty, none = "Secret/s: conjur-map: the map is empty", "Secret/s: conjur-map: there is neither a map nor a group"
+	group := map[string]string{"conjur.org/conjur-secrets.g": "- u: p/a"}
+	for _, c := range []struct {
+		annotations map[string]string
+		conjurMap   string
+		want        string
+	}{
+		{nil, "A: p/a", ""},
+		{nil, "{}", empty},
+		{nil, "# nothing", empty},
+		{group, "", none}, // it has no template
 	} {
-		out, errs, status := tool(t, secretManifest(t, nil, map[string]string{"conjur-map": conjurMap}), "validate", "-f", "-")
-		if out != "" || status != 0 || !strings.HasPrefix(errs, warning) || (warning == "") != (errs == "") {
-			t.Errorf("%s: printed %q and %q with status %d, want %q", conjurMap, out, errs, status, warning)
+		data := map[string]string{}
+		if c.conjurMap != "" {
+			data["conjur-map"] = c.conjurMap
 		}
+		named := secretManifest(t, c.annotations, data)
+		labelled := strings.Replace(named, `"name":`, `"labels":{"conjur.org/managed-by-provider":"true"},"name":`, 1)
+		for text, says := range map[string]string{named: "error: " + c.want, labelled: "warning: " + c.want} {
+			out, errs, status := tool(t, text, "validate", "-f", "-")
+			wrong := c.want != "" && text == named
+			if out != "" || (status == 1) != wrong || c.want != "" && !strings.Contains(errs, says) || c.want == "" && errs != "" {
+				t.Errorf("%s: printed %q and %q with status %d, want %q", text, out, errs, status, says)
+			}
+		}
+	}
+}
+
+// TestValidateOfASecretThatAWorkloadNames wants a map of each Secret that the
+// annotations list, whatever its label; other Secrets are of no concern.
+func TestValidateOfASecretThatAWorkloadNames(t *testing.T) {
+	const secrets = `---
+kind: Secret
+metadata: {name: listed, labels: {conjur.org/managed-by-provider: "true"}}
+---
+kind: Secret
+metadata: {name: foreign}
+`
+	text := podWith("secrets-destination: file", "secrets-destination: k8s_secrets\n        conjur.org/k8s-secrets: '- listed'")
+	v, status := validateJSON(t, text+secrets)
+	if status != 1 || !only(v.Errors, []string{"Secret/listed: conjur-map", "neither a map nor a group"}) {
+		t.Errorf("status %d, errors %q", status, v.Errors)
+	}
+}
+
+func TestValidateOfUnknownAnnotationsOfASecret(t *testing.T) {
+	text := secretManifest(t, map[string]string{
+		"conjur.org/managed-by-provider":        "true",
+		"conjur.org/restart-workloads":          "deployment/shop",
+		"conjur.org/secret-file-tempalte.g":     "x",
+		"conjur.org/secret-revision":            "7",
+		"example.com/secret-file-template.none": "x",
+	}, map[string]string{"conjur-map": "A: p/a"})
+	out, errs, status := tool(t, text, "validate", "-f", "-")
+	const want = `warning: Secret/s: conjur.org/managed-by-provider: not an annotation but a label; ignored
+warning: Secret/s: conjur.org/secret-file-tempalte.g: not an annotation of a Secret; ignored
+`
+	if out != "" || errs != want || status != 0 {
+		t.Errorf("status %d, %q and\n%s", status, out, errs)
 	}
 }

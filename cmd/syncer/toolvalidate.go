@@ -26,7 +26,8 @@ Pod's namespace (MY_POD_NAMESPACE) where Kubernetes Secrets are the destination.
 With -f the environment is that of the provider's container, and this
 process's counts for nothing. What a manifest does not tell, the values of
 Secrets and of ConfigMaps that are not in it, is taken to be right, and files
-of the Pod are not looked for.
+of the Pod are not looked for. A Secret must have a map or a group if a workload
+lists it, or if it lacks the label by which it is found otherwise.
 
 Problems go to standard error, a line each; with --output json standard output
 is the object {"errors": [...], "warnings": [...]}, each item with "key" and

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -30,47 +29,26 @@ func newOffline(path string, stdin io.Reader, templates templateTexts) (*offline
 	if path == "" {
 		return nil, errors.New("name a file of values with --values")
 	}
-	var data []byte
-	var err error
-	if path == "-" {
-		data, err = io.ReadAll(stdin)
-	} else {
-		data, err = os.ReadFile(path)
-	}
+	data, err := readInput(path, stdin)
 	if err != nil {
 		return nil, fmt.Errorf("the values cannot be read: %w", err)
 	}
 	values, err := parseValues(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, about(inputName(path), err)
 	}
-	return &offline{path, values, templates}, nil
+	return &offline{inputName(path), values, templates}, nil
 }
-
-// expand puts the variables that have a value in the place of entries that
-// stand for all variables.
-func (o *offline) expand(ts []*targets.Target) []*targets.Target {
-	ids := o.ids()
-	expanded := slices.Clone(ts)
-	for i, t := range ts {
-		if t.Wildcard() {
-			expanded[i] = t.Expand(ids)
-		}
-	}
-	return expanded
-}
-
-// ids lists the variables that have a value.
-func (o *offline) ids() []string { return slices.Collect(maps.Keys(o.values)) }
 
 // check tells which variables of the targets have no value, all at once.
 func (o *offline) check(ts []*targets.Target) error {
 	var missing []string
+	var errs []error
 	seen := map[string]bool{}
 	for _, t := range ts {
 		for _, part := range t.Parts() {
 			if part.Expanded != nil && len(part.Entries) == 0 {
-				return fmt.Errorf("%s has no variable that the * of %s stands for", o.file, placeIn(t, part))
+				errs = append(errs, fmt.Errorf("%s has no variable that the * of %s stands for", o.file, placeIn(t, part)))
 			}
 		}
 		for _, id := range t.Variables() {
@@ -79,10 +57,10 @@ func (o *offline) check(ts []*targets.Target) error {
 			}
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 {
+		errs = append(errs, fmt.Errorf("%s has no value for %s", o.file, strings.Join(missing, ", ")))
 	}
-	return fmt.Errorf("%s has no value for %s", o.file, strings.Join(missing, ", "))
+	return errors.Join(errs...)
 }
 
 // placeIn names a part of a target.
@@ -102,15 +80,16 @@ func (o *offline) render(t *targets.Target) (render.Result, error) {
 	if err != nil {
 		return render.Result{}, fmt.Errorf("%s: the template cannot be read: %w", t.Key, err)
 	}
+	result, err := render.Render(t, template, o.items(t))
+	return result, about(string(t.Key), err)
+}
+
+func (o *offline) items(t *targets.Target) []render.Item {
 	items := make([]render.Item, len(t.Entries))
 	for i, e := range t.Entries {
 		items[i] = render.Item{Alias: e.Alias, Value: o.values[e.Variable]}
 	}
-	result, err := render.Render(t, template, items)
-	if err != nil {
-		return render.Result{}, fmt.Errorf("%s: %w", t.Key, err)
-	}
-	return result, nil
+	return items
 }
 
 // renderSecret makes the data of a Secret, all or none.
@@ -118,7 +97,7 @@ func (o *offline) renderSecret(t *targets.Target) (render.Result, error) {
 	data := render.Secret(t, func(id string) secret.Value { return o.values[id] }, o.templates)
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(data.Errs)) {
-		errs = append(errs, fmt.Errorf("%s: %s: %w", t.Key, key, data.Errs[key]))
+		errs = append(errs, about(string(t.Key)+": "+key, data.Errs[key]))
 	}
 	return render.Result{Parts: data.Parts, Warnings: data.Warnings}, errors.Join(errs...)
 }

@@ -1,9 +1,6 @@
 package manifest_test
 
 import (
-	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +21,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: shop
-  annotations: {conjur.org/container-mode: not-this-one}
+  annotations: {conjur.org/container-mode: not-this-one, conjur.org/log-level: debug, example.com/x: y}
 spec:
   template:
     metadata:
@@ -95,145 +92,11 @@ func provider(t *testing.T, text string) *manifest.Container {
 	return c
 }
 
-func TestWorkload(t *testing.T) {
-	m := parse(t, deployment)
-	if len(m.Workloads) != 1 || m.Workloads[0].String() != "Deployment/shop" {
-		t.Fatalf("workloads %v", m.Workloads)
-	}
-	want := map[string]string{"conjur.org/container-mode": "sidecar", "conjur.org/conjur-secrets.db": "- user: a/b\n"}
-	if got := m.Workloads[0].Annotations; !maps.Equal(got, want) {
-		t.Errorf("annotations %q", got)
-	}
-	var names []string
-	for _, c := range m.Workloads[0].Containers {
-		names = append(names, c.Name)
-	}
-	if !slices.Equal(names, []string{"wait", "app", "provider"}) {
-		t.Errorf("containers %q", names)
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	c := provider(t, deployment)
-	want := map[string]manifest.Variable{
-		"X_CONJUR_ACCOUNT":     {Value: "acct", Known: true},
-		"X_url":                {Value: "https://conjur.example.com", Known: true},
-		"CONJUR_APPLIANCE_URL": {Value: "https://conjur.example.com", Known: true},
-		"CONJUR_AUTHN_URL":     {},
-		"MY_POD_NAMESPACE":     {},
-		"RETRY_COUNT_LIMIT":    {Value: "3", Known: true},
-		"EMPTY":                {Known: true},
-		"JOINED":               {},
-	}
-	if !maps.Equal(c.Env, want) {
-		t.Errorf("got %v", c.Env)
-	}
-	if c.Open {
-		t.Error("the environment is open, but all its ConfigMaps are there")
-	}
-	for name, from := range map[string]string{
-		"a ConfigMap elsewhere": "configMapRef: {name: elsewhere}",
-		"a Secret":              "secretRef: {name: conjur-connect}",
-	} {
-		if c := provider(t, strings.Replace(deployment, "configMapRef: {name: conjur-connect}", from, 1)); !c.Open {
-			t.Errorf("%s: the environment is not open", name)
-		}
-	}
-}
-
-func TestVariablesWinOverWholeConfigMaps(t *testing.T) {
-	c := provider(t, strings.NewReplacer("prefix: X_", `prefix: ""`, "name: EMPTY", "name: CONJUR_ACCOUNT\n          value: other").Replace(deployment))
-	if got := c.Env["CONJUR_ACCOUNT"].Value; got != "other" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestMounts(t *testing.T) {
-	c := provider(t, deployment)
-	for folder, want := range map[string]struct {
-		files   map[string]string
-		mounted bool
-	}{
-		"/conjur/podinfo":       {nil, true},
-		"/conjur/podinfo/below": {nil, true},
-		"/conjur/podinfo2":      {nil, false},
-		"/conjur/templates":     {map[string]string{"a.tpl": "the text"}, true},
-		"/conjur/some":          {map[string]string{"b.tpl": "the text"}, true},
-		"/conjur/part":          {nil, true},
-		"/conjur/secrets":       {nil, false},
-	} {
-		files, mounted := c.Mounted(folder)
-		if mounted != want.mounted || !maps.Equal(files, want.files) || (files == nil) != (want.files == nil) {
-			t.Errorf("%s: got %v, %v", folder, files, mounted)
-		}
-	}
-	if !slices.Equal(c.PostStart, []string{"/bin/hook", "now"}) {
-		t.Errorf("hook %q", c.PostStart)
-	}
-}
-
-// TestKinds puts the same Pod into each kind of object that makes one.
-func TestKinds(t *testing.T) {
-	const pod = `{metadata: {annotations: {a: b}}, spec: {containers: [{name: p, image: syncer}]}}`
-	for kind, text := range map[string]string{
-		"Pod":         strings.Replace(pod, "{metadata: {", "{kind: Pod, metadata: {name: n, ", 1),
-		"Deployment":  `{kind: Deployment, metadata: {name: n}, spec: {template: ` + pod + `}}`,
-		"StatefulSet": `{kind: StatefulSet, metadata: {name: n}, spec: {template: ` + pod + `}}`,
-		"DaemonSet":   `{kind: DaemonSet, metadata: {name: n}, spec: {template: ` + pod + `}}`,
-		"ReplicaSet":  `{kind: ReplicaSet, metadata: {name: n}, spec: {template: ` + pod + `}}`,
-		"Job":         `{kind: Job, metadata: {name: n}, spec: {template: ` + pod + `}}`,
-		"CronJob":     `{kind: CronJob, metadata: {name: n}, spec: {jobTemplate: {spec: {template: ` + pod + `}}}}`,
-	} {
-		for _, text := range []string{text, `{kind: List, items: [` + text + `]}`} {
-			m := parse(t, text)
-			if len(m.Workloads) != 1 || m.Workloads[0].String() != kind+"/n" || m.Workloads[0].Annotations["a"] != "b" {
-				t.Errorf("%s: got %v", text, m.Workloads)
-			} else if _, err := m.Workloads[0].Provider(""); err != nil {
-				t.Errorf("%s: %v", text, err)
-			}
-		}
-	}
-	if m := parse(t, `{kind: Service, metadata: {name: n}, spec: {template: 5}}`); len(m.Workloads) != 0 {
-		t.Errorf("a Service is %v", m.Workloads)
-	}
-}
-
-func TestProviderIsFoundByItsImage(t *testing.T) {
-	for image, want := range map[string]bool{
-		"syncer":                              true,
-		"secretsync/syncer:1.0@sha256:abcdef": true,
-		"r.example.com:5000/secrets-provider-redhat": true,
-		"cyberark/secrets-provider-for-k8s:1.9":      true,
-		"r.example.com/syncer/app:1":                 false,
-		"app:syncer":                                 false,
-		"app@sha256:syncer":                          false,
-		`""`:                                         false,
-	} {
-		m := parse(t, `{kind: Pod, spec: {containers: [{name: p, image: "`+strings.Trim(image, `"`)+`"}]}}`)
-		if _, err := m.Workloads[0].Provider(""); (err == nil) != want || err != nil && !errors.Is(err, manifest.ErrNoProvider) {
-			t.Errorf("%s: %v", image, err)
-		}
-	}
-}
-
-func TestProviderByName(t *testing.T) {
-	w := parse(t, `{kind: Pod, spec: {initContainers: [{name: a, image: syncer}], containers: [{name: b, image: syncer}, {name: c, image: x}]}}`).Workloads[0]
-	if _, err := w.Provider(""); err == nil || !strings.Contains(err.Error(), "a, b") {
-		t.Errorf("two providers: %v", err)
-	}
-	if c, err := w.Provider("c"); err != nil || c.Image != "x" {
-		t.Errorf("got %v, %v", c, err)
-	}
-	if _, err := w.Provider("d"); !errors.Is(err, manifest.ErrNoProvider) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestSecrets(t *testing.T) {
-	m := parse(t, `{kind: Secret, metadata: {name: a}, data: {conjur-map: eA==}}
+	m := parse(t, `{kind: Secret, metadata: {name: a, labels: {conjur.org/managed-by-provider: "true"}}, data: {conjur-map: eA==}}
 ---
 kind: Secret
-metadata: {name: b}
+metadata: {name: b, labels: {conjur.org/managed-by-provider: "false"}}
 stringData: {conjur-map: x}
 ---
 kind: Secret
@@ -241,6 +104,9 @@ metadata: {name: c}
 `)
 	if len(m.Secrets) != 3 || !m.Secrets[0].Map || !m.Secrets[1].Map || m.Secrets[2].Map || m.Secrets[1].Name != "b" || m.Secrets[1].Line != 3 {
 		t.Errorf("got %v", m.Secrets)
+	}
+	if !m.Secrets[0].Labelled || m.Secrets[1].Labelled || m.Secrets[2].Labelled {
+		t.Error("not the first Secret alone has the label")
 	}
 }
 

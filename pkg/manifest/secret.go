@@ -7,12 +7,17 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // mapKey is where a Secret says what goes into it.
 const mapKey = "conjur-map"
+
+// ManagedLabel is the label, with the value true, by which a provider finds
+// Secrets that it is not told the names of.
+const ManagedLabel = "conjur.org/managed-by-provider"
 
 // Secret is an object of kind Secret. Its values are shown by WithData alone,
 // and by no error.
@@ -23,6 +28,10 @@ type Secret struct {
 	Map bool
 	// Annotations are those of the Secret itself.
 	Annotations map[string]string
+	// Labelled tells that it has the ManagedLabel.
+	Labelled bool
+	// Immutable tells that nothing can be put into it once it is there.
+	Immutable bool
 
 	object           *yaml.Node
 	data, stringData map[string]yaml.Node
@@ -35,11 +44,12 @@ func (s *Secret) String() string { return "Secret/" + s.Name }
 func (m *Manifest) addSecret(node *yaml.Node) error {
 	var object struct {
 		Metadata struct {
-			Namespace, Name string
-			Annotations     map[string]yaml.Node
+			Namespace, Name     string
+			Annotations, Labels map[string]yaml.Node
 		}
 		Data       map[string]yaml.Node
 		StringData map[string]yaml.Node `yaml:"stringData"`
+		Immutable  bool
 	}
 	if err := node.Decode(&object); err != nil {
 		return explain(err)
@@ -48,6 +58,7 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	_, written := object.StringData[mapKey]
 	s := &Secret{
 		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Line: node.Line, Map: stored || written, Annotations: map[string]string{},
+		Labelled: object.Metadata.Labels[ManagedLabel].Value == "true", Immutable: object.Immutable,
 		object: node, data: object.Data, stringData: object.StringData,
 	}
 	var errs []error
@@ -85,7 +96,8 @@ func (s *Secret) ConjurMap() (string, error) {
 
 // WithData gives the Secret as a YAML document with values put into its data,
 // where they win. Its stringData goes into data, as Kubernetes does it; all
-// other keys of data, and all else, stay as they are.
+// other keys of data, and all else, stay as they are. It is an error when the
+// data are more than Kubernetes takes.
 func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 	data := map[string]string{}
 	var errs []error
@@ -103,6 +115,9 @@ func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 	for key, value := range values {
 		data[key] = base64.StdEncoding.EncodeToString(value)
 	}
+	if size := decodedSize(data); size > maxData {
+		return nil, fmt.Errorf("the values would have %d bytes in sum, %s included, and Kubernetes allows %d", size, mapKey, maxData)
+	}
 	var whole any // refuses aliases that contain themselves or multiply
 	if err := s.object.Decode(&whole); err != nil {
 		return nil, explain(err)
@@ -112,6 +127,18 @@ func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 		return nil, err
 	}
 	return encode(replaceData(flatten(s.object), &node))
+}
+
+// maxData is how many bytes the values of a Secret may have together (core/v1
+// MaxSecretSize).
+const maxData = 1 << 20
+
+// decodedSize is how many bytes base64 texts stand for together.
+func decodedSize(data map[string]string) (size int) {
+	for _, text := range data {
+		size += base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+	}
+	return size
 }
 
 // dataText gives the text of one value; null stands for none, as in

@@ -18,6 +18,8 @@ type Workload struct {
 	// Annotations are those of the Pod, which is where a provider finds them,
 	// not those of the object that makes it.
 	Annotations map[string]string
+	// Outside lists the annotations of a provider that only the object has.
+	Outside []string
 	// Containers are all of the Pod, init containers first.
 	Containers []*Container
 }
@@ -83,8 +85,11 @@ type (
 func (m *Manifest) addWorkload(node *yaml.Node) error {
 	var object struct {
 		Kind     string
-		Metadata struct{ Name string }
-		Spec     yaml.Node
+		Metadata struct {
+			Name        string
+			Annotations map[string]yaml.Node
+		}
+		Spec yaml.Node
 	}
 	if _, err := kindOf(node); err != nil {
 		return nil // reported by addData
@@ -103,6 +108,11 @@ func (m *Manifest) addWorkload(node *yaml.Node) error {
 		value := template.Metadata.Annotations[key]
 		if w.Annotations[key], err = text(&value, "the annotation "+key); err != nil {
 			errs = append(errs, err)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(object.Metadata.Annotations)) {
+		if _, inside := w.Annotations[key]; !inside && strings.HasPrefix(key, "conjur.org/") {
+			w.Outside = append(w.Outside, key)
 		}
 	}
 	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {

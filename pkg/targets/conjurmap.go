@@ -16,7 +16,7 @@ const ConjurMapKey = "conjur-map"
 // ParseConjurMap reads the value of ConjurMapKey: a YAML or JSON mapping from
 // data keys to variables, each "key: id", or "key: {id: id, content-type:
 // base64}". The key "*" with the id "*", or "prefix/*", stands for all
-// variables; with another id it is named after the variable, as SecretKey does
+// variables; with another id it is named after the variable, as secretKey does
 // it. An empty map gives no entries.
 //
 // The ids, account, the error and the warnings are as with ParseEntries: a
@@ -29,7 +29,7 @@ func ParseConjurMap(text, account string) (entries []Entry, warnings []string, e
 // parseMap is ParseConjurMap, and finds out which data keys are named by what
 // is faulty.
 func parseMap(text, account string) *entryParser {
-	p := &entryParser{account: account, lines: map[string]int{}}
+	p := &entryParser{account: account, noun: "data key", all: `"*": "*"`, lines: map[string]int{}}
 	root, err := mapNode(text)
 	if err != nil {
 		p.errs, p.unsure = []error{err}, true
@@ -131,7 +131,11 @@ func (p *entryParser) pair(key, value *yaml.Node) {
 			return
 		}
 	}
-	if id.Kind != yaml.ScalarNode || id.Tag != "!!str" {
+	switch {
+	case id.Kind != yaml.ScalarNode || id.Tag == "!!null":
+		p.fail("the variable of %q must be text, not %s; write its id", e.Alias, describe(id))
+		return
+	case id.Tag != "!!str":
 		p.fail("the variable of %q must be text, not %s; put quotes around it", e.Alias, describe(id))
 		return
 	}
@@ -140,7 +144,7 @@ func (p *entryParser) pair(key, value *yaml.Node) {
 		return
 	}
 	if e.Alias == "*" && !e.All() {
-		e.Alias = SecretKey(e.Variable)
+		e.Alias = secretKey(e.Variable)
 	}
 	if fault := secretKeyFault(e.Alias); fault != "" && !e.All() {
 		p.fail("the data key %q %s; use another one", e.Alias, fault)

@@ -60,7 +60,7 @@ func ParseEntryList(list *yaml.Node, account string) (entries []Entry, warnings 
 	if len(list.Content) == 0 {
 		return nil, nil, errors.New("the list of secrets is empty")
 	}
-	p := entryParser{account: account, lines: map[string]int{}}
+	p := entryParser{account: account, noun: "alias", all: `the item - "*"`, lines: map[string]int{}}
 	for _, item := range list.Content {
 		p.line = item.Line
 		p.item(resolve(item))
@@ -86,6 +86,8 @@ func WithPolicyPath(entries []Entry, path string) []Entry {
 
 type entryParser struct {
 	account  string
+	noun     string         // what an alias is called
+	all      string         // how all variables are written
 	line     int            // of the item being read
 	lines    map[string]int // alias → the line that first used it
 	entries  []Entry
@@ -202,23 +204,23 @@ func (p *entryParser) add(e Entry) {
 	before := len(p.errs)
 	switch {
 	case e.Variable == "":
-		p.fail("alias %q has no variable", e.Alias)
+		p.fail("the %s %q has no variable", p.noun, e.Alias)
 	case strings.HasSuffix(e.Variable, "/"):
 		p.fail("the variable %q must not end in a slash", e.Variable)
 	case e.Alias == "":
-		p.fail("the alias of %q is empty", e.Variable)
+		p.fail("the %s of %q is empty", p.noun, e.Variable)
 	}
 	if name := e.Variable[strings.LastIndex(e.Variable, "/")+1:]; utf8.RuneCountInString(name) > maxVariableName {
 		p.fail("the name %q is longer than %d characters", name, maxVariableName)
 	}
 	if first, ok := p.lines[e.Alias]; ok && e.Alias != "" {
-		p.fail("the alias %q is already used on line %d; give one of the two another name", e.Alias, first)
+		p.fail("the %s %q is already used on line %d; give one of the two another name", p.noun, e.Alias, first)
 	}
 	if len(p.errs) > before {
 		return
 	}
 	if e.Variable == "*" && e.Alias != "*" {
-		p.warn("%q is one variable called *; to get all variables write the item - \"*\"", e.Alias)
+		p.warn("%q is one variable called *; to get all variables write %s", e.Alias, p.all)
 	}
 	p.lines[e.Alias] = p.line
 	p.entries = append(p.entries, e)
@@ -249,5 +251,5 @@ func describe(node *yaml.Node) string {
 	case node.Tag == "!!null":
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", node.Value)
+	return fmt.Sprintf("%q", clip(node.Value))
 }

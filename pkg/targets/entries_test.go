@@ -123,7 +123,7 @@ func TestParseEntriesWarns(t *testing.T) {
 		entry    targets.Entry
 	}{
 		"unknown content-type":   {"- k: a/b\n  content-type: Base64\n", `line 1: "Base64" is not a content-type`, text("k", "a/b")},
-		"variable called a star": {"- k: '*'\n", `"k" is one variable called *`, text("k", "*")},
+		"variable called a star": {"- k: '*'\n", `"k" is one variable called *; to get all variables write the item - "*"`, text("k", "*")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, warnings, err := targets.ParseEntries(c.in, "")

@@ -10,11 +10,11 @@ import (
 // data be.
 const maxSecretKey = 253
 
-// SecretKey is the data key under which a Kubernetes Secret holds a variable
+// secretKey is the data key under which a Kubernetes Secret holds a variable
 // that no map names: its id, with a dot for each character that data keys
 // cannot have, as the Secrets Provider does it. Not every id gives a key that
 // Kubernetes takes.
-func SecretKey(variable string) string {
+func secretKey(variable string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-._", r) || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r
@@ -30,7 +30,7 @@ func secretKeyFault(key string) string {
 		return "is empty"
 	case key == ConjurMapKey:
 		return "is that of the map itself"
-	case key != SecretKey(key):
+	case key != secretKey(key):
 		return "has characters other than letters, digits, -, _ and ."
 	case key == "." || strings.HasPrefix(key, ".."):
 		return "is . or begins with .., which Kubernetes does not allow"
@@ -40,15 +40,15 @@ func secretKeyFault(key string) string {
 	return ""
 }
 
-// ExpandAll puts the variables with the given ids in the place of the entries
+// expandAll puts the variables with the given ids in the place of the entries
 // that stand for all variables. In a Kubernetes Secret an alias is the id's
-// SecretKey; in a file, when forSecret is false, the id itself.
+// secretKey; in a file, when forSecret is false, the id itself.
 //
 // An alias is given once: entries that name their variable come first, then
 // ids in ascending order, so that the result depends on nothing but the
 // arguments. A warning names each id that is left out for that, or because it
 // makes no key, together with what to do.
-func ExpandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry, warnings []string) {
+func expandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry, warnings []string) {
 	taken := map[string]string{} // alias → variable
 	for _, e := range entries {
 		if !e.All() {
@@ -86,7 +86,7 @@ func ExpandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry,
 func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault string) {
 	alias = id
 	if forSecret {
-		alias = SecretKey(id)
+		alias = secretKey(id)
 		if fault := secretKeyFault(alias); fault != "" {
 			return "", fmt.Sprintf("its data key %q %s", alias, fault)
 		}
@@ -108,15 +108,18 @@ func (t *Target) Wildcard() bool {
 // Expand gives the target with the variables of the given ids in the place of
 // each entry that stands for all variables. In a file and in a group that is
 // under their ids and in ascending order, and an entry of the target that has
-// such an id for alias wins. For a Secret see ExpandAll and SecretContent.
+// such an id for alias wins. In a Secret's map it is under data keys: the ids
+// with a dot for each character that such a key cannot have. A data key that the
+// map names, a group makes or Hold lists stays theirs, and of two ids with one
+// key the lesser has it; LeftOut tells of the variables that have none.
 func (t *Target) Expand(ids []string) *Target {
 	expanded := *t
 	if t.Secret == nil {
-		expanded.Entries, _ = ExpandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
+		expanded.Entries, _ = expandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
 	} else {
 		s := *t.Secret
-		var content SecretContent
-		content, s.LeftOut = SecretContent{Entries: t.Entries, Groups: s.Groups, Hold: s.Hold}.Expand(ids)
+		var content secretContent
+		content, s.LeftOut = secretContent{Entries: t.Entries, Groups: s.Groups, Hold: s.Hold}.expand(ids)
 		expanded.Entries, s.Groups, expanded.Secret = content.Entries, content.Groups, &s
 	}
 	expanded.Expanded = added(t.Entries, expanded.Entries)

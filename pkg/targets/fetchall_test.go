@@ -11,8 +11,8 @@ func TestSecretKey(t *testing.T) {
 		"a.b": "a.b", "a+b&c*d": "a.b.c.d", "*": ".", "a:b": "a.b", "a@b": "a.b", "UPPER/x1": "UPPER.x1", "a\tb": "a.b",
 		"p/with space": "p.with.space", "p/plus+amp&": "p.plus.amp.", "a_b-c": "a_b-c", "ä/b": "..b",
 	} {
-		if got := SecretKey(variable); got != want {
-			t.Errorf("SecretKey(%q) = %q, want %q", variable, got, want)
+		if got := secretKey(variable); got != want {
+			t.Errorf("secretKey(%q) = %q, want %q", variable, got, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestExpandAll(t *testing.T) {
 			[]string{`variable "*" is left out: its data key "." is .`, `begins with ..`, `is that of the map itself`, `longer than 253 bytes`},
 		},
 	} {
-		got, warnings := ExpandAll(c.entries, c.ids, c.forSecret)
+		got, warnings := expandAll(c.entries, c.ids, c.forSecret)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

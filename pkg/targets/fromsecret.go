@@ -9,13 +9,13 @@ import (
 // SecretDefinition is all that says what a Kubernetes Secret is to hold.
 type SecretDefinition struct {
 	Namespace, Name string
+	// UID is the Secret's, or "" where it is of no concern.
+	UID string
 	// Annotations are the Secret's own. Map is the text under ConjurMapKey of
 	// its data, if HasMap.
 	Annotations map[string]string
 	Map         string
 	HasMap      bool
-	// UID is the Secret's, or "" where it is of no concern.
-	UID string
 	// Missing: there is no such Secret, so that the above is empty.
 	Missing bool
 	// Unread says why it is not known whether there is one, or "".
@@ -39,11 +39,11 @@ type SecretDefinition struct {
 // The configuration and the Secret itself may each define data keys; where
 // both define the same, the configuration wins.
 func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
-	content, warnings, err := ParseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
-	restart, errRestart := ParseWorkloads(def.Annotations[RestartWorkloads])
+	content, warnings, err := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
+	restart, errRestart := ParseWorkloads(def.Annotations[restartWorkloads])
 	s := &Secret{
 		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart,
-		Faults: append(eachText("", err), eachText(RestartWorkloads+": ", errRestart)...),
+		Faults: append(eachText("", err), eachText(restartWorkloads+": ", errRestart)...),
 	}
 	if def.Configured != nil {
 		warnings = append(warnings, content.override(def.Configured)...)
@@ -80,13 +80,13 @@ func (s *Secret) undefined(def SecretDefinition, entries bool) (fault, warning s
 		warning = ConjurMapKey + ": " + empty
 	}
 	if def.Named {
-		return cmp.Or(warning, ConjurMapKey+": "+none), ""
+		return cmp.Or(warning, ConjurMapKey+": the map is empty; add \"key: id\""), ""
 	}
 	return "", warning
 }
 
 // override puts what the configuration says in front.
-func (c *SecretContent) override(configured *Target) (warnings []string) {
+func (c *secretContent) override(configured *Target) (warnings []string) {
 	taken := map[string]bool{}
 	for _, e := range configured.Entries {
 		taken[e.Alias] = true

@@ -43,7 +43,7 @@ func TestFromSecret(t *testing.T) {
 		Annotations: map[string]string{
 			groupSecrets + "cfg": "- u: p/user", groupConfigMap + "cfg": "templates",
 			groupSecrets + "env": "- u: p/user", groupFormat + "env": "dotenv",
-			RestartWorkloads: "deployment/app",
+			restartWorkloads: "deployment/app",
 		},
 	})
 	user := []Entry{{"u", "p/user", ContentText}}
@@ -79,7 +79,7 @@ func TestFromAPoisonousSecret(t *testing.T) {
 			groupTemplate + "stray":    "x",
 			groupSecrets + "good":      "- p/a", // as a data key of the map
 			groupFormat + "good":       "json",
-			RestartWorkloads:           "pod/app, deployment/app,statefulset/Bad_Name",
+			restartWorkloads:           "pod/app, deployment/app,statefulset/Bad_Name",
 			"conjur.org/from-tomorrow": "whatever",
 		},
 	})
@@ -89,7 +89,7 @@ func TestFromAPoisonousSecret(t *testing.T) {
 		`conjur-map: line 3: the data key "kkkkkkkk`,
 		`conjur-map: line 4: the data key "conjur-map" is that of the map itself`,
 		`conjur-map: line 5: "base" has no id`,
-		`conjur-map: line 7: the alias "twice"`,
+		`conjur-map: line 7: the data key "twice"`,
 		`conjur-map: line 8: the data key "a b"`,
 		`conjur.org/secret-file-template-configmap.both: the group has a template in conjur.org/secret-file-template.both too`,
 		`conjur.org/secret-file-template-configmap.far: "other/cm/key" has more than one slash`,
@@ -187,7 +187,7 @@ func TestASecretThatDefinesNothing(t *testing.T) {
 		"found by its label, {}":            {SecretDefinition{HasMap: true, Map: "{}"}, nil, nil},
 		"named, without a map":              {SecretDefinition{Named: true}, []string{"conjur-map: there is neither"}, nil},
 		"named, empty":                      {SecretDefinition{Named: true, HasMap: true}, []string{"conjur-map: the map is empty"}, nil},
-		"named, {}":                         {SecretDefinition{Named: true, HasMap: true, Map: "{}"}, []string{"conjur-map: there is neither"}, nil},
+		"named, {}":                         {SecretDefinition{Named: true, HasMap: true, Map: "{}"}, []string{"conjur-map: the map is empty; add"}, nil},
 		"named, faulty":                     {SecretDefinition{Named: true, HasMap: true, Map: "5"}, []string{"conjur-map: line 1: a map"}, nil},
 		"missing":                           {SecretDefinition{Named: true, Missing: true}, nil, nil},
 	} {
@@ -212,7 +212,7 @@ func TestTheConfigurationWinsOverTheSecret(t *testing.T) {
 		Namespace: "ns", Name: "s", HasMap: true, Map: "a: p/a\nb: p/b\nm: p/m\nbroken: 5", Configured: configured,
 		Annotations: map[string]string{
 			groupSecrets + "cfg": "- p/a", groupFormat + "cfg": "yaml", groupSecrets + "x": "- p/a", groupFormat + "x": "yaml",
-			RestartWorkloads: "deployment/b,daemonset/c",
+			restartWorkloads: "deployment/b,daemonset/c",
 		},
 	})
 	equalTexts(t, "data keys", keysOf(got), "a", "cfg", "broken", "b", "m", "x")

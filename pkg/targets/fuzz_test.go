@@ -75,6 +75,7 @@ func FuzzFromSecret(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", "a: b", "a: {id: b, content-type: base64}", "'*': '*'", "'*': p/*\nx: p/y", "a: b\na: c", "a: 5\n~: x\n[k]: v", "- a", "a: [",
 		`{"a":"b","` + strings.Repeat("k", 1500) + `":"c"}`, "a: &x b\nb: *x", "&a {x: *a}", "conjur-map: x\n..: y\n.: z", "<<: {a: b}",
+		strings.Repeat("text ", 1000),
 	} {
 		f.Add(seed, "- u: p/a", "", "x", "", "deployment/a")
 		f.Add(seed, "*", "json", "", "", seed)

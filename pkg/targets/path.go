@@ -21,9 +21,9 @@ const (
 func FilePath(base, text, name string) (string, error) {
 	switch {
 	case filepath.IsAbs(text):
-		return "", fmt.Errorf("%q is absolute; write it relative to %s", text, base)
+		return "", fmt.Errorf("%.300q is absolute; write it relative to %s", text, base)
 	case strings.ContainsRune(text, 0):
-		return "", fmt.Errorf("%q contains a NUL byte", text)
+		return "", fmt.Errorf("%.300q contains a NUL byte", text)
 	}
 	full := text
 	if text == "" || strings.HasSuffix(text, "/") {
@@ -32,16 +32,16 @@ func FilePath(base, text, name string) (string, error) {
 	rel, err := filepath.Rel(base, filepath.Join(base, full))
 	switch {
 	case err != nil || rel == ".." || strings.HasPrefix(rel, "../"):
-		return "", fmt.Errorf("%q leaves the folder %s", full, base)
+		return "", fmt.Errorf("%.300q leaves the folder %s", full, base)
 	case rel == ".":
-		return "", fmt.Errorf("%q is the folder %s itself; name a file in it", full, base)
+		return "", fmt.Errorf("%.300q is the folder %s itself; name a file in it", full, base)
 	}
 	for segment := range strings.SplitSeq(rel, "/") {
 		if len(segment) > maxFileName {
-			return "", fmt.Errorf("the name %q is longer than %d bytes", segment, maxFileName)
+			return "", fmt.Errorf("the name %.300q is longer than %d bytes", segment, maxFileName)
 		}
 		if strings.HasPrefix(segment, reservedPrefix) {
-			return "", fmt.Errorf("the name %q begins with %s, which is reserved for temporary files", segment, reservedPrefix)
+			return "", fmt.Errorf("the name %.300q begins with %s, which is reserved for temporary files", segment, reservedPrefix)
 		}
 	}
 	return rel, nil
@@ -68,7 +68,7 @@ func PathConflicts(ts []*Target) []PathConflict {
 	for _, t := range ts {
 		for dir := filepath.Dir(t.File.Path); dir != "."; dir = filepath.Dir(dir) {
 			if other, ok := owner[dir]; ok {
-				conflicts = append(conflicts, PathConflict{t.Group, fmt.Errorf("%q of the group %q is below %q, where the group %q has its own file or folder", t.File.Path, t.Group, dir, other)})
+				conflicts = append(conflicts, PathConflict{t.Group, fmt.Errorf("%.300q of the group %q is below %q, where the group %q has its own file or folder", t.File.Path, t.Group, dir, other)})
 			}
 		}
 	}

@@ -25,10 +25,10 @@ func ParsePermissions(text string) (fs.FileMode, error) {
 	}
 	mode, ok := modeOf(letters)
 	if !ok {
-		return 0, fmt.Errorf("%q is not a file mode; write it like rw-r--r--%s", text, hint(text))
+		return 0, fmt.Errorf("%.200q is not a file mode; write it like rw-r--r--%s", text, hint(text))
 	}
 	if mode&ownerReadWrite != ownerReadWrite {
-		return 0, fmt.Errorf("%q must let the owner read and write; begin it with rw", text)
+		return 0, fmt.Errorf("%.200q must let the owner read and write; begin it with rw", text)
 	}
 	return mode, nil
 }

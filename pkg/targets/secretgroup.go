@@ -20,8 +20,8 @@ const (
 	groupPermissions = "conjur.org/secret-file-permissions."
 )
 
-// SecretContent is what a Kubernetes Secret says is to be in its data.
-type SecretContent struct {
+// secretContent is what a Kubernetes Secret says is to be in its data.
+type secretContent struct {
 	// Entries are those of the map under ConjurMapKey; an alias is a data key.
 	Entries []Entry
 	// Groups each make the value of one data key, which is the group's name;
@@ -33,7 +33,7 @@ type SecretContent struct {
 	HoldAll bool
 }
 
-// ParseSecret reads the map of a Kubernetes Secret in a namespace, when hasMap
+// parseSecret reads the map of a Kubernetes Secret in a namespace, when hasMap
 // says that it has one, and the groups that its annotations define. A group
 // without format has the format template; one without both is left out with a
 // warning, as the Secrets Provider does it. A template in a ConfigMap is in one
@@ -44,7 +44,7 @@ type SecretContent struct {
 // faulty is left out of the content.
 //
 // The account is that of ParseEntries.
-func ParseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) (SecretContent, []string, error) {
+func parseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) (secretContent, []string, error) {
 	p := secretParser{namespace: namespace, annotations: annotations, account: account, keys: map[string]bool{}}
 	if hasMap {
 		m := parseMap(conjurMap, account)
@@ -66,12 +66,12 @@ func ParseSecret(namespace string, annotations map[string]string, conjurMap stri
 	return p.content, p.warnings, errors.Join(p.errs...)
 }
 
-// Expand puts the variables of the given ids in the place of the entries that
-// stand for all variables, as ExpandAll does it. A data key that a group makes
+// expand puts the variables of the given ids in the place of the entries that
+// stand for all variables, as expandAll does it. A data key that a group makes
 // stays the group's, and one that is held is left alone. Each warning begins
 // with ConjurMapKey and a colon.
-func (c SecretContent) Expand(ids []string) (SecretContent, []string) {
-	expanded := SecretContent{Hold: c.Hold, HoldAll: c.HoldAll}
+func (c secretContent) expand(ids []string) (secretContent, []string) {
+	expanded := secretContent{Hold: c.Hold, HoldAll: c.HoldAll}
 	taken := make(map[string]string, len(c.Groups))
 	for _, key := range c.Hold {
 		taken[key] = "what is wrong with the definition of the data key %q must be mended first"
@@ -87,7 +87,7 @@ func (c SecretContent) Expand(ids []string) (SecretContent, []string) {
 	for _, e := range c.Entries {
 		named[e.Alias] = true
 	}
-	entries, warnings := ExpandAll(c.Entries, ids, true)
+	entries, warnings := expandAll(c.Entries, ids, true)
 	for _, e := range entries {
 		if why, ok := taken[e.Alias]; ok && !named[e.Alias] {
 			warnings = append(warnings, fmt.Sprintf("variable %q is left out: "+why+"; give it an entry of its own", e.Variable, e.Alias))
@@ -118,12 +118,22 @@ func groupPrefixes() []string {
 	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupConfigMap, groupPath, groupPermissions}
 }
 
+// KnownAnnotation tells whether the annotation of a Kubernetes Secret is one
+// that is read or written here.
+func KnownAnnotation(key string) bool {
+	switch key {
+	case restartWorkloads, RevisionAnnotation, RevisedAnnotation, FilledAnnotation:
+		return true
+	}
+	return slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
 type secretParser struct {
 	namespace   string
 	annotations map[string]string
 	account     string
 	keys        map[string]bool // of the map
-	content     SecretContent
+	content     secretContent
 	warnings    []string
 	errs        []error
 }

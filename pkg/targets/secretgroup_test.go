@@ -36,7 +36,7 @@ func TestParseSecretGroups(t *testing.T) {
 		{"a full id", groupOf("- u: acct:variable:p/a", groupFormat, "json"), Target{Entries: one, Format: FormatJSON}},
 	} {
 		c.want.Group = "cfg"
-		got, warnings, err := ParseSecret("ns", c.annotations, "", false, "acct")
+		got, warnings, err := parseSecret("ns", c.annotations, "", false, "acct")
 		if err != nil || len(warnings) > 0 || len(got.Groups) != 1 || !reflect.DeepEqual(*got.Groups[0], c.want) {
 			t.Errorf("%s: %+v, %q, %v; want %+v", c.name, got, warnings, err, c.want)
 		}
@@ -57,7 +57,7 @@ func TestParseSecretWarns(t *testing.T) {
 		{groupOf("- u: p/a\n  content-type: gzip", groupTemplate, "x"), 1, `conjur.org/conjur-secrets.cfg: line 1: "gzip" is not a content-type`},
 		{map[string]string{groupTemplate + "cfg": "x"}, 0, `conjur.org/secret-file-template.cfg: there is no group "cfg"`},
 	} {
-		got, warnings, err := ParseSecret("ns", c.annotations, "", false, "")
+		got, warnings, err := parseSecret("ns", c.annotations, "", false, "")
 		if err != nil || len(got.Groups) != c.groups || len(warnings) != 1 || !strings.Contains(warnings[0], c.want) {
 			t.Errorf("%v: %+v, %q, %v; want %d groups and the warning %q", c.annotations, got, warnings, err, c.groups, c.want)
 		}
@@ -77,7 +77,7 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 	annotations[groupSecrets+"tpl"], annotations[groupFormat+"tpl"] = "- a", "template"
 	want := []string{
 		`conjur-map: line 2: the variable of "C" must be text, not "true"; put quotes around it`,
-		`conjur-map: line 3: alias "D" has no variable`,
+		`conjur-map: line 3: the data key "D" has no variable`,
 		`conjur.org/conjur-secrets.: the data key "" is empty; give the group another name`,
 		`conjur.org/conjur-secrets.B: the data key "B" is also in conjur-map; give one of the two another name`,
 		`conjur.org/conjur-secrets.a b: the data key "a b" has characters other than letters, digits, -, _ and .; give the group another name`,
@@ -89,7 +89,7 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 		`conjur.org/secret-file-format.toml: unknown format "toml"; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file`,
 		`conjur.org/secret-file-format.tpl: the format template needs a template; write it in conjur.org/secret-file-template.tpl, or name a ConfigMap by conjur.org/secret-file-template-configmap.tpl`,
 	}
-	got, _, err := ParseSecret("ns", annotations, "B: p/b\nC: true\nD: ''", true, "")
+	got, _, err := parseSecret("ns", annotations, "B: p/b\nC: true\nD: ''", true, "")
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -103,18 +103,18 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 }
 
 func TestParseSecretReadsTheMapOnlyWhenThereIsOne(t *testing.T) {
-	if got, _, err := ParseSecret("ns", nil, "A: true", false, ""); err != nil || len(got.Entries) != 0 {
+	if got, _, err := parseSecret("ns", nil, "A: true", false, ""); err != nil || len(got.Entries) != 0 {
 		t.Errorf("%+v, %v; want nothing", got, err)
 	}
 }
 
 // A group's key is not taken by one of all variables.
 func TestSecretContentExpand(t *testing.T) {
-	content, _, err := ParseSecret("ns", groupOf("*", groupFormat, "json", groupPolicyPath, "p"), "'*': '*'\nX: q/x", true, "")
+	content, _, err := parseSecret("ns", groupOf("*", groupFormat, "json", groupPolicyPath, "p"), "'*': '*'\nX: q/x", true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, warnings := content.Expand([]string{"p/b", "cfg", "p/a", "p b", "p.b"})
+	got, warnings := content.expand([]string{"p/b", "cfg", "p/a", "p b", "p.b"})
 	want := []Entry{{"p.b", "p b", ContentText}, {"p.a", "p/a", ContentText}, {"X", "q/x", ContentText}}
 	if !reflect.DeepEqual(got.Entries, want) {
 		t.Errorf("entries %v, want %v", got.Entries, want)
@@ -151,7 +151,7 @@ func TestParseSecretMapForms(t *testing.T) {
 		`{"A": "p/a", "B": {"id": "p/b"}}`:        "A=p/a B=p/b",
 		"A: {content-type: base64, id: p/b}\nB: c": "A=p/b:base64 B=c",
 	} {
-		got, _, err := ParseSecret("ns", nil, text, true, "")
+		got, _, err := parseSecret("ns", nil, text, true, "")
 		var forms []string
 		for _, e := range got.Entries {
 			forms = append(forms, strings.TrimSuffix(e.Alias+"="+e.Variable+":"+string(e.ContentType), ":text"))

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// RestartWorkloads is the annotation of a Kubernetes Secret that lists the
+// restartWorkloads is the annotation of a Kubernetes Secret that lists the
 // workloads which are restarted when the Secret's data have changed.
-const RestartWorkloads = "conjur.org/restart-workloads"
+const restartWorkloads = "conjur.org/restart-workloads"
 
 // workloadKinds are the kinds of workloads that can be restarted.
 var workloadKinds = [...]string{"deployment", "statefulset", "daemonset"}
