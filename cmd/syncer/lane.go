@@ -161,6 +161,7 @@ func (l *lane) poll() *sources.Poll {
 		Interval:   l.cfg.Refresh.Interval,
 		Deadline:   2 * l.cfg.Conjur.HTTPTimeout,
 		Variables:  l.targets.Variables,
+		List:       l.listing.poll,
 		Values:     l.client,
 		ByVariable: l.targets.ByVariable,
 		Altered:    func() []targets.Key { return l.altered(l) },
@@ -168,9 +169,6 @@ func (l *lane) poll() *sources.Poll {
 		Report:     l.polled,
 		Beat:       l.beat,
 		Stuck:      l.pool.Overdue,
-	}
-	if l.cfg.Destination == config.DestinationKubernetes || anyWildcard(l.cfg.Targets) {
-		poll.List = l.listing.refresh
 	}
 	return poll
 }
@@ -184,6 +182,9 @@ func identityName(identity config.Identity) string { return cmp.Or(identity.Name
 func (l *lane) stale(bound time.Duration) error {
 	if n := len(l.fresh.Untried(l.targets.Keys())); n > 0 {
 		return fmt.Errorf("%d targets of the identity %s have not been synced yet", n, identityName(l.identity))
+	}
+	if keys := l.targets.Keys(); l.cfg.Refresh.Enabled && len(keys) > 0 && !l.fresh.EverPolled() && len(l.fresh.Missing(keys)) == len(keys) {
+		return fmt.Errorf("the identity %s has not been able to reach Conjur yet", identityName(l.identity))
 	}
 	if age := l.fresh.SincePoll(); l.cfg.Refresh.Enabled && bound > 0 && age > bound {
 		return fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identityName(l.identity), age.Round(time.Second))

@@ -33,8 +33,16 @@ type listing struct {
 	catalog *conjur.Catalog
 	set     *targets.Set
 
-	mu       sync.Mutex
-	expanded bool // the set was, once
+	mu sync.Mutex // no older list is taken after a newer one
+}
+
+// poll is refresh for each tick of the poll; while no target holds all
+// variables, nobody needs the list.
+func (l *listing) poll(ctx context.Context) ([]targets.Key, error) {
+	if wild, _ := l.set.Wild(); !wild {
+		return nil, nil
+	}
+	return l.refresh(ctx)
 }
 
 // refresh gives the targets that differ because of a new list.
@@ -45,10 +53,9 @@ func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !changed && l.expanded {
+	if _, expanded := l.set.Wild(); expanded && !changed {
 		return nil, nil
 	}
-	l.expanded = true
 	return l.set.Expand(l.catalog.IDs()), nil
 }
 

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -25,7 +27,11 @@ func (p *pipeline) verdict(incomplete error) error {
 	}
 	if p.cfg.Mode.OneShot() {
 		errs = append(errs, p.undelivered())
-		if p.app != nil && errors.Join(errs...) == nil {
+		switch {
+		case errors.Join(errs...) != nil:
+		case len(p.keys()) == 0 && p.cfg.Destination == config.DestinationKubernetes:
+			errs = append(errs, fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=true", kube.ManagedLabel))
+		case p.app != nil:
 			errs = append(errs, p.unprovided())
 		}
 	}

@@ -103,6 +103,13 @@ func (f *Freshness) Untried(keys []targets.Key) (untried []targets.Key) {
 	return untried
 }
 
+// EverPolled tells whether a poll has looked at every variable.
+func (f *Freshness) EverPolled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.polled.IsZero()
+}
+
 // SincePoll is how long ago the last poll was that looked at every variable,
 // or the beginning.
 func (f *Freshness) SincePoll() time.Duration {

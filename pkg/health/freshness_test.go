@@ -22,7 +22,11 @@ func TestFreshness(t *testing.T) {
 		}
 		expect("never synced, at once", 0)
 		time.Sleep(10 * time.Second)
+		before := f.EverPolled()
 		f.Polled()
+		if before || !f.EverPolled() {
+			t.Errorf("polled: %v, then %v", before, f.EverPolled())
+		}
 		expect("polled, and never synced", 10*time.Second)
 		if len(f.Missing([]targets.Key{key})) == 0 {
 			t.Error("not missing without a sync")

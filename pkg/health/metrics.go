@@ -147,11 +147,15 @@ func (m *Metrics) Leads(leads bool) {
 
 // Watch has the age of each target, by Ages, among the metrics from now on:
 // one series for each target of keys, which is called at each scrape. The
-// function that it returns ends that. The counters of removals begin at 0 with
-// it: Prometheus sees no increase in a counter that appears with its first one.
+// function that it returns ends that. The counters of syncs and removals begin
+// at 0 with it: Prometheus sees no increase in a counter that appears with its
+// first one.
 func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key) (unwatch func()) {
 	if m == nil {
 		return func() {}
+	}
+	for _, outcome := range []string{OutcomeUnchanged, OutcomeWritten, OutcomeRemoved, OutcomeFailed} {
+		m.syncs.WithLabelValues(identity, outcome)
 	}
 	m.removals.WithLabelValues(identity)
 	m.holds.WithLabelValues(identity)

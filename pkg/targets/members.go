@@ -19,7 +19,24 @@ func (s *Set) Expand(ids []string) (changed []Key) {
 			changed = append(changed, key)
 		}
 	}
+	s.tame()
 	return changed
+}
+
+// Wild tells whether there are targets that Expand changes, and whether they
+// have been expanded.
+func (s *Set) Wild() (wild, expanded bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.wild) > 0, s.expands
+}
+
+// tame forgets the list when no target needs it: nobody keeps it up to date. The
+// lock is held.
+func (s *Set) tame() {
+	if len(s.wild) == 0 {
+		s.listed, s.expands = nil, false
+	}
 }
 
 // Release takes variables that are proven to be gone out of an expanded

@@ -168,3 +168,29 @@ func TestAWildcardLeavesAloneWhatIsHeld(t *testing.T) {
 		t.Errorf("entries %v, left out %q; want %v", got.Entries, got.Secret.LeftOut, want)
 	}
 }
+
+// A list that nobody keeps up to date is not used for a later target.
+func TestListIsForgottenWithTheLastWildcard(t *testing.T) {
+	var s Set
+	wantWild := func(what string, wild, expanded bool) {
+		t.Helper()
+		if w, e := s.Wild(); w != wild || e != expanded {
+			t.Errorf("%s: wild is %v and expanded %v, want %v and %v", what, w, e, wild, expanded)
+		}
+	}
+	s.Expand([]string{"early"})
+	wantWild("without a target", false, false)
+	s.Put(wildcard("g", "*"))
+	wantWild("with one", true, false)
+	s.Expand([]string{"a"})
+	wantWild("with a list", true, true)
+	s.Put(wildcard("h", "*"))
+	s.Delete(FileKey("g"))
+	wantWild("with another", true, true)
+	s.Put(&Target{Key: FileKey("h"), Group: "h", Entries: []Entry{{"b", "b", ContentText}}})
+	wantWild("with none left", false, false)
+	s.Put(wildcard("g", "*"))
+	if got := entriesOf(t, &s, FileKey("g")); got != "*=* " {
+		t.Errorf("a later one has %s", got)
+	}
+}

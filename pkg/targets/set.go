@@ -25,8 +25,8 @@ type Set struct {
 	variables   []string // the names in byVariable, in order; nil: not known
 	byTemplate  index[string]
 	byConfigMap index[ConfigMapKey]
-	listed      []string // what there is, by Expand
-	expands     bool     // Expand was called
+	listed      []string // what there is, by Expand; forgotten with the last of wild
+	expands     bool     // Expand was called, and listed is of use
 }
 
 // Replace makes ts the content of the set and tells which keys are new or
@@ -111,6 +111,7 @@ func (s *Set) put(t *Target, released []string) (changed bool) {
 	if delete(s.wild, t.Key); t.Wildcard() {
 		s.wild[t.Key] = true
 	}
+	s.tame()
 	if reflect.DeepEqual(before, made) {
 		return false
 	}
@@ -132,5 +133,6 @@ func (s *Set) remove(key Key) bool {
 	delete(s.given, key)
 	delete(s.targets, key)
 	delete(s.wild, key)
+	s.tame()
 	return true
 }

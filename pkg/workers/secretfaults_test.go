@@ -142,6 +142,9 @@ func TestAFailedWriteIsAnError(t *testing.T) {
 	s.data.fails = &sinks.RefusedError{Target: db, Reason: "the Secret is immutable"}
 	r := s.one()
 	failed[*sinks.RefusedError](t, r.Err, "immutable")
+	if n := strings.Count(r.Err.Error(), string(db)); n != 1 {
+		t.Errorf("the Secret is named %d times: %v", n, r.Err)
+	}
 	if r.Wrote || len(r.Set) > 0 || !workers.Permanent(r.Err, false) {
 		t.Errorf("result %+v", r)
 	}

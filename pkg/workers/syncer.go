@@ -131,7 +131,7 @@ func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string
 	}
 	have, err := s.Sink.Read(ctx, t)
 	if err != nil {
-		result.Err = fmt.Errorf("reading %s: %w", t.Key, err)
+		result.Err = failed("reading", t, err)
 		return result
 	}
 	defer wipeParts(have.Parts)
@@ -174,10 +174,19 @@ func (s *Syncer) apply(ctx context.Context, t *targets.Target, changes sinks.Cha
 	}
 	if err := s.Sink.Apply(ctx, t, changes); err != nil {
 		s.contents.forget(t.Key)
-		return fmt.Errorf("writing %s: %w", t.Key, err)
+		return failed("writing", t, err)
 	}
 	log.Info("Target written")
 	return nil
+}
+
+// failed says what was being done with a target. The sink of Secrets names them
+// itself.
+func failed(doing string, t *targets.Target, err error) error {
+	if t.Secret != nil {
+		return fmt.Errorf("%s %w", doing, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, t.Key, err)
 }
 
 func wipe(answers map[string]conjur.Answer) {

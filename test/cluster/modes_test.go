@@ -46,6 +46,15 @@ func TestJobFailsForWhatIsMissing(t *testing.T) {
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]}) // all the same
 }
 
+func TestJobWithoutAnySecretFails(t *testing.T) {
+	w := newWorld(t)
+	w.oneShot("0")
+	p := w.start()
+	if code := p.ExitCode(); code != 1 || !strings.Contains(p.Log(), "no Secret of the namespace has the label") {
+		t.Errorf("status %d", code)
+	}
+}
+
 func TestJobWaitsForASecret(t *testing.T) {
 	w := newWorld(t)
 	w.variables("db/user")

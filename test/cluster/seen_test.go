@@ -42,10 +42,14 @@ func TestProbesAndMetrics(t *testing.T) {
 		`workqueue_depth{name="default"} 0`,
 		`syncer_delivery_seconds_count{identity="default"} 1`,
 		`syncer_removals_held{`, `syncer_leader 1`,
+		`syncer_syncs_total{identity="default",result="failed"} 0`,
 	} {
 		if !strings.Contains(metrics, series) {
 			t.Errorf("the metrics lack %s", series)
 		}
+	}
+	if strings.Contains(metrics, `kind="list"`) {
+		t.Error("all variables are listed, though no Secret holds all")
 	}
 	guide, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
@@ -61,5 +65,19 @@ func TestProbesAndMetrics(t *testing.T) {
 			t.Error("the metrics hold a value")
 		}
 	}
+	p.Stop()
+}
+
+// A new release with a wrong address is not rolled out any further.
+func TestNotReadyBeforeConjurIsReached(t *testing.T) {
+	w := newWorld(t)
+	w.secret("db", map[string]string{"a": "a"})
+	w.env["CONJUR_APPLIANCE_URL"] = "https://" + freeAddress(t)
+	p := w.start()
+	eventually(t, "a failure of the Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
+	eventually(t, "the probe's word on it", func() bool {
+		code, why := w.get("/readyz")
+		return code == http.StatusServiceUnavailable && strings.Contains(why, "has not been able to reach Conjur")
+	})
 	p.Stop()
 }

@@ -153,13 +153,8 @@ func (w *world) moveAddress() {
 // ready asks the readiness probe.
 func (w *world) ready() bool {
 	w.t.Helper()
-	answer, err := http.Get("http://" + w.address + "/readyz")
-	if err != nil {
-		return false
-	}
-	defer http.DefaultClient.CloseIdleConnections()
-	defer answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
+	code, _ := w.get("/readyz")
+	return code == http.StatusOK
 }
 
 // awaitAll waits until the data of each labelled Secret of the namespaces are
