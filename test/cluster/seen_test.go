@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 func (w *world) get(path string) (int, string) {
@@ -72,7 +74,7 @@ func TestProbesAndMetrics(t *testing.T) {
 func TestNotReadyBeforeConjurIsReached(t *testing.T) {
 	w := newWorld(t)
 	w.secret("db", map[string]string{"a": "a"})
-	w.env["CONJUR_APPLIANCE_URL"] = "https://" + freeAddress(t)
+	w.env["CONJUR_APPLIANCE_URL"] = "https://" + proctest.FreeAddress(t)
 	p := w.start()
 	eventually(t, "a failure of the Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
 	eventually(t, "the probe's word on it", func() bool {

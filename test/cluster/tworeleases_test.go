@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestTwoReleasesShareANamespace: each with its own rights, policy, Lease and
@@ -21,7 +22,7 @@ func TestTwoReleasesShareANamespace(t *testing.T) {
 		values := `config: {conjur: {applianceUrl: "https://conjur.test", account: cluster, authnUrl: "https://conjur.test/authn-jwt/cluster"}, ` + config + "}"
 		deploy.Connect(t, plane.Config()).Install(t, deploy.Release{Name: name, Namespace: w.namespace, Values: values})
 		w.env["KUBECONFIG"] = plane.KubeconfigFor(t, plane.Token(t, w.namespace, name))
-		w.address = freeAddress(t)
+		w.address = proctest.FreeAddress(t)
 		w.settings = []string{common, fmt.Sprintf("server: {address: %q}", w.address), config, fmt.Sprintf("leaderElection: {leaseName: %s}", name)}
 		w.secret("of-"+name, map[string]string{"key": "a"}, func(s *corev1.Secret) { s.Labels = nil })
 		p := w.start()

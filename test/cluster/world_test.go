@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -62,20 +61,9 @@ func newWorld(t testing.TB, options ...conjurdtest.Option) *world {
 		"KUBECONFIG":          plane.KubeconfigFor(t, plane.Token(t, w.namespace, "syncer")),
 		"SECRETS_DESTINATION": "k8s_secrets", "CONTAINER_MODE": "standalone", "NAMESPACE_ALLOWLIST": w.namespace,
 	}
-	w.address = freeAddress(t)
+	w.address = proctest.FreeAddress(t)
 	w.settings = []string{"refresh: {interval: 1s}", fmt.Sprintf("server: {address: %q}", w.address)}
 	return w
-}
-
-// freeAddress gives an address that nobody listens at.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // user is what the audit log calls the requests of the world's processes.
@@ -146,7 +134,7 @@ func (w *world) leases() coordinationv1client.LeaseInterface {
 
 // moveAddress gives the next process an address of its own for probes.
 func (w *world) moveAddress() {
-	w.address = freeAddress(w.t)
+	w.address = proctest.FreeAddress(w.t)
 	w.settings[1] = fmt.Sprintf("server: {address: %q}", w.address)
 }
 

@@ -4,6 +4,7 @@ package proctest
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -143,6 +144,17 @@ func (p *Process) Stop() {
 	p.MustRun()
 	p.Signal(syscall.SIGTERM)
 	p.Exit(0)
+}
+
+// FreeAddress gives an address of loopback that nobody listens at.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }
 
 // Eventually waits until the condition holds; what says in words what is

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -188,15 +187,4 @@ func number(text, name string) (sum float64, err error) {
 		sum, err = sum+n, nil
 	}
 	return sum, err
-}
-
-// freeAddress gives an address that nobody listens at.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -259,7 +259,7 @@ func (p *pod) clean() {
 func TestSidecar(t *testing.T) {
 	t.Parallel()
 	d, random := length(t), seeded(t)
-	pod, address := newPod(t, newConjur(t, random)), freeAddress(t)
+	pod, address := newPod(t, newConjur(t, random)), proctest.FreeAddress(t)
 	process := pod.start(address)
 	eventually(t, "the first delivery", pod.current)
 	samples, endReads := observe(t, process, address), pod.read()

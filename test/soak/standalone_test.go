@@ -256,7 +256,7 @@ func (k *cluster) look(all map[string]map[string][]byte) error {
 func TestStandalone(t *testing.T) {
 	t.Parallel()
 	d, random := length(t), seeded(t)
-	k, address := newCluster(t, newConjur(t, random)), freeAddress(t)
+	k, address := newCluster(t, newConjur(t, random)), proctest.FreeAddress(t)
 	process := k.start(address, d)
 	eventually(t, "the first delivery", k.current)
 	samples, endReads := observe(t, process, address), k.read()
