@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {

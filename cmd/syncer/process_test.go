@@ -98,7 +98,7 @@ type sight struct {
 // Looking waits for the announcement, unless nobody lives to make it.
 func (w *world) look() map[string]sight {
 	w.t.Helper()
-	told := time.After(patience / 6)
+	told := time.After(5 * time.Second)
 	for marked := true; marked; {
 		marks, _ := filepath.Glob(w.path("status", ".untold-*"))
 		select {
