@@ -21,7 +21,7 @@ func TestOwnWritesAreNoNews(t *testing.T) {
 	}
 	w.polls(3) // by when the events have come
 	_, metrics := w.get("/metrics")
-	if !strings.Contains(metrics, fmt.Sprintf(`result="written"} %d`, n)) || strings.Contains(metrics, `result="unchanged"`) {
+	if !strings.Contains(metrics, fmt.Sprintf(`result="written"} %d`, n)) || !strings.Contains(metrics, "result=\"unchanged\"} 0\n") {
 		for line := range strings.Lines(metrics) {
 			if strings.HasPrefix(line, "syncer_syncs_total") {
 				t.Errorf("%d Secrets were made, and there is %s", n, line)
