@@ -25,7 +25,7 @@ func (s *secretsPlace) upsert(source kube.Source, change sources.Change) {
 	case change == sources.Defined:
 		def := s.definition(l, source.Namespace, source.Name)
 		def.UID, def.Annotations, def.Map, def.HasMap = string(source.UID), source.Annotations, source.Map, source.HasMap
-		s.define(l, def, "secret")
+		s.define(l, def)
 	case s.secrets.News(source.Namespace, source.Name, source.ResourceVersion):
 		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 	}
@@ -51,7 +51,7 @@ func (s *secretsPlace) gone(namespace, name string) {
 	}
 	if def := s.definition(l, namespace, name); def.Named {
 		def.Missing = true
-		s.define(l, def, "secret")
+		s.define(l, def)
 		return
 	}
 	l.targets.Delete(key)
@@ -74,7 +74,7 @@ func (s *secretsPlace) lane(key targets.Key, namespace, name string) *lane {
 }
 
 // define has a target made of a definition, and synced.
-func (s *secretsPlace) define(l *lane, def targets.SecretDefinition, trigger string) {
+func (s *secretsPlace) define(l *lane, def targets.SecretDefinition) {
 	t, warnings := targets.FromSecret(def)
 	if l.targets.Put(t) {
 		for _, warning := range warnings {
@@ -83,7 +83,7 @@ func (s *secretsPlace) define(l *lane, def targets.SecretDefinition, trigger str
 		s.news.warned(t.Key, warnings)
 		s.texts.refresh()
 	}
-	l.enqueue(queue.Hint{Trigger: trigger, Wakes: true}, t.Key)
+	l.enqueue(queue.Hint{Trigger: "secret", Wakes: true}, t.Key)
 	s.news.defined(t)
 }
 
@@ -105,6 +105,6 @@ func (s *secretsPlace) unreadable(namespace, name string, err error) {
 	if l := s.lane(key, namespace, name); l != nil {
 		def := s.definition(l, namespace, name)
 		def.Unread = err.Error()
-		s.define(l, def, "secret")
+		s.define(l, def)
 	}
 }

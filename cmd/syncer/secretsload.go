@@ -15,17 +15,20 @@ import (
 // prepare reads, in a one-shot process, what there is; otherwise the watches
 // do.
 func (s *secretsPlace) prepare(ctx context.Context) {
-	if !s.cfg.Mode.OneShot() {
-		return
+	if s.cfg.Mode.OneShot() {
+		s.unread, s.unreadFor = s.loadAll(ctx, s.watches)
 	}
-	var errs []error
-	for _, watch := range s.watches {
+}
+
+// loadAll tells which of the watches could not be loaded, and why.
+func (s *secretsPlace) loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
+	for _, watch := range watches {
 		if err := s.load(ctx, watch); err != nil {
-			s.unread = append(s.unread, watch)
-			errs = append(errs, err)
+			unread = append(unread, watch)
+			why = errors.Join(why, err)
 		}
 	}
-	s.unreadFor = errors.Join(errs...)
+	return unread, why
 }
 
 // load reads what a watch would tell of.
@@ -40,19 +43,14 @@ func (s *secretsPlace) load(ctx context.Context, watch *sources.Secrets) error {
 // complete reads what prepare could not.
 func (s *secretsPlace) complete(ctx context.Context) error {
 	defer s.completed.Store(true)
-	unread, tried := slices.Clone(s.unread), true
+	unread, why := s.unread, s.unreadFor
+	tried := false // by complete; prepare did
 	return backoff.Retry(func() error {
 		if tried {
-			tried = false
-			return s.unreadFor
+			unread, why = s.loadAll(ctx, unread)
 		}
-		var errs []error
-		unread = slices.DeleteFunc(unread, func(watch *sources.Secrets) bool {
-			err := s.load(ctx, watch)
-			errs = append(errs, err)
-			return err == nil
-		})
-		return errors.Join(errs...)
+		tried = true
+		return why
 	}, backoff.WithContext(limited(s.cfg.Retry), ctx))
 }
 
