@@ -19,9 +19,6 @@ const maxCredential = 64 << 10
 // authenticate gives an access token for an API key.
 func (s *Server) authenticate(c *call) reply {
 	role := roleOf(c.account(), c.vars["login"])
-	if wait := s.gate.wait(c, role); wait > 0 {
-		return tooMany(wait)
-	}
 	key, err := c.body(maxCredential)
 	if err != nil {
 		return empty(http.StatusBadRequest)
@@ -31,7 +28,12 @@ func (s *Server) authenticate(c *call) reply {
 		return s.broken(c, err)
 	}
 	ok := keyMatches(cred, key) && allowedFrom(cred, c)
-	s.gate.note(c, role, ok)
+	if !ok {
+		if wait := s.gate.wait(c, role); wait > 0 {
+			return tooMany(wait)
+		}
+		s.gate.note(c, role, false)
+	}
 	s.audit.decided(c, "authenticate", role, "", ok)
 	if !ok {
 		return empty(http.StatusUnauthorized)
@@ -61,18 +63,19 @@ func (s *Server) basic(c *call) (string, *reply) {
 	if !ok {
 		return "", &no
 	}
-	if wait := s.gate.wait(c, role); wait > 0 {
-		no = tooMany(wait)
-		return "", &no
-	}
 	cred, err := s.credentials(c, role)
 	if err != nil {
 		no = s.broken(c, err)
 		return "", &no
 	}
-	ok = keyMatches(cred, []byte(secret)) || s.passwordMatches(c, cred, secret)
-	ok = ok && allowedFrom(cred, c)
-	s.gate.note(c, role, ok)
+	ok = keyMatches(cred, []byte(secret)) && allowedFrom(cred, c)
+	if !ok {
+		var wait time.Duration
+		if ok, wait = s.tryPassword(c, role, cred, secret); wait > 0 {
+			no = tooMany(wait)
+			return "", &no
+		}
+	}
 	s.audit.decided(c, "login", role, "", ok)
 	if !ok {
 		return "", &no

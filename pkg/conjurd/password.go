@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -169,15 +170,22 @@ func hashPassword(password string) (string, error) {
 	return hex.EncodeToString(salt) + ":" + hex.EncodeToString(sum), nil
 }
 
-// passwordMatches compares when there is a turn for it.
-func (s *Server) passwordMatches(c *call, cred *store.Credentials, password string) bool {
+// tryPassword compares when there is a turn for it, and returns how long to
+// wait instead when there were too many failures. It counts while it has the
+// turn: guesses that arrive together must not all pass before the first fails.
+func (s *Server) tryPassword(c *call, role string, cred *store.Credentials, password string) (ok bool, wait time.Duration) {
 	select {
 	case s.hashing <- struct{}{}:
 		defer func() { <-s.hashing }()
 	case <-c.ctx().Done():
-		return false
+		return false, 0
 	}
-	return passwordMatches(cred, password)
+	if wait := s.gate.wait(c, role); wait > 0 {
+		return false, wait
+	}
+	ok = passwordMatches(cred, password) && allowedFrom(cred, c)
+	s.gate.note(c, role, ok)
+	return ok, 0
 }
 
 // passwordMatches takes its time also when there is no password or no role,

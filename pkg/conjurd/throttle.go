@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 )
@@ -14,9 +15,10 @@ const (
 	throttleSweep  = time.Minute
 )
 
-// throttle slows down guessing. After a number of failures in a row, each
-// further attempt of that address for that login must wait, twice as long
-// each time; others are not held up by it.
+// throttle slows down guessing of passwords. After a number of failures in a
+// row, each further attempt of that address for that login must wait, twice as
+// long each time; others are not held up by it. Nobody can guess an API key,
+// so whoever has the right one never waits (decision 018).
 type throttle struct {
 	limit int // 0: none
 	now   func() time.Time
@@ -26,7 +28,14 @@ type throttle struct {
 	swept time.Time
 }
 
-type attempt struct{ addr, role string }
+// attempt is a digest of an address and a role: logins may be long.
+type attempt [sha256.Size]byte
+
+// attemptOf counts by who is connected. What the request says of its own way
+// here may be made up.
+func attemptOf(c *call, role string) attempt {
+	return sha256.Sum256([]byte(remoteIP(c.r).String() + " " + role))
+}
 
 type record struct {
 	failures int
@@ -44,13 +53,13 @@ func newThrottle(o Options) *throttle {
 	return t
 }
 
-// wait tells how long the caller must still wait before it may try again.
+// wait returns how long the caller must still wait before it may try again.
 func (t *throttle) wait(c *call, role string) time.Duration {
 	if t.limit == 0 {
 		return 0
 	}
 	t.mu.Lock()
-	rec := t.tries[attempt{c.clientIP().String(), role}]
+	rec := t.tries[attemptOf(c, role)]
 	t.mu.Unlock()
 	over := rec.failures - t.limit
 	if over < 0 {
@@ -63,12 +72,12 @@ func (t *throttle) wait(c *call, role string) time.Duration {
 	return max(0, rec.last.Add(pause).Sub(t.now()))
 }
 
-// note counts a failure, or forgets them after a success.
+// note counts a failure, or forgets them after a success with a password.
 func (t *throttle) note(c *call, role string, ok bool) {
 	if t.limit == 0 {
 		return
 	}
-	key := attempt{c.clientIP().String(), role}
+	key := attemptOf(c, role)
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()

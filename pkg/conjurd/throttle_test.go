@@ -2,58 +2,139 @@ package conjurd
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-func TestFailedLoginsAreSlowedDown(t *testing.T) {
+const strongPassword = "Correct-Horse-1"
+
+// guess logs in with a password and returns the status and Retry-After.
+func guess(t *testing.T, s *Server, login, password string, q request) (int, string) {
+	t.Helper()
+	q.method, q.path = "GET", "/authn/dev/login"
+	if q.header == nil {
+		q.header = map[string]string{}
+	}
+	q.header["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(login+":"+password))
+	w := send(t, s, q)
+	return w.Code, w.Header().Get("Retry-After")
+}
+
+// wrongKey authenticates with a wrong key and returns the status and
+// Retry-After. It is counted like a wrong password, and costs less.
+func wrongKey(t *testing.T, s *Server, login string, q request) (int, string) {
+	t.Helper()
+	q.method, q.path, q.body = "POST", "/authn/dev/"+login+"/authenticate", "wrong"
+	w := send(t, s, q)
+	return w.Code, w.Header().Get("Retry-After")
+}
+
+// throttled returns a server with three failures of admin already there, a
+// way to move its clock, and admin's API key.
+func throttled(t *testing.T) (s *Server, advance func(time.Duration), key string) {
+	t.Helper()
 	now := time.Now()
-	s := open(t, Options{MaxFailedLogins: 3, Now: func() time.Time { return now }})
+	s = open(t, Options{MaxFailedLogins: 3, Now: func() time.Time { return now }})
 	loadRoot(t, s, "- !user bob\n")
 	key, err := s.APIKey(context.Background(), "admin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	try := func(login, body, from string) (int, string) {
-		t.Helper()
-		w := send(t, s, request{method: "POST", path: "/authn/dev/" + login + "/authenticate", body: body, from: from})
-		return w.Code, w.Header().Get("Retry-After")
-	}
 	for i := range 3 {
-		if status, _ := try("admin", "wrong", ""); status != http.StatusUnauthorized {
+		if status, _ := wrongKey(t, s, "admin", request{}); status != http.StatusUnauthorized {
 			t.Errorf("failure %d: status %d", i, status)
 		}
 	}
-	if status, retry := try("admin", key, ""); status != http.StatusTooManyRequests || retry != "2" {
+	return s, func(d time.Duration) { now = now.Add(d) }, key
+}
+
+func TestFailedLoginsAreSlowedDown(t *testing.T) {
+	s, advance, key := throttled(t)
+	w := send(t, s, request{method: "PUT", path: "/authn/dev/password", body: strongPassword, header: map[string]string{
+		"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:"+key))}})
+	if w.Code != http.StatusNoContent {
+		t.Fatalf("setting a password: status %d", w.Code)
+	}
+	if status, retry := guess(t, s, "admin", strongPassword, request{}); status != http.StatusTooManyRequests || retry != "2" {
 		t.Errorf("after three: status %d, Retry-After %q", status, retry)
 	}
-	if w := send(t, s, request{method: "GET", path: "/authn/dev/login", header: map[string]string{"Authorization": "Basic YWRtaW46eA=="}}); w.Code != 429 {
-		t.Errorf("a login: status %d", w.Code)
+	if status, _ := wrongKey(t, s, "admin", request{}); status != 429 {
+		t.Errorf("authenticating: status %d", status)
 	}
 	// Others are not held up: not from elsewhere, and not for another login.
-	if status, _ := try("admin", key, "10.0.0.1"); status != 200 {
+	if status, _ := guess(t, s, "admin", strongPassword, request{from: "10.0.0.1"}); status != 200 {
 		t.Errorf("from elsewhere: status %d", status)
 	}
-	if status, _ := try("bob", "wrong", ""); status != 401 {
+	if status, _ := wrongKey(t, s, "bob", request{}); status != 401 {
 		t.Errorf("another login: status %d", status)
 	}
-	now = now.Add(time.Second)
-	if status, _ := try("admin", "wrong", ""); status != 401 {
+	advance(time.Second)
+	if status, _ := guess(t, s, "admin", "wrong", request{}); status != 401 {
 		t.Errorf("after the wait: status %d", status)
 	}
-	if status, retry := try("admin", key, ""); status != 429 || retry != "3" {
+	if status, retry := guess(t, s, "admin", strongPassword, request{}); status != 429 || retry != "3" {
 		t.Errorf("the wait does not double: status %d, Retry-After %q", status, retry)
 	}
-	now = now.Add(2 * time.Second)
-	if status, _ := try("admin", key, ""); status != 200 {
+	advance(2 * time.Second)
+	if status, _ := guess(t, s, "admin", strongPassword, request{}); status != 200 {
 		t.Errorf("after the second wait: status %d", status)
 	}
 	for range 3 {
-		if status, _ := try("admin", "wrong", ""); status != 401 {
+		if status, _ := wrongKey(t, s, "admin", request{}); status != 401 {
 			t.Errorf("a success does not forget the failures: status %d", status)
 		}
+	}
+}
+
+// Who guesses from the same address must not lock out the owner of the key,
+// and the owner's logins must not give the guesser new tries.
+func TestRightKeyIsNeverHeldUp(t *testing.T) {
+	s, _, key := throttled(t)
+	for range 20 {
+		if w := send(t, s, request{method: "POST", path: "/authn/dev/admin/authenticate", body: key}); w.Code != 200 {
+			t.Fatalf("authenticating: status %d", w.Code)
+		}
+		if status, _ := guess(t, s, "admin", key, request{}); status != 200 {
+			t.Fatalf("logging in with the key: status %d", status)
+		}
+		if status, _ := guess(t, s, "admin", "wrong", request{}); status != 429 {
+			t.Fatalf("a guess after the owner's login: status %d", status)
+		}
+	}
+}
+
+// Only who is connected counts; a header can say anything.
+func TestForwardedForDoesNotEvadeTheThrottle(t *testing.T) {
+	s, _, _ := throttled(t)
+	for i := range 20 {
+		q := request{header: map[string]string{"X-Forwarded-For": fmt.Sprintf("10.0.0.%d", i)}}
+		if status, _ := wrongKey(t, s, "admin", q); status != 429 {
+			t.Fatalf("guess %d: status %d", i, status)
+		}
+	}
+}
+
+// Guesses that arrive together are counted one by one.
+func TestGuessesInParallelAreSlowedDown(t *testing.T) {
+	s := open(t, Options{MaxFailedLogins: 1})
+	var passed atomic.Int64
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if status, _ := guess(t, s, "admin", "wrong", request{}); status == 401 {
+				passed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := passed.Load(); n > int64(cap(s.hashing)) {
+		t.Errorf("%d guesses were looked at", n)
 	}
 }
 
@@ -69,7 +150,7 @@ func TestThrottleLimits(t *testing.T) {
 	now := time.Now()
 	th := newThrottle(Options{Now: func() time.Time { return now }})
 	for i := range 3 * throttleSize {
-		th.tries[attempt{addr: fmt.Sprint(i)}] = record{1, now}
+		th.tries[sha256.Sum256([]byte(fmt.Sprint(i)))] = record{1, now}
 		if len(th.tries) >= throttleSize {
 			th.sweepLocked(now)
 		}
