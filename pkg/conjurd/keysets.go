@@ -16,53 +16,95 @@ import (
 
 const (
 	keySetLife    = 5 * time.Minute  // after that it is fetched anew
-	keySetPause   = 5 * time.Second  // between two fetches for unknown keys
+	keySetPause   = 5 * time.Second  // between two fetches, whatever came of the first
 	keySetTimeout = 10 * time.Second // of one fetch
 	maxKeySet     = 1 << 20
 )
 
-// keySets fetches the keys behind jwks-uri and keeps them for a while.
+// keySets fetches the keys behind jwks-uri and keeps them for a while. Anybody
+// can have a set fetched by sending a JWT, so there is one fetch of a set at a
+// time, and a failure is kept for a while too.
 type keySets struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	sets map[string]keySet // :: URI and CA → keys
+	sets map[string]*keySet // :: URI and CA → keys
 }
 
+// keySet is what is known of one set.
 type keySet struct {
+	turn chan struct{} // to fetch; has room for one
+
+	// Guarded by keySets.mu.
 	keys    jwt.Keys
-	fetched time.Time
+	fetched time.Time // when the keys were
+	err     error     // what came of the last try, and when that was
+	tried   time.Time
 }
 
 func newKeySets(now func() time.Time) *keySets {
-	return &keySets{now: now, sets: map[string]keySet{}}
+	return &keySets{now: now, sets: map[string]*keySet{}}
 }
 
-// get gives the keys; ca is PEM, or empty for the system's roots.
+// get returns the keys; ca is PEM, or empty for the system's roots.
 func (k *keySets) get(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	return k.notOlder(ctx, uri, ca, keySetLife)
 }
 
-// renew is get for when a key is missing from what get gave.
+// renew is get for when a key is missing from what get returned.
 func (k *keySets) renew(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	return k.notOlder(ctx, uri, ca, keySetPause)
 }
 
 func (k *keySets) notOlder(ctx context.Context, uri, ca string, age time.Duration) (jwt.Keys, error) {
-	k.mu.Lock()
-	set, ok := k.sets[uri+"\x00"+ca]
-	k.mu.Unlock()
-	if ok && k.now().Sub(set.fetched) < age {
-		return set.keys, nil
+	set := k.set(uri + "\x00" + ca)
+	if keys, err := k.known(set, age); keys != nil || err != nil {
+		return keys, err
 	}
-	keys, err := fetchKeys(ctx, uri, ca)
-	if err != nil {
-		return nil, fmt.Errorf("jwks-uri: %w", err)
+	select {
+	case set.turn <- struct{}{}:
+		defer func() { <-set.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
+	if keys, err := k.known(set, age); keys != nil || err != nil {
+		return keys, err // somebody else fetched them meanwhile
+	}
+	// Others wait for this too, so it goes on when the caller has left.
+	keys, err := fetchKeys(context.WithoutCancel(ctx), uri, ca)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sets[uri+"\x00"+ca] = keySet{keys, k.now()}
+	set.tried, set.err = k.now(), nil
+	if err != nil {
+		set.err = fmt.Errorf("jwks-uri: %w", err)
+		return nil, set.err
+	}
+	set.keys, set.fetched = keys, set.tried
 	return keys, nil
+}
+
+// known returns keys that are young enough, or else a failure that is; nil
+// both when it is time to fetch.
+func (k *keySets) known(set *keySet, age time.Duration) (jwt.Keys, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	switch {
+	case set.keys != nil && now.Sub(set.fetched) < age:
+		return set.keys, nil
+	case set.err != nil && now.Sub(set.tried) < keySetPause:
+		return nil, set.err
+	}
+	return nil, nil
+}
+
+func (k *keySets) set(name string) *keySet {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sets[name] == nil {
+		k.sets[name] = &keySet{turn: make(chan struct{}, 1)}
+	}
+	return k.sets[name]
 }
 
 func fetchKeys(ctx context.Context, uri, ca string) (jwt.Keys, error) {

@@ -10,6 +10,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,12 +28,17 @@ type keyServer struct {
 	key     ed25519.PrivateKey
 	set     atomic.Pointer[[]byte] // nil: down
 	fetches atomic.Int64
+	server  *Server
+	silent  atomic.Pointer[chan struct{}] // when set, requests wait until it is closed
 }
 
 func newKeyServer(t *testing.T, now func() time.Time) *keyServer {
 	k := &keyServer{t: t, now: now}
 	k.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		k.fetches.Add(1)
+		if wait := k.silent.Load(); wait != nil {
+			<-*wait
+		}
 		if set := k.set.Load(); set != nil {
 			_, _ = w.Write(*set)
 			return
@@ -81,19 +88,26 @@ const jwksPolicy = `
 - !host { id: sa, annotations: { authn-jwt/svc/sub: sa } }
 `
 
-func TestJWKSURIIsKeptFresh(t *testing.T) {
-	now := time.Now()
-	clock := func() time.Time { return now }
-	k := newKeyServer(t, clock)
+// withKeyServer returns a server whose JWT authenticator takes its keys from
+// k, and a way to log in with a JWT of k's.
+func withKeyServer(t *testing.T, clock func() time.Time) (k *keyServer, login func() int) {
+	t.Helper()
+	k = newKeyServer(t, clock)
 	s := open(t, Options{Now: clock})
+	k.server = s
 	loadRoot(t, s, jwksPolicy)
 	set(t, s, "conjur/authn-jwt/svc/jwks-uri", k.URL)
 	set(t, s, "conjur/authn-jwt/svc/token-app-property", "sub")
 	set(t, s, "conjur/authn-jwt/svc/ca-cert", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.Certificate().Raw})))
-	login := func() int {
+	return k, func() int {
 		t.Helper()
 		return send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token()}).Code
 	}
+}
+
+func TestJWKSURIIsKeptFresh(t *testing.T) {
+	now := time.Now()
+	k, login := withKeyServer(t, func() time.Time { return now })
 	for range 5 {
 		if status := login(); status != 200 {
 			t.Fatalf("status %d", status)
@@ -125,6 +139,65 @@ func TestJWKSURIIsKeptFresh(t *testing.T) {
 	now = now.Add(keySetLife)
 	if status := login(); status != 401 {
 		t.Errorf("with keys too old: status %d", status)
+	}
+}
+
+// Anybody can send a JWT, so what comes of it must not cost a request each.
+func TestJWKSURIThatFailsIsNotAskedForEachLogin(t *testing.T) {
+	now := time.Now()
+	k, login := withKeyServer(t, func() time.Time { return now })
+	good := *k.set.Swap(nil)
+	logins := func() {
+		t.Helper()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if status := login(); status != 401 {
+					t.Errorf("status %d", status)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	logins()
+	if n := k.fetches.Load(); n != 1 {
+		t.Errorf("%d fetches for 100 logins at once", n)
+	}
+	now = now.Add(keySetPause)
+	logins()
+	if n := k.fetches.Load(); n != 2 {
+		t.Errorf("%d fetches after the pause", n)
+	}
+	k.set.Store(&good)
+	now = now.Add(keySetPause)
+	if status := login(); status != 200 {
+		t.Errorf("with the key server up again: status %d", status)
+	}
+}
+
+// Keys that are good serve on while unknown ones are asked for.
+func TestJWKSURIThatIsSilentHoldsUpNoKnownKey(t *testing.T) {
+	now := time.Now()
+	k, login := withKeyServer(t, func() time.Time { return now })
+	if status := login(); status != 200 {
+		t.Fatalf("status %d", status)
+	}
+	now = now.Add(keySetPause)
+	silent := make(chan struct{})
+	k.silent.Store(&silent)
+	token := k.token()
+	k.kid = "unknown"
+	asked := make(chan int, 1)
+	go func() { asked <- login() }()
+	for k.fetches.Load() < 2 {
+		runtime.Gosched()
+	}
+	if w := send(t, k.server, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + token}); w.Code != 200 {
+		t.Errorf("status %d", w.Code)
+	}
+	close(silent)
+	if status := <-asked; status != 401 {
+		t.Errorf("the unknown key: status %d", status)
 	}
 }
 
