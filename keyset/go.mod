@@ -1,0 +1,3 @@
+module github.com/secretsync/syncer/keyset
+
+go 1.25.0

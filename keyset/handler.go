@@ -1,0 +1,40 @@
+package keyset
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Handler returns a handler that answers GET with the keys that this process
+// has and when it last used each, in JSON:
+//
+//	{"ids":["r1","r2"],"primary":"r2","used":{"r1":86400,"r2":0}}
+//
+// The numbers are seconds since Primary, ByID, Seal or Open returned or used
+// the key; one that was never used is not among them. No key is in the answer.
+// Syncer asks it whether a rotation may go on.
+func (s *Set) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "this address answers GET", http.StatusMethodNotAllowed)
+			return
+		}
+		st := s.look()
+		answer := struct {
+			IDs     []string         `json:"ids"`
+			Primary string           `json:"primary"`
+			Used    map[string]int64 `json:"used"`
+		}{Primary: st.keys[st.primary].ID, Used: make(map[string]int64)}
+		for _, key := range st.keys {
+			answer.IDs = append(answer.IDs, key.ID)
+			if used := key.used.Load(); used != 0 {
+				answer.Used[key.ID] = (s.now() - used) / int64(time.Second)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		json.NewEncoder(w).Encode(answer)
+	})
+}

@@ -1,0 +1,73 @@
+package keyset
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Seal encrypts plain by AES-256-GCM under the part "key" of the primary key,
+// which must have 32 bytes, and returns <id>:<iv>:<ciphertext>, the last two
+// in standard base64. The ID and extra are authenticated; extra is not in the
+// result, and Open must be called with the same: what the text belongs to, such
+// as the table, row and column that hold it. One key seals at most 2³² texts.
+func (s *Set) Seal(plain, extra []byte) (string, error) {
+	key := s.Primary()
+	if key.aead == nil {
+		return "", fmt.Errorf("key set %s: the primary key %s has no part \"key\" of 32 bytes", s.folder, key.ID)
+	}
+	iv := make([]byte, key.aead.NonceSize())
+	rand.Read(iv) // never fails
+	sealed := key.aead.Seal(nil, iv, plain, authenticated(key.ID, extra))
+	text := base64.StdEncoding.EncodeToString
+	return key.ID + ":" + text(iv) + ":" + text(sealed), nil
+}
+
+// Open returns what Seal was called with. It is an error if the key is not in
+// the set, or if the text or extra is not that of Seal; no error says which
+// bytes differ.
+func (s *Set) Open(sealed string, extra []byte) ([]byte, error) {
+	head, text, ok := cutEnd(sealed)
+	id, iv, ok2 := cutEnd(head)
+	if !ok || !ok2 {
+		return nil, errors.New("a sealed text has the form <id>:<iv>:<ciphertext>")
+	}
+	key, ok := s.ByID(id)
+	if !ok {
+		return nil, fmt.Errorf("key set %s: no key %q", s.folder, id)
+	}
+	if key.aead == nil {
+		return nil, fmt.Errorf("key set %s: key %s has no part \"key\" of 32 bytes", s.folder, id)
+	}
+	decode := base64.StdEncoding.Strict().DecodeString
+	nonce, err := decode(iv)
+	if err != nil || len(nonce) != key.aead.NonceSize() {
+		return nil, fmt.Errorf("sealed text under key %s: its iv is not %d bytes in base64", id, key.aead.NonceSize())
+	}
+	cipher, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("sealed text under key %s: its ciphertext is not base64", id)
+	}
+	plain, err := key.aead.Open(nil, nonce, cipher, authenticated(id, extra))
+	if err != nil {
+		return nil, fmt.Errorf("sealed text under key %s: it was altered, or belongs to something else", id)
+	}
+	return plain, nil
+}
+
+// authenticated joins an ID, which has no dot, and extra so that no other two
+// give the same bytes.
+func authenticated(id string, extra []byte) []byte {
+	return append([]byte(id+"."), extra...)
+}
+
+// cutEnd cuts at the last colon: an ID may have some.
+func cutEnd(text string) (before, after string, found bool) {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return "", "", false
+	}
+	return text[:i], text[i+1:], true
+}
