@@ -57,7 +57,7 @@ func entriesOf(t *targets.Target, file []byte) (names []string, texts map[string
 			end := entryEnd(t.Format, rest)
 			name, text := cutEntry(t.Format, rest[:end])
 			names, texts[name] = append(names, name), text
-			rest = strings.TrimPrefix(rest[end:], "\n")
+			rest = strings.TrimLeft(rest[end:], "\n")
 		}
 		return names, texts
 	}
@@ -90,15 +90,15 @@ func cutEntry(format targets.Format, line string) (name, text string) {
 }
 
 // entryEnd finds where the first entry of a file of lines ends: at a line feed
-// that does not stand between quotes. Only bash and dotenv have quotes about
-// such; in dotenv they enclose the whole value, in bash any part of it.
+// that does not stand between quotes and, outside of them, follows no
+// backslash. Only bash and dotenv have such.
 func entryEnd(format targets.Format, text string) int {
-	value := strings.IndexByte(text, '=') + 1
+	quotes := format == targets.FormatBash || format == targets.FormatDotenv
 	var open byte // the quote that is to be closed; 0: none
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
-		case c == '\\' && (open == '"' || open == 0 && format == targets.FormatBash):
+		case c == '\\' && quotes && open != '\'':
 			i++
 		case open != 0:
 			if c == open {
@@ -106,7 +106,7 @@ func entryEnd(format targets.Format, text string) int {
 			}
 		case c == '\n':
 			return i
-		case (c == '"' || c == '\'') && (format == targets.FormatBash || format == targets.FormatDotenv && i == value):
+		case (c == '"' || c == '\'') && quotes:
 			open = c
 		}
 	}

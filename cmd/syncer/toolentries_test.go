@@ -93,11 +93,11 @@ func TestDifferingWithEscapedNames(t *testing.T) {
 	}
 }
 
-// TestDifferingOfValuesWithoutQuotes has quotes within values that stand
-// without any, as dotenv writes them when nothing else will do.
+// TestDifferingOfValuesWithoutQuotes has values that end in a backslash, which
+// dotenv writes without quotes and with an empty line after them.
 func TestDifferingOfValuesWithoutQuotes(t *testing.T) {
-	_, was, ok := rendered(targets.FormatDotenv, []string{`a'\`, "1", "2"})
-	target, is, fits := rendered(targets.FormatDotenv, []string{`a'\`, "3", "2"})
+	_, was, ok := rendered(targets.FormatDotenv, []string{`a\`, "1", `b\`})
+	target, is, fits := rendered(targets.FormatDotenv, []string{`a\`, "3", `b\`})
 	if !ok || !fits {
 		t.Fatal("dotenv cannot hold the values")
 	}

@@ -2,18 +2,26 @@ package render
 
 import (
 	"bytes"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// writeDotenv writes a line as github.com/joho/godotenv reads it. That reader
-// has no grammar but a few rules: a closing quote is the first one without a
-// backslash before it, and further quotes beside it are dropped; in double
-// quotes \n and \r are escapes, a backslash before another character goes
-// away, and $NAME is replaced; in single quotes nothing is special; without
-// quotes the line is trimmed, cut at a comment, and $NAME is replaced.
+// writeDotenv writes a line that godotenv, npm's dotenv, python-dotenv, a shell
+// that sources the file and systemd's EnvironmentFile read alike, wherever the
+// value has such a form:
 //
-// The Secrets Provider's form comes first, then the one that other readers are
-// most likely to understand too.
+//   - Nothing is special to any of them in single quotes, but for the quote, a
+//     carriage return, and a backslash at the end. python-dotenv also reads two
+//     backslashes as one and replaces ${NAME}, which it does in any quotes.
+//   - In double quotes a line feed is itself to all. They agree on no escape:
+//     npm's dotenv knows \n and \r alone, and a shell just the others.
+//
+// Plain values have the Secrets Provider's double quotes. A value without a
+// common form gets one that godotenv reads; a shell may read another value
+// from it, but runs nothing and reads the lines that follow. godotenv takes
+// the first quote without a backslash before it as the closing one, and drops
+// further quotes beside it.
 func writeDotenv(w *buffer, e entry) fault {
 	v := e.value
 	if bytes.IndexByte(v, 0) >= 0 {
@@ -21,87 +29,65 @@ func writeDotenv(w *buffer, e entry) fault {
 	}
 	w.text(e.alias)
 	w.byte('=')
-	open := !endsIn(v, `"\`) // a closing double quote can follow
 	switch {
-	case open && printable(v, "\n\r") && !expands(v):
-		w.quoted(v, escapeGo)
+	case printable(v, "") && !bytes.ContainsAny(v, "\"\\$`"):
+		w.quoted(v, nil)
 	case !endsIn(v, `\`) && !bytes.ContainsAny(v, "'\r"):
 		w.byte('\'')
 		w.raw(v)
 		w.byte('\'')
-	case open:
-		w.byte('"')
-		w.dotenvText(v, `"\$`)
-		w.byte('"')
+	case !endsIn(v, `"\`):
+		w.dotenvText(v)
 	case bare(v):
-		w.dotenvText(v, "$")
+		w.raw(v)
+		w.byte('\n') // for a shell the backslash at the end takes a line feed away
 	default:
 		return fault{"its quotes, backslashes and line breaks fit none of the forms that dotenv has", "use format bash, json or directory"}
 	}
 	return fault{}
 }
 
-// dotenvText writes v with escapes for line breaks and for special.
-func (w *buffer) dotenvText(v []byte, special string) {
-	for _, c := range v {
+// dotenvText writes v in double quotes, with a backslash before what is special
+// to a shell there; to godotenv any $ after a backslash is. Line breaks are escapes if there is a carriage return, which
+// some readers would take for a line feed.
+func (w *buffer) dotenvText(v []byte) {
+	breaks := bytes.IndexByte(v, '\r') >= 0
+	w.byte('"')
+	for i, c := range v {
 		switch {
-		case c == '\n' || c == '\r':
+		case breaks && (c == '\n' || c == '\r'):
 			escapeGo(w, rune(c))
 			continue
-		case bytes.IndexByte([]byte(special), c) >= 0:
+		case c == '"', c == '\\', c == '`', c == '$' && (expands(v[i+1:]) || endsIn(v[:i], `\`)):
 			w.byte('\\')
 		}
 		w.byte(c)
 	}
+	w.byte('"')
 }
 
 func endsIn(v []byte, chars string) bool {
 	return len(v) > 0 && bytes.IndexByte([]byte(chars), v[len(v)-1]) >= 0
 }
 
-// expands tells whether v has a $ that is taken for a variable, or that loses
-// the backslash before it.
-func expands(v []byte) bool {
-	for i, c := range v {
-		if c != '$' {
-			continue
-		}
-		if i > 0 && v[i-1] == '\\' {
-			return true
-		}
-		rest := bytes.TrimPrefix(v[i+1:], []byte("("))
-		rest = bytes.TrimPrefix(rest, []byte("{"))
-		if len(rest) > 0 && (rest[0] == '_' || '0' <= rest[0] && rest[0] <= '9' || 'A' <= rest[0] && rest[0] <= 'Z') {
-			return true
-		}
+// expands reports whether a shell expands a $ that rest follows.
+func expands(rest []byte) bool {
+	if len(rest) == 0 {
+		return false
 	}
-	return false
+	c := rest[0]
+	return c >= utf8.RuneSelf || nameOf(string(rest[:1]), "", "") || strings.IndexByte("0123456789_({[?$!#*@-", c) >= 0
 }
 
-// bare tells whether v can stand without quotes.
+// bare reports whether v can stand without quotes: it has nothing that is
+// special to a shell but backslashes.
 func bare(v []byte) bool {
-	if !utf8.Valid(v) || bytes.ContainsAny(v, "\n\r") || v[0] == '"' || v[0] == '\'' {
-		return false
-	}
-	if len(bytes.TrimFunc(v, dotenvSpace)) != len(v) {
-		return false
-	}
-	space := false
 	for i := 0; i < len(v); {
 		r, size := utf8.DecodeRune(v[i:])
-		if r == '#' && space {
+		i += size
+		if r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(" \"'`$&|;<>()*?[~!{}^", r) {
 			return false
 		}
-		space = dotenvSpace(r)
-		i += size
 	}
 	return true
-}
-
-func dotenvSpace(r rune) bool {
-	switch r {
-	case '\t', '\v', '\f', '\r', ' ', 0x85, 0xA0:
-		return true
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -26,29 +25,33 @@ func TestRoundTrip(t *testing.T) {
 		format targets.Format
 		refuse func(value string) bool // the values that the format may refuse
 		reader reader
+		// differs: the values that the reader may read otherwise; nil: none.
+		differs func(value string) bool
 	}{
-		{targets.FormatYAML, notUTF8, readYAML},
-		{targets.FormatYAML, notUTF8, readKubernetesYAML},
-		{targets.FormatJSON, notUTF8, readJSON},
-		{targets.FormatDotenv, refusedByDotenv, readDotenv},
-		{targets.FormatBash, withNUL, readShell("sh", "C")},
-		{targets.FormatBash, withNUL, readShell("sh", "C.UTF-8")},
-		{targets.FormatBash, withNUL, readShell("bash", "C")},
-		{targets.FormatBash, withNUL, readShell("bash", "C.UTF-8")},
-		{targets.FormatProperties, notUTF8, readQuotedProperties},
-		{targets.FormatJavaProperties, notUTF8, readProperties},
-		{targets.FormatEnvFile, refusedByEnvFile, readEnvFile},
+		{targets.FormatYAML, notUTF8, readYAML, nil},
+		{targets.FormatYAML, notUTF8, readKubernetesYAML, nil},
+		{targets.FormatJSON, notUTF8, readJSON, nil},
+		{targets.FormatDotenv, refusedByDotenv, readDotenv, nil},
+		{targets.FormatDotenv, refusedByDotenv, readShell("sh", "C"), differsInShell},
+		{targets.FormatDotenv, refusedByDotenv, readShell("bash", "C.UTF-8"), differsInShell},
+		{targets.FormatBash, withNUL, readShell("sh", "C"), nil},
+		{targets.FormatBash, withNUL, readShell("sh", "C.UTF-8"), nil},
+		{targets.FormatBash, withNUL, readShell("bash", "C"), nil},
+		{targets.FormatBash, withNUL, readShell("bash", "C.UTF-8"), nil},
+		{targets.FormatProperties, notUTF8, readQuotedProperties, nil},
+		{targets.FormatJavaProperties, notUTF8, readProperties, nil},
+		{targets.FormatEnvFile, refusedByEnvFile, readEnvFile, nil},
 	} {
 		name := string(c.format)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			roundTrip(t, c.format, c.refuse, c.reader)
+			roundTrip(t, c.format, c.refuse, c.reader, c.differs)
 		})
 	}
 }
 
 // roundTrip renders the hostile values, many in a file, and reads them back.
-func roundTrip(t *testing.T, format targets.Format, refuse func(string) bool, read reader) {
+func roundTrip(t *testing.T, format targets.Format, refuse func(string) bool, read reader, differs func(string) bool) {
 	const inFile = 500
 	values, refused := hostileValues(), 0
 	for len(values) > 0 {
@@ -69,7 +72,7 @@ func roundTrip(t *testing.T, format targets.Format, refuse func(string) bool, re
 		values = values[n:]
 		got := read(t, []byte(file(t, format, "", pairs...)))
 		for alias, value := range want {
-			if got[alias] != value {
+			if got[alias] != value && (differs == nil || !differs(value)) {
 				t.Errorf("%s reads %.100q as %.100q", format, value, got[alias])
 			}
 		}
@@ -103,6 +106,12 @@ func withNUL(value string) bool { return strings.Contains(value, "\x00") }
 
 func refusedByDotenv(value string) bool {
 	return withNUL(value) || strings.HasSuffix(value, `\`) || strings.HasSuffix(value, `"`)
+}
+
+// differsInShell: what dotenv writes for godotenv alone. A shell must read the
+// other lines of the file all the same.
+func differsInShell(value string) bool {
+	return strings.Contains(value, "\r") || strings.HasSuffix(value, `\`)
 }
 
 func refusedByEnvFile(value string) bool {
@@ -155,10 +164,10 @@ func readShell(shell, locale string) reader {
 		if err := os.WriteFile(sourced, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		count := bytes.Count(content, []byte("export k"))
 		script := `. "$1"; i=0; while [ $i -lt 500 ]; do
 			if eval "[ \"\${k$i+set}\" ]"; then eval "printf 'k%s=%s\\000' $i \"\$k$i\""; fi; i=$((i+1)); done`
 		cmd := exec.Command(path, "-c", script, shell, sourced)
+		cmd.Dir = t.TempDir()
 		cmd.Env = []string{"LC_ALL=" + locale, "PATH=/nonexistent", "HOME=/nonexistent", "NAME=expanded"}
 		var complaints strings.Builder
 		cmd.Stderr = &complaints
@@ -166,13 +175,13 @@ func readShell(shell, locale string) reader {
 		if err != nil || complaints.Len() > 0 {
 			t.Errorf("%s: %v: %.300s", shell, err, complaints.String())
 		}
+		if made, err := os.ReadDir(cmd.Dir); err != nil || len(made) > 0 {
+			t.Errorf("%s: sourcing the file makes others: %v, %v", shell, made, err)
+		}
 		got := map[string]string{}
 		for _, line := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 			alias, value, _ := strings.Cut(line, "=")
 			got[alias] = value
-		}
-		if count == 0 {
-			t.Error("no variables are sourced")
 		}
 		return got
 	}
