@@ -9,8 +9,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Backoff is exponential: it doubles from First to Max, each delay spread by
-// ±25 % so that a fleet does not return at once. It never ends.
+// Backoff is exponential: it doubles from First, each delay spread by ±25 % so
+// that a fleet does not return at once, and no delay is longer than Max. It
+// never ends.
 type Backoff struct {
 	First time.Duration // zero: 10 ms
 	Max   time.Duration // zero: 1 min; also bounds First
@@ -19,14 +20,20 @@ type Backoff struct {
 // leastDelay keeps a retry interval of zero from becoming a busy loop.
 const leastDelay = 10 * time.Millisecond
 
+// spread is the share by which a delay may be shorter or longer.
+const spread = 0.25
+
 func (b Backoff) start() *backoff.ExponentialBackOff {
 	most := b.Max
 	if most <= 0 {
 		most = time.Minute
 	}
+	// The library spreads around its longest interval. Cutting off what comes
+	// out above Max would make half of the delays exactly Max.
+	most = time.Duration(float64(most) / (1 + spread))
 	e := &backoff.ExponentialBackOff{
 		InitialInterval:     min(max(b.First, leastDelay), most),
-		RandomizationFactor: 0.25,
+		RandomizationFactor: spread,
 		Multiplier:          2,
 		MaxInterval:         most,
 		MaxElapsedTime:      0, // the library's default gives up after 15 min
@@ -65,7 +72,7 @@ func (l *limiter) When(key targets.Key) time.Duration {
 		l.keys[key] = f
 	}
 	f.count++
-	return min(f.next.NextBackOff(), f.next.MaxInterval)
+	return f.next.NextBackOff()
 }
 
 // Forget resets the key.

@@ -155,30 +155,50 @@ func TestNeverTwoWorkersOnOneKey(t *testing.T) {
 	}
 }
 
-func TestRetriesAreSpacedExponentiallyWithJitterAndCapped(t *testing.T) {
+func TestRetriesAreSpacedExponentially(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue.Queue) {
-		q.Add(tick, "file/a")
-		var gaps []time.Duration
-		for range 12 {
-			before := time.Now()
-			item := takeOne(t, q, "file/a")
-			gaps = append(gaps, time.Since(before))
-			if len(gaps) > 1 && item.Trigger != "retry" {
-				t.Errorf("trigger of a retry is %q", item.Trigger)
-			}
-			q.Done("file/a", errPassing)
-		}
 		want := time.Second
-		for i, gap := range gaps[1:] {
-			if gap < want*3/4-time.Millisecond || gap > want*5/4+time.Millisecond || gap > 30*time.Second {
-				t.Errorf("retry %d came after %v, want about %v", i+1, gap, want)
+		for i, gap := range gaps(t, q, 9) {
+			if gap < want*3/4 || gap > want*5/4 {
+				t.Errorf("retry %d came after %v, want %v ±25 %%", i+1, gap, want)
 			}
-			want = min(2*want, 30*time.Second)
-		}
-		if slices.Equal(gaps[6:9], gaps[9:12]) {
-			t.Error("the delays at the cap have no jitter")
+			want = min(2*want, 24*time.Second)
 		}
 	})
+}
+
+// At the cap the delays must differ too: those who failed together would else
+// all return together for ever.
+func TestRetriesAtTheCapDiffer(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		atCap := gaps(t, q, 45)[5:]
+		for _, gap := range atCap {
+			if gap > 30*time.Second {
+				t.Errorf("a delay of %v is above the cap of 30s", gap)
+			}
+		}
+		slices.Sort(atCap)
+		if different := slices.Compact(atCap); len(different) < 38 {
+			t.Errorf("of 40 delays at the cap only %d differ", len(different))
+		}
+	})
+}
+
+// gaps takes a key that fails n times and reports how long each retry waited.
+func gaps(t *testing.T, q *queue.Queue, n int) (gaps []time.Duration) {
+	t.Helper()
+	q.Add(tick, "file/a")
+	takeOne(t, q, "file/a")
+	for range n {
+		q.Done("file/a", errPassing)
+		before := time.Now()
+		if item := takeOne(t, q, "file/a"); item.Trigger != "retry" {
+			t.Errorf("trigger of a retry is %q", item.Trigger)
+		}
+		gaps = append(gaps, time.Since(before).Truncate(time.Millisecond))
+	}
+	q.Done("file/a", nil)
+	return gaps
 }
 
 func TestSuccessResetsTheBackoff(t *testing.T) {
