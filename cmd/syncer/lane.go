@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -138,7 +139,9 @@ func (l *lane) settle(item queue.Item, r workers.Result) {
 	l.fresh.Settled(r.Key, r.Err)
 	l.settled(l, item, r)
 	l.rounds.Settled(r.Key, r.Wrote && !r.Restored)
-	l.report(string(r.Key), r.Err)
+	if !errors.Is(r.Err, context.Canceled) { // else the process was told to stop
+		l.report(string(r.Key), r.Err)
+	}
 	if r.Removed {
 		l.once.Do(func() { close(l.revoked) })
 	}

@@ -46,7 +46,7 @@ Exit status: 0 if the job was done, 1 if not.`,
 	flags.StringVar(&f.sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")
 	flags.StringVar(&f.logFormat, "log-format", "", "text or json (default text, or what the annotations say)")
 	flags.IntVar(&f.workers, "workers", 4, "how many targets are worked on at once")
-	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long work under way may go on when told to stop")
+	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long writes under way may go on when told to stop")
 	return cmd
 }
 

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/secretsync/syncer/pkg/notify"
 )
 
 func TestSignalEndsSidecar(t *testing.T) {
@@ -31,67 +29,49 @@ func TestSignalEndsSidecar(t *testing.T) {
 	}
 }
 
-// TestSignalWaitsForTheSyncInFlight stops a process that has asked for values:
-// it writes them, and tells the application, before it ends.
-func TestSignalWaitsForTheSyncInFlight(t *testing.T) {
+// TestSignalEndsTheFetchInFlight stops a process that waits for a server that
+// does not answer: to a login, or to a question for values. It ends within
+// patience, though its grace is far longer.
+func TestSignalEndsTheFetchInFlight(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"application", "sidecar"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			if mode == "application" {
-				w.oneShot(mode, 0)
-			}
-			w.group("db", "json", "db/password")
-			asked, answer := w.holdData()
-			p := w.start()
-			<-asked
-			p.Signal(syscall.SIGTERM)
-			awaitSignal(t, p)
-			answer()
-			p.Exit(0)
-			w.await("db.json", w.value["db/password"])
-			if !w.exists("status", notify.ProvidedFile) {
-				t.Errorf("no %s", notify.ProvidedFile)
-			}
-		})
+	silent := map[string]func(*http.Request) bool{"login": isLogin, "data": isData}
+	for mode, status := range map[string]int{"init": 1, "application": 1, "sidecar": 0} {
+		for what, held := range silent {
+			t.Run(mode+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.env["CONJUR_HTTP_TIMEOUT"] = "600"
+				if mode != "sidecar" {
+					w.oneShot(mode, 5)
+				}
+				w.group("db", "json", "db/password")
+				asked, answer := w.hold(held)
+				defer answer()
+				p := w.start("--grace", "10m")
+				<-asked
+				p.Signal(syscall.SIGTERM)
+				p.Exit(status)
+				if w.exists("secrets", "db.json") {
+					t.Error("a file without an answer")
+				}
+				if said := p.Lines("Failing", "cancel"); len(said) > 0 {
+					t.Errorf("the end of the process is called a failure: %q", said)
+				}
+			})
+		}
 	}
 }
 
-// TestGraceEndsTheSyncInFlight stops a process that would wait for ever.
-func TestGraceEndsTheSyncInFlight(t *testing.T) {
-	t.Parallel()
-	for mode, status := range map[string]int{"application": 1, "sidecar": 0} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			if mode == "application" {
-				w.oneShot(mode, 0)
-			}
-			w.group("db", "json", "db/password")
-			asked, answer := w.holdData()
-			defer answer()
-			p := w.start("--grace", "100ms")
-			<-asked
-			p.Signal(syscall.SIGTERM)
-			p.Exit(status)
-			if w.exists("secrets", "db.json") {
-				t.Error("a file without an answer")
-			}
-		})
-	}
-}
-
-// holdData keeps requests for values waiting until answer is called; asked is
+// hold keeps the requests that held names waiting until answer is called; asked is
 // closed when the first has come.
-func (w *world) holdData() (asked chan struct{}, answer func()) {
+func (w *world) hold(held func(*http.Request) bool) (asked chan struct{}, answer func()) {
 	asked, answered := make(chan struct{}), make(chan struct{})
 	var first, last sync.Once
 	answer = func() { last.Do(func() { close(answered) }) }
 	w.t.Cleanup(answer)
 	w.server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if isData(r) {
+			if held(r) {
 				first.Do(func() { close(asked) })
 				select {
 				case <-answered:

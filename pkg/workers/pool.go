@@ -25,8 +25,8 @@ type PoolConfig struct {
 	Workers int
 	// Timeout bounds the sync of what a worker took in one go; zero: 3 min.
 	Timeout time.Duration
-	// Grace is how long workers may go on with what they hold when Run's
-	// context ends, before their own contexts do.
+	// Grace is how long writes may go on when Run's context ends. What is
+	// being read ends at once.
 	Grace time.Duration
 	// Started and Settled, when not nil, hear of each key that a worker took
 	// and of each outcome, the latter before the key is given back. They are
@@ -56,10 +56,10 @@ const (
 	mostKeys  = 100
 )
 
-// Run works until ctx ends, then lets the workers finish what they hold, and
-// returns when all have. It shuts the queue down.
+// Run works until ctx ends, then lets the workers write what they have read,
+// and returns when all have. It shuts the queue down.
 func (p *Pool) Run(ctx context.Context) {
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 
 	var workers, drain sync.WaitGroup
@@ -81,21 +81,21 @@ func (p *Pool) Run(ctx context.Context) {
 		}
 	})
 	for i := range p.busy {
-		workers.Go(func() { p.runWorker(work, &p.busy[i]) })
+		workers.Go(func() { p.runWorker(ctx, writing, &p.busy[i]) })
 	}
 	workers.Wait()
 	close(finished)
 	drain.Wait()
 }
 
-func (p *Pool) runWorker(ctx context.Context, busy *atomic.Int64) {
-	for p.processNext(ctx, busy) {
+func (p *Pool) runWorker(reading, writing context.Context, busy *atomic.Int64) {
+	for p.processNext(reading, writing, busy) {
 	}
 }
 
 // processNext syncs a fair share of the keys that wait; false when the queue
 // was shut down.
-func (p *Pool) processNext(ctx context.Context, busy *atomic.Int64) bool {
+func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64) bool {
 	items := p.Work.Take(func(waiting int) int {
 		idle := p.idle() // with this worker
 		busy.Store(time.Now().UnixNano())
@@ -105,8 +105,11 @@ func (p *Pool) processNext(ctx context.Context, busy *atomic.Int64) bool {
 		return false
 	}
 	defer busy.Store(0)
-	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
-	defer cancel()
+	deadline := time.Now().Add(p.Timeout)
+	reading, stopReading := context.WithDeadline(reading, deadline)
+	defer stopReading()
+	writing, stopWriting := context.WithDeadline(writing, deadline)
+	defer stopWriting()
 
 	keys := make([]targets.Key, len(items))
 	byKey := make(map[targets.Key]queue.Item, len(items))
@@ -116,7 +119,7 @@ func (p *Pool) processNext(ctx context.Context, busy *atomic.Int64) bool {
 			p.Started(item)
 		}
 	}
-	p.Syncer.Sync(ctx, keys, func(r Result) {
+	p.Syncer.Sync(reading, writing, keys, func(r Result) {
 		if p.Settled != nil {
 			p.Settled(byKey[r.Key], r)
 		}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -30,43 +31,69 @@ func (f *fixture) running(c workers.PoolConfig) (*queue.Queue, *workers.Pool, fu
 	return q, pool, func() { cancel(); wg.Wait(); synctest.Wait() }
 }
 
-func TestShutdownWaitsForTheSyncInFlight(t *testing.T) {
+// A process that is told to stop does not wait for a server that is silent.
+func TestShutdownEndsTheFetchInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, group("a", "x"), group("b", "x"))
 		f.values.set("x", "1")
 		began := make(chan struct{})
-		f.values.hook = func(ctx context.Context) {
-			close(began)
-			time.Sleep(10 * time.Second) // a slow answer
-			if ctx.Err() != nil {
-				t.Error("the sync in flight was cut off within the grace period")
-			}
-		}
-		q, _, end := f.running(workers.PoolConfig{Workers: 1, Grace: time.Minute})
+		f.values.hook = func(ctx context.Context) { close(began); <-ctx.Done() }
+		q, _, end := f.running(workers.PoolConfig{Workers: 1, Grace: time.Hour, Timeout: time.Hour})
 		q.Add(queue.Hint{}, "file/a")
 		<-began
 		q.Add(queue.Hint{}, "file/b") // queued, but not begun
+		told := time.Now()
 		end()
-		f.assertFile("a.json", `{"x":"1"}`)
+		if took := time.Since(told); took != 0 {
+			t.Errorf("the pool ended %v after it was told to", took)
+		}
+		f.assertFile("a.json", "")
 		f.assertFile("b.json", "")
 	})
 }
 
-func TestAfterTheGracePeriodTheSyncIsToldToStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, group("a", "x"))
-		f.values.set("x", fmt.Errorf("no answer"))
-		began := make(chan struct{})
-		f.values.hook = func(ctx context.Context) { close(began); <-ctx.Done() }
-		q, _, end := f.running(workers.PoolConfig{Workers: 1, Grace: 5 * time.Second, Timeout: time.Hour})
-		q.Add(queue.Hint{}, "file/a")
-		<-began
-		asked := time.Now()
-		end()
-		if took := time.Since(asked); took != 5*time.Second {
-			t.Errorf("the pool ended after %v, want the grace period of 5s", took)
-		}
-	})
+func TestWritesUnderWayHaveTheGracePeriod(t *testing.T) {
+	for name, c := range map[string]struct{ takes, want time.Duration }{
+		"a slow write":          {10 * time.Second, 10 * time.Second},
+		"one that does not end": {time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, group("a", "x"), group("b", "x"))
+				f.values.set("x", "1")
+				sink := &slowSink{Sink: f.syncer.Sink, takes: c.takes, began: make(chan struct{}, 2)}
+				f.syncer.Sink = sink
+				q, _, end := f.running(workers.PoolConfig{Workers: 1, Grace: time.Minute, Timeout: time.Hour})
+				q.Add(queue.Hint{}, "file/a", "file/b") // one share
+				<-sink.began
+				told := time.Now()
+				end()
+				if took := time.Since(told); took != c.want {
+					t.Errorf("the pool ended after %v, want %v", took, c.want)
+				}
+				if len(sink.began) > 0 {
+					t.Error("another write began after the pool was told to stop")
+				}
+			})
+		})
+	}
+}
+
+// slowSink takes its time to write.
+type slowSink struct {
+	workers.Sink
+	takes time.Duration
+	began chan struct{}
+}
+
+func (s *slowSink) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) error {
+	s.began <- struct{}{}
+	select {
+	case <-time.After(s.takes):
+		return s.Sink.Apply(ctx, t, c)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func TestEachSyncHasADeadlineAndAllOverdueIsSeen(t *testing.T) {

@@ -89,7 +89,11 @@ type Result struct {
 // done. The variables of all keys travel together, but for those of targets
 // for which the variables must be listed first. One target's failure does not
 // touch the others.
-func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Result)) {
+//
+// Values, templates and states are read within the context reading, and
+// targets are written within writing: a process that is told to stop need not
+// wait for a server, but should not leave a write half-way.
+func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, report func(Result)) {
 	var ts []*targets.Target
 	var unlisted []targets.Key
 	for _, key := range keys {
@@ -108,28 +112,31 @@ func (s *Syncer) Sync(ctx context.Context, keys []targets.Key, report func(Resul
 			ts = append(ts, t)
 		}
 	}
-	s.syncAll(ctx, ts, report)
+	s.syncAll(reading, writing, ts, report)
 	if len(unlisted) > 0 {
-		s.syncAll(ctx, s.list(ctx, unlisted, report), report)
+		s.syncAll(reading, writing, s.list(reading, unlisted, report), report)
 	}
 }
 
-func (s *Syncer) syncAll(ctx context.Context, ts []*targets.Target, report func(Result)) {
-	answers, done := s.fetch(ctx, ts)
+func (s *Syncer) syncAll(reading, writing context.Context, ts []*targets.Target, report func(Result)) {
+	answers, done := s.fetch(reading, ts)
 	defer done()
 	for _, t := range ts {
-		report(s.sync(ctx, t, answers(t)))
+		report(s.sync(reading, writing, t, answers(t)))
 	}
 }
 
-func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) Result {
-	d := s.draft(ctx, t, answers)
+func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answers map[string]conjur.Answer) Result {
+	d := s.draft(reading, t, answers)
 	defer wipeParts(d.want.Parts)
 	result := Result{Key: t.Key, Err: joined(d.errs...)}
 	if d.idle() {
 		return result
 	}
-	have, err := s.Sink.Read(ctx, t)
+	have, err := s.Sink.Read(reading, t)
+	if err == nil {
+		err = reading.Err() // what the draft was made from may be cut short
+	}
 	if err != nil {
 		result.Err = failed("reading", t, err)
 		return result
@@ -153,7 +160,7 @@ func (s *Syncer) sync(ctx context.Context, t *targets.Target, answers map[string
 		s.settle(t, &d)
 		return result
 	}
-	if err := s.apply(ctx, t, changes, deleted); err != nil {
+	if err := s.apply(writing, t, changes, deleted); err != nil {
 		s.Deliveries.failed(t.Key, d.want.Gone != nil)
 		result.Err = err
 		return result

@@ -99,7 +99,7 @@ func (inline) Text(_ context.Context, t *targets.Target) (string, error) {
 
 func (f *fixture) sync(keys ...targets.Key) map[targets.Key]workers.Result {
 	results := map[targets.Key]workers.Result{}
-	f.syncer.Sync(f.t.Context(), keys, func(r workers.Result) { results[r.Key] = r })
+	f.syncer.Sync(f.t.Context(), f.t.Context(), keys, func(r workers.Result) { results[r.Key] = r })
 	return results
 }
 

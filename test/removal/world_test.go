@@ -226,7 +226,7 @@ func (w *world) step() {
 		}
 	}
 	slices.Sort(keys)
-	w.syncer.Sync(w.Context(), slices.Compact(keys), func(r workers.Result) {
+	w.syncer.Sync(w.Context(), w.Context(), slices.Compact(keys), func(r workers.Result) {
 		w.say(r.Err)
 		delete(w.failed, r.Key)
 		if r.Err != nil {
