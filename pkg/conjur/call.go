@@ -22,6 +22,7 @@ type call struct {
 	anyGood  bool // some request for values was answered well
 	bare500s int  // while none was
 	whoami   map[*token]identity
+	controls map[*token]error // whether a check was answered yes where it must be
 	// perVariable, if set, asks a refused batch's variables in a way that
 	// answers for each; it is false when the server does not offer that.
 	perVariable func(ids []string) bool
@@ -40,7 +41,7 @@ type handler interface {
 func (c *Client) begin(ctx context.Context) *call {
 	return &call{
 		Client: c, ctx: ctx, step: c.memory.step(),
-		budget: c.config.RequestBudget, whoami: map[*token]identity{},
+		budget: c.config.RequestBudget, whoami: map[*token]identity{}, controls: map[*token]error{},
 	}
 }
 

@@ -300,10 +300,10 @@ func TestUnaskableVariablesAreLeftOutOnce(t *testing.T) {
 	c := start(t, d, func(config *conjur.Config) { config.Logger = zap.New(logger) })
 	body := `[{"id":"dev:variable:a\tb"},{"id":"dev:variable:c"}]`
 	d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-		if kind == conjur.KindCheck {
+		if kind == conjur.KindList {
 			writeJSON(w, http.StatusOK, body)
 		}
-		return kind == conjur.KindCheck
+		return kind == conjur.KindList
 	}
 	catalog := c.NewCatalog()
 	for range 3 {

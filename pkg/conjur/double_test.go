@@ -1,6 +1,7 @@
 package conjur_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -45,6 +46,8 @@ type double struct {
 	status   int                  // for lines that are too long
 	perValue bool                 // offers POST /secrets/values
 	account  string               // as whoami says
+	name     string               // as it says, too
+	allowed  string               // the privilege that is left on what is forbidden
 	conns    int
 	latency  time.Duration
 	asked    []asked
@@ -57,6 +60,8 @@ type doubleVar struct {
 	missing              bool
 	forbidden, invisible bool
 	broken               bool // the server cannot decrypt it
+	privileges           []string
+	permitted            string // the role that has them
 }
 
 // asked is one request and how it was answered.
@@ -73,7 +78,7 @@ type asked struct {
 func newDouble() *double {
 	return &double{
 		vars: map[string]*doubleVar{}, tokens: map[string]time.Time{},
-		life: 8 * time.Minute, account: account, status: http.StatusRequestURITooLong,
+		life: 8 * time.Minute, account: account, name: "x", allowed: "read", status: http.StatusRequestURITooLong,
 	}
 }
 
@@ -141,8 +146,12 @@ func kindOf(r *http.Request) conjur.Kind {
 		return conjur.KindBatch
 	case path == "/secrets/values":
 		return conjur.KindValues
-	case strings.HasPrefix(path, "/resources/"):
+	case r.URL.Query().Has("check"):
 		return conjur.KindCheck
+	case strings.HasPrefix(path, "/resources/dev/variable/"):
+		return conjur.KindResource
+	case strings.HasPrefix(path, "/resources/"):
+		return conjur.KindList
 	default:
 		return conjur.KindVariable
 	}
@@ -185,12 +194,12 @@ func (d *double) route(w http.ResponseWriter, r *http.Request, kind conjur.Kind,
 		w.WriteHeader(http.StatusUnauthorized)
 		io.WriteString(w, "Unauthorized: Invalid token")
 	case kind == conjur.KindWhoami:
-		writeJSON(w, 200, fmt.Sprintf(`{"client_ip":"127.0.0.1","account":%q,"username":"x"}`, d.account))
+		writeJSON(w, 200, fmt.Sprintf(`{"client_ip":"127.0.0.1","account":%q,"username":%q}`, d.account, d.name))
 	case kind == conjur.KindBatch:
 		d.batch(w, r, ids)
 	case kind == conjur.KindValues:
 		d.perVariable(w, body)
-	case kind == conjur.KindCheck:
+	case kind == conjur.KindCheck, kind == conjur.KindResource:
 		d.check(w, r)
 	default:
 		d.single(w, r)
@@ -286,19 +295,35 @@ func wrapped(v string) string {
 	return b.String()
 }
 
+// check answers what is asked about a variable, and about the right to it.
 func (d *double) check(w http.ResponseWriter, r *http.Request) {
 	id, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/resources/dev/variable/"))
-	v := d.vars[id]
-	switch q := r.URL.Query(); {
-	case q.Get("check") != "true" || q.Get("privilege") != "execute":
+	v, q := d.vars[id], r.URL.Query()
+	switch privilege := q.Get("privilege"); {
+	case q.Has("check") && (q.Get("check") != "true" || privilege == ""):
 		empty(w, http.StatusUnprocessableEntity)
 	case v == nil || v.invisible:
 		writeJSON(w, 404, `{"error":{"code":"not_found","message":"Variable not found","target":"variable"}}`)
-	case v.forbidden:
+	case !q.Has("check"):
+		d.resource(w, id, v)
+	case v.forbidden && privilege != d.allowed:
 		empty(w, http.StatusNotFound)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+func (d *double) resource(w http.ResponseWriter, id string, v *doubleVar) {
+	type permission struct {
+		Privilege string `json:"privilege"`
+		Role      string `json:"role"`
+	}
+	permissions := []permission{}
+	for _, p := range strings.Split(cmp.Or(strings.Join(v.privileges, ","), "execute,read"), ",") {
+		permissions = append(permissions, permission{p, cmp.Or(v.permitted, "dev:group:team")})
+	}
+	text, _ := json.Marshal(map[string]any{"id": account + ":variable:" + id, "owner": "dev:policy:app", "permissions": permissions})
+	writeJSON(w, 200, string(text))
 }
 
 func (d *double) perVariable(w http.ResponseWriter, body []byte) {

@@ -22,7 +22,8 @@ const (
 	KindVariable     Kind = "variable" // one variable
 	KindValues       Kind = "values"   // many variables, with a status for each
 	KindWhoami       Kind = "whoami"
-	KindCheck        Kind = "check" // may this identity read the variable?
+	KindCheck        Kind = "check"    // has this identity a privilege on the variable?
+	KindResource     Kind = "resource" // what is said about the variable, but its value
 )
 
 // Exchange is one request with its answer, for metrics.

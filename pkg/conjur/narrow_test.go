@@ -41,7 +41,7 @@ func TestOneForbiddenIsFoundByHalving(t *testing.T) {
 	d.change(ids[99], func(v *doubleVar) { v.forbidden = true })
 	d.log()
 	poll(t, c, ids)
-	if log := d.log(); len(log) > 13 {
+	if log := d.log(); len(log) > 13+3 { // three see to it that a check's no means something
 		t.Errorf("%d requests to find one of 100", len(log))
 	}
 	poll(t, c, ids, ids[99])

@@ -93,11 +93,19 @@ func (c *Client) variableRequest(id string) (*http.Request, error) {
 
 func (c *Client) whoamiRequest() (*http.Request, error) { return c.api.WhoAmIRequest() }
 
-// checkRequest asks whether this identity may read the variable's value. The
-// builder escapes the id as in a query, where "+" is a space; in a path it is
-// not.
-func (c *Client) checkRequest(id string) (*http.Request, error) {
-	req, err := c.api.CheckPermissionRequest(c.resource(id), "execute")
+// checkRequest asks whether this identity has the privilege on the variable.
+func (c *Client) checkRequest(id, privilege string) (*http.Request, error) {
+	return pathEscaped(c.api.CheckPermissionRequest(c.resource(id), privilege))
+}
+
+// resourceRequest asks what is said about the variable, but its value.
+func (c *Client) resourceRequest(id string) (*http.Request, error) {
+	return pathEscaped(c.api.ResourceRequest(c.resource(id)))
+}
+
+// pathEscaped mends a request whose path ends with an id. The builder escapes it
+// as in a query, where "+" is a space; in a path it is not.
+func pathEscaped(req *http.Request, err error) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ type reading struct {
 // variable's name for what does not exist, is empty or cannot be seen, and 403
 // without a body for what can be seen but not read. Neither is believed alone:
 // the 404 must be in the server's own form and about this very variable, a 403
-// is what any proxy may say too and needs the server's word for the missing
-// privilege, and then /whoami must know us by the same token.
+// is what any proxy may say too (see forbid), and then /whoami must know us by
+// the same token.
 func (k *call) read(id, etag string) reading {
 	k.memory.askedSingly(id)
 	r, err := k.askVariable(id, etag)
@@ -46,13 +46,8 @@ func (k *call) read(id, etag string) reading {
 	case r.status == http.StatusNotModified && etag != "":
 		k.anyGood = true
 		return reading{Answer: Answer{Verdict: Found}, etag: etag, same: true}
-	case reason == Missing:
-		return k.prove(id, Missing, r.token)
-	case reason == Forbidden:
-		if err := k.checkForbidden(id, r.token); err != nil {
-			return reading{Answer: unknown(err)}
-		}
-		return k.prove(id, Forbidden, r.token)
+	case reason != "":
+		return k.prove(id, reason, r.token)
 	case r.status == http.StatusNotFound:
 		return reading{Answer: unknown(r.statusError(notConjur))}
 	}
@@ -107,36 +102,11 @@ func (k *call) value(r *reply) reading {
 	return reading{Answer: Answer{Verdict: Found, Value: secret.New(r.body)}, etag: r.header.Get("ETag")}
 }
 
-// checkForbidden asks whether this identity lacks the privilege to read the
-// variable; nil if so. The server answers 404 without a body for that. It
-// answers 404 with a body for a variable that cannot be seen, and 204 for one
-// that can be read: both contradict the 403 that led here.
-func (k *call) checkForbidden(id string, t *token) error {
-	req, err := k.checkRequest(id)
-	if err != nil {
-		return err
-	}
-	k.budget--
-	r, err := k.askWith(k.ctx, t, KindCheck, fmt.Sprintf("%q", id), req)
-	if err != nil {
-		k.stop = err
-		return err
-	}
-	switch {
-	case r.status == http.StatusNotFound && len(r.body) == 0:
-		return nil
-	case r.status == http.StatusNotFound && isJSON(r.header), r.status == http.StatusNoContent:
-		return r.statusError("which contradicts the 403 for its value")
-	}
-	return r.statusError("after a 403 for its value")
-}
-
 // prove completes one observation that a variable is gone.
 func (k *call) prove(id string, reason Reason, t *token) reading {
-	who, known := k.whoami[t]
-	if !known {
-		who = k.askIdentity(t)
-		k.whoami[t] = who
+	who := k.knownBy(t)
+	if who.err == nil && reason == Forbidden {
+		who.err = k.forbid(id, who.name, t)
 	}
 	if who.err != nil {
 		return reading{Answer: unknown(who.err)}
@@ -151,15 +121,22 @@ type identity struct {
 	err  error // why it is not sure that we are one of our account
 }
 
+func (k *call) knownBy(t *token) identity {
+	who, known := k.whoami[t]
+	if !known {
+		who = k.askIdentity(t)
+		k.whoami[t] = who
+	}
+	return who
+}
+
 func (k *call) askIdentity(t *token) identity {
 	req, err := k.whoamiRequest()
 	if err != nil {
 		return identity{err: err}
 	}
-	k.budget--
-	r, err := k.askWith(k.ctx, t, KindWhoami, "", req)
+	r, err := k.probe(t, KindWhoami, "", req)
 	if err != nil {
-		k.stop = err
 		return identity{err: err}
 	}
 	switch account, name := decodeWhoami(r.body); {

@@ -105,6 +105,37 @@ func about(a answer) script {
 	}
 }
 
+// toChecks answers whether there is a privilege, whatever it is on.
+func toChecks(a answer) script {
+	return func(w http.ResponseWriter, r *http.Request, q question) bool {
+		if q.privilege != "" {
+			a(w, r)
+		}
+		return q.privilege != ""
+	}
+}
+
+// aboutCheck answers whether there is a privilege on the variable in question;
+// for "" what it is.
+func aboutCheck(privilege string, a answer) script {
+	return func(w http.ResponseWriter, r *http.Request, q question) bool {
+		mine := q.kind == check && q.lost && q.privilege == privilege
+		if mine {
+			a(w, r)
+		}
+		return mine
+	}
+}
+
+// gateway refuses values with 403 and all else with 404, both without a body.
+func gateway(w http.ResponseWriter, r *http.Request) {
+	if ask(r).data() {
+		bare(403)(w, r)
+	} else {
+		bare(404)(w, r)
+	}
+}
+
 // both is the first script that answers.
 func both(scripts ...script) script {
 	return func(w http.ResponseWriter, r *http.Request, q question) bool {

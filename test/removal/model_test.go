@@ -127,7 +127,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case q.kind == single:
 		m.single(w, r, q.ids[0], issued)
 	case q.kind == check:
-		m.check(w, r, q.ids[0], issued)
+		m.check(w, r, q, issued)
 	case q.kind == batch:
 		m.batch(w, r, q.ids)
 	default:
@@ -165,15 +165,17 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 
 func (m *model) answered(v *truth) { v.words, v.found, v.lost = nil, time.Now(), false }
 
-func (m *model) check(w http.ResponseWriter, r *http.Request, id string, issued time.Time) {
-	switch v := m.vars[id]; v.state {
-	case there:
-		w.WriteHeader(http.StatusNoContent)
-	case forbidden:
+func (m *model) check(w http.ResponseWriter, r *http.Request, q question, issued time.Time) {
+	switch v := m.vars[q.ids[0]]; {
+	case v.state != there && v.state != forbidden:
+		says(404, jsonT, `{"error":{"code":"not_found","message":"Variable not found","target":"variable"}}`)(w, r)
+	case q.privilege == "":
+		says(200, jsonT, fmt.Sprintf(`{"id":"dev:variable:%s","permissions":[{"privilege":"execute","role":"dev:group:team"}]}`, q.ids[0]))(w, r)
+	case v.state == forbidden && q.privilege == "execute":
 		v.words = append(v.words, word{time.Now(), issued})
 		bare(404)(w, r)
 	default:
-		says(404, jsonT, `{"error":{"code":"not_found","message":"Variable not found","target":"variable"}}`)(w, r)
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
@@ -248,6 +250,8 @@ var faults = []fault{
 	{"bare 403 for the data", of(single, batch), bare(403)},
 	{"bare 403, but who are you", of(single, batch, check), bare(403)},
 	{"bare 404", allQuestions, bare(404)},
+	{"bare 403 for values and 404 for resources", of(single, batch, check), gateway},
+	{"bare 403 for values and 404 for checks", func(q question) bool { return q.data() || q.privilege != "" }, gateway},
 	{"another account's 404", of(single, batch), says(404, jsonT, gone("prod", "app/v0"))},
 	{"another variable's 404", of(single), says(404, jsonT, gone(account, "app/other"))},
 	{"one variable's 404 for all", of(batch), says(404, jsonT, gone(account, "app/v0"))},

@@ -42,6 +42,8 @@ type question struct {
 	kind kind
 	ids  []string // the variables
 	lost bool     // the one in question is among them
+	// privilege is what a check asks about; "": it asks what the variable is.
+	privilege string
 }
 
 type kind int
@@ -144,7 +146,7 @@ func ask(r *http.Request) question {
 		return question{kind: single, ids: unescape(id)}
 	}
 	if id, ok := strings.CutPrefix(path, "/resources/"+account+"/variable/"); ok {
-		return question{kind: check, ids: unescape(id)}
+		return question{kind: check, ids: unescape(id), privilege: r.URL.Query().Get("privilege")}
 	}
 	switch {
 	case strings.HasSuffix(path, "/authenticate"):

@@ -35,9 +35,9 @@ type row struct {
 
 // The table has what Conjur, or what stands before it, may answer. A reader
 // should see the rule: just two answers take anything away, Conjur's own 404
-// that names the variable and a bare 403 that is borne out by a check of the
-// privilege, and each of them only when the identity is known, by the token
-// that they came with and by a new one.
+// that names the variable and a bare 403 that is borne out by what only Conjur
+// says, and each of them only when the identity is known, by the token that they
+// came with and by a new one.
 var table = []row{
 	// The two, from Conjur itself and in its words.
 	{"the variable is deleted", deletes, goes, setting{}},
@@ -45,7 +45,6 @@ var table = []row{
 	{"all rights are taken away", denies("read, execute"), goes, setting{}},
 	{"404 that names it", variable(says(404, jsonT, gone(account, lost))), goes, setting{}},
 	{"404 that names it, v2 content type", variable(says(404, "application/x.secretsmgr.v2beta+json", gone(account, lost))), goes, setting{}},
-	{"bare 403, and the check says no", scripted(about(bare(403)), toAll(check, bare(404))), goes, setting{}},
 
 	// A 404 that is not Conjur's word about this variable.
 	{"404 empty", variable(bare(404)), keeps, setting{}},
@@ -68,6 +67,13 @@ var table = []row{
 	// A 403 that nothing bears out.
 	{"bare 403, and the check says yes", variable(bare(403)), keeps, setting{}},
 	{"403 page", variable(says(403, html, page)), keeps, setting{}},
+	{"bare 403, and bare 404 for whatever is asked of resources", scripted(about(bare(403)), toAll(check, bare(404))), keeps, setting{}},
+	{"bare 403 for all values, bare 404 for all resources", scripted(everyData(bare(403)), toAll(check, bare(404))), keeps, setting{}},
+	{"bare 403 for all values, bare 404 for all checks", scripted(everyData(bare(403)), toChecks(bare(404))), keeps, setting{}},
+	{"bare 403, and a check says no that the resource contradicts", scripted(about(bare(403)), aboutCheck("execute", bare(404))), keeps, setting{}},
+	{"bare 403, and the resource is another one", scripted(about(bare(403)), aboutCheck("execute", bare(404)), aboutCheck("", says(200, jsonT, `{"id":"dev:variable:app/other","permissions":[]}`))), keeps, setting{}},
+	{"bare 403, and the resource is a page", scripted(about(bare(403)), aboutCheck("execute", bare(404)), aboutCheck("", says(200, html, page))), keeps, setting{}},
+	{"bare 403, and no check is answered yes", scripted(about(bare(403)), toChecks(bare(404)), aboutCheck("", says(200, jsonT, `{"id":"dev:variable:{lost}","permissions":[]}`))), keeps, setting{}},
 	{"403 page, and the check says no", scripted(about(says(403, html, page)), toAll(check, bare(404))), keeps, setting{}},
 	{"403 JSON", variable(says(403, jsonT, `{"error":{"code":"forbidden"}}`)), keeps, setting{}},
 	{"403 with Conjur's 404 body", variable(says(403, jsonT, gone(account, lost))), keeps, setting{}},
