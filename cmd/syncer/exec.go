@@ -89,17 +89,18 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	}
 	defer clean()
 	f.run.beSidecar()
-	log, level, err := newLogger(f.run.logFormat)
+	standFast(unix.SIGPIPE)
+	s, stop, err := newSupervisor(f.run)
 	if err != nil {
 		return err
 	}
+	defer stop()
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, processes.Forwarded()...)
 	defer signal.Stop(signals)
 
-	e := &execution{supervisor: &supervisor{flags: f.run, log: log, level: level}, environment: &sinks.Environment{}}
-	e.supervisor.amend = &amendment{groups: f.groups, environment: e.environment, tell: e.tell}
-	defer func() { _ = e.supervisor.log.Sync() }()
+	e := &execution{supervisor: s, environment: &sinks.Environment{}}
+	s.amend = &amendment{groups: f.groups, environment: e.environment, tell: e.tell}
 	mode, err := e.deliver(ctx)
 	if err != nil {
 		e.supervisor.logEnd(err)

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
 )
@@ -52,12 +54,12 @@ Exit status: 0 if the job was done, 1 if not.`,
 
 // run does what the configuration says, to its end.
 func run(ctx context.Context, f runFlags) error {
-	log, level, err := newLogger(f.logFormat)
+	standFast(unix.SIGPIPE, unix.SIGHUP)
+	s, stop, err := newSupervisor(f)
 	if err != nil {
 		return err
 	}
-	s := &supervisor{flags: f, log: log, level: level}
-	defer func() { _ = s.log.Sync() }()
+	defer stop()
 	if err := s.run(ctx); err != nil {
 		s.logEnd(err)
 		return errLogged
@@ -65,3 +67,7 @@ func run(ctx context.Context, f runFlags) error {
 	s.log.Info("Ending")
 	return nil
 }
+
+// standFast has signals change nothing in this process, for its life, and lets
+// the processes that it starts take them as ever.
+func standFast(signals ...os.Signal) { signal.Notify(make(chan os.Signal), signals...) }

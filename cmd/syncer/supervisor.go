@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ const inputsLook = 10 * time.Second
 // left it, so what did not change is not touched.
 type supervisor struct {
 	flags runFlags
+	lines *logQueue // that log writes to
 	log   *zap.Logger
 	level zap.AtomicLevel
 
@@ -36,6 +38,16 @@ type supervisor struct {
 	mu  sync.Mutex
 	cfg *config.Config     // the valid configuration that was read last
 	end context.CancelFunc // of the pipeline that runs
+}
+
+// newSupervisor returns a supervisor that runs nothing yet. The log is written
+// until stop is called.
+func newSupervisor(flags runFlags) (s *supervisor, stop func(), err error) {
+	s = &supervisor{flags: flags, lines: newLogQueue(os.Stderr)}
+	if s.log, s.level, err = newLogger(flags.logFormat, s.lines); err != nil {
+		return nil, nil, err
+	}
+	return s, s.lines.start(), nil
 }
 
 func (s *supervisor) run(ctx context.Context) error {
@@ -168,7 +180,7 @@ func (s *supervisor) load() (*config.Config, error) {
 	}
 	if s.flags.logFormat == "" { // decided once, for the life of the process
 		s.flags.logFormat = cfg.Log.Format
-		if s.log, s.level, err = newLogger(cfg.Log.Format); err != nil {
+		if s.log, s.level, err = newLogger(cfg.Log.Format, s.lines); err != nil {
 			return nil, err
 		}
 	}
