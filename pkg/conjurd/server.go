@@ -27,6 +27,7 @@ var (
 	ErrWrongKey  = store.ErrWrongKey
 	ErrForeign   = store.ErrForeign
 	ErrTruncated = store.ErrTruncated
+	ErrDamaged   = store.ErrDamaged
 	ErrInUse     = store.ErrInUse
 )
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 )
 
@@ -209,7 +208,7 @@ func checkIndexes(r *rapid.T, tx *Tx) {
 		forward["owned "+o.Owner+" "+id] = true
 		forward["declared "+o.Policy+" "+id] = true
 	}
-	for name, b := range map[string]*bbolt.Bucket{"owned": tx.owned, "declared": tx.declared} {
+	for name, b := range map[string]*bucket{"owned": tx.owned, "declared": tx.declared} {
 		for k := range scan(b, nil) {
 			parent, id := cutLast(k)
 			backward[name+" "+parent+" "+id] = true

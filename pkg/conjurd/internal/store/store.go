@@ -5,12 +5,14 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -18,7 +20,10 @@ import (
 )
 
 // format is what a file of ours says that it is.
-const format = "syncer conjurd store 1"
+const format = "syncer conjurd store 2"
+
+// unsummed is the format of files that have no checksum yet.
+const unsummed = "syncer conjurd store 1"
 
 // lockWait is how long Open waits for another process to let go of the file.
 const lockWait = 2 * time.Second
@@ -26,7 +31,7 @@ const lockWait = 2 * time.Second
 // The buckets, with a legend of key → value. Names of roles and resources are
 // full: "account:kind:id". "·" is a zero byte, which no name contains.
 var (
-	bucketMeta        = []byte("meta")        // "format", "check", "key·"+account → sealed
+	bucketMeta        = []byte("meta")        // "format", "check", "sum", "key·"+account → sealed
 	bucketObjects     = []byte("objects")     // id → Object
 	bucketOwned       = []byte("owned")       // owner·id → nothing
 	bucketDeclared    = []byte("declared")    // policy·id → nothing
@@ -44,12 +49,20 @@ var buckets = [][]byte{
 	bucketPrivileges, bucketCredentials, bucketValues, bucketPolicies,
 }
 
+// Names in the bucket of metadata.
+var (
+	metaFormat = []byte("format")
+	metaCheck  = []byte("check")
+	metaSum    = []byte("sum") // the checksum of all else
+)
+
 // Errors of Open. All come wrapped, with the file's name.
 var (
 	ErrNoFile    = errors.New("there is no such data file")
 	ErrWrongKey  = errors.New("the data key is not the one that the file was made with")
 	ErrForeign   = errors.New("the file is not a data file of this server")
 	ErrTruncated = errors.New("the file is shorter than its contents: it was cut off")
+	ErrDamaged   = errors.New("the file is damaged: put back a backup")
 	ErrInUse     = errors.New("the file is in use by another process")
 )
 
@@ -105,7 +118,7 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// examine opens the file for reading only and tells what is wrong with it.
+// examine opens the file for reading only and returns what is wrong with it.
 func examine(path string, seal sealer) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -121,22 +134,43 @@ func examine(path string, seal sealer) error {
 	if err != nil {
 		return explain(err)
 	}
-	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return ErrTruncated
-		}
-		return identify(tx, seal)
-	})
+	defer db.Close() // what is examined is locked until then
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w, err := newWalk(f, info.Size())
+	if err != nil {
+		return err
+	}
+	return w.identify(seal)
 }
 
 // identify checks the file's own words about itself, and the key.
-func identify(tx *bbolt.Tx, seal sealer) error {
-	meta := tx.Bucket(bucketMeta)
-	if meta == nil || string(meta.Get([]byte("format"))) != format {
+func (w *walk) identify(seal sealer) error {
+	var sum checksum
+	meta := map[string][]byte{}
+	err := w.records(func(bucket string, k, v []byte) {
+		if bucket == string(bucketMeta) {
+			meta[string(k)] = v
+			if string(k) == string(metaSum) {
+				return
+			}
+		}
+		sum.toggle(bucket, k, v)
+	})
+	if err != nil {
+		return err
+	}
+	kept, summed := meta[string(metaSum)]
+	switch f := string(meta[string(metaFormat)]); {
+	case summed && !bytes.Equal(kept, sum[:]):
+		return ErrDamaged
+	case f != format && (f != unsummed || summed):
 		return ErrForeign
 	}
-	if _, err := seal.open(meta.Get([]byte("check")), "check"); err != nil {
+	if _, err := seal.open(meta[string(metaCheck)], "check"); err != nil {
 		return ErrWrongKey
 	}
 	return nil
@@ -156,26 +190,35 @@ func explain(err error) error {
 	return err
 }
 
-// prepare makes the buckets of a new file.
+// prepare makes the buckets of a new file, and the checksum of one that has
+// none.
 func (s *Store) prepare() error {
-	fresh := false
+	ready := false
 	err := s.db.View(func(tx *bbolt.Tx) error {
-		fresh = tx.Bucket(bucketMeta) == nil
+		meta := tx.Bucket(bucketMeta)
+		ready = meta != nil && string(meta.Get(metaFormat)) == format
 		return nil
 	})
-	if err != nil || !fresh {
+	if err != nil || ready {
 		return err
 	}
-	return s.db.Update(func(tx *bbolt.Tx) error {
+	return s.db.Update(func(btx *bbolt.Tx) error {
 		for _, name := range buckets {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			if _, err := btx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
 		}
-		meta := tx.Bucket(bucketMeta)
-		return errors.Join(
-			meta.Put([]byte("format"), []byte(format)),
-			meta.Put([]byte("check"), s.seal.seal([]byte(format), "check")))
+		tx := s.tx(btx)
+		for _, b := range tx.buckets() {
+			for k, v := range scan(*b, nil) {
+				tx.sum.toggle((*b).name, []byte(k), v)
+			}
+		}
+		err := tx.meta.Put(metaFormat, []byte(format))
+		if tx.meta.Get(metaCheck) == nil {
+			err = tx.meta.Put(metaCheck, s.seal.seal([]byte(format), "check"))
+		}
+		return errors.Join(err, tx.write())
 	})
 }
 
@@ -184,18 +227,36 @@ func (s *Store) Close() error { return s.db.Close() }
 
 // View runs f on a snapshot.
 func (s *Store) View(f func(*Tx) error) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return f(s.tx(tx)) })
+	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx)) }) })
 }
 
 // Update runs f in a transaction that is on disk when Update returns nil, and
 // leaves no trace when f or the commit fails.
 func (s *Store) Update(f func(*Tx) error) error {
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		if err := f(s.tx(tx)); err != nil {
-			return err
-		}
-		return s.fault("commit")
+	return s.db.Update(func(btx *bbolt.Tx) error {
+		return guard(func() error {
+			tx := s.tx(btx)
+			if err := f(tx); err != nil {
+				return err
+			}
+			if err := tx.write(); err != nil {
+				return err
+			}
+			return s.fault("commit")
+		})
 	})
+}
+
+// guard makes an error of what happens when the file was damaged or cut off
+// while it was open, which would otherwise end the process.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v; if this comes again, the data file was damaged while it was open", p)
+		}
+	}()
+	return f()
 }
 
 // Backup writes a whole data file, as it is at this moment, to a new file at

@@ -14,7 +14,7 @@ var testKey = bytes.Repeat([]byte{7}, KeySize)
 func open(t *testing.T) (*Store, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
-	s, err := Open(path, Options{Key: testKey, Create: true})
+	s, err := Open(path, Options{Key: testKey, Create: true, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+
+	"go.etcd.io/bbolt"
+)
+
+// bucket is one of bbolt's. What is written waits until something is searched
+// for, or for the end of the transaction, and then goes in by the order of the
+// keys: bbolt keeps all that a transaction adds in one list, and whatever
+// comes before the rest of it moves the rest.
+type bucket struct {
+	*bbolt.Bucket
+	name    string
+	sum     *checksum          // of the whole file
+	waiting map[string]*[]byte // :: key → value, nil when it is to be deleted
+	err     *error             // the transaction's first failure to write
+}
+
+// Get returns the value at k; nil when there is none.
+func (b *bucket) Get(k []byte) []byte {
+	if v, ok := b.waiting[string(k)]; ok {
+		if v == nil {
+			return nil
+		}
+		return append([]byte{}, *v...)
+	}
+	return b.Bucket.Get(k)
+}
+
+// Put has v be at k, and keeps v. The error is that of an earlier write.
+func (b *bucket) Put(k, v []byte) error {
+	b.waiting[string(k)] = &v
+	return *b.err
+}
+
+// Delete has nothing be at k. The error is that of an earlier write.
+func (b *bucket) Delete(k []byte) error {
+	b.waiting[string(k)] = nil
+	return *b.err
+}
+
+// write brings in what waits.
+func (b *bucket) write() {
+	if len(b.waiting) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.waiting)) {
+		if err := b.writeOne([]byte(name), b.waiting[name]); err != nil && *b.err == nil {
+			*b.err = err
+		}
+	}
+	clear(b.waiting)
+}
+
+func (b *bucket) writeOne(k []byte, v *[]byte) error {
+	old := b.Bucket.Get(k)
+	if v != nil && old != nil && bytes.Equal(*v, old) {
+		return nil
+	}
+	if old != nil {
+		b.sum.toggle(b.name, k, old)
+	}
+	if v == nil {
+		return b.Bucket.Delete(k)
+	}
+	b.sum.toggle(b.name, k, *v)
+	return b.Bucket.Put(k, *v)
+}
+
+// Cursor sees all that was written so far.
+func (b *bucket) Cursor() *bbolt.Cursor {
+	b.write()
+	return b.Bucket.Cursor()
+}
+
+// scan yields the keys that begin with p, without p, and their values. The
+// bucket must not be changed meanwhile.
+func scan(b *bucket, p []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		c := b.Cursor()
+		for k, v := c.Seek(p); k != nil && bytes.HasPrefix(k, p); k, v = c.Next() {
+			if !yield(string(k[len(p):]), v) {
+				return
+			}
+		}
+	}
+}
+
+// keys is scan's first half, gathered, for those who change what they read.
+func keys(b *bucket, p []byte) []string {
+	var out []string
+	for k := range scan(b, p) {
+		out = append(out, k)
+	}
+	return out
+}
+
+// get decodes the record at k; false when there is none.
+func get[T any](b *bucket, k []byte) (rec T, ok bool, err error) {
+	v := b.Get(k)
+	if v == nil {
+		return rec, false, nil
+	}
+	err = json.Unmarshal(v, &rec)
+	return rec, err == nil, err
+}
+
+func put[T any](b *bucket, k []byte, rec T) error {
+	v, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	return b.Put(k, v)
+}
