@@ -200,19 +200,25 @@ func sufferIntercepted(t *testing.T, w *world, fault func(*http.Request) http.Ha
 	suffer(t, w, begin, func() { w.server.Intercept(nil) }, func() bool { return met.Load() >= 3 })
 }
 
-// TestSpoiltBatchChangesNothing has answers 200 that no batch of Conjur is. A
-// single question could not tell them from a value.
-func TestSpoiltBatchChangesNothing(t *testing.T) {
+// TestSpoiltAnswerChangesNothing has answers 200 that are not Conjur's, to
+// questions for a batch and to questions for a single variable.
+func TestSpoiltAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
-	for name, body := range map[string]string{
-		"garbage": "\x00\xff\x1f garbage", "half": `{"dev:variable:db/password":"Y2h`, "empty": "", "no values": "{}",
-		"other types": `{"dev:variable:db/password":["Y2h"]}`,
+	for name, spoilt := range map[string]http.HandlerFunc{
+		"garbage":         answer(200, asJSON, "\x00\xff\x1f garbage", "Content-Encoding", "base64"),
+		"half":            answer(200, asJSON, `{"dev:variable:db/password":"Y2h`, "Content-Encoding", "base64"),
+		"empty":           answer(200, asJSON, "", "Content-Encoding", "base64"),
+		"no values":       answer(200, asJSON, "{}", "Content-Encoding", "base64"),
+		"other types":     answer(200, asJSON, `{"dev:variable:db/password":["Y2h"]}`, "Content-Encoding", "base64"),
+		"portal, a page":  answer(200, asHTML, page),
+		"portal, a text":  answer(200, "text/plain", "please sign in"),
+		"portal, JSON":    answer(200, asJSON, `{"login":"https://127.0.0.1/"}`),
+		"portal, a file":  answer(200, "application/octet-stream", "please sign in", "Content-Disposition", `attachment; filename="login.txt"`),
+		"portal, a cache": answer(200, "application/octet-stream", "please sign in", "ETag", `W/"00112233445566778899aabbccddeeff"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := faultyWorld(t)
-			batches := func(r *http.Request) bool { return isPoll(r) || strings.HasSuffix(r.URL.Path, "/values") }
-			sufferAnswers(t, w, batches, answer(200, asJSON, body, "Content-Encoding", "base64"))
+			sufferAnswers(t, faultyWorld(t), isData, spoilt)
 		})
 	}
 }

@@ -1,10 +1,11 @@
 package conjur
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"regexp"
@@ -202,10 +203,15 @@ var codeForm = regexp.MustCompile(`\bCONJ[0-9]{5}[A-Z]\b`)
 // a body is ever shown.
 func messageCode(body []byte) string { return string(codeForm.Find(body)) }
 
-// looksLikeWebPage tells a page of a proxy or portal from a value. The server
-// sends every value as an attachment.
-func looksLikeWebPage(header http.Header, body []byte) bool {
-	t, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	return header.Get("Content-Disposition") == "" &&
-		(t == "text/html" || bytes.HasPrefix(bytes.ToLower(bytes.TrimSpace(body[:min(len(body), 64)])), []byte("<!doctype html")))
+// isSentValue reports whether the answer about one variable has the form in
+// which Conjur sends a value, which has no frame of its own. It sends each as
+// an attachment in binary, headers that nobody else combines. Where something
+// on the way drops them, the ETag tells: it is a hash of just this body.
+func isSentValue(header http.Header, body []byte) bool {
+	disposition, _, _ := mime.ParseMediaType(header.Get("Content-Disposition"))
+	if disposition == "attachment" && strings.EqualFold(header.Get("Content-Transfer-Encoding"), "binary") {
+		return true
+	}
+	sum := sha256.Sum256(body)
+	return header.Get("ETag") == fmt.Sprintf(`W/"%x"`, sum[:16])
 }

@@ -48,6 +48,7 @@ type double struct {
 	account  string               // as whoami says
 	name     string               // as it says, too
 	allowed  string               // the privilege that is left on what is forbidden
+	formless bool                 // something on the way drops the headers of single values
 	conns    int
 	latency  time.Duration
 	asked    []asked
@@ -241,7 +242,10 @@ func (d *double) single(w http.ResponseWriter, r *http.Request) {
 		empty(w, http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set("Content-Disposition", "attachment")
+		if !d.formless {
+			w.Header().Set("Content-Disposition", "attachment")
+			w.Header().Set("Content-Transfer-Encoding", "binary")
+		}
 		withETag(w, r, v.value)
 	}
 }

@@ -1,6 +1,7 @@
 package conjur
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,7 +43,7 @@ func (k *call) read(id, etag string) reading {
 	}
 	switch {
 	case r.status == http.StatusOK:
-		return k.value(r)
+		return k.value(id, r)
 	case r.status == http.StatusNotModified && etag != "":
 		k.anyGood = true
 		return reading{Answer: Answer{Verdict: Found}, etag: etag, same: true}
@@ -84,15 +85,16 @@ func (k *call) goneForm(id string, r *reply) Reason {
 	return ""
 }
 
-func (k *call) value(r *reply) reading {
+func (k *call) value(id string, r *reply) reading {
 	detail := ""
 	switch {
 	case r.header.Get("Content-Encoding") != "":
 		detail = errEncoding.Error()
 	case len(r.body) == 0:
 		detail = errEmpty.Error()
-	case looksLikeWebPage(r.header, r.body):
-		detail = "a web page, not a value"
+	case !isSentValue(r.header, r.body):
+		r.wipe()
+		return k.valueByBatch(id, r)
 	}
 	if detail != "" {
 		r.wipe()
@@ -100,6 +102,25 @@ func (k *call) value(r *reply) reading {
 	}
 	k.anyGood = true
 	return reading{Answer: Answer{Verdict: Found, Value: secret.New(r.body)}, etag: r.header.Get("ETag")}
+}
+
+// valueByBatch reads a value of which the single answer did not have Conjur's
+// form in a batch of one, which names the variable.
+func (k *call) valueByBatch(id string, r *reply) reading {
+	if needsSingle(id) {
+		return reading{Answer: unknown(r.statusError(notConjur))}
+	}
+	k.budget--
+	a := k.batch(newChunk([]string{id}, k.encodedLen))
+	v, ok := a.found[id]
+	switch {
+	case ok:
+		k.anyGood = true
+		return reading{Answer: Answer{Verdict: Found, Value: v}}
+	case a.outcome == down:
+		k.stop = a.err
+	}
+	return reading{Answer: unknown(cmp.Or(a.err, a.bad[id], error(r.statusError(notConjur))))}
 }
 
 // prove completes one observation that a variable is gone.

@@ -267,3 +267,35 @@ func TestVariableThatOnlyAnswersAlone(t *testing.T) {
 	d.set("app//odd", "new")
 	poll(t, c, ids, "app//odd")
 }
+
+// A single answer without Conjur's form is believed if its ETag is that of its
+// body, or else if a batch of one, which names the variable, has a value.
+func TestValueWithoutTheFormOfOne(t *testing.T) {
+	d := newDouble()
+	ids := []string{"app/a", "app/com,ma"}
+	d.fill(ids)
+	d.with(func(d *double) { d.formless = true })
+	c := start(t, d, nil)
+	wantFound(t, fetch(t, c, "app/com,ma"), "value of app/com,ma") // by its ETag
+
+	page := func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindVariable {
+			_, _ = io.WriteString(w, "please sign in")
+		}
+		return kind == conjur.KindVariable
+	}
+	d.with(func(d *double) { d.intercept = page })
+	wantUnknown(t, fetch(t, c, "app/com,ma"))
+	changed, err := c.Changed(t.Context(), ids)
+	if len(changed) > 0 || err == nil || strings.Contains(err.Error(), "sign in") {
+		t.Errorf("changed %q, %v", changed, err)
+	}
+
+	missing := func(missing bool) { d.change("app/a", func(v *doubleVar) { v.missing = missing }) }
+	d.with(func(d *double) { d.intercept = nil })
+	missing(true)
+	wantSuspect(t, fetch(t, c, "app/a")) // it is asked for by itself from now on
+	missing(false)
+	d.with(func(d *double) { d.intercept = page })
+	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
+}

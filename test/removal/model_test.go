@@ -154,6 +154,7 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 		m.answered(v)
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Disposition", "attachment")
+		w.Header().Set("Content-Transfer-Encoding", "binary")
 		tagged(w, r, fmt.Sprintf("%s-%d", id, v.version), func() { _, _ = io.WriteString(w, v.value) })
 	case forbidden:
 		bare(403)(w, r) // it is the check that counts
