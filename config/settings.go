@@ -54,10 +54,12 @@ type setting struct {
 	// environment holds something else than the kind allows, or when they are
 	// numbers out of bounds, as the Secrets Provider does.
 	lenient  bool
-	required bool   // in an item of a list
-	envOnly  bool   // not in the configuration file
-	later    bool   // known, checked, and without effect in this version
-	doc      string // Markdown
+	required bool // in an item of a list
+	envOnly  bool // not in the configuration file
+	// credential settings say how Syncer proves who it is.
+	credential bool
+	later      bool   // known, checked, and without effect in this version
+	doc        string // Markdown
 }
 
 // The settings' names.
@@ -121,6 +123,17 @@ const (
 // validation, documentation and the configuration file's schema follow it.
 func settings() []setting {
 	return append(append(processSettings(), conjurSettings()...), clusterSettings()...)
+}
+
+// CredentialVariables lists the environment variables that hold Syncer's own
+// credentials, or where they are.
+func CredentialVariables() (names []string) {
+	for _, s := range settings() {
+		if s.credential {
+			names = append(names, s.env)
+		}
+	}
+	return names
 }
 
 func formatNames() []string {

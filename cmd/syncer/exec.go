@@ -41,7 +41,10 @@ if all are delivered is the command run. A change restarts it, or what
 
 With --env the entries of a secret group become environment variables of the
 command, by their aliases, and are not written to a file. They stay in memory;
-a running command does not see changes of its environment.
+a running command does not see changes of its environment. Syncer's own
+credentials (` + strings.Join(config.CredentialVariables(), ", ") + `)
+are not passed on, and the command cannot read them from Syncer's memory unless
+it is root.
 
 The command stays in the foreground: when it ends, so does syncer. Signals are
 passed on to it, and as the first process of a container syncer waits for
@@ -90,6 +93,9 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	defer clean()
 	f.run.beSidecar()
 	standFast(unix.SIGPIPE)
+	if err := hide(); err != nil {
+		return err
+	}
 	s, stop, err := newSupervisor(f.run)
 	if err != nil {
 		return err
@@ -113,7 +119,7 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	}
 	e.runner = processes.NewRunner(processes.RunnerConfig{
 		Args:        args,
-		Environ:     func() []string { return override(os.Environ(), e.environment.Variables()) },
+		Environ:     e.environ,
 		Signals:     signals,
 		OnChange:    reaction,
 		StopTimeout: f.stopTimeout,
@@ -177,19 +183,25 @@ func (e *execution) runBoth(ctx context.Context, refresh func(context.Context) e
 	return &statusError{status, errLogged}
 }
 
-// override gives an environment with the variables of over, each "NAME=value",
-// in place of those of the same names.
-func override(environment, over []string) []string {
-	names := map[string]bool{}
-	for _, variable := range over {
-		name, _, _ := strings.Cut(variable, "=")
-		names[name] = true
+// environ returns the environment of the command: this process's own, without
+// its credentials, and the variables of the secret groups in place of those of
+// the same names.
+func (e *execution) environ() []string {
+	variables := e.environment.Variables()
+	replaced := config.CredentialVariables()
+	for _, variable := range variables {
+		replaced = append(replaced, variableName(variable))
 	}
-	kept := slices.DeleteFunc(environment, func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return names[name]
+	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return slices.Contains(replaced, variableName(variable))
 	})
-	return append(kept, over...)
+	return append(kept, variables...)
+}
+
+// variableName returns the name of "NAME=value".
+func variableName(variable string) string {
+	name, _, _ := strings.Cut(variable, "=")
+	return name
 }
 
 // makeStatus gives the process a status folder of its own, unless one was

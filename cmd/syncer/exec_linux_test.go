@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/test/podtest"
 )
 
@@ -72,4 +75,40 @@ func terminal(t *testing.T) (keys, screen *os.File) {
 		t.Fatal(err)
 	}
 	return keys, open(fmt.Sprintf("/dev/pts/%d", number))
+}
+
+// The command is given no credential of Syncer's, and finds none: not in the
+// process that started it, which is another user's only for root.
+func TestExecKeepsItsCredentialsToItself(t *testing.T) {
+	t.Parallel()
+	for _, user := range []int{0, 12345} {
+		t.Run(fmt.Sprint(user), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.environment("db", "db/password")
+			w.env["JWT_TOKEN_PATH"], w.env["OTHER"] = w.path("token"), "stays"
+			podtest.Reachable(t, os.Args[0])
+			podtest.Reachable(t, w.path("secrets"))
+			if err := errors.Join(os.Chmod(w.dir, 0o777), os.Chmod(w.path("tmp"), 0o777)); err != nil {
+				t.Fatal(err)
+			}
+			begin := func(cmd *exec.Cmd) error {
+				return errors.Join(os.Chmod(w.path("annotations"), 0o644), podtest.Alone(cmd, user))
+			}
+			script := `env > "$world/seen"; tr '\0' '\n' < "/proc/$PPID/environ" > "$world/searched"; echo done > "$world/end"`
+			p := w.execBy(begin, []string{"--env", "db"}, "sh", "-c", script)
+			p.Exit(0)
+			if !strings.Contains(w.noted("seen"), "OTHER=stays\n") || !strings.Contains(w.noted("seen"), w.value["db/password"]) || w.noted("end") == "" {
+				t.Errorf("the command has not seen its environment, but %s", w.noted("seen"))
+			}
+			for _, name := range config.CredentialVariables() {
+				if strings.Contains("\n"+w.noted("seen"), "\n"+name+"=") {
+					t.Errorf("the command was given %s", name)
+				}
+			}
+			if user != 0 && w.noted("searched") != "" {
+				t.Error("the command can read Syncer's environment")
+			}
+		})
+	}
 }

@@ -135,7 +135,7 @@ func (p *Pod) App(name string, user int) *App {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	open(p.t, path)
+	Reachable(p.t, path)
 	cmd := exec.Command(path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -193,8 +193,8 @@ func (a *App) Got() (signals []string) {
 	}
 }
 
-// open lets all users reach what is at path.
-func open(t testing.TB, path string) {
+// Reachable lets all users reach what is at path.
+func Reachable(t testing.TB, path string) {
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
