@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // decoder reads a configuration file into its types. It is strict: what these
@@ -28,7 +30,7 @@ func (d *decoder) decode(data []byte) *file {
 	case errors.Is(err, io.EOF):
 		return f
 	case err != nil:
-		d.fail(d.file, "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		d.fail(d.file, "not valid YAML: %v", targets.YAMLError(data, err))
 		return f
 	}
 	if err := yamls.Decode(&next); !errors.Is(err, io.EOF) {
@@ -129,6 +131,8 @@ func (l level) leaf(s setting, key string, node *yaml.Node, into leaf) {
 	_, entries := into.(*entriesField)
 	err := into.wants(node)
 	switch {
+	case s.kind == kindDuration && node.Kind == yaml.ScalarNode && node.Tag == "!!int" && s.check(node.Value) != nil:
+		err = s.check(node.Value) // quotes would not help
 	case err != nil:
 	case node.Kind != yaml.ScalarNode || entries:
 		v.node = node

@@ -42,17 +42,15 @@ func explain(cfg *Config, t *targets.Target) Explanation {
 			e.Variables = append(e.Variables, entry.Variable)
 		}
 	}
-	if cfg.Mode.OneShot() {
+	if cfg.Mode.OneShot() || !cfg.Refresh.Enabled {
 		return e
 	}
-	if cfg.Refresh.Enabled {
-		if t.Wildcard() {
-			e.Triggers = append(e.Triggers, Trigger{"list", fmt.Sprintf("when there is another variable in Conjur, within %v", cfg.Refresh.Interval)})
-		}
-		e.Triggers = append(e.Triggers,
-			Trigger{"poll", fmt.Sprintf("when a variable's value changes in Conjur, within %v", cfg.Refresh.Interval)},
-			Trigger{"destination", fmt.Sprintf("when the file is %s, within %v", lost(cfg), cfg.Refresh.Interval)})
+	if t.Wildcard() {
+		e.Triggers = append(e.Triggers, Trigger{"list", fmt.Sprintf("when there is another variable in Conjur, within %v", cfg.Refresh.Interval)})
 	}
+	e.Triggers = append(e.Triggers,
+		Trigger{"poll", fmt.Sprintf("when a variable's value changes in Conjur, within %v", cfg.Refresh.Interval)},
+		Trigger{"destination", fmt.Sprintf("when the file is %s, within %v", lost(cfg), cfg.Refresh.Interval)})
 	switch {
 	case t.Template.File != "":
 		e.Triggers = append(e.Triggers, Trigger{"template", "when the file " + e.Template + " changes"})

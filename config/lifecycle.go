@@ -6,19 +6,26 @@ const (
 	defaultInterval      = 5 * time.Minute
 	defaultRetryLimit    = 5
 	defaultRetryInterval = 1 // seconds
+	longestRetry         = time.Minute
 )
 
 // checkDestination checks what the destination alone and with the mode says.
+// The mode standalone has one only; all else is checked as for that.
 func (l *loader) checkDestination(cfg *Config) {
-	val := l.process[nameDestination]
+	val, standalone := l.process[nameDestination], cfg.Mode == ModeStandalone
 	switch {
 	case val.bad:
+	case !val.set && standalone:
+		l.fail(l.key(nameDestination), "not set; use k8s_secrets")
 	case !val.set:
 		l.fail(l.key(nameDestination), "not set; use file or k8s_secrets")
+	case standalone && cfg.Destination == DestinationFile:
+		l.fail(val.key, "the mode standalone cannot have the destination file; use k8s_secrets")
 	case val.env && cfg.Destination == DestinationFile:
 		l.fail(val.key, "the destination file can only be set by the annotation %ssecrets-destination or the configuration file", domain)
-	case cfg.Destination == DestinationFile && cfg.Mode == ModeStandalone:
-		l.fail(val.key, "the mode standalone cannot have the destination file; use k8s_secrets")
+	}
+	if standalone {
+		cfg.Destination = DestinationKubernetes
 	}
 	if cfg.Destination == DestinationKubernetes && (cfg.Mode == ModeInit || cfg.Mode == ModeSidecar) {
 		l.deprecateEnvironment(cfg.Mode)
@@ -55,22 +62,30 @@ func (l *loader) refresh(mode Mode) Refresh {
 		l.fail(key, "secrets cannot be refreshed in the mode %s; use sidecar, or remove it", mode)
 		return Refresh{}
 	}
-	r := Refresh{Enabled: true, Interval: defaultInterval}
-	if interval.set {
-		r.Interval, _ = time.ParseDuration(interval.text) // checked when it was read
-	}
-	return r
+	return Refresh{Enabled: true, Interval: l.duration(nameInterval, defaultInterval)}
 }
 
-func (l *loader) retry(mode Mode) Retry {
+// retry is called when cfg has its mode and its refresh.
+func (l *loader) retry(cfg *Config) Retry {
 	limit := defaultRetryLimit
-	if mode == ModeStandalone {
+	if cfg.Mode == ModeStandalone {
 		limit = -1
 	}
-	return Retry{
-		Limit:    l.integer(nameRetryLimit, limit),
-		Interval: time.Duration(l.integer(nameRetryInterval, defaultRetryInterval)) * time.Second,
+	seconds, longest := l.integer(nameRetryInterval, defaultRetryInterval), cfg.LongestRetry()
+	if float64(seconds) > longest.Seconds() {
+		l.warn(l.key(nameRetryInterval), "%d is more than the %v that are at most between two retries; taken as that", seconds, longest)
+		seconds = int(longest.Seconds())
 	}
+	return Retry{Limit: l.integer(nameRetryLimit, limit), Interval: time.Duration(seconds) * time.Second}
+}
+
+// LongestRetry is the longest time between two retries of a delivery: what
+// failed is tried no less often than Conjur is polled.
+func (c *Config) LongestRetry() time.Duration {
+	if c.Refresh.Enabled {
+		return min(longestRetry, c.Refresh.Interval)
+	}
+	return longestRetry
 }
 
 // log lets the level win over the older Boolean.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,32 @@ func TestDestinationRefuses(t *testing.T) {
 		"SECRETS_DESTINATION", `"disk" is not a destination`)
 }
 
+// The mode standalone has one destination, and all problems that it has with
+// what is set are reported beside that.
+func TestDestinationOfStandalone(t *testing.T) {
+	list := group.with(dict{"container-mode": "standalone", "secrets-destination": "file", "k8s-secrets": "- db"})
+	for name, c := range map[string]struct {
+		annotations, env dict
+		key              string
+	}{
+		"annotation": {list, nil, "conjur.org/secrets-destination"},
+		"variable":   {list.with(dict{"secrets-destination": ""}), dict{"SECRETS_DESTINATION": "file"}, "SECRETS_DESTINATION"},
+		"not set":    {list.with(dict{"secrets-destination": ""}), nil, "conjur.org/secrets-destination"},
+		"no such":    {list.with(dict{"secrets-destination": "files"}), nil, "conjur.org/secrets-destination"},
+	} {
+		var keys []string
+		for _, p := range problems(t, sources(t, c.annotations, connection.with(c.env))) {
+			keys = append(keys, p.Key)
+		}
+		slices.Sort(keys)
+		want := []string{c.key, "MY_POD_NAMESPACE", "conjur.org/k8s-secrets", "conjur.org/namespace-allowlist"}
+		slices.Sort(want)
+		if !slices.Equal(keys, want) {
+			t.Errorf("%s: problems with %q, want %q", name, keys, want)
+		}
+	}
+}
+
 func TestRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations, env dict
@@ -128,6 +155,9 @@ func TestRetry(t *testing.T) {
 		"without end, at once":      {dict{"retry-count-limit": "-1", "retry-interval-sec": "0"}, nil, config.Retry{Limit: -1}, false},
 		"too small":                 {dict{"retry-count-limit": "-2"}, nil, config.Retry{Limit: 5, Interval: time.Second}, true},
 		"interval too small":        {dict{"retry-interval-sec": "-1"}, nil, config.Retry{Limit: 5, Interval: time.Second}, true},
+		"a minute":                  {dict{"retry-interval-sec": "60"}, nil, config.Retry{Limit: 5, Interval: time.Minute}, false},
+		"more than a minute":        {dict{"retry-interval-sec": "61"}, nil, config.Retry{Limit: 5, Interval: time.Minute}, true},
+		"more than a poll":          {dict{"container-mode": "sidecar", "secrets-refresh-interval": "2s"}, dict{"RETRY_INTERVAL_SEC": "30"}, config.Retry{Limit: 5, Interval: 2 * time.Second}, true},
 		"garbage in environment":    {nil, dict{"RETRY_COUNT_LIMIT": "x"}, config.Retry{Limit: 5, Interval: time.Second}, true},
 		"too small, in environment": {nil, dict{"RETRY_COUNT_LIMIT": "-7"}, config.Retry{Limit: 5, Interval: time.Second}, true},
 	} {

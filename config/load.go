@@ -100,7 +100,7 @@ func (l *loader) config() *Config {
 	}
 	l.checkDestination(cfg)
 	cfg.Refresh = l.refresh(cfg.Mode)
-	cfg.Retry = l.retry(cfg.Mode)
+	cfg.Retry = l.retry(cfg)
 	cfg.Log = l.log()
 	cfg.Removal = l.removal()
 	cfg.RestoreDeletedFiles = l.text(nameRestoreFiles, restoreAtRefresh) == restoreAtRefresh

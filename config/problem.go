@@ -11,7 +11,7 @@ type Problem struct {
 	// Key is where it was written: an annotation such as
 	// "conjur.org/secret-file-format.db", an environment variable, a place in
 	// the configuration file such as "syncer.yaml:7: refresh.interval", or a
-	// file.
+	// file. Empty: what is wrong is nothing that was written.
 	Key string `json:"key"`
 	// Message says what is wrong and what to do. It holds no secret value.
 	Message string `json:"message"`
@@ -19,7 +19,10 @@ type Problem struct {
 
 // Error gives the key, with what kind of thing it is, and the message.
 func (p Problem) Error() string {
-	if strings.HasPrefix(p.Key, domain) {
+	switch {
+	case p.Key == "":
+		return p.Message
+	case strings.HasPrefix(p.Key, domain):
 		return "annotation " + p.Key + ": " + p.Message
 	}
 	return p.Key + ": " + p.Message

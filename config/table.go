@@ -24,7 +24,7 @@ func processSettings() []setting {
 		{name: nameRetryLimit, annotation: "retry-count-limit", env: "RETRY_COUNT_LIMIT", kind: kindInteger, min: -1, lenient: true, def: "5; -1 in standalone mode",
 			doc: "How often a failed delivery is tried again before `init` and `application` give up; `-1` is for ever."},
 		{name: nameRetryInterval, annotation: "retry-interval-sec", env: "RETRY_INTERVAL_SEC", kind: kindInteger, lenient: true, def: "1",
-			doc: "Seconds before the first retry; `0` is at once."},
+			doc: "Seconds before the first retry; `0` is at once, and more than 60, or than the refresh interval, is taken as that."},
 	}, append(removalSettings(), append(applicationSettings(), observationSettings()...)...)...)
 }
 

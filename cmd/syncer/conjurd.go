@@ -37,7 +37,7 @@ func newConjurdCommand() *cobra.Command {
 		Long: `Serves the part of Conjur's API that its clients need, over TLS on loopback.
 With --dir it keeps its data, sealed, in that folder, which "conjurd init"
 prepares; without it everything is gone at the end.`,
-		Args: cobra.NoArgs,
+		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serveConjurd(cmd.Context(), f, cmd.OutOrStdout())
 		},

@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 		Use:           "syncer",
 		Short:         "Brings secrets from Conjur to applications, and keeps them fresh",
 		Version:       version(),
-		Args:          cobra.NoArgs,
+		Args:          noSuchCommand,
 		RunE:          run.RunE,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -55,4 +55,17 @@ func newCommand() *cobra.Command {
 		newValidateCommand(), newConfigCommand(), newExplainCommand(),
 		newRenderCommand(), newDiffCommand(), newMigrateCommand())
 	return root
+}
+
+// noSuchCommand refuses an argument that is none of the command's own commands,
+// and names the one that was probably meant.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("unknown command %q; did you mean %s %s?", args[0], cmd.CommandPath(), near[0])
+	}
+	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
 }

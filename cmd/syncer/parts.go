@@ -11,9 +11,6 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// longestRetry caps the time between two retries of a target.
-const longestRetry = time.Minute
-
 // newClient makes the lane's client of Conjur.
 func (l *lane) newClient() (*conjur.Client, error) {
 	c := clientConfig(l.identity.Conjur, l.log)
@@ -56,22 +53,18 @@ func confirmAfter(cfg *config.Config) time.Duration {
 	if cfg.Refresh.Enabled {
 		return cfg.Refresh.Interval / 2
 	}
-	return min(cfg.Retry.Interval/2, longestRetry/2)
+	return cfg.Retry.Interval / 2
 }
 
 // queueConfig says how failures are retried: for ever beside an application
 // that runs, within the configured limit before one that waits.
 func (l *lane) queueConfig() queue.Config {
-	most := longestRetry
-	if l.cfg.Refresh.Enabled {
-		most = min(most, l.cfg.Refresh.Interval)
-	}
 	limit := l.cfg.Retry.Limit
 	if !l.cfg.Mode.OneShot() {
 		limit = -1
 	}
 	return queue.Config{
-		Backoff:   queue.Backoff{First: l.cfg.Retry.Interval, Max: most},
+		Backoff:   queue.Backoff{First: l.cfg.Retry.Interval, Max: l.cfg.LongestRetry()},
 		Limit:     limit,
 		Permanent: l.permanent,
 		Name:      identityName(l.identity),

@@ -51,17 +51,17 @@ func (s *secretsPlace) complete(ctx context.Context) error {
 		}
 		tried = true
 		return why
-	}, backoff.WithContext(limited(s.cfg.Retry), ctx))
+	}, backoff.WithContext(limited(s.cfg), ctx))
 }
 
 // limited is how often, and how fast, a one-shot process tries again.
-func limited(r config.Retry) backoff.BackOff {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(max(r.Interval, time.Millisecond)),
-		backoff.WithMaxInterval(longestRetry), backoff.WithMaxElapsedTime(0))
-	if r.Limit < 0 {
+func limited(cfg *config.Config) backoff.BackOff {
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(max(cfg.Retry.Interval, time.Millisecond)),
+		backoff.WithMaxInterval(cfg.LongestRetry()), backoff.WithMaxElapsedTime(0))
+	if cfg.Retry.Limit < 0 {
 		return pauses
 	}
-	return backoff.WithMaxRetries(pauses, uint64(r.Limit))
+	return backoff.WithMaxRetries(pauses, uint64(cfg.Retry.Limit))
 }
 
 // reload looks again for Secrets that a one-shot process waits for.

@@ -42,7 +42,7 @@ valid.`, 1,
 // explainOf explains a target of the configuration.
 func (f *toolFlags) explainOf(cmd *cobra.Command, cfg *config.Config, name string) error {
 	if t, ok := definedSecret(cfg, name); ok {
-		return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(t))
+		return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(cfg, t))
 	}
 	explanation, ok := config.Explain(cfg, name)
 	switch {

@@ -45,6 +45,12 @@ func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	found, problems := f.pod.providers(m)
+	alone := len(found)+len(problems) == 1
+	var filling *config.Config // of the one that fills the Secrets; nil: not known
+	if alone && len(found) == 1 {
+		filling, _ = f.loadProvider(found[0], false)
+	}
 	secrets, _ := readSecrets(m, nil)
 	var names []string
 	for _, s := range secrets {
@@ -52,11 +58,11 @@ func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
 			continue
 		}
 		if namesSecret(name, s.Namespace, s.Name) || name == s.String() {
-			return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(s.target))
+			return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(filling, s.target))
 		}
 		names = append(names, strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
 	}
-	if found, problems := f.pod.providers(m); len(found)+len(problems) == 1 {
+	if alone {
 		cfg, _, err := f.groupsOf(cmd, m)
 		if err != nil {
 			return err
@@ -90,7 +96,7 @@ func namesSecret(name, namespace, secret string) bool {
 	return name == secret || name == namespace+"/"+secret
 }
 
-func newSecretExplanation(t *targets.Target) secretExplanation {
+func newSecretExplanation(cfg *config.Config, t *targets.Target) secretExplanation {
 	e := secretExplanation{
 		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
 		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),
@@ -108,7 +114,7 @@ func newSecretExplanation(t *targets.Target) secretExplanation {
 			}
 		}
 	}
-	e.Triggers = secretTriggers(t)
+	e.Triggers = secretTriggers(cfg, t)
 	if t.Secret.Namespace == "" {
 		e.Key = targets.Key("secret/" + t.Secret.Name)
 	}
@@ -137,17 +143,25 @@ func templatePlace(group *targets.Target) string {
 	return "inline"
 }
 
-// secretTriggers lists what makes a process that stays look at the Secret
-// again.
-func secretTriggers(t *targets.Target) []config.Trigger {
-	triggers := []config.Trigger{
-		{Kind: "start", When: "once at the start"},
-		{Kind: "source", When: "when the Secret is created, or its map or an annotation changes"},
-		{Kind: "destination", When: "when one of the data keys is missing or altered"},
-		{Kind: "poll", When: "when a variable's value changes in Conjur, within the refresh interval"},
+// secretTriggers lists what makes the process that fills a Secret look at it
+// again. cfg is that process's; nil: not known, taken as one that refreshes.
+func secretTriggers(cfg *config.Config, t *targets.Target) []config.Trigger {
+	triggers := []config.Trigger{{Kind: "start", When: "once at the start"}}
+	interval := "the refresh interval"
+	switch {
+	case cfg != nil && cfg.Mode.OneShot():
+		return triggers
+	case cfg != nil:
+		interval = cfg.Refresh.Interval.String()
 	}
-	if t.Wildcard() {
-		triggers = append(triggers, config.Trigger{Kind: "list", When: "when there is another variable in Conjur, within the refresh interval"})
+	triggers = append(triggers,
+		config.Trigger{Kind: "source", When: "when the Secret is created, or its map or an annotation changes"},
+		config.Trigger{Kind: "destination", When: "when one of the data keys is missing or altered"})
+	if cfg == nil || cfg.Refresh.Enabled {
+		triggers = append(triggers, config.Trigger{Kind: "poll", When: "when a variable's value changes in Conjur, within " + interval})
+		if t.Wildcard() {
+			triggers = append(triggers, config.Trigger{Kind: "list", When: "when there is another variable in Conjur, within " + interval})
+		}
 	}
 	for _, group := range t.Secret.Groups {
 		if group.Template.ConfigMap != (targets.ConfigMapKey{}) {

@@ -56,6 +56,40 @@ func TestExplainOfASecret(t *testing.T) {
 	}
 }
 
+// Only what the process that fills a Secret does is claimed of it.
+func TestExplainOfASecretNamesTheTriggersOfItsProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings string
+		want     []string
+	}{
+		"a Job":               {"containerMode: application", []string{"start"}},
+		"an init container":   {"containerMode: init", []string{"start"}},
+		"without refresh":     {"containerMode: sidecar", []string{"start", "source", "destination", "template"}},
+		"with it, and a list": {"containerMode: sidecar\n    refresh: {interval: 45s}", []string{"start", "source", "destination", "poll within 45s", "list within 45s", "template"}},
+	} {
+		workload := strings.Replace(deployed, "containerMode: standalone", c.settings, 1)
+		out, errs, status := tool(t, explained+"---\n"+workload, "explain", "db", "-f", "-", "--output", "json")
+		if status != 0 {
+			t.Fatalf("%s: status %d: %s", name, status, errs)
+		}
+		var got struct{ Triggers []struct{ Kind, When string } }
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, trigger := range got.Triggers {
+			kind := trigger.Kind
+			if strings.HasSuffix(trigger.When, "within 45s") {
+				kind += " within 45s"
+			}
+			kinds = append(kinds, kind)
+		}
+		if !reflect.DeepEqual(kinds, c.want) {
+			t.Errorf("%s: %q, want %q", name, kinds, c.want)
+		}
+	}
+}
+
 func TestExplainOfASecretAsJSON(t *testing.T) {
 	out, _, _ := tool(t, explained, "explain", "db", "-f", "-", "--output", "json")
 	var got struct {

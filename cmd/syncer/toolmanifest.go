@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -34,19 +35,22 @@ type provider struct {
 // readManifest reads the manifest that the flags name. What is wrong in it is
 // a *config.InvalidError.
 func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
+	var m *manifest.Manifest
+	var at *fs.PathError
 	text, err := readInput(f.manifest, stdin)
-	if err != nil {
-		return nil, fmt.Errorf("the manifest cannot be read: %w", err)
+	if errors.As(err, &at) {
+		err = at.Err // the problem names the file
 	}
-	m, err := manifest.Parse(text)
 	if err != nil {
-		invalid := &config.InvalidError{}
-		for _, e := range eachError(err) {
-			invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(f.manifest), Message: e.Error()})
-		}
-		return nil, invalid
+		err = fmt.Errorf("the manifest cannot be read: %w", err)
+	} else if m, err = manifest.Parse(text); err == nil {
+		return m, nil
 	}
-	return m, nil
+	invalid := &config.InvalidError{}
+	for _, e := range eachError(err) {
+		invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(f.manifest), Message: e.Error()})
+	}
+	return nil, invalid
 }
 
 // providers finds the provider's container of each workload; a workload

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Manifest is one text of one or several YAML documents, each an object of
@@ -70,7 +72,7 @@ func documents(text []byte) ([]*yaml.Node, error) {
 		case errors.Is(err, io.EOF):
 			return objects, nil
 		case err != nil:
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, targets.YAMLError(text, err)
 		}
 		root := doc.Content[0]
 		if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {

@@ -103,7 +103,7 @@ func decodeMap(text string) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("not valid YAML: %w", YAMLError([]byte(text), err))
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one YAML document; write one map")

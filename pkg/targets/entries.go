@@ -39,7 +39,7 @@ func ParseEntries(text, account string) (entries []Entry, warnings []string, err
 	case errors.Is(err, io.EOF):
 		return nil, nil, errors.New("the list of secrets is empty")
 	case err != nil:
-		return nil, nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, nil, fmt.Errorf("not valid YAML: %w", YAMLError([]byte(text), err))
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, nil, errors.New("more than one YAML document; write one list")

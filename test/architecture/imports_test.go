@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"pkg/notify":   {"pkg/targets"},
 	"pkg/health":   {"pkg/targets"},
 	"pkg/kube":     {"pkg/targets"},
-	"pkg/manifest": {},
+	"pkg/manifest": {"pkg/targets"},
 	"pkg/process":  {},
 	"pkg/sources":  {"pkg/kube", "pkg/queue", "pkg/targets"},
 	"pkg/workers":  {"pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
