@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
@@ -27,8 +28,7 @@ const asCommand = "SYNCER_TEST_AS_COMMAND"
 func TestMain(m *testing.M) {
 	podtest.Main()
 	if os.Getenv(asCommand) != "" {
-		main()
-		return
+		os.Exit(start(newTestCommand()))
 	}
 	flag.Parse()
 	// These tests wait for other processes most of the time.
@@ -36,6 +36,18 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", "16")
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// newTestCommand returns the command tree without the annotations that a
+// machine may happen to have: where none are named, there are none.
+func newTestCommand() *cobra.Command {
+	root := newCommand()
+	for _, cmd := range append(root.Commands(), root) {
+		if f := cmd.Flags().Lookup("annotations"); f != nil {
+			_ = f.Value.Set("/proc/self/none" + f.DefValue) // it does not count as named
+		}
+	}
+	return root
 }
 
 // patience is how long a test waits for what must happen.

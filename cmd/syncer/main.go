@@ -15,21 +15,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func main() {
+func main() { os.Exit(start(newCommand())) }
+
+// start runs the command line and returns the exit status.
+func start(root *cobra.Command) int {
 	// net/http tells the standard log of answers that nobody asked for, with
 	// bytes of them.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	root := newCommand()
+	defer stop()
 	root.SetArgs(commandLine(os.Args))
 	err := root.ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		if !errors.Is(err, errLogged) {
-			fmt.Fprintf(os.Stderr, "syncer: %v\n", err)
-		}
-		os.Exit(exitStatus(err))
+	if err == nil {
+		return 0
 	}
+	if !errors.Is(err, errLogged) {
+		fmt.Fprintf(os.Stderr, "syncer: %v\n", err)
+	}
+	return exitStatus(err)
 }
 
 // errLogged is the error of a command whose log has told already what went

@@ -17,7 +17,7 @@ func tool(t *testing.T, stdin string, args ...string) (stdout, stderr string, st
 		t.Setenv(name, "")
 	}
 	var out, errs bytes.Buffer
-	root := newCommand()
+	root := newTestCommand()
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&out)
