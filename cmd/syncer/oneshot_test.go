@@ -63,7 +63,8 @@ func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.
 	missing := []string{"db/password", "web/user", "web/token"}
 	w.remove("db/password")
 	w.deny("web/user")
-	w.server.Policy("- !delete { record: !variable web/token }\n- !variable web/token\n")
+	w.remove("web/token")
+	w.server.Policy("- !variable web/token\n")
 	w.permit("web/token") // there, but without a value
 	p := w.start()
 	p.Exit(1)

@@ -132,11 +132,14 @@ type place struct {
 	Column   int    `json:"column"`
 }
 
-// badPolicy names the place of the fault. For what is not YAML the genuine
-// server names none.
+// badPolicy names the place of the fault. For some the genuine server names
+// none.
 func (s *Server) badPolicy(bad *policy.Error) reply {
 	f := fault{Code: "policy_invalid", Message: bad.Error()}
-	if bad.Line > 0 && !(bad.Syntax && s.opt.Strict) {
+	if s.opt.Strict && bad.Genuine != "" {
+		f.Message = bad.Genuine
+	}
+	if bad.Line > 0 && !(bad.Bare && s.opt.Strict) {
 		f.Inner = place{"policy_invalid", "policy", bad.Line, bad.Column}
 	}
 	return faultReply(http.StatusUnprocessableEntity, f)

@@ -32,7 +32,13 @@ const jwtPolicy = `
 const jwtHosts = `
 - !host { id: jwt/system:serviceaccount:ns:sa, annotations: { authn-jwt/syncer-conformance/kubernetes.io/namespace: ns } }
 - !host { id: jwt/system:serviceaccount:ns:plain }
-- !grant { role: !group /conjur/authn-jwt/syncer-conformance/apps, members: [ !host "jwt/system:serviceaccount:ns:sa", !host "jwt/system:serviceaccount:ns:plain" ] }
+`
+
+// jwtGrant is loaded from where the group is.
+const jwtGrant = `
+- !grant
+  role: !group conjur/authn-jwt/syncer-conformance/apps
+  members: [ !host "syncer-conformance/jwt/system:serviceaccount:ns:sa", !host "syncer-conformance/jwt/system:serviceaccount:ns:plain" ]
 `
 
 const jwtIssuer = "https://issuer.local"
@@ -51,6 +57,7 @@ func (s *suite) jwt(t *testing.T) {
 		s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: "- !delete { record: !policy conjur/authn-jwt/{p} }\n"})
 	})
 	s.load(t, branch, jwtHosts)
+	s.load(t, "root", jwtGrant)
 	good := func() jwtlib.MapClaims {
 		now := time.Now().Unix()
 		return jwtlib.MapClaims{"iss": jwtIssuer, "sub": "system:serviceaccount:ns:sa", "aud": "conjur", "iat": now, "nbf": now, "exp": now + 600,

@@ -44,6 +44,7 @@ func Run(t *testing.T, target Target) {
 		{"roles", (*suite).roles},
 		{"policies", (*suite).policies},
 		{"replacing a policy", (*suite).replace},
+		{"policy language", (*suite).language},
 		{"dry run", (*suite).dryRun},
 		{"credentials", (*suite).credentials},
 		{"live tokens", (*suite).live},

@@ -82,7 +82,7 @@ func TestYAML(t *testing.T) {
   body:
     - !host
       id: h
-      restricted_to: [10.0.0.0/8, 1.2.3.4]
+      restricted_to: [10.0.0.0/8, 1.2.3.4/32]
     - !policy
       id: sub
       body:

@@ -27,7 +27,7 @@ func (l *loader) record(rec policy.Record) error {
 	if err := l.mayTouch(rec.ID); err != nil {
 		return err
 	}
-	if !l.inBranch(rec.ID) && !l.tx.Exists(string(rec.ID)) {
+	if !l.inBranch(rec.ID) && rec.ID != l.ns.Standing(rec.ID.Kind()) && !l.tx.Exists(string(rec.ID)) {
 		return &policy.Error{Message: rec.ID.Title() + " is outside of " + policy.Ref(l.branch).Title()}
 	}
 	o, err := l.tx.Object(string(rec.ID))
@@ -49,18 +49,15 @@ func (l *loader) record(rec policy.Record) error {
 }
 
 // own settles the owner, who is a member of what it owns if that is a role.
+// What another policy declared keeps its owner.
 func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
 	id, owner := string(rec.ID), string(rec.Owner)
 	if !fresh {
-		if l.req.Mode == Add || !rec.OwnerGiven && o.Policy != l.branch || o.Owner == owner {
+		if l.req.Mode == Add || o.Policy != l.branch || o.Owner == owner {
 			return nil
 		}
-		if m, ok, err := l.tx.Membership(id, o.Owner); err != nil {
+		if err := l.tx.DeleteMembership(id, o.Owner, true); err != nil {
 			return err
-		} else if ok && m.Ownership {
-			if err := l.tx.DeleteMembership(id, o.Owner); err != nil {
-				return err
-			}
 		}
 		o.Owner = owner
 	}
@@ -70,18 +67,15 @@ func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
 	return l.tx.PutMembership(store.Membership{Role: id, Member: owner, Admin: true, Ownership: true, Policy: l.branch})
 }
 
-// annotate adds those of the text; those already there keep their text unless
+// annotate adds those of the text, and changes those that the branch made if
 // the load may change things.
 func (l *loader) annotate(o *store.Object, as []policy.Annotation) {
-	if l.req.Mode == Replace {
-		o.Annotations = slices.DeleteFunc(o.Annotations, func(a store.Annotation) bool { return a.Policy == l.branch })
-	}
 	for _, a := range as {
 		i := slices.IndexFunc(o.Annotations, func(have store.Annotation) bool { return have.Name == a.Name })
 		switch {
 		case i < 0:
 			o.Annotations = append(o.Annotations, store.Annotation{Name: a.Name, Value: a.Value, Policy: l.branch})
-		case l.req.Mode != Add:
+		case l.req.Mode != Add && o.Annotations[i].Policy == l.branch:
 			o.Annotations[i].Value = a.Value
 		}
 	}

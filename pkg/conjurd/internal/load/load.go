@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,8 +90,12 @@ func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 	if !tx.Exists(string(branch)) {
 		return nil, &NoBranchError{branch}
 	}
-	l := loader{tx: tx, req: r, branch: string(branch), roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings}}
-	for _, step := range []func() error{l.take, l.drop, l.declare, l.relate} {
+	l := loader{
+		tx: tx, req: r, branch: string(branch), ns: policy.NewNamespace(r.Account, r.Branch),
+		roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings},
+	}
+	// What the text takes away comes last: it is gone also if the text makes it.
+	for _, step := range []func() error{l.drop, l.declare, l.relate, l.unrelate, l.delete} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -108,36 +113,11 @@ func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 type loader struct {
 	tx     *store.Tx
 	req    Request
-	branch string      // full name of the policy loaded into
+	branch string // full name of the policy loaded into
+	ns     policy.Namespace
 	roles  store.Roles // of who loads
 	st     *policy.Statements
 	res    *Result
-}
-
-// take does what the text asks to be taken away.
-func (l *loader) take() error {
-	for _, ref := range l.st.Deletes {
-		if ref == policy.MakeRef(l.req.Account, "user", "admin") || ref == policy.MakeRef(l.req.Account, "policy", policy.RootPolicy) {
-			return &policy.Error{Message: ref.Title() + " cannot be deleted"}
-		}
-		if err := l.mayTouch(ref); err != nil {
-			return err
-		}
-		if err := l.tx.DeleteObject(string(ref)); err != nil {
-			return err
-		}
-	}
-	for _, g := range l.st.Revokes {
-		if err := l.eachMembership(g, func(m store.Membership) error { return l.tx.DeleteMembership(m.Role, m.Member) }); err != nil {
-			return err
-		}
-	}
-	for _, d := range l.st.Denies {
-		if err := l.eachPermission(d, l.tx.DeletePermission); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // drop deletes, in a Replace, what the branch declared and the text omits.
@@ -149,68 +129,37 @@ func (l *loader) drop() error {
 	for _, rec := range l.st.Records {
 		keep[string(rec.ID)] = true
 	}
+	var gone []string
 	for _, id := range l.tx.Declared(l.branch) {
-		if keep[id] {
-			continue
-		}
-		if err := l.tx.DeleteObject(id); err != nil {
-			return err
+		if !keep[id] {
+			gone = append(gone, id)
 		}
 	}
-	if err := l.tx.DeleteMembershipsOf(l.branch); err != nil {
+	if err := l.tx.DeleteObjects(gone...); err != nil {
 		return err
 	}
-	return l.tx.DeletePermissionsOf(l.branch)
+	return l.tx.Forget(map[string]bool{l.branch: true}, false)
 }
 
-// relate makes the memberships and permissions.
-func (l *loader) relate() error {
-	for _, g := range l.st.Grants {
-		if err := l.eachMembership(g, l.tx.PutMembership); err != nil {
+// delete removes what the text names for it, with all that hangs on it.
+func (l *loader) delete() error {
+	var gone []string
+	for _, ref := range l.st.Deletes {
+		if ref == policy.MakeRef(l.req.Account, "user", "admin") || ref == policy.MakeRef(l.req.Account, "policy", policy.RootPolicy) {
+			return &policy.Error{Message: ref.Title() + " cannot be deleted"}
+		}
+		if err := l.mayTouch(ref); err != nil {
 			return err
 		}
+		gone = append(gone, string(ref))
 	}
-	for _, p := range l.st.Permits {
-		if err := l.eachPermission(p, l.tx.PutPermission); err != nil {
-			return err
-		}
+	if err := l.tx.DeleteObjects(gone...); err != nil {
+		return err
 	}
-	return nil
-}
-
-func (l *loader) eachMembership(g policy.Grant, f func(store.Membership) error) error {
-	for _, role := range g.Roles {
-		for _, m := range g.Members {
-			if err := l.known(role, m.Role); err != nil {
-				return err
-			}
-			if err := l.mayTouch(role); err != nil {
-				return err
-			}
-			if err := f(store.Membership{Role: string(role), Member: string(m.Role), Admin: m.Admin, Policy: l.branch}); err != nil {
-				return err
-			}
-		}
+	if !l.tx.Exists(l.branch) {
+		return &policy.Error{Message: policy.Ref(l.branch).Title() + " cannot be deleted by a load into it"}
 	}
-	return nil
-}
-
-func (l *loader) eachPermission(p policy.Permit, f func(store.Permission) error) error {
-	for _, resource := range p.Resources {
-		for _, role := range p.Roles {
-			if err := l.known(role, resource); err != nil {
-				return err
-			}
-			if err := l.mayTouch(resource); err != nil {
-				return err
-			}
-			for _, priv := range p.Privileges {
-				if err := f(store.Permission{Resource: string(resource), Privilege: priv, Role: string(role), Policy: l.branch}); err != nil {
-					return err
-				}
-			}
-		}
-	}
+	l.res.Created = slices.DeleteFunc(l.res.Created, func(c Created) bool { return !l.tx.Exists(c.Role) })
 	return nil
 }
 
@@ -239,13 +188,15 @@ func (l *loader) mayTouch(ref policy.Ref) error {
 }
 
 func (l *loader) inBranch(ref policy.Ref) bool {
-	if l.req.Branch == policy.RootPolicy {
+	switch kind := ref.Kind(); {
+	case l.req.Branch == policy.RootPolicy:
 		return ref.Account() == l.req.Account
-	}
-	if ref.Kind() == "user" {
+	case kind == "user":
 		_, place, ok := strings.Cut(ref.ID(), "@")
 		ns := strings.ReplaceAll(l.req.Branch, "/", "-")
 		return ok && (place == ns || strings.HasPrefix(place, ns+"-"))
+	case kind != "policy" && ref == l.ns.Standing(kind):
+		return true
 	}
 	return strings.HasPrefix(ref.ID(), l.req.Branch+"/")
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -15,13 +16,15 @@ type Error struct {
 	Column  int // from 0: where the item begins, its dash included
 	Message string
 	Hint    string // what to do instead; shown in a dry run
-	// Syntax tells that the text is not YAML.
-	Syntax bool
+	// Bare says that the genuine server names no place for such a fault.
+	Bare bool
+	// Genuine is the genuine server's message where it says less than Message.
+	Genuine string
 }
 
-// Error gives the message in the genuine server's form.
+// Error returns the message in the genuine server's form.
 func (e *Error) Error() string {
-	if e.Line == 0 || e.Syntax {
+	if e.Line == 0 || e.Bare {
 		return e.Message
 	}
 	return fmt.Sprintf("Error at line %d, column %d in policy : %s", e.Line, e.Column, e.Message)
@@ -46,21 +49,51 @@ func (p place) errorf(format string, args ...any) *Error {
 	return &Error{Line: p.line, Column: p.column, Message: fmt.Sprintf(format, args...)}
 }
 
+// bare is errorf for a fault that the genuine server names no place for.
+func (p place) bare(format string, args ...any) *Error {
+	e := p.errorf(format, args...)
+	e.Bare = true
+	return e
+}
+
+// expected is the error for an attribute's value of the wrong type.
+func (p place) expected(kind, attribute, got string) *Error {
+	return p.errorf("Expected a %s for field '%s', got %s", kind, attribute, got)
+}
+
+// within moves a fault on the statement's own line to where the statement
+// begins: the genuine server has read the whole line when it sees one.
+func (p place) within(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Line == p.line {
+		e.Column = p.column
+	}
+	return err
+}
+
+// context is what the genuine server adds to some words of its YAML parser,
+// which are ours too.
+var context = map[string]string{
+	"did not find expected node content":          "while parsing a flow node",
+	"did not find expected '-' indicator":         "while parsing a block collection",
+	"did not find expected ',' or ']'":            "while parsing a flow sequence",
+	"did not find expected ',' or '}'":            "while parsing a flow mapping",
+	"could not find expected ':'":                 "while scanning a simple key",
+	"found character that cannot start any token": "while scanning for the next token",
+}
+
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError is what the YAML library says, in the server's words.
+// syntaxError puts what the YAML library says in the genuine server's words.
 func syntaxError(err error) *Error {
 	text := err.Error()
-	e := &Error{Syntax: true, Line: 1}
+	e := &Error{Bare: true, Line: 1}
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			e.Line = n
 		}
 		text = text[len(m[0]):]
 	}
-	if text == "did not find expected node content" {
-		text += " while parsing a flow node"
-	}
-	e.Message = strings.TrimSpace(text)
+	text = strings.TrimSpace(text)
+	e.Message = strings.TrimSpace(text + " " + context[text])
 	return e
 }

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Namespace is where ids of a text are relative to: an account and the id of
 // a policy, which is empty for the root policy.
@@ -26,40 +29,57 @@ func (n Namespace) Owner() Ref {
 	return MakeRef(n.Account, "policy", n.Policy)
 }
 
-// Resolve gives the full name of the kind and id of a text. A leading slash
-// makes the id absolute, ".." goes up one level, and a user gets its policy
-// behind an @: "ops/bob" is the user "bob@ops". Without an id, it is that of
-// the policy: a webservice is declared so.
-func (n Namespace) Resolve(kind, id string) Ref {
-	if id == "" {
-		return MakeRef(n.Account, kind, n.Policy)
-	}
-	path, absolute := strings.CutPrefix(id, "/")
-	if !absolute && n.Policy != "" {
-		path = n.Policy + "/" + id
-	}
-	path = climb(path)
-	if i := strings.LastIndexByte(path, '/'); kind == "user" && i >= 0 {
-		path = path[i+1:] + "@" + strings.ReplaceAll(path[:i], "/", "-")
-	}
-	return MakeRef(n.Account, kind, path)
-}
-
-// climb applies the ".." segments of an id.
-func climb(id string) string {
-	if !strings.Contains(id, "..") {
+// join puts an id behind the policy that it is in. Without an id it is that of
+// the policy; an absolute one, with a leading slash, stays as it is.
+func (n Namespace) join(id string) string {
+	switch {
+	case isBlank(id):
+		return n.Policy
+	case n.Policy == "" || isAbsolute(id):
 		return id
 	}
+	return n.Policy + "/" + id
+}
+
+func isBlank(id string) bool    { return strings.TrimSpace(id) == "" }
+func isAbsolute(id string) bool { return strings.HasPrefix(id, "/") }
+
+// climb makes a path relative to the root and applies its ".." segments; false
+// when they lead out of it. Only roles that own something, get a privilege or
+// become members may be named so: anywhere else ".." is part of an id.
+func climb(path string) (string, bool) {
 	var out []string
-	for seg := range strings.SplitSeq(id, "/") {
-		switch {
-		case seg != "..":
+	for seg := range strings.SplitSeq(strings.TrimRight(strings.TrimPrefix(path, "/"), "/"), "/") {
+		if seg != ".." {
 			out = append(out, seg)
-		case len(out) > 0:
-			out = out[:len(out)-1]
+			continue
+		}
+		if len(out) == 0 {
+			return "", false
+		}
+		out = out[:len(out)-1]
+	}
+	path = strings.Join(out, "/")
+	return path, path != ""
+}
+
+// hasClimb reports whether a segment of the path is "..".
+func hasClimb(path string) bool { return slices.Contains(strings.Split(path, "/"), "..") }
+
+// Standing returns the name of a thing of that kind that is declared without
+// an id, and so stands for the policy.
+func (n Namespace) Standing(kind string) Ref { return n.ref(kind, n.Policy) }
+
+// ref returns the full name for a path from the root. A user gets its policy
+// behind an @: "ops/bob" is the user "bob@ops".
+func (n Namespace) ref(kind, path string) Ref {
+	if kind == "user" {
+		path = strings.TrimRight(path, "/")
+		if i := strings.LastIndexByte(path, '/'); i >= 0 {
+			path = path[i+1:] + "@" + strings.ReplaceAll(path[:i], "/", "-")
 		}
 	}
-	return strings.Join(out, "/")
+	return MakeRef(n.Account, kind, path)
 }
 
 // MakeRef joins the three parts of a full name.
@@ -100,7 +120,7 @@ func (r Ref) NotFound() string {
 	return r.Title() + " not found in account '" + r.Account() + "'"
 }
 
-// IsRole tells whether things of the kind are roles, which can be granted and
+// IsRole reports whether things of the kind are roles, which can be granted and
 // have privileges.
 func IsRole(kind string) bool {
 	switch kind {

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -18,23 +21,32 @@ const (
 // an *Error. What the text declares is in the order of the text.
 func Parse(ns Namespace, text []byte) (*Statements, error) {
 	if !utf8.Valid(text) {
-		return nil, &Error{Line: 1, Syntax: true, Message: "invalid UTF-8"}
+		return nil, &Error{Line: 1, Bare: true, Message: "invalid UTF-8"}
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	p := parser{out: &Statements{}, owners: map[Ref]Ref{ns.Standing("policy"): ""}, paths: map[*yaml.Node]string{}, seen: map[*yaml.Node]bool{}}
+	var doc, more yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return p.out, nil
+	case err != nil:
 		return nil, syntaxError(err)
 	}
-	p := parser{out: &Statements{}, declared: map[Ref]bool{}}
-	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
-		return p.out, nil
+	switch err := dec.Decode(&more); {
+	case err == nil:
+		// The genuine server counts lines from 0 here, and columns to the end of the mark.
+		return nil, place{more.Line - 1, len("---")}.errorf("Multiple YAML documents encountered. Only a single document is permitted per policy.")
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxError(err)
 	}
-	if doc.Content[0].Kind != yaml.SequenceNode {
-		return nil, placeOf(doc.Content[0]).errorf("a policy is a list of statements")
+	switch top := doc.Content[0]; top.Kind {
+	case yaml.SequenceNode:
+		return p.out, p.list(ns, top, 0)
+	case yaml.MappingNode:
+		return nil, placeOf(&doc).errorf("Unexpected mapping")
+	default:
+		return nil, placeOf(&doc).errorf("Unexpected scalar")
 	}
-	if err := p.list(ns, doc.Content[0], 0); err != nil {
-		return nil, err
-	}
-	return p.out, nil
 }
 
 // tags are those of the language, in the words of the genuine server.
@@ -43,11 +55,15 @@ var tags = []string{
 	"!user", "!variable", "!webservice",
 }
 
-// parser gathers statements while it walks the nodes.
+// parser gathers statements while it walks the nodes. A node that an alias
+// leads to again is the same thing: it is declared once, and has the id that
+// it got where it was first.
 type parser struct {
-	out      *Statements
-	declared map[Ref]bool
-	items    int
+	out    *Statements
+	owners map[Ref]Ref           // :: what was declared → its owner
+	paths  map[*yaml.Node]string // :: a record or reference → its id behind its policy
+	seen   map[*yaml.Node]bool   // statements
+	items  int
 }
 
 // list reads a list of statements; lists inside it are part of it.
@@ -68,7 +84,7 @@ func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
 			err = p.statement(ns, at, item, depth)
 		}
 		if err != nil {
-			return err
+			return at.within(err)
 		}
 	}
 	return nil
@@ -76,6 +92,10 @@ func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
 
 // statement reads one tagged item.
 func (p *parser) statement(ns Namespace, at place, n *yaml.Node, depth int) error {
+	if p.seen[n] {
+		return nil
+	}
+	p.seen[n] = true
 	tag := n.Tag
 	switch tag {
 	case "!grant", "!revoke":
@@ -92,11 +112,15 @@ func (p *parser) statement(ns Namespace, at place, n *yaml.Node, depth int) erro
 	}
 	kind := strings.TrimPrefix(tag, "!")
 	if _, ok := attributes[kind]; !ok {
-		err := at.errorf("Unrecognized data type '%s'", tag)
-		err.Hint = "The tag must be one of the following: " + strings.Join(tags, ", ")
-		return err
+		return at.unrecognized(tag)
 	}
 	return p.record(ns, kind, at, n, depth)
+}
+
+func (p place) unrecognized(tag string) error {
+	err := p.errorf("Unrecognized data type '%s'", tag)
+	err.Hint = "The tag must be one of the following: " + strings.Join(tags, ", ")
+	return err
 }
 
 // unalias follows *name to what &name stands for.
@@ -107,14 +131,19 @@ func unalias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// isTagged tells whether the text gives n a tag of its own: !x and not !!str.
+// isTagged reports whether the text gives n a tag of its own: !x and not !!str.
 func isTagged(n *yaml.Node) bool {
 	return strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!")
 }
 
-// isNull is for values left out. A tagged node without content is one too.
+// isNull reports whether a value was left out.
 func isNull(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == "" && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0)
+	return n.Kind == yaml.ScalarNode && !isTagged(n) && valueOf(n).class == "NilClass"
+}
+
+// unknown is the error for an attribute that things with the tag do not have.
+func unknown(k *yaml.Node, tag string) error {
+	return placeOf(k).errorf("No such attribute '%s' on type %s", k.Value, className(tag))
 }
 
 // fields calls f for each key and value of a mapping.
@@ -126,7 +155,7 @@ func fields(at place, n *yaml.Node, f func(key string, k, v *yaml.Node) error) e
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := unalias(n.Content[i]), unalias(n.Content[i+1])
 		if seen[k.Value] {
-			return placeOf(k).errorf("attribute '%s' is given twice", k.Value)
+			return placeOf(k).errorf("Duplicate attribute: %s", k.Value)
 		}
 		seen[k.Value] = true
 		if err := f(k.Value, k, v); err != nil {

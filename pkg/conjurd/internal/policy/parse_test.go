@@ -28,19 +28,19 @@ func TestParseResolvesIDs(t *testing.T) {
     kind: database password
     annotations: { team: blue }
   - !user alice
-  - !policy { id: sub, body: [ !host web, !variable ../up ] }
+  - !policy { id: sub, body: [ !host web, !variable { id: ../up, owner: !group ../../ops } ] }
   - !webservice
 - !group ops
 - !user bob
 `)
 	want := []Record{
-		{ID: "dev:policy:app", Owner: "dev:group:ops", OwnerGiven: true},
+		{ID: "dev:policy:app", Owner: "dev:group:ops"},
 		{ID: "dev:variable:app/password", Owner: "dev:policy:app",
 			Annotations: []Annotation{{"conjur/kind", "database password"}, {"team", "blue"}}},
 		{ID: "dev:user:alice@app", Owner: "dev:policy:app"},
 		{ID: "dev:policy:app/sub", Owner: "dev:policy:app"},
 		{ID: "dev:host:app/sub/web", Owner: "dev:policy:app/sub"},
-		{ID: "dev:variable:app/up", Owner: "dev:policy:app/sub"},
+		{ID: "dev:variable:app/sub/../up", Owner: "dev:group:ops"},
 		{ID: "dev:webservice:app", Owner: "dev:policy:app"},
 		{ID: "dev:group:ops", Owner: "dev:user:admin"},
 		{ID: "dev:user:bob", Owner: "dev:user:admin"},
@@ -50,21 +50,30 @@ func TestParseResolvesIDs(t *testing.T) {
 	}
 }
 
-func TestResolveUsers(t *testing.T) {
-	for _, c := range []struct{ branch, id, want string }{
-		{"root", "bob", "dev:user:bob"},
-		{"root", "bob@ops", "dev:user:bob@ops"},
-		{"root", "ops/db/bob", "dev:user:bob@ops-db"},
-		{"ops/db", "bob", "dev:user:bob@ops-db"},
-		{"ops/db", "../bob", "dev:user:bob@ops"},
-		{"ops/db", "../../bob", "dev:user:bob"},
-		{"ops/db", "/bob", "dev:user:bob"},
-		{"ops/db", "/bob@hr", "dev:user:bob@hr"},
-		{"ops", "../../../bob", "dev:user:bob"},
+// A role that becomes a member may be named from the root or from above.
+func TestParseClimbs(t *testing.T) {
+	for _, c := range []struct{ branch, role, want string }{
+		{"root", "!user bob", "dev:user:bob"},
+		{"root", "!user bob@ops", "dev:user:bob@ops"},
+		{"root", "!user ops/db/bob", "dev:user:bob@ops-db"},
+		{"ops/db", "!user bob", "dev:user:bob@ops-db"},
+		{"ops/db", "!user ../bob", "dev:user:bob@ops"},
+		{"ops/db", "!user ../../bob", "dev:user:bob"},
+		{"ops/db", "!user /bob", "dev:user:bob"},
+		{"ops/db", "!user /bob@hr", "dev:user:bob@hr"},
+		{"ops/db", "!user", "dev:user:db@ops"},
+		{"ops/db", "!host a/../b", "dev:host:ops/db/b"},
+		{"ops/db", "!host a/", "dev:host:ops/db/a"},
+		{"ops/db", "!host", "dev:host:ops/db"},
 	} {
-		if got := NewNamespace("dev", c.branch).Resolve("user", c.id); string(got) != c.want {
-			t.Errorf("user %q in %s is %s instead of %s", c.id, c.branch, got, c.want)
+		st := parse(t, c.branch, "- !grant { role: !group g, member: "+c.role+" }\n")
+		if got := st.Grants[0].Members[0].Role; string(got) != c.want {
+			t.Errorf("%q in %s is %s instead of %s", c.role, c.branch, got, c.want)
 		}
+	}
+	_, err := Parse(NewNamespace("dev", "ops"), []byte("- !grant { role: !group g, member: !user ../../bob }\n"))
+	if err == nil || err.Error() != "Invalid relative reference: ops/../../bob" {
+		t.Errorf("a member above the root: %v", err)
 	}
 }
 
@@ -105,21 +114,49 @@ func TestParseRelations(t *testing.T) {
 	}
 }
 
+// What an alias leads to again is the same thing.
+func TestParseTakesAnAliasForTheSame(t *testing.T) {
+	st := parse(t, "root", `
+- !policy
+  id: app
+  body:
+  - &all [ !host web, &key !variable key ]
+- *key
+- !policy { id: other, body: *all }
+- !permit { role: !host app/web, privileges: [ read ], resources: [ *key ] }
+`)
+	if len(st.Records) != 4 || st.Permits[0].Resources[0] != "dev:variable:app/key" {
+		t.Errorf("the text is %+v", st)
+	}
+}
+
 func TestParseEmptyTexts(t *testing.T) {
-	for _, text := range []string{"[]", "---\n", "# nothing\n", "--- []\n"} {
+	for _, text := range []string{"[]", "# nothing\n", "--- []\n"} {
 		if st := parse(t, "root", text); len(st.Records) != 0 || st.Deleting() {
 			t.Errorf("%q gives %+v", text, st)
 		}
 	}
 }
 
-func TestParseKeepsTextsOfScalars(t *testing.T) {
-	st := parse(t, "root", "- !variable { id: 007, annotations: { on: yes, n: 1.50, date: 2020-01-01 } }\n")
-	if st.Records[0].ID != "dev:variable:007" {
-		t.Errorf("id is %s", st.Records[0].ID)
+// Annotations have YAML's own types; ids are texts.
+func TestParseTypesOfScalars(t *testing.T) {
+	for in, want := range map[string]string{
+		"yes": "true", "On": "true", "TRUE": "true", "no": "false", "OFF": "false", "tRue": "tRue", "y": "y",
+		"null": "", "~": "", "''": "", "Null": "", "nULL": "nULL",
+		"0": "0", "+7": "7", "-12": "-12", "1_000": "1000", "1,000": "1000", "0x10": "16", "010": "8", "0b101": "5", "08": "08",
+		"99999999999999999999": "99999999999999999999",
+		"1.50":                 "1.5", "2.0": "2.0", ".5": "0.5", "1.": "1.", "1e3": "1e3", "1e+3": "1000.0", "1e+20": "1.0e+20", "1.5e-7": "1.5e-07", "-.inf": "-Infinity",
+		"2020-01-01": "2020-01-01", "2020-13-01": "2020-13-01", "1.2.3": "1.2.3", "e+5": "e+5", "_": "_", ".": ".",
+		"'yes'": "yes", `"0x10"`: "0x10", "[1, yes, a, ~, [0x2]]": `[1, true, "a", nil, [2]]`, "[]": "[]",
+		"../x": "x", "see ../x": "see ../x",
+	} {
+		st := parse(t, "root", "- !variable\n  id: v\n  annotations:\n    n: "+in+"\n")
+		if got := st.Records[0].Annotations[0].Value; got != want {
+			t.Errorf("%s is %q instead of %q", in, got, want)
+		}
 	}
-	if want := []Annotation{{"on", "yes"}, {"n", "1.50"}, {"date", "2020-01-01"}}; !reflect.DeepEqual(st.Records[0].Annotations, want) {
-		t.Errorf("annotations are %+v", st.Records[0].Annotations)
+	if st := parse(t, "root", "- !variable 007\n"); st.Records[0].ID != "dev:variable:007" {
+		t.Errorf("id is %s", st.Records[0].ID)
 	}
 }
 
@@ -138,33 +175,39 @@ func TestParseErrorsNameTheirPlace(t *testing.T) {
 	}{
 		{"unknown tag", "- !nosuch x\n", 1, 0, "Unrecognized data type '!nosuch'"},
 		{"unknown tag, nested", "- !policy\n  id: p\n  body:\n  - !nosuch x\n", 4, 2, "Unrecognized data type"},
-		{"unknown tag, flow", "- !policy { id: p, body: [ !nosuch x ] }\n", 1, 27, "Unrecognized data type"},
+		{"unknown tag, flow", "- !policy { id: p, body: [ !nosuch x ] }\n", 1, 0, "Unrecognized data type"},
 		{"no tag", "- x\n", 1, 0, "no tag"},
 		{"mapping without a tag", "- id: x\n", 1, 0, "no tag"},
-		{"not a list", "!variable x\n", 1, 0, "list of statements"},
-		{"no id", "- !variable\n", 1, 0, "has no id"},
-		{"no id in a mapping", "- !host { annotations: { a: b } }\n", 1, 0, "has no id"},
-		{"user without an id in a policy", "- !policy\n  id: p\n  body:\n  - !user\n", 4, 2, "has no id"},
-		{"unknown attribute", "- !variable\n  id: x\n  owned: y\n", 3, 2, "no attribute 'owned'"},
-		{"attribute of another kind", "- !group\n  id: x\n  mime_type: y\n", 3, 2, "no attribute 'mime_type'"},
-		{"attribute twice", "- !variable\n  id: x\n  id: y\n", 3, 2, "given twice"},
+		{"not a list", "!variable x\n", 1, 0, "Unexpected scalar"},
+		{"nothing", "---\n", 1, 0, "Unexpected scalar"},
+		{"a mapping", "a: b\n", 1, 0, "Unexpected mapping"},
+		{"no id", "- !variable\n", 1, 0, "variable has a blank id"},
+		{"no id in a mapping", "- !host { annotations: { a: b } }\n", 1, 0, "host has a blank id"},
+		{"policy without an id in a policy", "- !policy\n  id: p\n  body:\n  - !policy\n", 4, 2, "declared more than once"},
+		{"unknown attribute", "- !variable\n  id: x\n  owned: y\n", 3, 2, "No such attribute 'owned' on type Variable"},
+		{"attribute of another kind", "- !group\n  id: x\n  mime_type: y\n", 3, 2, "No such attribute 'mime_type' on type Group"},
+		{"attribute twice", "- !variable\n  id: x\n  id: y\n", 3, 2, "Duplicate attribute: id"},
 		{"declared twice", "- !variable x\n- !variable x\n", 2, 0, "declared more than once"},
 		{"id as a list", "- !variable\n  id: [x]\n", 2, 6, "single value"},
-		{"owner without a tag", "- !variable\n  id: x\n  owner: y\n", 3, 9, "tagged id"},
-		{"owner is no role", "- !variable\n  id: x\n  owner: !variable y\n", 3, 9, "not a role"},
+		{"owner without a tag", "- !variable\n  id: x\n  owner: y\n", 3, 9, "Expected a Role for field 'owner', got String"},
+		{"owner is no role", "- !variable\n  id: x\n  owner: !variable y\n", 3, 9, "Expected a Role for field 'owner', got Variable"},
 		{"body is no list", "- !policy\n  id: x\n  body: { a: b }\n", 3, 8, "list of statements"},
-		{"annotations are no mapping", "- !variable\n  id: x\n  annotations: [a]\n", 3, 15, "needs attributes"},
+		{"annotations are no mapping", "- !variable\n  id: x\n  annotations: [a]\n", 3, 15, "Expected a hash for field 'annotations'"},
 		{"bad network", "- !host\n  id: x\n  restricted_to: [ 10.0.0.0/8, nonsense ]\n", 3, 17, "Invalid IP address or CIDR range 'nonsense'"},
-		{"grant without a member", "- !grant { role: !group x }\n", 1, 0, "needs 'role' and 'member'"},
-		{"grant of a variable", "- !grant { role: !variable x, member: !user y }\n", 1, 17, "not a role"},
-		{"grant to a variable", "- !grant { role: !group x, member: !variable y }\n", 1, 35, "not a role"},
-		{"unknown attribute of a grant", "- !grant { role: !group x, member: !user y, why: z }\n", 1, 44, "no attribute 'why'"},
-		{"permit without privileges", "- !permit { role: !group x, resource: !variable y }\n", 1, 0, "needs 'role', 'privileges' and 'resource'"},
-		{"empty privilege", "- !permit { role: !group x, privileges: [ '' ], resource: !variable y }\n", 1, 0, "empty privilege"},
-		{"unknown attribute of a permit", "- !permit { role: !group x, z: 1, resource: !variable y }\n", 1, 28, "no attribute 'z'"},
-		{"member without a role", "- !grant { role: !group x, member: !member { admin: true } }\n", 1, 35, "needs 'role'"},
+		{"grant of a variable", "- !grant { role: !variable x, member: !user y }\n", 1, 0, "Expected a Role for field 'role', got Variable"},
+		{"grant to a variable", "- !grant { role: !group x, member: !variable y }\n", 1, 0, "Expected a Role for field 'member', got Variable"},
+		{"unknown attribute of a grant", "- !grant { role: !group x, member: !user y, why: z }\n", 1, 0, "No such attribute 'why' on type Grant"},
+		{"empty privilege", "- !permit { role: !group x, privileges: [ '' ], resource: !variable y }\n", 1, 0, "'privilege' has an empty item"},
+		{"unknown attribute of a permit", "- !permit { role: !group x, z: 1, resource: !variable y }\n", 1, 0, "No such attribute 'z' on type Permit"},
+		{"member without a role", "- !grant { role: !group x, member: !member { admin: true } }\n", 1, 0, "needs 'role'"},
 		{"delete of nothing", "- !delete { }\n", 1, 0, "needs 'record'"},
-		{"delete without a tag", "- !delete { record: x }\n", 1, 20, "tagged id"},
+		{"delete without a tag", "- !delete { record: x }\n", 1, 0, "Expected a Resource for field 'record', got String"},
+		{"delete of a list", "- !delete { record: [ !user x ] }\n", 1, 0, "takes one record"},
+		{"revoke with an option", "- !revoke { role: !group x, member: !member { role: !user y } }\n", 1, 0, "Expected a Role for field 'member', got Member"},
+		{"number as an id", "- !variable\n  id: 7\n", 2, 6, "Expected a string for field 'id', got Integer"},
+		{"admin is neither", "- !grant { role: !group x, member: !member { role: !user y, admin: maybe } }\n", 1, 0, "Expected a boolean for field 'admin', got String"},
+		{"owner of each other", "- !group { id: x, owner: !group y }\n- !group { id: y, owner: !group x }\n", 2, 0, "own each other"},
+		{"two documents", "- !variable x\n---\n[]\n", 1, 3, "Multiple YAML documents"},
 		{"scalar for a statement", "- !grant x\n", 1, 0, "needs attributes"},
 		{"host factory", "- !host-factory x\n", 1, 0, "not supported"},
 	} {
@@ -191,7 +234,7 @@ func TestParseErrorForm(t *testing.T) {
 		t.Errorf("error is %q", err)
 	}
 	var bad *Error
-	if _, err = Parse(NewNamespace("dev", "root"), []byte("- \xff\n")); !errors.As(err, &bad) || !bad.Syntax {
+	if _, err = Parse(NewNamespace("dev", "root"), []byte("- \xff\n")); !errors.As(err, &bad) || !bad.Bare {
 		t.Errorf("invalid UTF-8 gives %v", err)
 	}
 }
@@ -215,7 +258,7 @@ func TestParseBoundsAliases(t *testing.T) {
 	} {
 		_, err := Parse(NewNamespace("dev", "root"), []byte(text))
 		var bad *Error
-		if !errors.As(err, &bad) || bad.Syntax {
+		if !errors.As(err, &bad) || bad.Bare {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -31,20 +30,29 @@ var known = []string{
 
 // record reads a declaration: a bare id, or attributes.
 func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth int) error {
-	d := declaration{ns: ns, kind: kind, at: at}
-	if n.Kind == yaml.ScalarNode {
-		d.id = n.Value
-	} else if err := fields(at, n, d.attribute); err != nil {
+	d := declaration{p: p, ns: ns, kind: kind, at: at}
+	if err := d.read(n); err != nil {
 		return err
 	}
-	rec, err := d.record()
+	path, err := p.path(ns, kind, at, n, d.id)
 	if err != nil {
 		return err
 	}
-	if p.declared[rec.ID] {
-		return at.errorf("%s '%s' is declared more than once", kind, rec.ID.ID())
+	rec, err := d.record(path)
+	if err != nil {
+		return err
 	}
-	p.declared[rec.ID] = true
+	if _, twice := p.owners[rec.ID]; twice {
+		err := at.bare("%s '%s' is declared more than once", kind, rec.ID.ID())
+		err.Genuine = missingOption
+		return err
+	}
+	if rec.Owner != rec.ID && p.owners[rec.Owner] == rec.ID { // neither could be made first
+		err := at.bare("%s and %s own each other", rec.ID.Title(), rec.Owner.Title())
+		err.Genuine = missingOption
+		return err
+	}
+	p.owners[rec.ID] = rec.Owner
 	p.out.Records = append(p.out.Records, rec)
 	p.warn(rec)
 	if d.body == nil {
@@ -52,6 +60,9 @@ func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth
 	}
 	return p.list(Namespace{ns.Account, rec.ID.ID()}, d.body, depth+1)
 }
+
+// missingOption is what the genuine server says where its own error breaks.
+const missingOption = "Missing required option account"
 
 func (p *parser) warn(rec Record) {
 	for _, a := range rec.Annotations {
@@ -64,6 +75,7 @@ func (p *parser) warn(rec Record) {
 
 // declaration gathers a record's attributes.
 type declaration struct {
+	p    *parser
 	ns   Namespace
 	kind string
 	at   place
@@ -77,60 +89,77 @@ type declaration struct {
 	body        *yaml.Node
 }
 
+// read takes in the node of a declaration, or of a reference in its place.
+func (d *declaration) read(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		d.id = n.Value
+		return nil
+	}
+	return fields(d.at, n, d.attribute)
+}
+
 // attribute takes in one of them.
 func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 	if !slices.Contains(common, key) && !slices.Contains(attributes[d.kind], key) {
-		return placeOf(k).errorf("!%s has no attribute '%s'", d.kind, key)
+		return unknown(k, d.kind)
 	}
 	switch key {
 	case "id":
-		d.id, err = scalar(v)
+		d.id, err = text(key, v)
 	case "owner":
-		d.owner, err = role(d.ns, v)
+		if !isNull(v) {
+			d.owner, err = d.p.role(d.ns, key, v)
+		}
 	case "annotations":
 		d.annotations, err = annotations(v)
 	case "restricted_to":
-		d.restricted, err = networks(v)
+		d.restricted, err = networks(key, v)
 	case "public_key", "public_keys":
-		d.keys, err = scalars(v)
+		d.keys, err = texts(key, v)
 	case "body":
 		d.body, err = body(v)
-	default: // kind, mime_type, uidnumber, gidnumber
-		var text string
-		text, err = scalar(v)
-		d.implied = append(d.implied, Annotation{"conjur/" + key, text})
+	case "uidnumber", "gidnumber":
+		err = d.imply(key, v, integer)
+	default: // kind, mime_type
+		err = d.imply(key, v, text)
+	}
+	return err
+}
+
+// imply keeps an attribute as an annotation.
+func (d *declaration) imply(key string, v *yaml.Node, read func(string, *yaml.Node) (string, error)) error {
+	s, err := read(key, v)
+	if s != "" {
+		d.implied = append(d.implied, Annotation{"conjur/" + key, s})
 	}
 	return err
 }
 
 // record is the whole, checked.
-func (d *declaration) record() (Record, error) {
-	if d.id == "" && !mayOmitID(d.ns, d.kind) {
-		return Record{}, d.at.errorf("!%s has no id", d.kind)
+func (d *declaration) record(path string) (Record, error) {
+	id, err := fixed(d.ns, d.kind, d.at, path)
+	if err != nil {
+		return Record{}, err
 	}
-	if strings.ContainsRune(d.id, 0) {
-		return Record{}, d.at.errorf("the id of !%s contains a null byte", d.kind)
+	rec := Record{ID: id, Owner: d.owner, RestrictedTo: d.restricted, PublicKeys: d.keys}
+	for _, a := range d.implied { // what the text says itself counts
+		if !slices.ContainsFunc(d.annotations, func(b Annotation) bool { return b.Name == a.Name }) {
+			rec.Annotations = append(rec.Annotations, a)
+		}
 	}
-	rec := Record{
-		ID:           d.ns.Resolve(d.kind, d.id),
-		Owner:        d.owner,
-		OwnerGiven:   d.owner != "",
-		Annotations:  append(d.implied, d.annotations...),
-		RestrictedTo: d.restricted,
-		PublicKeys:   d.keys,
-	}
-	if rec.ID.ID() == "" {
-		return Record{}, d.at.errorf("!%s has no id", d.kind)
+	for _, a := range d.annotations {
+		if hasClimb(a.Value) {
+			var ok bool
+			if a.Value, ok = climb(path + "/" + a.Value); !ok {
+				return Record{}, d.at.bare("Invalid relative reference: the annotation '%s' leads out of the root", a.Name)
+			}
+		}
+		rec.Annotations = append(rec.Annotations, a)
 	}
 	if rec.Owner == "" {
 		rec.Owner = d.ns.Owner()
 	}
 	return rec, nil
-}
-
-// mayOmitID is for what can stand for a whole policy.
-func mayOmitID(ns Namespace, kind string) bool {
-	return ns.Policy != "" && kind != "user" && kind != "policy"
 }
 
 func body(v *yaml.Node) (*yaml.Node, error) {
@@ -147,68 +176,38 @@ func annotations(v *yaml.Node) ([]Annotation, error) {
 	if isNull(v) {
 		return nil, nil
 	}
+	if v.Kind != yaml.MappingNode {
+		return nil, placeOf(v).expected("hash", "annotations", classString)
+	}
 	var out []Annotation
 	err := fields(placeOf(v), v, func(key string, _, v *yaml.Node) error {
-		text, err := scalar(v)
+		text, err := annotation(key, v)
 		out = append(out, Annotation{key, text})
 		return err
 	})
 	return out, err
 }
 
-// networks reads addresses and CIDR ranges, one or a list.
-func networks(v *yaml.Node) ([]string, error) {
-	list, err := scalars(v)
+// networks reads CIDR ranges and addresses, one or a list. An address is a
+// network of one.
+func networks(attribute string, v *yaml.Node) ([]string, error) {
+	list, err := texts(attribute, v)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range list {
-		if _, err := netip.ParsePrefix(s); err == nil {
+	for i, s := range list {
+		if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
+			list[i] = netip.PrefixFrom(addr, addr.BitLen()).String()
 			continue
 		}
-		if _, err := netip.ParseAddr(s); err != nil {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
 			return nil, placeOf(v).errorf("Invalid IP address or CIDR range '%s'", s)
 		}
+		if p != p.Masked() {
+			return nil, placeOf(v).errorf("Invalid IP address or CIDR range '%s': Value has bits set to right of mask. Did you mean '%s'?", s, p.Masked())
+		}
+		list[i] = p.String()
 	}
 	return list, nil
-}
-
-func scalar(v *yaml.Node) (string, error) {
-	if v.Kind != yaml.ScalarNode {
-		return "", placeOf(v).errorf("expected a single value")
-	}
-	return v.Value, nil
-}
-
-func scalars(v *yaml.Node) ([]string, error) {
-	var out []string
-	for _, item := range oneOrMany(v) {
-		s, err := scalar(item)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// oneOrMany is the items of a list, or the one value in its place. Lists in
-// the list, which anchors bring about, are part of it.
-func oneOrMany(v *yaml.Node) []*yaml.Node {
-	visits := 0
-	return flatten(nil, v, 0, &visits)
-}
-
-func flatten(out []*yaml.Node, v *yaml.Node, depth int, visits *int) []*yaml.Node {
-	v = unalias(v)
-	if v.Kind != yaml.SequenceNode || isTagged(v) || depth > maxDepth {
-		return append(out, v)
-	}
-	for _, item := range v.Content {
-		if *visits++; *visits > maxItems {
-			break
-		}
-		out = flatten(out, item, depth+1, visits)
-	}
-	return out
 }

@@ -6,78 +6,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reference reads a tagged id: "!user alice". A declaration with attributes
-// stands for its id, as when an anchor names a list of declarations.
-func reference(ns Namespace, v *yaml.Node) (Ref, error) {
-	v = unalias(v)
-	kind := strings.TrimPrefix(v.Tag, "!")
-	if _, ok := attributes[kind]; !ok || !isTagged(v) {
-		return "", placeOf(v).errorf("expected a tagged id such as !variable name")
-	}
-	id := v.Value
-	if v.Kind == yaml.MappingNode {
-		err := fields(placeOf(v), v, func(key string, _, v *yaml.Node) (err error) {
-			if key == "id" {
-				id, err = scalar(v)
-			}
-			return err
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	if id == "" && !mayOmitID(ns, kind) || strings.ContainsRune(id, 0) {
-		return "", placeOf(v).errorf("!%s has no id", kind)
-	}
-	return ns.Resolve(kind, id), nil
-}
-
-func references(ns Namespace, v *yaml.Node) ([]Ref, error) { return each(ns, v, reference) }
-
-// each reads all of a list.
-func each(ns Namespace, v *yaml.Node, read func(Namespace, *yaml.Node) (Ref, error)) ([]Ref, error) {
-	var out []Ref
-	for _, item := range oneOrMany(v) {
-		r, err := read(ns, item)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, nil
-}
-
-// role is a reference to something that can have privileges.
-func role(ns Namespace, v *yaml.Node) (Ref, error) {
-	r, err := reference(ns, v)
-	if err == nil && !IsRole(r.Kind()) {
-		return "", placeOf(unalias(v)).errorf("a %s is not a role", r.Kind())
-	}
-	return r, err
-}
-
-func roles(ns Namespace, v *yaml.Node) ([]Ref, error) { return each(ns, v, role) }
-
-// grant reads !grant and !revoke.
+// grant reads !grant and !revoke. Without a role or a member there is nothing
+// to do, which is no fault.
 func (p *parser) grant(ns Namespace, at place, n *yaml.Node) error {
 	var g Grant
 	err := fields(at, n, func(key string, k, v *yaml.Node) (err error) {
-		switch key {
-		case "role", "roles":
-			g.Roles, err = roles(ns, v)
-		case "member", "members":
-			g.Members, err = members(ns, v)
-		case "replace":
+		switch {
+		case key == "role" || key == "roles":
+			g.Roles, err = p.subjects(ns, "Role", "role", v)
+		case key != "member" && key != "members":
+			err = unknown(k, n.Tag)
+		case n.Tag == "!revoke":
+			g.Members, err = p.revoked(ns, v)
 		default:
-			err = placeOf(k).errorf("%s has no attribute '%s'", n.Tag, key)
+			g.Members, err = p.members(ns, v)
 		}
 		return err
 	})
 	if err != nil {
 		return err
-	}
-	if len(g.Roles) == 0 || len(g.Members) == 0 {
-		return at.errorf("%s needs 'role' and 'member'", n.Tag)
 	}
 	if n.Tag == "!revoke" {
 		p.out.Revokes = append(p.out.Revokes, g)
@@ -88,33 +35,25 @@ func (p *parser) grant(ns Namespace, at place, n *yaml.Node) error {
 }
 
 // members reads roles, and !member with its admin option.
-func members(ns Namespace, v *yaml.Node) ([]Member, error) {
-	var out []Member
-	for _, item := range oneOrMany(v) {
-		m := Member{}
-		var err error
-		if item.Tag == "!member" && item.Kind == yaml.MappingNode {
-			m, err = member(ns, item)
-		} else {
-			m.Role, err = role(ns, item)
+func (p *parser) members(ns Namespace, v *yaml.Node) ([]Member, error) {
+	return each(v, func(item *yaml.Node) (m Member, err error) {
+		if item.Kind == yaml.MappingNode && (item.Tag == "!member" || !isTagged(item)) {
+			return p.member(ns, item)
 		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, nil
+		m.Role, err = p.role(ns, "member", item)
+		return m, err
+	})
 }
 
-func member(ns Namespace, n *yaml.Node) (m Member, err error) {
+func (p *parser) member(ns Namespace, n *yaml.Node) (m Member, err error) {
 	err = fields(placeOf(n), n, func(key string, k, v *yaml.Node) (err error) {
 		switch key {
 		case "role":
-			m.Role, err = role(ns, v)
+			m.Role, err = p.role(ns, key, v)
 		case "admin":
-			m.Admin = v.Value == "true"
+			m.Admin, err = boolean(key, v)
 		default:
-			err = placeOf(k).errorf("!member has no attribute '%s'", key)
+			err = unknown(k, "member")
 		}
 		return err
 	})
@@ -124,32 +63,36 @@ func member(ns Namespace, n *yaml.Node) (m Member, err error) {
 	return m, err
 }
 
-// permit reads !permit and !deny.
+// revoked reads the members of a !revoke, which have no options.
+func (p *parser) revoked(ns Namespace, v *yaml.Node) ([]Member, error) {
+	return each(v, func(item *yaml.Node) (m Member, err error) {
+		m.Role, err = p.role(ns, "member", item)
+		return m, err
+	})
+}
+
+// permit reads !permit and !deny. As in a grant, nothing needs to be there.
 func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 	var pm Permit
 	err := fields(at, n, func(key string, k, v *yaml.Node) (err error) {
 		switch key {
 		case "role", "roles":
-			pm.Roles, err = roles(ns, v)
+			pm.Roles, err = each(v, func(item *yaml.Node) (Ref, error) { return p.role(ns, "role", item) })
 		case "privilege", "privileges":
-			pm.Privileges, err = scalars(v)
+			pm.Privileges, err = texts("privilege", v)
 		case "resource", "resources":
-			pm.Resources, err = references(ns, v)
-		case "replace":
+			pm.Resources, err = p.subjects(ns, "Resource", "resource", v)
 		default:
-			err = placeOf(k).errorf("%s has no attribute '%s'", n.Tag, key)
+			err = unknown(k, n.Tag)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if len(pm.Roles) == 0 || len(pm.Privileges) == 0 || len(pm.Resources) == 0 {
-		return at.errorf("%s needs 'role', 'privileges' and 'resource'", n.Tag)
-	}
 	for _, priv := range pm.Privileges {
-		if priv == "" || strings.ContainsRune(priv, 0) {
-			return at.errorf("%s has an empty privilege", n.Tag)
+		if strings.ContainsRune(priv, 0) {
+			return at.errorf("%s has a privilege with a null byte", n.Tag)
 		}
 	}
 	if n.Tag == "!deny" {
@@ -160,16 +103,19 @@ func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 	return nil
 }
 
-// delete reads !delete.
+// delete reads !delete, which takes one record whatever the attribute's name.
 func (p *parser) delete(ns Namespace, at place, n *yaml.Node) error {
 	found := false
 	err := fields(at, n, func(key string, k, v *yaml.Node) error {
-		if key != "record" && key != "records" {
-			return placeOf(k).errorf("!delete has no attribute '%s'", key)
+		switch {
+		case key != "record" && key != "records":
+			return unknown(k, n.Tag)
+		case v.Kind == yaml.SequenceNode && !isTagged(v):
+			return placeOf(v).errorf("!delete takes one record: write one statement for each")
 		}
-		refs, err := references(ns, v)
-		p.out.Deletes = append(p.out.Deletes, refs...)
-		found = found || len(refs) > 0
+		ref, err := p.subject(ns, "Resource", "record", v)
+		p.out.Deletes = append(p.out.Deletes, ref)
+		found = true
 		return err
 	})
 	if err == nil && !found {

@@ -14,7 +14,7 @@ type Statements struct {
 	Warnings []string // for the answer; the text is valid all the same
 }
 
-// Deleting tells whether the text takes something away, which only an update
+// Deleting reports whether the text takes something away, which only an update
 // may do.
 func (s *Statements) Deleting() bool {
 	return len(s.Revokes)+len(s.Denies)+len(s.Deletes) > 0
@@ -28,11 +28,8 @@ type Record struct {
 	ID           Ref
 	Owner        Ref
 	Annotations  []Annotation
-	RestrictedTo []string // IP addresses and networks; users and hosts only
+	RestrictedTo []string // networks; users and hosts only
 	PublicKeys   []string // users only
-	// OwnerGiven tells that the text names the owner, so that an update
-	// changes it.
-	OwnerGiven bool
 }
 
 // Annotation is a name and a text on a record.

@@ -1,46 +1,117 @@
 package store
 
-// Membership of a role.
+// Membership of a role. One may be a member twice: as the owner of the role,
+// and because it was granted.
 type Membership struct {
-	Role      string `json:"-"`
-	Member    string `json:"-"`
+	Role      string
+	Member    string
+	Admin     bool
+	Ownership bool   // comes from owning the role
+	Policy    string // that it was loaded with
+}
+
+// link is what is kept of a membership.
+type link struct {
 	Admin     bool   `json:"admin,omitempty"`
-	Ownership bool   `json:"ownership,omitempty"` // comes from owning the role
+	Ownership bool   `json:"ownership,omitempty"`
 	Policy    string `json:"policy,omitempty"`
+	Granted   *link  `json:"granted,omitempty"` // beside the ownership, when there are both
+}
+
+// links are a member's two ways to a role, each nil when there is none.
+type links struct{ owned, granted *link }
+
+func (t *Tx) links(role, member string) (links, error) {
+	l, ok, err := get[link](t.members, key(role, member))
+	switch {
+	case err != nil || !ok:
+		return links{}, err
+	case !l.Ownership:
+		return links{granted: &l}, nil
+	}
+	return links{owned: &l, granted: l.Granted}, nil
+}
+
+func (t *Tx) putLinks(role, member string, l links) error {
+	if l.owned == nil && l.granted == nil {
+		if err := t.memberships.Delete(key(member, role)); err != nil {
+			return err
+		}
+		return t.members.Delete(key(role, member))
+	}
+	if err := t.memberships.Put(key(member, role), nil); err != nil {
+		return err
+	}
+	if l.owned == nil {
+		return put(t.members, key(role, member), l.granted)
+	}
+	l.owned.Granted = l.granted
+	return put(t.members, key(role, member), l.owned)
+}
+
+// of returns where the way of the membership is kept.
+func (l *links) of(ownership bool) **link {
+	if ownership {
+		return &l.owned
+	}
+	return &l.granted
 }
 
 // PutMembership makes or changes a membership.
 func (t *Tx) PutMembership(m Membership) error {
-	if err := t.memberships.Put(key(m.Member, m.Role), nil); err != nil {
+	l, err := t.links(m.Role, m.Member)
+	if err != nil {
 		return err
 	}
-	return put(t.members, key(m.Role, m.Member), m)
+	*l.of(m.Ownership) = &link{Admin: m.Admin, Ownership: m.Ownership, Policy: m.Policy}
+	return t.putLinks(m.Role, m.Member, l)
 }
 
-// Membership gives member's membership of role; false when there is none.
-func (t *Tx) Membership(role, member string) (Membership, bool, error) {
-	m, ok, err := get[Membership](t.members, key(role, member))
-	m.Role, m.Member = role, member
-	return m, ok, err
+// Membership returns member's membership of role, that of an owner or that
+// which was granted; false when there is none.
+func (t *Tx) Membership(role, member string, ownership bool) (Membership, bool, error) {
+	l, err := t.links(role, member)
+	way := *l.of(ownership)
+	if err != nil || way == nil {
+		return Membership{}, false, err
+	}
+	return Membership{role, member, way.Admin, ownership, way.Policy}, true, nil
 }
 
 // DeleteMembership ends one; it need not exist.
-func (t *Tx) DeleteMembership(role, member string) error {
-	if err := t.memberships.Delete(key(member, role)); err != nil {
+func (t *Tx) DeleteMembership(role, member string, ownership bool) error {
+	l, err := t.links(role, member)
+	if err != nil {
 		return err
 	}
-	return t.members.Delete(key(role, member))
+	*l.of(ownership) = nil
+	return t.putLinks(role, member, l)
+}
+
+// between returns the one or two memberships of member in role.
+func (t *Tx) between(role, member string) ([]Membership, error) {
+	var out []Membership
+	for _, ownership := range []bool{false, true} {
+		m, ok, err := t.Membership(role, member, ownership)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
 
 // Members lists the direct members of role.
 func (t *Tx) Members(role string) ([]Membership, error) {
 	var out []Membership
 	for _, member := range keys(t.members, prefix(role)) {
-		m, _, err := t.Membership(role, member)
+		list, err := t.between(role, member)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, m)
+		out = append(out, list...)
 	}
 	return out, nil
 }
@@ -49,11 +120,11 @@ func (t *Tx) Members(role string) ([]Membership, error) {
 func (t *Tx) Memberships(member string) ([]Membership, error) {
 	var out []Membership
 	for _, role := range keys(t.memberships, prefix(member)) {
-		m, _, err := t.Membership(role, member)
+		list, err := t.between(role, member)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, m)
+		out = append(out, list...)
 	}
 	return out, nil
 }
@@ -106,31 +177,13 @@ func (t *Tx) Holders(role string) Roles {
 
 func (t *Tx) clearMembers(id string) error {
 	for _, member := range keys(t.members, prefix(id)) {
-		if err := t.DeleteMembership(id, member); err != nil {
+		if err := t.putLinks(id, member, links{}); err != nil {
 			return err
 		}
 	}
 	for _, role := range keys(t.memberships, prefix(id)) {
-		if err := t.DeleteMembership(role, id); err != nil {
+		if err := t.putLinks(role, id, links{}); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// DeleteMembershipsOf ends the memberships that the policy granted, except
-// those that come from owning.
-func (t *Tx) DeleteMembershipsOf(policy string) error {
-	for _, k := range keys(t.members, nil) {
-		role, member := cutLast(k)
-		m, _, err := t.Membership(role, member)
-		if err != nil {
-			return err
-		}
-		if m.Policy == policy && !m.Ownership {
-			if err := t.DeleteMembership(role, member); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -88,9 +88,24 @@ func (t *Tx) Objects(start string) iter.Seq2[string, *Object] {
 	}
 }
 
-// DeleteObject removes the object called id with all that hangs on it: what
-// it owns or declared, memberships, permissions, credentials, values.
-func (t *Tx) DeleteObject(id string) error {
+// DeleteObjects removes the objects with all that hangs on them: what they
+// own or declared, memberships, permissions, credentials, values. What a
+// deleted policy granted or permitted elsewhere goes with it.
+func (t *Tx) DeleteObjects(ids ...string) error {
+	gone := map[string]bool{}
+	for _, id := range ids {
+		if err := t.deleteObject(id, gone); err != nil {
+			return err
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return t.Forget(gone, true)
+}
+
+// deleteObject notes in policies what had a text loaded into it.
+func (t *Tx) deleteObject(id string, policies map[string]bool) error {
 	o, err := t.Object(id)
 	if o == nil || err != nil {
 		return err
@@ -103,9 +118,13 @@ func (t *Tx) DeleteObject(id string) error {
 		return err
 	}
 	for _, child := range append(t.Owned(id), t.Declared(id)...) {
-		if err := t.DeleteObject(child); err != nil {
+		if err := t.deleteObject(child, policies); err != nil {
 			return err
 		}
+	}
+	for range scan(t.policies, prefix(id)) {
+		policies[id] = true
+		break
 	}
 	for _, clear := range []func(string) error{t.clearMembers, t.clearPermissions, t.clearValues, t.clearPolicies} {
 		if err := clear(id); err != nil {

@@ -102,7 +102,7 @@ func TestDeletingTakesAllThatHangsOnIt(t *testing.T) {
 		_, err := tx.AddPolicyVersion("p", PolicyVersion{Text: "[]"})
 		return err
 	})
-	update(t, s, func(tx *Tx) error { return tx.DeleteObject("p") })
+	update(t, s, func(tx *Tx) error { return tx.DeleteObjects("p") })
 	if err := s.View(func(tx *Tx) error {
 		for _, id := range []string{"p", "v", "h", "owned-by-h", "declared"} {
 			if tx.Exists(id) {
@@ -127,7 +127,7 @@ func TestDeletingTakesAllThatHangsOnIt(t *testing.T) {
 func TestAnOwnerOfItselfCanBeDeleted(t *testing.T) {
 	s, _ := open(t)
 	update(t, s, func(tx *Tx) error { return tx.PutObject("a", &Object{Owner: "a"}) })
-	update(t, s, func(tx *Tx) error { return tx.DeleteObject("a") })
+	update(t, s, func(tx *Tx) error { return tx.DeleteObjects("a") })
 }
 
 // The second index of each relation says the same as the first, whatever was
@@ -160,19 +160,19 @@ func randomStep(r *rapid.T, tx *Tx, id *rapid.Generator[string]) error {
 	case 0, 1:
 		return tx.PutObject(a, &Object{Owner: b, Policy: c})
 	case 2:
-		return tx.DeleteObject(a)
+		return tx.DeleteObjects(a)
 	case 3:
 		return tx.PutMembership(Membership{Role: a, Member: b, Policy: c, Ownership: a == c})
 	case 4:
-		return tx.DeleteMembership(a, b)
+		return tx.DeleteMembership(a, b, b == c)
 	case 5:
 		return tx.PutPermission(Permission{a, "read", b, c})
 	case 6:
 		return tx.DeletePermission(Permission{Resource: a, Privilege: "read", Role: b})
 	case 7:
-		return tx.DeletePermissionsOf(a)
+		return tx.Forget(map[string]bool{a: true}, false)
 	}
-	return tx.DeleteMembershipsOf(a)
+	return tx.Forget(map[string]bool{a: true}, true)
 }
 
 func checkIndexes(r *rapid.T, tx *Tx) {

@@ -14,9 +14,11 @@ func (t *Tx) PutPermission(p Permission) error {
 	return t.permissions.Put(key(p.Resource, p.Privilege, p.Role), []byte(p.Policy))
 }
 
-// HasPermission tells whether exactly this one is there.
-func (t *Tx) HasPermission(p Permission) bool {
-	return t.permissions.Get(key(p.Resource, p.Privilege, p.Role)) != nil
+// GivenBy returns the policy that gave this permission; false when there is no
+// such permission.
+func (t *Tx) GivenBy(p Permission) (string, bool) {
+	policy := t.permissions.Get(key(p.Resource, p.Privilege, p.Role))
+	return string(policy), policy != nil
 }
 
 // DeletePermission takes it; it need not be there.
@@ -48,7 +50,7 @@ func (t *Tx) PrivilegesOf(role string) []Permission {
 	return out
 }
 
-// Allowed tells whether the roles have the privilege on the resource, which
+// Allowed reports whether the roles have the privilege on the resource, which
 // is o: given to one of them, or because one of them owns it.
 func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
 	if roles[o.Owner] {
@@ -62,7 +64,7 @@ func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
 	return false
 }
 
-// Visible tells whether the roles have any privilege on the resource.
+// Visible reports whether the roles have any privilege on the resource.
 func (t *Tx) Visible(roles Roles, resource string, o *Object) bool {
 	if roles[o.Owner] {
 		return true
@@ -84,24 +86,6 @@ func (t *Tx) clearPermissions(id string) error {
 	for _, k := range keys(t.privileges, prefix(id)) {
 		resource, privilege, _ := strings.Cut(k, "\x00")
 		if err := t.DeletePermission(Permission{Resource: resource, Privilege: privilege, Role: id}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// DeletePermissionsOf takes all that the policy gave.
-func (t *Tx) DeletePermissionsOf(policy string) error {
-	var gone []Permission
-	for k, v := range scan(t.permissions, nil) {
-		if string(v) == policy {
-			rest, role := cutLast(k)
-			resource, privilege := cutLast(rest)
-			gone = append(gone, Permission{resource, privilege, role, policy})
-		}
-	}
-	for _, p := range gone {
-		if err := t.DeletePermission(p); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,121 @@
+package load
+
+import (
+	"iter"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// A membership or permission belongs to the policy that it was first loaded
+// into. A load into another one neither changes it nor takes it away.
+
+// relate makes the memberships and permissions.
+func (l *loader) relate() error {
+	for _, g := range l.st.Grants {
+		for m := range l.memberships(g) {
+			if err := l.grant(m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range l.st.Permits {
+		for p := range l.permissions(p) {
+			if err := l.permit(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unrelate takes away those that the branch gave. What is not there, or not
+// the branch's, is no error: there is nothing to do.
+func (l *loader) unrelate() error {
+	for _, g := range l.st.Revokes {
+		for m := range l.memberships(g) {
+			if err := l.revoke(m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range l.st.Denies {
+		for p := range l.permissions(d) {
+			if by, ok := l.tx.GivenBy(p); !ok || by != l.branch {
+				continue
+			}
+			if err := l.tx.DeletePermission(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *loader) grant(m store.Membership) error {
+	if err := l.known(policy.Ref(m.Role), policy.Ref(m.Member)); err != nil {
+		return err
+	}
+	if err := l.mayTouch(policy.Ref(m.Role)); err != nil {
+		return err
+	}
+	have, ok, err := l.tx.Membership(m.Role, m.Member, m.Ownership)
+	if err != nil || ok && (have.Policy != l.branch || l.req.Mode == Add) {
+		return err
+	}
+	return l.tx.PutMembership(m)
+}
+
+func (l *loader) revoke(m store.Membership) error {
+	for _, ownership := range []bool{false, true} {
+		have, ok, err := l.tx.Membership(m.Role, m.Member, ownership)
+		if err != nil {
+			return err
+		}
+		if ok && have.Policy == l.branch {
+			return l.tx.DeleteMembership(m.Role, m.Member, ownership)
+		}
+	}
+	return nil
+}
+
+func (l *loader) permit(p store.Permission) error {
+	if err := l.known(policy.Ref(p.Resource), policy.Ref(p.Role)); err != nil {
+		return err
+	}
+	if err := l.mayTouch(policy.Ref(p.Resource)); err != nil {
+		return err
+	}
+	if _, ok := l.tx.GivenBy(p); ok {
+		return nil
+	}
+	return l.tx.PutPermission(p)
+}
+
+// memberships are all that a grant or revoke is about.
+func (l *loader) memberships(g policy.Grant) iter.Seq[store.Membership] {
+	return func(yield func(store.Membership) bool) {
+		for _, role := range g.Roles {
+			for _, m := range g.Members {
+				if !yield(store.Membership{Role: string(role), Member: string(m.Role), Admin: m.Admin, Policy: l.branch}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// permissions are all that a permit or deny is about.
+func (l *loader) permissions(p policy.Permit) iter.Seq[store.Permission] {
+	return func(yield func(store.Permission) bool) {
+		for _, resource := range p.Resources {
+			for _, priv := range p.Privileges {
+				for _, role := range p.Roles {
+					if !yield(store.Permission{Resource: string(resource), Privilege: priv, Role: string(role), Policy: l.branch}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}

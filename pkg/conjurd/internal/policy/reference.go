@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// path returns the id of a record or reference behind its policy. Each node
+// has one.
+func (p *parser) path(ns Namespace, kind string, at place, n *yaml.Node, id string) (string, error) {
+	if path, ok := p.paths[n]; ok {
+		return path, nil
+	}
+	if strings.ContainsRune(id, 0) {
+		return "", at.errorf("the id of !%s contains a null byte", kind)
+	}
+	path := ns.join(id)
+	if path == "" {
+		return "", at.bare("%s has a blank id", strings.ReplaceAll(kind, "-", "_"))
+	}
+	p.paths[n] = path
+	return path, nil
+}
+
+// fixed returns the name of what is declared, granted, permitted or deleted:
+// it is in the branch, so its path says nothing of where it begins.
+func fixed(ns Namespace, kind string, at place, path string) (Ref, error) {
+	switch {
+	case isAbsolute(path):
+		return "", at.bare("Illegal absolute id: %s", path)
+	case kind == "user" && hasClimb(path):
+		return "", at.bare("Invalid relative reference: %s", path)
+	}
+	return ns.ref(kind, path), nil
+}
+
+// reference reads a tagged id: "!user alice". A declaration with attributes
+// stands for its id, as when an anchor names a list of declarations. It must
+// be of the wanted type, "Role" or "Resource"; attribute is for the error.
+func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (kind, path string, err error) {
+	v = unalias(v)
+	at := placeOf(v)
+	if !isTagged(v) {
+		return "", "", at.expected(want, attribute, valueOf(v).class)
+	}
+	kind = strings.TrimPrefix(v.Tag, "!")
+	_, record := attributes[kind]
+	if !record && v.Tag != "!member" && !slices.Contains(tags, v.Tag) {
+		return "", "", at.unrecognized(v.Tag)
+	}
+	if !record || want == "Role" && !IsRole(kind) {
+		return "", "", at.expected(want, attribute, className(kind))
+	}
+	d := declaration{p: p, ns: ns, kind: kind, at: at}
+	if err := d.read(v); err != nil {
+		return "", "", err
+	}
+	path, err = p.path(ns, kind, at, v, d.id)
+	return kind, path, err
+}
+
+// subject reads what a statement is about.
+func (p *parser) subject(ns Namespace, want, attribute string, v *yaml.Node) (Ref, error) {
+	kind, path, err := p.reference(ns, want, attribute, v)
+	if err != nil {
+		return "", err
+	}
+	return fixed(ns, kind, placeOf(unalias(v)), path)
+}
+
+// subjects reads a list of them, or one in its place.
+func (p *parser) subjects(ns Namespace, want, attribute string, v *yaml.Node) ([]Ref, error) {
+	return each(v, func(item *yaml.Node) (Ref, error) { return p.subject(ns, want, attribute, item) })
+}
+
+// role reads an owner, a member, or who gets a privilege: they may be named
+// from the root, or from the policy above.
+func (p *parser) role(ns Namespace, attribute string, v *yaml.Node) (Ref, error) {
+	kind, path, err := p.reference(ns, "Role", attribute, v)
+	if err != nil {
+		return "", err
+	}
+	climbed, ok := climb(path)
+	if !ok {
+		return "", placeOf(unalias(v)).bare("Invalid relative reference: %s", strings.TrimPrefix(path, "/"))
+	}
+	return ns.ref(kind, climbed), nil
+}
