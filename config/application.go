@@ -8,6 +8,7 @@ import (
 
 const (
 	defaultConfirmations = 2
+	defaultGrace         = 10 * time.Second
 	defaultBrake         = "50"
 	defaultBrakeHold     = 10 * time.Minute
 	defaultServerAddress = ":8080"
@@ -20,7 +21,7 @@ func (l *loader) removal() Removal {
 	brake, _ := parsePercent(l.text(nameBrake, defaultBrake)) // checked when it was read
 	return Removal{
 		Confirmations: l.integer(nameConfirmations, defaultConfirmations),
-		Grace:         l.duration(nameGrace, 0),
+		Grace:         l.duration(nameGrace, defaultGrace),
 		Brake:         brake,
 		BrakeHold:     l.duration(nameBrakeHold, defaultBrakeHold),
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRemovalSettings(t *testing.T) {
-	def := config.Removal{Confirmations: 2, Brake: 50, BrakeHold: 10 * time.Minute}
+	def := config.Removal{Confirmations: 2, Grace: 10 * time.Second, Brake: 50, BrakeHold: 10 * time.Minute}
 	for name, c := range map[string]struct {
 		annotations, env dict
 		want             config.Removal
@@ -17,9 +17,9 @@ func TestRemovalSettings(t *testing.T) {
 		"not set":         {nil, nil, def},
 		"annotations":     {dict{"removal-confirmations": "5", "removal-grace": "90s", "removal-brake": "75", "removal-brake-hold": "1h"}, nil, config.Removal{Confirmations: 5, Grace: 90 * time.Second, Brake: 75, BrakeHold: time.Hour}},
 		"environment":     {nil, dict{"REMOVAL_CONFIRMATIONS": "1", "REMOVAL_GRACE": "0s", "REMOVAL_BRAKE": "off", "REMOVAL_BRAKE_HOLD": "1s"}, config.Removal{Confirmations: 1, BrakeHold: time.Second}},
-		"annotations win": {dict{"removal-brake": "off"}, dict{"REMOVAL_BRAKE": "10"}, config.Removal{Confirmations: 2, BrakeHold: 10 * time.Minute}},
-		"zero is off":     {dict{"removal-brake": "0"}, nil, config.Removal{Confirmations: 2, BrakeHold: 10 * time.Minute}},
-		"with its sign":   {dict{"removal-brake": "100%"}, nil, config.Removal{Confirmations: 2, Brake: 100, BrakeHold: 10 * time.Minute}},
+		"annotations win": {dict{"removal-brake": "off"}, dict{"REMOVAL_BRAKE": "10"}, config.Removal{Confirmations: 2, Grace: 10 * time.Second, BrakeHold: 10 * time.Minute}},
+		"zero is off":     {dict{"removal-brake": "0"}, nil, config.Removal{Confirmations: 2, Grace: 10 * time.Second, BrakeHold: 10 * time.Minute}},
+		"with its sign":   {dict{"removal-brake": "100%"}, nil, config.Removal{Confirmations: 2, Grace: 10 * time.Second, Brake: 100, BrakeHold: 10 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, warnings := load(t, sources(t, group.with(c.annotations), connection.with(c.env)))

@@ -82,7 +82,7 @@ type Removal struct {
 	// prove that a variable is gone before it is removed; at least 1.
 	Confirmations int
 	// Grace is the least time between the first proof and the removal; 0: as
-	// the time between two polls gives it.
+	// the time between two polls gives it. One-shot modes wait for it.
 	Grace time.Duration
 	// Brake is the share of an identity's variables, in percent, above which
 	// a removal is held back for BrakeHold; 0: never.

@@ -134,7 +134,7 @@ func TestDefaults(t *testing.T) {
 	if cfg.Folders != (config.Folders{Secrets: "/conjur/secrets", Templates: "/conjur/templates", Status: "/conjur/status"}) {
 		t.Errorf("folders %v", cfg.Folders)
 	}
-	if cfg.Removal != (config.Removal{Confirmations: 2, Brake: 50, BrakeHold: 10 * time.Minute}) || !cfg.RestoreDeletedFiles {
+	if cfg.Removal != (config.Removal{Confirmations: 2, Grace: 10 * time.Second, Brake: 50, BrakeHold: 10 * time.Minute}) || !cfg.RestoreDeletedFiles {
 		t.Errorf("removal %v, deleted files come back: %v", cfg.Removal, cfg.RestoreDeletedFiles)
 	}
 	if cfg.Signal != (config.Signal{}) || cfg.Server != (config.Server{}) || len(cfg.Identities) != 1 {

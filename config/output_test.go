@@ -37,7 +37,7 @@ func TestEffective(t *testing.T) {
   "removeDeletedSecrets": true,
   "removal": {
     "confirmations": 2,
-    "grace": "0s",
+    "grace": "10s",
     "brake": 50,
     "brakeHold": "10m0s"
   },

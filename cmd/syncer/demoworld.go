@@ -100,7 +100,7 @@ func (w *demoWorld) serve(ctx context.Context) error {
 func (w *demoWorld) annotate() error {
 	annotations := map[string]string{
 		"container-mode": "sidecar", "secrets-destination": "file",
-		"secrets-refresh-interval": "1s", "exit-on-revoked": "false",
+		"secrets-refresh-interval": "1s", "removal-grace": "0s", "exit-on-revoked": "false",
 	}
 	for i := range w.groups {
 		g := &w.groups[i]

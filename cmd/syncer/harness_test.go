@@ -73,14 +73,15 @@ type world struct {
 }
 
 // newWorld makes a world with the host "app", which logs in by API key, and
-// the annotations of a sidecar that refreshes every second.
+// the annotations of a sidecar that refreshes every second and that proves a
+// removal in no longer than two polls.
 func newWorld(t *testing.T, options ...conjurdtest.Option) *world {
 	t.Helper()
 	w := &world{t: t, server: conjurdtest.Start(t, options...), dir: t.TempDir(), host: "app", value: map[string]string{}}
 	w.url = w.server.URL
 	w.server.Policy("- !host app\n")
 	w.annotations = map[string]string{
-		"container-mode": "sidecar", "secrets-destination": "file", "secrets-refresh-interval": "1s",
+		"container-mode": "sidecar", "secrets-destination": "file", "secrets-refresh-interval": "1s", "removal-grace": "0s",
 	}
 	w.env = map[string]string{
 		"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_SSL_CERTIFICATE": string(w.server.CA),

@@ -15,21 +15,20 @@ import (
 // often as proof takes, with one to spare.
 const lastRounds = 4
 
-// lastSync brings every target up to date, for a process that ends because of
-// a removal. What seems to be gone too gets the time that proof takes: else a
-// value that was revoked at the same moment would stay in its file for as long
-// as nobody starts the process again.
-func (l *lane) lastSync(ctx context.Context) {
-	keys := l.targets.Keys()
+// lastSync brings targets up to date, for a process that ends. What seems to be
+// gone gets the time that proof takes: else a value that was revoked at that
+// moment would stay in its file for as long as nobody starts the process again.
+func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 	for range lastRounds {
 		l.enqueue(queue.Hint{Trigger: "removal", Wakes: true}, keys...)
 		if l.queue.WaitSettled(ctx) != nil {
 			return
 		}
-		if keys = l.suspects(); len(keys) == 0 {
+		var due time.Time
+		if keys, due = l.suspects(); len(keys) == 0 {
 			return
 		}
-		proof := time.NewTimer(confirmAfter(l.cfg))
+		proof := time.NewTimer(max(confirmAfter(l.cfg), time.Until(due)))
 		select {
 		case <-proof.C:
 		case <-ctx.Done():
@@ -39,16 +38,31 @@ func (l *lane) lastSync(ctx context.Context) {
 	}
 }
 
+// lastRetries waits until a one-shot process has delivered or given up every
+// target. Where it may try again at all, what seems to be gone then is not given
+// up before it could have been proven.
+func (l *lane) lastRetries(ctx context.Context) {
+	if l.queue.WaitDone(ctx) != nil || l.cfg.Retry.Limit == 0 {
+		return
+	}
+	if keys, _ := l.suspects(); len(keys) > 0 {
+		l.lastSync(ctx, keys)
+	}
+}
+
 // suspects lists the targets of which a variable seems to be gone without
-// being proven to be.
-func (l *lane) suspects() (keys []targets.Key) {
+// being proven to be, and when all of these may be.
+func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	for key, err := range l.queue.Errors() {
 		var suspect *conjur.SuspectError
 		if errors.As(err, &suspect) {
 			keys = append(keys, key)
+			if suspect.NotBefore.After(due) {
+				due = suspect.NotBefore
+			}
 		}
 	}
-	return keys
+	return keys, due
 }
 
 // exitOnRevoked is closed when the process has to end because of a removal.

@@ -167,7 +167,7 @@ func (p *pipeline) held(l *lane, e conjur.HoldEvent) {
 func (p *pipeline) untilDone(ctx context.Context) error {
 	if p.cfg.Mode.OneShot() {
 		err := p.place.complete(ctx)
-		p.each(func(l *lane) { _ = l.queue.WaitDone(ctx) }) // verdict looks at what was delivered
+		p.each(func(l *lane) { l.lastRetries(ctx) }) // verdict looks at what was delivered
 		return err
 	}
 	revoked := make(chan struct{})
@@ -184,7 +184,7 @@ func (p *pipeline) untilDone(ctx context.Context) error {
 	stop()
 	select {
 	case <-revoked:
-		p.each(func(l *lane) { l.lastSync(ctx) })
+		p.each(func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	default:
 	}
 	return nil

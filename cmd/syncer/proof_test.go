@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,5 +56,56 @@ func TestGatewayThatRefusesEverything(t *testing.T) {
 			w.await("g0.json", w.renew("app/v0"))
 			p.Stop()
 		})
+	}
+}
+
+// TestFollowerThatLacksAVariable answers every other request, more or less. A
+// proof has a least time, and what either of the two servers has is not gone.
+func TestFollowerThatLacksAVariable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, conjurdtest.Strict())
+	delete(w.annotations, "removal-grace")
+	w.group("g", "json", "app/a", "app/b")
+	p := w.start()
+	w.settle()
+	before := w.look()
+	var lacked atomic.Int64
+	gone := answer(404, "application/json", `{"error":{"code":"not_found","message":"CONJ00076E Variable `+conjurdtest.Account+`:variable:app/a is empty or not found."}}`)
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			uri, _ := url.QueryUnescape(r.RequestURI)
+			if !strings.HasPrefix(uri, "/secrets") || !strings.Contains(uri, "app/a") || rand.IntN(2) == 0 {
+				next.ServeHTTP(rw, r)
+				return
+			}
+			lacked.Add(1)
+			gone(rw, r)
+		})
+	})
+	eventually(t, "many looks at the follower", func() bool { return lacked.Load() >= 15 })
+	w.untouched(before)
+	w.server.Intercept(nil)
+	w.await("g.json", w.renew("app/a"))
+	p.Stop()
+}
+
+// TestOneShotWaitsForProof when its retries are over sooner than the least time
+// of a proof: what is gone since the run before is removed all the same.
+func TestOneShotWaitsForProof(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.annotations["removal-grace"] = "5s"
+	w.oneShot("init", 1)
+	w.group("db", "json", "db/password")
+	w.group("web", "json", "web/password")
+	w.start().Exit(0)
+	w.remove("db/password")
+	p := w.start()
+	p.Exit(1)
+	if w.exists("secrets", "db.json") || !w.exists("secrets", "web.json") {
+		t.Error("the file with the deleted value is still there, or another is gone")
+	}
+	if len(p.Lines("Proven to be gone", "db/password")) != 1 {
+		t.Error("it is not told that the proof is complete")
 	}
 }

@@ -21,6 +21,7 @@ type call struct {
 	stop     error
 	anyGood  bool // some request for values was answered well
 	bare500s int  // while none was
+	afresh   bool // the connections that were idle have been closed
 	whoami   map[*token]identity
 	controls map[*token]error // whether a check was answered yes where it must be
 	// perVariable, if set, asks a refused batch's variables in a way that

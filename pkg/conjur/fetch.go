@@ -30,7 +30,7 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 		l.perVariable = l.askPerVariable
 	}
 
-	defer c.tellOfHolds(false)
+	defer c.tell(false)
 	l.keepHalf(len(aside) > 0, func() { l.askTogether(shared, single) })
 	l.rollCall(ids, aside)
 	open, gone := c.memory.pending(aside)

@@ -101,7 +101,7 @@ func (h *held) wantEvents(want ...string) {
 	if !slices.Equal(got, want) {
 		h.Errorf("events %q, want %q", got, want)
 	}
-	if n := h.logs.Len(); n != len(want) {
+	if n := h.logs.FilterMessageSnippet("Removal is").Len(); n != len(want) {
 		h.Errorf("%d lines for %d events: %v", n, len(want), h.logs.All())
 	}
 	h.logs.TakeAll()

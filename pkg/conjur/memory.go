@@ -54,8 +54,9 @@ type memory struct {
 	vars   map[string]*variable
 	steps  uint64 // orders calls and observations
 	polls  uint64
-	hold   *hold       // nil: none is on
-	events []HoldEvent // that nobody was told of
+	hold   *hold        // nil: none is on
+	events []HoldEvent  // that nobody was told of
+	proofs []*GoneError // that were completed, and that nobody was told of
 }
 
 func newMemory(r rules) *memory {

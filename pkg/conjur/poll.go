@@ -34,7 +34,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	shared, single, aside := c.memory.sort(ids)
 	p := &poll{call: c.begin(ctx)}
 	p.errs = append(p.errs, invalid...)
-	defer c.tellOfHolds(true)
+	defer c.tell(true)
 	c.plan.update(shared, single, p.room(), c.encodedLen)
 
 	// First what is well, by which it is known that not all is gone.

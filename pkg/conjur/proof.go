@@ -57,6 +57,7 @@ func (m *memory) suspect(id string, o observation) Answer {
 		m.review(now)
 		if m.proven(s, o, now) && m.mayGo(v, o, now) {
 			s.confirmed, v.news = true, true
+			m.proofs = append(m.proofs, m.standing(id, v).Err.(*GoneError))
 			v.hasPrint = false // whatever it is when it returns, it is news
 		}
 	}
@@ -88,6 +89,15 @@ func (m *memory) count(s *suspicion, o observation, now time.Time) {
 func (m *memory) proven(s *suspicion, o observation, now time.Time) bool {
 	return s.n >= m.rules.confirmations && now.Sub(s.first()) >= m.rules.grace &&
 		(m.rules.confirmations == 1 || o.issued.After(s.first()))
+}
+
+// suspects reports whether a variable seems to be gone, which is still to be
+// proven.
+func (m *memory) suspects(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	return v != nil && v.suspicion != nil && !v.suspicion.confirmed
 }
 
 // newerThan tells, of a variable that is about to be asked for, how new the

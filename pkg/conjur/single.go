@@ -26,6 +26,9 @@ type reading struct {
 // the same token.
 func (k *call) read(id, etag string) reading {
 	k.memory.askedSingly(id)
+	if k.memory.suspects(id) {
+		k.reconnect()
+	}
 	r, err := k.askVariable(id, etag)
 	if err != nil {
 		return reading{Answer: unknown(err)}
@@ -57,6 +60,16 @@ func (k *call) read(id, etag string) reading {
 		k.stop = err
 	}
 	return reading{Answer: unknown(err)}
+}
+
+// reconnect has the next request of this call go over a new connection, once: to
+// another of several servers behind one address, maybe, of which one may lag
+// behind.
+func (k *call) reconnect() {
+	if !k.afresh {
+		k.afresh = true
+		k.wire.close()
+	}
 }
 
 func (k *call) askVariable(id, etag string) (*reply, error) {
