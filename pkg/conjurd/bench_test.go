@@ -87,3 +87,20 @@ func apiKey(b testing.TB, s *Server, login string) string {
 	}
 	return key
 }
+
+// BenchmarkPolicy loads variables into a new policy, with ids in no order.
+func BenchmarkPolicy(b *testing.B) {
+	for _, variables := range []int{100_000, 200_000} {
+		var text strings.Builder
+		text.WriteString("- !policy\n  id: big\n  body:\n")
+		for i := range variables {
+			fmt.Fprintf(&text, "  - !variable v%d\n", i*7919%variables)
+		}
+		b.Run(fmt.Sprint(variables), func(b *testing.B) {
+			for b.Loop() {
+				s := open(b, Options{Data: filepath.Join(b.TempDir(), "data"), DataKey: make([]byte, 32), Create: true})
+				loadRoot(b, s, text.String())
+			}
+		})
+	}
+}

@@ -4,13 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// maxMultiSet bounds the body of an atomic set, in bytes.
-const maxMultiSet = 64 << 20
+const (
+	// maxMultiSet bounds the body of an atomic set, in bytes, and maxSet how
+	// many values it may have.
+	maxMultiSet = 64 << 20
+	maxSet      = 10_000
+	// maxCulprits is how many variables at fault an answer names.
+	maxCulprits = 100
+)
 
 // newValue is one of the values to set.
 type newValue struct {
@@ -37,8 +44,11 @@ type setJSON struct {
 // setValues sets all values in one transaction or, if anything is wrong with
 // any of them, none, and then names all that are at fault.
 func (s *Server) setValues(c *call) reply {
+	if refused := s.mayUpdateAny(c); refused != nil {
+		return *refused
+	}
 	var req struct {
-		Secrets []newValue `json:"secrets"`
+		Secrets list[newValue] `json:"secrets"`
 	}
 	if refused := c.decodeBody(maxMultiSet, &req); refused != nil {
 		if refused.status == http.StatusBadRequest {
@@ -46,10 +56,10 @@ func (s *Server) setValues(c *call) reply {
 		}
 		return *refused
 	}
-	if len(req.Secrets) == 0 {
-		return badArgument("secrets")
+	if len(req.Secrets) == 0 || len(req.Secrets) > maxSet {
+		return badArgument("secrets must have between 1 and " + strconv.Itoa(maxSet) + " values")
 	}
-	m := multiSet{s: s, c: c, seen: map[string]bool{}}
+	m := multiSet{s: s, c: c, seen: map[string]bool{}, codes: map[string]bool{}}
 	err := s.update(c.ctx(), func(tx *store.Tx) error { return m.apply(tx, req.Secrets) })
 	switch {
 	case errors.Is(err, errRefused):
@@ -60,6 +70,23 @@ func (s *Server) setValues(c *call) reply {
 	return jsonReply(http.StatusOK, map[string]any{"secrets": m.done})
 }
 
+// mayUpdateAny checks, before a long body is read, that the caller may update
+// any variable of the account at all; nil when it may.
+func (s *Server) mayUpdateAny(c *call) *reply {
+	rep := s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		all := string(policy.MakeRef(c.account(), "variable", ""))
+		if !tx.AllowedAny(roles, "update", all) {
+			s.audit.decided(c, "update", c.role, all, false)
+			return forbidden(c), nil
+		}
+		return reply{}, nil
+	})
+	if rep.status == 0 {
+		return nil
+	}
+	return &rep
+}
+
 // multiSet is one such request.
 type multiSet struct {
 	s        *Server
@@ -67,7 +94,9 @@ type multiSet struct {
 	roles    store.Roles
 	seen     map[string]bool
 	done     []setJSON
-	culprits []culprit
+	culprits []culprit       // the first maxCulprits
+	faults   int             // how many there are
+	codes    map[string]bool // of all of them
 }
 
 // apply goes through all values even after a fault, so that each one is
@@ -82,13 +111,22 @@ func (m *multiSet) apply(tx *store.Tx, values []newValue) error {
 			return err
 		}
 		if code != "" {
-			m.culprits = append(m.culprits, culprit{v.ID, code, message})
+			m.fault(culprit{v.ID, code, message})
 		}
 	}
-	if len(m.culprits) > 0 {
+	if m.faults > 0 {
 		return errRefused
 	}
 	return nil
+}
+
+func (m *multiSet) fault(cu culprit) {
+	m.faults++
+	m.codes[cu.Code] = true
+	if len(m.culprits) < maxCulprits {
+		cu.ID = clip(cu.ID)
+		m.culprits = append(m.culprits, cu)
+	}
 }
 
 // one sets a value, or gives a code and a message for what is wrong with it.
@@ -103,7 +141,7 @@ func (m *multiSet) one(tx *store.Tx, v newValue) (code, message string, err erro
 		return "", "", err
 	}
 	if o == nil || !tx.Visible(m.roles, string(ref), o) {
-		return "not_found", ref.NotFound(), nil
+		return "not_found", clip(ref.NotFound()), nil
 	}
 	allowed := tx.Allowed(m.roles, "update", string(ref), o)
 	m.s.audit.decided(m.c, "update", m.c.role, string(ref), allowed)
@@ -157,15 +195,11 @@ func (m *multiSet) refusal() reply {
 	if m.roles == nil {
 		return forbidden(m.c)
 	}
-	has := map[string]bool{}
-	for _, cu := range m.culprits {
-		has[cu.Code] = true
-	}
 	for _, st := range statuses {
-		if has[st.code] {
+		if m.codes[st.code] {
 			return faultReply(st.status, fault{
 				Code:    st.code,
-				Message: fmt.Sprintf("no value was set, because of %d variables", len(m.culprits)),
+				Message: fmt.Sprintf("no value was set, because of %d variables", m.faults),
 				Details: map[string]any{"variables": m.culprits},
 			})
 		}

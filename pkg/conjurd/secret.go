@@ -102,9 +102,21 @@ func secretReply(value []byte, o *store.Object) reply {
 }
 
 // setSecret gives a variable a new value, or asks for its rotation, which is
-// for those who may give it one.
+// for those who may give it one. The right is looked at before the body is
+// read, and again when it is there.
 func (s *Server) setSecret(c *call) reply {
 	ref := policy.MakeRef(c.account(), "variable", c.vars["id"])
+	var before *reply
+	err := s.view(c.ctx(), func(tx *store.Tx) (err error) {
+		before, err = s.maySet(c, tx, ref)
+		return err
+	})
+	if err != nil {
+		return s.broken(c, err)
+	}
+	if before != nil {
+		return *before
+	}
 	value, err := c.body(s.maxValue())
 	if errors.Is(err, errTooLong) {
 		return empty(http.StatusRequestEntityTooLarge)
@@ -121,6 +133,7 @@ func (s *Server) setSecret(c *call) reply {
 			}
 			return errors.Join(err, errRefused)
 		}
+		s.audit.decided(c, "update", c.role, string(ref), true)
 		rep = empty(http.StatusCreated)
 		if c.query.Has("expirations") {
 			return nil
@@ -141,7 +154,8 @@ func (s *Server) setSecret(c *call) reply {
 // errRefused ends a transaction that is not wanted, and is no failure.
 var errRefused = errors.New("refused")
 
-// maySet checks the caller's right to set the variable; nil when it has it.
+// maySet checks the caller's right to set the variable; nil when it has it,
+// which is the caller's to note in the audit.
 func (s *Server) maySet(c *call, tx *store.Tx, ref policy.Ref) (*reply, error) {
 	roles := tx.RolesOf(c.role)
 	if roles == nil {
@@ -156,9 +170,8 @@ func (s *Server) maySet(c *call, tx *store.Tx, ref policy.Ref) (*reply, error) {
 		no := notFound(ref)
 		return &no, nil
 	}
-	allowed := tx.Allowed(roles, "update", string(ref), o)
-	s.audit.decided(c, "update", c.role, string(ref), allowed)
-	if !allowed {
+	if !tx.Allowed(roles, "update", string(ref), o) {
+		s.audit.decided(c, "update", c.role, string(ref), false)
 		no := forbidden(c)
 		return &no, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -40,7 +41,7 @@ func ServeHandler(ctx context.Context, ln net.Listener, config *tls.Config, h ht
 	if config != nil {
 		ln = tls.NewListener(ln, http1Only(config))
 	}
-	return run(ctx, newHTTPServer(h), ln)
+	return run(ctx, newHTTPServer(h), ln, drainTimeout)
 }
 
 func newHTTPServer(h http.Handler) *http.Server {
@@ -65,24 +66,42 @@ func http1Only(config *tls.Config) *tls.Config {
 	return config
 }
 
-// run serves until ctx ends and waits for what it started.
-func run(ctx context.Context, srv *http.Server, ln net.Listener) error {
+// run serves until ctx ends and waits for what it started. The contexts of
+// requests that are not finished within grace end.
+func run(ctx context.Context, srv *http.Server, ln net.Listener, grace time.Duration) error {
+	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	srv.BaseContext = func(net.Listener) context.Context { return base }
+	var conns sync.WaitGroup
+	srv.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			conns.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			conns.Done()
+		}
+	}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
 	select {
 	case err := <-done:
-		return errors.Join(err, srv.Close())
+		err = errors.Join(err, srv.Close())
+		cut()
+		conns.Wait()
+		return err
 	case <-ctx.Done():
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	drain, cancel := context.WithTimeout(base, grace)
 	defer cancel()
 	err := srv.Shutdown(drain)
 	if err != nil {
+		cut()
 		err = errors.Join(fmt.Errorf("requests under way were cut off: %w", err), srv.Close())
 	}
 	if serveErr := <-done; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
+	conns.Wait()
 	return err
 }
 

@@ -34,10 +34,7 @@ func trusting(t *testing.T, ca *CA) *http.Client {
 }
 
 func TestServeStopsGracefully(t *testing.T) {
-	ca, err := NewCA()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := newCA(t)
 	cert, err := ca.Issue()
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +86,38 @@ func TestServeStopsGracefully(t *testing.T) {
 	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		t.Error("it still listens")
 	}
+}
+
+// A request that takes longer than the grace is told to end, and waited for.
+func TestServeEndsWhatOutlivesTheGrace(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ln := listen(t, "127.0.0.1:0")
+	ended := false
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+		ended = true // no race: run waits
+	})
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		if res, err := trusting(t, newCA(t)).Get("http://" + ln.Addr().String()); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	if err := run(ctx, newHTTPServer(h), ln, 0); err == nil || !ended {
+		t.Errorf("ended: %v, error: %v", ended, err)
+	}
+	<-asked
+}
+
+func newCA(t *testing.T) *CA {
+	t.Helper()
+	ca, err := NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
 }
 
 func TestServeRefusesPlainHTTPForOthers(t *testing.T) {

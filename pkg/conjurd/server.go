@@ -220,7 +220,10 @@ func (s *Server) update(ctx context.Context, f func(*store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.store.Update(f)
+	return s.store.Update(func(tx *store.Tx) error {
+		tx.Until(ctx)
+		return f(tx)
+	})
 }
 
 func (s *Server) now() time.Time { return s.opt.Now() }

@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,12 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// maxValues is how many variables one request of the newer API may name.
-const maxValues = 250
+// maxValues is how many variables one request of the newer API may name, and
+// maxIDs bounds its body, in bytes.
+const (
+	maxValues = 250
+	maxIDs    = 2 << 20
+)
 
 // valueJSON is the answer about one variable.
 type valueJSON struct {
@@ -31,9 +36,9 @@ func (s *Server) getValues(c *call) reply {
 		return v2Fault(http.StatusBadRequest, `CONJ00194W The api belongs to v2 APIs but it missing the version "`+v2+`" in the Accept header`)
 	}
 	var req struct {
-		IDs []string `json:"ids"`
+		IDs list[string] `json:"ids"`
 	}
-	if refused := c.decodeBody(maxPolicy, &req); refused != nil {
+	if refused := c.decodeBody(maxIDs, &req); refused != nil {
 		return v2Fault(refused.status, "the body is not JSON of the form {\"ids\":[\"path/name\"]}")
 	}
 	if len(req.IDs) == 0 || len(req.IDs) > maxValues {
@@ -98,6 +103,39 @@ func v2Fault(status int, message string) reply {
 	rep := jsonReply(status, map[string]string{"code": strconv.Itoa(status), "message": message})
 	rep.kind = v2
 	return rep
+}
+
+// maxList is how many items of a list in a body are read. What has more is
+// over any bound.
+const maxList = maxSet + 1
+
+// list is one that a short body must not make large.
+type list[T any] []T
+
+func (l *list[T]) UnmarshalJSON(b []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+		return errors.Join(err, errors.New("not a list"))
+	}
+	for dec.More() && len(*l) < maxList {
+		var item T
+		if err := dec.Decode(&item); err != nil {
+			return err
+		}
+		*l = append(*l, item)
+	}
+	return nil
+}
+
+// maxClip is how much of what a caller sent is repeated to it.
+const maxClip = 2 << 10
+
+// clip shortens a text for an answer.
+func clip(s string) string {
+	if len(s) <= maxClip {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxClip], "") + "…"
 }
 
 // decodeBody reads JSON; nil when it is good.

@@ -16,10 +16,9 @@ import (
 // comes before the rest of it moves the rest.
 type bucket struct {
 	*bbolt.Bucket
+	tx      *Tx
 	name    string
-	sum     *checksum          // of the whole file
 	waiting map[string]*[]byte // :: key → value, nil when it is to be deleted
-	err     *error             // the transaction's first failure to write
 }
 
 // Get returns the value at k; nil when there is none.
@@ -33,16 +32,17 @@ func (b *bucket) Get(k []byte) []byte {
 	return b.Bucket.Get(k)
 }
 
-// Put has v be at k, and keeps v. The error is that of an earlier write.
+// Put has v be at k, and keeps v. The error is that of an earlier write, or why
+// there is to be none.
 func (b *bucket) Put(k, v []byte) error {
 	b.waiting[string(k)] = &v
-	return *b.err
+	return b.tx.failed()
 }
 
-// Delete has nothing be at k. The error is that of an earlier write.
+// Delete has nothing be at k. The error is as for Put.
 func (b *bucket) Delete(k []byte) error {
 	b.waiting[string(k)] = nil
-	return *b.err
+	return b.tx.failed()
 }
 
 // write brings in what waits.
@@ -51,9 +51,10 @@ func (b *bucket) write() {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.waiting)) {
-		if err := b.writeOne([]byte(name), b.waiting[name]); err != nil && *b.err == nil {
-			*b.err = err
+		if b.tx.failed() != nil {
+			break
 		}
+		b.tx.err = b.writeOne([]byte(name), b.waiting[name])
 	}
 	clear(b.waiting)
 }
@@ -64,12 +65,12 @@ func (b *bucket) writeOne(k []byte, v *[]byte) error {
 		return nil
 	}
 	if old != nil {
-		b.sum.toggle(b.name, k, old)
+		b.tx.sum.toggle(b.name, k, old)
 	}
 	if v == nil {
 		return b.Bucket.Delete(k)
 	}
-	b.sum.toggle(b.name, k, *v)
+	b.tx.sum.toggle(b.name, k, *v)
 	return b.Bucket.Put(k, *v)
 }
 

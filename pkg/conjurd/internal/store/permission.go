@@ -64,6 +64,22 @@ func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
 	return false
 }
 
+// AllowedAny reports whether the roles have the privilege on anything whose
+// name begins with start, such as "account:variable:".
+func (t *Tx) AllowedAny(roles Roles, privilege, start string) bool {
+	for role := range roles {
+		for range scan(t.owned, append(prefix(role), start...)) {
+			return true
+		}
+		for k := range scan(t.privileges, append(prefix(role), start...)) {
+			if _, p := cutLast(k); p == privilege {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Visible reports whether the roles have any privilege on the resource.
 func (t *Tx) Visible(roles Roles, resource string, o *Object) bool {
 	if roles[o.Owner] {

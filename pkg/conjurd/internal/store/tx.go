@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -15,18 +16,23 @@ type Tx struct {
 
 	meta, objects, owned, declared, members, memberships, permissions, privileges, credentials, values, policies *bucket
 
-	sum checksum // of the file with what was written
-	err error    // the first failure to write
+	sum   checksum     // of the file with what was written
+	err   error        // the first failure to write
+	ended func() error // returns why no more is to be written
 }
+
+// Until makes all writes fail once ctx has ended. Without it a transaction
+// goes on to its end.
+func (t *Tx) Until(ctx context.Context) { t.ended = ctx.Err }
 
 const fillPercent = 0.8
 
 func (s *Store) tx(tx *bbolt.Tx) *Tx {
-	t := &Tx{tx: tx, seal: s.seal, fault: s.fault}
+	t := &Tx{tx: tx, seal: s.seal, fault: s.fault, ended: context.Background().Err}
 	copy(t.sum[:], tx.Bucket(bucketMeta).Get(metaSum))
 	for i, at := range t.buckets() {
 		name := buckets[i]
-		*at = &bucket{Bucket: tx.Bucket(name), name: string(name), sum: &t.sum, err: &t.err}
+		*at = &bucket{Bucket: tx.Bucket(name), tx: t, name: string(name)}
 		if tx.Writable() {
 			(*at).waiting = map[string]*[]byte{}
 			// Keys go in in order, so leave little room.
@@ -34,6 +40,14 @@ func (s *Store) tx(tx *bbolt.Tx) *Tx {
 		}
 	}
 	return t
+}
+
+// failed returns why nothing more can be written; nil when it can.
+func (t *Tx) failed() error {
+	if t.err == nil {
+		t.err = t.ended()
+	}
+	return t.err
 }
 
 // buckets are in the order of the names.

@@ -23,7 +23,7 @@ func busy(t *testing.T, s *Store, rnd *rand.Rand, commits int) {
 			for range rnd.IntN(40) {
 				id := fmt.Sprintf("dev:variable:%0*d", 1+rnd.IntN(60), rnd.IntN(1000))
 				if rnd.IntN(5) < 2 {
-					errs = append(errs, tx.DeleteObject(id))
+					errs = append(errs, tx.DeleteObjects(id))
 					continue
 				}
 				_, err := tx.SetValue(id, bytes.Repeat([]byte{byte(rnd.IntN(256))}, 1<<rnd.IntN(15)))
