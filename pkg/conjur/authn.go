@@ -123,6 +123,9 @@ func readCredential(what, path string) ([]byte, error) {
 
 // authenticate exchanges the credential for a token.
 func (c *Client) authenticate(ctx context.Context) (*token, error) {
+	if err := c.gate.check(); err != nil {
+		return nil, err // before a credential is fetched for nothing
+	}
 	requested := time.Now()
 	cred, err := c.config.Authenticator.Credential(ctx)
 	if err != nil {

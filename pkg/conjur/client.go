@@ -25,6 +25,7 @@ type Client struct {
 	wire    *wire
 	limiter *rate.Limiter
 	gate    gate
+	trouble rest // while it is on, one failure of the server ends a call
 	tokens  *tokens
 	memory  *memory
 	line    *lineLimit

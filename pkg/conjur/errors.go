@@ -124,6 +124,19 @@ func (e *StatusError) Error() string {
 	return text
 }
 
+// IdentityError says that the server refuses this identity what it grants every
+// living one, and refuses it a new access token too: it was deleted, it seems.
+type IdentityError struct {
+	Err error // of the last attempt to get an access token
+}
+
+func (e *IdentityError) Error() string {
+	return "this identity seems to be deleted, as the server refuses it what every living one may ask; what is there stays: " + e.Err.Error()
+}
+
+// Unwrap returns the error of the last attempt to get an access token.
+func (e *IdentityError) Unwrap() error { return e.Err }
+
 // PauseError says that the server asked for a pause (Retry-After) which is
 // not over yet.
 type PauseError struct {

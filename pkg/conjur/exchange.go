@@ -68,8 +68,12 @@ func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.R
 			return nil, err
 		}
 		r, err := c.askWith(ctx, t, kind, subject, req.Clone(ctx))
-		if err != nil || r.status != http.StatusUnauthorized || refused != nil {
+		if err != nil || r.status != http.StatusUnauthorized {
 			return r, err
+		}
+		if refused != nil {
+			c.tokens.refused(t, r.statusError(""))
+			return r, nil
 		}
 		refused = t
 		if req.GetBody != nil {
@@ -84,10 +88,27 @@ func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.R
 func (c *Client) askWith(ctx context.Context, t *token, kind Kind, subject string, req *http.Request) (*reply, error) {
 	req.Header.Set("Authorization", t.header)
 	r, err := c.exchange(ctx, kind, subject, req)
-	if err == nil {
-		r.token = t
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	r.token = t
+	if r.status != http.StatusUnauthorized {
+		c.tokens.accepted(t)
+	}
+	if r.deniesIdentity() {
+		if err := c.tokens.doubt(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// deniesIdentity reports whether the server refused what it grants every living
+// identity: it never answers 403 to these kinds, whatever the identity may read
+// or see.
+func (r *reply) deniesIdentity() bool {
+	asksAbout := r.kind == KindCheck || r.kind == KindResource || r.kind == KindList
+	return asksAbout && r.status == http.StatusForbidden && len(r.body) == 0
 }
 
 // exchange sends a request and reads the answer. An error means that there is

@@ -7,10 +7,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// manyBare500s is how many answers 500 without a body, and no good one among
-// them, are taken for a server in trouble rather than a variable in trouble.
-const manyBare500s = 6
-
 // narrowing finds out which variables of one refused chunk are the reason. A
 // batch is all or nothing and names one culprit at most, unless the server is
 // the embedded one: what is named is taken out, else the batch is halved. What remains when the budget is used up is
@@ -87,6 +83,7 @@ func (n *narrowing) ask(p *part) {
 	switch a.outcome {
 	case answered:
 		n.anyGood, n.progress, p.sick = true, true, false
+		n.trouble.end()
 		if p.twin != nil {
 			p.twin.presumed = true
 		}
@@ -123,12 +120,10 @@ func (n *narrowing) name(p *part, a batchAnswer) {
 }
 
 func (n *narrowing) refuse(p *part, a batchAnswer) {
-	if a.status == http.StatusInternalServerError && !n.anyGood {
-		if n.bare500s++; n.bare500s >= manyBare500s {
-			n.stop = a.err
-			n.leave(p, a.err)
-			return
-		}
+	if n.isBare500(a.status, 0) && n.inTrouble(p.ids[0]) {
+		n.stop = a.err
+		n.leave(p, a.err)
+		return
 	}
 	p.sick = true
 	switch {

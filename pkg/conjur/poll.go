@@ -152,6 +152,9 @@ func (p *poll) unknown(ids []string, err error) {
 }
 
 func (p *poll) err() error {
+	if gone, ok := errors.AsType[*IdentityError](p.stop); ok {
+		return gone // whatever variable it was asked about
+	}
 	for _, l := range p.left {
 		p.errs = append(p.errs, fmt.Errorf("%d not checked, from variable %q on: %w", len(l.ids), l.ids[0], l.err))
 	}

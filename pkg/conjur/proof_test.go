@@ -41,7 +41,7 @@ func TestDeletedIdentityIsNoProof(t *testing.T) {
 					}
 				}
 				d.with(func(d *double) { d.intercept = nil }) // it is back, without its rights
-				time.Sleep(30 * time.Second)
+				time.Sleep(time.Minute)
 				poll(t, c, ids, ids...)
 			})
 		})

@@ -56,7 +56,7 @@ func (k *call) read(id, etag string) reading {
 		return reading{Answer: unknown(r.statusError(notConjur))}
 	}
 	err = r.statusError("")
-	if isDown(r.status) {
+	if isDown(r.status) || k.isBare500(r.status, len(r.body)) && k.inTrouble(id) {
 		k.stop = err
 	}
 	return reading{Answer: unknown(err)}

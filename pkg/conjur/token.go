@@ -71,13 +71,19 @@ func decodeAnyBase64(s string) ([]byte, error) {
 	return b, err
 }
 
-// tokens holds the token that all requests share.
+// tokens holds the token that all requests share. After an attempt to get one
+// that failed, whatever the reason, the next comes after a growing rest; until
+// then requests fail for the same reason without being sent.
 type tokens struct {
 	authenticate func(context.Context) (*token, error)
+	rest         rest // between attempts; it grows until a token is accepted
+	doubts       rest // between doubts about the identity
 
 	mu      sync.Mutex
 	current *token
-	retry   time.Time // after a failed renewal: not again before
+	cause   error     // of the last failure
+	failed  time.Time // when that was
+	doubted bool      // no token was got since the identity was in doubt
 	renewal *renewal  // the one under way
 }
 
@@ -92,9 +98,9 @@ type renewal struct {
 // caller that finds it due for renewal fetches a new one, the others wait.
 func (s *tokens) get(ctx context.Context, refused *token) (*token, error) {
 	for {
-		t, r, lead := s.look(refused)
-		if t != nil {
-			return t, nil
+		t, r, lead, err := s.look(refused)
+		if t != nil || err != nil {
+			return t, err
 		}
 		if lead {
 			return s.lead(ctx, r)
@@ -116,23 +122,29 @@ func (s *tokens) get(ctx context.Context, refused *token) (*token, error) {
 	}
 }
 
-func (s *tokens) look(refused *token) (t *token, r *renewal, lead bool) {
+// look returns a token, or the renewal to wait for or to lead, or why it is too
+// early for one.
+func (s *tokens) look(refused *token) (t *token, r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.current == refused {
 		s.current = nil
 	}
+	resting := s.rest.on()
 	if t = s.current; t != nil {
-		if now.Before(t.renew) || now.Before(t.expire) && (now.Before(s.retry) || s.renewal != nil) {
-			return t, nil, false
+		if now.Before(t.renew) || now.Before(t.expire) && (resting || s.renewal != nil) {
+			return t, nil, false, nil
 		}
 	}
 	if s.renewal != nil {
-		return nil, s.renewal, false
+		return nil, s.renewal, false, nil
+	}
+	if resting {
+		return nil, nil, false, s.cause
 	}
 	s.renewal = &renewal{done: make(chan struct{})}
-	return nil, s.renewal, true
+	return nil, s.renewal, true, nil
 }
 
 func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
@@ -142,17 +154,80 @@ func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
 	defer close(r.done)
 	s.renewal = nil
 	if r.err == nil {
-		s.current = r.token
+		s.current, s.cause, s.doubted = r.token, nil, false
 		return r.token, nil
 	}
-	s.retry = time.Now().Add(renewalPause)
-	if t := s.current; t != nil && time.Now().Before(t.expire) {
-		return t, nil // the old one still serves
+	old := s.current
+	if old != nil && !time.Now().Before(old.expire) {
+		old = nil
+	}
+	s.failedLocked(r, old != nil)
+	if old != nil {
+		return old, nil // it still serves
 	}
 	return nil, r.err
 }
 
-var errRenewalPaused = errors.New("the last attempt to get a new access token failed a moment ago")
+// failedLocked begins a rest, unless nothing was tried: the caller gave up, or
+// the server had asked for a pause.
+func (s *tokens) failedLocked(r *renewal, serves bool) {
+	var pause *PauseError
+	if isContextError(r.err) || errors.As(r.err, &pause) {
+		return
+	}
+	if s.doubted {
+		r.err = &IdentityError{r.err}
+	}
+	least := time.Duration(0)
+	if serves {
+		least = renewalPause
+	}
+	s.restLocked(r.err, least)
+}
+
+func (s *tokens) restLocked(cause error, least time.Duration) {
+	s.cause, s.failed = cause, time.Now()
+	s.rest.begin(least)
+}
+
+// accepted is called when the server took a token for good. An old one says
+// nothing about how the next attempt to get one will end.
+func (s *tokens) accepted(t *token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.issued.After(s.failed) {
+		s.rest.end()
+	}
+}
+
+// refused is called when the server refused a token that it had just given out.
+func (s *tokens) refused(t *token, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == t {
+		s.current = nil
+		s.restLocked(err, 0)
+	}
+}
+
+// doubt is called when the server refuses what it grants every living identity.
+// A deleted one keeps its token until it ends, but gets no new one: so that
+// decides. It returns nil when the identity lives, or was found to a moment ago,
+// and something else is the reason.
+func (s *tokens) doubt(ctx context.Context, t *token) error {
+	s.mu.Lock()
+	if s.current == t {
+		if s.doubts.on() {
+			s.mu.Unlock()
+			return nil
+		}
+		s.doubts.begin(0)
+		s.current, s.doubted = nil, true
+	}
+	s.mu.Unlock()
+	_, err := s.get(ctx, t)
+	return err
+}
 
 // newer makes the shared token one that was requested after the moment. The
 // one before stays in use if that fails.
@@ -186,8 +261,8 @@ func (s *tokens) lookNewer(moment time.Time) (r *renewal, lead bool, err error) 
 		return nil, false, nil
 	case s.renewal != nil:
 		return s.renewal, false, nil
-	case time.Now().Before(s.retry):
-		return nil, false, errRenewalPaused
+	case s.rest.on():
+		return nil, false, s.cause
 	}
 	s.renewal = &renewal{done: make(chan struct{})}
 	return s.renewal, true, nil

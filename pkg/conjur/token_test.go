@@ -113,6 +113,7 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		wantUnknown(t, fetch(t, c, "app/a"))
 		d.with(func(d *double) { d.intercept = nil })
+		time.Sleep(time.Minute) // the longest rest
 		wantFound(t, fetch(t, c, "app/a"), "v")
 	})
 }
@@ -215,7 +216,9 @@ func TestJWTFileIsReadEachTime(t *testing.T) {
 		a := fetch(t, c, "app/a")
 		wantUnknown(t, a)
 		write("third.jwt.x")
+		time.Sleep(time.Minute)
 		wantUnknown(t, fetch(t, c, "app/a")) // refused
+		time.Sleep(time.Minute)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -257,29 +260,32 @@ func TestAuthenticationThatIsNone(t *testing.T) {
 	}
 	for name, answer := range bodies {
 		t.Run(name, func(t *testing.T) {
-			d := newDouble()
-			d.set("app/a", "v")
-			d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-				if kind == conjur.KindAuthenticate {
-					answer(w)
+			synctest.Test(t, func(t *testing.T) {
+				d := newDouble()
+				d.set("app/a", "v")
+				d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+					if kind == conjur.KindAuthenticate {
+						answer(w)
+					}
+					return kind == conjur.KindAuthenticate
 				}
-				return kind == conjur.KindAuthenticate
-			}
-			c := start(t, d, nil)
-			for range 3 {
-				a := fetch(t, c, "app/a")
-				wantUnknown(t, a)
-				if status, ok := errors.AsType[*conjur.StatusError](a.Err); !ok || status.Kind != conjur.KindAuthenticate {
-					t.Errorf("got %v", a.Err)
-				} else if name == "expired" && status.Code != "CONJ00016E" {
-					t.Errorf("code %q", status.Code)
+				c := serve(t, d, nil)
+				for range 3 {
+					a := fetch(t, c, "app/a")
+					wantUnknown(t, a)
+					if status, ok := errors.AsType[*conjur.StatusError](a.Err); !ok || status.Kind != conjur.KindAuthenticate {
+						t.Errorf("got %v", a.Err)
+					} else if name == "expired" && status.Code != "CONJ00016E" {
+						t.Errorf("code %q", status.Code)
+					}
+					if changed, err := c.Changed(t.Context(), []string{"app/a"}); len(changed) != 0 || err == nil {
+						t.Errorf("poll: %q, %v", changed, err)
+					}
 				}
-				if changed, err := c.Changed(t.Context(), []string{"app/a"}); len(changed) != 0 || err == nil {
-					t.Errorf("poll: %q, %v", changed, err)
-				}
-			}
-			d.with(func(d *double) { d.intercept = nil })
-			wantFound(t, fetch(t, c, "app/a"), "v")
+				d.with(func(d *double) { d.intercept = nil })
+				time.Sleep(time.Minute)
+				wantFound(t, fetch(t, c, "app/a"), "v")
+			})
 		})
 	}
 }

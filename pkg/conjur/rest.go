@@ -1,0 +1,57 @@
+package conjur
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	firstRest   = 100 * time.Millisecond
+	longestRest = time.Minute
+	// restSpread is the share by which a rest may be shorter or longer, so
+	// that a fleet which failed together does not return together.
+	restSpread = 0.25
+)
+
+// rest spaces attempts at what keeps failing: each time between two is about
+// twice as long as the one before, up to longestRest. The zero rest is over.
+type rest struct {
+	mu    sync.Mutex
+	next  *backoff.ExponentialBackOff // nil: nothing has failed
+	until time.Time
+}
+
+// begin is called when an attempt failed; the next one is at least that much
+// later.
+func (r *rest) begin(least time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == nil {
+		r.next = &backoff.ExponentialBackOff{
+			InitialInterval:     firstRest,
+			RandomizationFactor: restSpread,
+			Multiplier:          2,
+			MaxInterval:         time.Duration(float64(longestRest) / (1 + restSpread)),
+			Stop:                backoff.Stop,
+			Clock:               backoff.SystemClock,
+		}
+		r.next.Reset()
+	}
+	r.until = time.Now().Add(max(r.next.NextBackOff(), least))
+}
+
+// on reports whether it is too early for another attempt.
+func (r *rest) on() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.until)
+}
+
+// end is called when all is well.
+func (r *rest) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next, r.until = nil, time.Time{}
+}
