@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -108,6 +109,18 @@ func TestAFileOfAnyLengthIsNotRead(t *testing.T) {
 	var r report
 	readAnnotations(path, &r)
 	if len(r.problems) != 1 || r.problems[0].Key != path || !strings.Contains(r.problems[0].Message, "it has more than 32 MiB") {
+		t.Errorf("problems %q", r.problems)
+	}
+}
+
+func TestAFIFOIsNotWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "annotations")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	readAnnotations(path, &r)
+	if len(r.problems) != 1 || r.problems[0].Key != path || !strings.Contains(r.problems[0].Message, "not a regular file") {
 		t.Errorf("problems %q", r.problems)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -110,7 +111,7 @@ func (l *loader) checkKeyFile(key, path string) {
 	if l.src.Assume.Files {
 		return
 	}
-	data, err := os.ReadFile(path)
+	data, err := safefile.Read(path, maxFileBytes)
 	switch {
 	case err != nil && !strings.Contains(path, "/"): // it may well be the key itself
 		l.fail(key, "the API key cannot be read: %v", cause(err))
@@ -145,7 +146,7 @@ func (l *loader) certificates(c *Conjur) {
 			l.fail(l.key(nameCertificate), "the text holds no PEM certificate")
 		}
 	case c.CertFile != "" && !l.src.Assume.Files:
-		data, err := os.ReadFile(c.CertFile)
+		data, err := safefile.Read(c.CertFile, maxFileBytes)
 		if err != nil {
 			l.fail(l.key(nameCertFile), "the certificate cannot be read: %v", err)
 		} else if !hasCertificate(data) {

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"io/fs"
-	"os"
 )
 
 // The folders and files that are used when Sources name no others, those of
@@ -73,7 +72,7 @@ func Load(src Sources) (cfg *Config, warnings []Problem, err error) {
 	}
 	src.ConfigFile = cmp.Or(src.ConfigFile, src.Getenv(ConfigFileVariable))
 	if src.Templates == nil {
-		src.Templates = os.DirFS(src.TemplatesDir)
+		src.Templates = templateFolder(src.TemplatesDir)
 	}
 
 	l := &loader{src: src, values: newValues()}

@@ -2,10 +2,11 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"os"
+	"path/filepath"
+
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // maxFileBytes bounds what is read of a file: far more than the annotations of
@@ -15,19 +16,22 @@ const maxFileBytes = 32 << 20
 // readFile reads a whole file of a reasonable size. Its errors do not name the
 // file.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, cause(err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	switch {
-	case err != nil:
-		return nil, cause(err)
-	case len(data) > maxFileBytes:
-		return nil, fmt.Errorf("it has more than %d MiB", maxFileBytes>>20)
-	}
-	return data, nil
+	data, err := safefile.Read(path, maxFileBytes)
+	return data, cause(err)
+}
+
+// templateFolder is a folder of template files. Whole files are all that is
+// read.
+type templateFolder string
+
+// ReadFile returns a file's content.
+func (dir templateFolder) ReadFile(name string) ([]byte, error) {
+	return safefile.Read(filepath.Join(string(dir), name), render.MaxTemplate)
+}
+
+// Open opens no file.
+func (templateFolder) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
 // cause takes the path off an error.

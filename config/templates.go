@@ -44,7 +44,7 @@ func (l *loader) template(t *targets.Target, g map[string]value, namespace strin
 	data, err := fs.ReadFile(l.src.Templates, name)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		l.fail(path, "the template cannot be read: %v", err)
+		l.fail(path, "the template cannot be read: %v", cause(err))
 	case given.ok && len(data) > 0:
 		l.fail(given.key, "there is also the template file %s; remove one of the two", path)
 		t.Template = targets.Template{}

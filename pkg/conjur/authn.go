@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -103,10 +103,13 @@ func (j JWT) check() error {
 	return errors.Join(errs...)
 }
 
+// mostRead bounds what is read of a file with a credential or certificates.
+const mostRead = 16 << 20
+
 // readCredential reads a file without the white space around its text, which
 // the server does not forgive.
 func readCredential(what, path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
+	b, err := safefile.Read(path, mostRead)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 const (
@@ -52,7 +54,7 @@ func newWire(config *Config, log *zap.Logger) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CA certificate: %w", err)
 	}
-	pem, err := os.ReadFile(config.CAFile)
+	pem, err := safefile.Read(config.CAFile, mostRead)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificate: %w", err)
 	}
@@ -133,7 +135,7 @@ func (w *wire) refresh(thorough bool) {
 	if err != nil || !thorough && !w.touched(info) {
 		return // a file that is being replaced may be missing for a moment
 	}
-	pem, err := os.ReadFile(w.config.CAFile)
+	pem, err := safefile.Read(w.config.CAFile, mostRead)
 	if err != nil {
 		return
 	}

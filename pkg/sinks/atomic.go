@@ -1,30 +1,11 @@
 package sinks
 
 import (
-	"crypto/rand"
 	"errors"
 	"io/fs"
-	"strings"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
-
-// tempPrefix begins the names of temporary files and symlinks; random text
-// follows.
-const tempPrefix = ".syncer-"
-
-func newTemp() string { return tempPrefix + rand.Text() }
-
-// isTemp tells whether newTemp could have made the name, so that nobody
-// else's file is taken for ours.
-func isTemp(name string) bool {
-	random, ok := strings.CutPrefix(name, tempPrefix)
-	return ok && isRandomText(random)
-}
-
-// isRandomText tells whether text looks like one of [rand.Text]: 26 letters
-// of the base32 alphabet.
-func isRandomText(text string) bool {
-	return len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
-}
 
 // manner is how files are made: their permission bits, whatever the umask,
 // and their owner, nil for that of the process.
@@ -38,7 +19,7 @@ type manner struct {
 // the machine brings back the new one. When it fails, the old one is still
 // there, or the new one if only the last sync failed, and nothing else.
 func replace(dir folder, name string, content []byte, how manner) (stamp, error) {
-	temp := newTemp()
+	temp := safefile.TempName()
 	made, err := how.create(dir, temp, content)
 	if err == nil {
 		err = step("rename the temporary file", dir.rename(temp, name))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // What is on the disk when the machine dies is decided by the order of calls.
@@ -35,7 +37,7 @@ func TestTemporaryFileIsPrivate(t *testing.T) {
 	f := &faults{}
 	f.hook = func(call string) {
 		if call == "chmod" {
-			if got := tree(t, dir); len(got) != 1 || !strings.HasPrefix(got[0], "-rw------- "+tempPrefix) {
+			if got := tree(t, dir); len(got) != 1 || !strings.HasPrefix(got[0], "-rw------- "+safefile.TempPrefix) {
 				t.Errorf("the folder holds %q", got)
 			}
 		}
@@ -79,7 +81,7 @@ func TestLeftoverIsNamed(t *testing.T) {
 	if err == nil || len(left) != 1 {
 		t.Fatalf("Apply says %v and the folder holds %q, want one temporary file", err, left)
 	}
-	if name := strings.Fields(left[0])[1]; !strings.Contains(err.Error(), name) || !isTemp(name) {
+	if name := strings.Fields(left[0])[1]; !strings.Contains(err.Error(), name) || !safefile.IsTempName(name) {
 		t.Errorf("the error %q does not name %q", err, name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -36,10 +37,10 @@ func TestClean(t *testing.T) {
 	must(t, os.Symlink("a", filepath.Join(dir, "app/.syncer-"+strings.Repeat("C", 26))))
 	before := tree(t, dir)
 
-	for _, name := range []string{newTemp(), newTemp()} {
+	for _, name := range []string{safefile.TempName(), safefile.TempName()} {
 		must(t, os.WriteFile(filepath.Join(dir, "app", name), []byte("half"), 0o600))
 	}
-	must(t, os.Symlink("x", filepath.Join(dir, "all", newTemp())))
+	must(t, os.Symlink("x", filepath.Join(dir, "all", safefile.TempName())))
 	must(t, os.MkdirAll(filepath.Join(dir, "all/..2026_01_31_12_00_00."+random), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "all/..2026_01_31_12_00_00."+random+"/user"), []byte("half"), 0o600))
 
@@ -56,7 +57,7 @@ func TestClean(t *testing.T) {
 func TestCleanGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, newTemp()), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, safefile.TempName()), nil, 0o600))
 	bad, good := fileTarget("file/a", 0o600), fileTarget("b", 0o600)
 	err := NewFiles(dir, nil).Clean(t.Context(), []*targets.Target{bad, good})
 	if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, "file/a")+": ") {
@@ -68,7 +69,7 @@ func TestCleanGoesOn(t *testing.T) {
 func TestCleanFails(t *testing.T) {
 	for call, want := range map[string]string{"list": "list the folder", "removeAll": "remove the leftover .syncer-", "sync folder": "sync the folder"} {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, newTemp()), nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, safefile.TempName()), nil, 0o600))
 		f := &faults{err: errFault}
 		f.hook = func(c string) {
 			if c == call {
@@ -93,7 +94,7 @@ func TestCleanIsCheap(t *testing.T) {
 
 func TestCleanEnds(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, newTemp()), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, safefile.TempName()), nil, 0o600))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := NewFiles(dir, nil).Clean(ended, []*targets.Target{fileTarget("a", 0o600)}); !errors.Is(err, context.Canceled) {

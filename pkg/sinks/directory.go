@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -46,7 +47,7 @@ func (d directory) check(parts map[string]secret.Value) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		switch {
-		case name == "" || name == "." || strings.HasPrefix(name, "..") || strings.HasPrefix(name, tempPrefix):
+		case name == "" || name == "." || strings.HasPrefix(name, "..") || strings.HasPrefix(name, safefile.TempPrefix):
 			errs = append(errs, fmt.Errorf("the name %q is reserved; give the entry another alias", name))
 		case strings.ContainsAny(name, "/\x00") || len(name) > maxName:
 			errs = append(errs, fmt.Errorf("the name %q cannot be that of a file; give the entry another alias", name))

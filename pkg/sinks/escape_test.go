@@ -211,3 +211,27 @@ func TestFileGrowsDuringRead(t *testing.T) {
 		t.Errorf("Read says %v", err)
 	}
 }
+
+func TestAFIFOInPlaceOfAFolderIsRefusedWithoutWaiting(t *testing.T) {
+	dir, _ := places(t)
+	if err := syscall.Mkfifo(filepath.Join(dir, "sub"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []*targets.Target{fileTarget("sub/db", 0o640), directoryTarget("sub", 0o640), directoryTarget("sub/db", 0o640)} {
+		files := NewFiles(dir, nil)
+		if _, err := files.Read(t.Context(), target); err == nil || !strings.Contains(err.Error(), target.File.Path) {
+			t.Errorf("Read of %s: %v, want an error that names it", target.File.Path, err)
+		}
+		part := WholeFile
+		if target.Format == targets.FormatDirectory {
+			part = "a"
+		}
+		if err := files.Apply(t.Context(), target, rewrite(part, "text")); err == nil {
+			t.Errorf("Apply of %s succeeds", target.File.Path)
+		}
+		if err := files.Clean(t.Context(), []*targets.Target{target}); err == nil {
+			t.Errorf("Clean of %s succeeds", target.File.Path)
+		}
+	}
+	expectTree(t, dir, "prw-r--r-- sub")
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -145,7 +146,7 @@ func (c faultCase) checkWhole(t *testing.T, dir string, old, wanted map[string]s
 	}
 	if !state.Stale { // which says that there is a rest, to be tidied
 		for _, line := range tree(t, dir) {
-			if strings.Contains(line, tempPrefix) || strings.Count(line, "VERSION") > 0 && state.Parts == nil {
+			if strings.Contains(line, safefile.TempPrefix) || strings.Count(line, "VERSION") > 0 && state.Parts == nil {
 				t.Errorf("left behind: %s", line)
 			}
 		}

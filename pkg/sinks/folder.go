@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // folder is one open directory, and all that the sink asks of the operating
@@ -44,7 +46,7 @@ type osFolder struct{ root *os.Root }
 
 // openFolder opens a directory by any path.
 func openFolder(dir string) (folder, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := safefile.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +54,7 @@ func openFolder(dir string) (folder, error) {
 }
 
 func (d osFolder) sub(name string) (folder, error) {
-	root, err := d.root.OpenRoot(name)
+	root, err := safefile.OpenRootIn(d.root, name)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -113,7 +114,7 @@ func rest(t *testing.T, dir string) []string {
 	for _, folder := range []string{"app", "app/dir"} {
 		entries, _ := os.ReadDir(filepath.Join(dir, folder))
 		for _, e := range entries {
-			if isTemp(e.Name()) || isVersion(e.Name()) && e.Name() != current {
+			if safefile.IsTempName(e.Name()) || isVersion(e.Name()) && e.Name() != current {
 				names = append(names, e.Name())
 			}
 		}

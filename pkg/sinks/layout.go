@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -39,8 +40,8 @@ func (f *Files) layout(t *targets.Target) (layout, error) {
 	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
 		return nil, fmt.Errorf("the path %q is not one below the secrets folder", name)
 	}
-	if strings.Contains("/"+name, "/"+tempPrefix) {
-		return nil, fmt.Errorf("the path %q has a name that begins with %s, as only temporary files may", name, tempPrefix)
+	if strings.Contains("/"+name, "/"+safefile.TempPrefix) {
+		return nil, fmt.Errorf("the path %q has a name that begins with %s, as only temporary files may", name, safefile.TempPrefix)
 	}
 	if mode&^fs.ModePerm != 0 || mode&0o400 == 0 {
 		return nil, fmt.Errorf("the mode %v is not one of a file that its owner can read", mode)

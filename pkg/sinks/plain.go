@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -96,7 +97,7 @@ func (p plain) leftovers(dir folder) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if isTemp(e.Name()) && e.Type().IsRegular() {
+		if safefile.IsTempName(e.Name()) && e.Type().IsRegular() {
 			names = append(names, e.Name())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -163,7 +164,7 @@ func (there shape) tidy(dir folder, names []string) error {
 
 // replaceLink puts a symlink at name in one instant.
 func replaceLink(dir folder, to, name string) error {
-	temp := newTemp()
+	temp := safefile.TempName()
 	err := step("make the temporary symlink", dir.symlink(to, temp))
 	if err == nil {
 		err = step("rename the temporary symlink to "+name, dir.rename(temp, name))

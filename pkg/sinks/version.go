@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"slices"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 const (
@@ -20,7 +22,7 @@ func isVersion(name string) bool {
 		return false
 	}
 	_, err := time.Parse(timeLayout, name[:len(timeLayout)])
-	return err == nil && isRandomText(name[len(timeLayout):])
+	return err == nil && safefile.IsRandomText(name[len(timeLayout):])
 }
 
 // shape is what the folder of a directory target holds. Names are sorted.
@@ -53,7 +55,7 @@ func scan(dir folder) (shape, error) {
 			there.data = to
 		case to == linkTo(name):
 			there.links = append(there.links, name)
-		case to != "" && isTemp(name):
+		case to != "" && safefile.IsTempName(name):
 			there.temps = append(there.temps, name)
 		default:
 			there.others[name] = e.Type()

@@ -3,11 +3,15 @@ package sources
 import (
 	"context"
 	"crypto/sha256"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
+
+// mostInput bounds what is read of a file: as much as of a configuration.
+const mostInput = 32 << 20
 
 // Inputs watches the files that the configuration was read from.
 type Inputs struct {
@@ -47,7 +51,7 @@ func (in *Inputs) look() (changed bool) {
 	}
 	for _, path := range in.Paths {
 		var digest [sha256.Size]byte
-		if content, err := os.ReadFile(path); err == nil {
+		if content, err := safefile.Read(path, mostInput); err == nil {
 			digest = sha256.Sum256(content)
 		}
 		changed = changed || digest != in.digests[path]

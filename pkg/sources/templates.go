@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
+
+// mostTemplate bounds what is read of a template: no more is rendered.
+const mostTemplate = 1 << 20
 
 // Templates is the folder of template files. It reads them for the workers
 // and hints at the targets whose template changed.
@@ -46,7 +50,7 @@ func (s *Templates) Text(t *targets.Target) (string, error) {
 		return t.Template.Inline, nil
 	}
 	s.note(t.Template.File) // before the reading: a change in between shows as one
-	text, err := os.ReadFile(s.path(t.Template.File))
+	text, err := safefile.Read(s.path(t.Template.File), mostTemplate)
 	return string(text), err
 }
 

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,5 +167,27 @@ func TestAVersionThatNobodyReadIsHintedAtOnce(t *testing.T) {
 	text(t, s, templated()[0], "three")
 	if n := len(got); n != 0 {
 		t.Errorf("%d more hints at versions that were hinted at already", n)
+	}
+}
+
+func TestAnythingButATemplateOfAReasonableSizeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := &sources.Templates{Dir: dir}
+	text := func() error {
+		_, err := s.Text(&targets.Target{Key: "file/a", Template: targets.Template{File: "a.tpl"}})
+		return err
+	}
+	path := filepath.Join(dir, "a.tpl")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := text(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a FIFO: %v", err)
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600), os.Truncate(path, 600<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := text(); err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
+		t.Errorf("a template of 600 MiB: %v", err)
 	}
 }

@@ -1,0 +1,94 @@
+// Package safefile opens files in folders that others write to as well: an
+// application, or whoever fills a volume. What stands there may be anything,
+// and nothing of it makes the caller wait, read without end, or write to
+// another file than it means.
+package safefile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// ErrNotRegular is the error of Read for a folder, a FIFO, a device or a socket.
+var ErrNotRegular = errors.New("it is not a regular file")
+
+// Read returns the content of the regular file at path, which may be a symlink
+// as in a mounted ConfigMap, and refuses one of more than most bytes. It does not
+// wait for the other end of a FIFO. Its errors are [fs.PathError]s.
+func Read(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return read(f, path, most)
+}
+
+// ReadIn is Read for a name in a folder, where a symlink is no file.
+func ReadIn(root *os.Root, name string, most int64) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: name, Err: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return read(f, name, most)
+}
+
+// read reads a file that was opened without waiting, and closes it.
+func read(f *os.File, path string, most int64) (data []byte, err error) {
+	defer func() { _ = f.Close() }() // was only read
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
+	}
+	if info.Size() <= most {
+		data, err = io.ReadAll(io.LimitReader(f, most+1)) // it may grow meanwhile
+	}
+	if err == nil && (info.Size() > most || int64(len(data)) > most) {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d MiB", most>>20)}
+	}
+	return data, err
+}
+
+// OpenRoot is [os.OpenRoot], but does not wait where a FIFO has taken the
+// folder's place.
+func OpenRoot(dir string) (*os.Root, error) { return os.OpenRoot(asFolder(dir)) }
+
+// OpenRootIn is OpenRoot for a folder below root.
+func OpenRootIn(root *os.Root, name string) (*os.Root, error) { return root.OpenRoot(asFolder(name)) }
+
+// asFolder ends a path so that the system opens it only if it is a folder.
+func asFolder(path string) string { return path + "/." }
+
+// TempPrefix begins the names that TempName returns.
+const TempPrefix = ".syncer-"
+
+// TempName returns a name for a temporary file that nobody can predict.
+func TempName() string { return TempPrefix + rand.Text() }
+
+// IsTempName reports whether TempName could have returned the name, so that
+// nobody else's file is taken for ours.
+func IsTempName(name string) bool {
+	random, ok := strings.CutPrefix(name, TempPrefix)
+	return ok && IsRandomText(random)
+}
+
+// IsRandomText reports whether text looks like one of [rand.Text]: 26 letters
+// of the base32 alphabet.
+func IsRandomText(text string) bool {
+	return len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
