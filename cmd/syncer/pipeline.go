@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -76,6 +78,9 @@ func (p *pipeline) begin(ctx context.Context) {
 		p.troubles.Report(notify.UpdatedFile, p.app.Recover(ctx))
 	}
 	p.place.prepare(ctx)
+	if p.app != nil {
+		p.troubles.Report(notify.ProvidedFile, p.app.SayMissing())
+	}
 }
 
 // stop stops the lanes, all at once; a second time it does nothing.
@@ -108,15 +113,19 @@ func (p *pipeline) build() (err error) {
 	return nil
 }
 
-// openStatus opens the status folder. Files are delivered beside an application
-// that looks there; where Kubernetes Secrets are, there may be none.
+// openStatus opens the status folder. A sidecar that delivers files needs it,
+// for its probes and the application's. Otherwise there may be none that can be
+// written to: then nobody looks there.
 func (p *pipeline) openStatus() (err error) {
 	if p.cfg.Mode == config.ModeStandalone {
 		return nil
 	}
 	p.status, err = notify.NewStatus(p.cfg.Folders.Status)
+	if err == nil && p.cfg.Mode.OneShot() && p.status.ReadOnly() {
+		err = fmt.Errorf("status folder: %s: %w; mount a volume there if anybody looks at it", p.cfg.Folders.Status, syscall.EROFS)
+	}
 	if err != nil {
-		if p.cfg.Destination == config.DestinationFile {
+		if p.cfg.Destination == config.DestinationFile && !p.cfg.Mode.OneShot() {
 			return err
 		}
 		p.log.Warn("Going on without a status folder", zap.Error(err))
@@ -140,8 +149,12 @@ func (p *pipeline) keys() (keys []targets.Key) {
 
 // settled spreads the news of an outcome.
 func (p *pipeline) settled(l *lane, item queue.Item, r workers.Result) {
-	if r.Err == nil && p.app != nil {
+	switch {
+	case p.app == nil:
+	case r.Err == nil:
 		p.app.Delivered(r.Key)
+	default:
+		p.app.Failed(r.Key, r.Err)
 	}
 	p.place.settled(l, r)
 	if p.host != nil {

@@ -29,29 +29,46 @@ func newProbeCommand() *cobra.Command {
 		},
 	}
 	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
-	add := func(name, short string, healthy func(*notify.Status) (bool, error), otherwise string) {
+	add := func(name, short string, healthy func(*notify.Status) (bool, error), otherwise func(*notify.Status) error) {
 		probe.AddCommand(&cobra.Command{
 			Use: name, Short: short, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
-				ok, err := healthy(notify.OpenStatus(dir))
+				status := notify.OpenStatus(dir)
+				ok, err := healthy(status)
 				if err == nil && !ok {
-					err = errors.New(otherwise)
+					err = otherwise(status)
 				}
 				return err
 			},
 		})
 	}
 	add("provided", "Succeed when all secrets have been provided once",
-		(*notify.Status).Provided, "the secrets have not been provided yet")
+		(*notify.Status).Provided, notProvided)
 	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted",
 		func(s *notify.Status) (bool, error) {
 			updated, err := s.TakeUpdated()
 			return !updated, err
-		}, "the secrets were updated")
+		}, func(*notify.Status) error { return errors.New("the secrets were updated") })
 	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe",
-		(*notify.Status).TakeBeat, "no heartbeat since the last probe")
+		(*notify.Status).TakeBeat, func(*notify.Status) error { return errors.New("no heartbeat since the last probe") })
 	return probe
 }
+
+// notProvided says what is missing, as far as the status folder says it.
+func notProvided(status *notify.Status) error {
+	missing, err := status.Missing()
+	switch {
+	case err != nil:
+		missing = fmt.Sprintf("not known: %v", err)
+	case missing == "":
+		missing = "not known; see the log of Syncer"
+	}
+	return fmt.Errorf("the secrets have not been provided yet; missing: %s", missing)
+}
+
+// waitMost is how long wait waits by default: while a postStart hook runs, a
+// Pod shows no log of the container and cannot be deleted.
+const waitMost = 2 * time.Minute
 
 // waitStep is the time between two looks at the status folder.
 const waitStep = 200 * time.Millisecond
@@ -70,14 +87,19 @@ func newWaitCommand() *cobra.Command {
 				ctx, cancel = context.WithTimeout(ctx, most)
 				defer cancel()
 			}
-			if err := waitProvided(ctx, notify.OpenStatus(dir)); err != nil {
+			status := notify.OpenStatus(dir)
+			err := waitProvided(ctx, status)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("not there after %v: %w", most, notProvided(status))
+			}
+			if err != nil {
 				return fmt.Errorf("waiting for %s: %w", filepath.Join(dir, notify.ProvidedFile), err)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
-	cmd.Flags().DurationVar(&most, "timeout", 0, "give up after this time (default never)")
+	cmd.Flags().DurationVar(&most, "timeout", waitMost, "give up after this time, and say what is missing; 0: never")
 	return cmd
 }
 

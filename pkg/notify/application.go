@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -21,7 +20,9 @@ type Application struct {
 	also    []Teller
 
 	mu        sync.Mutex
-	delivered map[targets.Key]bool // targets that were right once
+	delivered map[targets.Key]bool   // targets that were right once
+	failures  map[targets.Key]string // why the others are not, as far as known
+	said      string                 // what MissingFile was given
 	owed      owed
 }
 
@@ -29,7 +30,7 @@ type Application struct {
 // those of all targets; told hears of each sentinel file that was written.
 func NewApplication(status *Status, keys func() []targets.Key, told func(sentinel string)) *Application {
 	return &Application{
-		status: status, journal: journal{dir: status.dir, life: time.Now().UnixNano()},
+		status: status, journal: journal{folder: status.folder},
 		keys: keys, told: told, delivered: map[targets.Key]bool{},
 	}
 }
@@ -74,7 +75,7 @@ func (a *Application) tell(ctx context.Context) (failed, err error) {
 		return nil, fmt.Errorf("sentinel file: %w", err)
 	}
 	if !provided {
-		_, err := os.Stat(a.status.dir) // without it nobody knows
+		_, err := os.Stat(string(a.status.folder)) // without it nobody knows
 		return nil, err
 	}
 	if err := a.status.SetUpdated(); err != nil {
@@ -110,17 +111,18 @@ func (a *Application) recover(ctx context.Context, marks []string) error {
 	}
 	errs := []error{failed}
 	for _, mark := range marks {
-		errs = append(errs, remove(mark))
+		errs = append(errs, a.status.remove(mark))
 	}
 	return errors.Join(errs...)
 }
 
 // Provided tells the application that all is there, once every target has
-// been delivered. An earlier process may have told it already.
+// been delivered, and what is missing until then. An earlier process may have
+// told it already.
 func (a *Application) Provided() error {
 	if len(a.Missing()) > 0 {
 		a.owe(func(o *owed) { o.provision = false })
-		return nil
+		return a.SayMissing()
 	}
 	provided, err := a.status.Provided()
 	if err == nil && !provided {

@@ -1,12 +1,12 @@
 package notify
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
+	"crypto/rand"
 	"os"
-	"path/filepath"
+	"strings"
 	"sync"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // journal remembers, in the status folder, that something was written of which
@@ -15,72 +15,64 @@ import (
 // announcement has a mark of its own, so that ending one span cannot take away
 // the mark of the next.
 type journal struct {
-	dir  string
-	life int64 // tells the marks of this process from those of others
+	folder folder
 
 	mu     sync.Mutex
-	span   int
-	open   bool // the span has a mark
-	writes int  // begun so far
+	mark   string // of the span; empty: it has none
+	writes int    // begun so far
 }
 
 const markPrefix = ".untold-"
-
-func (j *journal) mark(span int) string {
-	return filepath.Join(j.dir, fmt.Sprintf("%s%d-%d", markPrefix, j.life, span))
-}
 
 // writing notes that a write is about to begin.
 func (j *journal) writing() error {
 	j.mu.Lock()
 	j.writes++
-	first := !j.open
+	first := j.mark == ""
 	if first {
-		j.span++
-		j.open = true
+		j.mark = markPrefix + rand.Text()
 	}
-	span := j.span
+	mark := j.mark
 	j.mu.Unlock()
 	if !first {
 		return nil
 	}
-	err := os.WriteFile(j.mark(span), nil, 0o600)
+	err := j.folder.in(func(root *os.Root) error { return note{mode: 0o600}.create(root, mark) })
 	if err != nil { // the next write tries again
 		j.mu.Lock()
-		j.open = j.open && j.span != span
+		if j.mark == mark {
+			j.mark = ""
+		}
 		j.mu.Unlock()
 	}
 	return err
+}
+
+// isMark reports whether a name is that of a mark.
+func isMark(name string) bool {
+	random, ok := strings.CutPrefix(name, markPrefix)
+	return ok && safefile.IsRandomText(random)
 }
 
 // telling begins an announcement; the function that it returns ends it. Writes
 // that begin in between keep the mark for the next announcement.
 func (j *journal) telling() (told func() error) {
 	j.mu.Lock()
-	writes, span := j.writes, j.span
+	writes, mark := j.writes, j.mark
 	j.mu.Unlock()
 	return func() error {
 		j.mu.Lock()
-		done := j.open && j.writes == writes
+		done := mark != "" && j.mark == mark && j.writes == writes
 		if done {
-			j.open = false
+			j.mark = ""
 		}
 		j.mu.Unlock()
 		if !done {
 			return nil
 		}
-		return remove(j.mark(span))
+		return j.folder.remove(mark)
 	}
 }
 
 // leftBehind lists the marks of earlier processes.
-func (j *journal) leftBehind() ([]string, error) {
-	return filepath.Glob(filepath.Join(j.dir, markPrefix+"*"))
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (j *journal) leftBehind() ([]string, error) { return j.folder.names(isMark) }

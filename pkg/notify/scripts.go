@@ -3,9 +3,10 @@ package notify
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // scripts are for probes and hooks in containers that have a shell, by the
@@ -24,38 +25,33 @@ func (s *Status) InstallScripts() error {
 }
 
 func (s *Status) installScripts() error {
+	// What a killed process left; a file that stays harms nobody.
+	if temps, err := s.names(safefile.IsTempName); err == nil {
+		for _, name := range temps {
+			_ = s.remove(name)
+		}
+	}
 	entries, err := scripts.ReadDir("scripts")
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, entry := range entries {
 		text, err := scripts.ReadFile("scripts/" + entry.Name())
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.install(entry.Name(), text)
 		}
-		if err := install(filepath.Join(s.dir, entry.Name()), text); err != nil {
-			return fmt.Errorf("script: %w", err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("script: %w", err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // install replaces a script as a whole: a probe may be running it.
-func install(path string, text []byte) (err error) {
-	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
+func (s *Status) install(name string, text []byte) error {
+	if there, err := s.read(name); err == nil && bytes.Equal(there, text) {
 		return nil
 	}
-	next := path + ".new"
-	defer func() {
-		if err != nil {
-			_ = os.Remove(next) // if that fails too, the next attempt replaces it
-		}
-	}()
-	if err = os.WriteFile(next, text, 0o755); err != nil {
-		return err
-	}
-	if err = os.Chmod(next, 0o755); err != nil { // whatever the umask
-		return err
-	}
-	return os.Rename(next, path)
+	return s.put(name, note{text: text, mode: 0o755})
 }

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// The sentinel files of the status folder, all but the last by the names that
-// the Secrets Provider gave them. They are empty.
+// The sentinel files of the status folder, ProvidedFile, UpdatedFile and
+// AliveFile by the names that the Secrets Provider gave them. All but
+// MissingFile are empty.
 const (
 	// ProvidedFile appears when every target has been delivered once.
 	ProvidedFile = "CONJUR_SECRETS_PROVIDED"
@@ -20,6 +24,9 @@ const (
 	// AliveFile is created anew each second by a process that is well; a
 	// liveness probe deletes it.
 	AliveFile = "SECRETS_PROVIDER_ALIVE"
+	// MissingFile says, until ProvidedFile appears, what has not been
+	// delivered and why: a line for each target, and no value.
+	MissingFile = "CONJUR_SECRETS_MISSING"
 	// RequestedFile is created by an application that wants what is missing
 	// to be there again; it is deleted when the request is taken up.
 	RequestedFile = "CONJUR_SECRETS_REQUESTED"
@@ -28,8 +35,11 @@ const (
 // Status is the folder where applications, probes and hooks look for the
 // sentinel files. What is in it survives a restart of the process.
 type Status struct {
-	dir     string
+	folder
 	lacking atomic.Bool // the scripts could not be installed
+
+	mu      sync.Mutex
+	updated time.Time // that UpdatedFile was last given
 }
 
 // NewStatus makes the folder if it is missing. It is open to all, as the
@@ -44,74 +54,74 @@ func NewStatus(dir string) (*Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status folder: %w; mount a volume there or choose another with --status-dir", err)
 	}
-	return &Status{dir: dir}, nil
+	return OpenStatus(dir), nil
 }
 
 // OpenStatus is the folder as it is, for those who look at it from outside.
-func OpenStatus(dir string) *Status { return &Status{dir: dir} }
+func OpenStatus(dir string) *Status { return &Status{folder: folder(dir)} }
 
-// TakeUpdated tells whether something was updated, and deletes UpdatedFile, so
-// that one update is taken once.
-func (s *Status) TakeUpdated() (bool, error) { return s.take(UpdatedFile) }
-
-// TakeBeat tells whether the heart has beaten since the last TakeBeat, by
-// deleting AliveFile.
-func (s *Status) TakeBeat() (bool, error) { return s.take(AliveFile) }
-
-// TakeRequested tells whether the application has asked for what is missing,
-// and deletes RequestedFile, so that one request is taken up once.
-func (s *Status) TakeRequested() (bool, error) { return s.take(RequestedFile) }
-
-func (s *Status) take(name string) (bool, error) {
-	path := filepath.Join(s.dir, name)
-	err := os.Remove(path)
-	if err == nil {
-		return true, nil
-	}
-	// A read-only folder refuses also to delete what is not there.
-	if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
-		return false, nil
-	}
-	return false, err
+// ReadOnly reports whether the folder is on a file system that cannot be
+// written to.
+func (s *Status) ReadOnly() bool {
+	return errors.Is(unix.Access(string(s.folder), unix.W_OK), unix.EROFS)
 }
 
-// Provided tells whether every target has been delivered once, by this
+// Provided reports whether every target has been delivered once, by this
 // process or an earlier one.
 func (s *Status) Provided() (bool, error) {
-	_, err := os.Stat(filepath.Join(s.dir, ProvidedFile))
+	info, err := s.lstat(ProvidedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil && info.Mode().IsRegular(), err
 }
 
-// SetProvided creates ProvidedFile.
-func (s *Status) SetProvided() error { return s.touch(ProvidedFile) }
+// SetProvided creates ProvidedFile, and removes MissingFile.
+func (s *Status) SetProvided() error {
+	if err := s.put(ProvidedFile, sentinel); err != nil {
+		return fmt.Errorf("sentinel file: %w", err)
+	}
+	_ = s.remove(MissingFile) // nobody looks at it from now on
+	return nil
+}
+
+// sentinel is an empty file. Whoever may use the folder may delete it.
+var sentinel = note{mode: 0o666}
 
 // SetUpdated creates UpdatedFile, or gives it a new timestamp.
-func (s *Status) SetUpdated() error { return s.touch(UpdatedFile) }
+func (s *Status) SetUpdated() error {
+	update := sentinel
+	update.modified = s.nextUpdate()
+	err := s.put(UpdatedFile, update)
+	if errors.Is(err, fs.ErrPermission) && s.renew(UpdatedFile) == nil {
+		return nil // the folder is sticky, and the file another user's
+	}
+	if err != nil {
+		return fmt.Errorf("sentinel file: %w", err)
+	}
+	return nil
+}
+
+// nextUpdate returns the time of an update: now, but in a later second than
+// that of the update before, since some shells compare whole seconds.
+func (s *Status) nextUpdate() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := time.Now()
+	if next.Unix() <= s.updated.Unix() {
+		next = time.Unix(s.updated.Unix()+1, 0)
+	}
+	s.updated = next
+	return next
+}
 
 // Beat creates AliveFile if it is missing. It is not made durable: a beat
 // matters only while the machine is up.
 func (s *Status) Beat() error {
-	name := filepath.Join(s.dir, AliveFile)
-	if _, err := os.Stat(name); err == nil {
+	if _, err := s.lstat(AliveFile); err == nil {
 		return nil
 	}
-	return s.touch(AliveFile)
-}
-
-func (s *Status) touch(name string) error {
-	// Truncating gives a new timestamp to another user's file too, which
-	// setting the time would not.
-	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)
-	if err != nil {
-		return fmt.Errorf("sentinel file: %w", err)
-	}
-	// Whoever may use the folder may delete the file: no umask here either.
-	// That fails for another user's file, which then is as open as it was.
-	_ = f.Chmod(0o666)
-	if err := f.Close(); err != nil {
+	if err := s.put(AliveFile, sentinel); err != nil {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
 	return nil

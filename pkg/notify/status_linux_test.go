@@ -35,24 +35,31 @@ func TestNothingIsTakenFromAReadOnlyFolder(t *testing.T) {
 	}
 }
 
+// onFilesOf runs f with the rights of a user to files; this needs root.
+func onFilesOf(t *testing.T, user int, f func()) {
+	t.Helper()
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and ends with this goroutine
+		if failed = unix.Setfsuid(user); failed == nil {
+			f()
+		}
+	}()
+	<-done
+	must(t, failed)
+}
+
 // An init container may have run as another user than the sidecar does.
 func TestAnotherUsersFileGetsANewTimestamp(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(dir), 0o755))
-	status := notify.OpenStatus(dir)
+	status, dir := sticky(t)
 	must(t, status.SetUpdated())
 	name, long := filepath.Join(dir, notify.UpdatedFile), time.Now().Add(-time.Hour)
 	must(t, os.Chtimes(name, long, long))
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and ends with this goroutine
-		if err := unix.Setfsuid(12345); err != nil {
-			done <- err
-			return
-		}
-		done <- status.SetUpdated()
-	}()
-	must(t, <-done)
+	var failed error
+	onFilesOf(t, another, func() { failed = status.SetUpdated() })
+	must(t, failed)
 	if info, err := os.Stat(name); err != nil || !info.ModTime().After(long.Add(time.Minute)) {
 		t.Errorf("%v (%v), want a new timestamp", info, err)
 	}

@@ -37,7 +37,7 @@ func (in *Inputs) Run(ctx context.Context) {
 		folders = append(folders, filepath.Dir(path))
 	}
 	report := func(err error) { in.Report("configuration watch", err) }
-	watch(ctx, slices.Compact(slices.Sorted(slices.Values(folders))), in.Interval, report, func() {
+	watch(ctx, slices.Compact(slices.Sorted(slices.Values(folders))), in.Interval, 0, report, func() {
 		if in.look() {
 			in.Changed()
 		}

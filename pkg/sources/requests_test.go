@@ -88,3 +88,26 @@ func TestARequestThatCannotBeTakenAwayIsReportedAndNotTakenUp(t *testing.T) {
 		}
 	}
 }
+
+// An application that asks in a loop is looked at once a second.
+func TestRequestsInALoopAreTakenUpOnceASecond(t *testing.T) {
+	dir := t.TempDir()
+	begin := time.Now()
+	got := requesting(t, dir, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for ctx.Err() == nil {
+			_ = os.WriteFile(filepath.Join(dir, "request"), nil, 0o600)
+		}
+	})
+	for range 4 {
+		awaitRequest(t, got)
+	}
+	took := time.Since(begin)
+	cancel()
+	asking.Wait()
+	if took < 2*time.Second { // the first look may have been in vain
+		t.Errorf("4 requests were taken up within %v", took)
+	}
+}

@@ -103,7 +103,7 @@ func (s *Templates) changed() []string {
 // Run watches until ctx ends.
 func (s *Templates) Run(ctx context.Context) {
 	report := func(err error) { s.Report("template watch", err) }
-	watch(ctx, []string{s.Dir}, s.Interval, report, func() {
+	watch(ctx, []string{s.Dir}, s.Interval, 0, report, func() {
 		s.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.ByTemplate(s.changed()...)...)
 	})
 }

@@ -13,13 +13,14 @@ import (
 // settle is how long to wait after an event for those that follow it.
 const settle = 20 * time.Millisecond
 
-// watch calls look at its start, after each burst of events in the folders,
-// and at each interval, until ctx ends. Folders are watched rather than the
+// watch calls look at its start, after each burst of events in the folders but
+// not sooner than least after the look before, and at each interval, until ctx
+// ends. Folders are watched rather than the
 // files in them, and every event is only a reason to look: a ConfigMap mount
 // swaps a symlink beside the files, an editor renames over them. The interval
 // is for events that were lost, for folders that appear later, and for file
 // systems that have no events.
-func watch(ctx context.Context, folders []string, interval time.Duration, report func(error), look func()) {
+func watch(ctx context.Context, folders []string, interval, least time.Duration, report func(error), look func()) {
 	var events chan fsnotify.Event // nil, so silent, without a watcher
 	var errs chan error
 	watcher, err := fsnotify.NewWatcher()
@@ -33,23 +34,25 @@ func watch(ctx context.Context, folders []string, interval time.Duration, report
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	settled := time.After(0) // a file may have changed before it was watched
+	var looked time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-events:
 			if settled == nil {
-				settled = time.After(settle)
+				settled = time.After(max(settle, least-time.Since(looked)))
 			}
 		case err := <-errs:
 			report(err)
 		case <-settled:
-			settled = nil
+			settled, looked = nil, time.Now()
 			look()
 		case <-tick.C:
 			if watcher != nil {
 				report(add(watcher, folders))
 			}
+			looked = time.Now()
 			look()
 		}
 	}
