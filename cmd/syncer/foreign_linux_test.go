@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// inTheWay puts a FIFO at a path, in the place of what is there.
+func inTheWay(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingThatTheApplicationMakesStopsAnything: a FIFO at every name that
+// Syncer reads or writes, before the start and after it, costs what lies at
+// that name and nothing else.
+func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
+	t.Parallel()
+	names := []string{
+		notify.ProvidedFile, notify.UpdatedFile, notify.AliveFile, notify.RequestedFile, notify.MissingFile,
+		"conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh", "conjur-secrets-unchanged.sh.new", ".untold-1-1",
+	}
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.group("web", "template", "web/password")
+	w.group("sub", "json", "sub/password")
+	w.annotations["secret-file-path.sub"] = "sub/db.json"
+	w.template("web", `{{ secret "password" }}`)
+	for _, name := range names {
+		inTheWay(t, w.path("status", name))
+	}
+	inTheWay(t, w.path("secrets", "sub"))
+	p := w.start()
+	w.await("db.json", w.value["db/password"])
+	w.await("web.out", w.value["web/password"])
+	eventually(t, "a word about it", func() bool { return len(p.Lines("sub", "not a directory")) > 0 })
+
+	if err := os.Remove(w.path("secrets", "sub")); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitProvided()
+	w.beat()
+	for _, name := range names {
+		if name != notify.ProvidedFile {
+			inTheWay(t, w.path("status", name))
+		}
+	}
+	inTheWay(t, w.path("templates", "web.tpl"))
+	inTheWay(t, w.path("annotations"))
+	w.await("db.json", w.renew("db/password"))
+	eventually(t, notify.UpdatedFile, func() bool {
+		info, err := os.Lstat(w.path("status", notify.UpdatedFile))
+		return err == nil && info.Mode().IsRegular()
+	})
+	w.renew("web/password")
+	eventually(t, "a word about it", func() bool { return len(p.Lines("web", "not a regular file")) > 0 })
+	w.await("db.json", w.renew("db/password"))
+	p.Stop()
+}
+
+// TestNoLinkThatTheApplicationMakesIsFollowed: an application that puts links
+// to its secrets, and to what is not its own, at the names of Syncer's files
+// changes neither.
+func TestNoLinkThatTheApplicationMakesIsFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.write(w.path("other"), "other")
+	to := map[string]string{
+		notify.UpdatedFile: w.path("secrets", "db.json"), "conjur-secrets-provided.sh.new": w.path("other"),
+		"conjur-secrets-provided.sh": w.path("other"), notify.ProvidedFile: w.path("made"), notify.AliveFile: w.path("made"),
+	}
+	for name, target := range to {
+		if err := os.Symlink(target, w.path("status", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := w.start()
+	w.awaitProvided()
+	w.await("db.json", w.value["db/password"])
+	w.beat()
+	if err := os.Symlink(w.path("secrets", "db.json"), w.path("status", "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(w.path("status", "link"), w.path("status", notify.UpdatedFile)); err != nil {
+		t.Fatal(err)
+	}
+	value := w.renew("db/password")
+	w.await("db.json", value)
+	eventually(t, notify.UpdatedFile, func() bool {
+		info, err := os.Lstat(w.path("status", notify.UpdatedFile))
+		return err == nil && info.Mode().IsRegular()
+	})
+	if text := w.file("db.json"); !strings.Contains(text, value) {
+		t.Errorf("the secret file holds %q", text)
+	}
+	if info, err := os.Stat(w.path("secrets", "db.json")); err != nil || info.Mode().Perm()&0o022 != 0 {
+		t.Errorf("the secret file is %v (%v)", info, err)
+	}
+	if text, err := os.ReadFile(w.path("other")); err != nil || string(text) != "other" {
+		t.Errorf("another file holds %q (%v)", text, err)
+	}
+	if w.exists("made") {
+		t.Error("a file was made where a link led to")
+	}
+	p.Stop()
+}
+
+// TestOneShotNeedsNoStatusFolder: where nobody can look at a status folder,
+// what is delivered is delivered.
+func TestOneShotNeedsNoStatusFolder(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]func(w *world) string{
+		"read-only": func(w *world) string {
+			w.mount("status", "64k")
+			if err := unix.Mount("", w.path("status"), "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+			return w.path("status")
+		},
+		"missing and not to be made": func(w *world) string {
+			w.write(w.path("file"), "")
+			return filepath.Join(w.path("file"), "status")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.oneShot("init", 0)
+			w.group("db", "json", "db/password")
+			p := w.start("--status-dir", dir(w))
+			p.Exit(0)
+			w.await("db.json", w.value["db/password"])
+			if len(p.Lines("Going on without a status folder")) != 1 {
+				t.Error("not a word about the status folder")
+			}
+		})
+	}
+}
+
+// TestWaitSaysWhatIsMissing: the hook's output is all that is seen of a
+// container whose hook has not ended.
+func TestWaitSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/user")
+	w.group("web", "json", "web/password")
+	w.deny("web/password")
+	p := w.start()
+	eventually(t, "what is missing", func() bool {
+		text, _ := os.ReadFile(w.path("status", notify.MissingFile))
+		return strings.Contains(string(text), "web/password")
+	})
+	for _, args := range [][]string{{"wait", "--timeout", "1s"}, {"probe", "provided"}} {
+		err := command(t, append(args, "--status-dir", w.path("status"))...)
+		if err == nil || !strings.Contains(err.Error(), "file/web") || !strings.Contains(err.Error(), "web/password") ||
+			strings.Contains(err.Error(), "file/db") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	w.permit("web/password")
+	w.awaitProvided()
+	eventually(t, "nothing missing", func() bool { return !w.exists("status", notify.MissingFile) })
+	if err := command(t, "wait", "--status-dir", w.path("status")); err != nil {
+		t.Error(err)
+	}
+	p.Stop()
+}
