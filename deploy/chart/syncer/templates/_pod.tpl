@@ -144,7 +144,6 @@ spec:
         name: {{ include "syncer.fullname" . }}
     - name: status
       emptyDir:
-        medium: Memory
         sizeLimit: 1Mi
     {{- include "syncer.credentialVolumes" . | trim | nindent 4 }}
     {{- with .Values.extraVolumes }}

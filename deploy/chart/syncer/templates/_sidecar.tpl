@@ -111,7 +111,11 @@ env:
   mountPath: /conjur/status
 {{- end -}}
 
-{{/* The Pod's volumes. No secret file touches a disk. */}}
+{{/*
+The Pod's volumes. No secret file touches a disk. The status folder holds no
+secret, and in memory it would be sticky, so that an application of another user
+than Syncer's could not delete what it has taken up.
+*/}}
 {{- define "syncer.sidecarVolumes" -}}
 - name: podinfo
   downwardAPI:
@@ -123,8 +127,7 @@ env:
   emptyDir:
     medium: Memory
 - name: conjur-status
-  emptyDir:
-    medium: Memory
+  emptyDir: {}
 {{- with .Values.sidecar.templatesConfigMap }}
 - name: conjur-templates
   configMap:
