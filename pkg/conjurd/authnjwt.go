@@ -102,8 +102,13 @@ func (a *authenticator) id() string { return "conjur/authn-jwt/" + a.service }
 // read takes the settings from the store. A declared variable without a value
 // is a fault, since leaving it out may well let more hosts in.
 func (a *authenticator) read(tx *store.Tx) error {
-	if !tx.Exists(a.webservice()) {
+	switch o, err := tx.Object(a.webservice()); {
+	case err != nil:
+		return err
+	case o == nil:
 		return fmt.Errorf("there is no webservice %s", a.id())
+	case o.Disabled:
+		return fmt.Errorf("%s is switched off", a.id())
 	}
 	a.setting = map[string]string{}
 	for _, name := range settings {

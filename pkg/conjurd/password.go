@@ -117,22 +117,27 @@ func (s *Server) keyHolder(c *call, privilege string) (string, *reply) {
 }
 
 func (s *Server) otherHolder(c *call, role, privilege string) (string, *reply) {
+	no := empty(http.StatusUnauthorized)
 	ok := false
 	err := s.view(c.ctx(), func(tx *store.Tx) error {
 		o, err := tx.Object(role)
-		if err != nil || o == nil {
+		if err != nil {
 			return err
 		}
+		roles := tx.RolesOf(c.role)
+		if o == nil || !tx.Visible(roles, role, o) {
+			no = faultReply(http.StatusNotFound, fault{Code: "not_found",
+				Message: "CONJ00123E Resource '" + c.query.Get("role") + "' requested by role '" + c.role + "' not found"})
+			return nil
+		}
 		cred, err := tx.Credentials(role)
-		ok = cred != nil && tx.Allowed(tx.RolesOf(c.role), privilege, role, o)
+		ok = cred != nil && tx.Allowed(roles, privilege, role, o)
 		return err
 	})
 	if err != nil {
-		no := s.broken(c, err)
-		return "", &no
+		no = s.broken(c, err)
 	}
-	if !ok {
-		no := empty(http.StatusUnauthorized)
+	if err != nil || !ok {
 		return "", &no
 	}
 	return role, nil

@@ -18,15 +18,18 @@ func TestPasswordRules(t *testing.T) {
 
 // The key of another is for those who may update that role, however they log
 // in; everyone else is refused and changes nothing.
+// What they cannot see is not there.
 func TestKeysOfOthers(t *testing.T) {
 	s := open(t, Options{})
 	loadRoot(t, s, "- !user eve\n- !user bob\n- !group ops\n- !user carol\n- !grant { role: !group ops, member: !user carol }\n"+
-		"- !permit { role: !group ops, privileges: [update], resource: !user bob }\n")
+		"- !permit { role: !group ops, privileges: [update], resource: !user bob }\n"+
+		"- !permit { role: !user eve, privileges: [read], resource: !user carol }\n")
 	for _, c := range []struct {
 		login, role string
 		status      int
 	}{
-		{"eve", "user:bob", 401}, {"eve", "user:admin", 401}, {"eve", "user:nobody", 401}, {"eve", "group:ops", 401}, {"carol", "user:admin", 401},
+		{"eve", "user:bob", 404}, {"eve", "user:admin", 404}, {"eve", "user:nobody", 404}, {"eve", "group:ops", 404}, {"carol", "user:admin", 404},
+		{"eve", "user:carol", 401}, {"admin", "group:ops", 401},
 		{"carol", "user:bob", 200}, {"carol", "dev:user:bob", 200}, {"admin", "user:eve", 200},
 	} {
 		for _, how := range []string{"token", "basic"} {

@@ -130,6 +130,9 @@ func (s *Server) showResource(c *call) reply {
 
 // checkPrivilege answers 204 or 404.
 func (s *Server) checkPrivilege(c *call, tx *store.Tx, roles store.Roles, id string) (reply, error) {
+	if !c.query.Has("privilege") {
+		return badArgument("privilege"), nil
+	}
 	if c.query.Get("role") != "" {
 		other := fullRole(c, c.query.Get("role"))
 		if !roles[other] {
@@ -143,9 +146,6 @@ func (s *Server) checkPrivilege(c *call, tx *store.Tx, roles store.Roles, id str
 	}
 	if o == nil || !tx.Visible(roles, id, o) {
 		return notFound(c.resource()), nil
-	}
-	if !c.query.Has("privilege") {
-		return badArgument("privilege"), nil
 	}
 	allowed := tx.Allowed(roles, c.query.Get("privilege"), id, o)
 	s.audit.decided(c, "check", c.role, id, allowed)

@@ -40,7 +40,11 @@ func (r route) extra() route { r.ours = true; return r }
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	if len(r.URL.RawQuery) > maxQuery || len(r.URL.EscapedPath()) > maxPath {
-		hangUp(w)
+		hangUp(w, "HTTP/1.0")
+		return
+	}
+	if hasLongField(r.Header) {
+		hangUp(w, "HTTP/1.1")
 		return
 	}
 	c := &call{r: r, w: w, id: newRequestID()}
@@ -60,17 +64,10 @@ func (s *Server) survive(c *call) (rep reply) {
 
 // answer finds out what the request is and has it done.
 func (s *Server) answer(c *call) reply {
-	for _, values := range c.r.Header {
-		for _, v := range values {
-			if len(v) > maxField {
-				return refusal(http.StatusBadRequest, "")
-			}
-		}
-	}
 	parts := splitPath(c.r.URL.EscapedPath())
 	rt := s.match(c.r.Method, parts)
 	if rt == nil && len(parts) > 0 && (parts[0] == "authn" || strings.HasPrefix(parts[0], "authn-")) {
-		return empty(http.StatusUnauthorized)
+		return strangeLogin(parts)
 	}
 	if rt == nil || !rt.public {
 		if refusal, ok := s.identify(c); !ok {
@@ -84,6 +81,15 @@ func (s *Server) answer(c *call) reply {
 		return refusal
 	}
 	return rt.handle(s, c)
+}
+
+// strangeLogin answers for an authenticator that there is not, or a login with
+// open slashes: with one it looks like the login to a service.
+func strangeLogin(parts []string) reply {
+	if len(parts) > 5 && parts[len(parts)-1] == "authenticate" {
+		return noPath()
+	}
+	return empty(http.StatusUnauthorized)
 }
 
 // match finds the route; nil when there is none.
@@ -154,9 +160,20 @@ func (c *call) decode(rt *route, parts []string) (reply, bool) {
 	return reply{}, true
 }
 
+func hasLongField(h http.Header) bool {
+	for _, values := range h {
+		for _, v := range values {
+			if len(v) > maxField {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hangUp answers as the genuine server's HTTP parser does to what is too long
 // for it: a bare 400, and the connection is closed.
-func hangUp(w http.ResponseWriter) {
+func hangUp(w http.ResponseWriter, proto string) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if errors.Is(err, http.ErrNotSupported) {
 		w.Header().Set("Connection", "close")
@@ -166,7 +183,7 @@ func hangUp(w http.ResponseWriter) {
 	if err != nil {
 		return
 	}
-	_, _ = buf.WriteString("HTTP/1.0 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+	_, _ = buf.WriteString(proto + " 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 	_ = buf.Flush()
 	_ = conn.Close()
 }

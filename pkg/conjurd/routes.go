@@ -12,6 +12,8 @@ var routes = []route{
 	at("POST", "authn-jwt/:service/:account/authenticate", (*Server).authenticateJWT).open(),
 	at("POST", "authn-jwt/:service/:account/:login/authenticate", (*Server).authenticateJWT).open(),
 	at("GET", "authn-jwt/:service/:account/status", (*Server).statusJWT),
+	at("PATCH", "authn-jwt/:service/:account", (*Server).switchJWT),
+	at("GET", "authenticators", (*Server).listAuthenticators).open(),
 	at("GET", "whoami", (*Server).whoami),
 	at("GET", "secrets", (*Server).getSecrets),
 	at("GET", "secrets/:account/variable/*id", (*Server).getSecret),

@@ -17,7 +17,7 @@ const version = "1.24.0-0"
 // clients look for the version in the page.
 func (s *Server) status(c *call) reply {
 	accept := c.r.Header.Get("Accept")
-	if strings.Contains(accept, "html") && !strings.Contains(accept, "json") {
+	if accept == "" || strings.Contains(accept, "html") && !strings.Contains(accept, "json") {
 		return reply{status: http.StatusOK, kind: typeNoPath, body: fmt.Appendf(nil,
 			"<!DOCTYPE html><title>conjurd</title><p>A Conjur-compatible server is running.<dl><dd>Version %s</dd></dl>\n", version)}
 	}

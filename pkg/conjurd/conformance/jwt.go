@@ -14,7 +14,7 @@ import (
 )
 
 // jwtPolicy sets up an authenticator below the suite's branch, which takes a
-// service id with slashes in it. The genuine server must have it enabled.
+// service id with slashes in it. It is switched on by a request.
 const jwtPolicy = `
 - !policy
   id: conjur/authn-jwt/syncer-conformance
@@ -71,6 +71,7 @@ func (s *suite) jwt(t *testing.T) {
 			header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, want: want}
 	}
 	s.run(t, post("not configured", sign(good()), unauthorized))
+	s.run(t, exchange{name: "switched on", as: s.admin(), req: "PATCH /authn-jwt/{p}/{a}", body: "enabled=true", want: answer{status: 204}})
 	for name, value := range map[string]string{
 		"public-keys": publicKeys(t, &key.PublicKey), "issuer": jwtIssuer, "audience": "conjur",
 		"token-app-property": "sub", "identity-path": branch + "/jwt",
@@ -110,6 +111,13 @@ func (s *suite) jwt(t *testing.T) {
 			body: "jwt=" + sign(good()), want: unauthorized},
 		{name: "status without a webservice for it", as: s.admin(), req: "GET /authn-jwt/{p}/{a}/status", want: answer{status: 404, kind: asJSON,
 			body: `{"status":"error","error":"#\u003cErrors::Authentication::Security::WebserviceNotFound: CONJ00005E Webservice 'authn-jwt/{p}/status' not found\u003e"}`}},
+	})
+	if !s.target.Ours { // a genuine server's own settings may keep it on
+		return
+	}
+	s.runAll(t, []exchange{
+		{name: "switched off", as: s.admin(), req: "PATCH /authn-jwt/{p}/{a}", body: "enabled=false", want: answer{status: 204}},
+		post("good, but switched off", sign(good()), unauthorized),
 	})
 }
 

@@ -27,6 +27,8 @@ func (s *suite) resources(t *testing.T) {
 		{name: "check, invisible", as: alice, req: check("hidden", execute), want: unknown("Variable", "variable", "{p}/hidden")},
 		{name: "check, missing", as: alice, req: check("nope", execute), want: unknown("Variable", "variable", "{p}/nope")},
 		{name: "check of nothing", as: alice, req: check("val1", ""), want: badArgument("privilege")},
+		{name: "check of nothing, invisible", as: alice, req: check("hidden", ""), want: badArgument("privilege")},
+		{name: "check of nothing, missing", as: alice, req: check("nope", ""), want: badArgument("privilege")},
 		{name: "check for another", as: s.admin(), req: check("val1", execute+"&role={a}:user:alice@{p}"), want: allowed},
 		{name: "permitted roles", as: s.admin(), req: "GET /resources/{a}/variable/{p}%2Fval1?permitted_roles=true&privilege=execute", want: answer{status: 200, kind: asJSON,
 			match: sameSet(s.fill("{a}:user:alice@{p}"), s.fill("{a}:user:bob@{p}"), s.fill("{a}:policy:{p}"), s.target.Account+":user:admin")}},

@@ -14,6 +14,7 @@ type Object struct {
 	Owner       string       `json:"owner"`
 	Policy      string       `json:"policy,omitempty"` // that declared it; "" for what is made with the account
 	Annotations []Annotation `json:"annotations,omitempty"`
+	Disabled    bool         `json:"disabled,omitempty"` // an authenticator's webservice that is switched off
 }
 
 // Annotation is a name and a text, and the policy that they come from.

@@ -1,0 +1,76 @@
+package conjurd
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// authenticatorsJSON names authenticators: those that the server has, those
+// that a policy sets up, and those of them that are not switched off.
+type authenticatorsJSON struct {
+	Installed  []string `json:"installed"`
+	Configured []string `json:"configured"`
+	Enabled    []string `json:"enabled"`
+}
+
+// listAuthenticators needs no token: clients choose by it how to log in.
+func (s *Server) listAuthenticators(c *call) reply {
+	list := authenticatorsJSON{
+		Installed: []string{"authn", "authn-jwt"}, Configured: []string{"authn"}, Enabled: []string{"authn"},
+	}
+	err := s.view(c.ctx(), func(tx *store.Tx) error {
+		for id, o := range tx.Objects(policy.Ref(s.admin()).Account() + ":webservice:conjur/authn-jwt/") {
+			name := strings.TrimPrefix(policy.Ref(id).ID(), "conjur/")
+			if strings.Count(name, "/") > 1 { // a webservice for its status
+				continue
+			}
+			list.Configured = append(list.Configured, name)
+			if !o.Disabled {
+				list.Enabled = append(list.Enabled, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return s.broken(c, err)
+	}
+	return jsonReply(http.StatusOK, list)
+}
+
+// switchJWT switches an authenticator on or off. It is on from the start.
+func (s *Server) switchJWT(c *call) reply {
+	body, err := c.body(maxCredential)
+	if err != nil {
+		return empty(http.StatusBadRequest)
+	}
+	form, _ := url.ParseQuery(string(body)) // whatever the Content-Type says
+	a := authenticator{account: c.account(), service: c.vars["service"]}
+	rep := empty(http.StatusNoContent)
+	err = s.update(c.ctx(), func(tx *store.Tx) error {
+		id := a.webservice()
+		o, err := tx.Object(id)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			rep = empty(http.StatusUnauthorized)
+			return nil
+		}
+		allowed := tx.Allowed(tx.RolesOf(c.role), "update", id, o)
+		s.audit.decided(c, "switch", c.role, id, allowed)
+		if !allowed {
+			rep = forbidden(c)
+			return nil
+		}
+		o.Disabled = form.Get("enabled") != "true"
+		return tx.PutObject(id, o)
+	})
+	if err != nil {
+		return s.broken(c, err)
+	}
+	return rep
+}
