@@ -50,7 +50,7 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 		texts:    newTexts(p),
 		found:    map[targets.Key]types.UID{},
 	}
-	s.secrets.Drifted = s.drifted
+	s.secrets.Drifted, s.secrets.Report = s.drifted, p.troubles.Report
 	s.news = newNews(p, s.reference)
 	for namespace, names := range watched(p.cfg.Kubernetes) {
 		s.watches = append(s.watches, &sources.Secrets{

@@ -38,11 +38,14 @@ type KubeSecrets struct {
 	// Drifted, when not nil, hears of each Secret that others have changed while
 	// a change of ours was under way. It must not block.
 	Drifted func(namespace, name string)
+	// Report, when not nil, is called after each write with what is lacking in
+	// our rights, nil meaning nothing. It must not block.
+	Report func(subject string, err error)
 }
 
 // NewKubeSecrets makes the sink, without asking the API server anything. The
-// client needs the verbs get and patch for Secrets, and create for targets
-// that are made when missing.
+// client needs the verbs get and patch for Secrets, or get and update, and create
+// for targets that are made when missing.
 func NewKubeSecrets(secrets corev1client.SecretsGetter) *KubeSecrets {
 	return &KubeSecrets{secrets: secrets, now: time.Now}
 }
@@ -192,11 +195,6 @@ func (k *KubeSecrets) apply(ctx context.Context, t *targets.Target, c Changes, s
 	if e.idle() {
 		k.remember(t, live, e.content(live.Type))
 		return nil
-	}
-	if len(e.shared) > 0 {
-		if live.ResourceVersion, err = k.ownAlone(ctx, t, live, e.shared); err != nil {
-			return err
-		}
 	}
 	after, err := k.write(ctx, t, live, e)
 	if err != nil {

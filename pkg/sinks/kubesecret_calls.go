@@ -64,8 +64,43 @@ func (k *KubeSecrets) ownAlone(ctx context.Context, t *targets.Target, live *cor
 	return after.ResourceVersion, nil
 }
 
-// write applies the edit and gives the Secret as it is then.
+// write makes the edit and returns the Secret as it is then. Where a role
+// grants update and not patch, as that of the Secrets Provider does, an update
+// does what can be done so (decision 022).
 func (k *KubeSecrets) write(ctx context.Context, t *targets.Target, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+	after, err := k.patchData(ctx, t, live, e)
+	if _, refused := errors.AsType[*unpatchableError](err); !refused {
+		if err == nil {
+			k.wrote(t.Secret.Namespace, nil)
+		}
+		return after, err
+	}
+	after, updateErr := k.update(ctx, t, live, e)
+	if live.UID != "" && apierrors.IsForbidden(updateErr) {
+		return nil, err // patch alone would do
+	}
+	if updateErr == nil {
+		k.wrote(t.Secret.Namespace, errors.New("they are written by update, since no role grants the verb patch; with patch, a change that somebody else makes at the same time never needs a second try"))
+	}
+	return after, updateErr
+}
+
+// wrote reports how the Secrets of a namespace are written.
+func (k *KubeSecrets) wrote(namespace string, err error) {
+	if k.Report != nil {
+		k.Report("writing secrets of namespace "+namespace, err)
+	}
+}
+
+// patchData makes the edit by a server-side apply. Keys that are to go and are
+// not ours alone become so first.
+func (k *KubeSecrets) patchData(ctx context.Context, t *targets.Target, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+	if len(e.shared) > 0 {
+		var err error
+		if live.ResourceVersion, err = k.ownAlone(ctx, t, live, e.shared); err != nil {
+			return nil, err
+		}
+	}
 	body, err := k.applyConfiguration(live, e)
 	if err != nil {
 		return nil, err
@@ -79,6 +114,44 @@ func (k *KubeSecrets) write(ctx context.Context, t *targets.Target, live *corev1
 		return nil, errConflict // somebody else has created it meanwhile
 	}
 	return nil, callError("patch", t, err)
+}
+
+// update makes the edit by replacing the Secret as it was read; if it has
+// changed since, that is a conflict.
+func (k *KubeSecrets) update(ctx context.Context, t *targets.Target, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	wanted := *live
+	wanted.Data = e.data
+	wanted.Annotations = maps.Clone(live.Annotations)
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	maps.Copy(wanted.Annotations, k.metadata(live, e).Annotations)
+	secrets := k.secrets.Secrets(t.Secret.Namespace)
+	if live.UID == "" {
+		after, err := secrets.Create(ctx, &wanted, metav1.CreateOptions{FieldManager: targets.FieldManager})
+		if err != nil {
+			return nil, callError("create", t, err)
+		}
+		return after, nil
+	}
+	// An update owns what it changes. What is as wanted already is taken over.
+	var foreign []string
+	for key := range e.keys {
+		if !e.owned.has("data", key) {
+			foreign = append(foreign, key)
+		}
+	}
+	var err error
+	if wanted.ManagedFields, err = takeOver(live.ManagedFields, foreign, metav1.NewTime(k.now())); err != nil {
+		return nil, err
+	}
+	after, err := secrets.Update(ctx, &wanted, metav1.UpdateOptions{FieldManager: targets.FieldManager})
+	if err != nil {
+		return nil, callError("update", t, err)
+	}
+	return after, nil
 }
 
 // applyMeta is the metadata of what is applied. With a UID the Secret must be

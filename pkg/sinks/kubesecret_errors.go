@@ -53,7 +53,26 @@ func callError(verb string, t *targets.Target, err error) error {
 	if status.Details != nil {
 		clean.Details = &metav1.StatusDetails{RetryAfterSeconds: status.Details.RetryAfterSeconds}
 	}
-	return &apierrors.StatusError{ErrStatus: clean}
+	err = &apierrors.StatusError{ErrStatus: clean}
+	if status.Code == http.StatusForbidden && lackingVerb(status) == "patch" {
+		return &unpatchableError{err}
+	}
+	return err
+}
+
+// unpatchableError is the API server's word that no role grants us the verb
+// patch.
+type unpatchableError struct{ error }
+
+func (e *unpatchableError) Unwrap() error { return e.error }
+
+// lackingVerb returns the verb that a role would have to grant; "" if that is
+// not what the API server says.
+func lackingVerb(status metav1.Status) string {
+	if found := lacksVerb.FindStringSubmatch(status.Message); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // isNoSecret tells the API server's word that there is no such Secret from
@@ -78,11 +97,11 @@ var (
 func explain(verb string, t *targets.Target, status metav1.Status) string {
 	words := fmt.Sprintf("%s the Secret: the API server answers %d %s", verb, status.Code, http.StatusText(int(status.Code)))
 	text := status.Message
-	switch lacking := lacksVerb.FindStringSubmatch(text); {
+	switch lacking := lackingVerb(status); {
 	case status.Code == http.StatusUnauthorized:
 		return words + ": it does not take our credentials"
-	case status.Code == http.StatusForbidden && lacking != nil:
-		return fmt.Sprintf("%s: a Role must grant the verb %s for secrets in the namespace %s", words, lacking[1], t.Secret.Namespace)
+	case status.Code == http.StatusForbidden && lacking != "":
+		return fmt.Sprintf("%s: a Role must grant the verb %s for secrets in the namespace %s", words, lacking, t.Secret.Namespace)
 	case apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, "NamespaceTerminating"):
 		return fmt.Sprintf("%s: the namespace %s is being deleted", words, t.Secret.Namespace)
 	case status.Code == http.StatusForbidden && strings.Contains(text, "exceeded quota"):

@@ -3,7 +3,6 @@ package sinks
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,20 +60,43 @@ func parseFields(e metav1.ManagedFieldsEntry) (fieldTree, error) {
 	return fields, nil
 }
 
-// isOurs tells our own entry from those of other managers, and from one for
-// writes that were no server-side apply.
+// isOurs reports whether an entry is of our own writes.
 func isOurs(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == targets.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	return e.Manager == targets.FieldManager && e.Subresource == ""
 }
 
-// ownedFields finds the fields that our field manager owns, alone or with
+// isApplied reports whether an entry is of our own server-side applies. Leaving
+// a field out of one removes it only if no other entry has it, so that our
+// updates count as another manager's.
+func isApplied(e metav1.ManagedFieldsEntry) bool {
+	return isOurs(e) && e.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// ownedFields returns the fields that our field manager owns, alone or with
 // others.
 func ownedFields(entries []metav1.ManagedFieldsEntry) (fieldTree, error) {
-	i := slices.IndexFunc(entries, isOurs)
-	if i < 0 {
-		return fieldTree{}, nil
+	owned := fieldTree{}
+	for _, e := range entries {
+		if !isOurs(e) {
+			continue
+		}
+		fields, err := parseFields(e)
+		if err != nil {
+			return nil, err
+		}
+		owned.add(fields)
 	}
-	return parseFields(entries[i])
+	return owned, nil
+}
+
+// add makes f the union of both.
+func (f fieldTree) add(other fieldTree) {
+	for name, below := range other {
+		if f[name] == nil {
+			f[name] = fieldTree{}
+		}
+		f[name].add(below)
+	}
 }
 
 // namedKeys lists the data keys that the target's definition names. What
@@ -113,7 +135,7 @@ func notOursAlone(entries []metav1.ManagedFieldsEntry, keys []string) ([]string,
 		for _, key := range keys {
 			switch {
 			case !fields.has("data", key):
-			case isOurs(e):
+			case isApplied(e):
 				owners[key]++
 			default:
 				owners[key] += 2
@@ -141,7 +163,7 @@ func takeOver(entries []metav1.ManagedFieldsEntry, keys []string, now metav1.Tim
 		switch {
 		case err != nil:
 			return nil, err
-		case isOurs(e):
+		case isApplied(e):
 			ours, fields = e, tree
 			continue
 		}

@@ -11,8 +11,8 @@ func managed(manager string, operation metav1.ManagedFieldsOperationType, fields
 	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
-// What we own is what our own server-side apply owns: not what a plain update
-// of that name does, nor another manager's apply.
+// What we own is what our own writes own, by apply and by update: not another
+// manager's apply.
 func TestOwnedFields(t *testing.T) {
 	entries := []metav1.ManagedFieldsEntry{
 		managed("syncer", metav1.ManagedFieldsOperationUpdate, `{"f:data":{"f:updated":{}}}`),
@@ -23,7 +23,7 @@ func TestOwnedFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]bool{"a": true, "updated": false, "theirs": false} {
+	for key, want := range map[string]bool{"a": true, "updated": true, "theirs": false} {
 		if owned.has("data", key) != want {
 			t.Errorf("%s is ours: %t", key, !want)
 		}
