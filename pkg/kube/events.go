@@ -75,9 +75,9 @@ func SecretReference(namespace, name string, uid types.UID) corev1.ObjectReferen
 
 // Event says something about an object: kind is corev1.EventTypeNormal or
 // EventTypeWarning, reason is one word for machines, message is for people and
-// is cut at 1,024 bytes. The same again about the same object is not
-// sent until something else was said about it, or an hour has passed. Event
-// never waits.
+// is cut at 1,024 bytes. The same warning again about the same object is not
+// sent until something else was said about it, or an hour has passed; what
+// happens normally is sent each time it happens. Event never waits.
 func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message string) {
 	message = cut(message, maxMessage)
 	now := metav1.Now()
@@ -85,7 +85,7 @@ func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message str
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.said[key]
-	if last.reason == reason && last.message == message && now.Sub(last.at) < repeatAfter {
+	if kind == corev1.EventTypeWarning && last.reason == reason && last.message == message && now.Sub(last.at) < repeatAfter {
 		return
 	}
 	namespace := about.Namespace

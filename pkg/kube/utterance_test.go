@@ -20,13 +20,13 @@ func said(r *Recorder) (all []string) {
 	return all
 }
 
-func TestTheSameIsSaidAgainWhenItIsNews(t *testing.T) {
+func TestTheSameWarningIsSaidAgainWhenItIsNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := (&Client{}).NewRecorder("syncer", nil)
 		db, web := SecretReference("n", "db", "1"), SecretReference("n", "web", "2")
 		say := func(o corev1.ObjectReference, reason, message string, want int) {
 			t.Helper()
-			r.Event(o, corev1.EventTypeNormal, reason, message)
+			r.Event(o, corev1.EventTypeWarning, reason, message)
 			if got := said(r); len(got) != want {
 				t.Errorf("%s %s %s: said %q, want %d", o.Name, reason, message, got, want)
 			}
@@ -45,11 +45,23 @@ func TestTheSameIsSaidAgainWhenItIsNews(t *testing.T) {
 	})
 }
 
+// A second rotation of the same keys is said in the same words.
+func TestWhatHappensIsSaidEachTime(t *testing.T) {
+	r := (&Client{}).NewRecorder("syncer", nil)
+	db := SecretReference("n", "db", "1")
+	for range 3 {
+		r.Event(db, corev1.EventTypeNormal, "Synced", "Wrote password")
+	}
+	if got := said(r); len(got) != 3 {
+		t.Errorf("said %q, want it three times", got)
+	}
+}
+
 func TestWhatWasSaidIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := (&Client{}).NewRecorder("syncer", nil)
 		for i := range 1000 {
-			r.Event(SecretReference("n", fmt.Sprint(i), ""), corev1.EventTypeNormal, "Synced", "x")
+			r.Event(SecretReference("n", fmt.Sprint(i), ""), corev1.EventTypeWarning, "Synced", "x")
 			said(r)
 			time.Sleep(time.Minute)
 		}
@@ -63,7 +75,7 @@ func TestAnEventNeverWaits(t *testing.T) {
 	r := (&Client{}).NewRecorder("syncer", nil)
 	for range 3 { // what was lost can be said again
 		for i := range maxWaiting + 500 {
-			r.Event(SecretReference("n", fmt.Sprint(i), ""), corev1.EventTypeNormal, "Synced", "x")
+			r.Event(SecretReference("n", fmt.Sprint(i), ""), corev1.EventTypeWarning, "Synced", "x")
 		}
 	}
 	if got := len(r.waiting); got != maxWaiting {
