@@ -49,10 +49,16 @@ type Election struct {
 // long as clocks run at about the same speed and the process is not suspended.
 // When it is ctx that ended, the Lease is renewed until lead has returned,
 // however long that takes.
+//
+// Where no role permits to read and write the Lease, and it was not seen in
+// another's hands either, lead is called without it: the Roles of the Secrets
+// Provider do not grant leases. That is reported, and lasts until the Lease is
+// permitted (decision 023).
 func (c *Client) Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	e.complete()
+	r := &refusals{enough: make(chan error, 1)}
 	for ctx.Err() == nil {
-		again, err := c.contest(ctx, e, lead)
+		again, err := c.contest(ctx, e, r, lead)
 		if err != nil || !again {
 			return err
 		}
@@ -83,10 +89,11 @@ func (e *Election) complete() {
 	}
 }
 
-// contest waits for the Lease and leads once; again tells that the Lease was
-// lost.
-func (c *Client) contest(ctx context.Context, e Election, lead func(context.Context)) (again bool, err error) {
-	lock := newLeaseLock(c, e)
+// contest waits for the Lease and leads once; again reports that the Lease was
+// lost, or can be contested for now.
+func (c *Client) contest(ctx context.Context, e Election, r *refusals, lead func(context.Context)) (again bool, err error) {
+	r.count = 0
+	lock := newLeaseLock(c, e, r)
 	defer lock.expiry.Stop()
 	elected := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -110,8 +117,16 @@ func (c *Client) contest(ctx context.Context, e Election, lead func(context.Cont
 	case <-ctx.Done():
 		return false, nil
 	case <-elected:
+		return hold(ctx, lock, lead), nil
+	case refused := <-r.enough:
+		stop()
+		wg.Wait()
+		if r.may {
+			return true, nil // permitted just now
+		}
+		e.Report(errAlone(e, refused))
+		return c.alone(ctx, e, lead), nil
 	}
-	return hold(ctx, lock, lead), nil
 }
 
 // hold leads as long as the Lease is ours, and tells whether it was lost.

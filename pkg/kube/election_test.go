@@ -3,6 +3,7 @@ package kube_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -129,19 +130,59 @@ func TestALeadThatReturnsEndsTheContest(t *testing.T) {
 	}
 }
 
-func TestWithoutRightsAnElectionIsReportedAndGoesOn(t *testing.T) {
-	ns := cluster.Namespace(t)
-	c := connect(t, cluster.Token(t, ns, "app"))
-	var leading atomic.Int32
-	one := contest(t, c, ns, "one", &leading)
-	err := next(t, one.errs, "a report")
-	if err == nil || !strings.Contains(err.Error(), ns+"/syncer") || !strings.Contains(err.Error(), "forbidden") {
-		t.Errorf("reported %v, want that the lease is forbidden", err)
+func TestWithoutRightsOneLeadsAloneUntilTheyAreGranted(t *testing.T) {
+	for name, verbs := range map[string][]string{"none": {"list"}, "no writes": {"get"}, "no create": {"get", "update"}} {
+		t.Run(name, func(t *testing.T) {
+			ns := cluster.Namespace(t)
+			c := connect(t, cluster.Token(t, ns, "app"))
+			cluster.Bind(t, ns, "app", rules("leases", verbs...))
+			var leading atomic.Int32
+			one := contest(t, c, ns, "one", &leading)
+			first := next(t, one.leads, "a lead without the lease")
+			awaitError(t, one.errs, "works without an election", "forbidden", ns+"/syncer")
+			cluster.Bind(t, ns, "app", rules("leases", "get", "create", "update"))
+			<-first.Done()
+			one.let <- struct{}{}
+			next(t, one.leads, "a lead with the lease")
+			awaitError(t, one.errs)
+			if holder, _ := lease(t, connect(t, ""), ns); holder != "one" {
+				t.Errorf("%q holds the lease, want one", holder)
+			}
+		})
 	}
-	cluster.Bind(t, ns, "app", rules("leases", "get", "create", "update"))
-	next(t, one.leads, "a lead")
-	for err != nil {
-		err = next(t, one.errs, "a report that all is well")
+}
+
+// Who has seen another lead does not lead without the Lease.
+func TestNobodyLeadsAloneBesideAnother(t *testing.T) {
+	ns := cluster.Namespace(t)
+	var leading atomic.Int32
+	other := contest(t, connect(t, ""), ns, "other", &leading)
+	next(t, other.leads, "a lead")
+	c := connect(t, cluster.Token(t, ns, "app"))
+	cluster.Bind(t, ns, "app", rules("leases", "get"))
+	one := contest(t, c, ns, "one", &leading)
+	for next(t, one.leader, "a leader") != "other" {
+	}
+	other.let <- struct{}{} // and the Lease is free
+	for range 3 * 2 {       // refusals that would be enough
+		awaitError(t, one.errs, "forbidden")
+	}
+	if len(one.leads) > 0 {
+		t.Error("it leads")
+	}
+}
+
+// awaitError waits for a report that has all the words, nil for none.
+func awaitError(t *testing.T, from <-chan error, words ...string) {
+	t.Helper()
+	for {
+		err := next(t, from, fmt.Sprintf("a report with %q", words))
+		if len(words) == 0 && err == nil {
+			return
+		}
+		if len(words) > 0 && err != nil && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(err.Error(), w) }) {
+			return
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type leaseLock struct {
 	resourcelock.Interface
 	election Election
 	expiry   *time.Timer
+	refusals *refusals
 
 	mu   sync.Mutex
 	held bool
@@ -27,9 +28,9 @@ type leaseLock struct {
 
 var errLeading = errors.New("this process still leads")
 
-func newLeaseLock(c *Client, e Election) *leaseLock {
+func newLeaseLock(c *Client, e Election, r *refusals) *leaseLock {
 	return &leaseLock{
-		election: e,
+		election: e, refusals: r,
 		expiry:   time.NewTimer(e.RenewDeadline),
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
@@ -49,6 +50,11 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	call, cancel := l.limit(ctx)
 	defer cancel()
 	record, raw, err := l.Interface.Get(call)
+	holder := ""
+	if err == nil {
+		holder = record.HolderIdentity
+	}
+	l.refusals.note(err, false, holder, l.election.Identity)
 	if err == nil {
 		l.election.Leader(record.HolderIdentity)
 		if record.HolderIdentity != "" && record.HolderIdentity != l.election.Identity {
@@ -82,6 +88,7 @@ func (l *leaseLock) write(ctx context.Context, r resourcelock.LeaderElectionReco
 	defer cancel()
 	begin := time.Now()
 	err := send(call, r)
+	l.refusals.note(err, true, "", "")
 	if err == nil {
 		l.election.Leader(r.HolderIdentity)
 		if r.HolderIdentity == l.election.Identity {
