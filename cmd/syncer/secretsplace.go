@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,7 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 			Client:    p.host.cluster,
 			Namespace: namespace,
 			Names:     names,
+			Known:     knownNamespaces(p.cfg),
 			Interval:  secretsLook,
 			Upsert:    s.upsert,
 			Gone:      s.gone,
@@ -65,6 +67,16 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 		})
 	}
 	return s
+}
+
+// knownNamespaces returns those that the configuration names, and our own.
+func knownNamespaces(cfg *config.Config) []string {
+	names := []string{cfg.Kubernetes.Namespace}
+	for _, identity := range cfg.Identities {
+		names = append(names, identity.Namespaces...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // watched gives the namespaces that are watched, "" for all, each with the

@@ -107,8 +107,8 @@ func (l *leaseLock) limit(ctx context.Context) (context.Context, context.CancelF
 }
 
 func (l *leaseLock) report(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return // told to stop; nothing is known
+	if ctx.Err() != nil || apierrors.IsForbidden(err) && !l.refusals.may {
+		return // told to stop, so nothing is known; or to be reported when it lasts
 	}
 	if err != nil {
 		err = fmt.Errorf("lease %s/%s: %w", l.election.Namespace, l.election.Name, err)

@@ -78,6 +78,19 @@ func (c *Client) Sources(ctx context.Context, namespace string, each func(Source
 	}
 }
 
+// Namespaces returns the names of all namespaces.
+func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
+	list, err := c.Core.Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the namespaces: %w", err)
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names, nil
+}
+
 func describeNamespace(namespace string) string {
 	if namespace == "" {
 		return "all namespaces"

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ const (
 	Touched
 )
 
+// mostNamed bounds how many namespaces a message names.
+const mostNamed = 20
+
 // Secrets watches the Kubernetes Secrets that are to be filled, in one
 // namespace or in all. The fields from Client to Report are needed unless they
 // say otherwise; each of the functions is called by one goroutine at a time.
@@ -42,6 +46,9 @@ type Secrets struct {
 	Namespace string
 	// Names lists the Secrets; none: those with the label kube.ManagedLabel.
 	Names []string
+	// Known lists namespaces to read one by one when neither all Secrets nor
+	// the list of namespaces may be read; only for Namespace "".
+	Known []string
 	// Interval is the time between looks at what may not be watched.
 	Interval time.Duration
 	// Upsert hears of a Secret that is new or was changed.
@@ -104,8 +111,55 @@ func (s *Secrets) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.replace("", all)
+	s.replace(s.Namespace, "", all)
 	return nil
+}
+
+// readEach reads the labelled Secrets of all namespaces one namespace after the
+// other. What may not be read stays as it was last known, and is named in the
+// error.
+func (s *Secrets) readEach(ctx context.Context) error {
+	namespaces, err := s.Client.Namespaces(ctx)
+	var problems []error
+	if err != nil {
+		namespaces = s.Known
+		problems = append(problems, fmt.Errorf("only these namespaces are known: %s: %w", strings.Join(s.Known, ", "), err))
+	} else {
+		for _, gone := range s.without(namespaces) {
+			s.replace(gone, "", nil)
+		}
+	}
+	var refused []string
+	var refusal error
+	for _, namespace := range namespaces {
+		var all []kube.Source
+		err := s.Client.Sources(ctx, namespace, func(source kube.Source) { all = append(all, source) })
+		switch {
+		case err == nil:
+			s.replace(namespace, "", all)
+		case apierrors.IsForbidden(err):
+			refused, refusal = append(refused, namespace), err
+		default:
+			problems = append(problems, err)
+		}
+	}
+	if len(refused) > 0 {
+		problems = append(problems, fmt.Errorf("%d of %d namespaces are not served, since no role grants the verb list for their secrets: %s: %w",
+			len(refused), len(namespaces), strings.Join(refused[:min(len(refused), mostNamed)], ", "), refusal))
+	}
+	return errors.Join(problems...)
+}
+
+// without returns the namespaces of known Secrets that are not among the given.
+func (s *Secrets) without(namespaces []string) (gone []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.known {
+		if !slices.Contains(namespaces, key.Namespace) && !slices.Contains(gone, key.Namespace) {
+			gone = append(gone, key.Namespace)
+		}
+	}
+	return gone
 }
 
 // read tells of one of the Names.
@@ -113,9 +167,9 @@ func (s *Secrets) read(ctx context.Context, name string) error {
 	source, err := s.Client.Source(ctx, s.Namespace, name)
 	switch {
 	case err == nil:
-		s.replace(name, []kube.Source{source})
+		s.replace(s.Namespace, name, []kube.Source{source})
 	case apierrors.IsNotFound(err):
-		s.replace(name, nil)
+		s.replace(s.Namespace, name, nil)
 	default:
 		s.locked(func() { s.fail(name, err) })
 		return err
@@ -138,7 +192,7 @@ func (s *Secrets) fail(name string, err error) {
 // follow makes the watch of one name, or of the label for "".
 func (s *Secrets) follow(name string) *follow {
 	watch := s.Client.WatchSecrets(s.Namespace, name, kube.Handler[kube.Source]{
-		Replace: func(all []kube.Source) { s.replace(name, all) },
+		Replace: func(all []kube.Source) { s.replace(s.Namespace, name, all) },
 		Put:     func(source kube.Source) { s.locked(func() { s.put(source) }) },
 		Delete: func(namespace, gone string) {
 			s.locked(func() { s.remove(types.NamespacedName{Namespace: namespace, Name: gone}) })
@@ -146,8 +200,11 @@ func (s *Secrets) follow(name string) *follow {
 		Well: func() { s.trouble(name, nil) },
 	})
 	f := &follow{watch: watch.Run, interval: s.Interval, failed: func(err error) { s.trouble(name, err) }}
-	if name != "" {
+	switch {
+	case name != "":
 		f.look = func(ctx context.Context) error { return s.read(ctx, name) }
+	case s.Namespace == "":
+		f.look = s.readEach
 	}
 	return f
 }
@@ -158,8 +215,9 @@ func (s *Secrets) locked(f func()) {
 	f()
 }
 
-// replace takes all that there is of a name, or of the label for "".
-func (s *Secrets) replace(name string, all []kube.Source) {
+// replace takes all that there is of a name, or of the label for "", in a
+// namespace, or in all for "".
+func (s *Secrets) replace(namespace, name string, all []kube.Source) {
 	slices.SortFunc(all, func(a, b kube.Source) int { return compare(keyOf(a), keyOf(b)) })
 	s.locked(func() {
 		seen := map[types.NamespacedName]bool{}
@@ -168,7 +226,7 @@ func (s *Secrets) replace(name string, all []kube.Source) {
 			s.put(source)
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(s.known), compare) {
-			if !seen[key] && (name == "" || name == key.Name) {
+			if !seen[key] && (name == "" || name == key.Name) && (namespace == "" || namespace == key.Namespace) {
 				s.remove(key)
 			}
 		}
