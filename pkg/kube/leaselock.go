@@ -31,7 +31,7 @@ var errLeading = errors.New("this process still leads")
 func newLeaseLock(c *Client, e Election, r *refusals) *leaseLock {
 	return &leaseLock{
 		election: e, refusals: r,
-		expiry:   time.NewTimer(e.RenewDeadline),
+		expiry: time.NewTimer(e.RenewDeadline),
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
 			Client:     c.Coordination,
