@@ -59,6 +59,7 @@ func (l *loader) server(cfg *Config) Server {
 	default:
 		s.Address = l.text(nameServerAddress, "")
 	}
+	s.Tried = l.text(nameReady, readyDelivered) == readyTried
 	fresh := l.process[nameFreshness]
 	switch {
 	case cfg.Refresh.Enabled:

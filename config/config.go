@@ -106,6 +106,9 @@ type Server struct {
 	// Freshness is how long ago a target may have been proven fresh for the
 	// process to be ready; 0: no bound.
 	Freshness time.Duration
+	// Tried: the process is ready when every target was tried, not only when
+	// it was delivered.
+	Tried bool
 }
 
 // Log is what is logged, and how.

@@ -33,6 +33,7 @@ type file struct {
 	} `yaml:"server"`
 	Health struct {
 		Freshness textField `yaml:"freshness"`
+		Ready     textField `yaml:"ready"`
 	} `yaml:"health"`
 	Log struct {
 		Level  textField    `yaml:"level"`

@@ -82,6 +82,7 @@ type effectiveServer struct {
 
 type effectiveHealth struct {
 	Freshness string `json:"freshness,omitempty"`
+	Ready     string `json:"ready"`
 }
 
 type effectiveLog struct {
@@ -155,6 +156,10 @@ func NewEffective(cfg *Config) Effective {
 	}
 	if cfg.Signal != (Signal{}) {
 		e.RestartApp = &effectiveSignal{cfg.Signal.Name, cfg.Signal.User, cfg.Signal.Command}
+	}
+	e.Health.Ready = readyDelivered
+	if cfg.Server.Tried {
+		e.Health.Ready = readyTried
 	}
 	if cfg.Server.Freshness > 0 {
 		e.Health.Freshness = cfg.Server.Freshness.String()

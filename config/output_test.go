@@ -44,7 +44,8 @@ func TestEffective(t *testing.T) {
   "exitOnRevoked": true,
   "restoreDeletedFiles": "refresh",
   "health": {
-    "freshness": "4m30s"
+    "freshness": "4m30s",
+    "ready": "delivered"
   },
   "log": {
     "level": "info",

@@ -82,6 +82,7 @@ const (
 	nameSignalCommand  = "restartApp.command"
 	nameServerAddress  = "server.address"
 	nameFreshness      = "health.freshness"
+	nameReady          = "health.ready"
 	nameLogLevel       = "log.level"
 	nameDebug          = "log.debug"
 	nameLogFormat      = "log.format"

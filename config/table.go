@@ -8,6 +8,12 @@ const (
 	restoreNever     = "never"
 )
 
+// The values of conjur.org/health-ready.
+const (
+	readyDelivered = "delivered"
+	readyTried     = "tried"
+)
+
 // processSettings is what concerns the process as a whole.
 func processSettings() []setting {
 	return append([]setting{
@@ -68,6 +74,9 @@ func observationSettings() []setting {
 			doc: "Where `standalone`, and a `sidecar` when it is set, serve their probes and metrics."},
 		{name: nameFreshness, annotation: "health-freshness", env: "HEALTH_FRESHNESS", kind: kindDuration, least: time.Second, def: "three refresh intervals",
 			doc: "How long ago every target may have been proven fresh for the process to be ready. Not used without refresh. New in Syncer."},
+		{name: nameReady, annotation: "health-ready", env: "HEALTH_READY", kind: kindChoice, noun: "meaning of ready",
+			allowed: []string{readyDelivered, readyTried}, def: readyDelivered,
+			doc: "What makes the process ready at first: that every target was delivered once, but for those that cannot be for a reason of their own; or that each was tried. New in Syncer."},
 		{name: nameLogLevel, annotation: "log-level", env: "LOG_LEVEL", kind: kindChoice, noun: "log level", lenient: true,
 			allowed: []string{"debug", "info", "warn", "error"}, def: "info", doc: "The least severe messages that are logged."},
 		{name: nameDebug, annotation: "debug-logging", env: "DEBUG", kind: kindBoolean, lenient: true, def: "false",

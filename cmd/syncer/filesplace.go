@@ -68,8 +68,8 @@ func (p *filesPlace) requests() *sources.Requests {
 	}
 }
 
-func (p *filesPlace) synced() error { return nil }
-func (p *filesPlace) ready() error  { return nil }
+func (p *filesPlace) synced() error            { return nil }
+func (p *filesPlace) ready() ([]string, error) { return nil, nil }
 
 // requested brings back what is missing.
 func (p *filesPlace) requested() {

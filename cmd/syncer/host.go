@@ -29,6 +29,7 @@ type host struct {
 
 	mu      sync.Mutex
 	current *pipeline // that works; nil: none does
+	leads   string    // the other process that works; empty: none is known to
 }
 
 // newHost makes what the configuration needs; nothing runs yet.
@@ -92,14 +93,21 @@ func (h *host) elected(ctx context.Context, work func(context.Context) error) er
 		return fmt.Errorf("this process has no name to be elected by: %w", err)
 	}
 	var worked error
+	identity = fmt.Sprintf("%s_%d_%d", identity, os.Getpid(), time.Now().UnixNano())
 	err = h.cluster.Elect(ctx, kube.Election{
 		Namespace: election.Namespace, Name: election.Lease,
-		Identity:      fmt.Sprintf("%s_%d_%d", identity, os.Getpid(), time.Now().UnixNano()),
+		Identity:      identity,
 		LeaseDuration: election.Duration,
 		RenewDeadline: election.Duration * 2 / 3,
 		RetryPeriod:   election.Duration / 7,
-		Leader:        func(who string) { h.log.Info("Leader", zap.String("identity", who)) },
-		Report:        func(err error) { troubles.Report("lease", err) },
+		Leader: func(who string) {
+			h.log.Info("Leader", zap.String("identity", who))
+			if who == identity {
+				who = ""
+			}
+			h.follow(who)
+		},
+		Report: func(err error) { troubles.Report("lease", err) },
 	}, func(ctx context.Context) {
 		h.metrics.Leads(true)
 		defer h.metrics.Leads(false)
@@ -131,6 +139,19 @@ func (h *host) set(p *pipeline) {
 	h.current = p
 }
 
+func (h *host) follow(leader string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leads = leader
+}
+
+// leader returns the other process that works; empty when none is known to.
+func (h *host) leader() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leads
+}
+
 func (h *host) shown() *pipeline {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,24 +167,6 @@ func (h *host) healthy() error {
 	for _, l := range p.lanes {
 		if l.pool.Overdue() {
 			return fmt.Errorf("the workers of the identity %s do not move", identityName(l.identity))
-		}
-	}
-	return nil
-}
-
-// ready says why what should be delivered may not be, or not be fresh. A
-// process that waits for its turn to work is ready for it.
-func (h *host) ready() error {
-	p := h.shown()
-	if p == nil {
-		return nil
-	}
-	if err := p.place.ready(); err != nil {
-		return err
-	}
-	for _, l := range p.lanes {
-		if err := l.stale(h.cfg.Server.Freshness); err != nil {
-			return err
 		}
 	}
 	return nil

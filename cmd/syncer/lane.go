@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -178,19 +177,3 @@ func (l *lane) poll() *sources.Poll {
 
 // identityName is an identity's name in logs and metrics.
 func identityName(identity config.Identity) string { return cmp.Or(identity.Name, "default") }
-
-// stale says what is not proven to be fresh: the first pass has not been
-// through, or the poll has found nothing out for too long. A target that fails
-// for a reason of its own makes no process unready; metrics and Events tell.
-func (l *lane) stale(bound time.Duration) error {
-	if n := len(l.fresh.Untried(l.targets.Keys())); n > 0 {
-		return fmt.Errorf("%d targets of the identity %s have not been synced yet", n, identityName(l.identity))
-	}
-	if keys := l.targets.Keys(); l.cfg.Refresh.Enabled && len(keys) > 0 && !l.fresh.EverPolled() && len(l.fresh.Missing(keys)) == len(keys) {
-		return fmt.Errorf("the identity %s has not been able to reach Conjur yet", identityName(l.identity))
-	}
-	if age := l.fresh.SincePoll(); l.cfg.Refresh.Enabled && bound > 0 && age > bound {
-		return fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identityName(l.identity), age.Round(time.Second))
-	}
-	return nil
-}

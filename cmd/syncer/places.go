@@ -26,10 +26,11 @@ type place interface {
 	// sources watch what says what belongs there, and what else is to be done
 	// while the lanes work.
 	sources() []func(context.Context)
-	// synced says what is not known yet of what belongs there; ready too, but
-	// not what will not be known before somebody grants the right.
+	// synced says what is not known yet of what belongs there. So does ready,
+	// which only remarks on what will not be known before somebody grants the
+	// right, unless that is everything.
 	synced() error
-	ready() error
+	ready() (remarks []string, err error)
 	// settled hears of each outcome, held of removals that are held back. Both
 	// are called from several goroutines and do not block.
 	settled(*lane, workers.Result)

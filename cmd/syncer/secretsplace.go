@@ -115,23 +115,35 @@ func (s *secretsPlace) sources() []func(context.Context) {
 	return append(run, s.texts.sources()...)
 }
 
-// synced tells whether all that belongs there is known.
+// synced says whose Secrets are not all known.
 func (s *secretsPlace) synced() error {
-	return s.known(func(watch *sources.Secrets) bool { return watch.Synced() })
-}
-
-// ready is satisfied with what may be read.
-func (s *secretsPlace) ready() error {
-	return s.known(func(watch *sources.Secrets) bool { return watch.Synced() || watch.Refused() })
-}
-
-func (s *secretsPlace) known(well func(*sources.Secrets) bool) error {
 	for _, watch := range s.watches {
-		if !well(watch) {
-			return fmt.Errorf("the Secrets of namespace %q are not all known yet", watch.Namespace)
+		if !watch.Synced() {
+			return unknownYet(watch)
 		}
 	}
 	return nil
+}
+
+// ready is satisfied with what may be read, if there is any.
+func (s *secretsPlace) ready() (remarks []string, err error) {
+	for _, watch := range s.watches {
+		switch {
+		case watch.Synced():
+		case watch.Refused():
+			remarks = append(remarks, fmt.Sprintf("not served: the Secrets of namespace %q may not be read", watch.Namespace))
+		default:
+			return nil, unknownYet(watch)
+		}
+	}
+	if len(remarks) > 0 && len(remarks) == len(s.watches) {
+		return nil, listed("nothing may be read", remarks)
+	}
+	return clip(remarks), nil
+}
+
+func unknownYet(watch *sources.Secrets) error {
+	return fmt.Errorf("the Secrets of namespace %q are not all known yet", watch.Namespace)
 }
 
 func (s *secretsPlace) held(l *lane, e conjur.HoldEvent) { s.news.held(l, e) }

@@ -16,12 +16,12 @@ type Freshness struct {
 	mu      sync.Mutex
 	polled  time.Time
 	synced  map[targets.Key]time.Time // :: target → when a sync of it last ended well
-	failing map[targets.Key]bool      // targets whose last sync did not
+	failing map[targets.Key]error     // :: target → why its last sync did not
 }
 
 // NewFreshness knows of no target yet. What was never fresh counts from now.
 func NewFreshness() *Freshness {
-	return &Freshness{start: time.Now(), synced: map[targets.Key]time.Time{}, failing: map[targets.Key]bool{}}
+	return &Freshness{start: time.Now(), synced: map[targets.Key]time.Time{}, failing: map[targets.Key]error{}}
 }
 
 // Polled notes that a poll has looked at every variable. What changed is not
@@ -40,7 +40,7 @@ func (f *Freshness) Settled(key targets.Key, err error) {
 		if _, ok := f.synced[key]; ok {
 			f.synced[key] = f.proven(key) // polls prove nothing from now on
 		}
-		f.failing[key] = true
+		f.failing[key] = err
 		return
 	}
 	delete(f.failing, key)
@@ -72,7 +72,7 @@ func (f *Freshness) proven(key targets.Key) time.Time {
 	if !ok {
 		return f.start
 	}
-	if !f.failing[key] && f.polled.After(at) {
+	if f.failing[key] == nil && f.polled.After(at) {
 		return f.polled
 	}
 	return at
@@ -90,17 +90,12 @@ func (f *Freshness) Missing(keys []targets.Key) (missing []targets.Key) {
 	return missing
 }
 
-// Untried lists those of the keys of which no sync has ended.
-func (f *Freshness) Untried(keys []targets.Key) (untried []targets.Key) {
-	for _, key := range f.Missing(keys) {
-		f.mu.Lock()
-		tried := f.failing[key]
-		f.mu.Unlock()
-		if !tried {
-			untried = append(untried, key)
-		}
-	}
-	return untried
+// Failure returns why the last sync of a target failed; nil when it did not, or
+// when there was none.
+func (f *Freshness) Failure(key targets.Key) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failing[key]
 }
 
 // EverPolled tells whether a poll has looked at every variable.

@@ -34,12 +34,12 @@ func TestFreshness(t *testing.T) {
 		if age := f.SincePoll(); age != 0 {
 			t.Errorf("just polled, and the poll is %v ago", age)
 		}
-		if len(f.Untried([]targets.Key{key})) == 0 {
-			t.Error("tried without a sync")
+		if f.Failure(key) != nil {
+			t.Error("failed without a sync")
 		}
 		f.Settled("file/other", errors.New("no"))
-		if len(f.Untried([]targets.Key{"file/other"})) > 0 {
-			t.Error("what fails counts as untried")
+		if f.Failure("file/other") == nil {
+			t.Error("a failure is not known")
 		}
 		f.Settled(key, nil)
 		expect("synced", 0)
@@ -56,6 +56,9 @@ func TestFreshness(t *testing.T) {
 		}
 		f.Settled(key, nil)
 		expect("well again", 0)
+		if f.Failure(key) != nil {
+			t.Error("a failure that is over is still known")
+		}
 		f.Forget(key)
 		expect("forgotten", 11*time.Second+10*time.Second)
 	})

@@ -11,14 +11,14 @@ import (
 
 // Server answers probes and serves metrics over HTTP.
 //
-//	/healthz   200 while Healthy says nothing, else 503 with why
-//	/readyz    the same with Ready
+//	/healthz   200 while Healthy returns no error, else 503 with why
+//	/readyz    the same with Ready; its remarks are lines of the body
 //	/metrics   Metrics, in Prometheus' text format
 type Server struct {
 	// Address is host:port, or :port for all addresses.
 	Address string
 	Healthy func() error
-	Ready   func() error
+	Ready   func() (remarks []string, err error)
 	Metrics http.Handler
 }
 
@@ -60,21 +60,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", probe(s.Healthy))
+	mux.HandleFunc("GET /healthz", probe(func() ([]string, error) { return nil, s.Healthy() }))
 	mux.HandleFunc("GET /readyz", probe(s.Ready))
 	mux.Handle("GET /metrics", s.Metrics)
 	return mux
 }
 
-func probe(check func() error) http.HandlerFunc {
+func probe(check func() (remarks []string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		if err := check(); err != nil {
+		remarks, err := check()
+		first := "ok"
+		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, err)
-			return
+			first = err.Error()
 		}
-		fmt.Fprintln(w, "ok")
+		for _, line := range append([]string{first}, remarks...) {
+			fmt.Fprintln(w, line)
+		}
 	}
 }

@@ -61,11 +61,11 @@ func TestProbesSayWhatIsWrong(t *testing.T) {
 		}
 		return nil
 	}
-	url := serve(t, &Server{Healthy: check, Ready: func() error { return errors.New("not yet") }, Metrics: NewMetrics().Handler()})
+	url := serve(t, &Server{Healthy: check, Ready: func() ([]string, error) { return []string{"but for one"}, errors.New("not yet") }, Metrics: NewMetrics().Handler()})
 	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("healthy: status %d", code)
 	}
-	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || body != "not yet\n" {
+	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || body != "not yet\nbut for one\n" {
 		t.Errorf("not ready: status %d, %q", code, body)
 	}
 	sick.Store(true)

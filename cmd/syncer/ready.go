@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// ready says why what should be delivered is not, or may not be fresh. The
+// remarks name what does not count. A process that waits for another one to
+// stop working is ready.
+func (h *host) ready() (remarks []string, err error) {
+	p, leader := h.shown(), h.leader()
+	switch {
+	case p == nil && leader != "":
+		return []string{"standing by for " + leader}, nil
+	case p == nil:
+		return nil, errors.New("the work has not begun yet")
+	}
+	remarks, err = p.place.ready()
+	for _, l := range p.lanes {
+		if err != nil {
+			break
+		}
+		var more []string
+		more, err = l.ready(h.cfg.Server)
+		remarks = append(remarks, more...)
+	}
+	return remarks, err
+}
+
+// ready says what was not delivered yet, or that the poll has found nothing out
+// for too long. That a target which was delivered fails now makes no process
+// unready; metrics and Events tell.
+func (l *lane) ready(server config.Server) (remarks []string, err error) {
+	keys, identity := l.targets.Keys(), identityName(l.identity)
+	missing := l.fresh.Missing(keys)
+	var untried, owed []string
+	for _, key := range missing {
+		switch why := l.fresh.Failure(key); {
+		case why == nil:
+			untried = append(untried, string(key))
+		case server.Tried:
+		case ownReason(why):
+			remarks = append(remarks, "not delivered: "+reason(key, why))
+		default:
+			owed = append(owed, reason(key, why))
+		}
+	}
+	age := l.fresh.SincePoll()
+	switch {
+	case len(untried) > 0:
+		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(keys), identity, names(untried))
+	case l.cfg.Refresh.Enabled && len(keys) > 0 && !l.fresh.EverPolled() && len(missing) == len(keys):
+		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
+	case len(owed) > 0:
+		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), len(keys), identity), owed)
+	case l.cfg.Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
+		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
+	}
+	return clip(remarks), err
+}
+
+// reason says why a target is not delivered; most errors name it.
+func reason(key targets.Key, why error) string {
+	text := why.Error()
+	if !strings.Contains(text, string(key)) {
+		text = string(key) + ": " + text
+	}
+	return oneLine(text)
+}
+
+// ownReason reports whether only the target itself explains the error: its
+// definition, its template, a value that it cannot hold, a variable that is
+// proven to be gone, or a Secret that is not there.
+func ownReason(err error) bool {
+	var missing *sinks.MissingError
+	return workers.Permanent(err, true) || errors.As(err, &missing)
+}
+
+// listed returns an error with a line for each of its reasons.
+func listed(what string, reasons []string) error {
+	return errors.New(strings.Join(append([]string{what}, clip(reasons)...), "\n"))
+}
+
+// clip bounds the lines of an answer.
+func clip(lines []string) []string {
+	if len(lines) > mostNamed {
+		return append(lines[:mostNamed:mostNamed], fmt.Sprintf("and %d more", len(lines)-mostNamed))
+	}
+	return lines
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// ready asks the readiness probe of a process; 0 is no answer.
+func (w *world) ready() (status int, body string) {
+	w.t.Helper()
+	answer, err := http.Get("http://" + w.annotations["server-address"] + "/readyz")
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// awaitReady waits until the probe answers so, and its body has the texts.
+// Before, it must not have answered that the process is ready.
+func (w *world) awaitReady(status int, texts ...string) {
+	w.t.Helper()
+	eventually(w.t, "the readiness that is due", func() bool {
+		got, body := w.ready()
+		if got == http.StatusOK && status != http.StatusOK {
+			w.t.Fatalf("ready: %s", body)
+		}
+		for _, text := range texts {
+			if !strings.Contains(body, text) {
+				return false
+			}
+		}
+		return got == status
+	})
+}
+
+// probed makes a sidecar that answers probes.
+func (w *world) probed() {
+	w.annotations["server-address"] = proctest.FreeAddress(w.t)
+	w.annotations["log-level"] = "warn"
+}
+
+// TestReadyIsDelivered has a server that takes log-ins and serves no values.
+func TestReadyIsDelivered(t *testing.T) {
+	t.Parallel()
+	for name, refresh := range map[string]string{"polling": "1s", "once": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.probed()
+			w.annotations["secrets-refresh-interval"] = refresh
+			if refresh == "" {
+				delete(w.annotations, "secrets-refresh-interval")
+			}
+			w.group("db", "json", "db/password")
+			w.group("web", "json", "web/password")
+			w.server.Intercept(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if isData(r) {
+						http.Error(rw, "", http.StatusServiceUnavailable)
+						return
+					}
+					next.ServeHTTP(rw, r)
+				})
+			})
+			p := w.start()
+			w.awaitReady(http.StatusServiceUnavailable, "file/db", "file/web", "503")
+			w.server.Intercept(nil)
+			w.awaitReady(http.StatusOK, "ok")
+			if w.file("db.json") == "" || w.file("web.json") == "" {
+				t.Error("ready without a file")
+			}
+			p.Stop()
+		})
+	}
+}
+
+// TestReadyDespiteATargetWithAReasonOfItsOwn: what only its definition, or the
+// removal of a variable, explains is not the process's readiness.
+func TestReadyDespiteATargetWithAReasonOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	w.group("db", "json", "db/password")
+	w.group("bad", "template", "bad/password")
+	w.template("bad", `{{ secret "password" | atoi | fail }}`)
+	w.annotations["conjur-secrets.gone"] = "- none: gone/none\n"
+	w.annotations["removal-grace"] = "1s"
+	p := w.start()
+	w.awaitReady(http.StatusOK, "ok", "file/bad", "file/gone", "gone/none")
+	if _, body := w.ready(); strings.Contains(body, "file/db") || leak(body, w.values) != "" {
+		t.Errorf("the probe says %s", body)
+	}
+	p.Stop()
+}
+
+// TestReadyWhenTriedIfSetSo keeps what ready meant in earlier versions.
+func TestReadyWhenTriedIfSetSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	w.annotations["health-ready"] = "tried"
+	w.group("db", "json", "db/password")
+	w.annotations["conjur-secrets.gone"] = "- none: gone/none\n"
+	w.annotations["removal-confirmations"] = "1000" // it is not known to be gone during the test
+	p := w.start()
+	eventually(t, "ready", func() bool { status, _ := w.ready(); return status == http.StatusOK })
+	p.Stop()
+	delete(w.annotations, "health-ready")
+	p = w.start()
+	w.awaitReady(http.StatusServiceUnavailable, "1 of 2 targets", "file/gone")
+	p.Stop()
+}
