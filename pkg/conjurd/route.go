@@ -40,11 +40,11 @@ func (r route) extra() route { r.ours = true; return r }
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	if len(r.URL.RawQuery) > maxQuery || len(r.URL.EscapedPath()) > maxPath {
-		hangUp(w, "HTTP/1.0")
+		hangUp(w, "HTTP/1.0 400 Bad Request\r\n")
 		return
 	}
 	if hasLongField(r.Header) {
-		hangUp(w, "HTTP/1.1")
+		hangUp(w, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n")
 		return
 	}
 	c := &call{r: r, w: w, id: newRequestID()}
@@ -173,7 +173,7 @@ func hasLongField(h http.Header) bool {
 
 // hangUp answers as the genuine server's HTTP parser does to what is too long
 // for it: a bare 400, and the connection is closed.
-func hangUp(w http.ResponseWriter, proto string) {
+func hangUp(w http.ResponseWriter, head string) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if errors.Is(err, http.ErrNotSupported) {
 		w.Header().Set("Connection", "close")
@@ -183,7 +183,7 @@ func hangUp(w http.ResponseWriter, proto string) {
 	if err != nil {
 		return
 	}
-	_, _ = buf.WriteString(proto + " 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+	_, _ = buf.WriteString(head + "Content-Length: 0\r\n\r\n")
 	_ = buf.Flush()
 	_ = conn.Close()
 }

@@ -134,6 +134,7 @@ func (s *suite) send(x exchange, auth string) (*http.Response, string, error) {
 	}
 	if x.fresh {
 		s.client.CloseIdleConnections()
+		defer s.client.CloseIdleConnections()
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
