@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,4 +109,68 @@ func TestOneShotWaitsForProof(t *testing.T) {
 	if len(p.Lines("Proven to be gone", "db/password")) != 1 {
 		t.Error("it is not told that the proof is complete")
 	}
+}
+
+// TestListThatIsShortAtAStart lacks most variables, all of which can be read: at
+// a start of the process, after a change of its configuration, and in one that
+// delivers once. The files lose none of them.
+func TestListThatIsShortAtAStart(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"json", "yaml", "java-properties"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			delete(w.annotations, "removal-grace")
+			var ids []string
+			for i := range 10 {
+				ids = append(ids, fmt.Sprintf("app/db %d", i))
+			}
+			w.populate(ids...)
+			w.all("g", format)
+			p := w.start()
+			w.awaitProvided()
+			var lists atomic.Int64
+			w.server.Intercept(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if !isList(r) {
+						next.ServeHTTP(rw, r)
+						return
+					}
+					lists.Add(1)
+					answer(200, "application/json", fmt.Sprintf(`[{"id":"%s:variable:%s"}]`, conjurdtest.Account, ids[3]))(rw, r)
+				})
+			})
+			more := func(what string) {
+				seen := lists.Load()
+				eventually(t, what, func() bool { return lists.Load() >= seen+4 })
+			}
+			before := w.look()
+			more("short lists")
+			w.annotations["log-level"] = "debug"
+			w.annotate()
+			more("short lists after a change of the log level")
+			w.untouched(before)
+			p.Stop()
+			p = w.start()
+			more("short lists after a restart")
+			w.untouched(before)
+			w.await(w.only(), w.renew(ids[7])) // it is still followed
+			p.Stop()
+
+			w.oneShot("init", 2)
+			before = w.look()
+			w.start().Exit(0)
+			w.untouched(before)
+		})
+	}
+}
+
+// only is the path of the one file below the secrets folder.
+func (w *world) only() string {
+	w.t.Helper()
+	files, err := os.ReadDir(w.path("secrets"))
+	if err != nil || len(files) != 1 {
+		w.t.Fatalf("%v: %v", files, err)
+	}
+	return files[0].Name()
 }

@@ -1,11 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
-
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -41,74 +36,16 @@ func differing(t *targets.Target, want render.Result, have sinks.State) []string
 }
 
 // entriesOf takes a file apart into what stands for each alias, by the names
-// that aliases have in it; nothing when that cannot be done. Two files of one
-// format that say the same for an alias have the same text for it. The names
-// of a file that was rendered are in the order of the entries.
+// that aliases have in it; nothing when that cannot be done. The names of a file
+// that was rendered are in the order of the entries.
 func entriesOf(t *targets.Target, file []byte) (names []string, texts map[string]string) {
-	var err error
-	switch t.Format {
-	case targets.FormatJSON:
-		err = json.Unmarshal(file, &texts)
-	case targets.FormatYAML:
-		err = yaml.Unmarshal(file, &texts)
-	default:
-		texts = map[string]string{}
-		for rest := string(file); rest != ""; {
-			end := entryEnd(t.Format, rest)
-			name, text := cutEntry(t.Format, rest[:end])
-			names, texts[name] = append(names, name), text
-			rest = strings.TrimLeft(rest[end:], "\n")
-		}
+	names, texts = render.Entries(t.Format, file)
+	if texts == nil || t.Format != targets.FormatJSON && t.Format != targets.FormatYAML {
 		return names, texts
 	}
-	if err != nil {
-		return nil, nil
-	}
-	for _, e := range t.Entries {
-		names = append(names, e.Alias)
+	names = make([]string, len(t.Entries))
+	for i, e := range t.Entries {
+		names[i] = e.Alias
 	}
 	return names, texts
-}
-
-// cutEntry cuts a line at the equal sign after the name, in which backslashes
-// may escape others.
-func cutEntry(format targets.Format, line string) (name, text string) {
-	line = strings.TrimPrefix(line, "export ")
-	if format != targets.FormatJavaProperties {
-		name, text, _ = strings.Cut(line, "=")
-		return name, text
-	}
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case '\\':
-			i++
-		case '=':
-			return line[:i], line[i+1:]
-		}
-	}
-	return line, ""
-}
-
-// entryEnd finds where the first entry of a file of lines ends: at a line feed
-// that does not stand between quotes and, outside of them, follows no
-// backslash. Only bash and dotenv have such.
-func entryEnd(format targets.Format, text string) int {
-	quotes := format == targets.FormatBash || format == targets.FormatDotenv
-	var open byte // the quote that is to be closed; 0: none
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == '\\' && quotes && open != '\'':
-			i++
-		case open != 0:
-			if c == open {
-				open = 0
-			}
-		case c == '\n':
-			return i
-		case (c == '"' || c == '\'') && quotes:
-			open = c
-		}
-	}
-	return len(text)
 }

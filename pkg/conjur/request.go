@@ -42,6 +42,10 @@ func newBuilder(config *Config) (*conjurapi.Client, error) {
 // since it guesses wrong for short ones with a colon.
 func (c *Client) resource(id string) string { return c.config.Account + ":variable:" + id }
 
+// Askable reports whether a variable can have the id, so that it may be asked
+// for.
+func Askable(id string) bool { return checkID(id) == nil }
+
 // checkID tells ids that cannot be asked for: their URL would mean something
 // else, or the server answers 400 or 422 for the whole batch.
 func checkID(id string) error {

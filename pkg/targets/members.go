@@ -15,7 +15,7 @@ func (s *Set) Expand(ids []string) (changed []Key) {
 	defer s.mu.Unlock()
 	s.listed, s.expands = slices.Sorted(slices.Values(ids)), true
 	for _, key := range slices.Sorted(maps.Keys(s.wild)) {
-		if s.put(s.given[key], nil) {
+		if s.put(s.given[key], nil, nil) {
 			changed = append(changed, key)
 		}
 	}
@@ -50,17 +50,30 @@ func (s *Set) Release(key Key, ids ...string) {
 		return listed
 	})
 	if t := s.given[key]; t != nil && len(unlisted) > 0 {
-		s.put(t, unlisted)
+		s.put(t, nil, unlisted)
 	}
 }
 
-// expanded gives a target with the variables that are listed or that it has
-// already, but for those that are released.
-func (s *Set) expanded(t *Target, released []string) *Target {
+// Recall brings variables into an expanded target as if they had been listed
+// before: they stay in it until they are proven to be gone. It gives the target
+// with them; those that it has no place for are left out.
+func (s *Set) Recall(key Key, ids ...string) (*Target, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.given[key]; t != nil {
+		s.put(t, ids, nil)
+	}
+	t, ok := s.targets[key]
+	return t, ok
+}
+
+// expanded gives a target with the variables that are listed, recalled, or that
+// it has already, but for those that are released.
+func (s *Set) expanded(t *Target, recalled, released []string) *Target {
 	if !s.expands || !t.Wildcard() {
 		return t
 	}
-	ids := slices.Clone(s.listed)
+	ids := slices.Concat(s.listed, recalled)
 	if before := s.targets[t.Key]; before != nil {
 		for _, part := range before.Parts() {
 			for id := range part.Expanded {

@@ -45,7 +45,7 @@ func (s *Set) Replace(ts []*Target) (changed []Key) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(next)) {
-		if s.put(next[key], nil) {
+		if s.put(next[key], nil, nil) {
 			changed = append(changed, key)
 		}
 	}
@@ -57,7 +57,7 @@ func (s *Set) Replace(ts []*Target) (changed []Key) {
 func (s *Set) Put(t *Target) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.put(t, nil)
+	return s.put(t, nil, nil)
 }
 
 // Delete forgets a target; false when it was not in the set.
@@ -101,12 +101,13 @@ func (s *Set) All() []*Target {
 	return all
 }
 
-// put takes a target over, less the released variables. The lock is held.
-func (s *Set) put(t *Target, released []string) (changed bool) {
+// put takes a target over, with the recalled variables and less the released
+// ones. The lock is held.
+func (s *Set) put(t *Target, recalled, released []string) (changed bool) {
 	if s.given == nil {
 		s.given, s.targets, s.wild = map[Key]*Target{}, map[Key]*Target{}, map[Key]bool{}
 	}
-	before, made := s.targets[t.Key], s.expanded(t, released)
+	before, made := s.targets[t.Key], s.expanded(t, recalled, released)
 	s.given[t.Key] = t
 	if delete(s.wild, t.Key); t.Wildcard() {
 		s.wild[t.Key] = true

@@ -16,10 +16,12 @@ import (
 
 // Targets finds the target of a key; false when it is no longer kept in sync.
 // Release takes variables that are proven to be gone out of a target that
-// holds all variables, unless there is more to it than that; see targets.Set.
+// holds all variables, unless there is more to it than that, and Recall brings
+// back into it those that it seems to have held; see targets.Set.
 type Targets interface {
 	Get(targets.Key) (*targets.Target, bool)
 	Release(key targets.Key, ids ...string)
+	Recall(key targets.Key, ids ...string) (*targets.Target, bool)
 }
 
 // Values fetches variables. The answer holds every id asked for; its values
@@ -109,7 +111,7 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 		case t.Wildcard():
 			unlisted = append(unlisted, key)
 		default:
-			ts = append(ts, t)
+			ts = append(ts, s.recall(reading, t))
 		}
 	}
 	s.syncAll(reading, writing, ts, report)
