@@ -10,18 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds on what one text may unfold to: anchors let a short text name the
-// same list over and over.
-const (
-	maxItems = 1_000_000
-	maxDepth = 64
-)
-
 // Parse reads a text that is loaded into the branch of ns. Its only error is
 // an *Error. What the text declares is in the order of the text.
 func Parse(ns Namespace, text []byte) (*Statements, error) {
 	if !utf8.Valid(text) {
 		return nil, &Error{Line: 1, Bare: true, Message: "invalid UTF-8"}
+	}
+	if err := bound(text); err != nil {
+		return nil, err
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	p := parser{out: &Statements{}, owners: map[Ref]Ref{ns.Standing("policy"): ""}, paths: map[*yaml.Node]string{}, seen: map[*yaml.Node]bool{}}
@@ -38,6 +34,9 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 		return nil, place{more.Line - 1, len("---")}.errorf("Multiple YAML documents encountered. Only a single document is permitted per policy.")
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxError(err)
+	}
+	if unfolded(&doc, map[*yaml.Node]int{}) > maxNodes {
+		return nil, tooLong(placeOf(&doc))
 	}
 	switch top := doc.Content[0]; top.Kind {
 	case yaml.SequenceNode:
@@ -74,10 +73,10 @@ func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
 	for _, item := range list.Content {
 		at := placeIn(list, item)
 		item = unalias(item)
-		if p.items++; p.items > maxItems {
-			return at.errorf("the policy has too many statements")
+		err := p.count(at, 1)
+		if err != nil {
+			return err
 		}
-		var err error
 		if item.Kind == yaml.SequenceNode && !isTagged(item) {
 			err = p.list(ns, item, depth+1)
 		} else {

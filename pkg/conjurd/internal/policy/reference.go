@@ -17,6 +17,9 @@ func (p *parser) path(ns Namespace, kind string, at place, n *yaml.Node, id stri
 		return "", at.errorf("the id of !%s contains a null byte", kind)
 	}
 	path := ns.join(id)
+	if len(path) > maxID {
+		return "", at.errorf("the id of !%s has %d bytes, with that of its policy; at most %d are possible", kind, len(path), maxID)
+	}
 	if path == "" {
 		return "", at.bare("%s has a blank id", strings.ReplaceAll(kind, "-", "_"))
 	}

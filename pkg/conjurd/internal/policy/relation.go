@@ -26,6 +26,9 @@ func (p *parser) grant(ns Namespace, at place, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+	if err := p.count(at, len(g.Roles)*len(g.Members)); err != nil {
+		return err
+	}
 	if n.Tag == "!revoke" {
 		p.out.Revokes = append(p.out.Revokes, g)
 	} else {
@@ -94,6 +97,12 @@ func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 		if strings.ContainsRune(priv, 0) {
 			return at.errorf("%s has a privilege with a null byte", n.Tag)
 		}
+		if len(priv) > maxID {
+			return at.errorf("%s has a privilege of %d bytes; at most %d are possible", n.Tag, len(priv), maxID)
+		}
+	}
+	if err := p.count(at, len(pm.Roles)*len(pm.Privileges)*len(pm.Resources)); err != nil {
+		return err
 	}
 	if n.Tag == "!deny" {
 		p.out.Denies = append(p.out.Denies, pm)
