@@ -9,25 +9,72 @@ import (
 	"strings"
 )
 
-// authnNeeds is what an authenticator cannot do without.
-type authnNeeds struct {
-	service  bool     // a service id in its address
-	settings []string // names
+// authenticator is a way to log in to Conjur.
+type authenticator struct {
+	name    AuthnType
+	service bool // a service id follows the name in its address
+	// needs are the settings that it cannot do without: one of each item.
+	needs [][]string
+	// uses are further settings of which only some authenticators know.
+	uses []string
+	// shows: it shows a certificate, which takes https.
+	shows bool
+	doc   string // what proves who logs in; Markdown
 }
 
-// authenticators lists those of Conjur.
-func authenticators() map[AuthnType]authnNeeds {
-	return map[AuthnType]authnNeeds{
-		AuthnAPIKey:   {settings: []string{nameLogin, nameAPIKey}},
-		AuthnJWT:      {service: true},
-		"authn-k8s":   {service: true, settings: []string{nameLogin, namePodName, nameNamespace}},
-		"authn-iam":   {service: true, settings: []string{nameLogin}},
-		"authn-azure": {service: true, settings: []string{nameLogin}},
-		"authn-gcp":   {settings: []string{nameLogin}},
-		"authn-cert":  {service: true},
-		"authn-oidc":  {service: true},
-		"authn-ldap":  {service: true, settings: []string{nameLogin}},
+// authenticators is the one table of them: checks, documentation and schema
+// follow it.
+func authenticators() []authenticator {
+	return []authenticator{
+		{name: AuthnAPIKey, needs: [][]string{{nameLogin}, {nameAPIKey, nameAPIKeyFile}},
+			doc: "an API key"},
+		{name: AuthnJWT, service: true, uses: []string{nameJWTTokenPath},
+			doc: "a token from a file, such as that of the Pod's service account"},
+		{name: AuthnK8s, service: true, needs: [][]string{{nameLogin}, {namePodName}, {nameNamespace}}, uses: []string{nameInboxPath, nameInboxWait}, shows: true,
+			doc: "a certificate that Conjur brings into the container of the Pod that asked for it"},
+		{name: AuthnIAM, service: true, needs: [][]string{{nameLogin}},
+			doc: "a signature by the role that the Pod or the machine has on AWS"},
+		{name: AuthnAzure, service: true, needs: [][]string{{nameLogin}}, uses: []string{nameAzureClientID, nameMetadataURL},
+			doc: "a token of the managed identity that the machine has on Azure"},
+		{name: AuthnGCP, needs: [][]string{{nameLogin}}, uses: []string{nameMetadataURL},
+			doc: "a token of the service account that the Pod or the machine has on Google Cloud"},
+		{name: AuthnCert, service: true, needs: [][]string{{nameClientCertFile}, {nameClientKeyFile}}, shows: true,
+			doc: "a client certificate from files"},
 	}
+}
+
+// authenticatorNamed finds an authenticator; false when Syncer has none of the
+// name.
+func authenticatorNamed(name AuthnType) (authenticator, bool) {
+	all := authenticators()
+	i := slices.IndexFunc(all, func(a authenticator) bool { return a.name == name })
+	if i < 0 {
+		return authenticator{}, false
+	}
+	return all[i], true
+}
+
+// authenticatorNames lists them, for an error or a text.
+func authenticatorNames() (names []string) {
+	for _, a := range authenticators() {
+		names = append(names, string(a.name))
+	}
+	return names
+}
+
+// settings are all that it needs or uses.
+func (a authenticator) settings() []string { return slices.Concat(slices.Concat(a.needs...), a.uses) }
+
+// credentialSettings are those that mean something to some authenticators
+// only, and nothing to anybody else.
+func credentialSettings() (names []string) {
+	for _, a := range authenticators() {
+		names = append(names, a.settings()...)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return name == nameLogin || name == namePodName || name == nameNamespace
+	})
 }
 
 // parseAuthnURL finds the authenticator and its service id in the path of its
@@ -38,9 +85,8 @@ func parseAuthnURL(text string) (typ AuthnType, service string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	known := authenticators()
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
-	i := slices.IndexFunc(segments, func(s string) bool { _, ok := known[AuthnType(s)]; return ok })
+	i := slices.IndexFunc(segments, func(s string) bool { _, ok := authenticatorNamed(AuthnType(s)); return ok })
 	if i < 0 {
 		// One that Conjur may have and Syncer does not know.
 		i = slices.IndexFunc(segments, func(s string) bool { return strings.HasPrefix(s, "authn-") })
@@ -50,8 +96,14 @@ func parseAuthnURL(text string) (typ AuthnType, service string, err error) {
 	}
 	typ = AuthnType(segments[i])
 	service = strings.Join(segments[i+1:], "/")
-	if service == "" && known[typ].service {
+	a, known := authenticatorNamed(typ)
+	switch {
+	case known && a.service && service == "":
 		return typ, "", fmt.Errorf("the service id is missing after %s in %q", typ, text)
+	case known && !a.service && service != "":
+		return typ, service, fmt.Errorf("%s has no service id; remove what follows it in %q", typ, text)
+	case known && a.shows && u.Scheme != "https":
+		return typ, service, fmt.Errorf("%s shows a certificate, which takes https://", typ)
 	}
 	return typ, service, nil
 }

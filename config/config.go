@@ -124,6 +124,11 @@ type AuthnType string
 const (
 	AuthnAPIKey AuthnType = "authn"
 	AuthnJWT    AuthnType = "authn-jwt"
+	AuthnK8s    AuthnType = "authn-k8s"
+	AuthnIAM    AuthnType = "authn-iam"
+	AuthnAzure  AuthnType = "authn-azure"
+	AuthnGCP    AuthnType = "authn-gcp"
+	AuthnCert   AuthnType = "authn-cert"
 )
 
 // Conjur is how Conjur is reached.
@@ -132,10 +137,25 @@ type Conjur struct {
 	AuthnURL     string // up to the authenticator's service id; without a slash at its end
 	AuthnType    AuthnType
 	Account      string
-	Login        string       // may be empty with AuthnJWT
+	Login        string       // may be empty with AuthnJWT and AuthnCert
 	APIKey       secret.Value // with AuthnAPIKey, unless there is an APIKeyFile
 	APIKeyFile   string       // with AuthnAPIKey; to be read at each authentication
 	JWTTokenPath string       // with AuthnJWT
+	// InboxPath is where Conjur brings the certificate to, and InboxWait how
+	// long that may take; PodNamespace and PodName say whom. With AuthnK8s.
+	InboxPath             string
+	InboxWait             time.Duration
+	PodNamespace, PodName string
+	// AzureClientID chooses a user-assigned identity; empty: that of the
+	// system. With AuthnAzure.
+	AzureClientID string
+	MetadataURL   string // with AuthnAzure and AuthnGCP; empty: the cloud's own
+	// ClientCertFile and ClientKeyFile are PEM files, to be read at each
+	// authentication. With AuthnCert.
+	ClientCertFile, ClientKeyFile string
+	// TokenTimeout is how long an access token is used at most; 0: as long as
+	// it is good.
+	TokenTimeout time.Duration
 	// SSLCertificate is PEM text that wins over CertFile, a PEM file. With
 	// neither the system's certificates are trusted.
 	SSLCertificate string

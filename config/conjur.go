@@ -15,7 +15,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-const defaultHTTPTimeout = 60 // seconds
+const (
+	defaultHTTPTimeout = 60 // seconds
+	defaultInboxWait   = 10 // seconds
+)
 
 // conjur puts together how Conjur is reached.
 func (l *loader) conjur() Conjur {
@@ -27,6 +30,15 @@ func (l *loader) conjur() Conjur {
 		APIKey:         secret.New([]byte(l.text(nameAPIKey, ""))),
 		APIKeyFile:     l.text(nameAPIKeyFile, ""),
 		JWTTokenPath:   l.text(nameJWTTokenPath, defaultJWTTokenPath),
+		InboxPath:      l.text(nameInboxPath, DefaultInbox),
+		InboxWait:      time.Duration(l.integer(nameInboxWait, defaultInboxWait)) * time.Second,
+		PodNamespace:   l.text(nameNamespace, ""),
+		PodName:        l.text(namePodName, ""),
+		AzureClientID:  l.text(nameAzureClientID, ""),
+		MetadataURL:    l.text(nameMetadataURL, ""),
+		ClientCertFile: l.text(nameClientCertFile, ""),
+		ClientKeyFile:  l.text(nameClientKeyFile, ""),
+		TokenTimeout:   l.duration(nameTokenTimeout, 0),
 		SSLCertificate: l.text(nameCertificate, ""),
 		CertFile:       l.text(nameCertFile, ""),
 		HTTPTimeout:    time.Duration(l.integer(nameHTTPTimeout, defaultHTTPTimeout)) * time.Second,
@@ -65,45 +77,7 @@ func (l *loader) authenticator(c *Conjur) {
 	case !l.src.Assume.Connection && len(l.identities.items) == 0:
 		l.fail(l.key(nameAuthnURL), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
 	}
-	for _, name := range authenticators()[c.AuthnType].settings {
-		if !l.process[name].set && !l.src.Assume.Connection && !(name == nameAPIKey && c.APIKeyFile != "") {
-			l.fail(l.key(name), "not set, but the authenticator %s needs it", c.AuthnType)
-		}
-	}
-	if c.AuthnType == "authn-k8s" && c.Login != "" && !strings.HasPrefix(c.Login, "host/") {
-		l.fail(l.key(nameLogin), "%q does not begin with host/, as authn-k8s needs it", c.Login)
-	}
-	l.credentials(c)
-	l.supported(l.key(nameAuthnURL), c.AuthnType)
-}
-
-// credentials checks the one that will be used and warns of others.
-func (l *loader) credentials(c *Conjur) {
-	key, file := l.process[nameAPIKey], l.process[nameAPIKeyFile]
-	switch {
-	case key.set && file.set:
-		l.fail(file.key, "the API key itself is set too; remove one of the two")
-	case c.AuthnType != AuthnAPIKey && c.AuthnType != "":
-		for _, val := range []value{key, file} {
-			if val.set {
-				l.warn(val.key, "not used by the authenticator %s", c.AuthnType)
-			}
-		}
-	case c.APIKeyFile != "":
-		l.checkKeyFile(file.key, c.APIKeyFile)
-	}
-	if c.AuthnType == AuthnJWT {
-		l.checkTokenPath(l.key(nameJWTTokenPath), c.JWTTokenPath)
-	}
-}
-
-// supported reports an authenticator that Conjur has and Syncer has not.
-func (l *loader) supported(key string, authn AuthnType) {
-	switch authn {
-	case "", AuthnAPIKey, AuthnJWT:
-	default:
-		l.fail(key, "the authenticator %q is not supported yet; use authn or authn-jwt", authn)
-	}
+	l.checkLogin(processLogin{l}, *c)
 }
 
 // checkKeyFile wants a file with something in it, and shows nothing of it.

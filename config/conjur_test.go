@@ -29,6 +29,17 @@ func jwt(t *testing.T) dict {
 
 func certificate(t *testing.T) string {
 	t.Helper()
+	cert, _ := keyPair(t)
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// keyPair are the files of a certificate and its key.
+func keyPair(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +49,12 @@ func certificate(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))),
+		writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 }
 
 func TestAPIKeyAlone(t *testing.T) {
@@ -115,9 +131,9 @@ func TestConnectionRefuses(t *testing.T) {
 		"password":          {dict{"CONJUR_APPLIANCE_URL": "https://u:p@c"}, "CONJUR_APPLIANCE_URL", "password"},
 		"clear text, authn": {dict{"CONJUR_AUTHN_URL": "http://c/authn"}, "CONJUR_AUTHN_URL", "clear text"},
 		"no authn segment":  {dict{"CONJUR_AUTHN_URL": "https://c/unsupported/abc"}, "CONJUR_AUTHN_URL", "no segment of the path"},
-		"authn-iam":         {dict{"CONJUR_AUTHN_URL": "https://c/authn-iam/some", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-iam" is not supported yet`},
-		"authn-gcp":         {dict{"CONJUR_AUTHN_URL": "https://c/authn-gcp", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-gcp" is not supported yet`},
-		"authn-new":         {dict{"CONJUR_AUTHN_URL": "https://c/authn-new/x", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-new" is not supported yet`},
+		"authn-oidc":        {dict{"CONJUR_AUTHN_URL": "https://c/authn-oidc/x", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-oidc" is not supported; use one of authn, authn-jwt, authn-k8s`},
+		"authn-gcp with id": {dict{"CONJUR_AUTHN_URL": "https://c/authn-gcp/x", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", "authn-gcp has no service id"},
+		"k8s in clear text": {dict{"CONJUR_AUTHN_URL": "http://127.0.0.1/authn-k8s/x", "CONJUR_AUTHN_API_KEY": "", "MY_POD_NAME": "p", "MY_POD_NAMESPACE": "n", "CONJUR_CLIENT_CERT_PATH": "/tmp/x"}, "CONJUR_AUTHN_URL", "takes https://"},
 		"no service id":     {dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/", "JWT_TOKEN_PATH": "/tmp/t"}, "CONJUR_AUTHN_URL", "service id is missing"},
 		"no certificate":    {dict{"CONJUR_SSL_CERTIFICATE": "hello"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
 		"broken PEM":        {dict{"CONJUR_SSL_CERTIFICATE": "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
@@ -127,21 +143,6 @@ func TestConnectionRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			assertOne(t, problems(t, sources(t, group, connection.with(c.env))), c.key, c.want)
 		})
-	}
-}
-
-func TestK8sAuthenticatorNeeds(t *testing.T) {
-	env := dict{"CONJUR_APPLIANCE_URL": "https://c", "CONJUR_ACCOUNT": "a", "CONJUR_AUTHN_URL": "https://c/authn-k8s/x"}
-	var keys []string
-	for _, p := range problems(t, sources(t, group, env)) {
-		keys = append(keys, p.Key)
-	}
-	if got := strings.Join(keys, " "); got != "conjur.org/authn-identity MY_POD_NAME MY_POD_NAMESPACE CONJUR_AUTHN_URL" {
-		t.Errorf("got %s", got)
-	}
-	got := problems(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_LOGIN": "app", "MY_POD_NAME": "p", "MY_POD_NAMESPACE": "n"})))
-	if len(got) != 2 || !strings.Contains(got[0].Message, "does not begin with host/") {
-		t.Errorf("got %q", got)
 	}
 }
 

@@ -67,6 +67,12 @@ type fileConjur struct {
 	Login              textField    `yaml:"login"`
 	APIKeyFile         textField    `yaml:"apiKeyFile"`
 	JWTTokenPath       textField    `yaml:"jwtTokenPath"`
+	InboxWait          integerField `yaml:"clientCertWaitSeconds"`
+	AzureClientID      textField    `yaml:"azureClientId"`
+	MetadataURL        textField    `yaml:"metadataUrl"`
+	ClientCertFile     textField    `yaml:"clientCertFile"`
+	ClientKeyFile      textField    `yaml:"clientKeyFile"`
+	TokenTimeout       textField    `yaml:"tokenTimeout"`
 	SSLCertificate     textField    `yaml:"sslCertificate"`
 	CertFile           textField    `yaml:"certFile"`
 	HTTPTimeoutSeconds integerField `yaml:"httpTimeoutSeconds"`
@@ -118,11 +124,14 @@ type fileIdentity struct {
 	Namespaces namesField `yaml:"namespaces"`
 	Secrets    namesField `yaml:"secrets"`
 	Conjur     struct {
-		Login        textField `yaml:"login"`
-		AuthnURL     textField `yaml:"authnUrl"`
-		Account      textField `yaml:"account"`
-		APIKeyFile   textField `yaml:"apiKeyFile"`
-		JWTTokenPath textField `yaml:"jwtTokenPath"`
+		Login          textField `yaml:"login"`
+		AuthnURL       textField `yaml:"authnUrl"`
+		Account        textField `yaml:"account"`
+		APIKeyFile     textField `yaml:"apiKeyFile"`
+		JWTTokenPath   textField `yaml:"jwtTokenPath"`
+		AzureClientID  textField `yaml:"azureClientId"`
+		ClientCertFile textField `yaml:"clientCertFile"`
+		ClientKeyFile  textField `yaml:"clientKeyFile"`
 	} `yaml:"conjur"`
 }
 

@@ -128,6 +128,9 @@ func (l *loader) identityConjur(id *fileIdentity, process Conjur) Conjur {
 	c.Login, c.APIKey, c.APIKeyFile = own.Login.text, secret.Value{}, own.APIKeyFile.text
 	c.Account = cmp.Or(own.Account.text, process.Account)
 	c.JWTTokenPath = cmp.Or(own.JWTTokenPath.text, process.JWTTokenPath)
+	c.AzureClientID = cmp.Or(own.AzureClientID.text, process.AzureClientID)
+	c.ClientCertFile = cmp.Or(own.ClientCertFile.text, process.ClientCertFile)
+	c.ClientKeyFile = cmp.Or(own.ClientKeyFile.text, process.ClientKeyFile)
 	key := cmp.Or(own.AuthnURL.key, id.Name.key)
 	switch {
 	case own.AuthnURL.set:
@@ -146,33 +149,14 @@ func (l *loader) identityConjur(id *fileIdentity, process Conjur) Conjur {
 		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id.Name.text)
 		return c
 	}
-	l.identityNeeds(id, c)
-	l.supported(key, c.AuthnType)
-	return c
-}
-
-// identityNeeds checks that an identity has the credential of its authenticator.
-func (l *loader) identityNeeds(id *fileIdentity, c Conjur) {
-	own := &id.Conjur
-	switch c.AuthnType {
-	case AuthnAPIKey:
-		if !own.Login.set {
-			l.fail(id.Name.key, "the identity %q has no conjur.login, but the authenticator authn needs it", id.Name.text)
-		}
-		if !own.APIKeyFile.set {
-			l.fail(id.Name.key, "the identity %q has no conjur.apiKeyFile, but the authenticator authn needs it", id.Name.text)
-		} else {
-			l.checkKeyFile(own.APIKeyFile.key, c.APIKeyFile)
-		}
-		if own.JWTTokenPath.set {
-			l.warn(own.JWTTokenPath.key, "not used by the authenticator authn")
-		}
-	case AuthnJWT:
-		if own.APIKeyFile.set {
-			l.warn(own.APIKeyFile.key, "not used by the authenticator authn-jwt")
-		}
-		if own.JWTTokenPath.set {
-			l.checkTokenPath(own.JWTTokenPath.key, c.JWTTokenPath)
+	who := identityLogin{l, id}
+	l.checkLogin(who, c)
+	if a, ok := authenticatorNamed(c.AuthnType); ok {
+		for _, name := range credentialSettings() {
+			if val := who.own(name); val.set && !slices.Contains(a.settings(), name) {
+				l.warn(val.key, "not used by the authenticator %s", a.name)
+			}
 		}
 	}
+	return c
 }

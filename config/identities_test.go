@@ -115,7 +115,8 @@ func TestIdentitiesRefuse(t *testing.T) {
 		"no key":               {"{name: x, namespaces: [c], conjur: {login: l}}", ".name", "no conjur.apiKeyFile"},
 		"no key there":         {"{name: x, namespaces: [c], conjur: {login: l, apiKeyFile: /nowhere/key}}", ".conjur.apiKeyFile", "/nowhere/key"},
 		"no token's folder":    {"{name: x, namespaces: [c], conjur: {authnUrl: 'https://c/authn-jwt/x', jwtTokenPath: /nowhere/token}}", ".conjur.jwtTokenPath", "nor its folder"},
-		"authenticator":        {"{name: x, namespaces: [c], conjur: {authnUrl: 'https://c/authn-iam/x'}}", ".conjur.authnUrl", "not supported yet"},
+		"authenticator":        {"{name: x, namespaces: [c], conjur: {authnUrl: 'https://c/authn-ldap/x'}}", ".conjur.authnUrl", "is not supported; use one of"},
+		"no login for iam":     {"{name: x, namespaces: [c], conjur: {authnUrl: 'https://c/authn-iam/x'}}", ".name", "no conjur.login, but the authenticator authn-iam needs it"},
 		"authenticator's URL":  {"{name: x, namespaces: [c], conjur: {authnUrl: 'http://c/authn'}}", ".conjur.authnUrl", "clear text"},
 	} {
 		t.Run(name, func(t *testing.T) {

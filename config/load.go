@@ -13,6 +13,12 @@ const (
 	DefaultTemplatesDir = "/conjur/templates"
 	DefaultStatusDir    = "/conjur/status"
 
+	// DefaultInbox is where Conjur brings the certificate for authn-k8s.
+	// InboxVariable names another place, also to those who see the
+	// environment alone.
+	DefaultInbox  = "/etc/conjur/ssl/client.pem"
+	InboxVariable = "CONJUR_CLIENT_CERT_PATH"
+
 	defaultJWTTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 )
 
@@ -108,6 +114,7 @@ func (l *loader) config() *Config {
 	cfg.Conjur = l.conjur()
 	cfg.Kubernetes = l.kubernetes(cfg)
 	cfg.Identities = l.allIdentities(cfg)
+	l.warnOfIdle(cfg.Identities)
 	if cfg.Destination == DestinationKubernetes {
 		l.ignoreGroups()
 	} else {

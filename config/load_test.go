@@ -154,7 +154,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestEverythingIsReportedAtOnce(t *testing.T) {
-	src := sources(t, nil, dict{"CONJUR_APPLIANCE_URL": "http://conjur.example.com", "CONJUR_AUTHN_URL": "https://c/authn-iam/x", "CONJUR_CERT_FILE": "/nowhere/ca.pem"})
+	src := sources(t, nil, dict{"CONJUR_APPLIANCE_URL": "http://conjur.example.com", "CONJUR_AUTHN_URL": "https://c/authn-k8s/x", "CONJUR_CERT_FILE": "/nowhere/ca.pem"})
 	src.Annotations = writeFile(t, "annotations", `conjur.org/container-mode="init"
 conjur.org/retry-count-limit="many"
 conjur.org/conjur-secrets.a="- a/b/"
@@ -178,13 +178,14 @@ conjur.org/secrets-refresh-interval="5m"
 		"conjur.org/secret-file-format.b", "conjur.org/secret-file-path.c", "conjur.org/secret-file-path.e",
 		"conjur.org/secret-file-permissions.d", "conjur.org/secret-file-template.f",
 		"conjur.org/secrets-refresh-interval", "conjur.org/secrets-destination",
-		"CONJUR_APPLIANCE_URL", "CONJUR_ACCOUNT", "conjur.org/authn-identity", "CONJUR_CERT_FILE", "CONJUR_AUTHN_URL",
+		"CONJUR_APPLIANCE_URL", "CONJUR_ACCOUNT", "conjur.org/authn-identity", "CONJUR_CERT_FILE",
+		"MY_POD_NAME", "MY_POD_NAMESPACE", "CONJUR_CLIENT_CERT_PATH",
 	} {
 		if n := len(slices.DeleteFunc(slices.Clone(got), func(p config.Problem) bool { return p.Key != key })); n != 1 {
 			t.Errorf("%s is reported %d times", key, n)
 		}
 	}
-	if len(got) != 15 {
+	if len(got) != 17 {
 		t.Errorf("%d problems: %q", len(got), got)
 	}
 }

@@ -98,6 +98,15 @@ type effectiveConjur struct {
 	Login        string    `json:"login,omitempty"`
 	APIKeyFile   string    `json:"apiKeyFile,omitempty"`
 	JWTTokenPath string    `json:"jwtTokenPath,omitempty"`
+	// InboxPath and InboxWait are where, and for how long, the certificate
+	// for authn-k8s is waited for.
+	InboxPath      string `json:"clientCertPath,omitempty"`
+	InboxWait      string `json:"clientCertWait,omitempty"`
+	AzureClientID  string `json:"azureClientId,omitempty"`
+	MetadataURL    string `json:"metadataUrl,omitempty"`
+	ClientCertFile string `json:"clientCertFile,omitempty"`
+	ClientKeyFile  string `json:"clientKeyFile,omitempty"`
+	TokenTimeout   string `json:"tokenTimeout,omitempty"`
 	// Certificates is where the trusted ones are from: "text", a file's path,
 	// or "system".
 	Certificates string `json:"certificates"`
@@ -181,6 +190,17 @@ func newEffectiveConjur(c Conjur) effectiveConjur {
 		e.APIKeyFile = c.APIKeyFile
 	case AuthnJWT:
 		e.JWTTokenPath = c.JWTTokenPath
+	case AuthnK8s:
+		e.InboxPath, e.InboxWait = c.InboxPath, c.InboxWait.String()
+	case AuthnAzure:
+		e.AzureClientID, e.MetadataURL = c.AzureClientID, c.MetadataURL
+	case AuthnGCP:
+		e.MetadataURL = c.MetadataURL
+	case AuthnCert:
+		e.ClientCertFile, e.ClientKeyFile = c.ClientCertFile, c.ClientKeyFile
+	}
+	if c.TokenTimeout > 0 {
+		e.TokenTimeout = c.TokenTimeout.String()
 	}
 	switch {
 	case c.SSLCertificate != "":

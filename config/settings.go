@@ -98,6 +98,14 @@ const (
 	nameCertFile     = "conjur.certFile"
 	nameHTTPTimeout  = "conjur.httpTimeoutSeconds"
 
+	nameInboxPath      = "conjur.clientCertPath"
+	nameInboxWait      = "conjur.clientCertWaitSeconds"
+	nameAzureClientID  = "conjur.azureClientId"
+	nameMetadataURL    = "conjur.metadataUrl"
+	nameClientCertFile = "conjur.clientCertFile"
+	nameClientKeyFile  = "conjur.clientKeyFile"
+	nameTokenTimeout   = "conjur.tokenTimeout"
+
 	namePodName       = "kubernetes.podName"
 	nameNamespace     = "kubernetes.namespace"
 	nameK8sSecrets    = "kubernetes.secrets"

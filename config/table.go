@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The values of conjur.org/restore-deleted-files.
 const (
@@ -96,16 +99,30 @@ func conjurSettings() []setting {
 		{name: nameApplianceURL, env: "CONJUR_APPLIANCE_URL", kind: kindText,
 			doc: "Conjur's address. Required; `https://`, or `http://` on a loopback address."},
 		{name: nameAuthnURL, env: "CONJUR_AUTHN_URL", kind: kindText, def: "plain `authn` at Conjur's address, with an API key",
-			doc: "The authenticator's address, such as `https://conjur.example.com/authn-jwt/my-service`. A segment of its path names the authenticator: `authn` and `authn-jwt` are supported."},
+			doc: "The authenticator's address, such as `https://conjur.example.com/authn-jwt/my-service`. A segment of its path names the [authenticator](#authenticators): `" + strings.Join(authenticatorNames(), "` `") + "`."},
 		{name: nameAccount, env: "CONJUR_ACCOUNT", kind: kindText, doc: "Conjur's account. Required."},
 		{name: nameLogin, annotation: "authn-identity", env: "CONJUR_AUTHN_LOGIN", kind: kindText,
-			doc: "The identity to authenticate as, such as `host/app`. Required with an API key; optional for `authn-jwt`."},
+			doc: "The identity to authenticate as, such as `host/app`. Optional for `authn-jwt` and `authn-cert`, where token and certificate can say it; `host/` may be left out for `authn-iam`, `authn-azure` and `authn-gcp`."},
 		{name: nameAPIKey, env: "CONJUR_AUTHN_API_KEY", kind: kindText, envOnly: true, credential: true,
 			doc: "The API key of the identity, for `authn`. New in Syncer."},
 		{name: nameAPIKeyFile, env: "CONJUR_AUTHN_API_KEY_FILE", kind: kindText, credential: true,
 			doc: "A file with the API key, read anew at each authentication, so that a rotated key is used without a restart. Instead of the key itself. New in Syncer."},
 		{name: nameJWTTokenPath, annotation: "jwt-token-path", env: "JWT_TOKEN_PATH", kind: kindText, credential: true, def: defaultJWTTokenPath,
 			doc: "The file with the token for `authn-jwt`, read anew at each authentication. Its folder must exist."},
+		{name: nameInboxPath, env: InboxVariable, kind: kindText, envOnly: true, def: "`" + DefaultInbox + "`",
+			doc: "Where the certificate for `authn-k8s` is taken up. Conjur's script always writes to the default; another path is for the image without a shell, and its folder must exist."},
+		{name: nameInboxWait, env: "CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT", kind: kindInteger, min: 1, def: "10",
+			doc: "Seconds that the certificate for `authn-k8s` may take to come."},
+		{name: nameAzureClientID, env: "CONJUR_AUTHN_AZURE_CLIENT_ID", kind: kindText, def: "the system-assigned identity",
+			doc: "The client id of the user-assigned identity for `authn-azure`."},
+		{name: nameMetadataURL, env: "CONJUR_AUTHN_METADATA_URL", kind: kindText, def: "the cloud's own",
+			doc: "The address of the metadata service for `authn-azure` and `authn-gcp`. New in Syncer."},
+		{name: nameClientCertFile, env: "CONJUR_AUTHN_CERT_FILE", kind: kindText, credential: true,
+			doc: "A PEM file with the client certificate for `authn-cert`, read anew at each authentication. New in Syncer."},
+		{name: nameClientKeyFile, env: "CONJUR_AUTHN_CERT_KEY_FILE", kind: kindText, credential: true,
+			doc: "The PEM file with its key. New in Syncer."},
+		{name: nameTokenTimeout, env: "CONJUR_TOKEN_TIMEOUT", kind: kindDuration, least: time.Second, def: "three quarters of its life",
+			doc: "How long an access token of Conjur is used before a new one is asked for, at most."},
 		{name: nameCertificate, env: "CONJUR_SSL_CERTIFICATE", kind: kindText,
 			doc: "The certificates, as PEM text, that Conjur's must be signed by; wins over the file. Neither: those of the system."},
 		{name: nameCertFile, env: "CONJUR_CERT_FILE", kind: kindText,

@@ -81,10 +81,13 @@ func identitySettings() []setting {
 		{name: nameName, kind: kindLabel, required: true, doc: "What the identity is called in logs and metrics: lower-case letters, digits and `-`."},
 		{name: "namespaces", kind: kindNames, doc: "The namespaces whose Secrets are filled as this identity."},
 		{name: "secrets", kind: kindNames, doc: "Single Secrets, each as `namespace/name`; they win over the namespaces of another identity."},
-		{name: nameLogin, kind: kindText, doc: "The identity to authenticate as, such as `host/shop`. Required with an API key."},
+		{name: nameLogin, kind: kindText, doc: "The identity to authenticate as, such as `host/shop`. Optional for `authn-jwt` and `authn-cert`."},
 		{name: nameAuthnURL, kind: kindText, def: "plain `authn` with an API key, else the process's authenticator", doc: "The authenticator's address."},
 		{name: nameAccount, kind: kindText, def: "the process's account", doc: "Conjur's account."},
 		{name: nameAPIKeyFile, kind: kindText, doc: "The file with its API key, read at each authentication."},
 		{name: nameJWTTokenPath, kind: kindText, def: "the process's file", doc: "The file with its token for `authn-jwt`, read at each authentication."},
+		{name: nameAzureClientID, kind: kindText, def: "the process's", doc: "The client id of its user-assigned identity for `authn-azure`."},
+		{name: nameClientCertFile, kind: kindText, def: "the process's file", doc: "The PEM file with its certificate for `authn-cert`, read at each authentication."},
+		{name: nameClientKeyFile, kind: kindText, def: "the process's file", doc: "The PEM file with the key."},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
@@ -46,6 +47,7 @@ type laneParts struct {
 	grace    time.Duration
 	log      *zap.Logger
 
+	inbox      *inject.Inbox // of the process
 	sink       workers.Sink
 	templates  workers.Templates
 	deliveries *workers.Deliveries // may be nil

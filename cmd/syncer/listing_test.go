@@ -20,7 +20,7 @@ func newListing(w *world) *listing {
 		ApplianceURL: w.url, AuthnURL: w.url + "/authn", AuthnType: config.AuthnAPIKey, Account: conjurdtest.Account,
 		Login: "host/app", APIKey: secret.New([]byte(w.server.HostKey("app"))),
 		SSLCertificate: string(w.server.CA), HTTPTimeout: time.Minute,
-	}, zap.NewNop()))
+	}, zap.NewNop(), nil))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/pkg/authn/inject"
 )
 
 func main() { os.Exit(start(newCommand())) }
@@ -22,6 +24,9 @@ func start(root *cobra.Command) int {
 	// net/http tells the standard log of answers that nobody asked for, with
 	// bytes of them.
 	log.SetOutput(io.Discard)
+	if isShell(os.Args) {
+		os.Exit(receive(inject.Scripts()))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root.SetArgs(commandLine(os.Args))

@@ -6,6 +6,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/authn"
+	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -13,7 +15,7 @@ import (
 
 // newClient makes the lane's client of Conjur.
 func (l *lane) newClient() (*conjur.Client, error) {
-	c := clientConfig(l.identity.Conjur, l.log)
+	c := clientConfig(l.identity.Conjur, l.log, l.inbox)
 	c.Confirmations = l.cfg.Removal.Confirmations
 	c.ConfirmAfter = confirmAfter(l.cfg)
 	c.Grace = l.cfg.Removal.Grace
@@ -25,21 +27,39 @@ func (l *lane) newClient() (*conjur.Client, error) {
 }
 
 // clientConfig is how Conjur is reached.
-func clientConfig(c config.Conjur, log *zap.Logger) conjur.Config {
-	var authenticator conjur.Authenticator = conjur.JWT{URL: c.AuthnURL, TokenPath: c.JWTTokenPath, Login: c.Login}
-	if c.AuthnType == config.AuthnAPIKey {
-		authenticator = conjur.APIKey{URL: c.AuthnURL, Login: c.Login, Key: c.APIKey, KeyFile: c.APIKeyFile}
-	}
+func clientConfig(c config.Conjur, log *zap.Logger, inbox *inject.Inbox) conjur.Config {
 	return conjur.Config{
 		ApplianceURL:  c.ApplianceURL,
 		Account:       c.Account,
-		Authenticator: authenticator,
+		Authenticator: authenticator(c, inbox),
+		TokenTimeout:  c.TokenTimeout,
 		CA:            c.SSLCertificate,
 		CAFile:        c.CertFile,
 		HTTPTimeout:   c.HTTPTimeout,
 		Version:       version(),
 		Logger:        log,
 	}
+}
+
+// authenticator is how an identity logs in; nil for one that is not known.
+func authenticator(c config.Conjur, inbox *inject.Inbox) conjur.Authenticator {
+	switch c.AuthnType {
+	case config.AuthnAPIKey:
+		return authn.APIKey{URL: c.AuthnURL, Login: c.Login, Key: c.APIKey, KeyFile: c.APIKeyFile}
+	case config.AuthnJWT:
+		return authn.JWT{URL: c.AuthnURL, Login: c.Login, TokenPath: c.JWTTokenPath}
+	case config.AuthnK8s:
+		return &authn.K8s{URL: c.AuthnURL, Login: c.Login, Namespace: c.PodNamespace, Pod: c.PodName, Inbox: inbox, Wait: c.InboxWait}
+	case config.AuthnIAM:
+		return &authn.IAM{URL: c.AuthnURL, Login: c.Login}
+	case config.AuthnAzure:
+		return authn.Azure{URL: c.AuthnURL, Login: c.Login, ClientID: c.AzureClientID, Metadata: c.MetadataURL}
+	case config.AuthnGCP:
+		return authn.GCP{URL: c.AuthnURL, Login: c.Login, Account: c.Account, Metadata: c.MetadataURL}
+	case config.AuthnCert:
+		return &authn.Cert{URL: c.AuthnURL, Login: c.Login, CertFile: c.ClientCertFile, KeyFile: c.ClientKeyFile}
+	}
+	return nil
 }
 
 // brake is what holds removals back; see conjur.Brake.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
@@ -35,6 +36,7 @@ type pipeline struct {
 	amend   *amendment // nil: all goes to the place
 
 	troubles *health.Troubles
+	inbox    *inject.Inbox
 	place    place
 	lanes    []*lane
 	status   *notify.Status // nil: there is no status folder
@@ -102,6 +104,7 @@ func (p *pipeline) build() (err error) {
 	if err := p.openStatus(); err != nil {
 		return err
 	}
+	p.inbox = inject.NewInbox(p.cfg.Conjur.InboxPath)
 	p.place = p.newPlace()
 	for _, identity := range p.cfg.Identities {
 		l, err := p.newLane(identity)

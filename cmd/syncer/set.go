@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -54,7 +55,7 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	client, err := conjur.New(clientConfig(connection, zap.NewNop()))
+	client, err := conjur.New(clientConfig(connection, zap.NewNop(), inject.NewInbox(connection.InboxPath)))
 	if err != nil {
 		return err
 	}

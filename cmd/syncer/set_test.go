@@ -57,7 +57,7 @@ func assertValue(t *testing.T, server *conjurdtest.Server, id, want string) {
 	client, err := conjur.New(clientConfig(config.Conjur{
 		ApplianceURL: server.URL, Account: server.Account, SSLCertificate: string(server.CA),
 		AuthnType: config.AuthnAPIKey, Login: "admin", APIKey: secret.New([]byte(server.AdminKey)),
-	}, zap.NewNop()))
+	}, zap.NewNop(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

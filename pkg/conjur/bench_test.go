@@ -3,6 +3,7 @@ package conjur_test
 import (
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -25,7 +26,7 @@ func BenchmarkUnchangedPoll(b *testing.B) {
 			}
 			c, err := conjur.New(conjur.Config{
 				ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA), RateLimit: 1e6, RateBurst: 1e6,
-				Authenticator: conjur.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
+				Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
 			})
 			if err != nil {
 				b.Fatal(err)

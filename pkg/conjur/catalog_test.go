@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -54,7 +55,7 @@ func newLibrary(t *testing.T, ids ...string) *library {
 	}
 	c := client(t, conjur.Config{
 		ApplianceURL: l.URL, Account: l.Account, CA: string(l.CA),
-		Authenticator: conjur.APIKey{Login: "host/app", Key: secret.New([]byte(l.HostKey("app")))},
+		Authenticator: authn.APIKey{Login: "host/app", Key: secret.New([]byte(l.HostKey("app")))},
 		RateLimit:     1e6, RateBurst: 1e6,
 	}, nil)
 	l.Catalog = c.NewCatalog()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
@@ -61,11 +62,10 @@ func TestEveryValueArrivesExactly(t *testing.T) {
 func TestNewChecksTheConfiguration(t *testing.T) {
 	_, err := conjur.New(conjur.Config{
 		ApplianceURL: "conjur.example.com", Account: "a:b", HTTPTimeout: -1,
-		Authenticator: conjur.JWT{URL: "https://h/authn-jwt/x?y"},
 	})
 	for _, want := range []string{
 		`appliance URL: "conjur.example.com" does not start with https://`, `account "a:b"`,
-		"authentication URL", "path of the JWT file", "HTTP timeout",
+		"authenticator is missing", "HTTP timeout",
 	} {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("no word of %q in: %v", want, err)
@@ -73,7 +73,7 @@ func TestNewChecksTheConfiguration(t *testing.T) {
 	}
 	_, err = conjur.New(conjur.Config{
 		ApplianceURL: "https://h", Account: "dev", CA: "no certificate",
-		Authenticator: conjur.JWT{URL: "https://h/authn-jwt/x", TokenPath: "/t"},
+		Authenticator: authn.JWT{URL: "https://h/authn-jwt/x", TokenPath: "/t"},
 	})
 	if err == nil || !strings.Contains(err.Error(), "CA certificate") {
 		t.Errorf("unusable CA text: %v", err)

@@ -21,6 +21,10 @@ type Config struct {
 	// Authenticator gives the credential that is exchanged for access tokens.
 	Authenticator Authenticator
 
+	// TokenTimeout is how long an access token is used before a new one is
+	// asked for, at most; zero: three quarters of its life.
+	TokenTimeout time.Duration
+
 	// CA is the certificates, as PEM text, that may sign the server's. It wins
 	// over CAFile. With neither, the system's are used.
 	CA string
@@ -87,11 +91,9 @@ func (c *Config) check() error {
 	}
 	if c.Authenticator == nil {
 		errs = append(errs, errors.New("authenticator is missing"))
-	} else if v, ok := c.Authenticator.(interface{ check() error }); ok {
-		errs = append(errs, v.check())
 	}
 	for name, n := range map[string]int64{
-		"HTTP timeout": int64(c.HTTPTimeout), "number of confirmations": int64(c.Confirmations),
+		"HTTP timeout": int64(c.HTTPTimeout), "token timeout": int64(c.TokenTimeout), "number of confirmations": int64(c.Confirmations),
 		"time between confirmations": int64(c.ConfirmAfter), "grace": int64(c.Grace),
 		"hold of the brake": int64(c.Brake.Hold), "request line limit": int64(c.MaxRequestLine),
 		"request budget": int64(c.RequestBudget), "batch size": int64(c.BatchMaxIDs), "body limit": c.MaxBody,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -28,7 +29,7 @@ func TestAgainstConjurd(t *testing.T) {
 			}
 			c := client(t, conjur.Config{
 				ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA),
-				Authenticator: conjur.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
+				Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
 			}, nil)
 			defer c.Close()
 			wantAll := func(except string) {
@@ -93,7 +94,7 @@ func TestARefusedBatchThatNamesAllCostsOneRequest(t *testing.T) {
 	}
 	c := client(t, conjur.Config{
 		ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA),
-		Authenticator: conjur.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
+		Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte(s.HostKey("web")))},
 	}, nil)
 	defer c.Close()
 

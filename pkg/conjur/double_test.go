@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -398,7 +399,7 @@ func start(t *testing.T, d *double, adapt func(*conjur.Config)) *conjur.Client {
 	t.Cleanup(s.Close)
 	config := conjur.Config{
 		ApplianceURL: s.URL, Account: account, CA: certificate(s),
-		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 		RateLimit:     1e6, RateBurst: 1e6,
 	}
 	return client(t, config, adapt)
@@ -432,7 +433,7 @@ func serve(t *testing.T, d *double, adapt func(*conjur.Config)) *conjur.Client {
 	t.Cleanup(func() { _ = s.Close(); <-done })
 	return client(t, conjur.Config{
 		ApplianceURL: "http://conjur.test", Account: account, Dial: l.dial,
-		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 		RateLimit:     1e6, RateBurst: 1e6,
 	}, adapt)
 }

@@ -2,6 +2,7 @@ package conjur
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ type Kind string
 // The kinds of requests.
 const (
 	KindAuthenticate Kind = "authenticate"
+	KindLogin        Kind = "login"    // what an authenticator asks before
 	KindBatch        Kind = "batch"    // many variables, all or nothing
 	KindVariable     Kind = "variable" // one variable
 	KindValues       Kind = "values"   // many variables, with a status for each
@@ -87,7 +89,7 @@ func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.R
 // askWith sends a request with just this token.
 func (c *Client) askWith(ctx context.Context, t *token, kind Kind, subject string, req *http.Request) (*reply, error) {
 	req.Header.Set("Authorization", t.header)
-	r, err := c.exchange(ctx, kind, subject, req)
+	r, err := c.exchange(ctx, kind, subject, req, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +114,9 @@ func (r *reply) deniesIdentity() bool {
 }
 
 // exchange sends a request and reads the answer. An error means that there is
-// no answer; its text holds nothing that was received.
-func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *http.Request) (*reply, error) {
+// no answer; its text holds nothing that was received. The certificate may be
+// nil.
+func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *http.Request, certificate *tls.Certificate) (*reply, error) {
 	if err := c.gate.check(); err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	c.identify(req)
 	start := time.Now()
 	r := &reply{kind: kind, subject: subject}
-	err := c.receive(req.WithContext(limited), r)
+	err := c.receive(req.WithContext(limited), certificate, r)
 	c.log.Debug("request", zap.String("kind", string(kind)), zap.Int("status", r.status),
 		zap.Int("bytes", len(r.body)), zap.Duration("took", time.Since(start)))
 	if c.config.Observe != nil {
@@ -150,8 +153,8 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 // from a caller who gave up.
 var errTimeout = errors.New("no complete answer within")
 
-func (c *Client) receive(req *http.Request, r *reply) error {
-	resp, err := c.wire.do(req)
+func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *reply) error {
+	resp, err := c.wire.do(req, certificate)
 	if err != nil {
 		return plainError(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -26,7 +27,7 @@ func embedded(t *testing.T, opts ...conjurdtest.Option) (*conjur.Client, *conjur
 	server.Policy(setPolicy)
 	c, err := conjur.New(conjur.Config{
 		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA),
-		Authenticator: conjur.APIKey{Login: "host/app", Key: secret.New([]byte(server.HostKey("app")))},
+		Authenticator: authn.APIKey{Login: "host/app", Key: secret.New([]byte(server.HostKey("app")))},
 	})
 	if err != nil {
 		t.Fatal(err)

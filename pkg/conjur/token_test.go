@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -200,7 +201,7 @@ func TestJWTFileIsReadEachTime(t *testing.T) {
 		d := newDouble()
 		d.set("app/a", "v")
 		c := serve(t, d, func(c *conjur.Config) {
-			c.Authenticator = conjur.JWT{URL: "http://conjur.test/authn-jwt/k8s/", TokenPath: path}
+			c.Authenticator = authn.JWT{URL: "http://conjur.test/authn-jwt/k8s/", TokenPath: path}
 		})
 		for _, jwt := range []string{"first.jwt.x", "second.jwt.x"} {
 			d.with(func(d *double) { d.jwt = jwt })
@@ -236,7 +237,7 @@ func TestAPIKeyFileIsTrimmed(t *testing.T) {
 	}
 	d := newDouble()
 	d.set("app/a", "v")
-	c := start(t, d, func(c *conjur.Config) { c.Authenticator = conjur.APIKey{Login: login, KeyFile: path} })
+	c := start(t, d, func(c *conjur.Config) { c.Authenticator = authn.APIKey{Login: login, KeyFile: path} })
 	wantFound(t, fetch(t, c, "app/a"), "v")
 }
 
@@ -304,7 +305,7 @@ func TestCredentialIsWipedAfterUse(t *testing.T) {
 // keeper keeps what it gave.
 type keeper struct{ given secret.Value }
 
-func (k *keeper) Credential(context.Context) (conjur.Credential, error) {
+func (k *keeper) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
 	k.given = secret.New([]byte(apiKey))
 	return conjur.Credential{Login: login, ContentType: "text/plain", Body: k.given}, nil
 }

@@ -24,6 +24,8 @@ const (
 	// idleTimeout is below the 80 s after which the genuine server closes an
 	// idle connection, so that no request meets a connection that is closing.
 	idleTimeout = 75 * time.Second
+	// mostRead bounds what is read of a file with certificates.
+	mostRead = 16 << 20
 	// connections is one for the poll and one for fetching.
 	connections = 2
 )
@@ -97,11 +99,27 @@ func (w *wire) newClient(roots *x509.CertPool) *http.Client {
 	}
 }
 
-// do sends a request with the CA certificates that the file holds now.
-func (w *wire) do(req *http.Request) (*http.Response, error) {
+// showing is the client with a certificate of its own, which it shows whatever
+// the server asks for. It keeps no connection: those of the client were made
+// without the certificate, and those with it are for one request.
+func showing(client *http.Client, certificate *tls.Certificate) *http.Client {
+	if certificate == nil {
+		return client
+	}
+	transport := client.Transport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true
+	transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return certificate, nil
+	}
+	return &http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}
+}
+
+// do sends a request with the CA certificates that the file holds now, and
+// shows a certificate of its own if there is one.
+func (w *wire) do(req *http.Request, certificate *tls.Certificate) (*http.Response, error) {
 	w.refresh(false)
 	client := w.now()
-	resp, err := client.Do(req)
+	resp, err := showing(client, certificate).Do(req)
 	var untrusted *tls.CertificateVerificationError
 	if !errors.As(err, &untrusted) {
 		return resp, err
@@ -116,7 +134,7 @@ func (w *wire) do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return w.now().Do(again)
+	return showing(w.now(), certificate).Do(again)
 }
 
 func (w *wire) now() *http.Client {

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -77,7 +78,7 @@ func TestChangedCAFileIsUsedAndABrokenOneIsNot(t *testing.T) {
 	core, logs := observer.New(zapcore.WarnLevel)
 	c := client(t, conjur.Config{
 		ApplianceURL: s.URL, Account: account, CAFile: path, Logger: zap.New(core),
-		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 	}, nil)
 	wantFound(t, fetch(t, c, "app/a"), "v")
 
@@ -129,7 +130,7 @@ func TestCAFileThatChangedUnseen(t *testing.T) {
 	put(otherPEM)
 	c := client(t, conjur.Config{
 		ApplianceURL: s.URL, Account: account, CAFile: path,
-		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 	}, nil)
 	wantUnknown(t, fetch(t, c, "app/a"))
 	put(firstPEM)
@@ -144,7 +145,7 @@ func TestCAFileThatChangedUnseen(t *testing.T) {
 func TestUnreadableCAFile(t *testing.T) {
 	_, err := conjur.New(conjur.Config{
 		ApplianceURL: "https://h", Account: account, CAFile: filepath.Join(t.TempDir(), "none"),
-		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 	})
 	if err == nil || !strings.Contains(err.Error(), "CA certificate") {
 		t.Errorf("got %v", err)
@@ -181,7 +182,7 @@ func TestServerWithoutTLS12IsRefused(t *testing.T) {
 	defer s.Close()
 	c := client(t, conjur.Config{
 		ApplianceURL: s.URL, Account: account, CA: certificate(s),
-		Authenticator: conjur.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 	}, nil)
 	wantUnknown(t, fetch(t, c, "app/a"))
 }

@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"pkg/safefile": {},
 	"pkg/conjurd":  {},
 	"pkg/conjur":   {"pkg/safefile", "pkg/secret"},
+	"pkg/authn":    {"pkg/conjur", "pkg/safefile", "pkg/secret"},
 	"pkg/queue":    {"pkg/targets"},
 	"pkg/render":   {"pkg/secret", "pkg/targets"},
 	"pkg/sinks":    {"pkg/safefile", "pkg/secret", "pkg/targets"},
@@ -34,7 +35,7 @@ var allowed = map[string][]string{
 	"pkg/workers":  {"pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
 	"config":       {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/process", "pkg/queue", "pkg/render",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/process", "pkg/queue", "pkg/render",
 		"pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
 	},
 	"bench": {"pkg/conjurd"},

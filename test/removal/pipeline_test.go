@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -138,7 +139,7 @@ const requestTimeout = 3 * time.Second
 func (p *pipeline) parts(retries int) (*conjur.Client, *queue.Queue, *workers.Pool) {
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: "http://conjur.test", Account: account, Dial: p.dial.dial, HTTPTimeout: requestTimeout,
-		Authenticator: conjur.APIKey{Login: "host/web", Key: secret.New([]byte("key"))},
+		Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte("key"))},
 		ConfirmAfter:  interval / 2, Grace: p.grace, Brake: conjur.Brake{Hold: holdTime}, RateLimit: 1e6, RateBurst: 1e6,
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -169,7 +170,7 @@ func (w *world) process() {
 	w.Helper()
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: "https://" + w.host + ":40403", Account: account, CA: string(w.server.ca.Cert),
-		Authenticator: conjur.APIKey{Login: "host/hosts/web", Key: secret.New([]byte(w.key))},
+		Authenticator: authn.APIKey{Login: "host/hosts/web", Key: secret.New([]byte(w.key))},
 		HTTPTimeout:   w.timeout, RateLimit: 1e6, RateBurst: 1e6, Dial: w.connect,
 		Brake: conjur.Brake{Hold: w.hold}, Held: func(e conjur.HoldEvent) { w.events = append(w.events, e) },
 		Logger: zap.New(w),

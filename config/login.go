@@ -1,0 +1,161 @@
+package config
+
+import (
+	"cmp"
+	"crypto/tls"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// login is whose way to log in is checked.
+type login interface {
+	// setting is what counts for it.
+	setting(name string) value
+	// key is where a setting was set or, if it was not, is best set.
+	key(name string) string
+	// missing reports a setting that the authenticator needs.
+	missing(name string, of AuthnType)
+}
+
+// processLogin is the process's own.
+type processLogin struct{ *loader }
+
+func (p processLogin) setting(name string) value { return p.process[name] }
+
+func (p processLogin) missing(name string, of AuthnType) {
+	p.fail(p.loader.key(name), "not set, but the authenticator %s needs it", of)
+}
+
+func (p processLogin) key(name string) string { return p.loader.key(name) }
+
+// identityLogin is that of an identity of the configuration file.
+type identityLogin struct {
+	*loader
+	id *fileIdentity
+}
+
+// own is what the identity itself says.
+func (i identityLogin) own(name string) value {
+	if s, ok := find(identitySettings(), name); ok {
+		return *fieldOf(i.id, s.name)
+	}
+	return value{}
+}
+
+// setting is the process's where the identity has none of its own, save for
+// what says who it is.
+func (i identityLogin) setting(name string) value {
+	if own := i.own(name); own.set || slices.Contains([]string{nameLogin, nameAPIKey, nameAPIKeyFile}, name) {
+		return own
+	}
+	return i.process[name]
+}
+
+func (i identityLogin) key(name string) string { return cmp.Or(i.own(name).key, i.id.Name.key) }
+
+func (i identityLogin) missing(name string, of AuthnType) {
+	if name == nameAPIKey {
+		name = nameAPIKeyFile
+	}
+	i.fail(i.id.Name.key, "the identity %q has no %s, but the authenticator %s needs it", i.id.Name.text, name, of)
+}
+
+// checkLogin checks that the authenticator is one that Syncer has, and that it
+// has all that it needs.
+func (l *loader) checkLogin(who login, c Conjur) {
+	a, ok := authenticatorNamed(c.AuthnType)
+	if !ok {
+		if c.AuthnType != "" {
+			l.fail(who.key(nameAuthnURL), "the authenticator %q is not supported; use one of %s", c.AuthnType, strings.Join(authenticatorNames(), ", "))
+		}
+		return
+	}
+	for _, oneOf := range a.needs {
+		set := slices.ContainsFunc(oneOf, func(name string) bool { return who.setting(name).set })
+		if !set && !l.src.Assume.Connection {
+			who.missing(oneOf[0], a.name)
+		}
+	}
+	for _, name := range a.settings() {
+		l.checkCredential(name, who, c)
+	}
+}
+
+// checkCredential checks what one setting of an authenticator names.
+func (l *loader) checkCredential(name string, who login, c Conjur) {
+	val, key := who.setting(name), who.key(name)
+	switch {
+	case val.bad:
+	case name == nameLogin && c.AuthnType == AuthnK8s && val.set:
+		l.checkK8sLogin(key, c.Login)
+	case name == nameAPIKeyFile && val.set && who.setting(nameAPIKey).set:
+		l.fail(key, "the API key itself is set too; remove one of the two")
+	case name == nameAPIKeyFile && val.set:
+		l.checkKeyFile(key, c.APIKeyFile)
+	case name == nameJWTTokenPath:
+		l.checkTokenPath(key, c.JWTTokenPath)
+	case name == nameInboxPath:
+		l.checkFolder(key, c.InboxPath)
+	case name == nameMetadataURL && val.set:
+		if !isMetadataURL(val.text) {
+			l.fail(key, "not the address of a metadata service; write http://HOST or http://HOST:PORT")
+		}
+	case name == nameClientKeyFile && val.set && c.ClientCertFile != "" && !l.src.Assume.Files:
+		if _, err := tls.LoadX509KeyPair(c.ClientCertFile, c.ClientKeyFile); err != nil {
+			l.fail(key, "the client certificate %s and its key cannot be used: %v", c.ClientCertFile, err)
+		}
+	}
+}
+
+// checkK8sLogin wants a host that Conjur can find again.
+func (l *loader) checkK8sLogin(key, host string) {
+	switch {
+	case !strings.HasPrefix(host, "host/"):
+		l.fail(key, "%q does not begin with host/, as authn-k8s needs it", host)
+	case strings.Contains(host, "."):
+		l.fail(key, "%q has a dot in it, which Conjur takes for a slash with authn-k8s; give the host an id without dots", host)
+	}
+}
+
+// checkFolder wants the folder that a file is brought to.
+func (l *loader) checkFolder(key, path string) {
+	if l.src.Assume.Files {
+		return
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		l.fail(key, "Conjur brings the certificate to %s, and there is no such folder; mount an emptyDir there", filepath.Dir(path))
+	}
+}
+
+// isMetadataURL reports whether the text is a URL without a path.
+func isMetadataURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
+		strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// warnOfIdle warns of settings of which none of the authenticators in use knows.
+func (l *loader) warnOfIdle(ids []Identity) {
+	used := map[string]bool{}
+	var names []string
+	for _, id := range ids {
+		if a, ok := authenticatorNamed(id.Conjur.AuthnType); ok {
+			names = append(names, string(a.name))
+			for _, name := range a.settings() {
+				used[name] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	for _, name := range credentialSettings() {
+		if val := l.process[name]; val.set && !used[name] {
+			l.warn(val.key, "not used by the authenticator %s", strings.Join(slices.Compact(names), ", "))
+		}
+	}
+}

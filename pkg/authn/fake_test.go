@@ -1,0 +1,286 @@
+package authn_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// request is one that the fake was sent before data.
+type request struct {
+	path, body, contentType, prefix string
+	certificate                     *x509.Certificate // the client's
+}
+
+// fake is a Conjur that has one variable, "app/a". It serves TLS over pipes, so
+// that the clock of a test need not be the real one.
+type fake struct {
+	t         *testing.T
+	authority *authority
+	conns     chan net.Conn
+	closed    chan struct{}
+	// inject answers a request for a certificate, and admit one for a token:
+	// with a status.
+	inject, admit func(request) int
+
+	stop func()
+
+	mu     sync.Mutex
+	seen   []request
+	tokens int
+	used   map[string]bool // tokens; each is good for one read
+}
+
+func newFake(t *testing.T) *fake {
+	f := &fake{
+		t: t, authority: newAuthority(t), conns: make(chan net.Conn), closed: make(chan struct{}),
+		inject: func(request) int { return http.StatusNotFound },
+		admit:  func(request) int { return http.StatusOK },
+		used:   map[string]bool{},
+	}
+	server := &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}
+	pair := f.authority.issue(t, "conjur.test", nil, time.Hour*24*3650)
+	listener := tls.NewListener(f, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert,
+		// Of another authority than the client's certificate is.
+		ClientCAs: x509.NewCertPool()})
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(listener) }()
+	f.stop = func() { _ = server.Close(); <-done }
+	t.Cleanup(f.stop)
+	return f
+}
+
+// end ends what a bubble of synctest has to leave: TLS says farewell for some
+// seconds when nobody listens any more.
+func (f *fake) end(clients ...*conjur.Client) {
+	for _, c := range clients {
+		c.Close()
+	}
+	f.stop()
+	time.Sleep(time.Hour)
+}
+
+func (f *fake) Accept() (net.Conn, error) {
+	select {
+	case c := <-f.conns:
+		return c, nil
+	case <-f.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (f *fake) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (f *fake) Close() error {
+	select {
+	case <-f.closed:
+	default:
+		close(f.closed)
+	}
+	return nil
+}
+
+func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case f.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// client logs in anew for each call.
+func (f *fake) client(a conjur.Authenticator) *conjur.Client {
+	f.t.Helper()
+	c, err := conjur.New(conjur.Config{
+		ApplianceURL: "https://conjur.test", Account: "dev", Authenticator: a, CA: f.authority.pem(),
+		Dial: f.dial, RateLimit: 1e6, RateBurst: 1e6,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(c.Close)
+	return c
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	got := request{path: r.URL.EscapedPath(), body: string(body), contentType: r.Header.Get("Content-Type"), prefix: r.Header.Get("Host-Id-Prefix")}
+	if len(r.TLS.PeerCertificates) > 0 {
+		got.certificate = r.TLS.PeerCertificates[0]
+	}
+	if r.URL.Path == "/secrets" {
+		f.mu.Lock()
+		token := r.Header.Get("Authorization")
+		used := f.used[token]
+		f.used[token] = true
+		f.mu.Unlock()
+		if used {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		io.WriteString(w, `{"dev:variable:app/a":"v"}`)
+		return
+	}
+	f.mu.Lock()
+	f.seen = append(f.seen, got)
+	inject, admit := f.inject, f.admit
+	f.mu.Unlock()
+	status := 0
+	switch {
+	case strings.HasSuffix(got.path, "/inject_client_cert"):
+		status = inject(got)
+	case strings.HasSuffix(got.path, "/authenticate"):
+		status = admit(got)
+	default:
+		status = http.StatusNotFound
+	}
+	w.WriteHeader(status)
+	if status == http.StatusOK {
+		f.mu.Lock()
+		f.tokens++
+		claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"jti":%d}`, time.Now().Unix(), time.Now().Unix()+480, f.tokens)
+		f.mu.Unlock()
+		fmt.Fprintf(w, `{"protected":"p","payload":%q,"signature":"s"}`, base64.URLEncoding.EncodeToString([]byte(claims)))
+	}
+}
+
+// set changes how the fake answers.
+func (f *fake) set(change func(*fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// log returns what was asked since the last log.
+func (f *fake) log() []request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := f.seen
+	f.seen = nil
+	return seen
+}
+
+// paths are those of requests.
+func paths(seen []request) string {
+	var all []string
+	for _, r := range seen {
+		all = append(all, r.path)
+	}
+	return strings.Join(all, " ")
+}
+
+// fetch reads the variable.
+func fetch(t *testing.T, c *conjur.Client) conjur.Answer {
+	t.Helper()
+	return c.Fetch(t.Context(), []string{"app/a"})["app/a"]
+}
+
+func wantFound(t *testing.T, c *conjur.Client) {
+	t.Helper()
+	if a := fetch(t, c); string(a.Value.Bytes()) != "v" {
+		t.Fatalf("not found: %v", a.Err)
+	}
+}
+
+// wantUnknown wants nothing to follow from the failure, and each of the words
+// in the error.
+func wantUnknown(t *testing.T, c *conjur.Client, words ...string) {
+	t.Helper()
+	a := fetch(t, c)
+	if a.Verdict != conjur.Unknown || a.Err == nil {
+		t.Fatalf("verdict %v, error %v", a.Verdict, a.Err)
+	}
+	for _, word := range words {
+		if !strings.Contains(a.Err.Error(), word) {
+			t.Errorf("no %q in: %v", word, a.Err)
+		}
+	}
+	if strings.Contains(a.Err.Error(), canary) {
+		t.Errorf("shown: %v", a.Err)
+	}
+}
+
+// canary is in each credential, and must be in no error.
+const canary = "c4n4ry"
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(20, 0, 0), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{certificate, key}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func (a *authority) pem() string { return encode("CERTIFICATE", a.certificate.Raw) }
+
+func encode(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+// issue makes a server's or client's certificate; with a request, for its key.
+func (a *authority) issue(t *testing.T, name string, csr *x509.CertificateRequest, life time.Duration) tls.Certificate {
+	t.Helper()
+	key := newKey(t)
+	var public any = key.Public()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"conjur.test"},
+		NotBefore: time.Now(), NotAfter: time.Now().Add(life),
+	}
+	if csr != nil {
+		public, template.DNSNames, template.URIs = csr.PublicKey, nil, csr.URIs
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

@@ -1,0 +1,129 @@
+package inject
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The exit statuses of a Receiver.
+const (
+	StatusStored  = 0
+	StatusFailed  = 1   // nothing whole came in time, or it could not be kept
+	StatusRefused = 126 // what came is not what is awaited
+)
+
+const (
+	// feedTime is how long the script may take to come.
+	feedTime = 5 * time.Second
+	// surplusTime is how long a whole script is held back to see whether more
+	// follows. The end of the input may come late, or never.
+	surplusTime = 100 * time.Millisecond
+)
+
+// Receiver does what a shell would do with Conjur's script, and nothing else:
+// it is not one. It keeps the script's certificate if the script is known and
+// the certificate is for the key that an Inbox at the same path awaits.
+type Receiver struct {
+	Path    string // of the certificate
+	Scripts []Script
+	// Args are those after the name; there must be none.
+	Args  []string
+	Stdin *os.File
+}
+
+// Receive returns the exit status. The error says why it is not StatusStored, and
+// shows nothing that came. Nothing is written before the certificate is in its
+// place, since whoever fed the script may be gone.
+func (r Receiver) Receive() (status int, err error) {
+	if err := r.checkCall(); err != nil {
+		return StatusRefused, err
+	}
+	text, err := r.read()
+	if errors.Is(err, errIncomplete) {
+		return StatusFailed, err
+	}
+	if err != nil {
+		return StatusRefused, err
+	}
+	c, err := parse(text, r.Scripts)
+	if err != nil {
+		return StatusRefused, err
+	}
+	key, err := readFile(r.Path + awaited)
+	if err != nil || !bytes.Equal(key, fingerprint(c.key)) {
+		return StatusRefused, errors.New("no certificate for this key is awaited")
+	}
+	if err := replaceFile(r.Path, c.pem); err != nil {
+		return StatusFailed, err
+	}
+	return StatusStored, nil
+}
+
+// checkCall refuses all calls but that of a shell which reads a script.
+func (r Receiver) checkCall() error {
+	info, err := r.Stdin.Stat()
+	switch {
+	case len(r.Args) > 0:
+		return errors.New("this is no shell: it takes no arguments")
+	case err != nil:
+		return errors.New("standard input is closed")
+	case info.Mode()&os.ModeCharDevice != 0:
+		return errors.New("this is no shell: standard input is a terminal or a device")
+	}
+	return nil
+}
+
+var errIncomplete = fmt.Errorf("no whole script within %v", feedTime)
+
+// read reads the script. It ends at the end of the input or, since that may not
+// come, when the script is whole and nothing follows.
+func (r Receiver) read() ([]byte, error) {
+	deadline := time.Now().Add(feedTime)
+	buf := make([]byte, 0, maxText+1)
+	for {
+		until, whole := deadline, false
+		if _, err := parse(buf, r.Scripts); err == nil {
+			until, whole = time.Now().Add(surplusTime), true
+		}
+		n, err := r.readUntil(buf[len(buf):cap(buf)], until)
+		buf = buf[:len(buf)+n]
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && !whole:
+			return nil, errIncomplete
+		case errors.Is(err, os.ErrDeadlineExceeded), err == nil && n == 0:
+			return buf, nil
+		case err != nil:
+			return nil, err
+		case len(buf) > maxText:
+			return nil, fmt.Errorf("more than %d bytes came", maxText)
+		}
+	}
+}
+
+// readUntil reads some bytes; none at the end of the input. It needs no
+// goroutine that would outlive it.
+func (r Receiver) readUntil(into []byte, until time.Time) (int, error) {
+	fd := int(r.Stdin.Fd())
+	for {
+		left := time.Until(until)
+		if left <= 0 {
+			return 0, os.ErrDeadlineExceeded
+		}
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(poll, int(left.Milliseconds())+1)
+		if err == nil && n > 0 {
+			n, err = unix.Read(fd, into)
+			if err == nil {
+				return n, nil
+			}
+		}
+		if err != nil && err != unix.EINTR && err != unix.EAGAIN {
+			return 0, fmt.Errorf("standard input: %w", err)
+		}
+	}
+}

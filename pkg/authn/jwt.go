@@ -1,0 +1,25 @@
+package authn
+
+import (
+	"context"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+// JWT authenticates by a JSON Web Token, such as that of a Kubernetes service
+// account.
+type JWT struct {
+	URL       string // as in https://host/authn-jwt/service
+	TokenPath string // the file that holds the token
+	Login     string // usually empty: the token says who it is
+}
+
+// Credential implements conjur.Authenticator.
+func (j JWT) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	token, err := readWord("JWT", j.TokenPath)
+	if err != nil {
+		return conjur.Credential{}, err
+	}
+	defer clear(token)
+	return conjur.Credential{URL: j.URL, Login: j.Login, ContentType: formType, Body: tokenForm(token)}, nil
+}
