@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/podtest"
@@ -28,6 +29,9 @@ const asCommand = "SYNCER_TEST_AS_COMMAND"
 func TestMain(m *testing.M) {
 	podtest.Main()
 	if os.Getenv(asCommand) != "" {
+		if isShell(os.Args) {
+			os.Exit(receive(append(inject.Scripts(), testScript())))
+		}
 		os.Exit(start(newTestCommand()))
 	}
 	flag.Parse()

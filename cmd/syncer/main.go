@@ -17,16 +17,18 @@ import (
 	"github.com/secretsync/syncer/pkg/authn/inject"
 )
 
-func main() { os.Exit(start(newCommand())) }
+func main() {
+	if isShell(os.Args) {
+		os.Exit(receive(inject.Scripts()))
+	}
+	os.Exit(start(newCommand()))
+}
 
 // start runs the command line and returns the exit status.
 func start(root *cobra.Command) int {
 	// net/http tells the standard log of answers that nobody asked for, with
 	// bytes of them.
 	log.SetOutput(io.Discard)
-	if isShell(os.Args) {
-		os.Exit(receive(inject.Scripts()))
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root.SetArgs(commandLine(os.Args))

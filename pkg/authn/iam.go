@@ -5,15 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -21,15 +27,13 @@ import (
 
 const (
 	// awsTimeout bounds how long AWS's credentials may be looked for.
-	awsTimeout = 30 * time.Second
+	awsTimeout = 15 * time.Second
 	// defaultRegion is that of the request when AWS's configuration names none.
 	defaultRegion = "us-east-1"
 	// global stands for the endpoint that belongs to no region.
 	global = "global"
 	// emptyBody is the SHA-256 of the signed request's body.
 	emptyBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	// maxCause bounds what is shown of an error of AWS's library.
-	maxCause = 300
 )
 
 // regions are those that Conjur accepts. Their part of AWS has the domain
@@ -44,6 +48,7 @@ type IAM struct {
 	Login string // of a host, with or without "host/"
 
 	config *aws.Config // nil: not read yet
+	client awsClient
 }
 
 // Credential implements conjur.Authenticator.
@@ -70,11 +75,14 @@ func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential,
 // sign returns the headers of the signed request as JSON. Whoever has them can
 // log in, for some minutes.
 func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
+	a.client.bind(ctx)
 	if a.config == nil {
-		client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
-		config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client))
+		config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(&a.client),
+			awsconfig.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = &a.client }),
+			// Who asked tries again.
+			awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 		if err != nil {
-			return secret.Value{}, brief(err)
+			return secret.Value{}, awsError(err)
 		}
 		a.config = &config
 	}
@@ -91,10 +99,10 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	}
 	keys, err := a.config.Credentials.Retrieve(ctx)
 	if err != nil {
-		return secret.Value{}, brief(err)
+		return secret.Value{}, awsError(err)
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, emptyBody, "sts", region, time.Now().UTC()); err != nil {
-		return secret.Value{}, brief(err)
+		return secret.Value{}, awsError(err)
 	}
 	headers := map[string]string{"Host": req.Host}
 	for name := range req.Header {
@@ -102,6 +110,34 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	}
 	body, err := json.Marshal(headers)
 	return secret.New(body), err
+}
+
+// awsClient is the HTTP client of AWS's library. That looks for keys in the
+// background, under a context of its own which does not end; here its requests
+// end with the one that is bound.
+type awsClient struct {
+	once   sync.Once
+	client *awshttp.BuildableClient
+
+	mu  sync.Mutex
+	ctx context.Context
+}
+
+func (c *awsClient) bind(ctx context.Context) {
+	c.once.Do(func() {
+		c.client = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ctx = ctx
+}
+
+// Do implements aws.HTTPClient.
+func (c *awsClient) Do(req *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	ctx := c.ctx
+	c.mu.Unlock()
+	return c.client.Do(req.WithContext(ctx))
 }
 
 // identityRequest asks the Security Token Service who signed it.
@@ -117,11 +153,27 @@ func identityRequest(region string) (*http.Request, error) {
 	return http.NewRequest(http.MethodGet, "https://"+region+".amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15", nil)
 }
 
-// brief makes an error of AWS's library a short line.
-func brief(err error) error {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > maxCause {
-		text = text[:maxCause] + "…"
+// awsError makes an error of AWS's library fit to be shown, since the library
+// quotes what it received: it keeps what was asked, and how that failed.
+func awsError(err error) error {
+	var text []string
+	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
+		text = append(text, op.Service()+" "+op.Operation())
 	}
-	return errors.New(text)
+	if profile, ok := errors.AsType[awsconfig.SharedConfigProfileNotExistError](err); ok {
+		text = append(text, "there is no profile "+profile.Profile)
+	}
+	if resp, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		text = append(text, fmt.Sprintf("the answer has the status %d", resp.HTTPStatusCode()))
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		text = append(text, path.Error())
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		text = append(text, op.Error())
+	}
+	if len(text) == 0 {
+		text = []string{"none found that can be used, neither in variables and files nor by asking the container's or the instance's service"}
+	}
+	return errors.New(strings.Join(text, ": "))
 }

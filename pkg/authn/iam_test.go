@@ -1,0 +1,201 @@
+package authn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/authn"
+)
+
+// bareAWS takes away what the machine that tests may have of AWS.
+func bareAWS(t *testing.T, env map[string]string) {
+	t.Helper()
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, "")
+			_ = os.Unsetenv(name)
+		}
+	}
+	dir := t.TempDir()
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(dir, "config"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "credentials"))
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
+}
+
+// amazon is AWS on loopback: its token service and its metadata service.
+func amazon(t *testing.T) *httptest.Server {
+	const end = "2099-01-01T00:00:00Z"
+	keys := fmt.Sprintf(`{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"ASIAROLE","SecretAccessKey":%q,"Token":"session-%s","Expiration":%q}`, canary, canary, end)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /sts/{$}", func(w http.ResponseWriter, r *http.Request) { // IRSA
+		if r.FormValue("WebIdentityToken") != "web."+canary+".identity" || r.FormValue("RoleArn") != "arn:aws:iam::1:role/web" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>
+<AccessKeyId>ASIAWEB</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>session-%s</SessionToken><Expiration>%s</Expiration>
+</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, canary, canary, end)
+	})
+	mux.HandleFunc("GET /pod", func(w http.ResponseWriter, r *http.Request) { // Pod Identity
+		if r.Header.Get("Authorization") != "pod."+canary+".identity" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		io.WriteString(w, strings.Replace(keys, "ASIAROLE", "ASIAPOD", 1))
+	})
+	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, _ *http.Request) { // IMDSv2
+		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
+		io.WriteString(w, "imds")
+	})
+	mux.HandleFunc("GET /latest/", func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case r.Header.Get("X-Aws-Ec2-Metadata-Token") != "imds":
+			w.WriteHeader(http.StatusUnauthorized)
+		case strings.HasSuffix(path, "/security-credentials/"):
+			io.WriteString(w, "role")
+		case strings.HasSuffix(path, "/security-credentials/role"):
+			io.WriteString(w, strings.Replace(keys, "ASIAROLE", "ASIAIMDS", 1))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestIAM(t *testing.T) {
+	aws := amazon(t)
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct {
+		env               map[string]string
+		key, region, host string
+		session           bool
+	}{
+		"static keys": {map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary, "AWS_REGION": "eu-central-1"},
+			"AKIASTATIC", "eu-central-1", "sts.eu-central-1.amazonaws.com", false},
+		"no region": {map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary, "AWS_SESSION_TOKEN": "session-" + canary},
+			"AKIASTATIC", "us-east-1", "sts.us-east-1.amazonaws.com", true},
+		"the global endpoint": {map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary, "AWS_REGION": "global"},
+			"AKIASTATIC", "us-east-1", "sts.amazonaws.com", false},
+		"IRSA": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": file("web." + canary + ".identity"), "AWS_ROLE_ARN": "arn:aws:iam::1:role/web",
+			"AWS_ENDPOINT_URL_STS": aws.URL + "/sts/", "AWS_REGION": "us-gov-west-1"}, "ASIAWEB", "us-gov-west-1", "sts.us-gov-west-1.amazonaws.com", true},
+		"Pod Identity": {map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": aws.URL + "/pod", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file("pod." + canary + ".identity"),
+			"AWS_REGION": "eu-west-1"}, "ASIAPOD", "eu-west-1", "sts.eu-west-1.amazonaws.com", true},
+		"IMDSv2": {map[string]string{"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.URL, "AWS_REGION": "eu-west-1"},
+			"ASIAIMDS", "eu-west-1", "sts.eu-west-1.amazonaws.com", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bareAWS(t, c.env)
+			f := newFake(t)
+			wantFound(t, f.client(&authn.IAM{URL: "https://conjur.test/authn-iam/prod", Login: "apps/1/web"}))
+			got := f.log()
+			if len(got) != 1 || got[0].path != "/authn-iam/prod/dev/host%2Fapps%2F1%2Fweb/authenticate" || got[0].contentType != "application/json" {
+				t.Fatalf("asked %+v", got)
+			}
+			var headers map[string]string
+			if err := json.Unmarshal([]byte(got[0].body), &headers); err != nil {
+				t.Fatal(err)
+			}
+			signed := "SignedHeaders=host;x-amz-date"
+			if c.session {
+				signed += ";x-amz-security-token"
+			}
+			scope := c.key + "/" + time.Now().UTC().Format("20060102") + "/" + c.region + "/sts/aws4_request"
+			auth := headers["Authorization"]
+			if !strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=") || !strings.Contains(auth, scope) || !strings.Contains(auth, signed+",") {
+				t.Errorf("signed %q, want %s and %s", auth, scope, signed)
+			}
+			if headers["Host"] != c.host || headers["X-Amz-Date"] == "" || (headers["X-Amz-Security-Token"] != "") != c.session {
+				t.Errorf("headers %v", headers)
+			}
+			if strings.Contains(auth, canary) {
+				t.Error("the secret key is sent")
+			}
+		})
+	}
+}
+
+// What AWS lacks is named, and Conjur is not asked.
+func TestIAMRefuses(t *testing.T) {
+	keys := map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary}
+	silent := newMetadata(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	page := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>"+canary+"</html>") })
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"a region apart":   {map[string]string{"AWS_REGION": "us-iso-east-1"}, `the region "us-iso-east-1" is not one that Conjur accepts`},
+		"a region's trick": {map[string]string{"AWS_REGION": "evil.example/?"}, "is not one that Conjur accepts"},
+		"China":            {map[string]string{"AWS_REGION": "cn-north-1"}, "below amazonaws.com"},
+		"no keys":          {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "AWS's credentials: "},
+		"an empty token": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere", "AWS_ROLE_ARN": "arn:aws:iam::1:role/x"},
+			"AWS's credentials: "},
+		"a page": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": page.URL}, "AWS's credentials: "},
+		"a page for metadata": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": page.URL},
+			"AWS's credentials: "},
+		"a profile that is not there": {map[string]string{"AWS_PROFILE": "nosuch"}, "nosuch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bareAWS(t, keys)
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			f := newFake(t)
+			wantUnknown(t, f.client(&authn.IAM{URL: "https://conjur.test/authn-iam/prod", Login: "web"}), c.want)
+			if got := f.log(); len(got) != 0 {
+				t.Errorf("Conjur was asked: %+v", got)
+			}
+		})
+	}
+	t.Run("silence", func(t *testing.T) {
+		bareAWS(t, map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": silent.URL})
+		f := newFake(t)
+		wantUnknown(t, f.client(&authn.IAM{URL: "https://conjur.test/authn-iam/prod", Login: "web"}), "none found within 15s")
+	})
+}
+
+// Refused keys are found anew, once; those that were found just now are not.
+func TestIAMRefused(t *testing.T) {
+	bareAWS(t, map[string]string{"AWS_ACCESS_KEY_ID": "AKIAFIRST", "AWS_SECRET_ACCESS_KEY": canary})
+	f := newFake(t)
+	client := f.client(&authn.IAM{URL: "https://conjur.test/authn-iam/prod", Login: "web"})
+	wantFound(t, client)
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIASECOND")
+	f.set(func(f *fake) {
+		f.admit = func(r request) int {
+			if strings.Contains(r.body, "AKIASECOND") {
+				return http.StatusOK
+			}
+			return http.StatusUnauthorized
+		}
+	})
+	f.log()
+	wantFound(t, client)
+	if got := f.log(); len(got) != 2 {
+		t.Errorf("asked %s", paths(got))
+	}
+	f.set(func(f *fake) { f.admit = func(request) int { return http.StatusUnauthorized } })
+	wantUnknown(t, client, "answered 401")
+	if got := f.log(); len(got) != 2 {
+		t.Errorf("asked %s", paths(got))
+	}
+}
