@@ -117,6 +117,7 @@ func TestK8sRenewsAtTwoThirds(t *testing.T) {
 		c.set(func(f *fake) { f.inject = func(request) int { return http.StatusInternalServerError } })
 		wantUnknown(t, client, "asking Conjur to bring a client certificate", "answered 500")
 		c.set(func(f *fake) { f.inject = renew })
+		time.Sleep(time.Minute) // failures are followed by pauses
 		wantFound(t, client)
 		c.end(client)
 	})
@@ -188,8 +189,8 @@ func TestCert(t *testing.T) {
 	}
 	first, second := f.authority.issue(t, "first", nil, time.Hour), f.authority.issue(t, "second", nil, time.Hour)
 	a := &authn.Cert{URL: "https://conjur.test/authn-cert/prod", Login: "web", CertFile: filepath.Join(dir, "c.pem"), KeyFile: filepath.Join(dir, "c.key")}
+	wantUnknown(t, f.client(a), "client certificate", "c.pem", "no such file")
 	client := f.client(a)
-	wantUnknown(t, client, "client certificate", "c.pem", "no such file")
 	last := func() string {
 		got := f.log()
 		if len(got) != 1 || got[0].certificate == nil || got[0].body != "" || got[0].path != "/authn-cert/prod/dev/host%2Fweb/authenticate" {

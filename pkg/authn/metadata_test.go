@@ -141,8 +141,7 @@ func TestMetadataThatIsNone(t *testing.T) {
 		for cloud, a := range clouds(m) {
 			t.Run(name+" "+cloud, func(t *testing.T) {
 				f := newFake(t)
-				client := f.client(a)
-				wantUnknown(t, client, "metadata service", c.want)
+				wantUnknown(t, f.client(a), "metadata service", c.want)
 				if got := f.log(); len(got) != 0 {
 					t.Errorf("Conjur was asked: %+v", got)
 				}
@@ -153,7 +152,7 @@ func TestMetadataThatIsNone(t *testing.T) {
 					}
 					gcpToken(w, r)
 				})
-				wantFound(t, client)
+				wantFound(t, f.client(a))
 				m.answers(c.answer)
 			})
 		}
