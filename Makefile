@@ -17,6 +17,7 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -race -timeout 20m ./...
 	cd test/kube && $(GO) test -race -timeout 20m ./plane
 	cd keyset && $(GO) test -race ./...
+	$(GO) test -run TestDearestCalls ./pkg/render # the race detector would be measured too
 	$(GO) test -timeout 20m -run TestHistories ./test/removal
 
 kube: ## Build the control plane of the tests, once, and print its path

@@ -22,9 +22,13 @@ func printAll(args ...any) string  { return fmt.Sprint(args...) }
 func printLine(args ...any) string { return fmt.Sprintln(args...) }
 
 // printf refuses a width or precision that comes from an argument, and %p,
-// which differs each time.
+// which differs each time. Where a verb says which argument it prints, all
+// may print the longest.
 func printf(format string, args ...any) (string, error) {
 	total := 0
+	if strings.Contains(format, "[") {
+		fits(8*strings.Count(format, "%"), size(reflect.ValueOf(args), true, MaxResult))
+	}
 	for rest := format; ; {
 		_, after, found := strings.Cut(rest, "%")
 		if !found {

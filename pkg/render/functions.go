@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -74,13 +75,17 @@ func Functions() []string {
 	return names
 }
 
-// library is what templates can name: all functions, and sprig's among them.
-type library struct{ known, sprig map[string]any }
+// library is what templates can name: all functions, and sprig's among them;
+// and the bounds of their arguments.
+type library struct {
+	known, sprig map[string]any
+	bounds       map[string]int
+}
 
 // loadLibrary filters sprig's functions, which takes longer than most
 // templates, once.
 var loadLibrary = sync.OnceValue(func() library {
-	l := library{known: map[string]any{}, sprig: map[string]any{}}
+	l := library{known: map[string]any{}, sprig: map[string]any{}, bounds: argumentBounds()}
 	all := sprig.GenericFuncMap()
 	for _, name := range strings.Fields(sprigFunctions) {
 		l.sprig[name] = all[name]
@@ -90,6 +95,9 @@ var loadLibrary = sync.OnceValue(func() library {
 	}
 	return l
 })
+
+// most is how many bytes the arguments of a function may have together.
+func (l library) most(name string) int { return cmp.Or(l.bounds[name], mostArguments) }
 
 // functions gives those of the named functions that are not text/template's
 // own, each within the bounds of r.
@@ -104,7 +112,7 @@ func (r *run) functions(used map[string]bool) map[string]any {
 			fn = l.sprig[name]
 		}
 		if fn != nil {
-			funcs[name] = r.guard(name, fn, !slices.Contains(shallow, name))
+			funcs[name] = r.guard(name, fn, l.most(name), !slices.Contains(shallow, name))
 		}
 	}
 	return funcs
@@ -121,9 +129,9 @@ type failure string
 
 func (f failure) Error() string { return string(f) }
 
-// guard wraps a function: what it is given and makes is counted, and its
-// errors and panics become functionErrors.
-func (r *run) guard(name string, fn any, deep bool) any {
+// guard wraps a function: its arguments may have most bytes, what it is given
+// and makes is counted, and its errors and panics become functionErrors.
+func (r *run) guard(name string, fn any, most int, deep bool) any {
 	f := reflect.ValueOf(fn)
 	typ := f.Type()
 	invoke := f.Call
@@ -136,17 +144,19 @@ func (r *run) guard(name string, fn any, deep bool) any {
 				panic(safeError(name, p))
 			}
 		}()
-		total := 0
-		for _, arg := range args {
-			total += size(arg, deep)
+		m := measure{deep: deep, most: most}
+		m.arguments(args, typ.IsVariadic())
+		if m.bytes > most {
+			panic(tooMuch(name, most))
 		}
-		fits(1, total)
-		r.work.spend(total / argumentPart)
+		r.work.spend(m.bytes / argumentPart)
 		results = invoke(args)
 		if last := results[len(results)-1]; len(results) == 2 && !last.IsNil() {
 			panic(last.Interface())
 		}
-		r.work.spend(size(results[0], deep))
+		made := size(results[0], deep, MaxResult)
+		fits(1, made)
+		r.work.spend(made)
 		return results
 	}).Interface()
 }

@@ -40,7 +40,9 @@ func (r *run) emit(v any) (string, error) {
 	if v == nil {
 		return "", &functionError{"print", "there is no value"}
 	}
-	r.work.spend(size(reflect.ValueOf(v), true))
+	whole := size(reflect.ValueOf(v), true, MaxResult)
+	fits(1, whole)
+	r.work.spend(whole)
 	return fmt.Sprint(v), nil
 }
 

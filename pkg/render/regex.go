@@ -1,62 +1,56 @@
 package render
 
-import (
-	"regexp"
-	"regexp/syntax"
-	"strings"
-)
-
-// maxPattern is how many bytes a regular expression may have.
-const maxPattern = 1000
+import "strings"
 
 // regexFunctions are sprig's, with and without "must" alike: a faulty pattern
 // is an error.
 func (r *run) regexFunctions() map[string]any {
 	funcs := map[string]any{
 		"Match": func(pattern, s string) (bool, error) {
-			re, err := r.compile(pattern, s)
-			return err == nil && re.MatchString(s), err
+			re, err := r.compile(pattern)
+			if err != nil {
+				return false, err
+			}
+			r.work.call(re.work(len(s)))
+			return re.MatchString(s), nil
 		},
 		"Find": func(pattern, s string) (string, error) {
-			re, err := r.compile(pattern, s)
+			re, err := r.compile(pattern)
 			if err != nil {
 				return "", err
 			}
+			r.work.call(re.work(len(s)))
 			return re.FindString(s), nil
 		},
 		"FindAll": func(pattern, s string, n int) ([]string, error) {
-			re, err := r.compile(pattern, s)
+			re, _, err := r.matches(pattern, s)
 			if err != nil {
 				return nil, err
 			}
-			few(len(re.FindAllStringIndex(s, maxElements+1)))
 			return re.FindAllString(s, n), nil
 		},
 		"Split": func(pattern, s string, n int) ([]string, error) {
-			re, err := r.compile(pattern, s)
+			re, _, err := r.matches(pattern, s)
 			if err != nil {
 				return nil, err
 			}
-			few(len(re.FindAllStringIndex(s, maxElements+1)))
 			return re.Split(s, n), nil
 		},
 		"ReplaceAll": func(pattern, s, repl string) (string, error) {
-			re, err := r.compile(pattern, s)
+			re, matches, err := r.matches(pattern, s)
 			if err != nil {
 				return "", err
 			}
-			few(len(re.FindAllStringIndex(s, maxElements+1)))
-			fits(len(re.FindAllStringIndex(s, -1)), len(repl))
+			fits(matches, len(repl))
 			fits(strings.Count(repl, "$")+1, len(s))
 			return re.ReplaceAllString(s, repl), nil
 		},
 		"ReplaceAllLiteral": func(pattern, s, repl string) (string, error) {
-			re, err := r.compile(pattern, s)
+			re, matches, err := r.matches(pattern, s)
 			if err != nil {
 				return "", err
 			}
-			few(len(re.FindAllStringIndex(s, maxElements+1)))
-			fits(len(re.FindAllStringIndex(s, -1)), len(repl))
+			fits(matches, len(repl))
 			return re.ReplaceAllLiteralString(s, repl), nil
 		},
 	}
@@ -67,24 +61,16 @@ func (r *run) regexFunctions() map[string]any {
 	return named
 }
 
-// compile spends the work of matching s: the instructions of the pattern's
-// program, which a few characters can make many, for each byte.
-func (r *run) compile(pattern, s string) (*regexp.Regexp, error) {
-	if len(pattern) > maxPattern {
-		return nil, failure("its pattern has more than 1000 bytes")
+// matches counts the matches of a pattern in s, and spends the work of finding
+// them twice.
+func (r *run) matches(pattern, s string) (re expression, matches int, err error) {
+	if re, err = r.compile(pattern); err != nil {
+		return re, 0, err
 	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return nil, failure("its pattern is not a regular expression")
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, failure("its pattern is not a regular expression")
-	}
-	r.work.spend(len(program.Inst) * (len(s)/argumentPart + stepWork))
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, failure("its pattern is not a regular expression")
-	}
-	return re, nil
+	r.work.call(2 * re.work(len(s)))
+	most := min(maxElements, maxCall/2/re.each(len(s)))
+	matches = len(re.FindAllStringIndex(s, most+1))
+	few(matches)
+	r.work.call(2 * matches * re.each(len(s)))
+	return re, matches, nil
 }

@@ -64,21 +64,26 @@ func (r *run) costly(sprigs map[string]any) map[string]any {
 	for _, name := range []string{"uniq", "mustUniq"} {
 		fn := sprigs["mustUniq"].(func(any) ([]any, error))
 		funcs[name] = func(list any) ([]any, error) {
-			r.pairs(list, reflect.ValueOf(list).Len())
+			r.pairs(list, list)
 			return fn(list)
 		}
 	}
 	for _, name := range []string{"without", "mustWithout"} {
 		fn := sprigs["mustWithout"].(func(any, ...any) ([]any, error))
 		funcs[name] = func(list any, omit ...any) ([]any, error) {
-			r.pairs(list, len(omit))
+			r.pairs(list, omit)
 			return fn(list, omit...)
+		}
+	}
+	for _, name := range []string{"trimAll", "trimall"} {
+		funcs[name] = func(cutset, s string) string {
+			r.work.call(len(cutset) * len(s) / argumentPart)
+			return strings.Trim(s, cutset)
 		}
 	}
 	fromJSON := sprigs["mustFromJson"].(func(string) (any, error))
 	funcs["mustFromJson"] = func(s string) (any, error) {
-		fits(elementWork, len(s)) // the shortest elements are a byte or two
-		r.work.spend(elementWork * len(s))
+		r.work.spend(elementWork * len(s)) // the shortest elements are a byte or two
 		v, err := fromJSON(s)
 		if err != nil {
 			return nil, failure("its argument is not JSON")
@@ -86,7 +91,6 @@ func (r *run) costly(sprigs map[string]any) map[string]any {
 		return v, nil
 	}
 	funcs["fromJson"] = func(s string) any {
-		fits(elementWork, len(s))
 		r.work.spend(elementWork * len(s))
 		v, _ := fromJSON(s)
 		return v
@@ -94,9 +98,13 @@ func (r *run) costly(sprigs map[string]any) map[string]any {
 	return funcs
 }
 
-// pairs spends the work of comparing each element of list with n others.
-func (r *run) pairs(list any, n int) {
-	r.work.spend(n * size(reflect.ValueOf(list), true) / argumentPart)
+// pairs spends the work of comparing each element of a list with each of
+// others.
+func (r *run) pairs(list, others any) {
+	v, w := reflect.ValueOf(list), reflect.ValueOf(others)
+	if v.Kind() == reflect.Slice && w.Kind() == reflect.Slice {
+		r.work.call(v.Len()*w.Len()*pairWork + w.Len()*size(v, true, MaxResult)/argumentPart)
+	}
 }
 
 func decoded(b []byte, err error, why failure) (string, error) {

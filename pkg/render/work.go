@@ -19,12 +19,15 @@ const (
 	maxElements = 100_000  // elements of a list that a single call makes
 	maxDepth    = 32       // lists and maps within each other
 	maxWork     = 32 << 20 // see work
+	maxCall     = 2 << 20  // the same, for a single call that may do more than look at its arguments
 )
 
 // What work is made of, besides a unit for each byte that a function makes.
 const (
 	stepWork     = 64 // a command of the template
-	elementWork  = 16 // an element of a list or map that a function makes
+	elementWork  = 16 // an element of a list that a function makes
+	entryWork    = 64 // an entry of a map
+	pairWork     = 8  // a comparison of two elements
 	argumentPart = 8  // this many bytes of arguments are a unit
 )
 
@@ -50,6 +53,14 @@ func (w *work) spend(units int) {
 	}
 }
 
+// call is spend for a single call of a function.
+func (w *work) call(units int) {
+	if units < 0 || units > maxCall {
+		panic(&limitError{"it takes more work than a single call may"})
+	}
+	w.spend(units)
+}
+
 // fits panics when times copies of size bytes are more than a value may have.
 func fits(times, size int) {
 	if times > 0 && size > MaxResult/times {
@@ -64,19 +75,33 @@ func few(elements int) {
 	}
 }
 
-// size is how many bytes v has, with all that it contains when deep, an
-// element counting as elementWork. It panics rather than look into more than a
-// value may have, or deeper than maxDepth; so it also ends in a list that
-// contains itself.
-func size(v reflect.Value, deep bool) int {
-	m := measure{deep: deep}
+// size is how many bytes v has, with all that it contains when deep, elements
+// and entries counting as elementWork and entryWork. It looks at no more than it takes to see
+// that they are more than most, and panics rather than look deeper than
+// maxDepth; so it also ends in a list that contains itself.
+func size(v reflect.Value, deep bool, most int) int {
+	m := measure{deep: deep, most: most}
 	m.add(v, 0)
 	return m.bytes
 }
 
 type measure struct {
-	deep  bool
-	bytes int
+	deep        bool
+	bytes, most int
+}
+
+// arguments adds those of a function.
+func (m *measure) arguments(args []reflect.Value, variadic bool) {
+	for i, arg := range args {
+		if !variadic || i < len(args)-1 {
+			m.add(arg, 0)
+			continue
+		}
+		m.bytes += arg.Len() * elementWork
+		for j := 0; j < arg.Len() && m.bytes <= m.most; j++ {
+			m.add(arg.Index(j), 0)
+		}
+	}
 }
 
 func (m *measure) add(v reflect.Value, depth int) {
@@ -85,14 +110,14 @@ func (m *measure) add(v reflect.Value, depth int) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		m.count(v.Len())
+		m.bytes += v.Len()
 	case reflect.Slice, reflect.Array:
-		m.count(v.Len() * elementWork)
+		m.bytes += v.Len() * elementWork
 		for i := 0; i < v.Len() && m.into(depth); i++ {
 			m.add(v.Index(i), depth+1)
 		}
 	case reflect.Map:
-		m.count(v.Len() * elementWork)
+		m.bytes += v.Len() * entryWork
 		for iter := v.MapRange(); m.into(depth) && iter.Next(); {
 			m.add(iter.Key(), depth+1)
 			m.add(iter.Value(), depth+1)
@@ -102,19 +127,14 @@ func (m *measure) add(v reflect.Value, depth int) {
 			m.add(v.Field(i), depth+1)
 		}
 	default:
-		m.count(1)
+		m.bytes++
 	}
 }
 
+// into reports whether to look into what v contains.
 func (m *measure) into(depth int) bool {
 	if m.deep && depth >= maxDepth {
 		panic(&limitError{fmt.Sprintf("it puts more than %d lists or maps within each other", maxDepth)})
 	}
-	return m.deep
-}
-
-func (m *measure) count(bytes int) {
-	if m.bytes += bytes; m.bytes > MaxResult {
-		panic(tooLarge())
-	}
+	return m.deep && m.bytes <= m.most
 }
