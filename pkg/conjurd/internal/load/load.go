@@ -173,14 +173,15 @@ func (l *loader) known(refs ...policy.Ref) error {
 	return nil
 }
 
-// mayTouch checks that ref lies in the branch or belongs to who loads, so
-// that the right to load one branch does not reach into the others.
+// mayTouch checks that ref lies in the branch, was declared by it or belongs to
+// who loads, so that the right to load one branch does not reach into the
+// others.
 func (l *loader) mayTouch(ref policy.Ref) error {
 	if l.inBranch(ref) {
 		return nil
 	}
 	o, err := l.tx.Object(string(ref))
-	if err != nil || o == nil || l.roles[o.Owner] || l.roles[string(ref)] && ref.Kind() == "policy" {
+	if err != nil || o == nil || o.Policy == l.branch || l.roles[o.Owner] || l.roles[string(ref)] && ref.Kind() == "policy" {
 		return err
 	}
 	return &policy.Error{Message: fmt.Sprintf("%s is outside of %s and not owned by %s",
@@ -195,8 +196,6 @@ func (l *loader) inBranch(ref policy.Ref) bool {
 		_, place, ok := strings.Cut(ref.ID(), "@")
 		ns := strings.ReplaceAll(l.req.Branch, "/", "-")
 		return ok && (place == ns || strings.HasPrefix(place, ns+"-"))
-	case kind != "policy" && ref == l.ns.Standing(kind):
-		return true
 	}
 	return strings.HasPrefix(ref.ID(), l.req.Branch+"/")
 }

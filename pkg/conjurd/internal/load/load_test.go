@@ -262,6 +262,8 @@ func TestBranchesAreIsolated(t *testing.T) {
 - !group eves
 - !grant { role: !group eves, member: !user eve }
 - !variable { id: gift, owner: !group eves }
+- !variable mine
+- !user mine
 `)
 	w.load(Add, "mine", "- !host h\n- !variable v\n")
 	for _, text := range []string{
@@ -277,6 +279,10 @@ func TestBranchesAreIsolated(t *testing.T) {
 		"- !user /mallory\n",
 		"- !user ../mallory\n",
 		"- !host /mine-not/h\n",
+		"- !permit { role: !user /eve, privileges: [execute], resource: !variable }\n",
+		"- !grant { role: !user, member: !user /eve }\n",
+		"- !delete { record: !variable }\n",
+		"- !user\n",
 	} {
 		_, err := w.try(Update, "mine", "dev:user:eve", text)
 		var bad *policy.Error
@@ -288,6 +294,8 @@ func TestBranchesAreIsolated(t *testing.T) {
 		"- !host h2\n- !grant { role: !host h2, member: !user /eve }\n",
 		"- !permit { role: !host /app/web, privileges: [execute], resource: !variable v }\n",
 		"- !delete { record: !policy ../app }\n- !delete { record: !variable ../gift }\n",
+		"- !host\n- !permit { role: !user /eve, privileges: [read], resource: !host }\n",
+		"- !delete { record: !host }\n",
 		"- !user u\n- !policy { id: sub, body: [ !user w, !variable x ] }\n",
 		"- !delete { record: !host h }\n",
 	} {
