@@ -19,6 +19,7 @@ func (l *lane) newClient() (*conjur.Client, error) {
 	c.Confirmations = l.cfg.Removal.Confirmations
 	c.ConfirmAfter = confirmAfter(l.cfg)
 	c.Grace = l.cfg.Removal.Grace
+	c.Steady = steadyFor(l.cfg)
 	c.Brake = brake(l.cfg.Removal)
 	c.RequestBudget = requestBudget(l.cfg)
 	c.Observe = l.observe
@@ -74,6 +75,15 @@ func confirmAfter(cfg *config.Config) time.Duration {
 		return cfg.Refresh.Interval / 2
 	}
 	return cfg.Retry.Interval / 2
+}
+
+// steadyFor is how long an earlier value must be answered that is back so soon:
+// a follower of Conjur that lags behind has caught up by then.
+func steadyFor(cfg *config.Config) time.Duration {
+	if !cfg.Refresh.Enabled {
+		return 0
+	}
+	return max(3*cfg.Refresh.Interval, cfg.Removal.Grace)
 }
 
 // queueConfig says how failures are retried: for ever beside an application

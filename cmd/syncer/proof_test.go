@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/notify"
 )
 
 // refusing is a gateway that answers questions for values with 403 and those
@@ -173,4 +175,44 @@ func (w *world) only() string {
 		w.t.Fatalf("%v: %v", files, err)
 	}
 	return files[0].Name()
+}
+
+// TestFollowerThatServesTheOldValue answers every other request, more or less:
+// the application is told once, and keeps the new value.
+func TestFollowerThatServesTheOldValue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	delete(w.annotations, "removal-grace")
+	w.group("g", "json", "app/a")
+	p := w.start()
+	w.settle()
+	old := w.value["app/a"]
+	var behind atomic.Int64
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/secrets" || rand.IntN(2) == 0 {
+				next.ServeHTTP(rw, r)
+				return
+			}
+			behind.Add(1)
+			value := base64.StdEncoding.EncodeToString([]byte(old)) + `\n`
+			answer(200, "application/json", fmt.Sprintf(`{"%s:variable:app/a":"%s"}`, conjurdtest.Account, value),
+				"Content-Encoding", "base64")(rw, r)
+		})
+	})
+	value := w.renew("app/a")
+	w.await("g.json", value)
+	w.awaitUpdated()
+	before, seen := w.look(), behind.Load()
+	eventually(t, "many answers of the follower", func() bool { return behind.Load() >= seen+10 })
+	w.untouched(before)
+	if w.exists("status", notify.UpdatedFile) {
+		t.Error("the application was told more than once")
+	}
+	if n := len(p.Lines("have an earlier value again")); n != 1 {
+		t.Errorf("the earlier value was told of %d times", n)
+	}
+	w.server.Intercept(nil)
+	w.await("g.json", w.renew("app/a"))
+	p.Stop()
 }

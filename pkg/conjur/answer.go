@@ -39,7 +39,7 @@ type Answer struct {
 	// Err is nil when the Verdict is Found, a *GoneError when it is Gone, and
 	// otherwise says why nothing is known: a *SuspectError while proof is
 	// still being gathered, a *HeldError while the brake holds a removal
-	// back, a *StatusError, a *PauseError, ErrBudget, or an
+	// back, a *ReturnedError while an earlier value is, a *StatusError, a *PauseError, ErrBudget, or an
 	// error of the connection or the context.
 	Err error
 }

@@ -45,6 +45,11 @@ type Config struct {
 	// its Verdict becomes Gone; zero: as ConfirmAfter and the caller's own
 	// pace give it.
 	Grace time.Duration
+	// Steady is how long a value must be answered, without another between, that
+	// the variable had a while ago, no longer than this, before another: one of
+	// several servers behind an address may lag behind. Zero: it is believed at
+	// once.
+	Steady time.Duration
 	// Brake holds back what the proofs say when most variables go at once.
 	Brake Brake
 
@@ -94,7 +99,7 @@ func (c *Config) check() error {
 	}
 	for name, n := range map[string]int64{
 		"HTTP timeout": int64(c.HTTPTimeout), "token timeout": int64(c.TokenTimeout), "number of confirmations": int64(c.Confirmations),
-		"time between confirmations": int64(c.ConfirmAfter), "grace": int64(c.Grace),
+		"time between confirmations": int64(c.ConfirmAfter), "grace": int64(c.Grace), "steady time": int64(c.Steady),
 		"hold of the brake": int64(c.Brake.Hold), "request line limit": int64(c.MaxRequestLine),
 		"request budget": int64(c.RequestBudget), "batch size": int64(c.BatchMaxIDs), "body limit": c.MaxBody,
 		"rate limit": int64(c.RateLimit), "rate burst": int64(c.RateBurst),
@@ -147,7 +152,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) rules() rules {
-	return rules{confirmations: c.Confirmations, spacing: c.ConfirmAfter, grace: c.Grace, brake: c.Brake}
+	return rules{confirmations: c.Confirmations, spacing: c.ConfirmAfter, grace: c.Grace, brake: c.Brake, steady: c.Steady}
 }
 
 func orDefault[T comparable](v, standard T) T {

@@ -395,6 +395,7 @@ func start(t *testing.T, d *double, adapt func(*conjur.Config)) *conjur.Client {
 			d.with(func(d *double) { d.conns++ })
 		}
 	}
+	s.Config.ConnContext = inConn
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	config := conjur.Config{
@@ -427,7 +428,7 @@ func certificate(s *httptest.Server) string {
 func serve(t *testing.T, d *double, adapt func(*conjur.Config)) *conjur.Client {
 	t.Helper()
 	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	s := &http.Server{Handler: d, ErrorLog: discardLog()}
+	s := &http.Server{Handler: d, ErrorLog: discardLog(), ConnContext: inConn}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })
@@ -436,6 +437,13 @@ func serve(t *testing.T, d *double, adapt func(*conjur.Config)) *conjur.Client {
 		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 		RateLimit:     1e6, RateBurst: 1e6,
 	}, adapt)
+}
+
+// connKey is the key of the connection that a request came over.
+type connKey struct{}
+
+func inConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
 }
 
 // pipes is a listener without a network.

@@ -115,7 +115,11 @@ func (l *load) single(id string, r reading) {
 }
 
 func (l *load) found(id string, v secret.Value) {
-	l.memory.fetched(id, v, l.step)
+	if err := l.memory.fetched(id, v, l.step); err != nil {
+		v.Wipe()
+		l.answers[id] = unknown(err)
+		return
+	}
 	l.answers[id] = Answer{Verdict: Found, Value: v, Request: l.request}
 }
 

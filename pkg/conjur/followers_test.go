@@ -1,7 +1,9 @@
 package conjur_test
 
 import (
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,14 +21,15 @@ import (
 func followers(d *double, behind map[string]*doubleVar, first int) {
 	lagging := newDouble()
 	lagging.tokens, lagging.vars = d.tokens, behind
-	conns := map[string]int{}
+	conns := map[any]int{}
 	d.intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if _, known := conns[r.RemoteAddr]; !known {
-			conns[r.RemoteAddr] = len(conns) + first
+		conn := r.Context().Value(connKey{})
+		if _, known := conns[conn]; !known {
+			conns[conn] = len(conns) + first
 		}
-		if kind == conjur.KindAuthenticate || conns[r.RemoteAddr]%2 == 0 {
+		if kind == conjur.KindAuthenticate || conns[conn]%2 == 0 {
 			return false
 		}
 		var ids []string
@@ -95,6 +98,133 @@ func TestProofIsToldOnce(t *testing.T) {
 		}
 		if told["missing"] != 15 || told["forbidden"] != 1 || logs.FilterMessageSnippet("Proven to be gone").Len() > 6 {
 			t.Errorf("%v in %d lines", told, logs.Len())
+		}
+	})
+}
+
+// reader delivers as a process does: what a poll reports is fetched, and what
+// could not be fetched is fetched again.
+type reader struct {
+	*testing.T
+	client   *conjur.Client
+	ids      []string
+	values   []string // that were delivered, one after the other
+	stale    bool
+	returned int // times that an earlier value was held back
+}
+
+func (r *reader) look() {
+	r.Helper()
+	changed, err := r.client.Changed(r.Context(), r.ids)
+	if err != nil {
+		r.Error(err)
+	}
+	if len(changed) > 0 || r.stale {
+		r.read()
+	}
+}
+
+func (r *reader) read() {
+	a := r.client.Fetch(r.Context(), r.ids)[r.ids[0]]
+	r.stale = a.Verdict != conjur.Found
+	if _, held := errors.AsType[*conjur.ReturnedError](a.Err); held {
+		r.returned++
+	}
+	if v := string(a.Value.Bytes()); !r.stale && (len(r.values) == 0 || r.values[len(r.values)-1] != v) {
+		r.values = append(r.values, v)
+	}
+}
+
+// A value that comes and goes with the server that answers is delivered once,
+// whichever server answers first, and what is right in the end is there soon
+// after both agree.
+func TestFollowersThatDisagreeDoNotFlap(t *testing.T) {
+	const interval = 5 * time.Second
+	for first := range 2 {
+		for _, single := range []string{"", ",alone"} {
+			synctest.Test(t, func(t *testing.T) {
+				logger, logs := observer.New(zap.InfoLevel)
+				d := newDouble()
+				ids := append(names(3), "app/z"+single)
+				slices.Reverse(ids)
+				d.fill(ids)
+				behind := map[string]*doubleVar{}
+				for _, id := range ids {
+					behind[id] = &doubleVar{value: "value of " + id}
+				}
+				followers(d, behind, first)
+				c := serve(t, d, func(c *conjur.Config) { c.Steady, c.Logger = 3*interval, zap.New(logger) })
+				r := &reader{T: t, client: c, ids: ids}
+				r.read()
+				for range 5 {
+					r.look()
+					time.Sleep(interval)
+				}
+				d.set(ids[0], "new")
+				for range 40 {
+					r.look()
+					time.Sleep(interval)
+					c.Close() // the next connection leads to the other server
+				}
+				d.with(func(*double) { behind[ids[0]].value = "new" })
+				for range 13 { // three intervals, or four times that after many changes
+					r.look()
+					time.Sleep(interval)
+				}
+				if want := []string{"value of " + ids[0], "new"}; !slices.Equal(r.values, want) {
+					t.Errorf("delivered %q, want %q", r.values, want)
+				}
+				if n := logs.FilterMessageSnippet("earlier value").Len(); n != 1 {
+					t.Errorf("told %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// What was set back on purpose arrives, a while later.
+func TestValueThatIsSetBack(t *testing.T) {
+	const interval = 5 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		ids := names(2)
+		d.fill(ids)
+		c := serve(t, d, func(c *conjur.Config) { c.Steady = 3 * interval })
+		r := &reader{T: t, client: c, ids: ids}
+		r.read()
+		step := func(n int, want ...string) {
+			t.Helper()
+			for range n {
+				time.Sleep(interval)
+				r.look()
+			}
+			if !slices.Equal(r.values, want) {
+				t.Errorf("delivered %q, want %q", r.values, want)
+			}
+			if r.values = r.values[len(r.values)-1:]; r.stale {
+				t.Error("the target is stale")
+			}
+		}
+		first := "value of " + ids[0]
+		step(2, first)
+		d.set(ids[0], "b")
+		step(1, first, "b")
+		d.set(ids[0], first)
+		step(3, "b")
+		step(1, "b", first)
+		d.set(ids[0], "c")
+		step(1, first, "c")
+		step(3, "c")
+		d.set(ids[0], "b") // which was there longer ago than that
+		step(1, "c", "b")
+		d.set(ids[0], "c")
+		d.set(ids[1], "x") // the other one does not wait
+		time.Sleep(interval)
+		if r.look(); len(r.values) != 1 {
+			t.Errorf("delivered %q", r.values)
+		}
+		if v := fetch(t, c, ids[1]); string(v.Value.Bytes()) != "x" {
+			t.Errorf("%v", v.Err)
 		}
 	})
 }

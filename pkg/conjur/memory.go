@@ -37,6 +37,7 @@ type variable struct {
 	namedIn   uint64    // the call in which a batch's refusal named it
 	soloUntil time.Time // keeps it out of batches too, though it answers
 	suspicion *suspicion
+	course    course
 	foundIn   uint64    // the last call in which it was found
 	heldAt    time.Time // since when the hold that is on has kept it from being called gone
 	cleared   time.Time // when a hold on it had passed; zero: it was not found since
@@ -50,13 +51,14 @@ type memory struct {
 	rules rules
 	key   [sha256.Size]byte // of the fingerprints; new in each process
 
-	mu     sync.Mutex
-	vars   map[string]*variable
-	steps  uint64 // orders calls and observations
-	polls  uint64
-	hold   *hold        // nil: none is on
-	events []HoldEvent  // that nobody was told of
-	proofs []*GoneError // that were completed, and that nobody was told of
+	mu      sync.Mutex
+	vars    map[string]*variable
+	steps   uint64 // orders calls and observations
+	polls   uint64
+	hold    *hold            // nil: none is on
+	events  []HoldEvent      // that nobody was told of
+	proofs  []*GoneError     // that were completed, and that nobody was told of
+	returns []*ReturnedError // that nobody was told of
 }
 
 func newMemory(r rules) *memory {
@@ -80,23 +82,27 @@ func (m *memory) step() uint64 {
 }
 
 // poll begins a poll of ids and forgets the variables that neither this poll
-// nor the one before was about and that have not been fetched since.
-func (m *memory) poll(ids []string) {
+// nor the one before was about and that have not been fetched since. It reports
+// whether an earlier value of one of them is held back.
+func (m *memory) poll(ids []string) (unsteady bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.polls++
 	m.review(time.Now())
 	for _, id := range ids {
-		m.get(id).used = m.polls
+		v := m.get(id)
+		v.used = m.polls
+		unsteady = unsteady || v.course.back != nil
 	}
 	if len(m.vars) == len(ids) {
-		return
+		return unsteady
 	}
 	for id, v := range m.vars {
 		if v.used+1 < m.polls {
 			delete(m.vars, id)
 		}
 	}
+	return unsteady
 }
 
 // get is called with the lock held.
@@ -109,22 +115,27 @@ func (m *memory) get(id string) *variable {
 	return v
 }
 
-// fetched records a value that is delivered. If it is not what the last poll
-// saw, others may hold another value, and the next poll says so even if the
-// value is by then what the last poll saw.
-func (m *memory) fetched(id string, value secret.Value, call uint64) {
+// fetched records a value that is to be delivered; an error when it is not, as it
+// is held back. If it is not what the last poll saw, others may hold another
+// value, and the next poll says so even if the value is by then what the last
+// poll saw.
+func (m *memory) fetched(id string, value secret.Value, call uint64) error {
 	p := m.fingerprint(value)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)
 	v.used = m.polls
+	m.found(v, call)
+	if err := m.believe(id, v, p); err != nil {
+		return err
+	}
 	switch {
 	case !v.hasPrint:
 		v.print, v.hasPrint = p, true
 	case v.print != p:
 		v.news = true
 	}
-	m.found(v, call)
+	return nil
 }
 
 // polled records a value that a poll saw and tells whether to report it.
@@ -133,21 +144,30 @@ func (m *memory) polled(id string, value secret.Value, call uint64) (changed boo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)
-	changed = v.hasPrint && v.print != p
-	v.print, v.hasPrint = p, true
-	m.found(v, call)
-	changed = changed || v.news
-	v.news = false
-	return changed
+	v.course.polled = p
+	return m.seen(id, v, call)
 }
 
 // unmodified records that polls see the same value as before.
 func (m *memory) unmodified(id string, call uint64) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := m.get(id)
+	return m.seen(id, m.get(id), call)
+}
+
+// seen records that a poll sees the value that was noted. It is called with the
+// lock held.
+func (m *memory) seen(id string, v *variable, call uint64) (changed bool) {
 	m.found(v, call)
-	changed, v.news = v.news, false
+	if p := v.course.polled; p != (fingerprint{}) {
+		if m.believe(id, v, p) != nil {
+			return false
+		}
+		changed = v.hasPrint && v.print != p
+		v.print, v.hasPrint = p, true
+	}
+	changed = changed || v.news
+	v.news = false
 	return changed
 }
 

@@ -30,9 +30,12 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 		return nil, ctx.Err()
 	}
 	ids, invalid := distinct(ids)
-	c.memory.poll(ids)
+	unsteady := c.memory.poll(ids)
 	shared, single, aside := c.memory.sort(ids)
 	p := &poll{call: c.begin(ctx)}
+	if unsteady {
+		p.reconnect()
+	}
 	p.errs = append(p.errs, invalid...)
 	defer c.tell(true)
 	c.plan.update(shared, single, p.room(), c.encodedLen)

@@ -14,6 +14,7 @@ type rules struct {
 	spacing       time.Duration // at least, between two that count
 	grace         time.Duration // at least, from the first one to the last
 	brake         Brake
+	steady        time.Duration // how long an earlier value must be answered to be believed
 }
 
 // observation is one time that the server called a variable gone and knew us.
@@ -58,7 +59,7 @@ func (m *memory) suspect(id string, o observation) Answer {
 		if m.proven(s, o, now) && m.mayGo(v, o, now) {
 			s.confirmed, v.news = true, true
 			m.proofs = append(m.proofs, m.standing(id, v).Err.(*GoneError))
-			v.hasPrint = false // whatever it is when it returns, it is news
+			v.hasPrint, v.course = false, course{} // whatever it is when it returns, it is news
 		}
 	}
 	return m.standing(id, v)

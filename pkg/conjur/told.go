@@ -6,10 +6,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// tell logs, at the end of a call, what it has found out about removals.
+// tell logs, at the end of a call, what it has found out.
 func (c *Client) tell(isPoll bool) {
 	c.tellOfHolds(isPoll)
 	c.tellOfProofs()
+	c.tellOfReturns()
 }
 
 // meanings say what a Reason may be due to.
