@@ -47,7 +47,9 @@ type Options struct {
 	// Create makes the data file if there is none; otherwise that is an error.
 	Create bool
 	// Strict turns off what the genuine server does not have: atomic sets,
-	// answers per variable, /health, and the limit on failed logins.
+	// answers per variable, /health, the limit on failed logins, and the errors
+	// of policies that say more than its own. The language of policies is the
+	// same either way.
 	Strict bool
 	// UserTokenTTL and HostTokenTTL are the lives of access tokens, at most 5
 	// hours; 0 means 8 minutes.

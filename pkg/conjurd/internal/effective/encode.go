@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 )
 
 // YAML writes the statements in the policy language.
@@ -76,6 +78,9 @@ func text(s string) *yaml.Node {
 	n := &yaml.Node{}
 	if n.Encode(s) != nil { // a string always goes
 		n.SetString(s)
+	}
+	if n.Style == 0 && !policy.Plain(s) {
+		n.Style = yaml.SingleQuotedStyle
 	}
 	return n
 }

@@ -139,9 +139,21 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// odd has texts that are something else without quotes, and names that only
+// look like paths.
+const odd = `
+- !variable { id: "0b1", annotations: { a: "1,000", b: "0b1", c: "1e+3", d: "on", e: "~", f: "", g: "2020-01-01", h: "007", i: "x: y", j: "1_0", k: ".5" } }
+- !policy
+  id: dots
+  body:
+  - !variable ../up
+  - !variable
+  - !host a/
+`
+
 // What is shown of the root policy says the same when it is loaded.
 func TestShownTextIsTheSamePolicy(t *testing.T) {
-	first, _ := show(t, sample, "root", 64)
+	first, _ := show(t, sample+odd, "root", 64)
 	again, _ := show(t, first, "root", 64)
 	if first != again {
 		t.Errorf("shown is\n%s\nand after loading that\n%s", first, again)

@@ -61,6 +61,10 @@ func valueOf(n *yaml.Node) value {
 	return value{s, classString}
 }
 
+// Plain reports whether a text that is written without quotes is read as that
+// text, and not as a number, a date or the like.
+func Plain(s string) bool { return valueOf(&yaml.Node{Value: s}) == value{s, classString} }
+
 func capital(s string) string {
 	if s == "" {
 		return ""
