@@ -124,7 +124,7 @@ func (r Ref) NotFound() string {
 // have privileges.
 func IsRole(kind string) bool {
 	switch kind {
-	case "user", "host", "group", "layer", "policy":
+	case "user", "host", "group", "layer", "policy", "host_factory":
 		return true
 	}
 	return false

@@ -103,13 +103,11 @@ func (p *parser) statement(ns Namespace, at place, n *yaml.Node, depth int) erro
 		return p.permit(ns, at, n)
 	case "!delete":
 		return p.delete(ns, at, n)
-	case "!host-factory":
-		return at.errorf("!host-factory is not supported by this server")
 	}
 	if !isTagged(n) {
 		return at.errorf("the statement has no tag such as !variable")
 	}
-	kind := strings.TrimPrefix(tag, "!")
+	kind := kindOf(tag)
 	if _, ok := attributes[kind]; !ok {
 		return at.unrecognized(tag)
 	}
@@ -138,6 +136,12 @@ func isTagged(n *yaml.Node) bool {
 // isNull reports whether a value was left out.
 func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !isTagged(n) && valueOf(n).class == "NilClass"
+}
+
+// kindOf returns the kind of thing that a tag stands for: "host_factory" for
+// "!host-factory".
+func kindOf(tag string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(tag, "!"), "-", "_")
 }
 
 // unknown is the error for an attribute that things with the tag do not have.

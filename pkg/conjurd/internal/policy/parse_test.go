@@ -209,7 +209,7 @@ func TestParseErrorsNameTheirPlace(t *testing.T) {
 		{"owner of each other", "- !group { id: x, owner: !group y }\n- !group { id: y, owner: !group x }\n", 2, 0, "own each other"},
 		{"two documents", "- !variable x\n---\n[]\n", 1, 3, "Multiple YAML documents"},
 		{"scalar for a statement", "- !grant x\n", 1, 0, "needs attributes"},
-		{"host factory", "- !host-factory x\n", 1, 0, "not supported"},
+		{"host factory", "- !host-factory { id: x, layers: [ !group g ] }\n", 1, 0, "Layer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse(NewNamespace("dev", "root"), []byte(c.text))

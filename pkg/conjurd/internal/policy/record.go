@@ -10,13 +10,14 @@ import (
 
 // attributes of each kind of record, besides those that all have.
 var attributes = map[string][]string{
-	"policy":     {"body"},
-	"user":       {"uidnumber", "public_key", "public_keys", "restricted_to"},
-	"host":       {"restricted_to"},
-	"group":      {"gidnumber"},
-	"layer":      nil,
-	"variable":   {"kind", "mime_type"},
-	"webservice": nil,
+	"policy":       {"body"},
+	"user":         {"uidnumber", "public_key", "public_keys", "restricted_to"},
+	"host":         {"restricted_to"},
+	"group":        {"gidnumber"},
+	"layer":        nil,
+	"variable":     {"kind", "mime_type"},
+	"webservice":   nil,
+	"host_factory": {"layer", "layers"},
 }
 
 // common are the attributes of every kind.
@@ -86,6 +87,7 @@ type declaration struct {
 	implied     []Annotation // attributes that are kept as annotations
 	restricted  []string
 	keys        []string
+	layers      []Ref
 	body        *yaml.Node
 }
 
@@ -116,6 +118,8 @@ func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 		d.restricted, err = networks(key, v)
 	case "public_key", "public_keys":
 		d.keys, err = texts(key, v)
+	case "layer", "layers":
+		d.layers, err = d.p.layers(d.ns, v)
 	case "body":
 		d.body, err = body(v)
 	case "uidnumber", "gidnumber":
@@ -141,7 +145,7 @@ func (d *declaration) record(path string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	rec := Record{ID: id, Owner: d.owner, RestrictedTo: d.restricted, PublicKeys: d.keys}
+	rec := Record{ID: id, Owner: d.owner, RestrictedTo: d.restricted, PublicKeys: d.keys, Layers: d.layers}
 	for _, a := range d.implied { // what the text says itself counts
 		if !slices.ContainsFunc(d.annotations, func(b Annotation) bool { return b.Name == a.Name }) {
 			rec.Annotations = append(rec.Annotations, a)

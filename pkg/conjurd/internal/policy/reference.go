@@ -48,7 +48,7 @@ func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (
 	if !isTagged(v) {
 		return "", "", at.expected(want, attribute, valueOf(v).class)
 	}
-	kind = strings.TrimPrefix(v.Tag, "!")
+	kind = kindOf(v.Tag)
 	_, record := attributes[kind]
 	if !record && v.Tag != "!member" && !slices.Contains(tags, v.Tag) {
 		return "", "", at.unrecognized(v.Tag)
@@ -76,6 +76,17 @@ func (p *parser) subject(ns Namespace, want, attribute string, v *yaml.Node) (Re
 // subjects reads a list of them, or one in its place.
 func (p *parser) subjects(ns Namespace, want, attribute string, v *yaml.Node) ([]Ref, error) {
 	return each(v, func(item *yaml.Node) (Ref, error) { return p.subject(ns, want, attribute, item) })
+}
+
+// layers reads those of a host factory.
+func (p *parser) layers(ns Namespace, v *yaml.Node) ([]Ref, error) {
+	return each(v, func(item *yaml.Node) (Ref, error) {
+		ref, err := p.subject(ns, "Role", "layer", item)
+		if err == nil && ref.Kind() != "layer" {
+			err = placeOf(unalias(item)).expected("Layer", "layers", className(ref.Kind()))
+		}
+		return ref, err
+	})
 }
 
 // role reads an owner, a member, or who gets a privilege: they may be named

@@ -30,6 +30,7 @@ type Record struct {
 	Annotations  []Annotation
 	RestrictedTo []string // networks; users and hosts only
 	PublicKeys   []string // users only
+	Layers       []Ref    // host factories only: of the hosts that they make
 }
 
 // Annotation is a name and a text on a record.

@@ -14,6 +14,7 @@ type Object struct {
 	Owner       string       `json:"owner"`
 	Policy      string       `json:"policy,omitempty"` // that declared it; "" for what is made with the account
 	Annotations []Annotation `json:"annotations,omitempty"`
+	Layers      []string     `json:"layers,omitempty"`   // of the hosts that a host factory makes
 	Disabled    bool         `json:"disabled,omitempty"` // an authenticator's webservice that is switched off
 }
 
@@ -129,6 +130,11 @@ func (t *Tx) deleteObject(id string, policies map[string]bool) error {
 	}
 	for _, clear := range []func(string) error{t.clearMembers, t.clearPermissions, t.clearValues, t.clearPolicies} {
 		if err := clear(id); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(id, ":host_factory:") {
+		if err := t.clearTokens(id); err != nil {
 			return err
 		}
 	}

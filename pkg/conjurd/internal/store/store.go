@@ -42,11 +42,12 @@ var (
 	bucketCredentials = []byte("credentials") // role → Credentials
 	bucketValues      = []byte("values")      // variable·version → sealed
 	bucketPolicies    = []byte("policies")    // policy·version → PolicyVersion
+	bucketTokens      = []byte("tokens")      // digest of the token → FactoryToken
 )
 
 var buckets = [][]byte{
 	bucketMeta, bucketObjects, bucketOwned, bucketDeclared, bucketMembers, bucketMemberships, bucketPermissions,
-	bucketPrivileges, bucketCredentials, bucketValues, bucketPolicies,
+	bucketPrivileges, bucketCredentials, bucketValues, bucketPolicies, bucketTokens,
 }
 
 // Names in the bucket of metadata.
@@ -190,16 +191,19 @@ func explain(err error) error {
 	return err
 }
 
-// prepare makes the buckets of a new file, and the checksum of one that has
-// none.
+// prepare makes the buckets that a file lacks, and the checksum of one that
+// has none.
 func (s *Store) prepare() error {
-	ready := false
+	whole, summed := true, false
 	err := s.db.View(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			whole = whole && tx.Bucket(name) != nil
+		}
 		meta := tx.Bucket(bucketMeta)
-		ready = meta != nil && string(meta.Get(metaFormat)) == format
+		summed = meta != nil && string(meta.Get(metaFormat)) == format
 		return nil
 	})
-	if err != nil || ready {
+	if err != nil || whole && summed {
 		return err
 	}
 	return s.db.Update(func(btx *bbolt.Tx) error {
@@ -207,6 +211,9 @@ func (s *Store) prepare() error {
 			if _, err := btx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
+		}
+		if summed {
+			return nil
 		}
 		tx := s.tx(btx)
 		for _, b := range tx.buckets() {

@@ -14,7 +14,7 @@ type Tx struct {
 	seal  sealer
 	fault func(step string) error
 
-	meta, objects, owned, declared, members, memberships, permissions, privileges, credentials, values, policies *bucket
+	meta, objects, owned, declared, members, memberships, permissions, privileges, credentials, values, policies, tokens *bucket
 
 	sum   checksum     // of the file with what was written
 	err   error        // the first failure to write
@@ -54,7 +54,7 @@ func (t *Tx) failed() error {
 func (t *Tx) buckets() []**bucket {
 	return []**bucket{
 		&t.meta, &t.objects, &t.owned, &t.declared, &t.members, &t.memberships, &t.permissions,
-		&t.privileges, &t.credentials, &t.values, &t.policies,
+		&t.privileges, &t.credentials, &t.values, &t.policies, &t.tokens,
 	}
 }
 

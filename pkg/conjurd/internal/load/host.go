@@ -1,0 +1,56 @@
+package load
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// ErrTaken is for the name of a host that is not the host factory's.
+var ErrTaken = errors.New("there is a host of that name, which the host factory did not make")
+
+// Host makes a host as a host factory does: the factory owns it, and it is in
+// the factory's layers. A host that the factory made before gets a new API
+// key, and stays as it is otherwise.
+func Host(tx *store.Tx, factory string, id policy.Ref, notes []policy.Annotation, now time.Time) (*store.Object, []byte, error) {
+	key := NewAPIKey()
+	have, err := tx.Object(string(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	if have != nil {
+		return have, key, renew(tx, factory, string(id), have, key, now)
+	}
+	f, err := tx.Object(factory)
+	if err != nil || f == nil {
+		return nil, nil, err
+	}
+	o := &store.Object{CreatedAt: now, Owner: factory}
+	for _, n := range notes {
+		o.Annotations = append(o.Annotations, store.Annotation{Name: n.Name, Value: n.Value, Policy: f.Policy})
+	}
+	errs := []error{
+		tx.PutObject(string(id), o),
+		tx.PutMembership(store.Membership{Role: string(id), Member: factory, Admin: true, Ownership: true}),
+		tx.PutCredentials(string(id), &store.Credentials{APIKey: key, RotatedAt: now}),
+	}
+	for _, layer := range slices.DeleteFunc(f.Layers, func(l string) bool { return !tx.Exists(l) }) {
+		errs = append(errs, tx.PutMembership(store.Membership{Role: layer, Member: string(id)}))
+	}
+	return o, key, errors.Join(errs...)
+}
+
+func renew(tx *store.Tx, factory, id string, o *store.Object, key []byte, now time.Time) error {
+	cred, err := tx.Credentials(id)
+	if err != nil {
+		return err
+	}
+	if cred == nil || o.Owner != factory {
+		return ErrTaken
+	}
+	cred.APIKey, cred.RotatedAt = key, now
+	return tx.PutCredentials(id, cred)
+}
