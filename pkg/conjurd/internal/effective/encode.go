@@ -15,6 +15,7 @@ func YAML(list []Statement) ([]byte, error) {
 	out.WriteString("---\n")
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
+	enc.CompactSeqIndent()
 	if err := enc.Encode(statementNodes(list)); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package effective
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func Of(tx *store.Tx, account, id string, depth int) ([]Statement, error) {
 type writer struct {
 	tx       *store.Tx
 	account  string
-	children map[string][]policy.Ref // :: id of a policy, "" for root → what is directly in it, by kind and id
+	children map[string][]policy.Ref // :: id of a policy, "" for root → what is directly in it, in the order of being made
 	dashed   map[string]string       // :: a policy's id as in users' names → its id
 }
 
@@ -55,8 +56,10 @@ func newWriter(tx *store.Tx, account string) *writer {
 		policies[p] = true
 		w.dashed[strings.ReplaceAll(p, "/", "-")] = p
 	}
-	for id := range tx.Objects(account + ":") {
+	made := map[policy.Ref]uint64{}
+	for id, o := range tx.Objects(account + ":") {
 		ref := policy.Ref(id)
+		made[ref] = o.Order
 		path := w.path(ref)
 		if path == policy.RootPolicy && ref.Kind() == "policy" || path == "admin" && ref.Kind() == "user" {
 			continue
@@ -66,6 +69,9 @@ func newWriter(tx *store.Tx, account string) *writer {
 			in = parent(in)
 		}
 		w.children[in] = append(w.children[in], ref)
+	}
+	for _, list := range w.children {
+		slices.SortStableFunc(list, func(a, b policy.Ref) int { return cmp.Compare(made[a], made[b]) })
 	}
 	return w
 }
@@ -102,10 +108,16 @@ func relative(path, in string) string {
 func (w *writer) ref(r policy.Ref, in string) Ref {
 	path := w.path(r)
 	if in == "" || strings.HasPrefix(path, in+"/") {
-		return Ref{r.Kind(), relative(path, in)}
+		return Ref{tagOf(r.Kind()), relative(path, in)}
 	}
-	return Ref{r.Kind(), "/" + path}
+	return w.absolute(r)
 }
+
+// absolute names a thing from the root.
+func (w *writer) absolute(r policy.Ref) Ref { return Ref{tagOf(r.Kind()), "/" + w.path(r)} }
+
+// tagOf returns the tag of a kind: "host-factory" for "host_factory".
+func tagOf(kind string) string { return strings.ReplaceAll(kind, "_", "-") }
 
 // body writes all that is in a policy: first things, then who belongs to
 // whom, then who may do what.
@@ -147,10 +159,17 @@ func (w *writer) record(r policy.Ref, in string) (Statement, error) {
 	if err != nil || o == nil {
 		return Statement{}, err
 	}
-	st := Statement{r.Kind(), []Field{{"id", relative(w.path(r), in)}}}
+	st := Statement{tagOf(r.Kind()), []Field{{"id", relative(w.path(r), in)}}}
 	if o.Owner != string(policy.Namespace{Account: w.account, Policy: in}.Owner()) {
 		owner := policy.Ref(o.Owner)
-		st.Fields = append(st.Fields, Field{"owner", Ref{owner.Kind(), "/" + w.path(owner)}})
+		st.Fields = append(st.Fields, Field{"owner", w.absolute(owner)})
+	}
+	if len(o.Layers) > 0 {
+		var layers []Ref
+		for _, l := range o.Layers {
+			layers = append(layers, w.ref(policy.Ref(l), in))
+		}
+		st.Fields = append(st.Fields, Field{"layers", layers})
 	}
 	var notes []Annotation
 	for _, a := range o.Annotations {
@@ -181,7 +200,7 @@ func (w *writer) grants(in string) ([]Statement, error) {
 		var refs []Ref
 		for _, m := range members {
 			if !m.Ownership {
-				refs = append(refs, w.ref(policy.Ref(m.Member), in))
+				refs = append(refs, w.absolute(policy.Ref(m.Member)))
 			}
 		}
 		if len(refs) > 0 {

@@ -66,6 +66,9 @@ const sample = `
   - !user bob
   - !host { id: h, restricted_to: [ 10.0.0.0/8, 1.2.3.4 ] }
   - !policy { id: sub, body: [ !group g, !group lone ] }
+  - !layer front
+  - !host-factory { id: hf, layers: [ !layer front ] }
+  - !grant { role: !layer front, member: !host h }
   - !grant { role: !group sub/g, members: [ !host h, !user bob ] }
   - !permit { role: !group /consumers, privileges: [ read, execute ], resource: !variable v }
   - !permit { role: !user bob, privileges: [ execute ], resource: !variable v }
@@ -80,36 +83,45 @@ func TestYAML(t *testing.T) {
     team: blue
     "on": "yes"
   body:
-    - !host
-      id: h
-      restricted_to: [10.0.0.0/8, 1.2.3.4/32]
-    - !policy
-      id: sub
-      body:
-        - !group g
-        - !group lone
-        - !grant
-          role: !group g
-          members:
-            - !host /app/h
-            - !user /app/bob
-    - !user bob
-    - !variable 123
-    - !variable 'odd: # id'
-    - !variable
-      id: v
-      kind: text
-      mime_type: text/plain
-      annotations:
-        a: b
-    - !permit
-      role: !group /consumers
-      privileges: [execute, read]
-      resource: !variable v
-    - !permit
-      role: !user bob
-      privileges: [execute]
-      resource: !variable v
+  - !variable
+    id: v
+    kind: text
+    mime_type: text/plain
+    annotations:
+      a: b
+  - !variable 123
+  - !variable 'odd: # id'
+  - !user bob
+  - !host
+    id: h
+    restricted_to: [10.0.0.0/8, 1.2.3.4/32]
+  - !policy
+    id: sub
+    body:
+    - !group g
+    - !group lone
+    - !grant
+      role: !group g
+      members:
+      - !host /app/h
+      - !user /app/bob
+  - !layer front
+  - !host-factory
+    id: hf
+    layers:
+    - !layer front
+  - !grant
+    role: !layer front
+    members:
+    - !host /app/h
+  - !permit
+    role: !group /consumers
+    privileges: [execute, read]
+    resource: !variable v
+  - !permit
+    role: !user bob
+    privileges: [execute]
+    resource: !variable v
 `
 	if got, _ := show(t, sample, "app", 64); got != want {
 		t.Errorf("shown is\n%s", got)
@@ -120,7 +132,7 @@ func TestEmptyAndShallow(t *testing.T) {
 	if got, _ := show(t, "- !policy sand\n", "sand", 64); got != "---\n- !policy\n  id: sand\n  body: []\n" {
 		t.Errorf("an empty policy is\n%s", got)
 	}
-	if got, _ := show(t, "- !policy { id: a, body: [ !policy { id: b, body: [ !policy c ] }, !group g ] }\n", "root", 1); got != "---\n- !policy\n  id: a\n  body:\n    - !group g\n" {
+	if got, _ := show(t, "- !policy { id: a, body: [ !policy { id: b, body: [ !policy c ] }, !group g ] }\n", "root", 1); got != "---\n- !policy\n  id: a\n  body:\n  - !group g\n" {
 		t.Errorf("with a depth of one it is\n%s", got)
 	}
 }

@@ -14,6 +14,7 @@ type Object struct {
 	Owner       string       `json:"owner"`
 	Policy      string       `json:"policy,omitempty"` // that declared it; "" for what is made with the account
 	Annotations []Annotation `json:"annotations,omitempty"`
+	Order       uint64       `json:"order,omitempty"`    // of being made, among all objects
 	Layers      []string     `json:"layers,omitempty"`   // of the hosts that a host factory makes
 	Disabled    bool         `json:"disabled,omitempty"` // an authenticator's webservice that is switched off
 }
@@ -54,11 +55,11 @@ func (t *Tx) PutObject(id string, o *Object) error {
 		return err
 	}
 	if old != nil {
-		if err := t.unlink(id, old); err != nil {
-			return err
-		}
+		o.Order, err = old.Order, t.unlink(id, old)
+	} else {
+		o.Order, err = t.objects.NextSequence()
 	}
-	return errors.Join(
+	return errors.Join(err,
 		t.owned.Put(key(o.Owner, id), nil),
 		t.declared.Put(key(o.Policy, id), nil),
 		put(t.objects, []byte(id), o))
