@@ -17,17 +17,24 @@ type manner struct {
 // replace puts a file with the content at name in one instant: readers open
 // the old one or the new one, and after replace has returned nil a crash of
 // the machine brings back the new one. When it fails, the old one is still
-// there, or the new one if only the last sync failed, and nothing else.
+// there, or the new one if only the last steps failed, and nothing else; if the
+// temporary file cannot be removed, it is emptied.
 func replace(dir folder, name string, content []byte, how manner) (stamp, error) {
 	temp := safefile.TempName()
-	made, err := how.create(dir, temp, content)
+	f, made, err := how.create(dir, temp, content)
 	if err == nil {
 		err = step("rename the temporary file", dir.rename(temp, name))
 	}
 	if err != nil {
-		return stamp{}, errors.Join(err, discard(dir, temp))
+		err = errors.Join(err, discard(dir, temp, f))
 	}
-	if err := step("sync the folder", dir.sync()); err != nil {
+	if f != nil { // open until now, since its mode may forbid to open it again
+		err = errors.Join(err, step("close the file", f.Close()))
+	}
+	if err == nil {
+		err = step("sync the folder", dir.sync())
+	}
+	if err != nil {
 		return stamp{}, err
 	}
 	// The rename changed the ctime. All else is compared with what was
@@ -39,13 +46,18 @@ func replace(dir folder, name string, content []byte, how manner) (stamp, error)
 }
 
 // create makes a new file that is complete and on the disk when create
-// returns nil. When it fails, a part of it may be left.
-func (how manner) create(dir folder, name string, content []byte) (made stamp, err error) {
-	f, err := dir.create(name)
-	if err != nil {
-		return stamp{}, step("create the file", err)
+// returns no error. When it fails, a part of it may be left. The file, if it
+// was made, is open.
+func (how manner) create(dir folder, name string, content []byte) (f file, made stamp, err error) {
+	if f, err = dir.create(name); err != nil {
+		return nil, stamp{}, step("create the file", err)
 	}
-	defer func() { err = errors.Join(err, step("close the file", f.Close())) }()
+	made, err = how.fill(f, content)
+	return f, made, err
+}
+
+// fill completes a new file.
+func (how manner) fill(f file, content []byte) (stamp, error) {
 	if _, err := f.Write(content); err != nil {
 		return stamp{}, step("write the file", err)
 	}
@@ -71,11 +83,16 @@ func (how manner) create(dir folder, name string, content []byte) (made stamp, e
 	return stampOf(info), nil
 }
 
-// discard removes what a failed change has left at name, if anything.
-func discard(dir folder, name string) error {
+// discard removes what a failed change has left at name, if anything. What
+// cannot be removed is emptied, if it is an open file.
+func discard(dir folder, name string, f file) error {
 	err := dir.remove(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return step("remove the temporary file "+name, err)
+	err = step("remove the temporary file "+name, err)
+	if f == nil {
+		return err
+	}
+	return errors.Join(err, step("empty the temporary file "+name, f.Truncate(0)))
 }

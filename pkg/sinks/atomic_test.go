@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,9 +14,9 @@ import (
 // What is on the disk when the machine dies is decided by the order of calls.
 func TestOrderOfCalls(t *testing.T) {
 	want := map[string]string{
-		"changed file":      "open secrets folder,sub,lstat,create,write,chmod,chown,sync file,stat,close,rename,sync folder,lstat",
+		"changed file":      "open secrets folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
 		"removed file":      "open secrets folder,sub,lstat,remove,sync folder",
-		"new file":          "open secrets folder,sub,mkdir,sub,sync folder,mkdir,sub,sync folder,sub,lstat,create,write,chmod,chown,sync file,stat,close,rename,sync folder,lstat",
+		"new file":          "open secrets folder,sub,mkdir,sub,sync folder,mkdir,sub,sync folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
 		"removed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink,remove,remove,remove,removeAll,sync folder",
 		"changed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink," +
 			"mkdir,sub,create,write,chmod,chown,sync file,stat,close,create,write,chmod,chown,sync file,stat,close,sync folder,lstat," +
@@ -66,11 +67,12 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A temporary file that cannot be removed is named, so that it can be.
-func TestLeftoverIsNamed(t *testing.T) {
+// A temporary file that cannot be removed is emptied, and named so that it can
+// be.
+func TestLeftoverIsEmptyAndNamed(t *testing.T) {
 	dir := t.TempDir()
-	f := &faults{fail: 5, err: errFault}
-	files, target := f.files(dir, nil), fileTarget("a", 0o600)
+	f := &faults{fail: 9, err: errFault} // the rename
+	files, target := f.files(dir, nil), fileTarget("a", 0o400)
 	f.hook = func(call string) {
 		if call == "remove" {
 			f.fail = len(f.calls)
@@ -81,7 +83,11 @@ func TestLeftoverIsNamed(t *testing.T) {
 	if err == nil || len(left) != 1 {
 		t.Fatalf("Apply says %v and the folder holds %q, want one temporary file", err, left)
 	}
-	if name := strings.Fields(left[0])[1]; !strings.Contains(err.Error(), name) || !safefile.IsTempName(name) {
+	name := strings.Fields(left[0])[1]
+	if info, statErr := os.Stat(filepath.Join(dir, name)); statErr != nil || info.Size() != 0 {
+		t.Errorf("the temporary file is %v (%v), want it empty", info, statErr)
+	}
+	if !strings.Contains(err.Error(), name) || !safefile.IsTempName(name) {
 		t.Errorf("the error %q does not name %q", err, name)
 	}
 }

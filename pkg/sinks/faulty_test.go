@@ -150,6 +150,10 @@ func (f faultyFile) Chown(uid, gid int) error {
 	return f.faults.do("chown", func() error { return f.file.Chown(uid, gid) })
 }
 
+func (f faultyFile) Truncate(size int64) error {
+	return f.faults.do("truncate", func() error { return f.file.Truncate(size) })
+}
+
 func (f faultyFile) Sync() error { return f.faults.do("sync file", f.file.Sync) }
 
 // Close closes in any case, as close(2) does.

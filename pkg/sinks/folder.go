@@ -38,6 +38,7 @@ type file interface {
 	Stat() (fs.FileInfo, error)
 	Chmod(fs.FileMode) error
 	Chown(uid, gid int) error
+	Truncate(size int64) error
 	Sync() error
 }
 

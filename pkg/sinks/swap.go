@@ -101,7 +101,10 @@ func (d directory) fill(dir folder, version string, parts map[string]secret.Valu
 	at := path.Join(d.path, version)
 	made := stamps{}
 	for name, value := range parts {
-		s, err := d.how.create(sub, name, value.Bytes())
+		f, s, err := d.how.create(sub, name, value.Bytes())
+		if f != nil {
+			err = errors.Join(err, step("close the file", f.Close()))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -137,7 +140,7 @@ func takeBack(dir folder, version string, added []string) error {
 	}
 	var errs []error
 	for _, name := range added {
-		errs = append(errs, discard(dir, name))
+		errs = append(errs, discard(dir, name, nil))
 	}
 	return errors.Join(append(errs, step("remove the folder "+version, dir.removeAll(version)))...)
 }
@@ -170,7 +173,7 @@ func replaceLink(dir folder, to, name string) error {
 		err = step("rename the temporary symlink to "+name, dir.rename(temp, name))
 	}
 	if err != nil {
-		return errors.Join(err, discard(dir, temp))
+		return errors.Join(err, discard(dir, temp, nil))
 	}
 	return nil
 }
