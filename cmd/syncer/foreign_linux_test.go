@@ -179,3 +179,34 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 	}
 	p.Stop()
 }
+
+// TestOneVolumeAtConjur: the Secrets Provider's sample mounts one volume above
+// the folders for secrets and status, which are made.
+func TestOneVolumeAtConjur(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"init", "sidecar"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if mode == "init" {
+				w.oneShot(mode, 0)
+			}
+			if err := os.Mkdir(w.path("conjur"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			w.mount("conjur", "1m")
+			w.group("db", "json", "db/password")
+			p := w.start("--secrets-dir", w.path("conjur", "secrets"), "--status-dir", w.path("conjur", "status"))
+			eventually(t, "the file", func() bool { return w.exists("conjur", "secrets", "db.json") })
+			eventually(t, notify.ProvidedFile, func() bool { return w.exists("conjur", "status", notify.ProvidedFile) })
+			if info, err := os.Stat(w.path("conjur", "secrets")); err != nil || info.Mode() != os.ModeDir|0o755 {
+				t.Errorf("the secrets folder is %v (%v)", info, err)
+			}
+			if mode == "init" {
+				p.Exit(0)
+				return
+			}
+			p.Stop()
+		})
+	}
+}

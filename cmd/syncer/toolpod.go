@@ -145,16 +145,26 @@ func misplaced(p provider) (warnings []config.Problem) {
 
 // unmounted warns of folders that the container should share and does not.
 func (f *toolFlags) unmounted(p provider) (warnings []config.Problem) {
-	warn := func(message string, folder string) {
-		if _, ok := p.container.Mounted(path.Clean(folder)); !ok {
-			warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folder)})
-		}
+	warn := func(message string, folders ...any) {
+		warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folders...)})
 	}
-	if annotated(p.workload.Annotations) {
-		warn("nothing is mounted at %s, so the annotations are not read; mount a downwardAPI volume with metadata.annotations there", path.Dir(config.DefaultAnnotations))
+	podinfo := path.Dir(config.DefaultAnnotations)
+	if _, ok := p.container.Mounted(podinfo); !ok && annotated(p.workload.Annotations) {
+		warn("nothing is mounted at %s, so the annotations are not read; mount a downwardAPI volume with metadata.annotations there", podinfo)
 	}
-	if p.workload.Annotations["conjur.org/secrets-destination"] == string(config.DestinationFile) {
-		warn("nothing is mounted at %s, so no other container sees the files; mount an emptyDir there, and in the application's container", f.sources.SecretsDir)
+	if p.workload.Annotations["conjur.org/secrets-destination"] != string(config.DestinationFile) {
+		return warnings
+	}
+	folder := path.Clean(f.sources.SecretsDir)
+	_, mounted := p.container.Mounted(folder)
+	switch at := p.container.MountOf(folder); {
+	case at == folder, mounted && at == "": // or volumes below it
+	case at == path.Dir(folder):
+		warn("the volume mounted at %s has no folder %s at first; Syncer makes it, with mode 0755, as the Secrets Provider does", at, folder)
+	case at == "":
+		warn("nothing is mounted at %s, so no other container sees the files; mount an emptyDir there, and in the application's container", folder)
+	default:
+		warn("%s is neither mounted nor right below the volume mounted at %s, so Syncer does not make it; mount an emptyDir there, and in the application's container", folder, at)
 	}
 	return warnings
 }

@@ -93,6 +93,9 @@ func TestValidateOfAPod(t *testing.T) {
 		"an annotation of the Deployment": {pairs: []string{"{name: shop}", "{name: shop, annotations: {conjur.org/log-level: debug, conjur.org/secrets-destination: file, example.com/x: y}}"},
 			doubtful: []string{"conjur.org/log-level", "the Deployment's own"}},
 		"the annotations do not get there": {pairs: []string{"/conjur/podinfo", "/elsewhere"}, doubtful: []string{"volumeMounts", "/conjur/podinfo"}},
+		"one volume for all":               {pairs: []string{"mountPath: /conjur/secrets", "mountPath: /conjur/"}, doubtful: []string{"volumeMounts", "Syncer makes it"}},
+		"a volume that is too far above":   {pairs: []string{"mountPath: /conjur/secrets", "mountPath: /"}, doubtful: []string{"volumeMounts", "Syncer does not make it"}},
+		"a volume below":                   {pairs: []string{"mountPath: /conjur/secrets", "mountPath: /conjur/secrets/web"}},
 		"the files do not get out":         {pairs: []string{"/conjur/secrets", "/elsewhere"}, doubtful: []string{"volumeMounts", "/conjur/secrets"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package manifest
 import (
 	"errors"
 	"maps"
+	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -51,6 +52,19 @@ func (c *Container) Mounted(folder string) (files map[string]string, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// MountOf returns the path at which the volume is mounted that holds a folder;
+// "" for a folder that is in none.
+func (c *Container) MountOf(folder string) string {
+	for at := folder; ; at = path.Dir(at) {
+		if _, ok := c.mounts[strings.TrimSuffix(at, "/")]; ok {
+			return at
+		}
+		if at == path.Dir(at) {
+			return ""
+		}
+	}
 }
 
 // The parts of a container and of its Pod's volumes that are looked at.

@@ -63,6 +63,13 @@ func TestMounts(t *testing.T) {
 			t.Errorf("%s: got %v, %v", folder, files, mounted)
 		}
 	}
+	for folder, want := range map[string]string{
+		"/conjur/podinfo": "/conjur/podinfo", "/conjur/podinfo/a/b": "/conjur/podinfo", "/conjur/secrets": "", "/conjur": "",
+	} {
+		if got := c.MountOf(folder); got != want {
+			t.Errorf("the volume of %s is mounted at %q, want %q", folder, got, want)
+		}
+	}
 	if !slices.Equal(c.PostStart, []string{"/bin/hook", "now"}) {
 		t.Errorf("hook %q", c.PostStart)
 	}

@@ -21,7 +21,10 @@ import (
 // nothing worse than a repetition, so there is no lock.
 func (f *Files) Clean(ctx context.Context, ts []*targets.Target) error {
 	root, err := f.root()
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotMade):
+		return nil
+	case err != nil:
 		return fmt.Errorf("%s: %w", f.dir, err)
 	}
 	defer root.close()

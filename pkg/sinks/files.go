@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -21,9 +22,10 @@ import (
 // A target that is one file is replaced by a rename, so that a reader sees the
 // old file or the new one; its mode does not depend on the umask. A symlink at
 // the file's own name is replaced, not followed. Missing folders on the way
-// are made, with mode 0755 as the umask leaves it, and stay. The secrets
-// folder itself is never made: it is a mount, and without it the files would
-// land where the application does not see them.
+// are made, with mode 0755 as the umask leaves it, and stay. So is the secrets
+// folder itself, with mode 0755, in a folder that is the root of a mounted
+// volume; elsewhere the files would land where the application does not see
+// them.
 type Files struct {
 	dir    string
 	owner  *Owner
@@ -62,7 +64,10 @@ func (f *Files) read(t *targets.Target) (State, stamps, error) {
 		return State{}, nil, err
 	}
 	root, err := f.root()
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotMade):
+		return State{}, l.absent(), nil
+	case err != nil:
 		return State{}, nil, err
 	}
 	defer root.close()
@@ -110,6 +115,12 @@ func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
 		}
 	}
 	root, err := f.root()
+	if errors.Is(err, errNotMade) {
+		if c.Parts == nil {
+			return l.absent(), nil
+		}
+		root, err = f.makeRoot()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,16 +145,47 @@ func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
 	return l.write(dir, c.Parts)
 }
 
+// errNotMade is that the secrets folder is missing and may be made.
+var errNotMade = errors.New("the secrets folder has not been made yet")
+
 // root opens the secrets folder.
 func (f *Files) root() (folder, error) {
 	root, err := f.open(f.dir)
-	if errors.Is(err, fs.ErrNotExist) { // made here, it would be no volume, and nobody would see the files
+	if errors.Is(err, fs.ErrNotExist) {
+		if isMount(filepath.Dir(filepath.Clean(f.dir))) {
+			return nil, errNotMade
+		}
+		// Made here, it would be no volume, and nobody would see the files.
 		return nil, fmt.Errorf("%w; mount a volume there, or make the folder", step("open the secrets folder", err))
 	}
 	if err != nil {
 		return nil, step("open the secrets folder", err)
 	}
 	return root, nil
+}
+
+// makeRoot makes the secrets folder, for good, and opens it.
+func (f *Files) makeRoot() (folder, error) {
+	parent, name := filepath.Split(filepath.Clean(f.dir))
+	volume, err := f.open(parent)
+	if err != nil {
+		return nil, step("open the volume of the secrets folder", err)
+	}
+	defer volume.close()
+	if err := mkdirs(volume, name); err != nil {
+		return nil, err
+	}
+	if err := volume.chmod(name, 0o755); err != nil { // whatever the umask: the application is another user
+		return nil, step("set the mode of the secrets folder", err)
+	}
+	return f.root()
+}
+
+// isMount reports whether a volume is mounted at the folder.
+func isMount(dir string) bool {
+	here, err := os.Stat(dir)
+	above, aboveErr := os.Stat(filepath.Join(dir, ".."))
+	return err == nil && aboveErr == nil && stampOf(here).dev != stampOf(above).dev
 }
 
 // enter opens a folder below root.

@@ -19,6 +19,7 @@ import (
 type folder interface {
 	sub(name string) (folder, error)  // opens a folder below
 	mkdir(name string) error          // as the umask leaves 0755
+	chmod(name string, mode fs.FileMode) error
 	create(name string) (file, error) // new, 0600, for writing
 	open(name string) (file, error)   // for reading; does not block
 	lstat(name string) (fs.FileInfo, error)
@@ -63,6 +64,8 @@ func (d osFolder) sub(name string) (folder, error) {
 }
 
 func (d osFolder) mkdir(name string) error { return d.root.Mkdir(name, 0o755) }
+
+func (d osFolder) chmod(name string, mode fs.FileMode) error { return d.root.Chmod(name, mode) }
 
 func (d osFolder) create(name string) (file, error) {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

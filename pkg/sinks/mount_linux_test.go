@@ -1,0 +1,46 @@
+package sinks
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// One volume may be mounted above the secrets folder, which is made there, and
+// for all to read.
+func TestSecretsFolderIsMadeInAVolume(t *testing.T) {
+	setUmask(t, 0o077)
+	volume := t.TempDir()
+	if err := unix.Mount("tmpfs", volume, "tmpfs", 0, "size=256k"); err != nil {
+		t.Fatalf("mounting a tmpfs (this test needs root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(volume, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	files, target := NewFiles(filepath.Join(volume, "secrets"), nil), fileTarget("a", 0o640)
+	for range 2 { // an application that owns the volume may remove it
+		if err := files.Clean(t.Context(), []*targets.Target{target}); err != nil {
+			t.Error(err)
+		}
+		if got := read(t, files, target); got.Parts != nil || got.Stale {
+			t.Errorf("without the folder Read gives %v", got)
+		}
+		apply(t, files, target, removal(WholeFile))
+		expectTree(t, volume)
+		apply(t, files, target, rewrite(WholeFile, "text"))
+		expectTree(t, volume, "drwxr-xr-x secrets", "-rw-r----- secrets/a")
+		if err := os.RemoveAll(filepath.Join(volume, "secrets")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	below := NewFiles(filepath.Join(volume, "app", "secrets"), nil)
+	if err := below.Apply(t.Context(), target, rewrite(WholeFile, "text")); err == nil {
+		t.Error("a folder was made that is not right below the volume")
+	}
+}
