@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,12 +22,14 @@ const requestsLook = 10 * time.Second
 // filesPlace is the secrets folder. What belongs there is configured.
 type filesPlace struct {
 	*pipeline
-	files *sinks.Files
 	texts *texts
 }
 
 func newFilesPlace(p *pipeline) *filesPlace {
-	return &filesPlace{pipeline: p, files: sinks.NewFiles(p.cfg.Folders.Secrets, nil), texts: newTexts(p)}
+	if p.files == nil {
+		p.files = sinks.NewFiles(p.cfg.Folders.Secrets, nil)
+	}
+	return &filesPlace{pipeline: p, texts: newTexts(p)}
 }
 
 func (p *filesPlace) sink() workers.Sink           { return p.files }
@@ -36,7 +39,9 @@ func (p *filesPlace) altered(l *lane) []targets.Key { return p.files.Altered(l.t
 
 func (p *filesPlace) prepare(ctx context.Context) {
 	p.lanes[0].targets.Replace(p.cfg.Targets)
-	if files := p.amend.files(p.cfg.Targets); len(files) > 0 {
+	files := p.amend.files(p.cfg.Targets)
+	p.files.Assign(files)
+	if len(files) > 0 {
 		if err := p.files.Clean(ctx, files); ctx.Err() == nil { // else the next start looks
 			p.troubles.Report("leftovers", err)
 		}
@@ -79,5 +84,23 @@ func (p *filesPlace) requested() {
 	p.enqueue(queue.Hint{Trigger: "request", Wakes: true}, keys...)
 }
 
-func (p *filesPlace) settled(*lane, workers.Result) {}
-func (p *filesPlace) held(*lane, conjur.HoldEvent)  {}
+// settled removes what a target left under another name, before its format or
+// path changed, once it is right under the new one or revoked.
+func (p *filesPlace) settled(_ *lane, r workers.Result) {
+	if revoked, ok := errors.AsType[*workers.RevokedError](r.Err); r.Err != nil && (!ok || revoked.Kept) {
+		return
+	}
+	if r.Err == nil {
+		p.files.Confirm(r.Key)
+	}
+	removed, altered, err := p.files.RemoveFormer(r.Key)
+	for _, path := range removed {
+		p.log.Info("Removed what a target had under another name", zap.String("target", string(r.Key)), zap.String("file", path))
+	}
+	for _, path := range altered {
+		p.log.Warn("Leaving what a target had under another name, as somebody has altered it", zap.String("target", string(r.Key)), zap.String("file", path))
+	}
+	p.troubles.Report(string(r.Key)+" under another name", err)
+}
+
+func (p *filesPlace) held(*lane, conjur.HoldEvent) {}

@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -31,6 +32,8 @@ type pipeline struct {
 	observe func(queue.Item, workers.Result)
 	// deliveries outlives pipelines; nil: nothing is known to be deleted.
 	deliveries *workers.Deliveries
+	// files is the sink for files, which outlives pipelines too; nil: a new one.
+	files *sinks.Files
 	// tellers tell the application too, after the sentinel files.
 	tellers []notify.Teller
 	amend   *amendment // nil: all goes to the place

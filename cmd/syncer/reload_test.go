@@ -71,3 +71,46 @@ func TestARewriteOfTheSameConfigurationRestartsNothing(t *testing.T) {
 	}
 	p.Stop()
 }
+
+// TestAChangedFormatTakesTheOldFileAway: what Syncer wrote under the old name
+// goes once the new file is there, also where an earlier process wrote it; what
+// somebody has altered since, or is another target's now, stays.
+func TestAChangedFormatTakesTheOldFileAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"db", "edited", "swapped", "folder", "broken"} {
+		w.group(name, "json", name+"/password")
+	}
+	w.annotations["secret-file-format.folder"] = "directory"
+	w.annotations["secret-file-path.folder"] = "old"
+	w.annotations["secret-file-path.swapped"] = "one.json"
+	p := w.start()
+	w.awaitProvided()
+	p.Stop()
+	p = w.start()
+	w.beat()
+	eventually(t, "the first pass", func() bool { return len(p.Lines("Rendering target")) >= 5 })
+	w.write(w.path("secrets", "edited.json"), "edited")
+	eventually(t, "it mended", func() bool { return w.file("edited.json") != "edited" })
+
+	for _, name := range []string{"db", "edited", "broken"} {
+		w.annotations["secret-file-format."+name] = "yaml"
+	}
+	w.annotations["secret-file-path.folder"] = "new"
+	w.annotations["secret-file-path.swapped"] = "two.json"
+	w.group("heir", "json", "heir/password")
+	w.annotations["secret-file-path.heir"] = "one.json"
+	w.deny("broken/password")
+	w.annotate()
+	for name, id := range map[string]string{"db.yaml": "db/password", "edited.yaml": "edited/password", "two.json": "swapped/password", "one.json": "heir/password", "new/password": "folder/password"} {
+		w.await(name, w.value[id])
+	}
+	for _, name := range []string{"db.json", "edited.json", "old/password"} {
+		eventually(t, name+" away", func() bool { return !w.exists("secrets", name) })
+	}
+	eventually(t, "what was revoked away", func() bool { return !w.exists("secrets", "broken.json") })
+	if text := w.file("one.json"); !strings.Contains(text, w.value["heir/password"]) {
+		t.Errorf("the file that has become another target's holds %q", text)
+	}
+	p.Stop()
+}

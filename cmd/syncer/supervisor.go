@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/process"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -33,6 +34,7 @@ type supervisor struct {
 	level zap.AtomicLevel
 
 	deliveries workers.Deliveries
+	files      *sinks.Files
 	amend      *amendment // nil: the configuration is taken as it is
 
 	mu  sync.Mutex
@@ -51,6 +53,7 @@ func newSupervisor(flags runFlags) (s *supervisor, stop func(), err error) {
 }
 
 func (s *supervisor) run(ctx context.Context) error {
+	s.files = sinks.NewFiles(s.flags.sources.SecretsDir, nil)
 	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsLook}
 	inputs.Note()
 	cfg, err := s.load()
@@ -106,7 +109,7 @@ func (s *supervisor) serve(ctx context.Context, cfg *config.Config) error {
 	}
 	return h.run(ctx, func(ctx context.Context) error {
 		p := &pipeline{cfg: cfg, workers: s.flags.workers, grace: s.flags.grace, log: s.log, host: h,
-			deliveries: &s.deliveries, tellers: tellers, amend: s.amend}
+			deliveries: &s.deliveries, files: s.files, tellers: tellers, amend: s.amend}
 		return p.run(ctx)
 	})
 }

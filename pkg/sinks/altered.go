@@ -14,6 +14,8 @@ import (
 // changes within a few milliseconds the same time; one in place that keeps the
 // size and comes that soon after ours is seen only by the next Read.)
 //
+// One of which something is due to be removed, and could not be, is reported too.
+//
 // Each is a hint: a target may be reported that Read then finds unchanged. One
 // that was never read is not reported, since there is nothing to compare it
 // with; neither is one that was missing, or removed, and still is, so that a
@@ -27,7 +29,7 @@ func (f *Files) Altered(ts []*targets.Target) []targets.Key {
 	var altered []targets.Key
 	for _, t := range ts {
 		last, ok := f.memory.last(t)
-		if ok && (err != nil || last.failed || !same(root, last.stamps)) {
+		if ok && (err != nil || last.failed || f.memory.hasFormer(t.Key) || !same(root, last.stamps)) {
 			altered = append(altered, t.Key)
 		}
 	}

@@ -100,7 +100,7 @@ func (f *Files) Apply(ctx context.Context, t *targets.Target, c Changes) error {
 		return err
 	}
 	done, err := f.apply(t, c)
-	f.memory.keep(t, sight{stamps: done, failed: err != nil})
+	f.memory.keep(t, sight{stamps: done, failed: err != nil, ours: err == nil})
 	return f.failed(t, err)
 }
 

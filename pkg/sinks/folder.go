@@ -17,8 +17,8 @@ import (
 // system. Names are relative to it and do not lead out of it, neither by ".."
 // nor through a symlink.
 type folder interface {
-	sub(name string) (folder, error)  // opens a folder below
-	mkdir(name string) error          // as the umask leaves 0755
+	sub(name string) (folder, error) // opens a folder below
+	mkdir(name string) error         // as the umask leaves 0755
 	chmod(name string, mode fs.FileMode) error
 	create(name string) (file, error) // new, 0600, for writing
 	open(name string) (file, error)   // for reading; does not block

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -11,13 +12,16 @@ import (
 type memory struct {
 	mu    sync.Mutex
 	sight map[targets.Key]sight
+	// former is what targets had at paths that are no longer theirs.
+	former map[targets.Key][]sight
 }
 
 // sight is one target as it was last seen.
 type sight struct {
-	path   string // of the target then
+	target targets.Target // then: where it was and how it lay
 	stamps stamps
 	failed bool // the last Apply failed
+	ours   bool // it is what this Files wrote, or what it would have written
 }
 
 // stamps is, by path below the secrets folder, all that a target consists of.
@@ -25,12 +29,14 @@ type sight struct {
 type stamps map[string]stamp
 
 func (m *memory) keep(t *targets.Target, s sight) {
-	s.path = t.File.Path
+	s.target = targets.Target{Key: t.Key, Format: t.Format, File: t.File}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sight == nil {
 		m.sight = map[targets.Key]sight{}
 	}
+	last := m.sight[t.Key]
+	s.ours = s.ours || last.ours && last.target.File.Path == t.File.Path && maps.Equal(last.stamps, s.stamps)
 	m.sight[t.Key] = s
 }
 
@@ -40,5 +46,5 @@ func (m *memory) last(t *targets.Target) (sight, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, ok := m.sight[t.Key]
-	return s, ok && s.path == t.File.Path
+	return s, ok && s.target.File.Path == t.File.Path
 }
