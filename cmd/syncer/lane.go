@@ -51,6 +51,7 @@ type laneParts struct {
 	sink       workers.Sink
 	templates  workers.Templates
 	deliveries *workers.Deliveries // may be nil
+	renderings *notify.Renderings  // may be nil
 	// altered finds the targets that are not as they were left, at each poll.
 	altered func(*lane) []targets.Key
 	// writing hears of each write that is about to begin, settled of each
@@ -88,6 +89,7 @@ func newLane(parts laneParts) (*lane, error) {
 			Sink:       l.sink,
 			Policy:     workers.Policy{RemoveRevoked: l.cfg.RemoveDeleted, KeepDeleted: !l.cfg.RestoreDeletedFiles},
 			List:       l.listing.first,
+			Rendering:  l.renderings.Begin,
 			Writing:    l.writing,
 			Deliveries: l.deliveries,
 			Log:        l.log,
@@ -131,6 +133,11 @@ func (l *lane) stop() {
 
 // enqueue is how a source hands hints to the queue: as one round.
 func (l *lane) enqueue(h queue.Hint, keys ...targets.Key) {
+	for _, key := range keys {
+		if delay := l.renderings.Delay(key); delay > 0 {
+			l.log.Warn("A process died while it rendered this target; it comes after the others", zap.String("target", string(key)), zap.Duration("after", delay))
+		}
+	}
 	l.rounds.Begin(keys)
 	l.rounds.Drop(l.queue.Add(h, keys...))
 }

@@ -97,6 +97,7 @@ func (l *lane) queueConfig() queue.Config {
 		Backoff:   queue.Backoff{First: l.cfg.Retry.Interval, Max: l.cfg.LongestRetry()},
 		Limit:     limit,
 		Permanent: l.permanent,
+		Delay:     l.renderings.Delay,
 		Name:      identityName(l.identity),
 		Metrics:   l.queues,
 	}

@@ -44,6 +44,8 @@ type pipeline struct {
 	lanes    []*lane
 	status   *notify.Status // nil: there is no status folder
 	app      *notify.Application
+
+	renderings *notify.Renderings // nil: nothing is remembered
 }
 
 // run makes the parts, starts them from the bottom to the top, waits until the
@@ -124,6 +126,7 @@ func (p *pipeline) build() (err error) {
 // written to: then nobody looks there.
 func (p *pipeline) openStatus() (err error) {
 	if p.cfg.Mode == config.ModeStandalone {
+		p.openRenderings(notify.OpenStatus(p.cfg.Folders.Status))
 		return nil
 	}
 	p.status, err = notify.NewStatus(p.cfg.Folders.Status)
@@ -138,11 +141,22 @@ func (p *pipeline) openStatus() (err error) {
 		p.status = nil
 		return nil
 	}
+	p.openRenderings(p.status)
 	p.app = notify.NewApplication(p.status, p.keys, func(sentinel string) {
 		p.log.Info("Sentinel file written", zap.String("file", sentinel))
 	})
 	p.app.Also(p.tellers...)
 	return nil
+}
+
+// openRenderings finds out what earlier processes died of, where there is a
+// status folder to remember it in.
+func (p *pipeline) openRenderings(status *notify.Status) {
+	var err error
+	if p.renderings, err = status.NewRenderings(); err != nil {
+		p.log.Debug("Renderings are not remembered", zap.Error(err))
+		p.renderings = nil
+	}
 }
 
 // keys lists the keys of all targets.

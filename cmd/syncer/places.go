@@ -63,7 +63,7 @@ func (p *pipeline) laneOf(namespace, name string) *lane {
 func (p *pipeline) newLane(identity config.Identity) (l *lane, err error) {
 	parts := laneParts{
 		cfg: p.cfg, identity: identity, workers: p.workers, grace: p.grace, log: p.log,
-		inbox: p.inbox, sink: p.place.sink(), templates: p.place.templates(), deliveries: p.deliveries,
+		inbox: p.inbox, sink: p.place.sink(), templates: p.place.templates(), deliveries: p.deliveries, renderings: p.renderings,
 		altered:  p.place.altered,
 		settled:  p.settled,
 		announce: func(context.Context) {},

@@ -41,6 +41,8 @@ type Config struct {
 	// Permanent tells errors that no retry will mend; such keys are parked
 	// until an input of theirs changes. Nil: there are none.
 	Permanent func(error) bool
+	// Delay is how long after New a key is first handed out; nil: at once.
+	Delay func(targets.Key) time.Duration
 	// Name and Metrics have the queue measure itself; nil: it does not.
 	Name    string
 	Metrics workqueue.MetricsProvider
@@ -54,6 +56,8 @@ type Queue struct {
 	limit     int
 	limiter   workqueue.TypedRateLimiter[targets.Key]
 	work      workqueue.TypedDelayingInterface[targets.Key]
+	delay     func(targets.Key) time.Duration
+	began     time.Time
 	taking    chan struct{} // held by the one worker that waits in Take
 
 	mu      sync.Mutex
@@ -78,6 +82,8 @@ type state struct {
 func New(c Config) *Queue {
 	q := &Queue{
 		permanent: c.Permanent,
+		delay:     c.Delay,
+		began:     time.Now(),
 		limit:     c.Limit,
 		work:      workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[targets.Key]{Name: c.Name, MetricsProvider: c.Metrics}),
 		limiter:   newLimiter(c.Backoff),
@@ -87,6 +93,9 @@ func New(c Config) *Queue {
 	}
 	if q.permanent == nil {
 		q.permanent = func(error) bool { return false }
+	}
+	if q.delay == nil {
+		q.delay = func(targets.Key) time.Duration { return 0 }
 	}
 	return q
 }
@@ -154,6 +163,10 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 	defer q.mu.Unlock()
 	s := q.keys[key]
 	if s == nil || q.closed {
+		return Item{}, false
+	}
+	if wait := q.delay(key) - time.Since(q.began); wait > 0 {
+		q.work.AddAfter(key, wait)
 		return Item{}, false
 	}
 	if !s.hinted && !s.retryDue() {

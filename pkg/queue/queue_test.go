@@ -357,3 +357,26 @@ func TestARetryThatWasOvertakenLeavesNoGap(t *testing.T) {
 		}
 	})
 }
+
+// A key with a delay is handed out once that is over, whatever hints come, and
+// holds up no other.
+func TestDelay(t *testing.T) {
+	delay := func(key targets.Key) time.Duration {
+		if key == "late" {
+			return 10 * time.Second
+		}
+		return 0
+	}
+	withConfig(t, queue.Config{Delay: delay}, func(t *testing.T, q *queue.Queue) {
+		began := time.Now()
+		q.Add(change, "late", "b")
+		takeOne(t, q, "b")
+		q.Done("b", nil)
+		q.Add(change, "late")
+		takeOne(t, q, "late")
+		if waited := time.Since(began); waited != 10*time.Second {
+			t.Errorf("it was handed out after %v", waited)
+		}
+		q.Done("late", nil)
+	})
+}

@@ -105,6 +105,11 @@ func (t *Target) Wildcard() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
 }
 
+// Templated reports whether a template makes the target, or a part of it.
+func (t *Target) Templated() bool {
+	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return part.Format == FormatTemplate })
+}
+
 // Expand gives the target with the variables of the given ids in the place of
 // each entry that stands for all variables. In a file and in a group that is
 // under their ids and in ascending order, and an entry of the target that has

@@ -42,6 +42,9 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 }
 
 func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
+	if s.Rendering != nil && t.Templated() {
+		defer s.Rendering(t.Key)()
+	}
 	if t.Secret != nil {
 		return s.draftSecret(ctx, t, answers)
 	}

@@ -54,6 +54,9 @@ type Syncer struct {
 	// targets that hold all variables. It is called for those that are not
 	// expanded yet; nil when there are none.
 	List func(context.Context) error
+	// Rendering, when not nil, is called before a target with a template is
+	// rendered, and what it returns afterwards.
+	Rendering func(targets.Key) (end func())
 	// Writing, when not nil, is called before a target is written or removed,
 	// unless it is only restored.
 	Writing func(targets.Key)
