@@ -20,13 +20,15 @@ type authenticatorsJSON struct {
 // listAuthenticators needs no token: clients choose by it how to log in.
 func (s *Server) listAuthenticators(c *call) reply {
 	list := authenticatorsJSON{
-		Installed: []string{"authn", "authn-jwt"}, Configured: []string{"authn"}, Enabled: []string{"authn"},
+		Installed: append([]string{"authn"}, authenticatorKinds()...), Configured: []string{"authn"}, Enabled: []string{"authn"},
 	}
 	err := s.view(c.ctx(), func(tx *store.Tx) error {
-		for id, o := range tx.Objects(policy.Ref(s.admin()).Account() + ":webservice:conjur/authn-jwt/") {
+		for id, o := range tx.Objects(policy.Ref(s.admin()).Account() + ":webservice:conjur/authn-") {
 			name := strings.TrimPrefix(policy.Ref(id).ID(), "conjur/")
-			if strings.Count(name, "/") > 1 { // a webservice for its status
-				continue
+			kind, service, _ := strings.Cut(name, "/")
+			_, isKind := settings[authenticatorKind(kind)]
+			if !isKind || strings.Contains(service, "/") || (service == "") != (kind == string(authnGCP)) {
+				continue // unknown, or a webservice for the status of one
 			}
 			list.Configured = append(list.Configured, name)
 			if !o.Disabled {
@@ -41,14 +43,15 @@ func (s *Server) listAuthenticators(c *call) reply {
 	return jsonReply(http.StatusOK, list)
 }
 
-// switchJWT switches an authenticator on or off. It is on from the start.
-func (s *Server) switchJWT(c *call) reply {
+// enable switches an authenticator of the kind on or off. It is on from the
+// start.
+func (kind authenticatorKind) enable(s *Server, c *call) reply {
 	body, err := c.body(maxCredential)
 	if err != nil {
 		return empty(http.StatusBadRequest)
 	}
 	form, _ := url.ParseQuery(string(body)) // whatever the Content-Type says
-	a := authenticator{account: c.account(), service: c.vars["service"]}
+	a := newAuthenticator(kind, c)
 	rep := empty(http.StatusNoContent)
 	err = s.update(c.ctx(), func(tx *store.Tx) error {
 		id := a.webservice()

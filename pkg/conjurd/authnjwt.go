@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/jwt"
@@ -13,36 +12,30 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// authenticateJWT gives an access token to the host that a JWT stands for.
+// authenticateJWT returns an access token for the host that a JWT stands for.
 func (s *Server) authenticateJWT(c *call) reply {
-	body, err := c.body(maxCredential)
-	if err != nil {
-		return empty(http.StatusBadRequest)
+	a := newAuthenticator(authnJWT, c)
+	token, err := jwtOf(c)
+	role := ""
+	if err == nil {
+		role, err = s.jwtRole(c, a, token)
 	}
-	form, _ := url.ParseQuery(string(body)) // whatever the Content-Type says
-	token := form.Get("jwt")
-	if token == "" {
-		return empty(http.StatusBadRequest)
-	}
-	role, err := s.jwtRole(c, token)
-	s.audit.decided(c, "authenticate-jwt", role, "conjur/authn-jwt/"+c.vars["service"], err == nil)
+	rep := s.decide(c, a, role, err)
 	switch {
 	case errors.Is(err, jwt.ErrExpired):
 		return faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "CONJ00016E Token expired"})
-	case err != nil:
-		s.audit.explained(c, err)
-		return empty(http.StatusUnauthorized)
+	case errors.Is(err, errNoPrivilege):
+		return empty(http.StatusUnauthorized) // unlike that of all other kinds
 	}
-	return s.grant(c, policy.Ref(role))
+	return rep
 }
 
 // jwtRole finds the host, or why the JWT is not good for any.
-func (s *Server) jwtRole(c *call, token string) (string, error) {
-	a := authenticator{account: c.account(), service: c.vars["service"]}
+func (s *Server) jwtRole(c *call, a *authenticator, token string) (string, error) {
 	if err := s.view(c.ctx(), a.read); err != nil {
 		return "", err
 	}
-	claims, err := s.verifyJWT(c.ctx(), &a, token)
+	claims, err := s.verifyJWT(c.ctx(), a, token)
 	if err != nil {
 		return "", err
 	}
@@ -50,11 +43,10 @@ func (s *Server) jwtRole(c *call, token string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return role, s.view(c.ctx(), func(tx *store.Tx) error { return a.admit(tx, c, role, claims) })
+	return role, s.admit(c, a, role, func(o *store.Object) error { return a.compare(o, claims) })
 }
 
-// verifyJWT checks the JWT against the authenticator's keys. A key that is
-// not in a fetched set may be newer than the set.
+// verifyJWT checks the JWT against the authenticator's keys.
 func (s *Server) verifyJWT(ctx context.Context, a *authenticator, token string) (jwt.Claims, error) {
 	want := jwt.Expectation{Issuer: a.setting["issuer"], Audience: a.setting["audience"]}
 	uri := a.setting["jwks-uri"]
@@ -71,65 +63,24 @@ func (s *Server) verifyJWT(ctx context.Context, a *authenticator, token string) 
 		}
 		return jwt.Verify(token, keys, want, s.now())
 	}
-	keys, err := s.jwks.get(ctx, uri, a.setting["ca-cert"])
+	return s.verifyFetched(ctx, token, uri, a.setting["ca-cert"], want)
+}
+
+// verifyFetched checks a JWT against the keys behind a URI. A key that is not
+// in the set may be newer than the set.
+func (s *Server) verifyFetched(ctx context.Context, token, uri, ca string, want jwt.Expectation) (jwt.Claims, error) {
+	keys, err := s.jwks.get(ctx, uri, ca)
 	if err != nil {
 		return nil, err
 	}
 	claims, err := jwt.Verify(token, keys, want, s.now())
 	if errors.Is(err, jwt.ErrUnknownKey) {
-		if keys, err = s.jwks.renew(ctx, uri, a.setting["ca-cert"]); err != nil {
+		if keys, err = s.jwks.renew(ctx, uri, ca); err != nil {
 			return nil, err
 		}
 		return jwt.Verify(token, keys, want, s.now())
 	}
 	return claims, err
-}
-
-// settings are the variables of a JWT authenticator.
-var settings = []string{
-	"public-keys", "jwks-uri", "ca-cert", "issuer", "audience", "token-app-property", "identity-path",
-	"enforced-claims", "claim-aliases",
-}
-
-// authenticator is a JWT authenticator as its policy sets it up.
-type authenticator struct {
-	account, service string
-	setting          map[string]string
-}
-
-func (a *authenticator) id() string { return "conjur/authn-jwt/" + a.service }
-
-// read takes the settings from the store. A declared variable without a value
-// is a fault, since leaving it out may well let more hosts in.
-func (a *authenticator) read(tx *store.Tx) error {
-	switch o, err := tx.Object(a.webservice()); {
-	case err != nil:
-		return err
-	case o == nil:
-		return fmt.Errorf("there is no webservice %s", a.id())
-	case o.Disabled:
-		return fmt.Errorf("%s is switched off", a.id())
-	}
-	a.setting = map[string]string{}
-	for _, name := range settings {
-		id := string(policy.MakeRef(a.account, "variable", a.id()+"/"+name))
-		if !tx.Exists(id) {
-			continue
-		}
-		value, version, err := tx.Value(id)
-		if err != nil {
-			return err
-		}
-		if version == 0 {
-			return fmt.Errorf("%s/%s has no value", a.id(), name)
-		}
-		a.setting[name] = string(value)
-	}
-	return nil
-}
-
-func (a *authenticator) webservice() string {
-	return string(policy.MakeRef(a.account, "webservice", a.id()))
 }
 
 // identity is the host that the claims, or else the login in the path, name.
@@ -149,30 +100,6 @@ func (a *authenticator) identity(claims jwt.Claims, login string) (string, error
 		id = path + "/" + id
 	}
 	return string(policy.MakeRef(a.account, "host", id)), nil
-}
-
-// admit checks that the role exists, may use the authenticator, and is who
-// its annotations say: at least one claim is asked for, and all must match.
-func (a *authenticator) admit(tx *store.Tx, c *call, role string, claims jwt.Claims) error {
-	o, err := tx.Object(role)
-	if err != nil {
-		return err
-	}
-	web, err := tx.Object(a.webservice())
-	if err != nil {
-		return err
-	}
-	if o == nil || web == nil || !tx.Allowed(tx.RolesOf(role), "authenticate", a.webservice(), web) {
-		return fmt.Errorf("%s does not exist or may not use %s", role, a.id())
-	}
-	cred, err := tx.Credentials(role)
-	if err != nil {
-		return err
-	}
-	if !allowedFrom(cred, c) {
-		return fmt.Errorf("%s may not log in from this address", role)
-	}
-	return a.compare(o, claims)
 }
 
 func (a *authenticator) compare(o *store.Object, claims jwt.Claims) error {

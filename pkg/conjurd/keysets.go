@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,9 +109,31 @@ func (k *keySets) set(name string) *keySet {
 	return k.sets[name]
 }
 
+// discovery is where an issuer of OpenID Connect says where its keys are.
+const discovery = "/.well-known/openid-configuration"
+
+// fetchKeys gets the key set at a URI, or the one that an issuer's discovery
+// document at the URI names.
 func fetchKeys(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	ctx, cancel := context.WithTimeout(ctx, keySetTimeout)
 	defer cancel()
+	body, err := fetch(ctx, uri, ca)
+	if err == nil && strings.HasSuffix(uri, discovery) {
+		var document struct {
+			KeySet string `json:"jwks_uri"`
+		}
+		if json.Unmarshal(body, &document) != nil || document.KeySet == "" {
+			return nil, fmt.Errorf("%s names no jwks_uri", uri)
+		}
+		body, err = fetch(ctx, document.KeySet, ca)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return jwt.ParseJWKS(body)
+}
+
+func fetch(ctx context.Context, uri, ca string) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if ca != "" {
 		pool := x509.NewCertPool()
@@ -130,9 +154,5 @@ func fetchKeys(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", uri, res.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxKeySet))
-	if err != nil {
-		return nil, err
-	}
-	return jwt.ParseJWKS(body)
+	return io.ReadAll(io.LimitReader(res.Body, maxKeySet))
 }

@@ -2,6 +2,8 @@ package conjurd
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -57,7 +59,8 @@ type request struct {
 	method, path, body string
 	as                 string // login
 	header             map[string]string
-	from               string // address; "" for loopback
+	from               string            // address; "" for loopback
+	cert               *x509.Certificate // of the client
 }
 
 func send(t testing.TB, s *Server, q request) *httptest.ResponseRecorder {
@@ -72,6 +75,9 @@ func send(t testing.TB, s *Server, q request) *httptest.ResponseRecorder {
 	}
 	for k, v := range q.header {
 		r.Header.Set(k, v)
+	}
+	if q.cert != nil {
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{q.cert}}
 	}
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)

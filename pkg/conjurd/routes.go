@@ -1,7 +1,23 @@
 package conjurd
 
+import "slices"
+
 // routes are all that the server knows; the first that fits is taken.
-var routes = []route{
+var routes = slices.Concat(apiRoutes, authenticatorRoutes())
+
+// authenticatorRoutes are those that are the same for all authenticators.
+func authenticatorRoutes() (all []route) {
+	for kind := range settings {
+		pattern := string(kind) + "/:service/:account"
+		if kind == authnGCP {
+			pattern = string(kind) + "/:account"
+		}
+		all = append(all, at("GET", pattern+"/status", kind.status), at("PATCH", pattern, kind.enable))
+	}
+	return all
+}
+
+var apiRoutes = []route{
 	at("GET", "", (*Server).status).open(),
 	at("GET", "health", (*Server).health).open().extra(),
 	at("GET", "authn/:account/login", (*Server).login).open(),
@@ -11,8 +27,13 @@ var routes = []route{
 	at("PUT", "authn/:account/password", (*Server).setPassword).open(),
 	at("POST", "authn-jwt/:service/:account/authenticate", (*Server).authenticateJWT).open(),
 	at("POST", "authn-jwt/:service/:account/:login/authenticate", (*Server).authenticateJWT).open(),
-	at("GET", "authn-jwt/:service/:account/status", (*Server).statusJWT),
-	at("PATCH", "authn-jwt/:service/:account", (*Server).switchJWT),
+	at("POST", "authn-iam/:service/:account/:login/authenticate", (*Server).authenticateIAM).open(),
+	at("POST", "authn-azure/:service/:account/:login/authenticate", (*Server).authenticateAzure).open(),
+	at("POST", "authn-gcp/:account/authenticate", (*Server).authenticateGCP).open(),
+	at("POST", "authn-cert/:service/:account/authenticate", (*Server).authenticateCert).open(),
+	at("POST", "authn-cert/:service/:account/:login/authenticate", (*Server).authenticateCert).open(),
+	at("POST", "authn-k8s/:service/inject_client_cert", (*Server).injectClientCert).open(),
+	at("POST", "authn-k8s/:service/:account/:login/authenticate", (*Server).authenticateK8s).open(),
 	at("GET", "authenticators", (*Server).listAuthenticators).open(),
 	at("GET", "whoami", (*Server).whoami),
 	at("GET", "secrets", (*Server).getSecrets),

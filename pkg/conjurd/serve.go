@@ -56,10 +56,14 @@ func newHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// http1Only is config without HTTP/2, which the genuine server does not speak.
+// http1Only is config without HTTP/2, which the genuine server does not speak,
+// and with room for a client certificate.
 func http1Only(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.NextProtos = []string{"http/1.1"}
+	if config.ClientAuth == tls.NoClientCert {
+		config.ClientAuth = tls.RequestClientCert // for those who log in by one
+	}
 	if config.MinVersion == 0 {
 		config.MinVersion = tls.VersionTLS12
 	}

@@ -65,6 +65,12 @@ type Options struct {
 	// Audit gets a line of JSON for every decision: who, what, allowed or
 	// not; never a value. Nil: no audit.
 	Audit io.Writer
+	// Kubernetes is where authn-k8s looks for Pods and brings certificates to.
+	// Nil: nobody can log in by it.
+	Kubernetes Pods
+	// STS and GoogleIssuer are used in place of AWS's addresses and of Google's
+	// issuer of identity tokens; for tests. Empty: the real ones.
+	STS, GoogleIssuer string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 

@@ -40,10 +40,10 @@ func (s *Server) health(c *call) reply {
 	return jsonReply(status, map[string]any{"ok": ok, "database": part, "services": part})
 }
 
-// statusJWT tells whether a JWT authenticator is set up as it should be. The
-// policy must have a webservice of that name for it.
-func (s *Server) statusJWT(c *call) reply {
-	a := authenticator{account: c.account(), service: c.vars["service"]}
+// status reports whether an authenticator of the kind is set up as it should
+// be. The policy must have a webservice of that name for it.
+func (kind authenticatorKind) status(s *Server, c *call) reply {
+	a := newAuthenticator(kind, c)
 	id := a.webservice() + "/status"
 	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		o, err := tx.Object(id)

@@ -1,0 +1,214 @@
+package conjurd
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+// authenticatorKind is the first part of the id of an authenticator's
+// webservice, below "conjur".
+type authenticatorKind string
+
+const (
+	authnJWT   authenticatorKind = "authn-jwt"
+	authnK8s   authenticatorKind = "authn-k8s"
+	authnIAM   authenticatorKind = "authn-iam"
+	authnAzure authenticatorKind = "authn-azure"
+	authnGCP   authenticatorKind = "authn-gcp"
+	authnCert  authenticatorKind = "authn-cert"
+)
+
+// settings are the variables of each kind of authenticator, below the id of
+// its webservice.
+var settings = map[authenticatorKind][]string{
+	authnJWT: {
+		"public-keys", "jwks-uri", "ca-cert", "issuer", "audience", "token-app-property", "identity-path",
+		"enforced-claims", "claim-aliases",
+	},
+	authnK8s:   {"ca/cert", "ca/key"},
+	authnIAM:   {"optional-signed-headers"},
+	authnAzure: {"provider-uri"},
+	authnGCP:   {},
+	authnCert:  {"ca-cert", "host-mode", "trust-domain", "identity-path"},
+}
+
+// authenticatorKinds returns the names of all kinds in order.
+func authenticatorKinds() (names []string) {
+	for _, kind := range slices.Sorted(maps.Keys(settings)) {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+// authenticator is a way to log in as its policy sets it up.
+type authenticator struct {
+	kind             authenticatorKind
+	account, service string // no service: authn-gcp
+	setting          map[string]string
+}
+
+// newAuthenticator returns the one that the path names.
+func newAuthenticator(kind authenticatorKind, c *call) *authenticator {
+	return &authenticator{kind: kind, account: c.account(), service: c.vars["service"]}
+}
+
+func (a *authenticator) id() string {
+	if a.service == "" {
+		return "conjur/" + string(a.kind)
+	}
+	return "conjur/" + string(a.kind) + "/" + a.service
+}
+
+func (a *authenticator) webservice() string {
+	return string(policy.MakeRef(a.account, "webservice", a.id()))
+}
+
+// read takes the settings from the store. A declared variable without a value
+// is a fault, since leaving it out may well let more hosts in.
+func (a *authenticator) read(tx *store.Tx) error {
+	switch o, err := tx.Object(a.webservice()); {
+	case err != nil:
+		return err
+	case o == nil:
+		return fmt.Errorf("there is no webservice %s", a.id())
+	case o.Disabled:
+		return fmt.Errorf("%s is switched off", a.id())
+	}
+	a.setting = map[string]string{}
+	for _, name := range settings[a.kind] {
+		id := string(policy.MakeRef(a.account, "variable", a.id()+"/"+name))
+		if !tx.Exists(id) {
+			continue
+		}
+		value, version, err := tx.Value(id)
+		if err != nil {
+			return err
+		}
+		if version == 0 {
+			return fmt.Errorf("%s/%s has no value", a.id(), name)
+		}
+		a.setting[name] = string(value)
+	}
+	return nil
+}
+
+// errNoPrivilege is for a role that exists and may not use the authenticator.
+var errNoPrivilege = errors.New("it may not use the authenticator")
+
+// admit returns the host if it exists and may use the authenticator, from where
+// the request comes.
+func (a *authenticator) admit(tx *store.Tx, c *call, role string) (*store.Object, error) {
+	o, err := tx.Object(role)
+	if err != nil {
+		return nil, err
+	}
+	web, err := tx.Object(a.webservice())
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || web == nil {
+		return nil, fmt.Errorf("%s does not exist", role)
+	}
+	if !tx.Allowed(tx.RolesOf(role), "authenticate", a.webservice(), web) {
+		return nil, fmt.Errorf("%s: %w", role, errNoPrivilege)
+	}
+	cred, err := tx.Credentials(role)
+	if err != nil {
+		return nil, err
+	}
+	if !allowedFrom(cred, c) {
+		return nil, fmt.Errorf("%s may not log in from this address", role)
+	}
+	return o, nil
+}
+
+// admit calls check with the host, for its annotations, if the authenticator
+// admits it.
+func (s *Server) admit(c *call, a *authenticator, role string, check func(*store.Object) error) error {
+	return s.view(c.ctx(), func(tx *store.Tx) error {
+		o, err := a.admit(tx, c, role)
+		if err != nil {
+			return err
+		}
+		return check(o)
+	})
+}
+
+// restrictions are what the host's annotations ask for under the kind's prefix,
+// those for this service before those for all. Names that are not known are a
+// fault: they may be misspelt.
+func (a *authenticator) restrictions(o *store.Object, known ...string) (map[string]string, error) {
+	all, own := map[string]string{}, map[string]string{}
+	for _, an := range o.Annotations {
+		name, ok := strings.CutPrefix(an.Name, string(a.kind)+"/")
+		if !ok {
+			continue
+		}
+		into := all
+		if a.service != "" {
+			if rest, ok := strings.CutPrefix(name, a.service+"/"); ok {
+				name, into = rest, own
+			}
+		}
+		if strings.Contains(name, "/") {
+			continue // of another service
+		}
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("the host's annotation %s is unknown", an.Name)
+		}
+		into[name] = an.Value
+	}
+	maps.Copy(all, own)
+	return all, nil
+}
+
+// match reports as an error which restriction differs from what was proven.
+func match(asked, proven map[string]string) error {
+	for name, want := range asked {
+		if got, ok := proven[name]; !ok || got != want {
+			return fmt.Errorf("%q is not what the host's annotation asks for", name)
+		}
+	}
+	return nil
+}
+
+// decide ends a log-in: with a token for the role, or, when err is not nil,
+// with a refusal.
+func (s *Server) decide(c *call, a *authenticator, role string, err error) reply {
+	s.audit.decided(c, "authenticate"+strings.TrimPrefix(string(a.kind), "authn"), role, a.id(), err == nil)
+	switch {
+	case err == nil:
+		return s.grant(c, policy.Ref(role))
+	case errors.Is(err, errNoToken):
+		return empty(http.StatusBadRequest)
+	case errors.Is(err, errNoPrivilege):
+		s.audit.explained(c, err)
+		return empty(http.StatusForbidden)
+	}
+	s.audit.explained(c, err)
+	return empty(http.StatusUnauthorized)
+}
+
+// errNoToken is for a request without what its authenticator needs.
+var errNoToken = errors.New("the request holds no credential")
+
+// jwtOf returns the JWT in the request's form.
+func jwtOf(c *call) (string, error) {
+	body, err := c.body(maxCredential)
+	if err != nil {
+		return "", errNoToken
+	}
+	form, _ := url.ParseQuery(string(body)) // whatever the Content-Type says
+	if token := form.Get("jwt"); token != "" {
+		return token, nil
+	}
+	return "", errNoToken
+}

@@ -1,0 +1,204 @@
+package conjurd
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
+)
+
+const (
+	workloadLife = 3 * 24 * time.Hour // of the certificate of a workload
+	execTimeout  = 5 * time.Second
+	maxCSR       = 16 << 10
+	// apps is where a host is that a request does not say the place of.
+	apps = "host.conjur.authn-k8s.%s.apps"
+)
+
+// injectClientCert brings a certificate for the key of a signing request into
+// the container of the Pod that the request names. That the Pod's container gets
+// it, and nobody else, is the proof.
+func (s *Server) injectClientCert(c *call) reply {
+	a := &authenticator{kind: authnK8s, account: s.opt.Account, service: c.vars["service"]}
+	role, err := s.inject(c, a)
+	s.audit.decided(c, "inject-client-cert", role, a.id(), err == nil)
+	if err == nil {
+		return empty(http.StatusAccepted)
+	}
+	s.audit.explained(c, err)
+	if errors.Is(err, errNoPrivilege) {
+		return empty(http.StatusForbidden)
+	}
+	return empty(http.StatusUnauthorized)
+}
+
+func (s *Server) inject(c *call, a *authenticator) (role string, err error) {
+	body, err := c.body(maxCSR)
+	if err != nil {
+		return "", err
+	}
+	request, ref, err := parseRequest(body)
+	if err != nil {
+		return "", err
+	}
+	prefix := c.r.Header.Get("Host-Id-Prefix")
+	if prefix == "" {
+		prefix = fmt.Sprintf(apps, a.service)
+	}
+	name := prefix + "." + request.Subject.CommonName
+	role = roleOf(a.account, strings.ReplaceAll(name, ".", "/"))
+	container, err := s.admitPod(c, a, role, ref)
+	if err != nil {
+		return role, err
+	}
+	certificate, err := a.sign(request, name, s.now())
+	if err != nil {
+		return role, err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx(), execTimeout)
+	defer cancel()
+	return role, s.opt.Kubernetes.Exec(ctx, ref.namespace, ref.name, container, InjectionScript(certificate))
+}
+
+// parseRequest reads a signing request in PEM and the Pod that it is for.
+func parseRequest(text []byte) (*x509.CertificateRequest, podRef, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, podRef{}, errors.New("the body is not a certificate request in PEM")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err == nil {
+		err = request.CheckSignature()
+	}
+	if err != nil {
+		return nil, podRef{}, fmt.Errorf("the certificate request is not good: %w", err)
+	}
+	ref, err := podOf(request.URIs)
+	return request, ref, err
+}
+
+func podOf(uris []*url.URL) (podRef, error) {
+	if len(uris) != 1 || uris[0].Scheme != "spiffe" {
+		return podRef{}, errors.New("there is not one SPIFFE URI")
+	}
+	return parsePodURI(uris[0].Path)
+}
+
+// admitPod returns the container to use if the host may use the authenticator
+// and the Pod is there and one of the host's.
+func (s *Server) admitPod(c *call, a *authenticator, role string, ref podRef) (container string, err error) {
+	if s.opt.Kubernetes == nil {
+		return "", errors.New("this server knows no Kubernetes cluster")
+	}
+	if err := s.view(c.ctx(), a.read); err != nil {
+		return "", err
+	}
+	// The right to log in is looked at first: strangers ask nothing of the cluster.
+	if err := s.admit(c, a, role, func(*store.Object) error { return nil }); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx(), execTimeout)
+	defer cancel()
+	pod, err := s.opt.Kubernetes.Pod(ctx, ref.namespace, ref.name)
+	if err != nil {
+		return "", err
+	}
+	if pod == nil {
+		return "", fmt.Errorf("there is no Pod %s/%s", ref.namespace, ref.name)
+	}
+	err = s.admit(c, a, role, func(o *store.Object) error {
+		container, err = a.checkPod(o, role, ref, pod)
+		return err
+	})
+	return container, err
+}
+
+// sign makes the certificate, in PEM, with the authenticator's own authority.
+func (a *authenticator) sign(request *x509.CertificateRequest, name string, now time.Time) ([]byte, error) {
+	ca, key, err := a.authority()
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: name}, URIs: request.URIs,
+		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(workloadLife),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+	}, ca, request.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return encodePEM("CERTIFICATE", der), nil
+}
+
+// authority reads the variables ca/cert and ca/key.
+func (a *authenticator) authority() (*x509.Certificate, crypto.Signer, error) {
+	pair, err := tls.X509KeyPair([]byte(a.setting["ca/cert"]), []byte(a.setting["ca/key"]))
+	if err != nil {
+		return nil, nil, errors.New("the variables ca/cert and ca/key do not hold a certificate and its key in PEM")
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, nil, errors.New("the variable ca/key holds no key that can sign")
+	}
+	return pair.Leaf, signer, nil
+}
+
+// authenticateK8s returns an access token for the host that a client certificate
+// names which injectClientCert has brought, while the Pod is still there.
+func (s *Server) authenticateK8s(c *call) reply {
+	a := newAuthenticator(authnK8s, c)
+	role := roleOf(a.account, c.vars["login"])
+	return s.decide(c, a, role, s.checkWorkload(c, a, role))
+}
+
+func (s *Server) checkWorkload(c *call, a *authenticator, role string) error {
+	if c.r.TLS == nil || len(c.r.TLS.PeerCertificates) == 0 {
+		return errors.New("the connection has no client certificate")
+	}
+	leaf := c.r.TLS.PeerCertificates[0]
+	ref, err := podOf(leaf.URIs)
+	if err != nil {
+		return err
+	}
+	if err := s.view(c.ctx(), a.read); err != nil {
+		return err
+	}
+	ca, _, err := a.authority()
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	switch {
+	case leaf.CheckSignatureFrom(ca) != nil:
+		return errors.New("the client certificate is not signed by the authenticator's authority")
+	case leaf.Subject.CommonName != strings.ReplaceAll(c.vars["login"], "/", "."):
+		return errors.New("the client certificate is for another host")
+	case now.After(leaf.NotAfter) || now.Before(leaf.NotBefore):
+		return errors.New("the client certificate is not valid at this time")
+	}
+	_, err = s.admitPod(c, a, role, ref)
+	return err
+}
+
+// The script that brings a certificate: what is before it, and after it.
+const (
+	InjectionPrefix = "#!/bin/sh\nset -eu\nfile=/etc/conjur/ssl/client.pem\nnew=$file.tmp\ntrap 'rm -f \"$new\"' EXIT\ncat > \"$new\" <<'EOF'\n"
+	InjectionSuffix = "EOF\nchmod 644 \"$new\"\nmv \"$new\" \"$file\"\n"
+)
+
+// InjectionScript returns the script by which a shell in a container writes the
+// certificate, in PEM, to the path where clients of authn-k8s look for it.
+func InjectionScript(certificate []byte) []byte {
+	return []byte(InjectionPrefix + string(certificate) + InjectionSuffix)
+}
