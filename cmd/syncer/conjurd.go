@@ -25,6 +25,8 @@ type conjurdFlags struct {
 	strict           bool
 	audit, backup    string
 	plainHTTP        bool
+	kubernetes       bool
+	kubeconfig       string
 	tlsCert, tlsKey  string
 	userTTL, hostTTL time.Duration
 }
@@ -51,6 +53,8 @@ prepares; without it everything is gone at the end.`,
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "a PEM certificate (default: one made at start by the folder's own CA)")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "the PEM key of --tls-cert")
 	flags.StringSliceVar(&f.hosts, "host", nil, "names and addresses for the certificate made at start (default loopback)")
+	flags.BoolVar(&f.kubernetes, "kubernetes", false, "let Pods of this cluster log in by authn-k8s: look them up, and bring certificates to them")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the cluster of --kubernetes (default: $KUBECONFIG, or the cluster that this process runs in)")
 	flags.DurationVar(&f.userTTL, "user-token-ttl", 0, "the life of a user's access token (default 8m)")
 	flags.DurationVar(&f.hostTTL, "host-token-ttl", 0, "the life of a host's access token (default 8m)")
 

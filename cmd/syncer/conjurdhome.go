@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/kube"
 )
 
 // The files in the folder of a conjurd.
@@ -28,10 +29,11 @@ const (
 
 // conjurdHome is a conjurd's folder, opened.
 type conjurdHome struct {
-	flags  conjurdFlags
-	server *conjurd.Server
-	ca     *conjurd.CA
-	audit  *os.File // nil: none
+	flags   conjurdFlags
+	server  *conjurd.Server
+	ca      *conjurd.CA
+	audit   *os.File     // nil: none
+	cluster *kube.Client // nil: none
 }
 
 // openConjurdHome opens the server in the folder of the flags, and loads the
@@ -69,6 +71,13 @@ func openConjurdHome(ctx context.Context, f conjurdFlags, create bool) (_ *conju
 		}
 		options.Audit = h.audit
 	}
+	if f.kubernetes {
+		client, err := kube.Connect(kube.Config{Kubeconfig: f.kubeconfig, UserAgent: "conjurd/" + version()})
+		if err != nil {
+			return nil, err
+		}
+		h.cluster, options.Kubernetes = client, pods{client}
+	}
 	if h.server, err = conjurd.Open(options); err != nil {
 		return nil, err
 	}
@@ -82,6 +91,9 @@ func (h *conjurdHome) close() error {
 	}
 	if h.audit != nil {
 		errs = append(errs, h.audit.Close())
+	}
+	if h.cluster != nil {
+		h.cluster.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -57,9 +57,10 @@ type Client struct {
 	// context names; "" when neither is known.
 	Namespace string
 
-	http *http.Client
-	log  klog.Logger
-	key  [32]byte // of the fingerprints; made anew for each Client
+	config *rest.Config // as it was read, for what is no plain request
+	http   *http.Client
+	log    klog.Logger
+	key    [32]byte // of the fingerprints; made anew for each Client
 }
 
 // Connect reads the configuration and makes the clients. It sends nothing to
@@ -69,7 +70,7 @@ func Connect(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Client{Namespace: namespace, log: newLogger(c.Log)}
+	k := &Client{Namespace: namespace, config: rest.CopyConfig(config), log: newLogger(c.Log)}
 	if _, err := rand.Read(k.key[:]); err != nil {
 		return nil, fmt.Errorf("no randomness: %w", err)
 	}

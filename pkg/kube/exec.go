@@ -1,0 +1,43 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// Exec runs a command without arguments in a container with the bytes on its
+// standard input, and returns when it has ended. The error of one that fails
+// names its exit status; what the command prints is dropped.
+func (c *Client) Exec(ctx context.Context, namespace, pod, container, command string, stdin []byte) error {
+	executor, err := c.executor(namespace, pod, container, command)
+	if err == nil {
+		err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{
+			Stdin: bytes.NewReader(stdin), Stdout: io.Discard, Stderr: io.Discard,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("running %s in %s/%s, container %s: %w", command, namespace, pod, container, err)
+	}
+	return nil
+}
+
+// executor uses WebSockets, or SPDY for an API server before Kubernetes 1.30.
+func (c *Client) executor(namespace, pod, container, command string) (remotecommand.Executor, error) {
+	url := c.Core.RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
+		Param("container", container).Param("command", command).
+		Param("stdin", "true").Param("stdout", "true").Param("stderr", "true").URL()
+	sockets, err := remotecommand.NewWebSocketExecutor(c.config, "GET", url.String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(c.config, "POST", url)
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(sockets, spdy, httpstream.IsUpgradeFailure)
+}
