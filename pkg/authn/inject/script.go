@@ -17,17 +17,19 @@ import (
 // the text needs to be understood.
 type Script struct{ Prefix, Suffix string }
 
-// Scripts are those of all releases of Conjur since 1.10. The ones before run
-// tar instead.
+// Scripts are those of all releases of Conjur since 1.10, and conjurd's. Releases
+// of Conjur before run tar instead.
 func Scripts() []Script {
 	const (
-		prefix110 = "2cb8dd4d0b87a52ea485c57e103f62b345d69ea5e8f89ad4dad4e7b50f85a88d"
-		suffix110 = "5911a82c22af2ee7a165824d00bb4612c08823484c2b820926f1bb2598a307b1"
-		prefix111 = "847caca206686bf7990fc662dc8a0e516a95553be224e17a417170b61fbe49d6" // also of 1.24
-		suffix111 = "a671e930a010a073e6d7ec760f7e1087cdfe23783669143434b5acbd1350b54a"
-		suffix124 = "982f3084a79038c0d7f57c67ec075e144cc93d0edf091965cec9cd9493fa601f"
+		prefix110     = "2cb8dd4d0b87a52ea485c57e103f62b345d69ea5e8f89ad4dad4e7b50f85a88d"
+		suffix110     = "5911a82c22af2ee7a165824d00bb4612c08823484c2b820926f1bb2598a307b1"
+		prefix111     = "847caca206686bf7990fc662dc8a0e516a95553be224e17a417170b61fbe49d6" // also of 1.24
+		suffix111     = "a671e930a010a073e6d7ec760f7e1087cdfe23783669143434b5acbd1350b54a"
+		suffix124     = "982f3084a79038c0d7f57c67ec075e144cc93d0edf091965cec9cd9493fa601f"
+		prefixConjurd = "671dcb4df4217d986c57f5ed66eebeade6a325949ee26e2b6960dfab0877bbea"
+		suffixConjurd = "ad0d595fa4130b62e8ca4d192326933c8022b6eec59d124a11fb8d5b61c82c9d"
 	)
-	return []Script{{prefix110, suffix110}, {prefix111, suffix111}, {prefix111, suffix124}}
+	return []Script{{prefix110, suffix110}, {prefix111, suffix111}, {prefix111, suffix124}, {prefixConjurd, suffixConjurd}}
 }
 
 // certificate is what a script carries.
