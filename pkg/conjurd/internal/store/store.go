@@ -225,7 +225,7 @@ func (s *Store) prepare() error {
 		if tx.meta.Get(metaCheck) == nil {
 			err = tx.meta.Put(metaCheck, s.seal.seal([]byte(format), "check"))
 		}
-		return errors.Join(err, tx.write())
+		return errors.Join(err, tx.upgrade(), tx.write())
 	})
 }
 
