@@ -72,8 +72,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// end ends what a bubble of synctest has to leave: TLS says farewell for some
-// seconds when nobody listens any more.
+// end ends what a bubble of synctest must not leave.
 func (f *fake) end(clients ...*conjur.Client) {
 	for _, c := range clients {
 		c.Close()
@@ -105,11 +104,22 @@ func (f *fake) Close() error {
 func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
-	case f.conns <- far:
-		return near, nil
+	case f.conns <- abrupt{far}:
+		return abrupt{near}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// abrupt is an end of a pipe by which TLS says farewell for a moment only, since
+// nobody listens at the other end.
+type abrupt struct{ net.Conn }
+
+func (a abrupt) SetWriteDeadline(t time.Time) error {
+	if soon := time.Now().Add(10 * time.Millisecond); t.After(soon) {
+		t = soon
+	}
+	return a.Conn.SetWriteDeadline(t)
 }
 
 // client logs in anew for each call.
