@@ -75,6 +75,7 @@ type asked struct {
 	bytes  int
 	body   string
 	header http.Header
+	at     time.Time
 }
 
 func newDouble() *double {
@@ -162,7 +163,7 @@ func kindOf(r *http.Request) conjur.Kind {
 func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	kind, rec := kindOf(r), &recorder{ResponseWriter: w}
-	a := asked{kind: kind, target: r.RequestURI, body: string(body), header: r.Header.Clone()}
+	a := asked{kind: kind, target: r.RequestURI, body: string(body), header: r.Header.Clone(), at: time.Now()}
 	if kind == conjur.KindBatch {
 		for _, full := range strings.Split(r.URL.Query().Get("variable_ids"), ",") {
 			a.ids = append(a.ids, strings.TrimPrefix(full, account+":variable:"))
@@ -427,16 +428,28 @@ func certificate(s *httptest.Server) string {
 // not the real one. The server ends with the test.
 func serve(t *testing.T, d *double, adapt func(*conjur.Config)) *conjur.Client {
 	t.Helper()
+	return client(t, overPipes(listen(t, d)), adapt)
+}
+
+// listen starts the double and returns how it is dialled.
+func listen(t *testing.T, d *double) dialer {
 	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	s := &http.Server{Handler: d, ErrorLog: discardLog(), ConnContext: inConn}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })
-	return client(t, conjur.Config{
-		ApplianceURL: "http://conjur.test", Account: account, Dial: l.dial,
+	return l.dial
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// overPipes is the configuration of a client of a double that listens.
+func overPipes(dial dialer) conjur.Config {
+	return conjur.Config{
+		ApplianceURL: "http://conjur.test", Account: account, Dial: dial,
 		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 		RateLimit:     1e6, RateBurst: 1e6,
-	}, adapt)
+	}
 }
 
 // connKey is the key of the connection that a request came over.

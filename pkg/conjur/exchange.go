@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -37,8 +38,13 @@ type Exchange struct {
 	Bytes int
 }
 
-// maxPause bounds what Retry-After may ask for.
-const maxPause = 5 * time.Minute
+const (
+	// maxPause bounds what Retry-After may ask for.
+	maxPause = 5 * time.Minute
+	// pauseSpread is the share by which a pause is longer than that at most,
+	// since a server asks the same of a whole fleet.
+	pauseSpread = 0.5
+)
 
 // reply is an answer whose body has been read.
 type reply struct {
@@ -201,7 +207,8 @@ func (g *gate) pause(status int, retryAfter string) {
 	if d <= 0 {
 		return
 	}
-	until := time.Now().Add(min(d, maxPause))
+	d = min(d, maxPause)
+	until := time.Now().Add(d + time.Duration(pauseSpread*rand.Float64()*float64(d)))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if until.After(g.until) {

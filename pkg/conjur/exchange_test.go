@@ -191,7 +191,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 					if _, ok := errors.AsType[*conjur.PauseError](a.Err); !ok {
 						t.Errorf("got %v", a.Err)
 					}
-					time.Sleep(time.Nanosecond)
+					time.Sleep(c.pause / 2)
 				}
 				wantFound(t, fetch(t, client, ids[0]), "value of "+ids[0])
 			})

@@ -69,7 +69,7 @@ func runtimeConfig(b *binary, created time.Time) v1.Config {
 		// A number, so that the kubelet can tell that it is not root.
 		User:         fmt.Sprintf("%d:%[1]d", uid),
 		Entrypoint:   []string{"/syncer"},
-		Env:          []string{"PATH=/usr/local/bin"},
+		Env:          []string{"PATH=/usr/local/bin:/bin"},
 		WorkingDir:   "/",
 		ExposedPorts: map[string]struct{}{"8080/tcp": {}},
 		Labels:       labels,

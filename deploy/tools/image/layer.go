@@ -25,10 +25,15 @@ const group = "root:x:0:\nsyncer:x:777:\n"
 // entries are all that is in the image, parents first.
 func entries(executable, certificates []byte) []tarEntry {
 	list := []tarEntry{
+		folder("bin", 0o755, root, root),
+		// For Conjur's authn-k8s; no shell.
+		link("bin/sh", "/syncer"),
 		folder("conjur", 0o755, root, root),
 		folder("conjur/secrets", 0o775, uid, root),
 		folder("conjur/status", 0o777, uid, root), // the application's probe writes here too
 		folder("etc", 0o755, root, root),
+		folder("etc/conjur", 0o755, root, root),
+		folder("etc/conjur/ssl", 0o770, uid, root),
 		file("etc/group", 0o644, []byte(group)),
 		file("etc/passwd", 0o644, []byte(passwd)),
 	}
