@@ -138,6 +138,7 @@ func isMetadataURL(text string) bool {
 }
 
 // warnOfIdle warns of settings of which none of the authenticators in use knows.
+// The path of a token is no sign of a mistake: a chart sets it for all.
 func (l *loader) warnOfIdle(ids []Identity) {
 	used := map[string]bool{}
 	var names []string
@@ -154,7 +155,7 @@ func (l *loader) warnOfIdle(ids []Identity) {
 	}
 	slices.Sort(names)
 	for _, name := range credentialSettings() {
-		if val := l.process[name]; val.set && !used[name] {
+		if val := l.process[name]; val.set && !used[name] && name != nameJWTTokenPath {
 			l.warn(val.key, "not used by the authenticator %s", strings.Join(slices.Compact(names), ", "))
 		}
 	}

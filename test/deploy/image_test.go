@@ -43,10 +43,14 @@ func buildTiny(t *testing.T, architecture string, args ...string) string {
 // wantFiles is all that is in the image: type, mode, owner, and where a link
 // leads.
 var wantFiles = map[string]string{
+	"bin/":                              "d 755 0:0",
+	"bin/sh":                            "l 777 0:0 /syncer",
 	"conjur/":                           "d 755 0:0",
 	"conjur/secrets/":                   "d 775 777:0",
 	"conjur/status/":                    "d 777 777:0",
 	"etc/":                              "d 755 0:0",
+	"etc/conjur/":                       "d 755 0:0",
+	"etc/conjur/ssl/":                   "d 770 777:0",
 	"etc/group":                         "f 644 0:0",
 	"etc/passwd":                        "f 644 0:0",
 	"etc/ssl/":                          "d 755 0:0",
@@ -214,6 +218,11 @@ func TestDockerfileMakesTheSameImage(t *testing.T) {
 			if !strings.Contains(stage, "\n"+line+"\n") {
 				t.Errorf("no %q in\nFROM %s", line, stage)
 			}
+		}
+	}
+	for _, line := range []string{"COPY --from=build /bin-of-scratch/ /bin/", "ENV PATH=/usr/local/bin:/bin"} {
+		if !strings.Contains(stages[0], "\n"+line+"\n") {
+			t.Errorf("no %q in the image without a shell", line)
 		}
 	}
 	const scripts = "pkg/notify/scripts/"

@@ -10,6 +10,13 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{/* Whether Conjur may bring a certificate: with authn-k8s, and where the
+address of the authenticator is in the ConfigMap alone. */}}
+{{- define "syncer.takesCertificate" -}}
+{{- $conjur := default dict .Values.config.conjur -}}
+{{- if or (contains "/authn-k8s/" (default "" $conjur.authnUrl)) (and .Values.credentials.connectConfigMap (not $conjur.authnUrl)) }}true{{ end -}}
+{{- end -}}
+
 {{/* Who Syncer is in Conjur, and whom it trusts. */}}
 {{- define "syncer.credentialVolumes" -}}
 {{- with .Values.credentials -}}
@@ -45,6 +52,12 @@ seccompProfile:
         path: ca.crt
 {{- end }}
 {{- end }}
+{{- if include "syncer.takesCertificate" . }}
+- name: conjur-ssl
+  emptyDir:
+    medium: Memory
+    sizeLimit: 1Mi
+{{- end }}
 {{- end -}}
 
 {{- define "syncer.credentialMounts" -}}
@@ -63,6 +76,10 @@ seccompProfile:
   mountPath: /etc/syncer/certificate
   readOnly: true
 {{- end }}
+{{- end }}
+{{- if include "syncer.takesCertificate" . }}
+- name: conjur-ssl
+  mountPath: /etc/conjur/ssl
 {{- end }}
 {{- end -}}
 
