@@ -136,8 +136,8 @@ func (s *secretsPlace) ready() (remarks []string, err error) {
 			return nil, unknownYet(watch)
 		}
 	}
-	if len(remarks) > 0 && len(remarks) == len(s.watches) {
-		return nil, listed("nothing may be read", remarks)
+	if len(remarks) > 0 && len(remarks) == len(s.watches) && len(s.keys()) == 0 {
+		return nil, listed("no Secret may be read", remarks)
 	}
 	return clip(remarks), nil
 }

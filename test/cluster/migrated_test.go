@@ -60,7 +60,7 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	eventually(t, "a word on what is known", func() bool {
 		return len(p.Lines("only these namespaces are known", w.namespace)) > 0
 	})
-
+	eventually(t, "ready", w.ready)
 	p.Stop()
 
 	grantNamespaces(t, w.namespace, "partly")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -82,4 +84,44 @@ func TestNotReadyBeforeConjurIsReached(t *testing.T) {
 		return code == http.StatusServiceUnavailable && strings.Contains(why, "has not been able to reach Conjur")
 	})
 	p.Stop()
+}
+
+// Who may read and not write has delivered nothing, and says so.
+func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
+	w := newWorld(t)
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}}
+	w.as("reader", append(rules, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}}))
+	w.variables("a")
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	eventually(t, "the probe's word on it", func() bool {
+		code, why := w.get("/readyz")
+		if code == http.StatusOK {
+			t.Fatalf("ready: %s", why)
+		}
+		return code == http.StatusServiceUnavailable && strings.Contains(why, w.namespace+"/db") && strings.Contains(why, "must grant the verb")
+	})
+	plane.Bind(t, w.namespace, "reader", rights(t)...)
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	eventually(t, "ready", w.ready)
+	p.Stop()
+}
+
+// A replica without work is ready when another one works, and not before.
+func TestAReplicaThatStandsByIsReady(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	eventually(t, "ready", w.ready)
+	w.moveAddress()
+	second := w.start()
+	eventually(t, "ready to stand by", func() bool {
+		code, body := w.get("/readyz")
+		return code == http.StatusOK && strings.Contains(body, "standing by for ")
+	})
+	first.Stop()
+	eventually(t, "ready and at work", func() bool {
+		code, body := w.get("/readyz")
+		return code == http.StatusOK && body == "ok\n"
+	})
+	second.Stop()
 }

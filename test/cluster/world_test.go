@@ -62,7 +62,7 @@ func newWorld(t testing.TB, options ...conjurdtest.Option) *world {
 		"SECRETS_DESTINATION": "k8s_secrets", "CONTAINER_MODE": "standalone", "NAMESPACE_ALLOWLIST": w.namespace,
 	}
 	w.address = proctest.FreeAddress(t)
-	w.settings = []string{"refresh: {interval: 1s}", "removal: {grace: 0s}", fmt.Sprintf("server: {address: %q}", w.address)}
+	w.settings = []string{"refresh: {interval: 1s}", fmt.Sprintf("server: {address: %q}", w.address), "removal: {grace: 0s}"}
 	return w
 }
 
