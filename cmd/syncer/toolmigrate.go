@@ -42,7 +42,7 @@ Exit status: 0, or 1 with no manifest printed if a setting is not valid.`, 1,
 			}
 			return printMigration(cmd, f.output, result)
 		})
-	cmd.Flags().StringVar(&image, "image", "secretsync/syncer:latest", "Syncer's image")
+	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
 	f.pod.addTo(cmd)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// defaultImage is the name that "make image" gives to the image.
+const defaultImage = "secretsync/syncer:0.1.0"
+
 // version is that of the build: the module's, with the commit where the build
 // recorded one.
 func version() string {

@@ -38,6 +38,7 @@ type imageConfig struct {
 		Labels     map[string]string
 	}
 	RootFS struct {
+		Type    string
 		DiffIDs []string `json:"diff_ids"`
 	}
 }
@@ -132,6 +133,9 @@ func (a archive) image(t *testing.T, d descriptor) (config imageConfig, files ma
 	}
 	if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(content)); sum != config.RootFS.DiffIDs[0] {
 		t.Errorf("the layer's sum is %s, not %s", sum, config.RootFS.DiffIDs[0])
+	}
+	if config.RootFS.Type != "layers" {
+		t.Errorf("the root file system is of the type %q", config.RootFS.Type)
 	}
 	files = map[string]layerFile{}
 	for _, f := range readTar(t, bytes.NewReader(content)) {

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -98,5 +99,23 @@ func TestValuesOfTheDocumentsAreValid(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("%d values found", found)
+	}
+}
+
+// TestEverybodyNamesTheSameImage: what is made is what is asked for.
+func TestEverybodyNamesTheSameImage(t *testing.T) {
+	made, err := exec.Command("make", "-s", "-C", "../..", "--eval", "name: ; @echo '$(IMAGE)'", "name").CombinedOutput()
+	image := strings.TrimSpace(string(made))
+	if err != nil || !strings.Contains(image, ":") {
+		t.Fatalf("%s, %v", made, err)
+	}
+	for path, what := range map[string]string{
+		"../../docs/install.md":                   "image: " + image,
+		"../../deploy/kustomize/base/syncer.yaml": `image: "` + image + `"`,
+		"../../cmd/syncer/version.go":             `defaultImage = "` + image + `"`,
+	} {
+		if !strings.Contains(string(readFile(t, path)), what) {
+			t.Errorf("%s does not have %s", path, what)
+		}
 	}
 }

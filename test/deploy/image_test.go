@@ -97,7 +97,7 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 
 	a := readArchive(t, paths[0])
 	top, platforms := a.index(t)
-	if top.Annotations["io.containerd.image.name"] != "example/syncer:1.2" || top.Annotations["org.opencontainers.image.ref.name"] != "1.2" {
+	if top.Annotations["io.containerd.image.name"] != "docker.io/example/syncer:1.2" || top.Annotations["org.opencontainers.image.ref.name"] != "1.2" {
 		t.Errorf("the image is called %v", top.Annotations)
 	}
 	for _, d := range platforms {
@@ -175,6 +175,29 @@ func TestImageRefusesOtherBinaries(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%s: left an archive", c.arg)
 		}
+	}
+}
+
+// TestImageIsNamedAsTheKubeletAsksForIt, who fills in what a manifest leaves out.
+func TestImageIsNamedAsTheKubeletAsksForIt(t *testing.T) {
+	binary := buildTiny(t, "amd64")
+	for name, want := range map[string]string{
+		"syncer":                           "docker.io/library/syncer:latest",
+		"secretsync/syncer:0.1.0":          "docker.io/secretsync/syncer:0.1.0",
+		"docker.io/secretsync/syncer:1":    "docker.io/secretsync/syncer:1",
+		"localhost:5000/secretsync/syncer": "localhost:5000/secretsync/syncer:latest",
+		"registry.example.com/a/b:2":       "registry.example.com/a/b:2",
+	} {
+		path := filepath.Join(t.TempDir(), "syncer.tar")
+		if err := writeImage(t, path, "-name", name, "linux/amd64="+binary); err != nil {
+			t.Fatal(err)
+		}
+		if top, _ := readArchive(t, path).index(t); top.Annotations["io.containerd.image.name"] != want {
+			t.Errorf("%s is called %v, want %s", name, top.Annotations, want)
+		}
+	}
+	if err := writeImage(t, filepath.Join(t.TempDir(), "x"), "-name", "No Image", "linux/amd64="+binary); err == nil {
+		t.Error("a name that no image can have was taken")
 	}
 }
 

@@ -5,24 +5,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// writeArchive writes the index, named as name says, as an OCI layout in a tar
+// writeArchive writes the index, with its name, as an OCI layout in a tar
 // archive; all at once, so that no half of one is ever found.
-func writeArchive(path, name string, index v1.ImageIndex) (err error) {
+func writeArchive(path string, as name.Tag, index v1.ImageIndex) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".image-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	oci := filepath.Join(dir, "oci")
-	if err := writeLayout(oci, name, index); err != nil {
+	if err := writeLayout(oci, as, index); err != nil {
 		return err
 	}
 	list, err := readEntries(os.DirFS(oci))
@@ -40,25 +40,26 @@ func writeArchive(path, name string, index v1.ImageIndex) (err error) {
 }
 
 // writeLayout writes a layout whose only entry is the index.
-func writeLayout(dir, name string, index v1.ImageIndex) error {
+func writeLayout(dir string, as name.Tag, index v1.ImageIndex) error {
 	out, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
 	}
 	annotations := map[string]string{
-		"io.containerd.image.name":          name, // what containerd calls it
-		"org.opencontainers.image.ref.name": tag(name),
+		"io.containerd.image.name":          fullName(as), // what containerd calls it
+		"org.opencontainers.image.ref.name": as.TagStr(),
 	}
 	return out.AppendIndex(index, layout.WithAnnotations(annotations))
 }
 
-// tag is what follows the name of the image, if anything does.
-func tag(name string) string {
-	base := name[strings.LastIndex(name, "/")+1:]
-	if _, tag, ok := strings.Cut(base, ":"); ok {
-		return tag
+// fullName returns the name with its registry, as the kubelet asks for it
+// whatever the manifest leaves out.
+func fullName(image name.Tag) string {
+	registry := image.RegistryStr()
+	if registry == name.DefaultRegistry {
+		registry = "docker.io" // which the library calls by the name of its server
 	}
-	return "latest"
+	return registry + "/" + image.RepositoryStr() + ":" + image.TagStr()
 }
 
 // readEntries reads a folder's files and folders, in lexical order.

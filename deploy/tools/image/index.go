@@ -41,6 +41,7 @@ func image(b *binary, certificates []byte, created time.Time) (v1.Image, error) 
 	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
 		OS: system, Architecture: architecture,
 		Created: v1.Time{Time: created},
+		RootFS:  v1.RootFS{Type: "layers"}, // the only one that there is, and required
 		Config:  runtimeConfig(b, created),
 	})
 	if err != nil {

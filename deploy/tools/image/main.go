@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 // options are what the command line says.
@@ -27,7 +29,7 @@ type options struct {
 func main() {
 	o := options{epoch: os.Getenv("SOURCE_DATE_EPOCH")}
 	flag.StringVar(&o.out, "out", "syncer.tar", "the archive to write")
-	flag.StringVar(&o.name, "name", "secretsync/syncer:latest", "the image's name and tag")
+	flag.StringVar(&o.name, "name", "secretsync/syncer", "the image's name and tag")
 	flag.StringVar(&o.certificates, "certificates", "", "a PEM file with the authorities that the image trusts (default none)")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: image [flags] linux/amd64=FILE linux/arm64=FILE …")
@@ -43,6 +45,10 @@ func main() {
 
 // write makes the archive and tells of each platform's image.
 func write(w io.Writer, o options) error {
+	as, err := name.NewTag(o.name)
+	if err != nil {
+		return err
+	}
 	binaries, err := openBinaries(o.binaries)
 	if err != nil {
 		return err
@@ -61,14 +67,14 @@ func write(w io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := writeArchive(o.out, o.name, index); err != nil {
+	if err := writeArchive(o.out, as, index); err != nil {
 		return err
 	}
 	digest, err := index.Digest()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s: %s %s\n", o.out, o.name, digest)
+	fmt.Fprintf(w, "%s: %s %s\n", o.out, fullName(as), digest)
 	for _, b := range binaries {
 		fmt.Fprintf(w, "  %s %s\n", b.platform, b.version)
 	}
