@@ -90,9 +90,7 @@ func load(t *testing.T, pod corev1.Pod, src config.Sources, extra map[string]str
 	t.Helper()
 	env := map[string]string{}
 	maps.Copy(env, extra)
-	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
-	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "syncer" })
-	for _, v := range containers[i].Env {
+	for _, v := range containerIn(pod).Env {
 		env[v.Name] = v.Value
 		if v.ValueFrom != nil {
 			env[v.Name] = "syncer"
@@ -105,4 +103,47 @@ func load(t *testing.T, pod corev1.Pod, src config.Sources, extra map[string]str
 		t.Errorf("warning: %v", w)
 	}
 	return cfg, err
+}
+
+// TestContainersSayWhyTheyEndAndKeepToTheirLimit in all shapes: the last of the
+// log is what "kubectl describe pod" shows, and Go knows of the limit.
+func TestContainersSayWhyTheyEndAndKeepToTheirLimit(t *testing.T) {
+	for limit, want := range map[string]string{"64Mi": "58982KiB", "2Gi": "1843MiB", "1.5Gi": "", "100M": "", "": ""} {
+		memory := fmt.Sprintf("{limits: {memory: %q}}", limit)
+		if limit == "" {
+			memory = "{limits: null}"
+		}
+		for _, shape := range []string{"deployment", "job", "example"} {
+			values := connection + "shape: " + shape + "\nresources: " + memory + "\nsidecar: {resources: " + memory + "}\n"
+			for _, o := range (deploy.Release{Values: values}).Objects(t) {
+				pod := podOf(t, o)
+				if pod == nil {
+					continue
+				}
+				c := containerOf(t, pod)
+				i := slices.IndexFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "GOMEMLIMIT" })
+				if i < 0 || c.Env[i].Value != want || (c.Env[i].ValueFrom == nil) != (want != "") {
+					t.Errorf("%s with the limit %q: %+v, want GOMEMLIMIT %q", shape, limit, c.Env, want)
+				}
+				if c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
+					t.Errorf("%s: %s", shape, c.TerminationMessagePolicy)
+				}
+			}
+		}
+	}
+}
+
+// containerOf returns Syncer's container.
+func containerOf(t *testing.T, object *unstructured.Unstructured) corev1.Container {
+	t.Helper()
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
+		t.Fatal(err)
+	}
+	return containerIn(pod)
+}
+
+func containerIn(pod corev1.Pod) corev1.Container {
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	return containers[slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "syncer" })]
 }

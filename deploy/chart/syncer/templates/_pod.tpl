@@ -114,12 +114,14 @@ spec:
     - name: syncer
       image: {{ include "syncer.image" . | quote }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
+      terminationMessagePolicy: FallbackToLogsOnError
       args:
         - --config=/etc/syncer/config/syncer.yaml
         {{- with .Values.extraArgs }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
       env:
+        {{- include "syncer.memoryBound" .Values.resources | nindent 8 }}
         {{- include "syncer.podEnvironment" . | nindent 8 }}
       {{- with include "syncer.environmentFrom" . }}
         {{- nindent 6 . }}
@@ -169,6 +171,24 @@ spec:
   {{- with include "syncer.placement" . | trim }}
     {{- nindent 2 . }}
   {{- end }}
+{{- end -}}
+
+{{/*
+Has Go collect garbage sooner rather than reach the limit of the container: nine
+tenths of it, as the rest is for what Go does not count.
+*/}}
+{{- define "syncer.memoryBound" -}}
+{{- $limit := dig "limits" "memory" "" . | toString -}}
+- name: GOMEMLIMIT
+{{- if regexMatch "^[0-9]+Mi$" $limit }}
+  value: {{ printf "%dKiB" (div (mul (trimSuffix "Mi" $limit) 1024 9) 10) }}
+{{- else if regexMatch "^[0-9]+Gi$" $limit }}
+  value: {{ printf "%dMiB" (div (mul (trimSuffix "Gi" $limit) 1024 9) 10) }}
+{{- else }}
+  valueFrom: # the limit as it is; without one, the memory of the node
+    resourceFieldRef:
+      resource: limits.memory
+{{- end }}
 {{- end -}}
 
 {{- define "syncer.podEnvironment" -}}

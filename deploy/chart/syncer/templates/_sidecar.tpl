@@ -22,6 +22,7 @@ secrets have been provided, and the sidecar stays beside it.
 - name: syncer
   image: {{ include "syncer.image" . | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
+  terminationMessagePolicy: FallbackToLogsOnError
   {{- if eq .Values.sidecar.mode "sidecar" }}
   restartPolicy: Always
   startupProbe:
@@ -67,6 +68,7 @@ secrets have been provided, and the sidecar stays beside it.
 {{- fail "config.conjur: applianceUrl and account are not set; give them, or a ConfigMap with them as credentials.connectConfigMap" -}}
 {{- end -}}
 env:
+{{- include "syncer.memoryBound" .Values.sidecar.resources | nindent 2 }}
 {{- include "syncer.podEnvironment" . | nindent 2 }}
   - name: CONTAINER_MODE
     value: {{ .Values.sidecar.mode }}
