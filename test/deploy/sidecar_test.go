@@ -108,7 +108,7 @@ func load(t *testing.T, pod corev1.Pod, src config.Sources, extra map[string]str
 // TestContainersSayWhyTheyEndAndKeepToTheirLimit in all shapes: the last of the
 // log is what "kubectl describe pod" shows, and Go knows of the limit.
 func TestContainersSayWhyTheyEndAndKeepToTheirLimit(t *testing.T) {
-	for limit, want := range map[string]string{"64Mi": "58982KiB", "2Gi": "1843MiB", "1.5Gi": "", "100M": "", "": ""} {
+	for limit, want := range map[string]string{"64Mi": "49152KiB", "2Gi": "1536MiB", "1.5Gi": "", "100M": "", "": ""} {
 		memory := fmt.Sprintf("{limits: {memory: %q}}", limit)
 		if limit == "" {
 			memory = "{limits: null}"

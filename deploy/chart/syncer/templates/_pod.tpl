@@ -174,16 +174,17 @@ spec:
 {{- end -}}
 
 {{/*
-Has Go collect garbage sooner rather than reach the limit of the container: nine
-tenths of it, as the rest is for what Go does not count.
+Has Go collect garbage sooner rather than reach the limit of the container: three
+quarters of it, as the rest is for what Go does not count, such as the files in
+volumes of memory, old and new ones beside each other.
 */}}
 {{- define "syncer.memoryBound" -}}
 {{- $limit := dig "limits" "memory" "" . | toString -}}
 - name: GOMEMLIMIT
 {{- if regexMatch "^[0-9]+Mi$" $limit }}
-  value: {{ printf "%dKiB" (div (mul (trimSuffix "Mi" $limit) 1024 9) 10) }}
+  value: {{ printf "%dKiB" (div (mul (trimSuffix "Mi" $limit) 1024 3) 4) }}
 {{- else if regexMatch "^[0-9]+Gi$" $limit }}
-  value: {{ printf "%dMiB" (div (mul (trimSuffix "Gi" $limit) 1024 9) 10) }}
+  value: {{ printf "%dMiB" (div (mul (trimSuffix "Gi" $limit) 1024 3) 4) }}
 {{- else }}
   valueFrom: # the limit as it is; without one, the memory of the node
     resourceFieldRef:
