@@ -72,6 +72,7 @@ const (
 type history struct {
 	*testing.T
 	rand    *rand.Rand
+	fate    *rand.Rand // of the followers; nil: there are none
 	ids     []string
 	set     targets.Set
 	server  *model
@@ -97,6 +98,7 @@ func live(t *testing.T, seed uint64, most int) {
 		h.wait(2 * interval)
 		for range min(fewestEvents+h.rand.IntN(mostEvents-fewestEvents+1), most) {
 			h.happen()
+			h.follow()
 			h.wait(time.Duration(h.rand.Int64N(int64(4 * interval))))
 			if t.Failed() {
 				return
@@ -108,6 +110,9 @@ func live(t *testing.T, seed uint64, most int) {
 
 func begin(t *testing.T, seed uint64) *history {
 	h := &history{T: t, rand: rand.New(rand.NewPCG(seed, 0))}
+	if seed%3 == 0 {
+		h.fate = rand.New(rand.NewPCG(seed, 1))
+	}
 	for i := range 2 + h.rand.IntN(8) {
 		h.ids = append(h.ids, fmt.Sprintf("app/v%d", i))
 	}
@@ -121,7 +126,7 @@ func begin(t *testing.T, seed uint64) *history {
 	h.server = newModel(h.ids)
 	h.server.named = h.rand.IntN(2) == 0
 	h.web = &web{handler: h.server}
-	h.judge = &judge{history: h, began: time.Now(), settled: map[string]bool{}}
+	h.judge = &judge{history: h, began: time.Now(), settled: map[string]bool{}, last: map[targets.Key]string{}, replaced: map[targets.Key]map[string]time.Time{}}
 	h.sink = &parts{removing: h.judge.removing, writing: h.judge.writing, content: map[targets.Key]map[string]string{}, lost: map[targets.Key]bool{}}
 	h.process = &pipeline{
 		set: &h.set, sink: h.sink, dial: h.web, settled: h.judge.hears,
@@ -241,10 +246,13 @@ func (h *history) restartServer() {
 // latest when the longest time that anything may take is over.
 func (h *history) end() {
 	h.server.with(func() { h.server.fault, h.server.noHost = nil, false })
+	h.server.lag(false)
+	h.judge.lags = false
 	h.judge.mends()
 	h.judge.note()
 	h.tell("all is well")
-	limit := h.judge.deadline(time.Now()).Add(interval)
+	well, _ := h.judge.healthy()
+	limit := h.judge.deadline(well).Add(interval)
 	for !h.judge.content() && time.Now().Before(limit) {
 		h.wait(interval)
 	}

@@ -22,7 +22,9 @@ const bound = 4*interval + 10*time.Second + requestTimeout
 //     enough apart and the second time to a newer token, that a variable of it
 //     is gone, and then who we are,
 //   - nor while most variables had been gone for less than half a hold,
-//   - nothing is written of which the values were not there at one moment,
+//   - nothing is written of which the values were not there at one moment, unless
+//     a follower lags behind,
+//   - nothing is written that was replaced a moment ago, so that it does not flap,
 //   - nothing of which Conjur says so stays longer than the bound,
 //   - what is new is there within the bound, and
 //   - in the end everything is as Conjur has it.
@@ -33,12 +35,17 @@ type judge struct {
 	well    time.Time // since when nothing is wrong with server, identity and process
 	mass    time.Time // since when most are gone; zero: they are not
 	massEnd time.Time
+	lags    bool            // a follower lags behind
 	settled map[string]bool // the process has called them gone
+	// replaced is when a content of a target was replaced by another.
+	replaced map[targets.Key]map[string]time.Time
+	last     map[targets.Key]string // the content that was written last
 }
 
 // starts is for a process that is new: it has no proof of anything.
 func (j *judge) starts() {
 	j.born = time.Now()
+	j.last, j.replaced = map[targets.Key]string{}, map[targets.Key]map[string]time.Time{}
 	j.history.server.with(func() {
 		clear(j.settled)
 		for _, v := range j.history.server.vars {
@@ -51,9 +58,13 @@ func (j *judge) starts() {
 // mends is for whatever keeps the process from asking, and for its end.
 func (j *judge) mends() { j.well = time.Now() }
 
-// healthy tells since when all is well.
+// rest is the longest time for which a server is left alone that refuses to know
+// us, or fails.
+const rest = time.Minute
+
+// healthy tells since when all is well and known to be.
 func (j *judge) healthy() (since time.Time, ok bool) {
-	return j.well, j.history.server.fault == nil && !j.history.server.noHost
+	return j.well.Add(rest), j.history.server.fault == nil && !j.history.server.noHost && !j.lags
 }
 
 // hears takes what a sync said.
@@ -123,6 +134,10 @@ func (j *judge) writing(t *targets.Target, whole []byte) {
 	}
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
+	j.flaps(t, string(whole))
+	if j.history.fate != nil {
+		return // a file may have two requests' values, one of them a follower's
+	}
 	from, to := time.Time{}, time.Now().Add(time.Second)
 	for _, e := range t.Entries {
 		life := j.history.server.vars[e.Variable].lives[values[e.Alias]]
@@ -148,7 +163,7 @@ func (j *judge) most(now time.Time) bool {
 		switch {
 		case j.settled[id] || now.Sub(v.saidSince(now)) >= least:
 			continue
-		case v.state != there:
+		case v.state != there && !v.found.After(v.since): // nor has a follower shown it since
 			gone++
 		}
 		all++
@@ -227,6 +242,9 @@ func (j *judge) deadline(since time.Time) time.Time {
 		since = since.Add(holds)
 	case !j.massEnd.IsZero():
 		since = later(since, j.massEnd.Add(holds))
+	}
+	if j.history.fate != nil {
+		since = since.Add(4*steady + interval) // the right value may be held back as an earlier one
 	}
 	return since.Add(bound + j.history.process.grace)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,7 +22,11 @@ type model struct {
 	tokens map[string]time.Time
 	fault  *fault    // nil: all is well
 	knew   time.Time // when it last said who we are
-	named  bool      // a refused batch names all that are missing, as the embedded server's does
+	// lagging is what a follower shows that lags behind, which answers every
+	// other request, more or less; nil: there is none.
+	lagging map[string]shown
+	stale   bool // the request under way is answered by it
+	named   bool // a refused batch names all that are missing, as the embedded server's does
 }
 
 // truth is one variable.
@@ -111,6 +116,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stale = m.lagging != nil && rand.IntN(2) == 0
 	issued, known := m.tokens[r.Header.Get("Authorization")]
 	switch {
 	case q.kind == login && m.noHost:
@@ -149,13 +155,13 @@ func (m *model) login(w http.ResponseWriter) {
 }
 
 func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued time.Time) {
-	switch v := m.vars[id]; v.state {
+	switch v, s := m.vars[id], m.show(id); s.state {
 	case there:
 		m.answered(v)
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Disposition", "attachment")
 		w.Header().Set("Content-Transfer-Encoding", "binary")
-		tagged(w, r, fmt.Sprintf("%s-%d", id, v.version), func() { _, _ = io.WriteString(w, v.value) })
+		tagged(w, r, fmt.Sprintf("%s-%d", id, s.version), func() { _, _ = io.WriteString(w, s.value) })
 	case forbidden:
 		bare(403)(w, r) // it is the check that counts
 	default:
@@ -167,12 +173,13 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 func (m *model) answered(v *truth) { v.words, v.found, v.lost = nil, time.Now(), false }
 
 func (m *model) check(w http.ResponseWriter, r *http.Request, q question, issued time.Time) {
-	switch v := m.vars[q.ids[0]]; {
-	case v.state != there && v.state != forbidden:
+	switch s := m.show(q.ids[0]); {
+	case s.state != there && s.state != forbidden:
 		says(404, jsonT, `{"error":{"code":"not_found","message":"Variable not found","target":"variable"}}`)(w, r)
 	case q.privilege == "":
 		says(200, jsonT, fmt.Sprintf(`{"id":"dev:variable:%s","permissions":[{"privilege":"execute","role":"dev:group:team"}]}`, q.ids[0]))(w, r)
-	case v.state == forbidden && q.privilege == "execute":
+	case s.state == forbidden && q.privilege == "execute":
+		v := m.vars[q.ids[0]]
 		v.words = append(v.words, word{time.Now(), issued})
 		bare(404)(w, r)
 	default:
@@ -182,7 +189,7 @@ func (m *model) check(w http.ResponseWriter, r *http.Request, q question, issued
 
 func (m *model) batch(w http.ResponseWriter, r *http.Request, ids []string) {
 	in := func(states ...state) func(string) bool {
-		return func(id string) bool { return slices.Contains(states, m.vars[id].state) }
+		return func(id string) bool { return slices.Contains(states, m.show(id).state) }
 	}
 	switch first := slices.IndexFunc(ids, in(missing)); {
 	case slices.ContainsFunc(ids, in(forbidden, invisible)):
@@ -205,10 +212,10 @@ func (m *model) batch(w http.ResponseWriter, r *http.Request, ids []string) {
 	}
 	values, tag := map[string]string{}, ""
 	for _, id := range ids {
-		v := m.vars[id]
-		m.answered(v)
-		values[account+":variable:"+id] = base64.StdEncoding.EncodeToString([]byte(v.value)) + "\n"
-		tag += fmt.Sprintf("%s-%d,", id, v.version)
+		m.answered(m.vars[id])
+		s := m.show(id)
+		values[account+":variable:"+id] = base64.StdEncoding.EncodeToString([]byte(s.value)) + "\n"
+		tag += fmt.Sprintf("%s-%d,", id, s.version)
 	}
 	w.Header().Set("Content-Type", jsonT)
 	w.Header().Set("Content-Encoding", "base64")

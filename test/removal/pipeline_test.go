@@ -25,6 +25,7 @@ import (
 const (
 	interval = 2 * time.Second
 	holdTime = 30 * time.Second
+	steady   = 3 * interval
 )
 
 // parts is a sink in memory. Removals and writes are told of before they happen.
@@ -140,7 +141,7 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *queue.Queue, *workers.Po
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: "http://conjur.test", Account: account, Dial: p.dial.dial, HTTPTimeout: requestTimeout,
 		Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte("key"))},
-		ConfirmAfter:  interval / 2, Grace: p.grace, Brake: conjur.Brake{Hold: holdTime}, RateLimit: 1e6, RateBurst: 1e6,
+		ConfirmAfter:  interval / 2, Grace: p.grace, Steady: steady, Brake: conjur.Brake{Hold: holdTime}, RateLimit: 1e6, RateBurst: 1e6,
 	})
 	if err != nil {
 		panic(err)
