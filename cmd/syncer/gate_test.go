@@ -148,10 +148,8 @@ func (w gateWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// isData tells requests for values, isPoll those of a batch among them, and
-// isLogin those for an access token.
+// isData tells requests for values, and isLogin those for an access token.
 func isData(r *http.Request) bool  { return strings.HasPrefix(r.URL.Path, "/secrets") }
-func isPoll(r *http.Request) bool  { return r.URL.Path == "/secrets" }
 func isLogin(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/authenticate") }
 
 // wait lets time pass, unless the client gives up before.

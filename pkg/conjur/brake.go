@@ -142,7 +142,13 @@ func (m *memory) review(now time.Time) {
 	if h == nil {
 		return
 	}
-	switch _, h.gone = m.heldAndGone(); {
+	h.gone = 0
+	for _, v := range m.vars {
+		if v.heldAndGone() {
+			h.gone++
+		}
+	}
+	switch {
 	case h.gone == 0:
 		m.endHold(Returned, now)
 	case now.Before(h.until):
@@ -170,23 +176,20 @@ func (m *memory) endHold(why HoldState, now time.Time) {
 	}
 }
 
-// heldAndGone gives the first names and the number of the variables that are
-// held and that the server calls gone.
-func (m *memory) heldAndGone() (names []string, n int) {
+// heldAndGone reports whether a variable is held and called gone by the server.
+func (v *variable) heldAndGone() bool { return v.held() && (v.suspicion != nil || v.aside) }
+
+// tell keeps an event until a call ends.
+func (m *memory) tell(h *hold, state HoldState) {
+	var names []string
 	for id, v := range m.vars {
-		if v.held() && (v.suspicion != nil || v.aside) {
+		if v.heldAndGone() {
 			names = append(names, id)
 		}
 	}
 	slices.Sort(names)
-	return names[:min(len(names), mostNamed)], len(names)
-}
-
-// tell keeps an event until a call ends.
-func (m *memory) tell(h *hold, state HoldState) {
-	names, _ := m.heldAndGone()
 	m.events = append(m.events, HoldEvent{
-		State: state, Since: h.since, Until: h.until, Variables: names, Gone: h.gone, Of: h.of,
+		State: state, Since: h.since, Until: h.until, Variables: names[:min(len(names), mostNamed)], Gone: h.gone, Of: h.of,
 	})
 }
 

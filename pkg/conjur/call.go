@@ -14,13 +14,16 @@ import (
 type call struct {
 	*Client
 	ctx    context.Context
-	step   uint64 // tells the observations of this call from those of others
-	budget int    // requests left beyond the first one for each sound chunk
+	ids    []string // that it is about, in ascending order
+	step   uint64   // tells the observations of this call from those of others
+	budget int      // requests left beyond the first one for each sound chunk
 	// stop is why the server is not to be asked for anything more in this
 	// call; nil while all is well.
 	stop     error
 	anyGood  bool // some request for values was answered well
 	bare500s int  // while none was
+	refusals int  // of batches
+	looked   bool // at the list of variables
 	afresh   bool // the connections that were idle have been closed
 	whoami   map[*token]identity
 	controls map[*token]error // whether a check was answered yes where it must be
@@ -39,20 +42,26 @@ type handler interface {
 	unknown(ids []string, err error)
 }
 
-func (c *Client) begin(ctx context.Context) *call {
+func (c *Client) begin(ctx context.Context, ids []string) *call {
 	return &call{
-		Client: c, ctx: ctx, step: c.memory.step(),
+		Client: c, ctx: ctx, ids: ids, step: c.memory.step(),
 		budget: c.config.RequestBudget, whoami: map[*token]identity{}, controls: map[*token]error{},
 	}
 }
 
-func (k *call) pay() bool {
-	if k.budget <= 0 {
+// pay takes a request from the budget; false when there is none left, or, for
+// what was not found before, when so many were paid for of late that others
+// would wait for the rate limit.
+func (k *call) pay(t trust) bool {
+	if k.budget <= 0 || t > proven && !k.search.Allow() {
 		return false
 	}
 	k.budget--
 	return true
 }
+
+// canPay reports whether pay would take a request for what was not found before.
+func (k *call) canPay() bool { return k.budget > 0 && k.search.Tokens() >= 1 }
 
 // outcome is what an answer to a batch means.
 type outcome int
@@ -171,10 +180,9 @@ func conditional(req *http.Request, etag string) *http.Request {
 // that it asked for.
 func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 	for i, id := range ids {
-		if k.stop != nil || k.budget <= reserve {
+		if k.stop != nil || k.budget <= reserve || !k.pay(k.memory.trustOf(id)) {
 			return ids[:i]
 		}
-		k.budget--
 		h.single(id, k.read(id, ""))
 	}
 	return ids

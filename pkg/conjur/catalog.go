@@ -38,6 +38,8 @@ const (
 type Catalog struct {
 	client *Client
 
+	mostPages  int
+	valued     bool          // leave out what says that it has no value
 	refreshing chan struct{} // holds one element while a Refresh is under way
 	// Owned by the Refresh that is under way:
 	length int      // of a page
@@ -50,13 +52,14 @@ type Catalog struct {
 
 // page is one answer to a request for the list.
 type page struct {
-	etag string
-	ids  []string
+	etag   string
+	length int // of the list in it
+	ids    []string
 }
 
 // NewCatalog makes a Catalog that knows of no variable yet.
 func (c *Client) NewCatalog() *Catalog {
-	return &Catalog{client: c, refreshing: make(chan struct{}, 1), length: longestPage}
+	return &Catalog{client: c, mostPages: mostPages, refreshing: make(chan struct{}, 1), length: longestPage}
 }
 
 // IDs lists the variables of the last good list in ascending order, without
@@ -127,12 +130,12 @@ func (c *Catalog) report(odd []string) {
 
 // read asks for all pages, up to the first one that is not full.
 func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
-	for len(pages) < mostPages {
+	for len(pages) < c.mostPages {
 		var known page
 		if len(pages) < len(c.pages) {
 			known = c.pages[len(pages)] // of another length, maybe; then its tag is another one too
 		}
-		p, err := c.client.listed(ctx, c.length, len(pages)*c.length, known)
+		p, err := c.listed(ctx, c.length, len(pages)*c.length, known)
 		if tooMany(err) && c.shorten() {
 			pages = nil
 			continue
@@ -144,11 +147,11 @@ func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
 			return nil, errors.New("the server gives the same page for every offset")
 		}
 		pages = append(pages, p)
-		if len(p.ids) < c.length {
+		if p.length < c.length {
 			return pages, nil
 		}
 	}
-	return nil, fmt.Errorf("the list has more than %d pages", mostPages)
+	return nil, fmt.Errorf("the list has more than %d pages", c.mostPages)
 }
 
 // shorten halves the pages. When they cannot get shorter, their length was
@@ -170,12 +173,12 @@ func tooMany(err error) bool {
 }
 
 // listed asks for one page, unless it is still the one that is known.
-func (c *Client) listed(ctx context.Context, length, offset int, known page) (page, error) {
-	req, err := c.api.ResourcesRequest(&conjurapi.ResourceFilter{Kind: "variable", Limit: length, Offset: offset})
+func (c *Catalog) listed(ctx context.Context, length, offset int, known page) (page, error) {
+	req, err := c.client.api.ResourcesRequest(&conjurapi.ResourceFilter{Kind: "variable", Limit: length, Offset: offset})
 	if err != nil {
 		return page{}, err
 	}
-	r, err := c.ask(ctx, KindList, fmt.Sprintf("from offset %d", offset), conditional(req, known.etag))
+	r, err := c.client.ask(ctx, KindList, fmt.Sprintf("from offset %d", offset), conditional(req, known.etag))
 	switch {
 	case err != nil:
 		return page{}, err
@@ -184,27 +187,37 @@ func (c *Client) listed(ctx context.Context, length, offset int, known page) (pa
 	case r.status != http.StatusOK:
 		return page{}, r.statusError("")
 	}
-	ids, err := decodeList(r.header, r.body, c.resource(""))
+	ids, unset, err := decodeList(r.header, r.body, c.client.resource(""))
 	if err != nil {
 		return page{}, r.statusError(err.Error())
 	}
-	return page{r.header.Get("ETag"), ids}, nil
+	p := page{etag: r.header.Get("ETag"), length: len(ids), ids: ids}
+	if c.valued {
+		p.ids = slices.DeleteFunc(ids, func(id string) bool { return unset[id] })
+	}
+	return p, nil
 }
 
 // decodeList reads a JSON list of resources, all of which must have ids that
-// begin with prefix.
-func decodeList(header http.Header, body []byte, prefix string) (ids []string, err error) {
-	var list []struct{ ID string }
-	if !isJSON(header) || json.Unmarshal(body, &list) != nil || list == nil {
-		return nil, errors.New("what came is not a JSON list of resources")
+// begin with prefix. It also names those that are said to have no version.
+func decodeList(header http.Header, body []byte, prefix string) (ids []string, unset map[string]bool, err error) {
+	var list []struct {
+		ID      string
+		Secrets *[]struct{}
 	}
-	ids = make([]string, len(list))
+	if !isJSON(header) || json.Unmarshal(body, &list) != nil || list == nil {
+		return nil, nil, errors.New("what came is not a JSON list of resources")
+	}
+	ids, unset = make([]string, len(list)), map[string]bool{}
 	for i, resource := range list {
 		id, ok := strings.CutPrefix(resource.ID, prefix)
 		if !ok {
-			return nil, fmt.Errorf("it lists %.100q, which is no variable of our account", resource.ID)
+			return nil, nil, fmt.Errorf("it lists %.100q, which is no variable of our account", resource.ID)
 		}
 		ids[i] = id
+		if resource.Secrets != nil && len(*resource.Secrets) == 0 {
+			unset[id] = true
+		}
 	}
-	return ids, nil
+	return ids, unset, nil
 }

@@ -24,6 +24,7 @@ type Client struct {
 	base    string            // the server's URL as the builder completes it
 	wire    *wire
 	limiter *rate.Limiter
+	search  *rate.Limiter // of the requests that a budget pays for
 	gate    gate
 	trouble rest // while it is on, one failure of the server ends a call
 	tokens  *tokens
@@ -31,6 +32,8 @@ type Client struct {
 	line    *lineLimit
 	route   valuesRoute
 	flights flights
+	list    *Catalog // of what there may be, to look in where much is refused
+	looks   rest     // between such looks
 
 	polling chan struct{} // holds one element while a Changed is under way
 	plan    plan          // owned by the Changed that is under way
@@ -47,6 +50,7 @@ func New(config Config) (*Client, error) {
 		config:  config,
 		log:     config.Logger,
 		limiter: rate.NewLimiter(config.RateLimit, config.RateBurst),
+		search:  rate.NewLimiter(config.RateLimit/2, 2*config.RequestBudget),
 		memory:  newMemory(config.rules()),
 		line:    newLineLimit(config.MaxRequestLine),
 		polling: make(chan struct{}, 1),
@@ -68,6 +72,8 @@ func New(config Config) (*Client, error) {
 	c.base = strings.TrimSuffix(whoami.URL.String(), "/whoami")
 	c.tokens = &tokens{authenticate: c.authenticate}
 	c.flights.load = c.load
+	c.list = c.NewCatalog()
+	c.list.mostPages, c.list.valued = mostPagesToLook, true
 	return c, nil
 }
 

@@ -58,7 +58,8 @@ type Config struct {
 	MaxRequestLine int
 	// RequestBudget is how many requests one Changed, or one merged Fetch, may
 	// spend on finding out what is wrong with refused batches and on variables
-	// that are gone; default 32.
+	// that are gone; default 32. Half of the RateLimit is the most that all
+	// budgets together may use.
 	RequestBudget int
 	// BatchMaxIDs is for servers that answer per variable; default 250.
 	BatchMaxIDs int

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -204,6 +205,8 @@ func (d *double) route(w http.ResponseWriter, r *http.Request, kind conjur.Kind,
 		d.perVariable(w, body)
 	case kind == conjur.KindCheck, kind == conjur.KindResource:
 		d.check(w, r)
+	case kind == conjur.KindList:
+		d.list(w, r)
 	default:
 		d.single(w, r)
 	}
@@ -290,6 +293,26 @@ func (d *double) batch(w http.ResponseWriter, r *http.Request, ids []string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	text, _ := json.Marshal(values)
 	withETag(w, r, string(text))
+}
+
+// list lists the variables that can be seen, a page of them.
+func (d *double) list(w http.ResponseWriter, r *http.Request) {
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
+	items := []string{}
+	for id, v := range d.vars {
+		if v.invisible {
+			continue
+		}
+		versions := `{"version":1}`
+		if v.missing {
+			versions = "" // never set
+		}
+		items = append(items, fmt.Sprintf(`{"id":%q,"secrets":[%s]}`, account+":variable:"+id, versions))
+	}
+	slices.Sort(items)
+	items = items[min(offset, len(items)):min(offset+limit, len(items))]
+	writeJSON(w, http.StatusOK, "["+strings.Join(items, ",")+"]")
 }
 
 // wrapped is base64 with a line break after every 60 characters and at the end.

@@ -13,7 +13,8 @@ const asidesPerFetch = 32
 
 // Fetch reads the variables' values. It answers for every id, and never fails
 // as a whole. Calls that come while one is under way are merged into the next
-// batch. All ids of a call travel in one batch unless they exceed it.
+// batch. All ids of a call travel in one batch unless they exceed it, or only
+// some of them were found before.
 func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
 	if len(ids) == 0 {
 		return map[string]Answer{}
@@ -23,20 +24,21 @@ func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
 
 // load reads what one flight asks for; ids are distinct.
 func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
-	l := &load{call: c.begin(ctx), answers: make(map[string]Answer, len(ids))}
 	valid, _ := distinct(ids)
-	shared, single, aside := c.memory.sort(valid)
+	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids))}
+	q := c.memory.sort(valid)
 	if c.route.mayOffer() {
 		l.perVariable = l.askPerVariable
 	}
 
 	defer c.tell(false)
-	l.keepHalf(len(aside) > 0, func() { l.askTogether(shared, single) })
+	l.keepHalf(len(q.aside) > 0, func() { l.askTogether(q) })
+	open, gone := c.memory.pending(q.aside)
+	aside := slices.Concat(open, gone)
+	aside = aside[:min(len(aside), asidesPerFetch)]
 	l.rollCall(ids, aside)
-	open, gone := c.memory.pending(aside)
-	aside = slices.Concat(open, gone)
-	l.asides(aside[:min(len(aside), asidesPerFetch)], 0, l)
-	l.asides(l.unanswered(slices.Concat(shared, single)), 0, l)
+	l.asides(aside, 0, l)
+	l.asides(l.unanswered(q.each()), 0, l)
 	for _, id := range ids {
 		if !l.isAnswered(id) {
 			l.answers[id] = l.whyNot(id)
@@ -47,14 +49,26 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 
 // askTogether asks for what batches can ask for, and for the variables that
 // always go by themselves.
-func (l *load) askTogether(shared, single []string) {
-	chunks := singles(single, l.encodedLen)
-	if !l.route.offered() || !l.askPerVariable(shared) {
-		rest := slices.DeleteFunc(slices.Clone(shared), l.isAnswered)
-		chunks = append(pack(rest, l.room(), l.encodedLen), chunks...)
+func (l *load) askTogether(q question) {
+	if l.route.offered() {
+		l.askPerVariable(q.together())
 	}
-	for _, ch := range chunks {
-		l.narrow(ch, l)
+	for t, ids := range q.shared {
+		if l.route.offered() {
+			q.shared[t] = nil // what is left was not answered for
+			continue
+		}
+		q.shared[t] = slices.DeleteFunc(slices.Clone(ids), l.isAnswered)
+	}
+	chunks := q.chunks(l.room(), l.encodedLen)
+	for len(chunks) > 0 {
+		next, looked := chunks[0], l.looked
+		chunks = chunks[1:]
+		l.narrow(next, l)
+		if l.looked && !looked { // it is known now what is likely to be there
+			rest := l.memory.sort(idsOf(chunks))
+			chunks = rest.chunks(l.room(), l.encodedLen)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +37,8 @@ type variable struct {
 	soloUntil time.Time // keeps it out of batches too, though it answers
 	suspicion *suspicion
 	course    course
-	foundIn   uint64    // the last call in which it was found
+	foundIn   uint64    // the last call in which it was found; 0: never
+	unlisted  bool      // see trust
 	heldAt    time.Time // since when the hold that is on has kept it from being called gone
 	cleared   time.Time // when a hold on it had passed; zero: it was not found since
 	heldFor   time.Duration
@@ -176,7 +176,7 @@ func (m *memory) found(v *variable, call uint64) {
 	if s := v.suspicion; s != nil && s.confirmed {
 		v.news = true
 	}
-	v.suspicion, v.aside, v.foundIn = nil, false, call
+	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call
 	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0
 	if v.namedIn == call {
 		v.soloUntil = time.Now().Add(soloTime)
@@ -198,29 +198,6 @@ func (m *memory) isolated(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.get(id).soloUntil = time.Now().Add(soloTime)
-}
-
-// sort splits ids into those that batches may ask for, those to be asked for
-// singly each time, and those that are set aside, the longest unasked first.
-func (m *memory) sort(ids []string) (shared, single, aside []string) {
-	now := time.Now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, id := range ids {
-		v := m.vars[id]
-		switch {
-		case v != nil && v.aside:
-			aside = append(aside, id)
-		case needsSingle(id), v != nil && now.Before(v.soloUntil):
-			single = append(single, id)
-		default:
-			shared = append(shared, id)
-		}
-	}
-	slices.SortStableFunc(aside, func(a, b string) int {
-		return int(int64(m.vars[a].asked) - int64(m.vars[b].asked))
-	})
-	return shared, single, aside
 }
 
 // pending splits variables that are set aside: those of which it is still open

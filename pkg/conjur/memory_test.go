@@ -81,7 +81,7 @@ func TestSetAsideTakesTurns(t *testing.T) {
 		m.setAside(id, m.step())
 	}
 	for _, want := range []string{"a", "b", "c", "a"} {
-		_, _, aside := m.sort(ids)
+		aside := m.sort(ids).aside
 		if aside[0] != want {
 			t.Errorf("%s is next, want %s", aside[0], want)
 		}

@@ -53,12 +53,24 @@ func (n *narrowing) next(p *part) {
 		n.halve(p, false)
 	case several && p.presumed:
 		n.halve(p, true)
-	case (p.sick || p.presumed) && !n.pay():
+	case p.paid() && !n.pay(p.trust), p.trust > proven && !p.paid() && !n.canPay():
 		n.leave(p, ErrBudget)
 	case p.single || p.presumed:
 		n.alone(p)
 	default:
 		n.ask(p)
+	}
+}
+
+// paid reports whether the budget pays for asking for the part.
+func (p *part) paid() bool { return p.sick || p.presumed }
+
+// charge has the budget pay for a part that was never found, and was not now
+// either: what is found costs nothing, or else there would be a bound on how
+// much a process can begin with.
+func (n *narrowing) charge(p *part) {
+	if p.trust > proven && !p.paid() {
+		n.pay(p.trust)
 	}
 }
 
@@ -80,6 +92,9 @@ func (n *narrowing) halve(p *part, refused bool) {
 
 func (n *narrowing) ask(p *part) {
 	a := n.batch(p.chunk)
+	if a.outcome != answered {
+		n.charge(p)
+	}
 	switch a.outcome {
 	case answered:
 		n.anyGood, n.progress, p.sick = true, true, false
@@ -114,7 +129,7 @@ func (n *narrowing) name(p *part, a batchAnswer) {
 	}
 	rest := p.without(n.encodedLen, func(id string) bool { return slices.Contains(a.culprits, id) })
 	rest.sick = true
-	if len(rest.ids) > 0 {
+	if len(rest.ids) > 0 && !n.consult(rest) {
 		n.todo = append(n.todo, &part{chunk: rest})
 	}
 }
@@ -129,6 +144,7 @@ func (n *narrowing) refuse(p *part, a batchAnswer) {
 	switch {
 	case n.perVariable != nil && n.perVariable(p.ids):
 		n.progress = true
+	case n.consult(p.chunk):
 	case len(p.ids) > 1:
 		n.halve(p, true)
 	default:
@@ -157,6 +173,9 @@ func (n *narrowing) shorten(p *part, a batchAnswer) {
 func (n *narrowing) alone(p *part) {
 	id := p.ids[0]
 	r := n.read(id, p.etag)
+	if r.Verdict != Found {
+		n.charge(p)
+	}
 	n.h.single(id, r)
 	if n.memory.isAside(id) {
 		n.progress = true

@@ -1,6 +1,7 @@
 package conjur
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,24 +32,27 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	}
 	ids, invalid := distinct(ids)
 	unsteady := c.memory.poll(ids)
-	shared, single, aside := c.memory.sort(ids)
-	p := &poll{call: c.begin(ctx)}
+	q := c.memory.sort(ids)
+	p := &poll{call: c.begin(ctx, ids)}
 	if unsteady {
 		p.reconnect()
 	}
 	p.errs = append(p.errs, invalid...)
 	defer c.tell(true)
-	c.plan.update(shared, single, p.room(), c.encodedLen)
+	c.plan.update(q, p.room(), c.encodedLen)
 
 	// First what is well, by which it is known that not all is gone.
-	p.keepHalf(len(aside) > 0, func() {
+	p.keepHalf(len(q.aside) > 0, func() {
 		var kept []*chunk
 		for _, ch := range inOrder(c.plan.chunks) {
 			kept = append(kept, p.narrow(ch, p)...)
 		}
 		c.plan.replace(kept)
 	})
-	_, _, aside = c.memory.sort(ids)
+	aside := c.memory.sort(ids).aside
+	if len(aside) > c.config.RequestBudget {
+		p.look(nil)
+	}
 	aside = slices.DeleteFunc(aside, func(id string) bool { return p.seen[id] })
 	open, gone := c.memory.pending(aside)
 	p.asides(open, min(len(gone), gonePerPoll/2), p)
@@ -58,20 +62,19 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	return slices.Compact(p.changed), p.err()
 }
 
-// inOrder puts sound chunks first: they are what most depends on, and cost
-// nothing of the budget. Among the sick the small ones come first, whose
-// narrowing is nearly done.
+// inOrder puts the most trusted chunks first, and of each trust the sound ones:
+// they are what most depends on, and cost nothing of the budget. Among the sick
+// the small ones come first, whose narrowing is nearly done.
 func inOrder(chunks []*chunk) []*chunk {
-	if !slices.ContainsFunc(chunks, func(ch *chunk) bool { return ch.sick }) {
-		return chunks
-	}
 	rank := func(ch *chunk) int {
 		if ch.sick {
 			return len(ch.ids)
 		}
 		return 0
 	}
-	return slices.SortedStableFunc(slices.Values(chunks), func(a, b *chunk) int { return rank(a) - rank(b) })
+	return slices.SortedStableFunc(slices.Values(chunks), func(a, b *chunk) int {
+		return cmp.Or(cmp.Compare(a.trust, b.trust), cmp.Compare(rank(a), rank(b)))
+	})
 }
 
 // distinct sorts ids, drops repeated ones, and takes out those that cannot be

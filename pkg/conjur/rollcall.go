@@ -19,8 +19,8 @@ func (l *load) rollCall(ids, aside []string) {
 	}
 	k := *l.call
 	k.perVariable = nil // its answers are for those who asked
-	shared, single, _ := k.memory.sort(others)
-	chunks := append(pack(shared, k.room(), k.encodedLen), singles(single, k.encodedLen)...)
+	q := k.memory.sort(others)
+	chunks := q.chunks(k.room(), k.encodedLen)
 	k.keepHalf(true, func() {
 		for _, ch := range chunks {
 			k.narrow(ch, attendance{&k})

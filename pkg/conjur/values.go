@@ -44,7 +44,7 @@ func (v *valuesRoute) set(s routeState) {
 // the server does not offer it, and then has answered for none of those that
 // are left.
 func (l *load) askPerVariable(ids []string) bool {
-	if !l.route.mayOffer() || !l.route.offered() && !l.pay() {
+	if !l.route.mayOffer() || !l.route.offered() && !l.pay(proven) {
 		return false
 	}
 	for some := range slices.Chunk(ids, l.config.BatchMaxIDs) {
