@@ -53,17 +53,25 @@ func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
 	return nil, invalid
 }
 
-// providers finds the provider's container of each workload; a workload
-// without annotations for one need not have it.
+// providers finds the providers' containers of each workload. A workload
+// without annotations for one need not have any, if another has.
 func (f *podFlags) providers(m *manifest.Manifest) (found []provider, problems []config.Problem) {
+	var without []config.Problem
 	for _, w := range m.Workloads {
-		c, err := w.Provider(f.container)
+		containers, err := w.Providers(f.container)
+		for _, c := range containers {
+			found = append(found, provider{w, c})
+		}
 		switch {
 		case err == nil:
-			found = append(found, provider{w, c})
-		case !errors.Is(err, manifest.ErrNoProvider) || annotated(w.Annotations):
+		case annotated(w.Annotations):
 			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error()})
+		default:
+			without = append(without, config.Problem{Key: w.String(), Message: err.Error()})
 		}
+	}
+	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
+		problems = without
 	}
 	return found, problems
 }

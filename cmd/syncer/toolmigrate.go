@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +25,10 @@ func newMigrateCommand() *cobra.Command {
 	cmd := newToolCommand(&f, "migrate", "Put Syncer in the place of the Secrets Provider in a manifest", `Reads a manifest with workloads that run the Secrets Provider, checks every
 setting as validate does, and prints the same text with Syncer's image in the
 provider's containers: comments, order and everything else stay as they are.
-Secrets with a conjur-map or groups are checked too. Notes on what changes for
-the better, and on what to know, such as the rights that the service account
-needs, go to standard error.
+Secrets with a conjur-map or groups are checked too. Warnings of what is to be
+done by hand, such as rights that the service account lacks, and of what could
+not be checked go to standard error first, and then notes on what changes for
+the better and on what to know.
 
 With --output json standard output is an object with the lists "errors",
 "warnings" and "notes" and, without errors, the text as "manifest".
@@ -62,14 +65,34 @@ func (f *toolFlags) migrate(m *manifest.Manifest, image string) (migration, erro
 	for _, s := range m.Secrets {
 		result.Notes = append(result.Notes, notesOnSecret(s)...)
 	}
-	result.Notes = append(result.Notes, notesOnRights(m, c.providers)...)
+	must, better := notesOnRights(m, c.providers)
+	result.Notes = append(result.Notes, better...)
 	result.Validation = c.Validation
+	result.Warnings = slices.Concat(must, unchecked(c.providers), result.Warnings)
 	if len(result.Errors) > 0 {
 		return result, nil
 	}
 	text, err := m.WithImage(image, containers...)
 	result.Manifest = string(text)
 	return result, err
+}
+
+// unchecked warns of what decides how Conjur is reached and stands in a ConfigMap
+// or a Secret that is not in the manifest.
+func unchecked(found []provider) (warnings []config.Problem) {
+	for _, p := range found {
+		var names []string
+		for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_AUTHN_URL", "CONJUR_ACCOUNT"} {
+			if v, set := p.container.Env[name]; set && !v.Known || !set && p.container.Open {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			warnings = append(warnings, config.Problem{Key: p.workload.String() + ": " + strings.Join(names, ", "),
+				Message: "not checked, as the manifest has no value; add the ConfigMap or the Secret that has it"})
+		}
+	}
+	return warnings
 }
 
 // ownCommand reports a command that the image of the Secrets Provider has and

@@ -53,59 +53,61 @@ func (n *notes) onDestination() {
 	}
 }
 
-// verbs are those that the provider needs on Secrets.
-func (n *notes) verbs() []string {
-	switch {
-	case n.stays():
-		return []string{"get", "list", "watch", "patch"}
-	case n.listed():
-		return []string{"get", "patch"}
-	}
-	return []string{"get", "list", "patch"}
-}
-
-// notesOnRights tells what the service accounts of those workloads need that
-// fill Secrets, and what the Roles of the manifest lack of it.
-func notesOnRights(m *manifest.Manifest, found []provider) []config.Problem {
-	n := &notes{}
-	verbs, byName := []string{}, true
+// notesOnRights says what the service accounts of those workloads that fill
+// Secrets must have and the Roles of the manifest lack, which is to be done by
+// hand, and what else they had better have.
+func notesOnRights(m *manifest.Manifest, found []provider) (must, better []config.Problem) {
+	fills, byName, stays := false, true, false
 	for _, p := range found {
-		one := &notes{provider: p}
-		if one.fillsSecrets() {
-			byName = byName && one.listed()
-			verbs = append(verbs, one.verbs()...)
+		if one := (&notes{provider: p}); one.fillsSecrets() {
+			fills, byName, stays = true, byName && one.listed(), stays || one.stays()
 		}
 	}
-	if len(verbs) == 0 {
-		return nil
+	if !fills {
+		return nil, nil
 	}
-	order := func(verb string) int { return slices.Index([]string{"get", "list", "watch", "patch"}, verb) }
-	slices.SortFunc(verbs, func(a, b string) int { return order(a) - order(b) })
-	verbs = slices.Compact(verbs)
+	needs := []string{"get"}
+	if !byName {
+		needs = append(needs, "list")
+	}
+	r := rights{byName: byName, stays: stays, needs: needs}
 	if len(m.Roles) == 0 {
-		n.add("RBAC", "the service account needs the verbs %s on Secrets, and no longer update", strings.Join(verbs, ", "))
+		r.better.add("RBAC", "the service account needs the verbs %s on Secrets, and patch or update", strings.Join(needs, ", "))
 	}
 	for _, role := range m.Roles {
-		n.onRole(role, verbs, byName)
+		r.onRole(role)
 	}
-	n.add("RBAC", "with create and patch on events, what happens to a Secret is told at the Secret itself")
-	return n.list
+	r.better.add("RBAC", "with create and patch on events, what happens to a Secret is told at the Secret itself")
+	return r.must.list, r.better.list
 }
 
-func (n *notes) onRole(role *manifest.Role, verbs []string, byName bool) {
-	lacks := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return role.Allows(verb, byName) })
-	var parts []string
+// rights is what notesOnRights works out.
+type rights struct {
+	needs         []string
+	byName, stays bool
+	must, better  notes
+}
+
+func (r *rights) onRole(role *manifest.Role) {
+	lacks := slices.DeleteFunc(slices.Clone(r.needs), func(verb string) bool { return role.Allows(verb, r.byName) })
+	patches, updates := role.Allows("patch", r.byName), role.Allows("update", r.byName)
+	if !patches && !updates {
+		lacks = append(lacks, "patch")
+	}
 	if len(lacks) > 0 {
-		parts = append(parts, "it lacks "+strings.Join(lacks, ", "))
+		r.must.add(role.String(), "to be done by hand: the service account lacks %s on Secrets", strings.Join(lacks, ", "))
 	}
-	if role.Allows("update", true) && !role.Allows("*", true) {
-		parts = append(parts, "update is no longer needed")
+	if !r.byName && slices.ContainsFunc(role.Rules, func(rule manifest.Rule) bool { return len(rule.Names) > 0 }) {
+		r.must.add(role.String(), "to be done by hand: resourceNames do not go with Secrets that are chosen by their label; remove them")
 	}
-	if !byName && slices.ContainsFunc(role.Rules, func(rule manifest.Rule) bool { return len(rule.Names) > 0 }) {
-		parts = append(parts, "resourceNames do not go with Secrets that are chosen by their label")
+	switch {
+	case !patches && updates:
+		r.better.add(role.String(), "update suffices; with patch besides, a Secret is written without reading what others have in it")
+	case updates && !role.Allows("*", r.byName):
+		r.better.add(role.String(), "update is no longer needed beside patch")
 	}
-	if len(parts) > 0 {
-		n.add(role.String(), "the service account needs the verbs %s on Secrets: %s", strings.Join(verbs, ", "), strings.Join(parts, "; "))
+	if r.stays && !role.Allows("watch", r.byName) {
+		r.better.add(role.String(), "with watch besides, a Secret that is altered or made anew is filled within a second")
 	}
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -33,6 +35,12 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 	secrets := make([]readSecret, len(m.Secrets))
 	for i, s := range m.Secrets {
 		secrets[i].Secret = s
+		if s.Label != "" && !s.Labelled {
+			v.Warnings = append(v.Warnings, problemAt(s, fmt.Sprintf("%s: the label is %q, and only \"true\" chooses the Secret", manifest.ManagedLabel, s.Label)))
+		}
+		if _, told := named[s.Name]; s.Labelled && !managed(s) && !told {
+			v.Errors = append(v.Errors, problemAt(s, fmt.Sprintf("%s: there is no such data key, and no group, though the label chooses the Secret; its keys are %s", targets.ConjurMapKey, cmp.Or(strings.Join(s.Keys(), ", "), "none"))))
+		}
 		if !managed(s) && !named[s.Name] {
 			continue
 		}

@@ -48,9 +48,9 @@ func (f *toolFlags) onlyProvider(m *manifest.Manifest) (provider, error) {
 	case len(found) > 1:
 		var names []string
 		for _, p := range found {
-			names = append(names, p.workload.String())
+			names = append(names, p.workload.String()+" "+p.container.Name)
 		}
-		return provider{}, fmt.Errorf("the workloads %s each have a secrets provider; give a manifest of one", strings.Join(names, ", "))
+		return provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
 	}
 	return found[0], nil
 }

@@ -85,11 +85,11 @@ func parse(t *testing.T, text string) *manifest.Manifest {
 
 func provider(t *testing.T, text string) *manifest.Container {
 	t.Helper()
-	c, err := parse(t, text).Workloads[0].Provider("")
-	if err != nil {
-		t.Fatal(err)
+	found, err := parse(t, text).Workloads[0].Providers("")
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
 	}
-	return c
+	return found[0]
 }
 
 func TestSecrets(t *testing.T) {

@@ -28,8 +28,9 @@ type Secret struct {
 	Map bool
 	// Annotations are those of the Secret itself.
 	Annotations map[string]string
-	// Labelled tells that it has the ManagedLabel.
+	// Labelled tells that it has the ManagedLabel, and Label is what that says.
 	Labelled bool
+	Label    string
 	// Immutable tells that nothing can be put into it once it is there.
 	Immutable bool
 
@@ -58,9 +59,10 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	_, written := object.StringData[mapKey]
 	s := &Secret{
 		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Line: node.Line, Map: stored || written, Annotations: map[string]string{},
-		Labelled: object.Metadata.Labels[ManagedLabel].Value == "true", Immutable: object.Immutable,
+		Label: object.Metadata.Labels[ManagedLabel].Value, Immutable: object.Immutable,
 		object: node, data: object.Data, stringData: object.StringData,
 	}
+	s.Labelled = s.Label == "true"
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(object.Metadata.Annotations)) {
 		value := object.Metadata.Annotations[key]
@@ -71,6 +73,13 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	}
 	m.Secrets = append(m.Secrets, s)
 	return errors.Join(errs...)
+}
+
+// Keys lists the data keys in ascending order.
+func (s *Secret) Keys() []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(s.data)), maps.Keys(s.stringData))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // ConjurMap is the text under the key conjur-map; of stringData, which wins in

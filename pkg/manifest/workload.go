@@ -31,26 +31,28 @@ func (w *Workload) String() string { return w.Kind + "/" + w.Name }
 // container.
 var ErrNoProvider = errors.New("no container of a secrets provider")
 
-// Provider finds the container that provides secrets: the one called name or,
-// if name is empty, the one whose image's name says so.
-func (w *Workload) Provider(name string) (*Container, error) {
-	var found []*Container
-	var names []string
+// Providers finds the containers that provide secrets, such as an init container
+// and a sidecar: the one called name or, if name is empty, those whose images'
+// names say so. There is at least one without an error.
+func (w *Workload) Providers(name string) (found []*Container, err error) {
+	var others []string
 	for _, c := range w.Containers {
-		if name == "" && c.provides() || name != "" && c.Name == name {
+		switch {
+		case name == "" && c.provides() || name != "" && c.Name == name:
 			found = append(found, c)
-			names = append(names, c.Name)
+		case name == "":
+			others = append(others, c.Image)
+		default:
+			others = append(others, c.Name)
 		}
 	}
 	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return nil, fmt.Errorf("the containers %s may each be the secrets provider; name one", strings.Join(names, ", "))
+	case len(found) > 0:
+		return found, nil
 	case name != "":
-		return nil, fmt.Errorf("%w is called %q", ErrNoProvider, name)
+		return nil, fmt.Errorf("%w is called %q; there are %s", ErrNoProvider, name, strings.Join(others, ", "))
 	}
-	return nil, fmt.Errorf("%w: no image's name has secrets-provider or syncer in it; name the container", ErrNoProvider)
+	return nil, fmt.Errorf("%w: no image's name has secrets-provider or syncer in it, but %s; name the container by --container", ErrNoProvider, strings.Join(others, ", "))
 }
 
 // provides tells by its image whether a container is the Secrets Provider or

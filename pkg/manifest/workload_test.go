@@ -47,7 +47,7 @@ func TestKinds(t *testing.T) {
 			m := parse(t, text)
 			if len(m.Workloads) != 1 || m.Workloads[0].String() != kind+"/n" || m.Workloads[0].Annotations["a"] != "b" {
 				t.Errorf("%s: got %v", text, m.Workloads)
-			} else if _, err := m.Workloads[0].Provider(""); err != nil {
+			} else if _, err := m.Workloads[0].Providers(""); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -69,7 +69,7 @@ func TestProviderIsFoundByItsImage(t *testing.T) {
 		`""`:                                         false,
 	} {
 		m := parse(t, `{kind: Pod, spec: {containers: [{name: p, image: "`+strings.Trim(image, `"`)+`"}]}}`)
-		if _, err := m.Workloads[0].Provider(""); (err == nil) != want || err != nil && !errors.Is(err, manifest.ErrNoProvider) {
+		if _, err := m.Workloads[0].Providers(""); (err == nil) != want || err != nil && !errors.Is(err, manifest.ErrNoProvider) {
 			t.Errorf("%s: %v", image, err)
 		}
 	}
@@ -77,13 +77,13 @@ func TestProviderIsFoundByItsImage(t *testing.T) {
 
 func TestProviderByName(t *testing.T) {
 	w := parse(t, `{kind: Pod, spec: {initContainers: [{name: a, image: syncer}], containers: [{name: b, image: syncer}, {name: c, image: x}]}}`).Workloads[0]
-	if _, err := w.Provider(""); err == nil || !strings.Contains(err.Error(), "a, b") {
-		t.Errorf("two providers: %v", err)
+	if found, err := w.Providers(""); err != nil || len(found) != 2 || found[0].Name != "a" || found[1].Name != "b" {
+		t.Errorf("two providers: %v, %v", found, err)
 	}
-	if c, err := w.Provider("c"); err != nil || c.Image != "x" {
-		t.Errorf("got %v, %v", c, err)
+	if found, err := w.Providers("c"); err != nil || len(found) != 1 || found[0].Image != "x" {
+		t.Errorf("got %v, %v", found, err)
 	}
-	if _, err := w.Provider("d"); !errors.Is(err, manifest.ErrNoProvider) {
+	if _, err := w.Providers("d"); !errors.Is(err, manifest.ErrNoProvider) {
 		t.Errorf("got %v", err)
 	}
 }
