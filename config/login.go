@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // login is whose way to log in is checked.
@@ -103,10 +105,27 @@ func (l *loader) checkCredential(name string, who login, c Conjur) {
 		if !isMetadataURL(val.text) {
 			l.fail(key, "not the address of a metadata service; write http://HOST or http://HOST:PORT")
 		}
-	case name == nameClientKeyFile && val.set && c.ClientCertFile != "" && !l.src.Assume.Files:
-		if _, err := tls.LoadX509KeyPair(c.ClientCertFile, c.ClientKeyFile); err != nil {
-			l.fail(key, "the client certificate %s and its key cannot be used: %v", c.ClientCertFile, err)
+	case name == nameClientKeyFile && val.set && c.ClientCertFile != "":
+		l.checkKeyPair(key, c)
+	}
+}
+
+// checkKeyPair wants a certificate and the key that fits it, and shows nothing
+// of them.
+func (l *loader) checkKeyPair(key string, c Conjur) {
+	if l.src.Assume.Files {
+		return
+	}
+	certificate, err := safefile.Read(c.ClientCertFile, maxFileBytes)
+	if err == nil {
+		var private []byte
+		if private, err = safefile.Read(c.ClientKeyFile, maxFileBytes); err == nil {
+			_, err = tls.X509KeyPair(certificate, private)
+			clear(private)
 		}
+	}
+	if err != nil {
+		l.fail(key, "the client certificate %s and its key cannot be used: %v", c.ClientCertFile, err)
 	}
 }
 

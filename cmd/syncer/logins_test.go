@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 )
 
@@ -263,4 +265,110 @@ func (a *podAuthority) sign(t *testing.T, request string) *x509.Certificate {
 		t.Error(err)
 	}
 	return certificate
+}
+
+// podsOfOne is a cluster that has one Pod. What is run there is sh by the name
+// of this binary, with the input left open after the script.
+type podsOfOne struct{ w *world }
+
+func (podsOfOne) Pod(_ context.Context, namespace, name string) (*conjurd.Pod, error) {
+	if namespace != "shop" || name != "web-0" {
+		return nil, nil
+	}
+	return &conjurd.Pod{ServiceAccount: "sa", Containers: []string{"app", "syncer"}}, nil
+}
+
+func (p podsOfOne) Exec(_ context.Context, _, _, container string, script []byte) error {
+	self, err := os.Executable()
+	if err != nil || container != "syncer" {
+		return fmt.Errorf("the container %s: %w", container, err)
+	}
+	cmd := exec.Command(self)
+	cmd.Args = []string{"sh"}
+	cmd.Env = []string{asCommand + "=1", "CONJUR_CLIENT_CERT_PATH=" + p.w.path("ssl", "client.pem")}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := in.Write(script); err != nil {
+		return err
+	}
+	state, err := cmd.Process.Wait() // which does not close the input
+	if err == nil && state.ExitCode() != 0 {
+		err = fmt.Errorf("sh ended as %v", state)
+	}
+	return err
+}
+
+const podPolicy = `
+- !policy
+  id: conjur/authn-k8s/prod
+  body:
+  - !webservice
+  - !policy { id: ca, body: [ !variable cert, !variable key ] }
+  - !policy { id: apps, body: [ !host { id: web, annotations: { authn-k8s/namespace: shop, authn-k8s/service-account: sa, authn-k8s/authentication-container-name: syncer } } ] }
+  - !permit { role: !host apps/web, privileges: [read, authenticate], resource: !webservice }
+`
+
+// TestLoginByCertificateOfConjurd logs in by authn-k8s all the way, several
+// times; and no more when the host is deleted, which removes nothing.
+func TestLoginByCertificateOfConjurd(t *testing.T) {
+	t.Parallel()
+	pods := &podsOfOne{}
+	w := newWorld(t, shortLived(), conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = pods }))
+	pods.w = w
+	w.server.Policy(podPolicy)
+	certificate, key := caPair(t)
+	w.server.Set("conjur/authn-k8s/prod/ca/cert", certificate)
+	w.server.Set("conjur/authn-k8s/prod/ca/key", key)
+	if err := os.Mkdir(w.path("ssl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.env, "CONJUR_AUTHN_API_KEY")
+	w.host = "conjur/authn-k8s/prod/apps/web"
+	w.env["CONJUR_AUTHN_LOGIN"] = "host/" + w.host
+	w.env["CONJUR_AUTHN_URL"] = w.server.URL + "/authn-k8s/prod"
+	w.env["MY_POD_NAME"], w.env["MY_POD_NAMESPACE"] = "web-0", "shop"
+	w.env["CONJUR_CLIENT_CERT_PATH"] = w.path("ssl", "client.pem")
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.await("db.json", w.value["db/password"])
+	w.server.ResetCounts()
+	eventually(t, "several logins", func() bool { return w.server.Counts().Authentications >= 2 })
+	w.renew("db/password")
+	w.await("db.json", w.value["db/password"])
+	before := w.file("db.json")
+	w.server.Policy("- !delete { record: !host conjur/authn-k8s/prod/apps/web }\n")
+	eventually(t, "the refusal in the log", func() bool { return strings.Contains(p.Log(), "the server answered 401") })
+	w.beat()
+	if got := w.file("db.json"); got != before {
+		t.Errorf("when the host was deleted the file became %q", got)
+	}
+	p.Stop()
+}
+
+// caPair is an authority in PEM.
+func caPair(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * 365 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
 }

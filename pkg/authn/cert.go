@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // Cert authenticates by a client certificate from files, read at every
@@ -22,7 +23,7 @@ type Cert struct {
 // may be in the course of being replaced: the certificate before goes on being
 // used, if there is one.
 func (c *Cert) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	pair, err := c.read()
 	switch {
 	case err == nil:
 		c.last = &pair
@@ -30,4 +31,17 @@ func (c *Cert) Credential(context.Context, conjur.Send) (conjur.Credential, erro
 		return conjur.Credential{}, fmt.Errorf("client certificate %s with the key %s: %w", c.CertFile, c.KeyFile, err)
 	}
 	return conjur.Credential{URL: c.URL, Login: hostLogin(c.Login), Certificate: c.last}, nil
+}
+
+func (c *Cert) read() (tls.Certificate, error) {
+	certificate, err := safefile.Read(c.CertFile, mostRead)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := safefile.Read(c.KeyFile, mostRead)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	defer clear(key)
+	return tls.X509KeyPair(certificate, key)
 }

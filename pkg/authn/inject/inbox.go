@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 const (
@@ -91,7 +93,7 @@ func (i *Inbox) close() {
 
 // read returns the certificate that has come for the key.
 func (i *Inbox) read(key []byte) (*x509.Certificate, error) {
-	text, err := readFile(i.path)
+	text, err := safefile.Read(i.path, maxText)
 	if err != nil {
 		return nil, err
 	}
@@ -113,18 +115,6 @@ func (i *Inbox) read(key []byte) (*x509.Certificate, error) {
 func fingerprint(key []byte) []byte {
 	sum := sha256.Sum256(key)
 	return hex.AppendEncode(nil, sum[:])
-}
-
-// readFile reads a small regular file.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > maxText:
-		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, maxText)
-	}
-	return os.ReadFile(path)
 }
 
 // replaceFile puts a file in place at once, whole and on disk.

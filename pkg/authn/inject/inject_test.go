@@ -21,6 +21,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -300,7 +303,7 @@ func TestInboxGivesUp(t *testing.T) {
 		"foreign":     {foreign, "for another key"},
 		"no PEM":      {"hello", "holds no PEM"},
 		"not X.509":   {"-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n", "holds no certificate"},
-		"far too big": {strings.Repeat("x", maxText+1), "not a regular file of at most"},
+		"far too big": {strings.Repeat("x", maxText+1), "it has more than"},
 	} {
 		path := filepath.Join(t.TempDir(), "client.pem")
 		_, err := NewInbox(path).Await(t.Context(), key, 200*time.Millisecond, func(context.Context) error {
@@ -313,8 +316,13 @@ func TestInboxGivesUp(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	path := filepath.Join(t.TempDir(), "nowhere", "client.pem")
-	_, err := NewInbox(path).Await(t.Context(), key, time.Minute, func(context.Context) error { return errors.New("asked all the same") })
+	path := filepath.Join(t.TempDir(), "client.pem")
+	_, err := NewInbox(path).Await(t.Context(), key, 200*time.Millisecond, func(context.Context) error { return unix.Mkfifo(path, 0o600) })
+	if !errors.Is(err, safefile.ErrNotRegular) {
+		t.Errorf("a FIFO: %v", err)
+	}
+	path = filepath.Join(t.TempDir(), "nowhere", "client.pem")
+	_, err = NewInbox(path).Await(t.Context(), key, time.Minute, func(context.Context) error { return errors.New("asked all the same") })
 	if err == nil || !strings.Contains(err.Error(), "mount an emptyDir") {
 		t.Errorf("without a folder: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // The exit statuses of a Receiver.
@@ -54,7 +56,7 @@ func (r Receiver) Receive() (status int, err error) {
 	if err != nil {
 		return StatusRefused, err
 	}
-	key, err := readFile(r.Path + awaited)
+	key, err := safefile.Read(r.Path+awaited, maxText)
 	if err != nil || !bytes.Equal(key, fingerprint(c.key)) {
 		return StatusRefused, errors.New("no certificate for this key is awaited")
 	}
