@@ -2,6 +2,7 @@ package conjur_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,5 +99,24 @@ func TestGoodVariablesAreFoundAmongManyThatAreNot(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An id that fits no request line is never sent: a server may not answer it at
+// all, and all others would wait.
+func TestAnIDThatFitsNoRequestIsNotSent(t *testing.T) {
+	d, long := newDouble(), strings.Repeat("a", 12<<10)
+	d.fill([]string{"app/a", long})
+	c := start(t, d, nil)
+	answers := c.Fetch(t.Context(), []string{"app/a", long})
+	wantFound(t, answers["app/a"], "value of app/a")
+	wantUnknown(t, answers[long])
+	if _, err := c.Changed(t.Context(), []string{"app/a", long}); err == nil || len(err.Error()) > 1000 {
+		t.Errorf("the poll says %.2000v", err)
+	}
+	for _, a := range d.log() {
+		if len(a.target) > 8000 {
+			t.Errorf("a request line of %d bytes", len(a.target))
+		}
 	}
 }

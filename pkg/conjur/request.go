@@ -46,10 +46,18 @@ func (c *Client) resource(id string) string { return c.config.Account + ":variab
 // for.
 func Askable(id string) bool { return checkID(id) == nil }
 
+// longestID is how long an id may be in a URL. A server may close the connection
+// after a request line over its bound, or not answer until it is tired of
+// waiting; the genuine one takes a path of 8,192 bytes.
+const longestID = 7000
+
 // checkID tells ids that cannot be asked for: their URL would mean something
 // else, or the server answers 400 or 422 for the whole batch.
 func checkID(id string) error {
 	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	if n := len(url.PathEscape(id)); n > longestID {
+		return fmt.Errorf("%.100q… is not a variable's id: it takes %d bytes in a URL, and at most %d are sent", id, n, longestID)
+	}
 	if id == "" || id == "." || id == ".." || !utf8.ValidString(id) || strings.ContainsFunc(id, isControl) {
 		return fmt.Errorf("%q is not a variable's id", id)
 	}

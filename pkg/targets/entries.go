@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,10 @@ import (
 // maxVariableName is how many characters the last segment of a variable's id
 // may have, as the Secrets Provider has it.
 const maxVariableName = 126
+
+// maxVariable is how many bytes an id may take in a URL: a server may not
+// answer a longer request line at all.
+const maxVariable = 7000
 
 // All tells whether the entry stands for every variable that the identity may
 // read, or, when its Variable is "prefix/*", for all below that prefix.
@@ -209,6 +214,9 @@ func (p *entryParser) add(e Entry) {
 		p.fail("the variable %q must not end in a slash", e.Variable)
 	case e.Alias == "":
 		p.fail("the %s of %q is empty", p.noun, e.Variable)
+	case len(url.PathEscape(e.Variable)) > maxVariable:
+		p.fail("the variable %q is too long for a request: it takes %d bytes in a URL, and at most %d are sent",
+			e.Variable, len(url.PathEscape(e.Variable)), maxVariable)
 	}
 	if name := e.Variable[strings.LastIndex(e.Variable, "/")+1:]; utf8.RuneCountInString(name) > maxVariableName {
 		p.fail("the name %q is longer than %d characters", name, maxVariableName)

@@ -89,6 +89,7 @@ func TestParseEntriesRefuses(t *testing.T) {
 		"empty alias":          {"- '': a/b\n", `the alias of "a/b" is empty`},
 		"trailing slash":       {"- a/b/\n", `"a/b/" must not end in a slash`},
 		"long name":            {"- a/" + strings.Repeat("v", 127), "longer than 126 characters"},
+		"long id":              {"- k: " + strings.Repeat("a/", 3500) + "b\n", "too long for a request: it takes 14001 bytes"},
 		"duplicate alias":      {"- k: a/b\n- x/y\n- k: c/d\n", `line 3: the alias "k" is already used on line 1`},
 		"tab":                  {"-\ta/b\n", "not valid YAML"},
 		"second document":      {"- a/b\n---\n- c/d\n", "more than one YAML document"},
