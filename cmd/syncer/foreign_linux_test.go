@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -209,4 +211,74 @@ func TestOneVolumeAtConjur(t *testing.T) {
 			p.Stop()
 		})
 	}
+}
+
+// as has a process run as a user that owns nothing else.
+func as(cmd *exec.Cmd, user uint32) *exec.Cmd {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+	return cmd
+}
+
+// TestAnApplicationOfAnotherUser: in a status folder in memory, which the
+// kubelet makes sticky, neither user can delete what the other has written.
+// Probes succeed again after each update all the same, and a request is taken
+// up once for each time it is made, at most once a second.
+func TestAnApplicationOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	const own, application = 777, 12345
+	w := newWorld(t)
+	w.mount("status", "256k")
+	w.group("db", "json", "db/password")
+	if err := errors.Join(os.Chmod(w.path("status"), 0o777|os.ModeSticky), os.Mkdir(w.path("bin"), 0o755),
+		os.Chmod(filepath.Dir(w.dir), 0o755), command(t, "install", w.path("bin"))); err != nil {
+		t.Fatal(err)
+	}
+	p := w.startBy(func(cmd *exec.Cmd) error {
+		cmd.Path = w.path("bin", "syncer")
+		return errors.Join(os.Chown(w.path("annotations"), own, own), os.Chown(w.path("secrets"), own, own), as(cmd, own).Start())
+	})
+	w.awaitProvided()
+	run := func(name string, args ...string) error {
+		cmd := as(exec.Command(name, args...), application)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), asCommand + "=1"}
+		return cmd.Run()
+	}
+	probes := map[string]func() error{
+		"command": func() error {
+			return run(w.path("bin", "syncer"), "probe", "unchanged", "--status-dir", w.path("status"))
+		},
+		"script": func() error { return run(w.path("status", "conjur-secrets-unchanged.sh")) },
+	}
+	for name, probe := range probes {
+		if err := probe(); err != nil {
+			t.Errorf("%s, with nothing updated: %v", name, err)
+		}
+		w.await("db.json", w.renew("db/password"))
+		eventually(t, name+" fails after the update", func() bool { return probe() != nil })
+		for range 3 {
+			if err := probe(); err != nil {
+				t.Errorf("%s, after the restart: %v", name, err)
+			}
+		}
+	}
+
+	request := ": >" + w.path("status", notify.RequestedFile)
+	asked := func() int { return len(p.Lines("Bringing back")) }
+	begin := time.Now()
+	eventually(t, "requests taken up", func() bool {
+		if err := run("sh", "-c", request); err != nil {
+			t.Fatal(err)
+		}
+		return asked() >= 3
+	})
+	if took := time.Since(begin); took < time.Second {
+		t.Errorf("%d requests were taken up within %v", asked(), took)
+	}
+	if taken := w.exists("status", notify.RequestedFile); !taken {
+		t.Error("Syncer could delete the request, so the folder is not sticky")
+	}
+	p.Stop()
 }
