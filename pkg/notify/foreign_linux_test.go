@@ -1,10 +1,12 @@
 package notify_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -196,5 +198,32 @@ func TestAnotherUsersRequestIsTakenOnce(t *testing.T) {
 		if got := take(); got != "false <nil>" {
 			t.Errorf("request %d once more: %s", i, got)
 		}
+	}
+}
+
+// A hook that waits for ever would make a Pod that cannot be deleted.
+func TestTheHookGivesUpAndSaysWhatIsMissing(t *testing.T) {
+	status, dir := sticky(t)
+	must(t, status.InstallScripts())
+	bin := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\n"), 0o755)) // time flies
+	hook := func() string {
+		cmd := exec.Command(filepath.Join(dir, "conjur-secrets-provided.sh"), dir)
+		cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+		text, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Error("the hook succeeds")
+		}
+		return string(text)
+	}
+	if got := hook(); !strings.HasSuffix(got, "see the log of Syncer\n") {
+		t.Errorf("it says %q", got)
+	}
+	a, _ := application(t, dir)
+	a.Delivered("file/a")
+	a.Failed("file/b", errors.New("no value\nfor db/password"))
+	must(t, a.Provided())
+	if got := hook(); !strings.HasSuffix(got, "\nfile/b: no value for db/password\n") || strings.Contains(got, "file/a") {
+		t.Errorf("it says %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -102,5 +103,23 @@ func TestCleanEnds(t *testing.T) {
 	}
 	if got := tree(t, dir); len(got) != 1 {
 		t.Errorf("the folder holds %q", got)
+	}
+}
+
+// An application may fill the folder with names: they are not all read.
+func TestAFolderWithTooManyNamesIsNotListed(t *testing.T) {
+	dir := memoryDir(t)
+	for i := range mostEntries + 1 {
+		if err := os.Symlink("x", filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, target := NewFiles(dir, nil), fileTarget("a", 0o640)
+	if err := files.Clean(t.Context(), []*targets.Target{target}); err == nil || !strings.Contains(err.Error(), "more than 100000 entries") {
+		t.Errorf("Clean says %v", err)
+	}
+	apply(t, files, target, rewrite(WholeFile, "text"))
+	if got := plaintext(read(t, files, target))[WholeFile]; got != "text" {
+		t.Errorf("the file holds %q", got)
 	}
 }

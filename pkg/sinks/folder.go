@@ -43,6 +43,9 @@ type file interface {
 	Sync() error
 }
 
+// mostEntries bounds what is read of a folder that others may fill.
+const mostEntries = 100_000
+
 // osFolder is the real folder.
 type osFolder struct{ root *os.Root }
 
@@ -92,7 +95,13 @@ func (d osFolder) list() ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer f.Close()
-	entries, err := f.ReadDir(-1)
+	entries, err := f.ReadDir(mostEntries + 1)
+	switch {
+	case errors.Is(err, io.EOF): // it is empty
+		err = nil
+	case len(entries) > mostEntries:
+		return nil, fmt.Errorf("it has more than %d entries; remove what is not needed", mostEntries)
+	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
