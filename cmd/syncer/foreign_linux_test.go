@@ -15,13 +15,10 @@ import (
 	"github.com/secretsync/syncer/pkg/notify"
 )
 
-// inTheWay puts a FIFO at a path, in the place of what is there.
+// inTheWay puts a FIFO at a path in one instant, in the place of what is there.
 func inTheWay(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o666); err != nil {
+	if err := errors.Join(syscall.Mkfifo(path+".fifo", 0o666), os.Rename(path+".fifo", path)); err != nil {
 		t.Fatal(err)
 	}
 }
