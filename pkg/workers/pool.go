@@ -89,7 +89,7 @@ func (p *Pool) Run(ctx context.Context) {
 }
 
 func (p *Pool) runWorker(reading, writing context.Context, busy *atomic.Int64) {
-	for p.processNext(reading, writing, busy) {
+	for reading.Err() == nil && p.processNext(reading, writing, busy) {
 	}
 }
 
