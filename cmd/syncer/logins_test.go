@@ -136,7 +136,7 @@ func TestLoginOnGCP(t *testing.T) {
 	f := newFront(w, "/authn-gcp", func(r *http.Request, body string) bool {
 		return r.URL.Path == "/authn-gcp/"+conjurdtest.Account+"/authenticate" && body == "jwt="+token
 	})
-	f.goesOn("Google Cloud's metadata service: what came is no token", func() { answer.Store(&page) }, func() { answer.Store(&good) })
+	f.goesOn("Google Cloud's metadata service: what came is not a token", func() { answer.Store(&page) }, func() { answer.Store(&good) })
 }
 
 func TestLoginOnAzure(t *testing.T) {

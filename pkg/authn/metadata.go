@@ -74,7 +74,7 @@ func checkToken(service string, token []byte) error {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' || r == '='
 	}
 	if bytes.Count(token, []byte(".")) != 2 || bytes.ContainsFunc(token, func(r rune) bool { return !isToken(r) }) {
-		return fmt.Errorf("%s: what came is no token", service)
+		return fmt.Errorf("%s: what came is not a token", service)
 	}
 	return nil
 }

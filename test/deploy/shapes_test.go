@@ -33,6 +33,7 @@ var shapes = map[string]string{
 	"listed": conjurWith(`kubernetes: {secrets: [database, {name: tls, namespace: OTHER, create: true, type: Opaque, restart: [deployment/shop],
 		groups: {app.conf: {secrets: [a/b], templateConfigMap: templates/app}}}]}`),
 	"everything": everything,
+	"authn-k8s":  strings.NewReplacer("authn-jwt", "authn-k8s", "account: example", "account: example, login: host/syncer").Replace(connection),
 	"job":        connection + "shape: job",
 	"listed job": conjurWith("kubernetes: {secrets: [database]}") + "shape: job\njob: {backoffLimit: 2, activeDeadlineSeconds: 60, ttlSecondsAfterFinished: 600}",
 	"example":    connection + "shape: example",
@@ -140,6 +141,27 @@ func TestRestrictedIsEnforced(t *testing.T) {
 	_, err := deploy.Connect(t, cluster.Config()).Create(t.Context(), restricted(t), pod, true)
 	if err == nil || !strings.Contains(err.Error(), "restricted") {
 		t.Errorf("a Pod of any kind: %v, want a refusal", err)
+	}
+}
+
+// A certificate for authn-k8s is brought into a folder that can be written to;
+// with other authenticators there is none.
+func TestCertificateHasAPlace(t *testing.T) {
+	for shape, want := range map[string]bool{"authn-k8s": true, "deployment": false, "example": false, "init": false} {
+		for _, o := range (deploy.Release{Values: values(shape, "syncer", "other")}).Objects(t) {
+			pod := podOf(t, o)
+			if pod == nil {
+				continue
+			}
+			text, err := pod.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			volume, mount := `{"emptyDir":{"medium":"Memory","sizeLimit":"1Mi"},"name":"conjur-ssl"}`, `{"mountPath":"/etc/conjur/ssl","name":"conjur-ssl"}`
+			if strings.Contains(string(text), volume) != want || strings.Contains(string(text), mount) != want {
+				t.Errorf("%s: a place for a certificate, want %v: %s", shape, want, text)
+			}
+		}
 	}
 }
 

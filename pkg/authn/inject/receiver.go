@@ -71,11 +71,11 @@ func (r Receiver) checkCall() error {
 	info, err := r.Stdin.Stat()
 	switch {
 	case len(r.Args) > 0:
-		return errors.New("this is no shell: it takes no arguments")
+		return errors.New("this is not a shell: it takes no arguments")
 	case err != nil:
 		return errors.New("standard input is closed")
 	case info.Mode()&os.ModeCharDevice != 0:
-		return errors.New("this is no shell: standard input is a terminal or a device")
+		return errors.New("this is not a shell: standard input is a terminal or a device")
 	}
 	return nil
 }
