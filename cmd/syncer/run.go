@@ -70,4 +70,4 @@ func run(ctx context.Context, f runFlags) error {
 
 // standFast has signals change nothing in this process, for its life, and lets
 // the processes that it starts take them as ever.
-func standFast(signals ...os.Signal) { signal.Notify(make(chan os.Signal), signals...) }
+func standFast(signals ...os.Signal) { signal.Notify(make(chan os.Signal, 1), signals...) }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // Exec runs a command without arguments in a container with the bytes on its
