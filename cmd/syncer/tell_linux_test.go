@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"os/exec"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestASignalThatAnEarlierProcessDidNotLiveToSendIsSent(t *testing.T) {
 	p := w.startInPod(pod)
 	w.awaitProvided()
 	p.Stop()
-	w.write(w.path("status", ".untold-1-1"), "") // as a process leaves it that dies after a write
+	w.write(w.path("status", ".untold-"+rand.Text()), "") // as a process leaves it that dies after a write
 	p = w.startInPod(pod)
 	app.Gets("SIGUSR1")
 	w.awaitUpdated()

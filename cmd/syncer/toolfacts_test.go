@@ -25,6 +25,7 @@ type effectiveJSON struct {
 	RemoveDeletedSecrets, ExitOnRevoked bool
 	Removal                             map[string]any
 	RestoreDeletedFiles                 string
+	Health                              map[string]any
 	Log                                 struct{ Level, Format string }
 	Conjur                              map[string]string
 	Kubernetes                          map[string]any
