@@ -111,13 +111,15 @@ func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// abrupt is an end of a pipe by which TLS says farewell for a moment only, since
-// nobody listens at the other end.
+// abrupt is an end of a pipe by which TLS says no farewell: it would wait for
+// somebody who listens, with the server locked.
 type abrupt struct{ net.Conn }
 
+// SetWriteDeadline lets what is written from now on fail, unless it takes the
+// deadline away. Only the farewell has one.
 func (a abrupt) SetWriteDeadline(t time.Time) error {
-	if soon := time.Now().Add(10 * time.Millisecond); t.After(soon) {
-		t = soon
+	if !t.IsZero() {
+		t = time.Now()
 	}
 	return a.Conn.SetWriteDeadline(t)
 }
