@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -148,8 +149,8 @@ func (p *entryParser) mapping(node *yaml.Node) {
 	var aliases []string
 	seen := map[string]bool{}
 	e := Entry{ContentType: ContentText}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := resolve(node.Content[i]), resolve(node.Content[i+1])
+	for pair := range slices.Chunk(node.Content, 2) {
+		key, value := resolve(pair[0]), resolve(pair[1])
 		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
 			p.fail("an item is \"- alias: id\": the value of %s must be text, not %s", keyName(key), describe(value))
 			return

@@ -134,8 +134,8 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	d.want.Parts = made.Parts
 	for i := range d.choices {
 		c := &d.choices[i]
-		err := made.Errs[c.name]
-		if i == 0 || err == nil {
+		err := made.Errs[c.name] // none for the map
+		if err == nil {
 			continue
 		}
 		d.want.Keep[c.name], c.failed = true, true
@@ -157,7 +157,7 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 func (d *secretDraft) leaveOutUnfit(errs map[string]error) (again *targets.Target) {
 	for i := range d.choices {
 		c := &d.choices[i]
-		if err := errs[c.name]; i == 0 || err == nil || !c.leaveOutUnfit(err) {
+		if !c.leaveOutUnfit(errs[c.name]) {
 			continue
 		}
 		if again == nil {

@@ -155,3 +155,30 @@ func TestAKeyThatLeftTheMapGoes(t *testing.T) {
 	s.define("{}")
 	s.delivers()
 }
+
+// What left the definition is told apart from what is revoked, also when both
+// go at once.
+func TestARevokedKeyAndOneThatLeftTheMap(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass\nold: p/old")
+	s.give("p/user", "me", "p/pass", "secret", "p/old", "1")
+	s.one()
+	s.define("user: p/user\npass: p/pass")
+	s.gone("p/pass")
+	r := s.one()
+	s.holds("user=me")
+	s.did(r, "", "pass", "old")
+	if !r.Removed {
+		t.Errorf("result %+v, want a removal", r)
+	}
+}
+
+// A Secret is not read and deleted as a file may be: what is missing in it is
+// brought back, whatever is set for files.
+func TestKeysOfASecretThatWereDeletedComeBack(t *testing.T) {
+	s := newShop(t, "user: p/user")
+	s.syncer.Deliveries, s.syncer.Policy.KeepDeleted = &workers.Deliveries{}, true
+	s.give("p/user", "me")
+	s.one()
+	s.data.keys = nil
+	s.delivers("user=me")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -258,6 +261,50 @@ func TestValuesAreWipedAfterTheSync(t *testing.T) {
 	for _, v := range f.values.handed {
 		if v.Len() != 0 {
 			t.Error("a value was not wiped")
+		}
+	}
+}
+
+func TestAFileThatLeftTheDefinitionOfAFolderIsDropped(t *testing.T) {
+	folder := func(ids ...string) *targets.Target {
+		t := group("a", ids...)
+		t.Format, t.File.Path = targets.FormatDirectory, "a"
+		return t
+	}
+	f := newFixture(t, folder("x", "y"))
+	f.values.set("x", "1")
+	f.values.set("y", "2")
+	f.sync("file/a")
+	f.set.Replace([]*targets.Target{folder("x")})
+	if r := f.sync("file/a")["file/a"]; len(r.Revoked) > 0 || fmt.Sprint(r.Dropped) != "[y]" || r.Removed {
+		t.Errorf("result is %+v, want that y was dropped", r)
+	}
+	f.values.set("x", &conjur.GoneError{Variable: "x"})
+	if r := f.sync("file/a")["file/a"]; fmt.Sprint(r.Revoked) != "[x]" || len(r.Dropped) > 0 || !r.Removed {
+		t.Errorf("result is %+v, want that x was revoked", r)
+	}
+}
+
+// The log says where a file is, and of a Secret only its name.
+func TestTheLogSaysWhereATargetIs(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	f := newFixture(t, group("a", "x"))
+	f.syncer.Log = zap.New(core)
+	f.values.set("x", "1")
+	f.sync("file/a")
+	s := newShop(t, "user: p/user")
+	s.give("p/user", "me")
+	s.one()
+	for _, c := range []struct {
+		logs *observer.ObservedLogs
+		want map[string]any
+	}{
+		{logs, map[string]any{"target": "file/a", "path": "a.json"}},
+		{s.logs, map[string]any{"target": string(db)}},
+	} {
+		lines := c.logs.FilterMessage("Target written").All()
+		if len(lines) != 1 || !maps.Equal(lines[0].ContextMap(), c.want) {
+			t.Errorf("the log says %v, want one line with %v", lines, c.want)
 		}
 	}
 }
