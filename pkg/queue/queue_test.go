@@ -117,6 +117,48 @@ func TestHintsDuringWorkComeBackOnce(t *testing.T) {
 	})
 }
 
+// A change that a tick follows, while the key is being worked on, is still a
+// change: what the sync that fails has not seen is not put off.
+func TestATickAfterAChangeDuringWorkDelaysNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		q.Add(tick, "file/a")
+		takeOne(t, q, "file/a")
+		q.Add(change, "file/a")
+		q.Add(tick, "file/a")
+		q.Done("file/a", errPassing)
+		began := time.Now()
+		takeOne(t, q, "file/a")
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the key came back after %v", waited)
+		}
+		q.Done("file/a", nil)
+	})
+}
+
+func TestLenCountsWhatWaitsForAWorkerNow(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		want := func(state string, want int) {
+			t.Helper()
+			if n := q.Len(); n != want {
+				t.Errorf("%s: %d, want %d", state, n, want)
+			}
+		}
+		q.Add(tick, "file/a")
+		want("hinted", 1)
+		takeOne(t, q, "file/a")
+		want("at work", 0)
+		q.Add(change, "file/a")
+		want("at work and hinted", 0)
+		q.Done("file/a", errPassing)
+		want("given back", 1)
+		takeOne(t, q, "file/a")
+		q.Done("file/a", errPassing)
+		want("backing off", 0)
+		time.Sleep(time.Minute)
+		want("due again", 1)
+	})
+}
+
 func TestNeverTwoWorkersOnOneKey(t *testing.T) {
 	q := queue.New(queue.Config{})
 	var busy [5]atomic.Int32

@@ -2,9 +2,11 @@ package targets_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -73,6 +75,28 @@ func TestReplaceKeepsTheLastOfOneKey(t *testing.T) {
 	var s targets.Set
 	equal(t, s.Replace([]*targets.Target{target("a", "x"), target("a", "y")}), "file/a")
 	equal(t, s.Variables(), "y")
+}
+
+// A process serves Secrets that come and go for as long as it lives.
+func TestWhatIsForgottenIsLetGo(t *testing.T) {
+	var s targets.Set
+	put := func() weak.Pointer[targets.Target] {
+		made := target("a", "x")
+		s.Put(made)
+		return weak.Make(made)
+	}
+	for name, forget := range map[string]func(){
+		"deleted":  func() { s.Delete("file/a") },
+		"replaced": func() { s.Replace([]*targets.Target{target("b", "x")}) },
+	} {
+		made := put()
+		forget()
+		runtime.GC()
+		if made.Value() != nil {
+			t.Errorf("%s: the target is still in memory", name)
+		}
+	}
+	runtime.KeepAlive(&s)
 }
 
 func TestSetServesManyGoroutines(t *testing.T) {
