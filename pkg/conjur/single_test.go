@@ -299,3 +299,17 @@ func TestValueWithoutTheFormOfOne(t *testing.T) {
 	d.with(func(d *double) { d.intercept = page })
 	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
 }
+
+// A value that is too long to be read is that variable's matter alone.
+func TestOneValueThatIsTooLongStopsNoOther(t *testing.T) {
+	d := newDouble()
+	ids := []string{"app/a,1", "app/a,2", "app/a,3"} // no batch can ask for them
+	d.fill(ids)
+	d.set(ids[0], strings.Repeat("v", 20_000))
+	c := start(t, d, func(c *conjur.Config) { c.MaxBody = 10_000 })
+	answers := c.Fetch(t.Context(), ids)
+	wantUnknown(t, answers[ids[0]])
+	for _, id := range ids[1:] {
+		wantFound(t, answers[id], "value of "+id)
+	}
+}

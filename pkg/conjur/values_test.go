@@ -51,6 +51,38 @@ func TestServerThatAnswersPerVariableIsAskedThatWay(t *testing.T) {
 	}
 }
 
+// What the route says there is no value of leaves the shared question at once,
+// also what there was no budget to ask more about, and does not spoil it at the
+// next poll.
+func TestWhatTheRouteLacksLeavesTheBatch(t *testing.T) {
+	for name, spoil := range map[string]func(v *doubleVar){
+		"missing":   func(v *doubleVar) { v.missing = true },
+		"forbidden": func(v *doubleVar) { v.forbidden = true },
+	} {
+		d := newDouble()
+		d.perValue = true
+		ids := names(60)
+		d.fill(ids)
+		c := start(t, d, func(c *conjur.Config) { c.RequestBudget = 4 })
+		c.Fetch(t.Context(), ids)
+		for _, id := range ids[:40] {
+			d.change(id, spoil)
+		}
+		c.Fetch(t.Context(), ids)
+		d.log()
+		_, _ = c.Changed(t.Context(), ids) // most are not known to be gone yet
+		log := d.log()
+		if count(log, conjur.KindBatch) == 0 {
+			t.Errorf("%s: nothing was asked for together", name)
+		}
+		for _, a := range log {
+			if a.kind == conjur.KindBatch && (len(a.ids) != 20 || a.status != http.StatusOK) {
+				t.Errorf("%s: a batch of %d: %d; want one of the 20 that are there", name, len(a.ids), a.status)
+			}
+		}
+	}
+}
+
 func TestServerWithoutTheRouteIsAskedOnce(t *testing.T) {
 	for _, status := range []int{404, 405, 400, 403, 501, 200} {
 		d := newDouble()

@@ -8,12 +8,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,6 +103,69 @@ func TestChangedCAFileIsUsedAndABrokenOneIsNot(t *testing.T) {
 	wantUnknown(t, fetch(t, c, "app/a"))
 	put(firstPEM)
 	wantFound(t, fetch(t, c, "app/a"), "v")
+}
+
+// Any change of the file that stat shows is taken up, though the connection
+// that there is works; what is the same as before is no change.
+func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
+	certificate, firstPEM := newCertificate(t, 1)
+	firstPEM = append(firstPEM, '\n')
+	otherPEM := append(slices.Clone(firstPEM[:len(firstPEM)-1]), ' ') // of the same size
+	longerPEM := append(slices.Clone(firstPEM), '\n')
+	d := newDouble()
+	d.set("app/a", "v")
+	var connections atomic.Int64
+	s := httptest.NewUnstartedServer(d)
+	s.Config.ErrorLog = discardLog()
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	s.StartTLS()
+	defer s.Close()
+
+	path, at := filepath.Join(t.TempDir(), "ca.pem"), time.Now()
+	write := func(path string, content []byte, at time.Time) {
+		if err := errors.Join(os.WriteFile(path, content, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(path, firstPEM, at)
+	core, logs := observer.New(zapcore.InfoLevel)
+	c := client(t, conjur.Config{
+		ApplianceURL: s.URL, Account: account, CAFile: path, Logger: zap.New(core),
+		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+	}, nil)
+	wantFound(t, fetch(t, c, "app/a"), "v")
+	for _, change := range []struct {
+		what string
+		do   func()
+		used bool
+	}{
+		{"another time", func() { write(path, otherPEM, at.Add(time.Second)) }, true},
+		{"another size", func() { write(path, longerPEM, at.Add(time.Second)) }, true},
+		{"another file", func() {
+			write(path+".new", append(slices.Clone(longerPEM[:len(longerPEM)-1]), ' '), at.Add(time.Second))
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"broken", func() { write(path, []byte("broken"), at) }, false},
+		{"put right", func() { write(path, append(slices.Clone(longerPEM[:len(longerPEM)-1]), ' '), at) }, false},
+	} {
+		logs.TakeAll()
+		before := connections.Load()
+		change.do()
+		wantFound(t, fetch(t, c, "app/a"), "v")
+		if used := logs.FilterMessageSnippet("changed and is in use").Len() > 0; used != change.used {
+			t.Errorf("%s: said to be in use: %v, want %v", change.what, used, change.used)
+		}
+		if anew := connections.Load() > before; anew != change.used {
+			t.Errorf("%s: connected anew: %v, want %v", change.what, anew, change.used)
+		}
+	}
 }
 
 // A file that is rewritten in place may look the same to stat; its content is
