@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -156,6 +157,29 @@ func TestInterruptedApplication(t *testing.T) {
 			w.await("good.json", w.value["good/password"])
 			p.Signal(s)
 			p.Exit(1)
+		})
+	}
+}
+
+// TestOneShotThatCannotSaySoHasNotDoneItsJob: all is delivered, and the
+// application would wait for ever.
+func TestOneShotThatCannotSaySoHasNotDoneItsJob(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"init", "application"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.oneShot(mode, 0)
+			w.group("db", "json", "db/password")
+			if err := os.MkdirAll(w.path("status", notify.ProvidedFile, "in the way"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p := w.start()
+			p.Exit(1)
+			w.await("db.json", w.value["db/password"])
+			if len(p.Lines("all is delivered, but the file "+notify.ProvidedFile+" could not be written")) != 1 {
+				t.Error("the log does not say what is wrong")
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -117,5 +118,70 @@ func TestReadyWhenTriedIfSetSo(t *testing.T) {
 	delete(w.annotations, "health-ready")
 	p = w.start()
 	w.awaitReady(http.StatusServiceUnavailable, "1 of 2 targets", "file/gone")
+	p.Stop()
+}
+
+// TestNotReadyBeforeATargetWasTried: nothing is known of it, and the probe says
+// of which.
+func TestNotReadyBeforeATargetWasTried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	w.group("db", "json", "db/password")
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if isData(r) {
+				<-r.Context().Done()
+			}
+			next.ServeHTTP(rw, r)
+		})
+	})
+	p := w.start()
+	w.awaitReady(http.StatusServiceUnavailable, "1 of 1 targets of the identity default have not been synced yet: file/db")
+	p.Stop()
+}
+
+// TestNotReadyWhenPollsAreTooOld: what was delivered stays, and whether it is
+// what Conjur has is not known.
+func TestNotReadyWhenPollsAreTooOld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	w.annotations["health-freshness"] = "2s"
+	w.group("db", "json", "db/password")
+	p := w.start()
+	eventually(t, "ready", func() bool { status, _ := w.ready(); return status == http.StatusOK })
+	w.server.Intercept(func(http.Handler) http.Handler { return answer(http.StatusServiceUnavailable, asHTML, page) })
+	eventually(t, "no longer ready", func() bool {
+		status, body := w.ready()
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "the identity default has not been able to poll Conjur for")
+	})
+	w.server.Intercept(nil)
+	eventually(t, "ready again", func() bool { status, _ := w.ready(); return status == http.StatusOK })
+	p.Stop()
+}
+
+// TestTheProbeNamesTwentyTargets of many, with the number of the others.
+func TestTheProbeNamesTwentyTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	for i := range 25 {
+		w.group(fmt.Sprintf("g%02d", i), "json", fmt.Sprintf("g%02d/password", i))
+	}
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if isData(r) {
+				http.Error(rw, "", http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(rw, r)
+		})
+	})
+	p := w.start()
+	w.awaitReady(http.StatusServiceUnavailable, "file/g00", "file/g19", "503", "and 5 more")
+	if _, body := w.ready(); strings.Contains(body, "file/g20") || strings.Count(body, "\n") != 22 {
+		t.Errorf("the probe says %s", body)
+	}
 	p.Stop()
 }

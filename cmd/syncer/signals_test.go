@@ -83,3 +83,28 @@ func (w *world) hold(held func(*http.Request) bool) (asked chan struct{}, answer
 	})
 	return asked, answer
 }
+
+// TestSignalInTheLastSyncAfterARemoval: a process that ends for a removal, and
+// brings all else up to date first, ends at once when it is told to, as one
+// that has removed something.
+func TestSignalInTheLastSyncAfterARemoval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env["CONJUR_HTTP_TIMEOUT"] = "600"
+	w.group("revoked", "json", "revoked/password")
+	w.group("db", "json", "db/user", "db/password")
+	p := w.start()
+	w.settle()
+	asked, answer := w.hold(func(r *http.Request) bool { return isData(r) && !w.exists("secrets", "revoked.json") })
+	defer answer()
+	w.deny("revoked/password")
+	<-asked
+	p.MustRun()
+	p.Signal(syscall.SIGTERM)
+	p.Exit(1)
+	if len(p.Lines("Ending with an error", errRevoked.Error())) != 1 {
+		t.Error("the log does not say why it ended")
+	}
+	w.await("db.json", w.value["db/password"])
+	w.awaitUpdated()
+}
