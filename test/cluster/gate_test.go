@@ -9,25 +9,39 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
 // gate is a proxy in front of the API server that can hold back what watches
-// tell.
+// tell, and the answers to writes of Secrets.
 type gate struct {
+	valve
+	writes   valve
+	withheld atomic.Int64 // answers to writes that had to wait
+}
+
+// valve holds back what passes while it is shut.
+type valve struct {
 	mu     sync.Mutex
-	opened chan struct{} // closed while the gate is open
+	opened chan struct{} // closed while the valve is open
+}
+
+func newValve() valve {
+	opened := make(chan struct{})
+	close(opened)
+	return valve{opened: opened}
 }
 
 // gated has the processes that are started from now on talk to the API server
 // through a gate, which is open.
 func (w *world) gated() *gate {
 	w.t.Helper()
-	g := &gate{opened: make(chan struct{})}
-	close(g.opened)
+	g := &gate{valve: newValve(), writes: newValve()}
 	to, err := url.Parse(plane.URL())
 	if err != nil {
 		w.t.Fatal(err)
@@ -42,14 +56,18 @@ func (w *world) gated() *gate {
 		Transport:     transport,
 		FlushInterval: -1,
 		ModifyResponse: func(r *http.Response) error {
-			if r.Request.URL.Query().Get("watch") == "true" {
+			switch {
+			case r.Request.URL.Query().Get("watch") == "true":
 				r.Body = gatedBody{r.Body, g, r.Request}
+			case r.Request.Method == http.MethodPatch && strings.Contains(r.Request.URL.Path, "/secrets/"):
+				g.hold(r.Request)
 			}
 			return nil
 		},
 	})
 	w.t.Cleanup(func() {
 		g.open()
+		g.writes.open()
 		server.CloseClientConnections()
 		server.Close()
 		utilnet.CloseIdleConnectionsFor(transport)
@@ -63,32 +81,47 @@ func (w *world) gated() *gate {
 	return g
 }
 
-// shut holds back all that watches tell from now on.
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// hold has the answer to a write wait.
+func (g *gate) hold(r *http.Request) {
+	passage := g.writes.passage()
 	select {
-	case <-g.opened:
-		g.opened = make(chan struct{})
+	case <-passage:
+		return
+	default:
+		g.withheld.Add(1)
+	}
+	select {
+	case <-passage:
+	case <-r.Context().Done():
+	}
+}
+
+// shut holds back all from now on.
+func (v *valve) shut() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	select {
+	case <-v.opened:
+		v.opened = make(chan struct{})
 	default: // it is
 	}
 }
 
 // open lets it pass.
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (v *valve) open() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	select {
-	case <-g.opened:
+	case <-v.opened:
 	default:
-		close(g.opened)
+		close(v.opened)
 	}
 }
 
-func (g *gate) passage() chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.opened
+func (v *valve) passage() chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.opened
 }
 
 // gatedBody is the body of a watch.

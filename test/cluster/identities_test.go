@@ -4,8 +4,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
+
+// identity returns an identity of the configuration: a host, which there must
+// be, and the namespaces that it serves.
+func (w *world) identity(host string, namespaces ...string) string {
+	w.t.Helper()
+	key := filepath.Join(w.dir, "key-of-"+host)
+	if err := os.WriteFile(key, []byte(w.server.HostKey(host)), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return fmt.Sprintf("{name: %s, namespaces: [%s], conjur: {login: host/%s, apiKeyFile: %q}}", host, strings.Join(namespaces, ", "), host, key)
+}
 
 func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
@@ -14,12 +27,8 @@ func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 	w.variables("ours")
 	w.server.Policy("- !variable theirs\n- !permit {role: !host other, privileges: [read, execute], resource: !variable theirs}\n")
 	theirs := w.renew("theirs")
-	key := filepath.Join(w.dir, "key")
-	if err := os.WriteFile(key, []byte(w.server.HostKey("other")), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
-	w.settings = append(w.settings, fmt.Sprintf("identities: [{name: other, namespaces: [%s], conjur: {login: host/other, apiKeyFile: %q}}]", other, key))
+	w.settings = append(w.settings, fmt.Sprintf("identities: [%s]", w.identity("other", other)))
 	p := w.start()
 
 	w.secret("mine", map[string]string{"v": "ours", "stolen": "theirs"})
@@ -33,6 +42,70 @@ func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 	eventually(t, "an Event about the variable of another identity", func() bool { return len(w.events("mine", "SyncFailed")) > 0 })
 	if s := w.read("mine"); s.Data["stolen"] != nil {
 		t.Error("a Secret got a value that its namespace's identity may not read")
+	}
+	p.Stop()
+}
+
+// TestSecretThatNoIdentityServes: a process without an identity of its own
+// takes no namespace that none of its identities serves, says so, and goes on;
+// as soon as one serves it, its Secrets are filled.
+func TestSecretThatNoIdentityServes(t *testing.T) {
+	w := newWorld(t)
+	other := w.join()
+	w.variables("ours")
+	delete(w.env, "CONJUR_AUTHN_LOGIN")
+	delete(w.env, "CONJUR_AUTHN_API_KEY")
+	delete(w.env, "NAMESPACE_ALLOWLIST")
+	common := w.settings
+	serve := func(namespaces string, identities ...string) {
+		w.settings = append(slices.Clone(common), fmt.Sprintf("kubernetes: {namespaces: [%s]}", namespaces), fmt.Sprintf("identities: [%s]", strings.Join(identities, ", ")))
+	}
+	serve(w.namespace, w.identity("app", w.namespace))
+	w.secret("db", map[string]string{"v": "ours"})
+	w.secretIn(other, "db", map[string]string{"v": "ours"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"v": w.value["ours"]})
+
+	serve(w.namespace+", "+other, w.identity("app", w.namespace))
+	w.configure()
+	eventually(t, "a word about the namespace", func() bool {
+		return len(p.Lines("no identity serves the namespace", other)) > 0
+	})
+	w.awaitData("db", map[string]string{"v": w.renew("ours")})
+	if s := w.readIn(other, "db"); s.Data["v"] != nil {
+		t.Error("a Secret was filled that no identity serves")
+	}
+
+	serve(w.namespace+", "+other, w.identity("app", w.namespace, other))
+	w.configure()
+	eventually(t, "the Secret of the other namespace", func() bool { return string(w.readIn(other, "db").Data["v"]) == w.value["ours"] })
+	p.Stop()
+}
+
+// TestFailingPollIsNamedByItsIdentity, and so is its recovery; the poll of
+// another identity is not blamed.
+func TestFailingPollIsNamedByItsIdentity(t *testing.T) {
+	w := newWorld(t)
+	other := w.join()
+	w.server.Policy("- !host other\n")
+	w.variables("ours")
+	w.server.Policy("- !permit {role: !host other, privileges: [read, execute], resource: !variable ours}\n")
+	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
+	w.settings = append(w.settings, fmt.Sprintf("identities: [%s]", w.identity("other", other)))
+	w.secret("db", map[string]string{"v": "ours"})
+	w.secretIn(other, "db", map[string]string{"v": "ours"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"v": w.value["ours"]})
+	eventually(t, "the other Secret", func() bool { return string(w.readIn(other, "db").Data["v"]) == w.value["ours"] })
+
+	w.server.Policy("- !delete {record: !host other}\n")
+	eventually(t, "a word about the poll of the identity", func() bool { return len(p.Lines("Failing", `"poll as other"`)) > 0 })
+	w.awaitData("db", map[string]string{"v": w.renew("ours")})
+	w.server.Policy("- !host other\n- !permit {role: !host other, privileges: [read, execute], resource: !variable ours}\n")
+	w.identity("other", other) // has another key
+	eventually(t, "its recovery", func() bool { return len(p.Lines("Recovered", `"poll as other"`)) > 0 })
+	if lines := p.Lines(`"poll"`); len(lines) > 0 {
+		t.Errorf("the poll of the process's own identity is blamed: %s", lines[0])
 	}
 	p.Stop()
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -85,4 +87,60 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
 	p.Stop()
+}
+
+// TestJobThatFailsAfterItDelivered: what was delivered once and is not up to
+// date at the end is not a job done.
+func TestJobThatFailsAfterItDelivered(t *testing.T) {
+	w := newWorld(t)
+	w.variables("db/user", "api/key")
+	w.secret("db", map[string]string{"user": "db/user"})
+	w.oneShot("-1", "db", "late")
+	p := w.start()
+	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("user: db/user\nbad: 17\n") })
+	eventually(t, "a word about the definition", func() bool { return len(p.Lines("Failing", w.namespace+"/db", "bad")) > 0 })
+	w.secret("late", map[string]string{"key": "api/key"})
+	if code := p.ExitCode(); code != 1 {
+		t.Errorf("status %d", code)
+	}
+	if len(p.Lines("not up to date: secret/"+w.namespace+"/db")) != 1 || len(p.Lines("were not delivered")) > 0 {
+		t.Error("the log does not say what is wrong")
+	}
+	w.awaitData("late", map[string]string{"key": w.value["api/key"]})
+	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+}
+
+// TestSecretsNeedNoStatusFolder: nobody who reads Secrets looks there.
+func TestSecretsNeedNoStatusFolder(t *testing.T) {
+	for _, mode := range []string{"application", "sidecar", "standalone"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			w.variables("a")
+			w.secret("db", map[string]string{"a": "a"})
+			w.env["CONTAINER_MODE"] = mode
+			if mode != "standalone" {
+				delete(w.env, "NAMESPACE_ALLOWLIST")
+				w.env["K8S_SECRETS"] = "db"
+			}
+			if mode == "application" {
+				w.oneShot("0", "db")
+			}
+			file := filepath.Join(w.dir, "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := w.start("--status-dir", filepath.Join(file, "status"))
+			w.awaitData("db", map[string]string{"a": w.value["a"]})
+			if mode == "application" {
+				p.Exit(0)
+				return
+			}
+			w.awaitData("db", map[string]string{"a": w.renew("a")})
+			p.Stop()
+			if lines := p.Lines("Failing"); len(lines) > 0 {
+				t.Errorf("that is no trouble: %s", lines[0])
+			}
+		})
+	}
 }

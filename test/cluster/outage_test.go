@@ -5,8 +5,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -31,6 +33,45 @@ func TestAPIServerAwayAndBack(t *testing.T) {
 	w.secret("new", map[string]string{"b": "b"}) // the watch is back too
 	w.awaitData("new", map[string]string{"b": w.value["b"]})
 	p.Stop()
+}
+
+// TestAPIServerAwayIsSaidAndStopsNothing: by the tenth poll, as polls come each
+// second, the log tells of it; and a process that is told to stop does so as
+// soon as one that can reach the API server.
+func TestAPIServerAwayIsSaidAndStopsNothing(t *testing.T) {
+	const slack = 5 * time.Second // for a machine with too much to do; waiting for the API server takes longer
+	for _, mode := range []string{"standalone", "sidecar"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			w.variables("a")
+			w.secret("db", map[string]string{"a": "a"})
+			if w.env["CONTAINER_MODE"] = mode; mode == "sidecar" {
+				delete(w.env, "NAMESPACE_ALLOWLIST")
+				w.env["K8S_SECRETS"] = "db"
+			}
+			var took [2]time.Duration
+			for i, away := range []bool{false, true} {
+				p := w.start()
+				eventually(t, "ready", w.ready)
+				w.polls(1)
+				if away {
+					plane.StopAPIServer(t)
+					begin := w.server.Counts().Data
+					eventually(t, "a word about the watch", func() bool { return len(p.Lines("Failing", "watch of secrets", "refused")) > 0 })
+					if polls := w.server.Counts().Data - begin; polls > 10 {
+						t.Errorf("the log tells of the API server after %d polls", polls)
+					}
+				}
+				told := time.Now()
+				p.Stop()
+				took[i] = time.Since(told)
+			}
+			t.Logf("stopped within %v with the API server, and %v without", took[0], took[1])
+			if took[1] > took[0]+slack {
+				t.Errorf("without the API server it took %v to stop, with it %v", took[1], took[0])
+			}
+		})
+	}
 }
 
 func TestPoisonousSecretHarmsNoOther(t *testing.T) {
@@ -95,4 +136,50 @@ func TestLeaderKilled(t *testing.T) {
 	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" {
 		t.Errorf("after its end the leader still holds the lease: %s", *holder)
 	}
+}
+
+// TestTermLostAndWonAgain: another replica that led for a while and wrote
+// nothing has left all as it was, and so does the next term.
+func TestTermLostAndWonAgain(t *testing.T) {
+	w := newWorld(t)
+	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
+	w.variables("a", "b")
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	leads := func(n string) bool {
+		_, metrics := w.get("/metrics")
+		return strings.Contains(metrics, "syncer_leader "+n)
+	}
+	eventually(t, "the first term", func() bool { return leads("1") })
+	before := w.read("db").ResourceVersion
+
+	for {
+		lease, err := w.leases().Get(t.Context(), "syncer", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, now := "another", metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.AcquireTime, lease.Spec.RenewTime = &other, &now, &now
+		if _, err = w.leases().Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the end of the term", func() bool { return leads("0") })
+	eventually(t, "the next term", func() bool { return leads("1") })
+	w.polls(3)
+	eventually(t, "ready", w.ready)
+	if now := w.read("db").ResourceVersion; now != before {
+		t.Error("the second term wrote what was there")
+	}
+	if n := len(w.events("db", "Synced")); n != 1 {
+		t.Errorf("%d Events tell of a sync, want that of the first term", n)
+	}
+	w.awaitData("db", map[string]string{"a": w.renew("a")})
+	w.secret("new", map[string]string{"b": "b"})
+	w.awaitData("new", map[string]string{"b": w.value["b"]})
+	p.Stop()
 }

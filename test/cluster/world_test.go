@@ -74,10 +74,7 @@ func (w *world) user() string { return kubetest.UserName(w.namespace, "syncer") 
 func (w *world) start(flags ...string) *proctest.Process {
 	w.t.Helper()
 	w.started++
-	path := filepath.Join(w.dir, fmt.Sprintf("config-%d.yaml", w.started))
-	if err := os.WriteFile(path, []byte(strings.Join(w.settings, "\n")+"\n"), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	path := w.configure()
 	env := []string{"TMPDIR=" + w.dir, "PATH=" + os.Getenv("PATH")}
 	for name, value := range w.env {
 		env = append(env, name+"="+value)
@@ -86,6 +83,20 @@ func (w *world) start(flags ...string) *proctest.Process {
 	p := spawn(w.t, env, args...)
 	w.t.Cleanup(func() { w.silent(p) })
 	return p
+}
+
+// configure writes the settings, whole or not at all, for the process that is
+// or was started last.
+func (w *world) configure() (path string) {
+	w.t.Helper()
+	path = filepath.Join(w.dir, fmt.Sprintf("config-%d.yaml", w.started))
+	if err := os.WriteFile(path+".new", []byte(strings.Join(w.settings, "\n")+"\n"), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
 }
 
 // silent looks for values in what a process printed.
