@@ -44,8 +44,6 @@ type Source struct {
 	HasMap    bool
 	Type      corev1.SecretType
 	Immutable bool
-	// Revision is the annotation targets.RevisionAnnotation.
-	Revision string
 	// Fingerprint is the HMAC-SHA-256 of all other data, under a key that each
 	// Client makes anew: it tells one content from another, nothing more.
 	Fingerprint [sha256.Size]byte
@@ -107,7 +105,6 @@ func (c *Client) strip(s *corev1.Secret) Source {
 		Labels: ownOf(s.Labels), Annotations: ownOf(s.Annotations),
 		Map: string(conjurMap), HasMap: hasMap,
 		Type: s.Type, Immutable: s.Immutable != nil && *s.Immutable,
-		Revision:    s.Annotations[targets.RevisionAnnotation],
 		Fingerprint: c.fingerprint(s.Data),
 	}
 	for _, value := range s.Data {

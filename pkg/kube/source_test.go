@@ -43,7 +43,7 @@ func TestASourceHoldsWhatIsOfInterestOnly(t *testing.T) {
 	if got.Namespace != ns || got.Name != "db" || got.UID != made.UID || got.ResourceVersion != made.ResourceVersion {
 		t.Errorf("%s/%s %s %s is another secret than %s", got.Namespace, got.Name, got.UID, got.ResourceVersion, made.UID)
 	}
-	if got.Map != "user: app/user" || !got.HasMap || got.Type != "example.org/custom" || !got.Immutable || got.Revision != "7" {
+	if got.Map != "user: app/user" || !got.HasMap || got.Type != "example.org/custom" || !got.Immutable {
 		t.Errorf("source %+v", got)
 	}
 	if want := map[string]string{kube.ManagedLabel: "true"}; !maps.Equal(got.Labels, want) {

@@ -102,7 +102,7 @@ stringData: {conjur-map: x}
 kind: Secret
 metadata: {name: c}
 `)
-	if len(m.Secrets) != 3 || !m.Secrets[0].Map || !m.Secrets[1].Map || m.Secrets[2].Map || m.Secrets[1].Name != "b" || m.Secrets[1].Line != 3 {
+	if len(m.Secrets) != 3 || !m.Secrets[0].Map || !m.Secrets[1].Map || m.Secrets[2].Map || m.Secrets[1].Name != "b" {
 		t.Errorf("got %v", m.Secrets)
 	}
 	if !m.Secrets[0].Labelled || m.Secrets[1].Labelled || m.Secrets[2].Labelled {

@@ -23,7 +23,6 @@ const ManagedLabel = "conjur.org/managed-by-provider"
 // and by no error.
 type Secret struct {
 	Namespace, Name string // the namespace may be empty
-	Line            int    // where the object begins, from 1
 	// Map tells that it has the key conjur-map.
 	Map bool
 	// Annotations are those of the Secret itself.
@@ -58,7 +57,7 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	_, stored := object.Data[mapKey]
 	_, written := object.StringData[mapKey]
 	s := &Secret{
-		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Line: node.Line, Map: stored || written, Annotations: map[string]string{},
+		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Map: stored || written, Annotations: map[string]string{},
 		Label: object.Metadata.Labels[ManagedLabel].Value, Immutable: object.Immutable,
 		object: node, data: object.Data, stringData: object.StringData,
 	}

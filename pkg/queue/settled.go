@@ -58,16 +58,3 @@ func (q *Queue) Errors() map[targets.Key]error {
 	}
 	return errs
 }
-
-// Len is the number of keys that wait for a worker now.
-func (q *Queue) Len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := 0
-	for s := range maps.Values(q.keys) {
-		if !s.working && (s.hinted || s.retryDue()) {
-			n++
-		}
-	}
-	return n
-}

@@ -76,13 +76,6 @@ func (s *Set) Get(key Key) (*Target, bool) {
 	return t, ok
 }
 
-// Len is how many targets there are.
-func (s *Set) Len() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.targets)
-}
-
 // Keys lists all keys.
 func (s *Set) Keys() []Key {
 	s.mu.RLock()
