@@ -1,6 +1,7 @@
 package conjur
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -87,7 +88,7 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *token, refused func()
 	if t, err = parseToken(r.body); err != nil {
 		return nil, nil, r.statusError(err.Error())
 	}
-	t.issued = requested
+	t.issued, t.name = requested, cmp.Or(cred.Login, t.name)
 	if limit := time.Now().Add(c.config.TokenTimeout); c.config.TokenTimeout > 0 && limit.Before(t.renew) {
 		t.renew = limit
 	}

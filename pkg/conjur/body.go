@@ -9,9 +9,14 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// maxErrorBody is how much of an answer that is not 200 is read: Conjur's own
-// are a few hundred bytes.
-const maxErrorBody = 64 << 10
+const (
+	// maxErrorBody is how much of an answer that is not 200 is read: Conjur's own
+	// are a few hundred bytes.
+	maxErrorBody = 64 << 10
+	// maxNameBody is how much is read of one that holds a token or a name: a
+	// token is some 600 bytes.
+	maxNameBody = 1 << 20
+)
 
 var errTooLong = errors.New("the answer is longer than the limit")
 
@@ -39,7 +44,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 			clear(buf)
 			return nil, errTooLong
 		case len(buf) == cap(buf):
-			grown := make([]byte, len(buf), 2*cap(buf))
+			grown := make([]byte, len(buf), min(2*int64(cap(buf)), limit+1))
 			copy(grown, buf)
 			clear(buf)
 			buf = grown

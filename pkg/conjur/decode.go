@@ -50,7 +50,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, resource func(st
 	for _, id := range ids {
 		r, ok := raw[resource(id)]
 		if !ok {
-			bad[id] = errLacking
+			bad[id] = ofVariable(id, errLacking)
 			continue
 		}
 		b, err := decodeValue(r, encoded)
@@ -58,7 +58,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, resource func(st
 			err = errEmpty
 		}
 		if err != nil {
-			bad[id] = err
+			bad[id] = ofVariable(id, err)
 			continue
 		}
 		values[id] = secret.New(b)
@@ -69,6 +69,8 @@ func decodeBatch(header http.Header, body []byte, ids []string, resource func(st
 	}
 	return values, bad, nil
 }
+
+func ofVariable(id string, err error) error { return fmt.Errorf("variable %q: %w", id, err) }
 
 // allWrapped tells whether all values look as the server encodes them, in
 // base64 that ends with a line break.
@@ -206,12 +208,14 @@ func messageCode(body []byte) string { return string(codeForm.Find(body)) }
 // isSentValue reports whether the answer about one variable has the form in
 // which Conjur sends a value, which has no frame of its own. It sends each as
 // an attachment in binary, headers that nobody else combines. Where something
-// on the way drops them, the ETag tells: it is a hash of just this body.
-func isSentValue(header http.Header, body []byte) bool {
-	disposition, _, _ := mime.ParseMediaType(header.Get("Content-Disposition"))
-	if disposition == "attachment" && strings.EqualFold(header.Get("Content-Transfer-Encoding"), "binary") {
+// on the way drops them, or a broken connection may have cut the value, the
+// ETag tells: it is a hash of just this body.
+func (r *reply) isSentValue() bool {
+	disposition, _, _ := mime.ParseMediaType(r.header.Get("Content-Disposition"))
+	binary := strings.EqualFold(r.header.Get("Content-Transfer-Encoding"), "binary")
+	if disposition == "attachment" && binary && !r.endless {
 		return true
 	}
-	sum := sha256.Sum256(body)
-	return header.Get("ETag") == fmt.Sprintf(`W/"%x"`, sum[:16])
+	sum := sha256.Sum256(r.body)
+	return r.header.Get("ETag") == fmt.Sprintf(`W/"%x"`, sum[:16])
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -37,7 +39,7 @@ func TestDecodeBatchGivesEachItsError(t *testing.T) {
 		t.Errorf("%d values, %v", len(values), err)
 	}
 	for id, want := range map[string]error{"b": errNotBase64, "c": errNotBatch, "d": errEmpty, "e": errLacking, "f": errNotBase64} {
-		if bad[id] != want {
+		if err := bad[id]; !errors.Is(err, want) || !strings.Contains(err.Error(), `variable "`+id+`"`) {
 			t.Errorf("%s: %v, want %v", id, bad[id], want)
 		}
 	}
@@ -133,7 +135,7 @@ func FuzzAnswers(f *testing.F) {
 		if tok, err := parseToken(bytes.Clone(body)); err == nil && tok.renew.After(tok.expire) {
 			t.Fatal("renewed after it expires")
 		}
-		if life, err := lifetime(body); err == nil && (life < 0 || life > longestLife) {
+		if life, _, err := readPayload(body); err == nil && (life < 0 || life > longestLife) {
 			t.Fatalf("a life of %v", life)
 		}
 	})

@@ -82,7 +82,7 @@ type asked struct {
 func newDouble() *double {
 	return &double{
 		vars: map[string]*doubleVar{}, tokens: map[string]time.Time{},
-		life: 8 * time.Minute, account: account, name: "x", allowed: "read", status: http.StatusRequestURITooLong,
+		life: 8 * time.Minute, account: account, name: login, allowed: "read", status: http.StatusRequestURITooLong,
 	}
 }
 
@@ -225,10 +225,10 @@ func (d *double) authenticate(w http.ResponseWriter, r *http.Request, body []byt
 		return
 	}
 	now := time.Now()
-	claims, life := fmt.Sprintf(`{"iat":%d,"sub":"?>~"}`, now.Unix()), 8*time.Minute
+	claims, life := fmt.Sprintf(`{"iat":%d,"note":"?>~","sub":%q}`, now.Unix(), d.name), 8*time.Minute
 	if d.life != 0 {
 		life = d.life
-		claims = fmt.Sprintf(`{"iat":%d,"sub":"?>~","exp":%d}`, now.Unix(), now.Add(life).Unix())
+		claims = fmt.Sprintf(`{"iat":%d,"note":"?>~","sub":%q,"exp":%d}`, now.Unix(), d.name, now.Add(life).Unix())
 	}
 	text := fmt.Sprintf(`{"protected":"p","payload":%q,"signature":"s%d"}`,
 		base64.URLEncoding.EncodeToString([]byte(claims)), len(d.tokens))
@@ -382,9 +382,13 @@ func (d *double) perVariable(w http.ResponseWriter, body []byte) {
 	writeJSON(w, 200, string(text))
 }
 
-func withETag(w http.ResponseWriter, r *http.Request, body string) {
+func etagOf(body string) string {
 	sum := sha256.Sum256([]byte(body))
-	etag := `W/"` + hex.EncodeToString(sum[:])[:32] + `"`
+	return `W/"` + hex.EncodeToString(sum[:])[:32] + `"`
+}
+
+func withETag(w http.ResponseWriter, r *http.Request, body string) {
+	etag := etagOf(body)
 	w.Header().Set("ETag", etag)
 	if r.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)

@@ -53,6 +53,7 @@ type reply struct {
 	status  int
 	header  http.Header
 	body    []byte
+	endless bool   // nothing marked the body's end but that of the connection
 	token   *token // the one it was asked with
 }
 
@@ -167,10 +168,14 @@ func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *rep
 	defer resp.Body.Close()
 	r.status, r.header = resp.StatusCode, resp.Header
 	limit := c.config.MaxBody
-	if r.status != http.StatusOK {
+	switch {
+	case r.status != http.StatusOK:
 		limit = maxErrorBody
+	case r.kind == KindAuthenticate, r.kind == KindLogin, r.kind == KindWhoami, r.kind == KindCheck:
+		limit = min(limit, maxNameBody)
 	}
 	r.body, err = readBody(resp, limit)
+	r.endless = resp.ContentLength < 0 && resp.ProtoMajor == 1 && len(resp.TransferEncoding) == 0
 	switch {
 	case errors.Is(err, errTooLong):
 		return fmt.Errorf("%w of %d bytes (status %d)", errTooLong, limit, r.status)

@@ -1,7 +1,9 @@
 package conjur_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // A host that was deleted sees every variable gone while its token lasts, as
@@ -139,31 +142,52 @@ func TestLoginUnderWayIsNoNewerToken(t *testing.T) {
 	})
 }
 
-// Where the login leads to another host, it is that one's variables that are
-// missing.
+// Where a login leads to another host than the one that logged in, or than the
+// first one where the authenticator finds out which it is, it is that one's
+// variables that are missing.
 func TestProofIsOfOneIdentity(t *testing.T) {
-	d := newDouble()
-	ids := names(3)
-	d.fill(ids)
-	name := "host/app"
-	d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-		if kind == conjur.KindWhoami {
-			d.with(func(d *double) { writeJSON(w, 200, `{"account":"dev","username":"`+name+`"}`) })
-		}
-		return kind == conjur.KindWhoami
+	for _, named := range []bool{true, false} {
+		t.Run(fmt.Sprint(named), func(t *testing.T) {
+			d := newDouble()
+			ids := names(3)
+			d.fill(ids)
+			c := start(t, d, func(c *conjur.Config) {
+				if !named {
+					c.Authenticator = unnamed{c.ApplianceURL + "/authn-jwt/k8s"}
+				}
+				c.TokenTimeout = time.Nanosecond // so that each poll logs in anew
+			})
+			poll(t, c, ids)
+			d.change(ids[0], func(v *doubleVar) { v.missing = true })
+			ours := d.name
+			d.with(func(d *double) { d.name = "host/other" })
+			for range 4 {
+				_, err := c.Changed(t.Context(), ids)
+				if err == nil || !strings.Contains(err.Error(), `for "host/other", and not for "host/apps/my app"`) {
+					t.Errorf("the other identity is not told: %v", err)
+				}
+				a := fetch(t, c, ids[0])
+				wantUnknown(t, a)
+				if _, suspect := errors.AsType[*conjur.SuspectError](a.Err); suspect {
+					t.Errorf("counted as an observation: %v", a.Err)
+				}
+			}
+			d.with(func(d *double) { d.name = ours })
+			poll(t, c, ids)
+			poll(t, c, ids, ids[0])
+			gone, _ := errors.AsType[*conjur.GoneError](fetch(t, c, ids[0]).Err)
+			if gone == nil || gone.Identity != ours || gone.Observations != 2 {
+				t.Errorf("%+v", gone)
+			}
+		})
 	}
-	c := start(t, d, nil)
-	poll(t, c, ids)
-	d.change(ids[0], func(v *doubleVar) { v.missing = true })
-	for _, name2 := range []string{"host/app", "host/other", "host/app", "host/third"} {
-		d.with(func(*double) { name = name2 })
-		poll(t, c, ids)
-	}
-	poll(t, c, ids, ids[0])
-	gone, _ := errors.AsType[*conjur.GoneError](fetch(t, c, ids[0]).Err)
-	if gone == nil || gone.Identity != "host/third" || gone.Observations != 2 {
-		t.Errorf("%+v", gone)
-	}
+}
+
+// unnamed leaves it to the server who logs in.
+type unnamed struct{ url string }
+
+func (u unnamed) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	return conjur.Credential{URL: u.url, ContentType: "text/plain", Body: secret.New([]byte("jwt="))}, nil
 }
 
 func TestGraceIsTheLeastTime(t *testing.T) {
@@ -201,7 +225,7 @@ func TestProofTellsItsStory(t *testing.T) {
 		}
 		poll(t, c, ids, "app/a")
 		text := fetch(t, c, "app/a").Err.Error()
-		const want = `variable "app/a" is missing: the server confirmed it 3 times since 2000-01-01T00:00:00Z to "x" (at 00:00:00, 00:00:30, 00:01:00)`
+		const want = `variable "app/a" is missing: the server confirmed it 3 times since 2000-01-01T00:00:00Z to "host/apps/my app" (at 00:00:00, 00:00:30, 00:01:00)`
 		if text != want {
 			t.Errorf("got  %s\nwant %s", text, want)
 		}

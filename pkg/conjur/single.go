@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -105,7 +106,7 @@ func (k *call) value(id string, r *reply) reading {
 		detail = errEncoding.Error()
 	case len(r.body) == 0:
 		detail = errEmpty.Error()
-	case !isSentValue(r.header, r.body):
+	case !r.isSentValue():
 		r.wipe()
 		return k.valueByBatch(id, r)
 	}
@@ -164,6 +165,13 @@ func (k *call) knownBy(t *token) identity {
 	return who
 }
 
+// isOurs reports whether a name that the server knows us by is that which
+// logged in. There a user may be written with its kind.
+func (k *call) isOurs(name string) bool {
+	owner := strings.TrimPrefix(k.tokens.owner(), "user/")
+	return owner == "" || owner == name
+}
+
 func (k *call) askIdentity(t *token) identity {
 	req, err := k.whoamiRequest()
 	if err != nil {
@@ -178,6 +186,9 @@ func (k *call) askIdentity(t *token) identity {
 		return identity{err: r.statusError("so it is not sure who was asked")}
 	case account != k.config.Account:
 		return identity{err: r.statusError("for another account than ours")}
+	case !k.isOurs(name):
+		return identity{err: r.statusError(fmt.Sprintf("for %q, and not for %q, so what that one cannot see is no proof; "+
+			"see to the credentials, then restart", name, k.tokens.owner()))}
 	default:
 		return identity{name: name}
 	}

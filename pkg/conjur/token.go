@@ -1,6 +1,7 @@
 package conjur
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -22,6 +23,7 @@ const (
 // server's clock need not agree with ours.
 type token struct {
 	header string    // the value of the Authorization header
+	name   string    // as whom it was asked for, or else whom it names; empty: neither is known
 	issued time.Time // when it was requested; the server knew us then, or later
 	renew  time.Time // from here on a new one is fetched
 	expire time.Time // from here on the server refuses it
@@ -37,28 +39,32 @@ func parseToken(data []byte) (*token, error) {
 	if err != nil {
 		return nil, errors.New("the access token's payload is not base64")
 	}
-	life, err := lifetime(payload)
+	life, subject, err := readPayload(payload)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	return &token{
+		name:   subject,
 		header: `Token token="` + base64.StdEncoding.EncodeToString(data) + `"`,
 		renew:  now.Add(life / 4 * 3),
 		expire: now.Add(life),
 	}, nil
 }
 
-func lifetime(payload []byte) (time.Duration, error) {
-	var claims struct{ Iat, Exp *float64 }
+func readPayload(payload []byte) (life time.Duration, subject string, err error) {
+	var claims struct {
+		Iat, Exp *float64
+		Sub      string
+	}
 	if json.Unmarshal(payload, &claims) != nil {
-		return 0, errors.New("the access token's payload is not a JSON object with numeric times")
+		return 0, "", errors.New("the access token's payload is not a JSON object with a name and numeric times")
 	}
 	if claims.Iat == nil || claims.Exp == nil {
-		return lifeWithoutExpiry, nil
+		return lifeWithoutExpiry, claims.Sub, nil
 	}
 	seconds := min(max(*claims.Exp-*claims.Iat, 0), longestLife.Seconds())
-	return time.Duration(seconds * float64(time.Second)), nil
+	return time.Duration(seconds * float64(time.Second)), claims.Sub, nil
 }
 
 // decodeAnyBase64 takes the URL-safe form, which the server uses, as well as
@@ -81,6 +87,7 @@ type tokens struct {
 
 	mu      sync.Mutex
 	current *token
+	name    string    // of the first token, for which values are delivered
 	cause   error     // of the last failure
 	failed  time.Time // when that was
 	doubted bool      // no token was got since the identity was in doubt
@@ -147,6 +154,15 @@ func (s *tokens) look(refused *token) (t *token, r *renewal, lead bool, err erro
 	return nil, s.renewal, true, nil
 }
 
+// owner returns the name by which the server is to know this identity: that of
+// the first token. Another is not the one whose values are delivered, whatever
+// it may not see; empty if no token named anybody.
+func (s *tokens) owner() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.name
+}
+
 func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
 	r.token, r.err = s.authenticate(ctx)
 	s.mu.Lock()
@@ -155,6 +171,7 @@ func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
 	s.renewal = nil
 	if r.err == nil {
 		s.current, s.cause, s.doubted = r.token, nil, false
+		s.name = cmp.Or(s.name, r.token.name)
 		return r.token, nil
 	}
 	old := s.current

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -250,4 +251,53 @@ func TestServerWithoutTLS12IsRefused(t *testing.T) {
 		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
 	}, nil)
 	wantUnknown(t, fetch(t, c, "app/a"))
+}
+
+// cutShort answers a read of one variable with the headers that belong to the
+// whole value and less than the whole, over a connection whose end is the only
+// mark of the body's.
+func cutShort(body, etag string) func(http.ResponseWriter, *http.Request, conjur.Kind) bool {
+	return func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind != conjur.KindVariable {
+			return false
+		}
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding: binary\r\n"+
+			"ETag: %s\r\nConnection: close\r\n\r\n%s", etag, body)
+		return true
+	}
+}
+
+// A value that a broken connection ended is not the variable's, and its ETag
+// must not have every later poll confirm it.
+func TestValueThatTheEndOfAConnectionCut(t *testing.T) {
+	const id = "app/com,ma"
+	d := newDouble()
+	d.set(id, "whole")
+	d.with(func(d *double) { d.intercept = cutShort("who", etagOf("whole")) })
+	c := start(t, d, nil)
+	wantUnknown(t, fetch(t, c, id))
+	d.with(func(d *double) { d.intercept = cutShort("whole", etagOf("whole")) })
+	wantFound(t, fetch(t, c, id), "whole")
+}
+
+// A token is short, whatever comes instead of one.
+func TestLongAnswerToALoginIsNotRead(t *testing.T) {
+	d := newDouble()
+	d.set("app/a", "v")
+	d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindAuthenticate {
+			fmt.Fprintf(w, `{"protected":"%s"}`, strings.Repeat("A", 2<<20))
+		}
+		return kind == conjur.KindAuthenticate
+	}
+	a := fetch(t, start(t, d, nil), "app/a")
+	wantUnknown(t, a)
+	if !strings.Contains(a.Err.Error(), "longer than the limit of 1048576 bytes") {
+		t.Error(a.Err)
+	}
 }
