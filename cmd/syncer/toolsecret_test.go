@@ -245,6 +245,7 @@ func TestValidateOfUnknownAnnotationsOfASecret(t *testing.T) {
 		"conjur.org/restart-workloads":          "deployment/shop",
 		"conjur.org/secret-file-tempalte.g":     "x",
 		"conjur.org/secret-revision":            "7",
+		"conjur.org/secret-variables":           "x",
 		"example.com/secret-file-template.none": "x",
 	}, map[string]string{"conjur-map": "A: p/a"})
 	out, errs, status := tool(t, text, "validate", "-f", "-")

@@ -26,6 +26,7 @@ func TestASourceHoldsWhatIsOfInterestOnly(t *testing.T) {
 				"conjur.org/conjur-secrets.x":                      "- a/b",
 				"conjur.org/secret-revision":                       "7",
 				"conjur.org/secret-revised":                        "2026-01-02T03:04:05Z",
+				"conjur.org/secret-variables":                      "canary",
 				"kubectl.kubernetes.io/last-applied-configuration": "canary",
 			},
 		},

@@ -96,11 +96,13 @@ func (f *Files) read(t *targets.Target) (State, stamps, error) {
 // behind; if removing the rest failed as well, the error says so, and what is
 // left of a folder of files makes the next State stale.
 func (f *Files) Apply(ctx context.Context, t *targets.Target, c Changes) error {
-	if err := ctx.Err(); err != nil || c.Empty() {
+	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
 		return err
 	}
 	done, err := f.apply(t, c)
-	f.memory.keep(t, sight{stamps: done, failed: err != nil, ours: err == nil})
+	if done != nil || err != nil {
+		f.memory.keep(t, sight{stamps: done, failed: err != nil, ours: err == nil})
+	}
 	return f.failed(t, err)
 }
 
@@ -142,7 +144,7 @@ func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
 	if c.Parts == nil {
 		return l.absent(), l.remove(dir)
 	}
-	return l.write(dir, c.Parts)
+	return l.write(dir, c)
 }
 
 // errNotMade is that the secrets folder is missing and may be made.

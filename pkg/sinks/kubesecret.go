@@ -118,7 +118,7 @@ func stateOf(live *corev1.Secret, t *targets.Target) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	var state State
+	state := State{Members: membersOf(live, owned)}
 	named, blank := namedKeys(t), blankKeys(live.Type, live.Data)
 	for key := range ourKeys(live, owned, named) {
 		if blank[key] {
@@ -149,7 +149,7 @@ const maxAttempts = 16
 // state, was read is not written to, as it may hold another definition: that is
 // an error, and goes with the next definition, or Read.
 func (k *KubeSecrets) Apply(ctx context.Context, t *targets.Target, c Changes) error {
-	if err := ctx.Err(); err != nil || c.Empty() {
+	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
 		return err
 	}
 	k.sightings.begin(t.Key)

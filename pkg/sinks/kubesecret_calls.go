@@ -127,6 +127,9 @@ func (k *KubeSecrets) update(ctx context.Context, t *targets.Target, live *corev
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
+	if e.members != nil {
+		delete(wanted.Annotations, targets.MembersAnnotation)
+	}
 	maps.Copy(wanted.Annotations, k.metadata(live, e).Annotations)
 	secrets := k.secrets.Secrets(t.Secret.Namespace)
 	if live.UID == "" {
@@ -177,6 +180,10 @@ func (k *KubeSecrets) metadata(live *corev1.Secret, e *secretEdit) applyMeta {
 	if e.changed {
 		key := targets.KubeSecretKey(live.Namespace, live.Name)
 		maps.Copy(meta.Annotations, k.revisions.next(key, live.Annotations, e.content(live.Type), e.first, k.now()))
+	}
+	if e.members != nil {
+		delete(meta.Annotations, targets.MembersAnnotation)
+		maps.Copy(meta.Annotations, membersAnnotation(e.members))
 	}
 	if e.kept || len(e.removed) > 0 {
 		meta.ResourceVersion = live.ResourceVersion

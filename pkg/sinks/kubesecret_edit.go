@@ -23,6 +23,7 @@ type secretEdit struct {
 	shared  []string          // those of removed that are not ours alone
 	kept    bool              // keys has values that were read, not given
 	changed bool              // the data differ
+	members []string          // what is to be remembered; nil: what is already
 	first   bool              // nothing of ours is, or was, in the Secret
 }
 
@@ -49,6 +50,9 @@ func (k *KubeSecrets) edit(live *corev1.Secret, t *targets.Target, c Changes) (*
 		return nil, err
 	}
 	e := &secretEdit{owned: owned, keys: map[string][]byte{}}
+	if !slices.Equal(c.Members, membersOf(live, owned)) {
+		e.members = c.Members
+	}
 	for key, value := range c.Parts {
 		e.keys[key] = value.Bytes()
 	}
@@ -116,7 +120,7 @@ func (e *secretEdit) idle() bool {
 			return false
 		}
 	}
-	return !e.changed
+	return !e.changed && e.members == nil
 }
 
 // faults lists why the API server, or those who use the Secret, would not
@@ -148,6 +152,7 @@ func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c Changes) [
 	if size > corev1.MaxSecretSize {
 		add(fmt.Sprintf("its data would have %d bytes in sum, keys of others and %s included, and Kubernetes allows %d", size, targets.ConjurMapKey, corev1.MaxSecretSize))
 	}
+	add(e.membersFault(live))
 	if e.decidesContent(live, c) {
 		add(contentFault(live.Type, e.data))
 	}

@@ -25,7 +25,8 @@ type layout interface {
 	// check finds what is wrong with parts before anything is touched.
 	check(parts map[string]secret.Value) error
 	read(dir folder) (State, stamps, error)
-	write(dir folder, parts map[string]secret.Value) (stamps, error)
+	// write returns no stamps when it has changed no part.
+	write(dir folder, c Changes) (stamps, error)
 	remove(dir folder) error
 	// absent is the stamps of a target whose folder is missing, or that was
 	// removed.
@@ -41,7 +42,7 @@ func (f *Files) layout(t *targets.Target) (layout, error) {
 		return nil, fmt.Errorf("the path %q is not one below the secrets folder", name)
 	}
 	if strings.Contains("/"+name, "/"+safefile.TempPrefix) {
-		return nil, fmt.Errorf("the path %q has a name that begins with %s, as only temporary files may", name, safefile.TempPrefix)
+		return nil, fmt.Errorf("the path %q has a name that begins with %s, as only Syncer's own files may", name, safefile.TempPrefix)
 	}
 	if mode&^fs.ModePerm != 0 || mode&0o400 == 0 {
 		return nil, fmt.Errorf("the mode %v is not one of a file that its owner can read", mode)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -50,17 +51,32 @@ func (p plain) read(dir folder) (State, stamps, error) {
 		return State{}, nil, err
 	}
 	return State{
-		Parts: map[string]secret.Value{WholeFile: v},
-		Mode:  permissions(info),
-		Stale: !whole || p.how.otherOwner(seen),
+		Parts:   map[string]secret.Value{WholeFile: v},
+		Mode:    permissions(info),
+		Stale:   !whole || p.how.otherOwner(seen),
+		Members: p.members(dir),
 	}, stamps{p.path: seen}, nil
 }
 
-func (p plain) write(dir folder, parts map[string]secret.Value) (stamps, error) {
+func (p plain) write(dir folder, c Changes) (stamps, error) {
+	if c.Empty() {
+		return nil, p.record(dir, c.Members)
+	}
 	if _, err := p.replaceable(dir); err != nil {
 		return nil, err
 	}
-	made, err := replace(dir, p.name(), parts[WholeFile].Bytes(), p.how)
+	if c.Members != nil {
+		// A crash between the two leaves too many, never too few.
+		both := slices.Concat(p.members(dir), c.Members)
+		slices.Sort(both)
+		if err := p.record(dir, slices.Compact(both)); err != nil {
+			return nil, err
+		}
+	}
+	made, err := replace(dir, p.name(), c.Parts[WholeFile].Bytes(), p.how)
+	if err == nil && c.Members != nil {
+		err = p.record(dir, c.Members)
+	}
 	return stamps{p.path: made}, err
 }
 
@@ -71,6 +87,9 @@ func (p plain) remove(dir folder) error {
 	}
 	if err := dir.remove(p.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return step("remove the file", err)
+	}
+	if err := p.record(dir, nil); err != nil {
+		return err
 	}
 	return step("sync the folder", dir.sync())
 }

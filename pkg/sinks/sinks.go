@@ -31,6 +31,10 @@ type State struct {
 	// was interrupted. A part that was not read has the zero Value, so Parts
 	// still tells what there is to remove.
 	Stale bool
+	// Members are those of the Changes that were applied last, in ascending
+	// order. Others may have written them: they say what to ask for, and prove
+	// nothing.
+	Members []string
 }
 
 // Changes is what must be done to a target. The zero Changes is nothing.
@@ -43,9 +47,12 @@ type Changes struct {
 	Set []string
 	// Remove lists the names that are there, are ours, and must go.
 	Remove []string
+	// Members, when not nil, are to be remembered with the content, for a State
+	// of a later process: the ids of variables that the content does not name.
+	Members []string
 }
 
-// Empty tells whether there is nothing to do, whatever Parts holds. Applying
-// empty changes touches nothing; in particular a target goes away only when
-// Parts is nil and Remove names something.
+// Empty tells whether no part is to be changed, whatever Parts holds. Applying
+// empty changes touches nothing but what is remembered; in particular a target
+// goes away only when Parts is nil and Remove names something.
 func (c Changes) Empty() bool { return len(c.Set) == 0 && len(c.Remove) == 0 }

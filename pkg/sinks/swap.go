@@ -28,8 +28,8 @@ import (
 //
 // A failure before the swap takes back 2 and 3. One after it leaves the new
 // version current, and what was not tidied makes the next State stale.
-func (d directory) write(dir folder, parts map[string]secret.Value) (stamps, error) {
-	names := slices.Sorted(maps.Keys(parts))
+func (d directory) write(dir folder, c Changes) (stamps, error) {
+	names := slices.Sorted(maps.Keys(c.Parts))
 	there, err := scan(dir) // (1)
 	if err == nil {
 		err = there.admit(names)
@@ -38,7 +38,7 @@ func (d directory) write(dir folder, parts map[string]secret.Value) (stamps, err
 		return nil, err
 	}
 	version := newVersion(time.Now())
-	made, added, err := d.prepare(dir, there, version, parts)
+	made, added, err := d.prepare(dir, there, version, c.Parts)
 	if err == nil {
 		err = replaceLink(dir, version, dataLink) // (5)
 	}

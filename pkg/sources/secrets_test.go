@@ -62,7 +62,7 @@ func TestWhatChangesInALabelledSecretIsToldApart(t *testing.T) {
 		{func(s *corev1.Secret) { annotate(s, []string{"theirs", "x"}) }, "touched a two"},
 		{func(s *corev1.Secret) { // what our own write looks like
 			s.StringData = map[string]string{"k": "x"}
-			annotate(s, []string{"conjur.org/secret-revision", "2", "conjur.org/secret-revised", "2026-01-02T03:04:05Z"})
+			annotate(s, []string{"conjur.org/secret-revision", "2", "conjur.org/secret-revised", "2026-01-02T03:04:05Z", "conjur.org/secret-variables", "x"})
 		}, "altered a two"},
 		{func(s *corev1.Secret) { s.Labels["conjur.org/other"] = "x" }, "defined a two"},
 		{func(s *corev1.Secret) { s.Immutable = new(true) }, "defined a two"},

@@ -16,4 +16,7 @@ const (
 	// FilledAnnotation is the revision that filled a Secret in which nothing
 	// of ours had been: one that nobody can have used before.
 	FilledAnnotation = "conjur.org/secret-filled"
+	// MembersAnnotation lists, packed, the variables that only a wildcard has
+	// brought into the data and that the data do not name; no value.
+	MembersAnnotation = "conjur.org/secret-variables"
 )

@@ -9,8 +9,8 @@ import (
 const (
 	maxFileName = 255 // bytes of one path segment, the limit of Linux file systems
 
-	// reservedPrefix begins the names of the temporary files beside a target,
-	// which a start removes.
+	// reservedPrefix begins the names of the files beside a target that are
+	// Syncer's own.
 	reservedPrefix = ".syncer-"
 )
 
@@ -41,7 +41,7 @@ func FilePath(base, text, name string) (string, error) {
 			return "", fmt.Errorf("the name %.300q is longer than %d bytes", segment, maxFileName)
 		}
 		if strings.HasPrefix(segment, reservedPrefix) {
-			return "", fmt.Errorf("the name %.300q begins with %s, which is reserved for temporary files", segment, reservedPrefix)
+			return "", fmt.Errorf("the name %.300q begins with %s, which is reserved for Syncer's own files", segment, reservedPrefix)
 		}
 	}
 	return rel, nil

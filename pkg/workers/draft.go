@@ -132,6 +132,36 @@ func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
 	return errs
 }
 
+// members lists what is to be remembered with the content: the variables that a
+// wildcard has brought into parts that do not name them. have is what is
+// remembered; nil when that is right, or nothing can be said.
+func (d *draft) members(t *targets.Target, have []string) []string {
+	if d.held || d.fell(0) {
+		return nil
+	}
+	in := map[string]bool{}
+	for i, part := range t.Parts() {
+		if readable(part) {
+			continue
+		}
+		c := &d.choices[i]
+		for id, is := range c.in {
+			in[id] = in[id] || is
+		}
+		for _, id := range have {
+			// What is there stays, and may hold it.
+			_, out := c.out[id]
+			in[id] = in[id] || c.failed || d.want.KeepAll || out && !slices.Contains(c.gone, id)
+		}
+	}
+	maps.DeleteFunc(in, func(_ string, is bool) bool { return !is })
+	ids := slices.AppendSeq(make([]string, 0, len(in)), maps.Keys(in))
+	if slices.Sort(ids); slices.Equal(ids, have) {
+		return nil
+	}
+	return ids
+}
+
 // fell tells whether a file, or a group of a Secret, goes as a whole.
 func (d *draft) fell(i int) bool {
 	if i == 0 {

@@ -11,31 +11,23 @@ import (
 )
 
 // recall brings the variables into a target with a wildcard that its content
-// holds though the list lacks them, when it is not known how the content came
-// about: a list is no proof that they are gone, and after a restart only the
-// content tells that they were ever listed. A content that cannot be read, as
-// that of a template, tells nothing.
+// holds though the list lacks them: a list is no proof that they are gone.
 func (s *Syncer) recall(ctx context.Context, t *targets.Target) *targets.Target {
-	unknown := func(part *targets.Target) bool {
-		return part.Expanded != nil && s.contents.of(t.Key, part.Group) == nil
-	}
-	if !slices.ContainsFunc(t.Parts(), unknown) {
-		return t
-	}
-	have, err := s.Sink.Read(ctx, t)
-	if err != nil {
-		return t // as the sync will find out
-	}
-	defer wipeParts(have.Parts)
 	var ids []string
+	var unknown []*targets.Target // the parts of which it is not known how they came about
 	for _, part := range t.Parts() {
-		name := part.Group
-		if t.Secret == nil {
-			name = sinks.WholeFile
+		before := s.contents.of(t.Key, part.Group)
+		if part.Expanded != nil && before == nil {
+			unknown = append(unknown, part)
 		}
-		if content, ok := have.Parts[name]; ok && unknown(part) && part.Format != "" {
-			ids = append(ids, strangers(part, render.Aliases(part.Format, content.Bytes()))...)
+		for id, in := range before { // a target that left the set for a while has lost them
+			if in && part.Expanded != nil && !part.Expanded[id] {
+				ids = append(ids, id)
+			}
 		}
+	}
+	if len(unknown) > 0 {
+		ids = append(ids, s.held(ctx, t, unknown)...)
 	}
 	if len(ids) == 0 {
 		return t
@@ -46,12 +38,39 @@ func (s *Syncer) recall(ctx context.Context, t *targets.Target) *targets.Target 
 	return t
 }
 
-// strangers gives those aliases that may be variables which a wildcard has
-// brought in, and that the part has no entry for.
+// held lists variables that the content of the parts may hold. After a restart
+// only the content tells that they were ever listed, or what was remembered with
+// it.
+func (s *Syncer) held(ctx context.Context, t *targets.Target, parts []*targets.Target) []string {
+	have, err := s.Sink.Read(ctx, t)
+	if err != nil {
+		return nil // as the sync will find out
+	}
+	defer wipeParts(have.Parts)
+	ids := have.Members
+	for _, part := range parts {
+		name := part.Group
+		if t.Secret == nil {
+			name = sinks.WholeFile
+		}
+		if content, ok := have.Parts[name]; ok && readable(part) {
+			ids = append(ids, strangers(part, render.Aliases(part.Format, content.Bytes()))...)
+		}
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return !conjur.Askable(id) })
+}
+
+// readable reports whether the content of a part names the variables in it. That
+// of a template does not, nor do the data keys of a Secret's map.
+func readable(part *targets.Target) bool {
+	return part.Format != "" && part.Format != targets.FormatTemplate
+}
+
+// strangers lists those aliases that the part has no entry for.
 func strangers(part *targets.Target, aliases []string) (ids []string) {
 	known := make(map[string]bool, len(part.Entries))
 	for _, e := range part.Entries {
 		known[e.Alias] = true
 	}
-	return slices.DeleteFunc(aliases, func(id string) bool { return known[id] || !conjur.Askable(id) })
+	return slices.DeleteFunc(aliases, func(id string) bool { return known[id] })
 }

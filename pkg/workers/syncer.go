@@ -154,9 +154,14 @@ func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answe
 		result.Err = joined(d.errs...)
 		changes = Plan(d.want, have, s.Policy)
 	}
+	changes.Members = d.members(t, have.Members)
 	deleted, stays := s.deleted(t, d.want, have)
 	switch {
 	case changes.Empty():
+		if err := s.note(writing, t, changes); err != nil {
+			result.Err = err
+			return result
+		}
 		late := (!d.held || d.want.Gone != nil) && s.remember(t, d.want)
 		result.Wrote, result.Removed = late, late && d.want.Gone != nil
 		s.settle(t, &d)
@@ -189,6 +194,18 @@ func (s *Syncer) apply(ctx context.Context, t *targets.Target, changes sinks.Cha
 		return failed("writing", t, err)
 	}
 	log.Info("Target written")
+	return nil
+}
+
+// note has the sink remember what is in a content that stays as it is. Nobody
+// needs to be told.
+func (s *Syncer) note(ctx context.Context, t *targets.Target, changes sinks.Changes) error {
+	if changes.Members == nil {
+		return nil
+	}
+	if err := s.Sink.Apply(ctx, t, changes); err != nil {
+		return failed("writing", t, err)
+	}
 	return nil
 }
 

@@ -98,7 +98,7 @@ func assertRefused(t *testing.T, what string, err error, want string) {
 	}
 }
 
-const revision = `,"annotations":{"conjur.org/secret-revision":"7","conjur.org/secret-revised":"2026-01-01T00:00:00Z","conjur.org/secret-filled":"7"}}`
+const revision = `,"annotations":{"conjur.org/secret-revision":"7","conjur.org/secret-revised":"2026-01-01T00:00:00Z","conjur.org/secret-filled":"7","conjur.org/secret-variables":"x"}}`
 
 func TestPolicyKeepsToLabelledSecrets(t *testing.T) {
 	p := police(t, "refresh: {interval: 1m}")

@@ -1,0 +1,129 @@
+package sinks
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Members are remembered where the content itself is, so that they are there as
+// long as it is: of a file in one beside it, of a Secret in an annotation.
+
+// recordName is the name of the file that has the members. It is short enough
+// whatever the target's name, and none of a target or a temporary file.
+func (p plain) recordName() string {
+	sum := sha256.Sum256([]byte(p.name()))
+	return safefile.TempPrefix + "variables-" + hex.EncodeToString(sum[:16])
+}
+
+// members reads the record. One that cannot be read has none: the folder is the
+// application's too.
+func (p plain) members(dir folder) []string {
+	info, err := dir.lstat(p.recordName())
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	text, whole, err := content(dir, p.recordName(), info, MaxSize)
+	if err != nil || !whole {
+		return nil
+	}
+	return decodeMembers(text.Bytes())
+}
+
+// record writes the record, if it is not right already; one without members is
+// removed.
+func (p plain) record(dir folder, ids []string) error {
+	info, err := dir.lstat(p.recordName())
+	switch {
+	case len(ids) > 0 && slices.Equal(ids, p.members(dir)):
+		return nil
+	case len(ids) > 0:
+		_, err = replace(dir, p.recordName(), encodeMembers(ids), p.how)
+	case err == nil && !info.IsDir():
+		err = dir.remove(p.recordName())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return step("record the variables in "+p.recordName(), err)
+}
+
+// membersOf reads the annotation, if it is ours.
+func membersOf(live *corev1.Secret, owned fieldTree) []string {
+	if !owned.has("metadata", "annotations", targets.MembersAnnotation) {
+		return nil
+	}
+	packed := base64.NewDecoder(base64.StdEncoding, bytes.NewBufferString(live.Annotations[targets.MembersAnnotation]))
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(unpacked, MaxSize))
+	if err != nil {
+		return nil
+	}
+	return decodeMembers(text)
+}
+
+// membersAnnotation is what a Secret is to have for the members. It is packed,
+// since Kubernetes bounds annotations.
+func membersAnnotation(ids []string) map[string]string {
+	if len(ids) == 0 {
+		return nil
+	}
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is one
+	_, err := w.Write(encodeMembers(ids))
+	if err = errors.Join(err, w.Close()); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return map[string]string{targets.MembersAnnotation: base64.StdEncoding.EncodeToString(packed.Bytes())}
+}
+
+// membersFault says why a Secret cannot have the members; "" when it can.
+func (e *secretEdit) membersFault(live *corev1.Secret) string {
+	size := 0
+	for key, value := range live.Annotations {
+		if key != targets.MembersAnnotation {
+			size += len(key) + len(value)
+		}
+	}
+	for key, value := range membersAnnotation(e.members) {
+		size += len(key) + len(value)
+	}
+	if e.members == nil || size <= validation.TotalAnnotationSizeLimitB {
+		return ""
+	}
+	return fmt.Sprintf("its annotations would have %d bytes with the ids of the %d variables that a wildcard brings in, and Kubernetes allows %d; divide them among several Secrets by prefix/*",
+		size, len(e.members), validation.TotalAnnotationSizeLimitB)
+}
+
+func encodeMembers(ids []string) []byte {
+	text, err := json.Marshal(ids)
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return text
+}
+
+// decodeMembers returns nil for what encodeMembers has not made.
+func decodeMembers(text []byte) (ids []string) {
+	if json.Unmarshal(text, &ids) != nil {
+		return nil
+	}
+	return ids
+}

@@ -1,0 +1,84 @@
+package sinks
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// withMembers adds what is to be remembered.
+func withMembers(c Changes, ids ...string) Changes {
+	c.Members = append([]string{}, ids...)
+	return c
+}
+
+// Whatever call fails, what is remembered has all that is in the file, and a
+// repetition has just that.
+func TestMembersAreNeverTooFew(t *testing.T) {
+	target := fileTarget("app/a.conf", 0o640)
+	run := func(t *testing.T, f *faults) []string {
+		dir := memoryDir(t)
+		apply(t, NewFiles(dir, nil), target, withMembers(rewrite(WholeFile, "old"), "a", "b"))
+		c := withMembers(rewrite(WholeFile, "new"), "b", "c")
+		sink := f.files(dir, nil)
+		err := sink.Apply(t.Context(), target, c)
+		if err != nil && !errors.Is(err, errFault) {
+			t.Errorf("Apply: %v", err)
+		}
+		calls := f.calls
+		f.fail = 0
+
+		next := NewFiles(dir, nil)
+		state := read(t, next, target)
+		held := map[string][]string{"old": {"a", "b"}, "new": {"b", "c"}}[plaintext(state)[WholeFile]]
+		for _, id := range held {
+			if !slices.Contains(state.Members, id) {
+				t.Errorf("the file is %q and the members are %q", plaintext(state), state.Members)
+			}
+		}
+		if plaintext(state)[WholeFile] == "new" {
+			c.Set = nil
+		}
+		apply(t, next, target, c)
+		if state := read(t, next, target); !slices.Equal(state.Members, []string{"b", "c"}) || plaintext(state)[WholeFile] != "new" {
+			t.Errorf("after a repetition the file is %q and the members are %q", plaintext(state), state.Members)
+		}
+		if left := tree(t, dir); len(left) != 3 { // the folder, the file and the record
+			t.Errorf("the folder holds\n%s", strings.Join(left, "\n"))
+		}
+		return calls
+	}
+	for i, call := range run(t, &faults{}) {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%02d %s after=%t", i+1, call, after), func(t *testing.T) {
+				run(t, &faults{fail: i + 1, after: after, err: &os.PathError{Op: call, Path: "x", Err: errFault}})
+			})
+		}
+	}
+}
+
+func TestMembersGoWithTheFile(t *testing.T) {
+	dir := memoryDir(t)
+	f, target := NewFiles(dir, nil), fileTarget("a.conf", 0o400)
+	apply(t, f, target, withMembers(rewrite(WholeFile, "1"), "x", "ü/y z"))
+	before := read(t, f, target)
+	if !slices.Equal(before.Members, []string{"x", "ü/y z"}) {
+		t.Errorf("members %q", before.Members)
+	}
+	apply(t, f, target, Changes{Parts: before.Parts, Members: []string{}})
+	expectTree(t, dir, "-r-------- a.conf")
+	apply(t, f, target, withMembers(rewrite(WholeFile, "2"), "x"))
+	apply(t, f, target, removal(WholeFile))
+	expectTree(t, dir)
+	apply(t, f, target, withMembers(rewrite(WholeFile, "3"), "x"))
+	if err := os.Remove(filepath.Join(dir, "a.conf")); err != nil {
+		t.Fatal(err)
+	}
+	if state := read(t, f, target); state.Parts != nil || state.Members != nil {
+		t.Errorf("state %+v of no file", state)
+	}
+}
