@@ -123,6 +123,7 @@ func (j *judge) removing(t *targets.Target) {
 		j.history.tell("%s is removed", t.Key)
 		j.history.Errorf("%s was removed though most are gone, for %v only: %s", t.Key, now.Sub(m), j.facts(t))
 	}
+	delete(j.last, t.Key) // what is restored is no earlier content
 }
 
 // writing judges a write. Between the two halves of a batch that was refused,
