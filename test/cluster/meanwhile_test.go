@@ -118,6 +118,34 @@ func TestSecretMadeAnewDuringItsSync(t *testing.T) {
 	}
 }
 
+// TestSecretMadeAnewDuringItsWrite: the answer about the former one comes after
+// all that the watch tells of the new one.
+func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
+	for name, id := range map[string]string{"same": "a", "other": "b"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.pollRarely()
+			w.variables("a", "b", "c")
+			g := w.gated()
+			g.writes.shut()
+			p := w.start()
+			w.secret("db", map[string]string{"of-a": "a"})
+			eventually(t, "a write without an answer", func() bool { return g.withheld.Load() == 1 })
+			w.remake("db", map[string]string{"of-" + id: id})
+			w.secret("later", map[string]string{"v": "c"}) // of which the watch tells after that
+			eventually(t, "another one", func() bool { return g.withheld.Load() == 2 })
+			if s := w.read("db"); s.Data["of-a"] != nil || s.Data["of-b"] != nil {
+				t.Error("the new Secret was filled by the write to the former one")
+			}
+			g.writes.open()
+			want := map[string]string{"of-a": "", "of-b": ""}
+			want["of-"+id] = w.value[id]
+			w.awaitData("db", want)
+			p.Stop()
+		})
+	}
+}
+
 // history returns a function that returns the states of a Secret from now on
 // up to a version.
 func (w *world) history(name string) func(version string) []*corev1.Secret {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,11 +42,23 @@ func TestTheRoleOfTheSecretsProviderSuffices(t *testing.T) {
 }
 
 // TestSomeOfAllNamespacesAreServed: with rights in some, "*" means those, and
-// the log names the others where the list of namespaces may be read.
+// the log names the others, twenty of them, where the list of namespaces may be
+// read.
 func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	w := newWorld(t)
 	w.as("partly", secretsProviderRules())
-	joined, closed := plane.Namespace(t), plane.Namespace(t)
+	joined := plane.Namespace(t)
+	var closedOnes []string
+	for range mostNamed + 1 {
+		made, err := w.core.Namespaces().Create(t.Context(), &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "closed-"}, // comes before those of other tests
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closedOnes = append(closedOnes, made.Name)
+	}
+	closed := slices.Min(closedOnes)
 	plane.Bind(t, joined, w.namespace+"/partly", secretsProviderRules()...)
 	w.env["NAMESPACE_ALLOWLIST"] = "*"
 	id := "some/" + w.namespace // no other test's
@@ -68,6 +81,9 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	p = w.start()
 	eventually(t, "the Secret of another namespace", func() bool { return value(joined) == w.value[id] })
 	eventually(t, "a word on what is closed", func() bool { return len(p.Lines("namespaces are not served", closed)) > 0 })
+	if line := p.Lines("namespaces are not served", closed)[0]; strings.Count(line, "closed-") != mostNamed {
+		t.Errorf("want the names of %d namespaces, in: %s", mostNamed, line)
+	}
 	w.renew(id)
 	eventually(t, "the new value", func() bool { return value(joined) == w.value[id] && value(w.namespace) == w.value[id] })
 	if got := value(closed); got != "" {
