@@ -44,6 +44,15 @@ func destination(name string) badInput {
 	}, []string{"SECRETS_DESTINATION", name}}
 }
 
+// withoutLogin is an authenticator that proves who somebody is and not as whom
+// to log in.
+func withoutLogin(authenticator string) badInput {
+	return badInput{authenticator + " without a login", func(w *world) {
+		delete(w.env, "CONJUR_AUTHN_LOGIN")
+		w.env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/" + authenticator
+	}, []string{"conjur.org/authn-identity", "not set"}}
+}
+
 // compatible lists faults that can be made together.
 func compatible() []badInput {
 	return []badInput{
@@ -102,10 +111,13 @@ func badInputs() []badInput {
 		environment("CONJUR_APPLIANCE_URL", "conjur.example.com", "https://"),
 		environment("CONJUR_SSL_CERTIFICATE", "no certificate", "PEM"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/nothing", "authenticator"),
-		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-k8s/service", "authn-k8s"),
-		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-iam/service", "authn-iam"),
-		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-azure/service", "authn-azure"),
-		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-gcp", "authn-gcp"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-ldap/service", "authn-ldap"),
+		badInput{"authn-k8s without a Pod", func(w *world) { w.env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/authn-k8s/service" }, []string{"MY_POD_NAME", "authn-k8s"}},
+		badInput{"authn-cert without a certificate", func(w *world) { w.env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/authn-cert/service" }, []string{"CONJUR_AUTHN_CERT_FILE", "authn-cert"}},
+		withoutLogin("authn-iam/service"), withoutLogin("authn-azure/service"), withoutLogin("authn-gcp"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-iam", "service id"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-azure", "service id"),
+		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-gcp/service", "service id"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-jwt", "service id"),
 		destination("disk"), destination("file"),
 	)
@@ -120,6 +132,18 @@ func TestBadInputEndsBeforeAnyRequest(t *testing.T) {
 			c.do(w)
 			w.refused(w.start(), c.want)
 		})
+	}
+}
+
+func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	w := badWorld(t)
+	p := w.start("--workers", "-1", "--grace", "-2s")
+	p.Exit(1)
+	for _, want := range []string{"--workers -1 is too few; use at least 1", "--grace -2s is too short; use at least 0s"} {
+		if len(p.Lines(want)) != 1 {
+			t.Errorf("%q is not said once in:\n%s", want, p.Log())
+		}
 	}
 }
 

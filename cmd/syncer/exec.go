@@ -69,7 +69,7 @@ be delivered, or had to be taken away.`,
 	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
 	cmd.Flags().StringArrayVar(&f.groups, "env", nil, "a secret group that becomes environment variables; may be repeated")
 	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "what a change does to the command: restart, signal:SIGHUP (or another signal) or none")
-	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "what the command has to end after SIGTERM, before it is killed")
+	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "what the command has to end when syncer restarts or stops it, before it is killed; a signal to syncer is passed on and sets no time")
 	return cmd
 }
 

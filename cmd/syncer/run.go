@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"time"
@@ -50,6 +52,18 @@ Exit status: 0 if the job was done, 1 if not.`,
 	flags.IntVar(&f.workers, "workers", 4, "how many targets are worked on at once")
 	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long writes under way may go on when told to stop")
 	return cmd
+}
+
+// check reports the flags whose values make no sense.
+func (f *runFlags) check() error {
+	var errs []error
+	if f.workers < 1 {
+		errs = append(errs, fmt.Errorf("--workers %d is too few; use at least 1", f.workers))
+	}
+	if f.grace < 0 {
+		errs = append(errs, fmt.Errorf("--grace %v is too short; use at least 0s", f.grace))
+	}
+	return errors.Join(errs...)
 }
 
 // run does what the configuration says, to its end.

@@ -46,7 +46,8 @@ type supervisor struct {
 // until stop is called.
 func newSupervisor(flags runFlags) (s *supervisor, stop func(), err error) {
 	s = &supervisor{flags: flags, lines: newLogQueue(os.Stderr)}
-	if s.log, s.level, err = newLogger(flags.logFormat, s.lines); err != nil {
+	s.log, s.level, err = newLogger(flags.logFormat, s.lines)
+	if err := errors.Join(err, flags.check()); err != nil {
 		return nil, nil, err
 	}
 	return s, s.lines.start(), nil

@@ -87,12 +87,26 @@ func (f *toolFlags) missingAnnotations() (config.Problem, bool) {
 		f.explicit && errors.Is(err, fs.ErrNotExist)
 }
 
-// readInput reads a whole file, "-" being standard input.
+// maxInput bounds a manifest or a file of values, so that one without an end,
+// such as a pipe from the wrong command, is refused before the memory is full.
+const maxInput = 64 << 20
+
+// readInput reads a whole file, "-" being standard input. It may be a pipe.
 func readInput(path string, stdin io.Reader) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(stdin)
+	in := stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // was only read
+		in = f
 	}
-	return os.ReadFile(path)
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d MiB", maxInput>>20)}
+	}
+	return data, err
 }
 
 // inputName is what an input is called in a problem.

@@ -46,3 +46,23 @@ func files(t *testing.T, pairs ...string) string {
 	}
 	return dir
 }
+
+// endless never comes to an end, as a pipe from the wrong command.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+func TestInputWithoutAnEndIsRefused(t *testing.T) {
+	for _, command := range []string{"validate", "migrate"} {
+		var errs bytes.Buffer
+		root := newTestCommand()
+		root.SetArgs([]string{command, "-f", "-"})
+		root.SetIn(endless{})
+		root.SetErr(&errs)
+		if err := root.ExecuteContext(t.Context()); err == nil {
+			t.Errorf("%s takes it", command)
+		} else if text := errs.String() + err.Error(); !strings.Contains(text, "standard input: the manifest cannot be read: it has more than 64 MiB") {
+			t.Errorf("%s says %q", command, text)
+		}
+	}
+}

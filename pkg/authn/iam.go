@@ -19,6 +19,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -79,6 +80,8 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	if a.config == nil {
 		config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(&a.client),
 			awsconfig.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = &a.client }),
+			// What it logs goes to standard error, where a write waits for a reader.
+			awsconfig.WithLogger(logging.Nop{}),
 			// Who asked tries again.
 			awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 		if err != nil {

@@ -49,6 +49,8 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	switch {
 	case len(found) > 0:
 		return found, nil
+	case len(others) == 0:
+		return nil, fmt.Errorf("%w: it has no containers at all; write them into its spec", ErrNoProvider)
 	case name != "":
 		return nil, fmt.Errorf("%w is called %q; there are %s", ErrNoProvider, name, strings.Join(others, ", "))
 	}
