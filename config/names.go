@@ -6,20 +6,18 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
-
-// maxLabel is how long a label of the DNS may be (RFC 1123).
-const maxLabel = 63
 
 // checkLabel tells what is wrong with the name of a namespace.
 func checkLabel(name string) error {
 	if strings.Contains(name, ".") || targets.CheckObjectName(name) != nil {
 		return fmt.Errorf("%q is not a name of lower-case letters, digits and -, with a letter or digit at both ends", name)
 	}
-	if len(name) > maxLabel {
-		return fmt.Errorf("%q is longer than %d characters", name, maxLabel)
+	if len(name) > validation.DNS1123LabelMaxLength {
+		return fmt.Errorf("%q is longer than %d characters", name, validation.DNS1123LabelMaxLength)
 	}
 	return nil
 }

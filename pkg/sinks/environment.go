@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -22,13 +23,11 @@ type Environment struct {
 	byKey map[targets.Key]map[string]secret.Value
 }
 
-// environmentName is what a shell takes for the name of a variable (POSIX.1,
-// Base Definitions, 3.216 Name).
-var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// CheckEnvironmentName says why a part cannot be a variable of the environment.
+// CheckEnvironmentName returns why a part cannot be a variable of the
+// environment: a shell must take its name (POSIX.1, Base Definitions, 3.216
+// Name).
 func CheckEnvironmentName(name string) error {
-	if !environmentName.MatchString(name) {
+	if len(validation.IsCIdentifier(name)) > 0 {
 		return fmt.Errorf("%q cannot be the name of an environment variable; use letters, digits and _, and no digit first", name)
 	}
 	return nil

@@ -3,6 +3,8 @@ package targets
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // ParseConfigMapRef reads where in the cluster a group's template is: the name
@@ -26,20 +28,15 @@ func ParseConfigMapRef(text, group, namespace string) (ConfigMapKey, error) {
 	return ConfigMapKey{Namespace: namespace, Name: name, Key: key}, nil
 }
 
-// maxObjectName is how many characters the name of an object may have.
-const maxObjectName = 253
-
-// CheckObjectName tells why an object of Kubernetes, such as a ConfigMap, a
+// CheckObjectName returns why an object of Kubernetes, such as a ConfigMap, a
 // Secret or a Deployment, cannot have a name: it must be a DNS subdomain (RFC
 // 1123).
 func CheckObjectName(name string) error {
-	if len(name) > maxObjectName {
-		return fmt.Errorf("the name %q is longer than %d characters", clip(name), maxObjectName)
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
-			return fmt.Errorf("the name %q is not one of lower-case letters, digits, - and ., which begins and ends in a letter or a digit", clip(name))
-		}
+	switch {
+	case len(name) > validation.DNS1123SubdomainMaxLength:
+		return fmt.Errorf("the name %q is longer than %d characters", clip(name), validation.DNS1123SubdomainMaxLength)
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return fmt.Errorf("the name %q is not one of lower-case letters, digits, - and ., which begins and ends in a letter or a digit", clip(name))
 	}
 	return nil
 }

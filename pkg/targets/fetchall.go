@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// maxSecretKey is how long, in bytes, Kubernetes lets the keys of a Secret's
-// data be.
-const maxSecretKey = 253
+	"k8s.io/apimachinery/pkg/util/validation"
+)
 
 // secretKey is the data key under which a Kubernetes Secret holds a variable
 // that no map names: its id, with a dot for each character that data keys
@@ -34,8 +32,8 @@ func secretKeyFault(key string) string {
 		return "has characters other than letters, digits, -, _ and ."
 	case key == "." || strings.HasPrefix(key, ".."):
 		return "is . or begins with .., which Kubernetes does not allow"
-	case len(key) > maxSecretKey:
-		return fmt.Sprintf("is longer than %d bytes", maxSecretKey)
+	case len(key) > validation.DNS1123SubdomainMaxLength:
+		return fmt.Sprintf("is longer than %d bytes", validation.DNS1123SubdomainMaxLength)
 	}
 	return ""
 }
