@@ -1,61 +1,55 @@
 package sinks
 
 import (
-	"encoding/json"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// fieldTree is a set of fields in the form of the FieldsV1 of an object's
-// managedFields: a field is the key "f:" and its name, below that of the field
-// that it is in; see metav1.FieldsV1.
-type fieldTree map[string]fieldTree
+// fieldTree is a set of fields of an object.
+type fieldTree struct{ *fieldpath.Set }
 
 // names lists the fields right below the path.
 func (f fieldTree) names(path ...string) map[string]bool {
+	below, names := f.Set, map[string]bool{}
 	for _, name := range path {
-		f = f["f:"+name]
+		below = below.WithPrefix(fieldpath.FieldNameElement(name))
 	}
-	names := map[string]bool{}
-	for key := range f {
-		if len(key) > 2 && key[:2] == "f:" {
-			names[key[2:]] = true
+	for field := range below.Members.All() {
+		if field.FieldName != nil {
+			names[*field.FieldName] = true
 		}
 	}
 	return names
 }
 
 func (f fieldTree) has(path ...string) bool {
-	last := len(path) - 1
-	for _, name := range path[:last] {
-		f = f["f:"+name]
+	var fields fieldpath.Path
+	for _, name := range path {
+		fields = append(fields, fieldpath.FieldNameElement(name))
 	}
-	_, ok := f["f:"+path[last]]
-	return ok
+	return f.Has(fields)
 }
 
-// without drops fields of the data, and what is empty then, since an empty
-// tree stands for the whole field.
-func (f fieldTree) without(keys []string) {
+func dataFields(keys []string) *fieldpath.Set {
+	fields := fieldpath.NewSet()
 	for _, key := range keys {
-		delete(f["f:data"], "f:"+key)
+		fields.Insert(fieldpath.MakePathOrDie("data", key))
 	}
-	if data, ok := f["f:data"]; ok && len(data) == 0 {
-		delete(f, "f:data")
-	}
+	return fields
 }
 
 func parseFields(e metav1.ManagedFieldsEntry) (fieldTree, error) {
-	fields := fieldTree{}
+	fields := fieldTree{fieldpath.NewSet()}
 	if e.FieldsV1 == nil {
 		return fields, nil
 	}
-	if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
-		return nil, errors.New("its metadata.managedFields cannot be read")
+	if err := fields.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+		return fields, errors.New("its metadata.managedFields cannot be read")
 	}
 	return fields, nil
 }
@@ -75,28 +69,18 @@ func isApplied(e metav1.ManagedFieldsEntry) bool {
 // ownedFields returns the fields that our field manager owns, alone or with
 // others.
 func ownedFields(entries []metav1.ManagedFieldsEntry) (fieldTree, error) {
-	owned := fieldTree{}
+	owned := fieldpath.NewSet()
 	for _, e := range entries {
 		if !isOurs(e) {
 			continue
 		}
 		fields, err := parseFields(e)
 		if err != nil {
-			return nil, err
+			return fields, err
 		}
-		owned.add(fields)
+		owned = owned.Union(fields.Set)
 	}
-	return owned, nil
-}
-
-// add makes f the union of both.
-func (f fieldTree) add(other fieldTree) {
-	for name, below := range other {
-		if f[name] == nil {
-			f[name] = fieldTree{}
-		}
-		f[name].add(below)
-	}
+	return fieldTree{owned}, nil
 }
 
 // namedKeys lists the data keys that the target's definition names. What
@@ -156,7 +140,7 @@ func takeOver(entries []metav1.ManagedFieldsEntry, keys []string, now metav1.Tim
 	ours := metav1.ManagedFieldsEntry{
 		Manager: targets.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", Time: &now,
 	}
-	fields := fieldTree{}
+	fields, keySet := fieldpath.NewSet(), dataFields(keys)
 	var others []metav1.ManagedFieldsEntry
 	for _, e := range entries {
 		tree, err := parseFields(e)
@@ -164,28 +148,22 @@ func takeOver(entries []metav1.ManagedFieldsEntry, keys []string, now metav1.Tim
 		case err != nil:
 			return nil, err
 		case isApplied(e):
-			ours, fields = e, tree
+			ours, fields = e, tree.Set
 			continue
 		}
-		if tree.without(keys); len(tree) > 0 {
-			e.FieldsV1 = metav1.NewFieldsV1(tree.encode())
+		if tree.Set = tree.Difference(keySet); !tree.Empty() {
+			e.FieldsV1 = encode(tree.Set)
 			others = append(others, e)
 		}
 	}
-	if fields["f:data"] == nil {
-		fields["f:data"] = fieldTree{}
-	}
-	for _, key := range keys {
-		fields["f:data"]["f:"+key] = fieldTree{}
-	}
-	ours.FieldsV1 = metav1.NewFieldsV1(fields.encode())
+	ours.FieldsV1 = encode(fields.Union(keySet))
 	return append(others, ours), nil
 }
 
-func (f fieldTree) encode() string {
-	raw, err := json.Marshal(f)
+func encode(fields *fieldpath.Set) *metav1.FieldsV1 {
+	raw, err := fields.ToJSON()
 	if err != nil {
-		panic(err) // maps of maps always encode
+		panic(err) // to memory, where every set encodes
 	}
-	return string(raw)
+	return metav1.NewFieldsV1(string(raw))
 }
