@@ -42,7 +42,8 @@ type Poll struct {
 	// Deadline bounds one poll.
 	Deadline time.Duration
 	// List, when not nil, finds out at each tick which variables there are,
-	// and gives the targets that differ for it.
+	// and gives the targets that differ for it. One that takes long goes on,
+	// and counts at a later tick.
 	List func(context.Context) ([]targets.Key, error)
 	// Variables lists the ids in use.
 	Variables func() []string
@@ -73,6 +74,8 @@ func (p *Poll) Run(ctx context.Context) {
 		tick.Stop()
 	}
 
+	list := &lookout{Poll: p}
+	defer list.running.Wait()
 	var polling sync.WaitGroup
 	defer polling.Wait()
 	var ended chan struct{} // of the poll under way; nil: none
@@ -92,7 +95,7 @@ func (p *Poll) Run(ctx context.Context) {
 			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(p.next())
 			polling.Go(func() {
 				defer close(done)
-				p.poll(ctx)
+				p.poll(ctx, list)
 			})
 		case <-ended:
 			ended = nil
@@ -113,19 +116,14 @@ func (p *Poll) next() time.Duration {
 // have been looked at: a sync that began earlier could meet a rotation and
 // deliver one target of it, and tell, before all others. For the same reason no
 // target is in two of the hints: each is a round of its own.
-func (p *Poll) poll(ctx context.Context) {
+func (p *Poll) poll(ctx context.Context, list *lookout) {
+	altered := p.Altered()
+	listed := list.look(ctx)
+	if ctx.Err() != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.Deadline)
 	defer cancel()
-	altered := p.Altered()
-	var listed []targets.Key
-	if p.List != nil {
-		var err error
-		listed, err = p.List(ctx)
-		if ctx.Err() == context.Canceled {
-			return
-		}
-		p.Report("list", err)
-	}
 	ids, err := p.Values.Changed(ctx, p.Variables())
 	if ctx.Err() == context.Canceled {
 		return // told to stop; nothing is known

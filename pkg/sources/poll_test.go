@@ -247,6 +247,33 @@ func TestAListThatFailsDoesNotStopThePoll(t *testing.T) {
 	})
 }
 
+// A server that lists slowly, or without end, delays no rotation; what it lists
+// in the end is not lost.
+func TestASlowListDelaysNoRotation(t *testing.T) {
+	var lists atomic.Int32
+	p := sources.Poll{Interval: 10 * time.Second, List: func(ctx context.Context) ([]targets.Key, error) {
+		lists.Add(1)
+		select {
+		case <-time.After(34 * time.Second):
+			return []targets.Key{"file/all"}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	c := &conjur{changed: []string{"b/pass"}}
+	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
+		time.Sleep(30 * time.Second)
+		if n := len(c.starts()); n < 2 {
+			t.Errorf("%d polls for values within 30 s, want one for nearly each interval", n)
+		}
+		time.Sleep(30 * time.Second)
+		all := func(q hint) bool { return slices.Contains(q.keys, "file/all") }
+		if n := lists.Load(); n > 2 || !slices.ContainsFunc(h.take(), all) {
+			t.Errorf("%d looks at the list, want at most 2 within a minute, and the hint of the first", n)
+		}
+	})
+}
+
 func TestAlteredTargetsAreHintedAtWithoutWaking(t *testing.T) {
 	c := &conjur{err: errors.New("down")} // also when Conjur does not answer
 	p := sources.Poll{Interval: time.Second, Altered: func() []targets.Key { return []targets.Key{"file/a"} }}

@@ -1,0 +1,56 @@
+package sources
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// mostPatience bounds how long a poll waits for the list.
+const mostPatience = 5 * time.Second
+
+// lookout looks at the list of variables for a Poll, once at a time.
+type lookout struct {
+	*Poll
+	running sync.WaitGroup
+	found   chan listed // by the look under way; nil: none is
+}
+
+// listed is what a look found.
+type listed struct {
+	keys []targets.Key
+	err  error
+}
+
+// look begins to look, unless that is under way, and waits for what is found,
+// though not for long: a server that lists slowly must not delay what rotates.
+func (l *lookout) look(ctx context.Context) []targets.Key {
+	if l.List == nil {
+		return nil
+	}
+	if l.found == nil {
+		found := make(chan listed, 1)
+		l.found = found
+		l.running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, l.Deadline)
+			defer cancel()
+			keys, err := l.List(ctx)
+			found <- listed{keys, err}
+		})
+	}
+	patience := time.NewTimer(min(l.Interval/2, mostPatience))
+	defer patience.Stop()
+	select {
+	case found := <-l.found:
+		l.found = nil
+		if ctx.Err() == nil {
+			l.Report("list", found.err)
+		}
+		return found.keys
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
