@@ -183,11 +183,15 @@ func (f *Files) makeRoot() (folder, error) {
 	return f.root()
 }
 
-// isMount reports whether a volume is mounted at the folder.
+// isMount reports whether a volume is mounted at the folder. The root of all is
+// none.
 func isMount(dir string) bool {
 	here, err := os.Stat(dir)
 	above, aboveErr := os.Stat(filepath.Join(dir, ".."))
-	return err == nil && aboveErr == nil && stampOf(here).dev != stampOf(above).dev
+	if err != nil || aboveErr != nil || os.SameFile(here, above) {
+		return false
+	}
+	return stampOf(here).dev != stampOf(above).dev || isBound(dir)
 }
 
 // enter opens a folder below root.

@@ -11,12 +11,21 @@ import (
 )
 
 // One volume may be mounted above the secrets folder, which is made there, and
-// for all to read.
+// for all to read: a tmpfs, or a folder of the node that may lie on the same
+// file system as the container's root folder.
 func TestSecretsFolderIsMadeInAVolume(t *testing.T) {
 	setUmask(t, 0o077)
+	t.Run("tmpfs", func(t *testing.T) { testMadeInVolume(t, "tmpfs", "tmpfs", 0) })
+	t.Run("bind", func(t *testing.T) { testMadeInVolume(t, t.TempDir(), "", unix.MS_BIND) })
+	if isMount("/") {
+		t.Error("the root folder counts as a volume")
+	}
+}
+
+func testMadeInVolume(t *testing.T, source, kind string, flags uintptr) {
 	volume := t.TempDir()
-	if err := unix.Mount("tmpfs", volume, "tmpfs", 0, "size=256k"); err != nil {
-		t.Fatalf("mounting a tmpfs (this test needs root): %v", err)
+	if err := unix.Mount(source, volume, kind, flags, ""); err != nil {
+		t.Fatalf("mounting a volume (this test needs root): %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(volume, unix.MNT_DETACH); err != nil {

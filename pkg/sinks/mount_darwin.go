@@ -1,0 +1,4 @@
+package sinks
+
+// isBound reports false: there are no bind mounts.
+func isBound(string) bool { return false }
