@@ -32,6 +32,13 @@ type provider struct {
 	container *manifest.Container
 }
 
+// unknown reports whether the value of a variable stands in a ConfigMap or a
+// Secret that is not in the manifest.
+func (p provider) unknown(variable string) bool {
+	v, set := p.container.Env[variable]
+	return set && !v.Known || !set && p.container.Open
+}
+
 // readManifest reads the manifest that the flags name. What is wrong in it is
 // a *config.InvalidError.
 func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {

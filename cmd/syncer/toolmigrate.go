@@ -83,7 +83,7 @@ func unchecked(found []provider) (warnings []config.Problem) {
 	for _, p := range found {
 		var names []string
 		for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_AUTHN_URL", "CONJUR_ACCOUNT"} {
-			if v, set := p.container.Env[name]; set && !v.Known || !set && p.container.Open {
+			if p.unknown(name) {
 				names = append(names, name)
 			}
 		}

@@ -138,7 +138,7 @@ func TestMigrateOfADeploymentForMany(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Deployment/provider: NAMESPACE_ALLOWLIST: the namespaces that are listed are served",
-		"Deployment/provider: SECRETS_DESTINATION: a Secret that is altered, or made anew, is filled within a second",
+		"Deployment/provider: SECRETS_DESTINATION: a Secret that is altered, or made anew, is filled again, within seconds",
 	} {
 		if !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, want) }) {
 			t.Errorf("no note %q in %q", want, notes)

@@ -81,7 +81,7 @@ func (n *notes) onSettings() {
 	} else if on || err != nil {
 		n.add(key, "one variable that is gone takes away only the data keys that hold it, and only when Conjur has confirmed it twice; all keys of all Secrets became empty before")
 	}
-	if _, set := n.container.Env["MY_POD_NAMESPACE"]; set && !n.fillsSecrets() {
+	if _, set := n.container.Env["MY_POD_NAMESPACE"]; set && !n.fillsSecrets() && !n.mayUseK8s() {
 		n.add("MY_POD_NAMESPACE", "no longer needed for files; it may be removed")
 	}
 	for _, name := range []string{"CONJUR_SSL_CERTIFICATE", "CONJUR_CERT_FILE"} {
@@ -89,6 +89,13 @@ func (n *notes) onSettings() {
 			n.add(name, "optional where Conjur's certificate is signed by an authority that the system trusts")
 		}
 	}
+}
+
+// mayUseK8s reports whether the workload logs in by authn-k8s, which needs the
+// Pod's name and namespace, as far as the manifest says it.
+func (n *notes) mayUseK8s() bool {
+	const url = "CONJUR_AUTHN_URL"
+	return n.unknown(url) || strings.Contains(n.container.Env[url].Value, string(config.AuthnK8s))
 }
 
 // onGroups looks at each group's format.

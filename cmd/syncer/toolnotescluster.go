@@ -46,7 +46,7 @@ func (n *notes) onDestination() {
 	_, key := n.setting("secrets-destination", "SECRETS_DESTINATION")
 	n.add(key, "a Secret is compared with what it holds, and written only if something differs, also after a restart; keys, labels and annotations of others stay")
 	if n.stays() {
-		n.add(key, "a Secret that is altered, or made anew, is filled within a second; it stayed empty until a value changed before")
+		n.add(key, "a Secret that is altered, or made anew, is filled again, within seconds; it stayed empty until a value changed before")
 	}
 	if value, key := n.setting("namespace-allowlist", "NAMESPACE_ALLOWLIST"); n.mode() == config.ModeStandalone && value != "" {
 		n.add(key, "the namespaces that are listed are served, each by rights there; only the Pod's own was served before, whatever the list")
