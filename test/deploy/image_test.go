@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/secretsync/syncer/test/deploy"
 )
 
 const toolsDir = "../../deploy/tools"
@@ -68,7 +70,7 @@ var wantFiles = map[string]string{
 	"usr/local/bin/syncer":                      "l 777 0:0 /syncer",
 }
 
-func describe(f layerFile) string {
+func describe(f deploy.LayerFile) string {
 	kind := map[byte]string{tar.TypeDir: "d", tar.TypeReg: "f", tar.TypeSymlink: "l"}[f.Typeflag]
 	return strings.TrimSpace(fmt.Sprintf("%s %o %d:%d %s", kind, f.Mode, f.Uid, f.Gid, f.Linkname))
 }
@@ -95,14 +97,14 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 		t.Error("two archives of the same binaries differ")
 	}
 
-	a := readArchive(t, paths[0])
-	top, platforms := a.index(t)
+	a := deploy.ReadArchive(t, paths[0])
+	top, platforms := a.Index(t)
 	if top.Annotations["io.containerd.image.name"] != "docker.io/example/syncer:1.2" || top.Annotations["org.opencontainers.image.ref.name"] != "1.2" {
 		t.Errorf("the image is called %v", top.Annotations)
 	}
 	for _, d := range platforms {
 		platform := d.Platform.OS + "/" + d.Platform.Architecture
-		config, files := a.image(t, d)
+		config, files := a.Image(t, d)
 		assertConfig(t, config, platform)
 		got := map[string]string{}
 		for name, f := range files {
@@ -114,7 +116,7 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 		if !maps.Equal(got, wantFiles) {
 			t.Errorf("%s: files %v, want %v", platform, got, wantFiles)
 		}
-		if !bytes.Equal(files["syncer"].content, readFile(t, binaries[platform])) {
+		if !bytes.Equal(files["syncer"].Content, readFile(t, binaries[platform])) {
 			t.Errorf("%s: another binary", platform)
 		}
 		delete(binaries, platform)
@@ -127,7 +129,7 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 	}
 }
 
-func assertConfig(t *testing.T, config imageConfig, platform string) {
+func assertConfig(t *testing.T, config deploy.ImageConfig, platform string) {
 	t.Helper()
 	if got := config.OS + "/" + config.Architecture; got != platform {
 		t.Errorf("%s: an image for %s", platform, got)
@@ -192,7 +194,7 @@ func TestImageIsNamedAsTheKubeletAsksForIt(t *testing.T) {
 		if err := writeImage(t, path, "-name", name, "linux/amd64="+binary); err != nil {
 			t.Fatal(err)
 		}
-		if top, _ := readArchive(t, path).index(t); top.Annotations["io.containerd.image.name"] != want {
+		if top, _ := deploy.ReadArchive(t, path).Index(t); top.Annotations["io.containerd.image.name"] != want {
 			t.Errorf("%s is called %v, want %s", name, top.Annotations, want)
 		}
 	}
@@ -208,18 +210,18 @@ func TestMakeImage(t *testing.T) {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	a := readArchive(t, path)
-	_, platforms := a.index(t)
+	a := deploy.ReadArchive(t, path)
+	_, platforms := a.Index(t)
 	if len(platforms) != 2 {
 		t.Errorf("platforms %v, want two", platforms)
 	}
 	for _, d := range platforms {
-		config, files := a.image(t, d)
+		config, files := a.Image(t, d)
 		if config.Architecture != runtime.GOARCH {
 			continue
 		}
 		binary := filepath.Join(t.TempDir(), "syncer")
-		if err := os.WriteFile(binary, files["syncer"].content, 0o700); err != nil {
+		if err := os.WriteFile(binary, files["syncer"].Content, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		text, err := exec.Command(binary, "--version").CombinedOutput()

@@ -48,6 +48,13 @@ func (cp *ControlPlane) Bind(t testing.TB, ns, sa string, rules ...rbacv1.Policy
 	}
 }
 
+// Await waits until the API server allows the service account sa of the
+// namespace ns what the rules say.
+func (cp *ControlPlane) Await(t testing.TB, ns, sa string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	cp.awaitAll(t, reviews(ns, UserName(ns, sa), rules), true)
+}
+
 // UserName is the name under which a service account is authenticated, and
 // thus the one of its Calls.
 func UserName(ns, sa string) string { return "system:serviceaccount:" + ns + ":" + sa }

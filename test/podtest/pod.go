@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package podtest makes what a Pod with shareProcessNamespace is to its
-// processes: a process namespace with /pause in it, and for each container a
-// mount namespace of its own. It needs root, and fails without.
+// Package podtest makes what a Pod is to its processes: for each container a
+// mount namespace of its own, with a root folder and volumes, and with
+// shareProcessNamespace a process namespace with /pause in it. It needs root,
+// and fails without.
 package podtest
 
 import (
@@ -87,7 +88,7 @@ func (p *Pod) Lives() bool {
 // and as a user. Who started it must wait for it before the test's clean-up
 // comes to the Pod; if nobody has, it is killed then.
 func (p *Pod) Run(cmd *exec.Cmd, user int) error {
-	asEntrant(cmd, user, 0)
+	asEntrant(cmd, Container{User: user, Group: user}, 0)
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/pid", p.pause.Process.Pid))
 	if err != nil {
 		return err
@@ -204,15 +205,4 @@ func Reachable(t testing.TB, path string) {
 
 // Alone starts a command in a process namespace of its own, as in a Pod that
 // does not share one. Who started it must wait for it.
-func Alone(cmd *exec.Cmd, user int) error {
-	asEntrant(cmd, user, unix.CLONE_NEWPID)
-	return cmd.Start()
-}
-
-// asEntrant has a command begin in the role that enters a container.
-func asEntrant(cmd *exec.Cmd, user int, namespaces uintptr) {
-	cmd.Args = append([]string{os.Args[0], cmd.Path}, cmd.Args...)
-	cmd.Path = os.Args[0]
-	cmd.Env = append(cmd.Env, role+"="+roleEnter, fmt.Sprintf("%s=%d", asUser, user))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces | unix.CLONE_NEWNS}
-}
+func Alone(cmd *exec.Cmd, user int) error { return Container{User: user, Group: user}.Start(cmd) }

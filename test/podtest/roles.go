@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +17,8 @@ const (
 	role      = "PODTEST_ROLE"
 	rolePause = "pause" // argv: the actor, an empty folder
 	roleEnter = "enter" // argv: the program to be, its argv
-	asUser    = "PODTEST_USER"
+	// inContainer is the Container to enter, in JSON.
+	inContainer = "PODTEST_CONTAINER"
 )
 
 // Main lets the test binary be a process of a Pod, when it was started as one;
@@ -57,24 +55,4 @@ func bePause(actor, root string) error {
 		return err
 	}
 	return syscall.Exec("/pause", []string{"/pause"}, nil)
-}
-
-// enter gives itself a /proc of the namespace, becomes the user, and then the
-// program.
-func enter(program string, args []string) error {
-	user, err := strconv.Atoi(os.Getenv(asUser))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-		unix.Mount("proc", "/proc", "proc", 0, "")); err != nil {
-		return err
-	}
-	if user != 0 {
-		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(user), syscall.Setuid(user)); err != nil {
-			return err
-		}
-	}
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "PODTEST_") })
-	return syscall.Exec(program, args, env)
 }

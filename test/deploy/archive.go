@@ -1,4 +1,4 @@
-package deploy_test
+package deploy
 
 import (
 	"archive/tar"
@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// archive is an OCI image layout in a tar archive, read without the library
+// Archive is an OCI image layout in a tar archive, read without the library
 // that wrote it; see the OCI image specification.
-type archive map[string][]byte
+type Archive map[string][]byte
 
-// descriptor points to a blob.
-type descriptor struct {
+// Descriptor points to a blob.
+type Descriptor struct {
 	MediaType   string
 	Digest      string
 	Size        int
@@ -27,8 +27,8 @@ type descriptor struct {
 	Platform    struct{ OS, Architecture string }
 }
 
-// imageConfig is what an image says of itself.
-type imageConfig struct {
+// ImageConfig is what an image says of itself.
+type ImageConfig struct {
 	OS, Architecture string
 	Created          time.Time
 	Config           struct {
@@ -43,26 +43,27 @@ type imageConfig struct {
 	}
 }
 
-// layerFile is one entry of a layer.
-type layerFile struct {
+// LayerFile is one entry of a layer.
+type LayerFile struct {
 	tar.Header
-	content []byte
+	Content []byte
 }
 
-func readArchive(t *testing.T, path string) archive {
+// ReadArchive reads the archive at path.
+func ReadArchive(t testing.TB, path string) Archive {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := archive{}
+	a := Archive{}
 	for _, f := range readTar(t, bytes.NewReader(text)) {
-		a[f.Name] = f.content
+		a[f.Name] = f.Content
 	}
 	return a
 }
 
-func readTar(t *testing.T, r io.Reader) (files []layerFile) {
+func readTar(t testing.TB, r io.Reader) (files []LayerFile) {
 	t.Helper()
 	in := tar.NewReader(r)
 	for {
@@ -77,12 +78,12 @@ func readTar(t *testing.T, r io.Reader) (files []layerFile) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, layerFile{*header, content})
+		files = append(files, LayerFile{*header, content})
 	}
 }
 
 // blob is what a descriptor points to, with its size and digest checked.
-func (a archive) blob(t *testing.T, d descriptor) []byte {
+func (a Archive) blob(t testing.TB, d Descriptor) []byte {
 	t.Helper()
 	content, ok := a["blobs/sha256/"+d.Digest[len("sha256:"):]]
 	if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(content)); !ok || len(content) != d.Size || sum != d.Digest {
@@ -91,17 +92,17 @@ func (a archive) blob(t *testing.T, d descriptor) []byte {
 	return content
 }
 
-func (a archive) decode(t *testing.T, text []byte, v any) {
+func (a Archive) decode(t testing.TB, text []byte, v any) {
 	t.Helper()
 	if err := json.Unmarshal(text, v); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// index is the one image of the layout, which has one descriptor a platform.
-func (a archive) index(t *testing.T) (top descriptor, platforms []descriptor) {
+// Index is the one image of the layout, which has one descriptor a platform.
+func (a Archive) Index(t testing.TB) (top Descriptor, platforms []Descriptor) {
 	t.Helper()
-	var list struct{ Manifests []descriptor }
+	var list struct{ Manifests []Descriptor }
 	a.decode(t, a["index.json"], &list)
 	if len(list.Manifests) != 1 {
 		t.Fatalf("%d images, want one", len(list.Manifests))
@@ -111,12 +112,12 @@ func (a archive) index(t *testing.T) (top descriptor, platforms []descriptor) {
 	return top, list.Manifests
 }
 
-// image is one platform's: what it says of itself, and its files by name.
-func (a archive) image(t *testing.T, d descriptor) (config imageConfig, files map[string]layerFile) {
+// Image is one platform's: what it says of itself, and its files by name.
+func (a Archive) Image(t testing.TB, d Descriptor) (config ImageConfig, files map[string]LayerFile) {
 	t.Helper()
 	var manifest struct {
-		Config descriptor
-		Layers []descriptor
+		Config Descriptor
+		Layers []Descriptor
 	}
 	a.decode(t, a.blob(t, d), &manifest)
 	a.decode(t, a.blob(t, manifest.Config), &config)
@@ -137,7 +138,7 @@ func (a archive) image(t *testing.T, d descriptor) (config imageConfig, files ma
 	if config.RootFS.Type != "layers" {
 		t.Errorf("the root file system is of the type %q", config.RootFS.Type)
 	}
-	files = map[string]layerFile{}
+	files = map[string]LayerFile{}
 	for _, f := range readTar(t, bytes.NewReader(content)) {
 		files[f.Name] = f
 	}

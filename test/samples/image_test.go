@@ -1,0 +1,76 @@
+//go:build linux
+
+package samples
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/secretsync/syncer/test/deploy"
+)
+
+// image is what is in a container at its start.
+type image struct {
+	config deploy.ImageConfig
+	files  map[string]deploy.LayerFile
+	binary string // a copy of /syncer, which root folders link to
+}
+
+// buildImage builds Syncer's image, as it is shipped.
+func buildImage(dir string) error {
+	binary := filepath.Join(dir, "syncer")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/syncer")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building syncer: %w\n%s", err, out)
+	}
+	write := exec.Command("go", "-C", "../../deploy/tools", "run", "./image", "-out", filepath.Join(dir, "image.tar"), "linux/"+runtime.GOARCH+"="+binary)
+	if out, err := write.CombinedOutput(); err != nil {
+		return fmt.Errorf("writing the image: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// readImage reads what buildImage wrote.
+func readImage(t testing.TB, dir string) *image {
+	t.Helper()
+	archive := deploy.ReadArchive(t, filepath.Join(dir, "image.tar"))
+	_, platforms := archive.Index(t)
+	i := &image{binary: filepath.Join(dir, "syncer")}
+	i.config, i.files = archive.Image(t, platforms[0])
+	return i
+}
+
+// unpack makes a root folder with the image's files.
+func (i *image) unpack(root string) (err error) {
+	for name, f := range i.files {
+		path := filepath.Join(root, name)
+		made := os.MkdirAll(filepath.Dir(path), 0o755)
+		switch {
+		case f.Typeflag == tar.TypeSymlink:
+			err = errors.Join(err, made, os.Symlink(f.Linkname, path))
+			continue
+		case f.Typeflag == tar.TypeDir:
+			made = errors.Join(made, os.MkdirAll(path, 0o755), os.Chown(path, f.Uid, f.Gid), chmod(path, f))
+		case name == "syncer":
+			made = errors.Join(made, os.Link(i.binary, path))
+		default:
+			made = errors.Join(made, os.WriteFile(path, f.Content, 0o600), os.Chown(path, f.Uid, f.Gid), chmod(path, f))
+		}
+		err = errors.Join(err, made)
+	}
+	return err
+}
+
+// chmod sets the mode that the image has, whatever the umask.
+func chmod(path string, f deploy.LayerFile) error {
+	mode := f.FileInfo().Mode()
+	return os.Chmod(path, mode.Perm()|mode&fs.ModeSticky)
+}

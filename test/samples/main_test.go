@@ -1,0 +1,53 @@
+//go:build linux
+
+// Package samples deploys what users of the Secrets Provider have, with the
+// image changed and nothing else: the manifests in testdata go through migrate
+// to a real API server, and their containers run as real processes in the root
+// folder of Syncer's image, with the volumes, the environment and the rights
+// that the manifests give them. It needs root.
+package samples
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/podtest"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+var (
+	plane    *kubetest.ControlPlane
+	imageDir string // where buildImage left it
+)
+
+func TestMain(m *testing.M) {
+	podtest.Main()
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "samples")
+	if err == nil {
+		imageDir, err = dir, buildImage(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(kubetest.Main(m, &plane), goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// eventually waits until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	proctest.Eventually(t, patience, what, condition)
+}

@@ -1,0 +1,206 @@
+//go:build linux
+
+package samples
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// The images that the node has, by what the manifests call them in the end.
+const (
+	syncerImage = "example/syncer:1"
+	appImage    = "example/app:1"
+)
+
+// provider is the name of the container that Syncer is put into.
+const provider = "cyberark-secrets-provider-for-k8s"
+
+// world is a Conjur server and a namespace with what a cluster's operator has
+// prepared in it.
+type world struct {
+	t         testing.TB
+	server    *conjurdtest.Server
+	namespace string
+	core      corev1client.CoreV1Interface // as the admin
+	image     *image
+	address   string // of the probes
+	node      *pod
+	value     map[string]string // variable → the value it has
+	values    []string          // all that were ever set: no log may hold one
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	plane.AllowAnonymousDiscovery(t)
+	w := &world{t: t, namespace: plane.Namespace(t), image: readImage(t, imageDir), address: proctest.FreeAddress(t), value: map[string]string{}}
+	w.node = &pod{world: w, dir: t.TempDir(), made: map[string]*container{}}
+	w.server = conjurdtest.Start(t, conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = w.node }))
+	var err error
+	w.core, err = corev1client.NewForConfig(plane.Config())
+	w.check(err)
+	w.server.Policy(w.filled("policy.yml", ""))
+	ca, err := conjurd.NewCA()
+	w.check(err)
+	for id, value := range map[string]string{
+		"conjur/authn-k8s/prod/ca/cert": string(ca.Cert), "conjur/authn-k8s/prod/ca/key": string(ca.Key),
+		"conjur/authn-jwt/cluster/jwks-uri": plane.JWKSURL(), "conjur/authn-jwt/cluster/ca-cert": string(plane.CA()),
+		"conjur/authn-jwt/cluster/issuer": plane.URL(), "conjur/authn-jwt/cluster/audience": "conjur",
+		"conjur/authn-jwt/cluster/token-app-property": "sub", "conjur/authn-jwt/cluster/identity-path": "apps",
+	} {
+		w.server.Set(id, value)
+	}
+	w.renew("shop/db/url", "shop/db/username", "shop/db/password", "shop/tls/key")
+	return w
+}
+
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// renew sets variables to new values at one moment; that of a key is in base64.
+func (w *world) renew(ids ...string) {
+	w.t.Helper()
+	set := map[string][]byte{}
+	for _, id := range ids {
+		w.value[id] = "canary-" + rand.Text()
+		w.values = append(w.values, w.value[id])
+		set[id] = []byte(w.value[id])
+		if id == "shop/tls/key" {
+			set[id] = []byte(base64.StdEncoding.EncodeToString(set[id]))
+		}
+	}
+	w.check(w.server.Conjurd.SetMany(w.t.Context(), set))
+}
+
+// connect are the settings by which the authenticator at the path is reached.
+func (w *world) connect(path string) map[string]string {
+	return map[string]string{
+		"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_APPLIANCE_URL": w.server.URL,
+		"CONJUR_AUTHN_URL": w.server.URL + path, "CONJUR_SSL_CERTIFICATE": string(w.server.CA),
+	}
+}
+
+// filled returns a file of testdata with what stands for this world in its place.
+func (w *world) filled(name, authn string) string {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	w.check(err)
+	_, port, err := net.SplitHostPort(w.address)
+	w.check(err)
+	pairs := []string{"VALUE_OF_NAMESPACE", w.namespace, "SERVER_ADDRESS", w.address, "SERVER_PORT", port}
+	if w.server != nil {
+		for key, value := range w.connect(authn) {
+			pairs = append(pairs, "VALUE_OF_"+key, quoted(value))
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(string(text))
+}
+
+// quoted is a text of several lines on one line of YAML.
+func quoted(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }
+
+// tool runs a command of Syncer on a machine of its operator.
+func (w *world) tool(stdin string, args ...string) (stdout, stderr string, status int) {
+	w.t.Helper()
+	cmd := exec.Command(w.image.binary, args...)
+	var out, messages strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &messages
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		w.t.Fatal(err)
+	}
+	return out.String(), messages.String(), cmd.ProcessState.ExitCode()
+}
+
+// manifest is a sample in which migrate has put Syncer.
+func (w *world) manifest(sample string) string {
+	w.t.Helper()
+	text, messages, status := w.tool(w.filled(sample+".yaml", authenticator(sample)), "migrate", "-f", "-", "--image", syncerImage)
+	if status != 0 {
+		w.t.Fatalf("migrate: status %d\n%s", status, messages)
+	}
+	return text
+}
+
+// authenticator is the path of the one that a sample is for.
+func authenticator(sample string) string {
+	if strings.HasSuffix(sample, "-k8s") {
+		return "/authn-k8s/prod"
+	}
+	return "/authn-jwt/cluster"
+}
+
+// deploy creates a manifest's objects, and returns the Pod that a controller
+// would make of its workload.
+func (w *world) deploy(sample, manifest string) *pod {
+	w.t.Helper()
+	_, err := w.core.ConfigMaps(w.namespace).Create(w.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "conjur-connect"}, Data: w.connect(authenticator(sample)),
+	}, metav1.CreateOptions{})
+	w.check(err)
+	objects := deploy.Decode(w.t, []byte(manifest))
+	cluster := deploy.Connect(w.t, plane.Config())
+	p := w.node
+	for _, o := range objects {
+		_, err := cluster.Create(w.t.Context(), w.namespace, o, false)
+		w.check(err)
+	}
+	plane.Await(w.t, w.namespace, "shop", deploy.Rules(w.t, objects, "")...)
+	for _, o := range objects {
+		template, found, err := unstructured.NestedMap(o.Object, "spec", "template")
+		w.check(err)
+		if !found {
+			continue
+		}
+		var of corev1.PodTemplateSpec
+		w.check(runtime.DefaultUnstructuredConverter.FromUnstructured(template, &of))
+		made, err := w.core.Pods(w.namespace).Create(w.t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop-1", Labels: of.Labels, Annotations: of.Annotations}, Spec: of.Spec,
+		}, metav1.CreateOptions{})
+		w.check(err)
+		p.name, p.annotations, p.spec = made.Name, made.Annotations, made.Spec
+		p.owners = []string{strings.ToLower(o.GetKind()) + "/" + o.GetName()}
+	}
+	return p
+}
+
+// readSecret returns the data of a Secret.
+func (w *world) readSecret(name string) map[string][]byte {
+	w.t.Helper()
+	s, err := w.core.Secrets(w.namespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	w.check(err)
+	return maps.Clone(s.Data)
+}
+
+// silent looks for values in what a process printed.
+func (w *world) silent(p *proctest.Process) {
+	w.t.Helper()
+	for _, value := range w.values {
+		if strings.Contains(p.Log(), value) {
+			w.t.Error("the log holds a value")
+			return
+		}
+	}
+}
