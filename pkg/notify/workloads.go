@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 )
 
 // Workload is a Deployment, StatefulSet or DaemonSet.
@@ -92,7 +93,7 @@ type Restarts struct {
 	mu      sync.Mutex
 	pending map[Workload]*doubt
 	wake    chan struct{}
-	budgets map[string]*budget // :: namespace → its budget; Run's only
+	budgets map[string]*rate.Limiter // :: namespace → its budget; Run's only
 }
 
 const (
@@ -258,13 +259,15 @@ func (e *missingError) Error() string {
 
 // restart compares and, if there is a difference, restarts.
 func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) error {
-	budget := r.budget(w.Namespace)
-	if err := budget.take(time.Now()); err != nil {
-		return err // before the cluster is asked anything
+	budget, now := r.budget(w.Namespace), time.Now()
+	taken := budget.ReserveN(now, 1)
+	if wait := taken.DelayFrom(now); wait > 0 { // before the cluster is asked anything
+		taken.CancelAt(now)
+		return &budgetError{w.Namespace, budget.Burst(), now.Add(wait + time.Millisecond)}
 	}
 	done, err := r.compare(ctx, w, secrets)
 	if done == nil {
-		budget.giveBack()
+		taken.CancelAt(now) // at a later time it would count as used
 		return err
 	}
 	r.Report("restarts in "+w.Namespace, nil)
