@@ -2,6 +2,7 @@ package sinks_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -87,6 +88,11 @@ func TestTooManyMembersAreRefused(t *testing.T) {
 	c.Members = ids
 	k.refuse(t, k.target("s", "a"), c, "prefix/*")
 	k.expectData(t, "s", map[string]string{"a": "1"})
+	c.Members = nil
+	for i := range 50_000 { // which are easy to pack
+		c.Members = append(c.Members, fmt.Sprintf("a/variable/with/the/number/of/its/own/%08d", i))
+	}
+	k.refuse(t, k.target("s", "a"), c, "prefix/*")
 	c.Members = ids[:8000]
 	must(t, k.sink.Apply(t.Context(), k.target("s", "a"), c))
 }

@@ -62,6 +62,10 @@ func (p plain) record(dir folder, ids []string) error {
 	return step("record the variables in "+p.recordName(), err)
 }
 
+// mostMembers bounds the ids of one Secret, in bytes, as the size of a Secret
+// bounds those in its map: whoever may write it may pack any number.
+const mostMembers = 2 << 20
+
 // membersOf reads the annotation, if it is ours.
 func membersOf(live *corev1.Secret, owned fieldTree) []string {
 	if !owned.has("metadata", "annotations", targets.MembersAnnotation) {
@@ -72,8 +76,8 @@ func membersOf(live *corev1.Secret, owned fieldTree) []string {
 	if err != nil {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(unpacked, MaxSize))
-	if err != nil {
+	text, err := io.ReadAll(io.LimitReader(unpacked, mostMembers+1))
+	if err != nil || len(text) > mostMembers {
 		return nil
 	}
 	return decodeMembers(text)
@@ -105,11 +109,10 @@ func (e *secretEdit) membersFault(live *corev1.Secret) string {
 	for key, value := range membersAnnotation(e.members) {
 		size += len(key) + len(value)
 	}
-	if e.members == nil || size <= validation.TotalAnnotationSizeLimitB {
+	if e.members == nil || size <= validation.TotalAnnotationSizeLimitB && len(encodeMembers(e.members)) <= mostMembers {
 		return ""
 	}
-	return fmt.Sprintf("its annotations would have %d bytes with the ids of the %d variables that a wildcard brings in, and Kubernetes allows %d; divide them among several Secrets by prefix/*",
-		size, len(e.members), validation.TotalAnnotationSizeLimitB)
+	return fmt.Sprintf("the ids of the %d variables that a wildcard brings in do not fit its annotations; divide them among several Secrets by prefix/*", len(e.members))
 }
 
 func encodeMembers(ids []string) []byte {
