@@ -15,7 +15,7 @@ import (
 func TestOrderOfCalls(t *testing.T) {
 	want := map[string]string{
 		"changed file":      "open secrets folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
-		"removed file":      "open secrets folder,sub,lstat,remove,sync folder",
+		"removed file":      "open secrets folder,sub,lstat,remove,lstat,sync folder",
 		"new file":          "open secrets folder,sub,mkdir,sub,sync folder,mkdir,sub,sync folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
 		"removed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink,remove,remove,remove,removeAll,sync folder",
 		"changed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink," +

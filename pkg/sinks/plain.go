@@ -88,10 +88,7 @@ func (p plain) remove(dir folder) error {
 	if err := dir.remove(p.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return step("remove the file", err)
 	}
-	if err := p.record(dir, nil); err != nil {
-		return err
-	}
-	return step("sync the folder", dir.sync())
+	return errors.Join(p.record(dir, nil), step("sync the folder", dir.sync()))
 }
 
 // replaceable refuses what is not ours to replace: a folder, even an empty
