@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -104,6 +105,9 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	if err != nil {
 		return secret.Value{}, awsError(err)
 	}
+	if !keys.HasKeys() {
+		return secret.Value{}, errors.New("what was found lacks a key")
+	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, emptyBody, "sts", region, time.Now().UTC()); err != nil {
 		return secret.Value{}, awsError(err)
 	}
@@ -135,12 +139,20 @@ func (c *awsClient) bind(ctx context.Context) {
 	c.ctx = ctx
 }
 
-// Do implements aws.HTTPClient.
+// Do implements aws.HTTPClient. What is longer than keys can be is cut, which
+// the library cannot read.
 func (c *awsClient) Do(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	ctx := c.ctx
 	c.mu.Unlock()
-	return c.client.Do(req.WithContext(ctx))
+	resp, err := c.client.Do(req.WithContext(ctx))
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxMetadata), resp.Body}
+	}
+	return resp, err
 }
 
 // identityRequest asks the Security Token Service who signed it.

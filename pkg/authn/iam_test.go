@@ -139,6 +139,10 @@ func TestIAMRefuses(t *testing.T) {
 	keys := map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary}
 	silent := newMetadata(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	page := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>"+canary+"</html>") })
+	long := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"AccessKeyId":"AKIALONG","SecretAccessKey":"%s","Token":"%s"}`, canary, strings.Repeat("A", 1<<20))
+	})
+	none := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"Token":"`+canary+`"}`) })
 	for name, c := range map[string]struct {
 		env  map[string]string
 		want string
@@ -149,7 +153,9 @@ func TestIAMRefuses(t *testing.T) {
 		"no keys":          {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "AWS's credentials: "},
 		"an empty token": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere", "AWS_ROLE_ARN": "arn:aws:iam::1:role/x"},
 			"AWS's credentials: "},
-		"a page": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": page.URL}, "AWS's credentials: "},
+		"a page":        {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": page.URL}, "AWS's credentials: "},
+		"a long answer": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": long.URL}, "AWS's credentials: "},
+		"no key in it":  {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": none.URL}, "AWS's credentials: what was found lacks a key"},
 		"a page for metadata": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": page.URL},
 			"AWS's credentials: "},
 		"a profile that is not there": {map[string]string{"AWS_PROFILE": "nosuch"}, "nosuch"},
