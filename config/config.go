@@ -93,11 +93,12 @@ type Removal struct {
 // Signal is what the application's processes are sent after a change. The zero
 // Signal is none.
 type Signal struct {
-	Number syscall.Signal
-	Name   string // such as "SIGHUP"
+	Number syscall.Signal `json:"-"`
+	Name   string         `json:"signal"` // such as "SIGHUP"
 	// User narrows it to the processes of a user, by number or by name, and
 	// Command to those whose executable has this base name. Empty: all.
-	User, Command string
+	User    string `json:"user,omitempty"`
+	Command string `json:"command,omitempty"`
 }
 
 // Server is where probes and metrics are served, and what ready means.
@@ -113,8 +114,8 @@ type Server struct {
 
 // Log is what is logged, and how.
 type Log struct {
-	Level  string // debug, info, warn or error
-	Format string // text or json
+	Level  string `json:"level"`  // debug, info, warn or error
+	Format string `json:"format"` // text or json
 }
 
 // AuthnType is the authenticator, as the path of its address has it.
@@ -165,5 +166,7 @@ type Conjur struct {
 
 // Folders are the base folders.
 type Folders struct {
-	Secrets, Templates, Status string
+	Secrets   string `json:"secrets"`
+	Templates string `json:"templates"`
+	Status    string `json:"status"`
 }

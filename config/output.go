@@ -40,16 +40,16 @@ type Effective struct {
 	Removal              effectiveRemoval    `json:"removal"`
 	ExitOnRevoked        bool                `json:"exitOnRevoked"`
 	RestoreDeletedFiles  string              `json:"restoreDeletedFiles"` // "refresh" or "never"
-	RestartApp           *effectiveSignal    `json:"restartApp,omitempty"`
+	RestartApp           Signal              `json:"restartApp,omitzero"`
 	Server               effectiveServer     `json:"server,omitzero"`
 	Health               effectiveHealth     `json:"health,omitzero"`
-	Log                  effectiveLog        `json:"log"`
+	Log                  Log                 `json:"log"`
 	Conjur               effectiveConjur     `json:"conjur"`
 	Identities           []effectiveIdentity `json:"identities,omitempty"` // those with a name
 	Kubernetes           effectiveKubernetes `json:"kubernetes,omitzero"`
 	LeaderElection       *effectiveElection  `json:"leaderElection,omitempty"`
 	Restarts             *effectiveRestarts  `json:"restarts,omitempty"`
-	Folders              effectiveFolders    `json:"folders"`
+	Folders              Folders             `json:"folders"`
 	Targets              []effectiveTarget   `json:"targets"`
 }
 
@@ -70,12 +70,6 @@ type effectiveRemoval struct {
 	BrakeHold     string `json:"brakeHold"`
 }
 
-type effectiveSignal struct {
-	Signal  string `json:"signal"`
-	User    string `json:"user,omitempty"`
-	Command string `json:"command,omitempty"`
-}
-
 type effectiveServer struct {
 	Address string `json:"address,omitempty"`
 }
@@ -83,11 +77,6 @@ type effectiveServer struct {
 type effectiveHealth struct {
 	Freshness string `json:"freshness,omitempty"`
 	Ready     string `json:"ready"`
-}
-
-type effectiveLog struct {
-	Level  string `json:"level"`
-	Format string `json:"format"`
 }
 
 type effectiveConjur struct {
@@ -113,12 +102,6 @@ type effectiveConjur struct {
 	HTTPTimeout  string `json:"httpTimeout"`
 }
 
-type effectiveFolders struct {
-	Secrets   string `json:"secrets"`
-	Templates string `json:"templates"`
-	Status    string `json:"status"`
-}
-
 // effectiveTarget is one target of an Effective.
 type effectiveTarget struct {
 	Key      targets.Key    `json:"key"`
@@ -128,15 +111,8 @@ type effectiveTarget struct {
 	Format   targets.Format `json:"format"`
 	Template string         `json:"template,omitempty"` // "inline", or the file's path
 	// TemplateConfigMap is where the template is, as "name/key".
-	TemplateConfigMap string           `json:"templateConfigMap,omitempty"`
-	Entries           []effectiveEntry `json:"entries"`
-}
-
-// effectiveEntry is one entry of an effectiveTarget.
-type effectiveEntry struct {
-	Alias       string              `json:"alias"`
-	Variable    string              `json:"variable"`
-	ContentType targets.ContentType `json:"contentType"`
+	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
+	Entries           []targets.Entry `json:"entries"`
 }
 
 // NewEffective makes it from a Config.
@@ -150,11 +126,12 @@ func NewEffective(cfg *Config) Effective {
 		Removal:              effectiveRemoval{cfg.Removal.Confirmations, cfg.Removal.Grace.String(), cfg.Removal.Brake, cfg.Removal.BrakeHold.String()},
 		ExitOnRevoked:        cfg.ExitOnRevoked,
 		RestoreDeletedFiles:  restoreAtRefresh,
+		RestartApp:           cfg.Signal,
 		Server:               effectiveServer{cfg.Server.Address},
-		Log:                  effectiveLog(cfg.Log),
+		Log:                  cfg.Log,
 		Conjur:               newEffectiveConjur(cfg.Conjur),
 		Kubernetes:           newEffectiveKubernetes(cfg.Kubernetes, cfg.Destination),
-		Folders:              effectiveFolders(cfg.Folders),
+		Folders:              cfg.Folders,
 		Targets:              []effectiveTarget{},
 	}
 	if cfg.Refresh.Enabled {
@@ -162,9 +139,6 @@ func NewEffective(cfg *Config) Effective {
 	}
 	if !cfg.RestoreDeletedFiles {
 		e.RestoreDeletedFiles = restoreNever
-	}
-	if cfg.Signal != (Signal{}) {
-		e.RestartApp = &effectiveSignal{cfg.Signal.Name, cfg.Signal.User, cfg.Signal.Command}
 	}
 	e.Health.Ready = readyDelivered
 	if cfg.Server.Tried {
@@ -216,10 +190,10 @@ func newEffectiveTarget(folders Folders, t *targets.Target) effectiveTarget {
 		Key: t.Key, Group: t.Group, Format: t.Format,
 		Path:    path.Join(folders.Secrets, t.File.Path),
 		Mode:    fmt.Sprintf("%04o", t.File.Mode.Perm()),
-		Entries: []effectiveEntry{},
+		Entries: []targets.Entry{},
 	}
 	e.Template, e.TemplateConfigMap = effectiveTemplate(folders, t)
-	e.Entries = append(e.Entries, effectiveEntries(t)...)
+	e.Entries = append(e.Entries, t.Entries...)
 	return e
 }
 
@@ -234,11 +208,4 @@ func effectiveTemplate(folders Folders, t *targets.Target) (template, configMap 
 		return "", t.Template.ConfigMap.Name + "/" + t.Template.ConfigMap.Key
 	}
 	return "", ""
-}
-
-func effectiveEntries(t *targets.Target) (entries []effectiveEntry) {
-	for _, entry := range t.Entries {
-		entries = append(entries, effectiveEntry(entry))
-	}
-	return entries
 }

@@ -18,17 +18,17 @@ type effectiveSecret struct {
 	Name      string           `json:"name"`
 	Create    bool             `json:"create,omitempty"`
 	Type      string           `json:"type,omitempty"`
-	Entries   []effectiveEntry `json:"entries,omitempty"`
+	Entries   []targets.Entry  `json:"entries,omitempty"`
 	Groups    []effectiveGroup `json:"groups,omitempty"`
 	Restart   []string         `json:"restart,omitempty"`
 }
 
 type effectiveGroup struct {
-	Group             string           `json:"group"`
-	Format            targets.Format   `json:"format"`
-	Template          string           `json:"template,omitempty"` // "inline"
-	TemplateConfigMap string           `json:"templateConfigMap,omitempty"`
-	Entries           []effectiveEntry `json:"entries"`
+	Group             string          `json:"group"`
+	Format            targets.Format  `json:"format"`
+	Template          string          `json:"template,omitempty"` // "inline"
+	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
+	Entries           []targets.Entry `json:"entries"`
 }
 
 type effectiveIdentity struct {
@@ -67,9 +67,9 @@ func newEffectiveSecret(def targets.SecretDefinition) effectiveSecret {
 		return e
 	}
 	s := def.Configured.Secret
-	e.Create, e.Type, e.Restart, e.Entries = s.Create, s.Type, s.Restart, effectiveEntries(def.Configured)
+	e.Create, e.Type, e.Restart, e.Entries = s.Create, s.Type, s.Restart, def.Configured.Entries
 	for _, t := range s.Groups {
-		g := effectiveGroup{Group: t.Group, Format: t.Format, Entries: effectiveEntries(t)}
+		g := effectiveGroup{Group: t.Group, Format: t.Format, Entries: t.Entries}
 		g.Template, g.TemplateConfigMap = effectiveTemplate(Folders{}, t)
 		e.Groups = append(e.Groups, g)
 	}

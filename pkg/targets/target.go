@@ -65,11 +65,11 @@ func (t *Target) Parts() []*Target {
 
 // Entry maps an alias, the name inside the target, to a variable.
 type Entry struct {
-	Alias string
+	Alias string `json:"alias"`
 	// Variable is the variable's id without account and kind, with the
 	// group's policy path already in front.
-	Variable    string
-	ContentType ContentType
+	Variable    string      `json:"variable"`
+	ContentType ContentType `json:"contentType"`
 }
 
 // ContentType says how a variable's value becomes an entry's value.
