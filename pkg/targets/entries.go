@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -215,6 +216,8 @@ func (p *entryParser) add(e Entry) {
 		p.fail("the variable %q must not end in a slash", e.Variable)
 	case e.Alias == "":
 		p.fail("the %s of %q is empty", p.noun, e.Variable)
+	case e.Variable == "." || e.Variable == ".." || !utf8.ValidString(e.Variable) || strings.ContainsFunc(e.Variable, unicode.IsControl):
+		p.fail("%q is not the id of a variable: it has control characters, or is a dot alone", e.Variable)
 	case len(url.PathEscape(e.Variable)) > maxVariable:
 		p.fail("the variable %q is too long for a request: it takes %d bytes in a URL, and at most %d are sent",
 			e.Variable, len(url.PathEscape(e.Variable)), maxVariable)
