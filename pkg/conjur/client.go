@@ -70,7 +70,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c.base = strings.TrimSuffix(whoami.URL.String(), "/whoami")
-	c.tokens = &tokens{authenticate: c.authenticate}
+	c.tokens = &tokens{authenticate: c.authenticate, log: c.log}
 	c.flights.load = c.load
 	c.list = c.NewCatalog()
 	c.list.mostPages, c.list.valued = mostPagesToLook, true

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // byToken is an observation with a token that was requested then.
@@ -59,7 +61,7 @@ func TestOldTokenDoesNotEndAHold(t *testing.T) {
 func TestTokenIsAsOldAsItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logins := 0
-		s := &tokens{authenticate: func(context.Context) (*token, error) {
+		s := &tokens{log: zap.NewNop(), authenticate: func(context.Context) (*token, error) {
 			logins++
 			requested := time.Now()
 			time.Sleep(time.Minute)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 const (
@@ -82,6 +84,7 @@ func decodeAnyBase64(s string) ([]byte, error) {
 // then requests fail for the same reason without being sent.
 type tokens struct {
 	authenticate func(context.Context) (*token, error)
+	log          *zap.Logger
 	rest         rest // between attempts; it grows until a token is accepted
 	doubts       rest // between doubts about the identity
 
@@ -165,6 +168,16 @@ func (s *tokens) owner() string {
 
 func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
 	r.token, r.err = s.authenticate(ctx)
+	t, err := s.ended(r)
+	if err == nil && r.err != nil && !isContextError(r.err) {
+		s.log.Warn("The access token cannot be renewed; the one before still serves",
+			zap.Duration("for", time.Until(t.expire).Round(time.Second)), zap.Error(r.err))
+	}
+	return t, err
+}
+
+// ended takes the outcome of a renewal and returns the token that serves then.
+func (s *tokens) ended(r *renewal) (*token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(r.done)

@@ -13,6 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -99,7 +102,8 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble()
 		d.set("app/a", "v")
-		c := serve(t, d, nil)
+		core, logs := observer.New(zap.WarnLevel)
+		c := serve(t, d, func(c *conjur.Config) { c.Logger = zap.New(core) })
 		wantFound(t, fetch(t, c, "app/a"), "v")
 		d.with(func(d *double) { d.intercept = authenticationFails })
 		time.Sleep(6 * time.Minute)
@@ -110,6 +114,9 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		}
 		if n := count(d.log(), conjur.KindAuthenticate); n != 2 {
 			t.Errorf("%d attempts in 20 s, want 2", n)
+		}
+		if n := logs.FilterMessage("The access token cannot be renewed; the one before still serves").Len(); n != 2 {
+			t.Errorf("%d lines say so, want 2", n)
 		}
 		time.Sleep(2 * time.Minute)
 		wantUnknown(t, fetch(t, c, "app/a"))
