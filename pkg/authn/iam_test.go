@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/authn"
+	"github.com/secretsync/syncer/pkg/conjurd/cloudtest"
 )
 
 // bareAWS takes away what the machine that tests may have of AWS.
@@ -34,50 +34,8 @@ func bareAWS(t *testing.T, env map[string]string) {
 	}
 }
 
-// amazon is AWS on loopback: its token service and its metadata service.
-func amazon(t *testing.T) *httptest.Server {
-	const end = "2099-01-01T00:00:00Z"
-	keys := fmt.Sprintf(`{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"ASIAROLE","SecretAccessKey":%q,"Token":"session-%s","Expiration":%q}`, canary, canary, end)
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /sts/{$}", func(w http.ResponseWriter, r *http.Request) { // IRSA
-		if r.FormValue("WebIdentityToken") != "web."+canary+".identity" || r.FormValue("RoleArn") != "arn:aws:iam::1:role/web" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>
-<AccessKeyId>ASIAWEB</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>session-%s</SessionToken><Expiration>%s</Expiration>
-</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, canary, canary, end)
-	})
-	mux.HandleFunc("GET /pod", func(w http.ResponseWriter, r *http.Request) { // Pod Identity
-		if r.Header.Get("Authorization") != "pod."+canary+".identity" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		io.WriteString(w, strings.Replace(keys, "ASIAROLE", "ASIAPOD", 1))
-	})
-	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, _ *http.Request) { // IMDSv2
-		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
-		io.WriteString(w, "imds")
-	})
-	mux.HandleFunc("GET /latest/", func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; {
-		case r.Header.Get("X-Aws-Ec2-Metadata-Token") != "imds":
-			w.WriteHeader(http.StatusUnauthorized)
-		case strings.HasSuffix(path, "/security-credentials/"):
-			io.WriteString(w, "role")
-		case strings.HasSuffix(path, "/security-credentials/role"):
-			io.WriteString(w, strings.Replace(keys, "ASIAROLE", "ASIAIMDS", 1))
-		default:
-			w.WriteHeader(http.StatusNotFound)
-		}
-	})
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	return s
-}
-
 func TestIAM(t *testing.T) {
-	aws := amazon(t)
+	aws := cloudtest.NewAWS(t, time.Now)
 	file := func(text string) string {
 		path := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -96,12 +54,12 @@ func TestIAM(t *testing.T) {
 			"AKIASTATIC", "us-east-1", "sts.us-east-1.amazonaws.com", true},
 		"the global endpoint": {map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary, "AWS_REGION": "global"},
 			"AKIASTATIC", "us-east-1", "sts.amazonaws.com", false},
-		"IRSA": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": file("web." + canary + ".identity"), "AWS_ROLE_ARN": "arn:aws:iam::1:role/web",
-			"AWS_ENDPOINT_URL_STS": aws.URL + "/sts/", "AWS_REGION": "us-gov-west-1"}, "ASIAWEB", "us-gov-west-1", "sts.us-gov-west-1.amazonaws.com", true},
-		"Pod Identity": {map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": aws.URL + "/pod", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file("pod." + canary + ".identity"),
-			"AWS_REGION": "eu-west-1"}, "ASIAPOD", "eu-west-1", "sts.eu-west-1.amazonaws.com", true},
-		"IMDSv2": {map[string]string{"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.URL, "AWS_REGION": "eu-west-1"},
-			"ASIAIMDS", "eu-west-1", "sts.eu-west-1.amazonaws.com", true},
+		"IRSA": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": file(cloudtest.WebIdentity), "AWS_ROLE_ARN": cloudtest.RoleARN,
+			"AWS_ENDPOINT_URL_STS": aws.STS.URL, "AWS_REGION": "us-gov-west-1"}, cloudtest.WebKey, "us-gov-west-1", "sts.us-gov-west-1.amazonaws.com", true},
+		"Pod Identity": {map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": aws.Metadata.URL + "/pod", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file(cloudtest.PodIdentity),
+			"AWS_REGION": "eu-west-1"}, cloudtest.PodKey, "eu-west-1", "sts.eu-west-1.amazonaws.com", true},
+		"IMDSv2": {map[string]string{"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.Metadata.URL, "AWS_REGION": "eu-west-1"},
+			cloudtest.InstanceKey, "eu-west-1", "sts.eu-west-1.amazonaws.com", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bareAWS(t, c.env)
@@ -127,7 +85,7 @@ func TestIAM(t *testing.T) {
 			if headers["Host"] != c.host || headers["X-Amz-Date"] == "" || (headers["X-Amz-Security-Token"] != "") != c.session {
 				t.Errorf("headers %v", headers)
 			}
-			if strings.Contains(auth, canary) {
+			if strings.Contains(auth, canary) || strings.Contains(auth, aws.Secret) {
 				t.Error("the secret key is sent")
 			}
 		})
@@ -137,12 +95,12 @@ func TestIAM(t *testing.T) {
 // What AWS lacks is named, and Conjur is not asked.
 func TestIAMRefuses(t *testing.T) {
 	keys := map[string]string{"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": canary}
-	silent := newMetadata(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	page := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>"+canary+"</html>") })
-	long := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) {
+	silent := cloudtest.NewService(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	page := cloudtest.NewService(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>"+canary+"</html>") })
+	long := cloudtest.NewService(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"AccessKeyId":"AKIALONG","SecretAccessKey":"%s","Token":"%s"}`, canary, strings.Repeat("A", 1<<20))
 	})
-	none := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"Token":"`+canary+`"}`) })
+	none := cloudtest.NewService(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"Token":"`+canary+`"}`) })
 	for name, c := range map[string]struct {
 		env  map[string]string
 		want string

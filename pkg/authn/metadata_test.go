@@ -5,51 +5,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjurd/cloudtest"
 )
 
 const token = "head." + canary + ".sign"
-
-// metadataService is a cloud's, on loopback. It counts its tokens.
-type metadataService struct {
-	*httptest.Server
-	mu     sync.Mutex
-	asked  []*url.URL
-	flavor []http.Header
-	answer http.HandlerFunc
-}
-
-func newMetadata(t *testing.T, answer http.HandlerFunc) *metadataService {
-	m := &metadataService{answer: answer}
-	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.mu.Lock()
-		m.asked, m.flavor = append(m.asked, r.URL), append(m.flavor, r.Header)
-		answer := m.answer
-		m.mu.Unlock()
-		answer(w, r)
-	}))
-	t.Cleanup(m.Close)
-	return m
-}
-
-func (m *metadataService) answers(f http.HandlerFunc) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.answer = f
-}
-
-func (m *metadataService) last() (*url.URL, http.Header) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.asked[len(m.asked)-1], m.flavor[len(m.flavor)-1]
-}
 
 func azureToken(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, `{"access_token":%q,"expires_in":"86399","token_type":"Bearer"}`, token)
@@ -58,7 +22,7 @@ func azureToken(w http.ResponseWriter, _ *http.Request) {
 func gcpToken(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, token+"\n") }
 
 func TestAzure(t *testing.T) {
-	m := newMetadata(t, azureToken)
+	m := cloudtest.NewService(t, azureToken)
 	for login, path := range map[string]string{
 		"host/apps/web": "/authn-azure/prod/dev/host%2Fapps%2Fweb/authenticate",
 		"apps/web":      "/authn-azure/prod/dev/host%2Fapps%2Fweb/authenticate",
@@ -70,17 +34,17 @@ func TestAzure(t *testing.T) {
 		if len(got) != 1 || got[0].path != path || got[0].body != "jwt="+token || got[0].contentType != "application/x-www-form-urlencoded" {
 			t.Errorf("got %+v", got)
 		}
-		asked, header := m.last()
-		q := asked.Query()
-		if asked.Path != "/metadata/identity/oauth2/token" || q.Get("api-version") != "2018-02-01" || q.Get("resource") != "https://management.azure.com/" ||
-			q.Get("client_id") != "user assigned" || header.Get("Metadata") != "true" {
-			t.Errorf("asked %v, %v", asked, header)
+		asked := m.Log()[0]
+		q := asked.URL.Query()
+		if asked.URL.Path != "/metadata/identity/oauth2/token" || q.Get("api-version") != "2018-02-01" || q.Get("resource") != "https://management.azure.com/" ||
+			q.Get("client_id") != "user assigned" || asked.Header.Get("Metadata") != "true" {
+			t.Errorf("asked %+v", asked)
 		}
 	}
 }
 
 func TestGCP(t *testing.T) {
-	m := newMetadata(t, gcpToken)
+	m := cloudtest.NewService(t, gcpToken)
 	for _, login := range []string{"host/apps/web", "apps/web"} {
 		f := newFake(t)
 		c := f.client(authn.GCP{URL: "https://conjur.test/authn-gcp", Account: "dev", Login: login, Metadata: m.URL})
@@ -89,17 +53,17 @@ func TestGCP(t *testing.T) {
 		if len(got) != 1 || got[0].path != "/authn-gcp/dev/authenticate" || got[0].body != "jwt="+token {
 			t.Errorf("got %+v", got)
 		}
-		asked, header := m.last()
-		q := asked.Query()
-		if asked.Path != "/computeMetadata/v1/instance/service-accounts/default/identity" || q.Get("audience") != "conjur/dev/host/apps/web" ||
-			q.Get("format") != "full" || header.Get("Metadata-Flavor") != "Google" {
-			t.Errorf("asked %v, %v", asked, header)
+		asked := m.Log()[0]
+		q := asked.URL.Query()
+		if asked.URL.Path != "/computeMetadata/v1/instance/service-accounts/default/identity" || q.Get("audience") != "conjur/dev/host/apps/web" ||
+			q.Get("format") != "full" || asked.Header.Get("Metadata-Flavor") != "Google" {
+			t.Errorf("asked %+v", asked)
 		}
 	}
 }
 
 // clouds are the two, each with its own answer.
-func clouds(m *metadataService) map[string]conjur.Authenticator {
+func clouds(m *cloudtest.Service) map[string]conjur.Authenticator {
 	return map[string]conjur.Authenticator{
 		"azure": authn.Azure{URL: "https://conjur.test/authn-azure/prod", Login: "host/web", Metadata: m.URL},
 		"gcp":   authn.GCP{URL: "https://conjur.test/authn-gcp", Account: "dev", Login: "host/web", Metadata: m.URL},
@@ -109,7 +73,7 @@ func clouds(m *metadataService) map[string]conjur.Authenticator {
 // The token is asked for at each authentication, since it ends.
 func TestMetadataIsAskedEachTime(t *testing.T) {
 	n := 0
-	m := newMetadata(t, func(w http.ResponseWriter, _ *http.Request) { n++; fmt.Fprintf(w, "a.%d.c", n) })
+	m := cloudtest.NewService(t, func(w http.ResponseWriter, _ *http.Request) { n++; fmt.Fprintf(w, "a.%d.c", n) })
 	f := newFake(t)
 	c := f.client(clouds(m)["gcp"])
 	wantFound(t, c)
@@ -121,7 +85,7 @@ func TestMetadataIsAskedEachTime(t *testing.T) {
 
 // Whatever the metadata service does: unknown, named, and Conjur is not asked.
 func TestMetadataThatIsNone(t *testing.T) {
-	elsewhere := newMetadata(t, gcpToken)
+	elsewhere := cloudtest.NewService(t, gcpToken)
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -137,7 +101,7 @@ func TestMetadataThatIsNone(t *testing.T) {
 		"torn":      {hijacked("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + canary), "closed on the way"},
 		"two words": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"access_token":"a.b.c d"}`) }, "what came is not a token"},
 	} {
-		m := newMetadata(t, c.answer)
+		m := cloudtest.NewService(t, c.answer)
 		for cloud, a := range clouds(m) {
 			t.Run(name+" "+cloud, func(t *testing.T) {
 				f := newFake(t)
@@ -145,7 +109,7 @@ func TestMetadataThatIsNone(t *testing.T) {
 				if got := f.log(); len(got) != 0 {
 					t.Errorf("Conjur was asked: %+v", got)
 				}
-				m.answers(func(w http.ResponseWriter, r *http.Request) {
+				m.Answer(func(w http.ResponseWriter, r *http.Request) {
 					if cloud == "azure" {
 						azureToken(w, r)
 						return
@@ -153,11 +117,11 @@ func TestMetadataThatIsNone(t *testing.T) {
 					gcpToken(w, r)
 				})
 				wantFound(t, f.client(a))
-				m.answers(c.answer)
+				m.Answer(c.answer)
 			})
 		}
 	}
-	if len(elsewhere.asked) > 0 {
+	if len(elsewhere.Log()) > 0 {
 		t.Error("a redirect was followed")
 	}
 }

@@ -1,58 +1,15 @@
 package conjurd
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"maps"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"testing"
 	"time"
 
-	jwtlib "github.com/golang-jwt/jwt/v5"
+	"github.com/secretsync/syncer/pkg/conjurd/cloudtest"
 )
 
-// cloud is an issuer of identity tokens with a discovery document.
-type cloud struct {
-	*httptest.Server
-	key ed25519.PrivateKey
-}
-
-func newCloud(t *testing.T) *cloud {
-	pub, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cloud{key: key}
-	mux := http.NewServeMux()
-	mux.HandleFunc(discovery, func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]string{"jwks_uri": c.URL + "/keys"})
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
-			"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": base64.RawURLEncoding.EncodeToString(pub)}}})
-	})
-	c.Server = httptest.NewServer(mux)
-	t.Cleanup(c.Close)
-	return c
-}
-
-// token signs claims, which live for ten minutes unless they say otherwise.
-func (c *cloud) token(t *testing.T, claims map[string]any) string {
-	t.Helper()
-	all := jwtlib.MapClaims{"iat": time.Now().Unix(), "exp": time.Now().Add(10 * time.Minute).Unix()}
-	maps.Copy(all, claims)
-	token := jwtlib.NewWithClaims(jwtlib.SigningMethodEdDSA, all)
-	token.Header["kid"] = "k"
-	text, err := token.SignedString(c.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "jwt=" + url.QueryEscape(text)
-}
+// jwtForm is the body that carries a token.
+func jwtForm(token string) string { return "jwt=" + token }
 
 func with(base map[string]any, pairs ...any) map[string]any {
 	claims := maps.Clone(base)
@@ -86,7 +43,7 @@ const azurePolicy = `
 `
 
 func TestAzure(t *testing.T) {
-	issuer := newCloud(t)
+	issuer := cloudtest.NewIssuer(t, time.Now)
 	s := open(t, Options{})
 	loadRoot(t, s, azurePolicy)
 	set(t, s, "conjur/authn-azure/prod/provider-uri", issuer.URL)
@@ -120,18 +77,18 @@ func TestAzure(t *testing.T) {
 		"no such host":                    {"nobody", machine, 401},
 		"another address":                 {"far", machine, 401},
 	} {
-		w := send(t, s, request{method: "POST", path: "/authn-azure/prod/dev/host%2F" + c.host + "/authenticate", body: issuer.token(t, c.claims)})
+		w := send(t, s, request{method: "POST", path: "/authn-azure/prod/dev/host%2F" + c.host + "/authenticate", body: jwtForm(issuer.Token(c.claims))})
 		if w.Code != c.status {
 			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
 		}
 	}
-	for body, status := range map[string]int{"": 400, "jwt=": 400, "jwt=x": 401, newCloud(t).token(t, machine): 401} {
+	for body, status := range map[string]int{"": 400, "jwt=": 400, "jwt=x": 401, jwtForm(cloudtest.NewIssuer(t, time.Now).Token(machine)): 401} {
 		if w := send(t, s, request{method: "POST", path: "/authn-azure/prod/dev/host%2Fvm/authenticate", body: body}); w.Code != status {
 			t.Errorf("the body %q: status %d, want %d", body, w.Code, status)
 		}
 	}
 	send(t, s, request{method: "PATCH", path: "/authn-azure/prod/dev", as: "admin", body: "enabled=false"})
-	if w := send(t, s, request{method: "POST", path: "/authn-azure/prod/dev/host%2Fvm/authenticate", body: issuer.token(t, machine)}); w.Code != 401 {
+	if w := send(t, s, request{method: "POST", path: "/authn-azure/prod/dev/host%2Fvm/authenticate", body: jwtForm(issuer.Token(machine))}); w.Code != 401 {
 		t.Errorf("switched off: status %d", w.Code)
 	}
 }
@@ -153,7 +110,7 @@ const gcpPolicy = `
 `
 
 func TestGCP(t *testing.T) {
-	issuer := newCloud(t)
+	issuer := cloudtest.NewIssuer(t, time.Now)
 	s := open(t, Options{GoogleIssuer: issuer.URL})
 	loadRoot(t, s, gcpPolicy)
 	machine := map[string]any{
@@ -180,7 +137,7 @@ func TestGCP(t *testing.T) {
 		"another issuer":        {with(machine, "iss", googleIssuer), 401},
 		"expired":               {with(machine, "exp", time.Now().Unix()-1), 401},
 	} {
-		w := send(t, s, request{method: "POST", path: "/authn-gcp/dev/authenticate", body: issuer.token(t, c.claims)})
+		w := send(t, s, request{method: "POST", path: "/authn-gcp/dev/authenticate", body: jwtForm(issuer.Token(c.claims))})
 		if w.Code != c.status {
 			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
 		}

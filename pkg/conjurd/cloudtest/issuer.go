@@ -1,0 +1,140 @@
+package cloudtest
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	jwtlib "github.com/golang-jwt/jwt/v5"
+)
+
+// Issuer signs identity tokens. It has a discovery document and a key set.
+type Issuer struct {
+	*Service
+	now func() time.Time
+	key ed25519.PrivateKey
+
+	mu     sync.Mutex
+	claims map[string]any
+}
+
+// NewIssuer starts an issuer that goes by the clock.
+func NewIssuer(t testing.TB, now func() time.Time) *Issuer {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &Issuer{now: now, key: key, claims: map[string]any{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]string{"jwks_uri": i.URL + "/keys"})
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
+			"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": base64.RawURLEncoding.EncodeToString(public)}}})
+	})
+	i.Service = NewService(t, mux.ServeHTTP)
+	return i
+}
+
+// Token signs claims. It lives for ten minutes unless they say otherwise.
+func (i *Issuer) Token(claims map[string]any) string {
+	now := i.now()
+	all := jwtlib.MapClaims{"iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix()}
+	maps.Copy(all, claims)
+	token := jwtlib.NewWithClaims(jwtlib.SigningMethodEdDSA, all)
+	token.Header["kid"] = "k"
+	text, err := token.SignedString(i.key)
+	if err != nil {
+		panic(err) // only claims that are not JSON
+	}
+	return text
+}
+
+// Claims returns those of the machine; see Claim.
+func (i *Issuer) Claims() map[string]any {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return maps.Clone(i.claims)
+}
+
+// Claim changes what the metadata service's tokens claim of the machine; nil
+// takes the claim away.
+func (i *Issuer) Claim(name string, value any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.claims[name] = value; value == nil {
+		delete(i.claims, name)
+	}
+}
+
+// What the fakes of Azure and Google Cloud claim of their machine.
+const (
+	Subscription  = "subscription-1"
+	ResourceGroup = "group-1"
+	Object        = "object-1" // the machine's own identity
+	Project       = "project-1"
+	Instance      = "instance-1"
+)
+
+// Azure is a machine on Azure. The URL of its issuer is the provider-uri.
+type Azure struct {
+	*Issuer
+	Metadata *Service
+}
+
+// NewAzure starts the services of a machine that has an identity of its own.
+func NewAzure(t testing.TB, now func() time.Time) *Azure {
+	a := &Azure{Issuer: NewIssuer(t, now)}
+	a.claims = map[string]any{
+		"iss": a.URL + "/", "aud": "https://management.azure.com/", "oid": Object,
+		"xms_mirid": "/subscriptions/" + Subscription + "/resourcegroups/" + ResourceGroup + "/providers/Microsoft.Compute/virtualMachines/vm",
+	}
+	a.Metadata = NewService(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metadata/identity/oauth2/token" || r.Header.Get("Metadata") != "true" || r.FormValue("resource") != "https://management.azure.com/" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		fmt.Fprintf(w, `{"access_token":%q,"expires_in":"600","token_type":"Bearer"}`, a.Token(a.Claims()))
+	})
+	return a
+}
+
+// GCP is a machine on Google Cloud. The URL of its issuer is the "iss" of its
+// tokens.
+type GCP struct {
+	*Issuer
+	Metadata *Service
+}
+
+// NewGCP starts the services of a machine with a service account. Its tokens
+// are for the audience that is asked for, unless their claim "aud" is set.
+func NewGCP(t testing.TB, now func() time.Time) *GCP {
+	g := &GCP{Issuer: NewIssuer(t, now)}
+	g.claims = map[string]any{
+		"iss": g.URL, "sub": "42", "email": "machine@" + Project,
+		"google": map[string]any{"compute_engine": map[string]any{"project_id": Project, "instance_name": Instance}},
+	}
+	g.Metadata = NewService(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/computeMetadata/v1/instance/service-accounts/default/identity" || r.Header.Get("Metadata-Flavor") != "Google" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		claims := map[string]any{"aud": r.FormValue("audience")}
+		maps.Copy(claims, g.Claims())
+		if r.FormValue("format") != "full" {
+			delete(claims, "google")
+		}
+		_, _ = io.WriteString(w, g.Token(claims))
+	})
+	return g
+}
