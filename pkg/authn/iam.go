@@ -61,7 +61,7 @@ func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential,
 	body, err := a.sign(limited)
 	switch {
 	case ctx.Err() != nil:
-		return conjur.Credential{}, ctx.Err()
+		return conjur.Credential{}, fmt.Errorf("AWS's credentials: none found yet: %w", ctx.Err())
 	case limited.Err() != nil:
 		return conjur.Credential{}, fmt.Errorf("AWS's credentials: none found within %v", awsTimeout)
 	case err != nil:

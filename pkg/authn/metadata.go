@@ -43,7 +43,7 @@ func askMetadata(ctx context.Context, service, address string, header http.Heade
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("%s at %s: no complete answer yet: %w", service, req.URL.Host, ctx.Err())
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("%s at %s: no complete answer within %v", service, req.URL.Host, metadataTimeout)
 	case err != nil:

@@ -1,12 +1,15 @@
 package authn_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -132,6 +135,24 @@ func hijacked(text string) http.HandlerFunc {
 		if err == nil {
 			_, _ = io.WriteString(conn, text)
 			_ = conn.Close()
+		}
+	}
+}
+
+// Who asks may have less time than a service that says nothing is given.
+func TestSilenceIsNamed(t *testing.T) {
+	silent := cloudtest.NewService(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	bareAWS(t, map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": silent.URL})
+	for name, a := range map[string]conjur.Authenticator{
+		"Azure's metadata service at 127.0.0.1:":        authn.Azure{Login: "web", Metadata: silent.URL},
+		"Google Cloud's metadata service at 127.0.0.1:": authn.GCP{Login: "web", Metadata: silent.URL},
+		"AWS's credentials: none found yet":             &authn.IAM{Login: "web"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := a.Credential(ctx, nil)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%v, want %s", err, name)
 		}
 	}
 }
