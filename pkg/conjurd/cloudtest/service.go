@@ -13,12 +13,12 @@ import (
 
 // Service is an HTTP service on loopback that ends with the test.
 type Service struct {
-	URL string // without a slash at the end
+	URL   string           // without a slash at the end
+	Usual http.HandlerFunc // how it answers when it is well
 
-	usual http.HandlerFunc
-	mu    sync.Mutex
-	now   http.HandlerFunc
-	seen  []Request
+	mu   sync.Mutex
+	now  http.HandlerFunc
+	seen []Request
 }
 
 // Request is one that came to a Service.
@@ -30,7 +30,7 @@ type Request struct {
 
 // NewService starts a service.
 func NewService(t testing.TB, answer http.HandlerFunc) *Service {
-	s := &Service{usual: answer, now: answer}
+	s := &Service{Usual: answer, now: answer}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.seen = append(s.seen, Request{Host: r.Host, URL: r.URL, Header: r.Header})
@@ -49,7 +49,7 @@ func (s *Service) Answer(h http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.now = h; h == nil {
-		s.now = s.usual
+		s.now = s.Usual
 	}
 }
 

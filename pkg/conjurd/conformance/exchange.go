@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"io"
 	"net/http"
@@ -18,6 +19,9 @@ type exchange struct {
 	header map[string]string
 	body   string
 	want   answer
+	basis  basis
+	// certificate is shown to the server.
+	certificate *tls.Certificate
 	// fresh asks for a connection of its own: on one that was used before, the
 	// genuine server does not answer what is too long for it.
 	fresh bool
@@ -26,6 +30,15 @@ type exchange struct {
 	known string
 	ours  answer
 }
+
+// basis is where the knowledge of an answer comes from. The zero value is for
+// one that the genuine server was seen to give.
+type basis string
+
+const (
+	read   basis = "as read" // in the sources of the genuine server or its client
+	partly basis = "as read, and tried with a part of the genuine server"
+)
 
 // answer is what matters of a response.
 type answer struct {
@@ -88,7 +101,11 @@ func contains(parts ...string) func(string) bool {
 
 // run does the exchange and checks the answer.
 func (s *suite) run(t *testing.T, x exchange) {
-	t.Run(x.name, func(t *testing.T) {
+	name := x.name
+	if x.basis != "" {
+		name += " (" + string(x.basis) + ")"
+	}
+	t.Run(name, func(t *testing.T) {
 		want := x.want
 		if x.known != "" && s.target.Ours {
 			want = x.ours
@@ -136,7 +153,12 @@ func (s *suite) send(x exchange, auth string) (*http.Response, string, error) {
 		s.client.CloseIdleConnections()
 		defer s.client.CloseIdleConnections()
 	}
-	res, err := s.client.Do(req)
+	client := s.client
+	if x.certificate != nil {
+		client = s.target.client(x.certificate)
+		defer client.CloseIdleConnections()
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return nil, "", err
 	}

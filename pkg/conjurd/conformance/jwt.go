@@ -82,7 +82,6 @@ func (s *suite) jwt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isGood := answer{status: 200, kind: asJSON, match: isToken}
 	past := time.Now().Add(-time.Hour).Unix()
 	future := time.Now().Add(time.Hour).Unix()
 	s.runAll(t, []exchange{
@@ -103,8 +102,8 @@ func (s *suite) jwt(t *testing.T) {
 		post("alg none", signed(t, jwtlib.SigningMethodNone, jwtlib.UnsafeAllowNoneSignatureType, "k1", good()), unauthorized),
 		post("HMAC with the public key", signed(t, jwtlib.SigningMethodHS256, []byte(publicKeys(t, &key.PublicKey)), "k1", good()), unauthorized),
 		post("garbage", "a.b.c", unauthorized),
-		post("empty", "", answer{status: 400, kind: asHTML}),
-		{name: "no jwt", req: "POST /authn-jwt/{p}/{a}/authenticate", body: "token=x", want: answer{status: 400, kind: asHTML}},
+		post("empty", "", badRequest),
+		{name: "no jwt", req: "POST /authn-jwt/{p}/{a}/authenticate", body: "token=x", want: badRequest},
 		{name: "unknown service", req: "POST /authn-jwt/nope/{a}/authenticate", body: "jwt=" + sign(good()), want: unauthorized},
 		{name: "unknown account", req: "POST /authn-jwt/{p}/nope/authenticate", body: "jwt=" + sign(good()), want: unauthorized},
 		{name: "host in the path too", req: "POST /authn-jwt/{p}/{a}/" + url.PathEscape("host/"+branch+"/jwt/system:serviceaccount:ns:sa") + "/authenticate",

@@ -21,12 +21,13 @@ type suite struct {
 }
 
 // Run checks the target. Its cases are the recorded transcripts of the
-// genuine server 1.24.
+// genuine server 1.24; the name of any other says what its answer is known by.
 func Run(t *testing.T, target Target) {
 	s := &suite{
-		target: target, client: target.client(t),
+		target: target, client: target.client(nil),
 		keys: map[string]string{target.Login: target.APIKey}, tokens: map[string]string{},
 	}
+	t.Cleanup(s.client.CloseIdleConnections)
 	s.setUp(t)
 	for _, part := range []struct {
 		name string
@@ -49,6 +50,12 @@ func Run(t *testing.T, target Target) {
 		{"credentials", (*suite).credentials},
 		{"live tokens", (*suite).live},
 		{"JWT", (*suite).jwt},
+		{"authenticators without a policy", (*suite).unconfigured},
+		{"authn-k8s", (*suite).k8s},
+		{"authn-iam", (*suite).iam},
+		{"authn-azure", (*suite).azure},
+		{"authn-gcp", (*suite).gcp},
+		{"authn-cert", (*suite).cert},
 		{"transport", (*suite).transport},
 		{"known differences", (*suite).differences},
 	} {

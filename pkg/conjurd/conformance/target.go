@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"testing"
 )
 
 // Target is a server and the account on it in which the suite may work. The
@@ -25,6 +24,9 @@ type Target struct {
 	Ours bool
 	// JWT tells that the server lets the suite set up a JWT authenticator.
 	JWT bool
+	// Workloads is nil when the server asks the real clouds: then the suite
+	// leaves out what needs them.
+	Workloads *Workloads
 }
 
 // FromEnv gives the target that the environment names: SYNCER_CONJUR_URL,
@@ -61,14 +63,16 @@ func FromEnv() (Target, bool, error) {
 	return t, true, errors.Join(faults...)
 }
 
-// client trusts the target and changes nothing in what goes over the wire.
-func (t Target) client(tb testing.TB) *http.Client {
+// client trusts the target and changes nothing in what goes over the wire. The
+// certificate may be nil.
+func (t Target) client(certificate *tls.Certificate) *http.Client {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != nil {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(t.CA)
 	}
-	tr := &http.Transport{TLSClientConfig: config, DisableCompression: true}
-	tb.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr}
+	if certificate != nil { // whatever authorities the server names
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableCompression: true}}
 }

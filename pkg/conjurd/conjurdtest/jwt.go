@@ -41,32 +41,34 @@ func (s *Server) signer() *rsa.PrivateKey {
 func (s *Server) EnableJWT(service, identityPath string, hosts ...string) {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, `
-- !policy
-  id: conjur/authn-jwt/%s
-  body:
-  - !webservice
-  - !variable public-keys
-  - !variable issuer
-  - !variable token-app-property
-  - !variable identity-path
-  - !group apps
-  - !permit { role: !group apps, privileges: [read, authenticate], resource: !webservice }
-- !policy
-  id: %q
-  body:
-`, service, identityPath)
-	for _, h := range hosts {
+	fmt.Fprintf(&b, "- !policy\n  id: %q\n  body:\n", identityPath)
+	all := make([]string, len(hosts))
+	for i, h := range hosts {
 		fmt.Fprintf(&b, "  - !host { id: %q, annotations: { %q: %q } }\n", h, "authn-jwt/"+service+"/sub", h)
-	}
-	for _, h := range hosts {
-		fmt.Fprintf(&b, "- !grant { role: !group conjur/authn-jwt/%s/apps, member: !host %q }\n", service, identityPath+"/"+h)
+		all[i] = identityPath + "/" + h
 	}
 	s.Policy(b.String())
-	for name, value := range map[string]string{
+	s.Enable("authn-jwt/"+service, map[string]string{
 		"public-keys": s.PublicKeys(), "issuer": Issuer, "token-app-property": "sub", "identity-path": identityPath,
-	} {
-		s.Set("conjur/authn-jwt/"+service+"/"+name, value)
+	}, all...)
+}
+
+// Enable sets up an authenticator, such as authn-iam/prod, with the values of
+// its variables, and lets hosts use it.
+func (s *Server) Enable(authenticator string, variables map[string]string, hosts ...string) {
+	s.t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "- !policy\n  id: conjur/%s\n  body:\n  - !webservice\n  - !group apps\n"+
+		"  - !permit { role: !group apps, privileges: [read, authenticate], resource: !webservice }\n", authenticator)
+	for name := range variables {
+		fmt.Fprintf(&b, "  - !variable %s\n", name)
+	}
+	for _, h := range hosts {
+		fmt.Fprintf(&b, "- !grant { role: !group conjur/%s/apps, member: !host %q }\n", authenticator, h)
+	}
+	s.Policy(b.String())
+	for name, value := range variables {
+		s.Set("conjur/"+authenticator+"/"+name, value)
 	}
 }
 
