@@ -21,7 +21,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -86,7 +85,7 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 			// Who asked tries again.
 			awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 		if err != nil {
-			return secret.Value{}, awsError(err)
+			return secret.Value{}, a.client.explain(err)
 		}
 		a.config = &config
 	}
@@ -103,13 +102,13 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	}
 	keys, err := a.config.Credentials.Retrieve(ctx)
 	if err != nil {
-		return secret.Value{}, awsError(err)
+		return secret.Value{}, a.client.explain(err)
 	}
 	if !keys.HasKeys() {
 		return secret.Value{}, errors.New("what was found lacks a key")
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, emptyBody, "sts", region, time.Now().UTC()); err != nil {
-		return secret.Value{}, awsError(err)
+		return secret.Value{}, a.client.explain(err)
 	}
 	headers := map[string]string{"Host": req.Host}
 	for name := range req.Header {
@@ -126,8 +125,9 @@ type awsClient struct {
 	once   sync.Once
 	client *awshttp.BuildableClient
 
-	mu  sync.Mutex
-	ctx context.Context
+	mu       sync.Mutex
+	ctx      context.Context
+	answered string // by whom, and with which status, since bind; empty: by nobody
 }
 
 func (c *awsClient) bind(ctx context.Context) {
@@ -136,7 +136,7 @@ func (c *awsClient) bind(ctx context.Context) {
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ctx = ctx
+	c.ctx, c.answered = ctx, ""
 }
 
 // Do implements aws.HTTPClient. What is longer than keys can be is cut, which
@@ -151,6 +151,9 @@ func (c *awsClient) Do(req *http.Request) (*http.Response, error) {
 			io.Reader
 			io.Closer
 		}{io.LimitReader(resp.Body, maxMetadata), resp.Body}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.answered = fmt.Sprintf("%s answered %d", req.URL.Host, resp.StatusCode)
 	}
 	return resp, err
 }
@@ -168,18 +171,15 @@ func identityRequest(region string) (*http.Request, error) {
 	return http.NewRequest(http.MethodGet, "https://"+region+".amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15", nil)
 }
 
-// awsError makes an error of AWS's library fit to be shown, since the library
+// explain makes an error of AWS's library fit to be shown, since the library
 // quotes what it received: it keeps what was asked, and how that failed.
-func awsError(err error) error {
+func (c *awsClient) explain(err error) error {
 	var text []string
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
 		text = append(text, op.Service()+" "+op.Operation())
 	}
 	if profile, ok := errors.AsType[awsconfig.SharedConfigProfileNotExistError](err); ok {
 		text = append(text, "there is no profile "+profile.Profile)
-	}
-	if resp, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
-		text = append(text, fmt.Sprintf("the answer has the status %d", resp.HTTPStatusCode()))
 	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		text = append(text, path.Error())
@@ -189,6 +189,11 @@ func awsError(err error) error {
 	}
 	if len(text) == 0 {
 		text = []string{"none found that can be used, neither in variables and files nor by asking the container's or the instance's service"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered != "" {
+		text = append(text, c.answered)
 	}
 	return errors.New(strings.Join(text, ": "))
 }

@@ -101,6 +101,7 @@ func TestIAMRefuses(t *testing.T) {
 		fmt.Fprintf(w, `{"AccessKeyId":"AKIALONG","SecretAccessKey":"%s","Token":"%s"}`, canary, strings.Repeat("A", 1<<20))
 	})
 	none := cloudtest.NewService(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"Token":"`+canary+`"}`) })
+	away := cloudtest.NewService(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	for name, c := range map[string]struct {
 		env  map[string]string
 		want string
@@ -116,6 +117,10 @@ func TestIAMRefuses(t *testing.T) {
 		"no key in it":  {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": none.URL}, "AWS's credentials: what was found lacks a key"},
 		"a page for metadata": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": page.URL},
 			"AWS's credentials: "},
+		"an instance without a role": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": away.URL},
+			strings.TrimPrefix(away.URL, "http://") + " answered 503"},
+		"a Pod without an identity": {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": away.URL},
+			strings.TrimPrefix(away.URL, "http://") + " answered 503"},
 		"a profile that is not there": {map[string]string{"AWS_PROFILE": "nosuch"}, "nosuch"},
 	} {
 		t.Run(name, func(t *testing.T) {
