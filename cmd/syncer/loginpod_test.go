@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+)
+
+// podHost is a cluster with one Pod, whose container is the world of a login. It
+// brings certificates as Conjur does, by the binary that is called sh there.
+type podHost struct {
+	login  *login
+	signer *signer
+	// life is that of the certificates that arrive.
+	life    time.Duration
+	brought atomic.Int64
+	gone    atomic.Bool                                    // the Pod is
+	bring   atomic.Pointer[func(certificate []byte) error] // nil: by sh
+}
+
+var _ conjurd.Pods = (*podHost)(nil)
+
+func (p *podHost) Pod(_ context.Context, namespace, name string) (*conjurd.Pod, error) {
+	if p.gone.Load() || namespace != "shop" || name != "web-0" {
+		return nil, nil
+	}
+	return &conjurd.Pod{ServiceAccount: "web", Containers: []string{"app", "syncer"}}, nil
+}
+
+func (p *podHost) Exec(_ context.Context, _, _, container string, script []byte) error {
+	if container != "syncer" {
+		return errors.New("another container")
+	}
+	p.brought.Add(1)
+	block, _ := pem.Decode(script[bytes.Index(script, []byte("-----BEGIN")):])
+	long, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return err
+	}
+	certificate, err := p.short(long, long.PublicKey)
+	if err != nil {
+		return err
+	}
+	if bring := p.bring.Load(); bring != nil {
+		return (*bring)(certificate)
+	}
+	return p.sh(certificate)
+}
+
+// short is the certificate with a life that a test can wait for.
+func (p *podHost) short(long *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
+	now := p.login.conjur.now()
+	return p.signer.sign(key, &x509.Certificate{
+		Subject: long.Subject, URIs: long.URIs, KeyUsage: long.KeyUsage, NotBefore: now.Add(-time.Second), NotAfter: now.Add(p.life),
+	})
+}
+
+// sh is fed the script of conjurd, as by the kubelet: the input does not end.
+func (p *podHost) sh(certificate []byte) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
+	cmd.Args = []string{"sh"}
+	cmd.Env = []string{asCommand + "=1", "CONJUR_CLIENT_CERT_PATH=" + p.path()}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := in.Write(conjurd.InjectionScript(certificate)); err != nil {
+		return err
+	}
+	state, err := cmd.Process.Wait() // which does not close the input
+	if err == nil && !state.Success() {
+		err = errors.New(state.String())
+	}
+	return err
+}
+
+func (p *podHost) path() string { return p.login.path("ssl", "client.pem") }
+
+func TestLoginInAPod(t *testing.T) {
+	t.Parallel()
+	var unused skew
+	p := &podHost{signer: newSigner(t), life: 11 * time.Second}
+	l := newLogin(t, "authn-k8s/prod", "app",
+		"authn-k8s/namespace: shop, authn-k8s/service-account: web, authn-k8s/authentication-container-name: syncer",
+		conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = p }))
+	p.login = l
+	l.admit(map[string]string{"ca/cert": string(p.signer.Cert), "ca/key": string(p.signer.Key)})
+	if err := os.Mkdir(l.path("ssl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
+	l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "2"
+	with := func(name, named string, bring func([]byte) error) trouble {
+		return trouble{name: name, named: named, begin: func() { p.bring.Store(&bring) }, end: func() { p.bring.Store(nil) }}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another, err := p.short(&x509.Certificate{}, key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed := func() int64 { return p.brought.Load() }
+	var first int64
+	l.survives(append(l.clocks(&unused, "", "", ""),
+		trouble{name: "a certificate renewed before its end", begin: func() {
+			first = renewed()
+			eventually(t, "another certificate", func() bool { return renewed() > first })
+		}, end: func() {}},
+		with("a certificate that does not arrive", "no client certificate within 2s", func([]byte) error { return nil }),
+		with("a certificate for another key", "for another key", func([]byte) error { return os.WriteFile(p.path(), another, 0o600) }),
+		with("another script", refused, func([]byte) error { return p.sh([]byte("id\n")) }),
+		with("a container in which nothing can be run", refused, func([]byte) error { return errors.New("no such file or directory: sh") }),
+		with("a slow kubelet", "", func(certificate []byte) error {
+			time.AfterFunc(time.Second, func() { _ = p.sh(certificate) })
+			return nil
+		}),
+		trouble{name: "a Pod that is gone", named: refused, begin: func() { p.gone.Store(true) }, end: func() { p.gone.Store(false) }},
+	)...)
+	if left, _ := os.ReadDir(l.path("ssl")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
