@@ -132,7 +132,6 @@ func TestLoginInAPod(t *testing.T) {
 		}, end: func() {}},
 		with("a certificate that does not arrive", "no client certificate within 2s", func([]byte) error { return nil }),
 		with("a certificate for another key", "for another key", func([]byte) error { return os.WriteFile(p.path(), another, 0o600) }),
-		with("another script", refused, func([]byte) error { return p.sh([]byte("id\n")) }),
 		with("a container in which nothing can be run", refused, func([]byte) error { return errors.New("no such file or directory: sh") }),
 		with("a slow kubelet", "", func(certificate []byte) error {
 			time.AfterFunc(time.Second, func() { _ = p.sh(certificate) })
