@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"slices"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -47,10 +48,15 @@ func (m *model) lag(begin bool) {
 	})
 }
 
-// flaps judges whether a content is back that was replaced a moment ago.
+// flaps judges whether a content is back that was replaced a moment ago. It does
+// not while a variable has lately been gone: whatever it has then is news.
 func (j *judge) flaps(t *targets.Target, whole string) {
 	now, last := time.Now(), j.last[t.Key]
-	if at, ok := j.replaced[t.Key][whole]; ok && last != whole && now.Sub(at) < steady {
+	wasGone := slices.ContainsFunc(t.Variables(), func(id string) bool {
+		v := j.history.server.vars[id]
+		return v.since.After(j.began) && now.Sub(v.since) < time.Minute
+	})
+	if at, ok := j.replaced[t.Key][whole]; ok && !wasGone && last != whole && now.Sub(at) < steady-interval { // it is written a while after it was believed
 		j.history.tell("%s is written", t.Key)
 		j.history.Errorf("%s has an earlier content again, %v after it was replaced", t.Key, now.Sub(at))
 	}

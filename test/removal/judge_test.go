@@ -182,26 +182,41 @@ func (v *truth) saidSince(now time.Time) time.Time {
 	return v.words[0].at
 }
 
+// What is decided in one call takes several requests; they are done within
+// this time, and what it decides within the longer one.
+const (
+	requestsTime = 50 * time.Millisecond
+	callTime     = interval / 4
+)
+
 // proven tells whether the server's words about a variable are a proof. What
 // was found a moment ago may have been proven before that.
 func (j *judge) proven(v *truth, now time.Time) bool {
-	if !v.found.IsZero() && now.Sub(v.found) < interval/4 && v.since.After(now.Add(-interval)) {
+	if !v.found.IsZero() && now.Sub(v.found) < callTime && v.since.After(now.Add(-interval)) {
 		return true
 	}
-	if len(v.words) < 2 {
+	words := v.words
+	if now.Sub(v.found) < callTime {
+		words = v.before // by which it may have been decided
+	}
+	if len(words) < 2 {
 		return false
 	}
-	first, last := v.words[0], v.words[len(v.words)-1]
-	apart := max(interval/2, j.history.process.grace) - 10*time.Millisecond // the way of an answer
-	known := j.history.server.knew.After(last.at.Add(-interval / 4))
+	first, last := words[0], words[len(words)-1]
+	apart := max(interval/2, j.history.process.grace) - requestsTime
+	known := j.history.server.knew.After(last.at.Add(-callTime))
 	return last.at.Sub(first.at) >= apart && last.token.After(first.at) && known
 }
 
 func (j *judge) facts(t *targets.Target) (text string) {
 	for _, id := range t.Variables() {
 		v := j.history.server.vars[id]
-		text += fmt.Sprintf("%s is %s since %.3f (%d words, found %.3f); ", id, v.state,
+		text += fmt.Sprintf("%s is %s since %.3f (%d words, found %.3f", id, v.state,
 			v.since.Sub(j.began).Seconds(), len(v.words), v.found.Sub(j.began).Seconds())
+		for _, w := range v.words {
+			text += fmt.Sprintf(", at %.3f by a token of %.3f", w.at.Sub(j.began).Seconds(), w.token.Sub(j.began).Seconds())
+		}
+		text += "); "
 	}
 	return text
 }

@@ -37,6 +37,7 @@ type truth struct {
 	since   time.Time       // when it went, or came back
 	changed time.Time       // when anything about it did
 	words   []word          // that it is gone, in a row, since it was last answered with a value
+	before  []word          // those before that answer
 	found   time.Time       // when it was
 	lost    bool            // it went, and has not been answered with a value since
 	lives   map[string]life // :: value → when it was the variable's
@@ -165,22 +166,29 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 	case forbidden:
 		bare(403)(w, r) // it is the check that counts
 	default:
-		v.words = append(v.words, word{time.Now(), issued})
+		v.says(issued)
 		says(404, jsonT, gone(account, id))(w, r)
 	}
 }
 
-func (m *model) answered(v *truth) { v.words, v.found, v.lost = nil, time.Now(), false }
+// says notes a word that the variable is gone.
+func (v *truth) says(issued time.Time) { v.words = append(v.words, word{time.Now(), issued}) }
+
+func (m *model) answered(v *truth) {
+	v.words, v.before, v.found, v.lost = nil, v.words, time.Now(), false
+}
 
 func (m *model) check(w http.ResponseWriter, r *http.Request, q question, issued time.Time) {
 	switch s := m.show(q.ids[0]); {
 	case s.state != there && s.state != forbidden:
 		says(404, jsonT, `{"error":{"code":"not_found","message":"Variable not found","target":"variable"}}`)(w, r)
 	case q.privilege == "":
+		if s.state == forbidden { // the resource says so too
+			m.vars[q.ids[0]].says(issued)
+		}
 		says(200, jsonT, fmt.Sprintf(`{"id":"dev:variable:%s","permissions":[{"privilege":"execute","role":"dev:group:team"}]}`, q.ids[0]))(w, r)
 	case s.state == forbidden && q.privilege == "execute":
-		v := m.vars[q.ids[0]]
-		v.words = append(v.words, word{time.Now(), issued})
+		m.vars[q.ids[0]].says(issued)
 		bare(404)(w, r)
 	default:
 		w.WriteHeader(http.StatusNoContent)
