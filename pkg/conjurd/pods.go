@@ -2,7 +2,9 @@ package conjurd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,7 +39,7 @@ type podRef struct{ namespace, name string }
 func parsePodURI(path string) (podRef, error) {
 	parts := strings.Split(path, "/")
 	if len(parts) != 5 || parts[0] != "" || parts[1] != "namespace" || parts[2] == "" || parts[3] != "podname" || parts[4] == "" {
-		return podRef{}, fmt.Errorf("the SPIFFE URI's path is not /namespace/NAMESPACE/podname/NAME")
+		return podRef{}, errors.New("the SPIFFE URI's path is not /namespace/NAMESPACE/podname/NAME")
 	}
 	return podRef{parts[2], parts[4]}, nil
 }
@@ -54,7 +56,7 @@ var podRestrictions = map[string]string{
 
 // checkPod returns the container to use if the Pod is one of the host's.
 func (a *authenticator) checkPod(o *store.Object, role string, ref podRef, pod *Pod) (container string, err error) {
-	asked, err := a.restrictions(o, keysOf(podRestrictions)...)
+	asked, err := a.restrictions(o, slices.Collect(maps.Keys(podRestrictions))...)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +80,7 @@ func (a *authenticator) checkPod(o *store.Object, role string, ref podRef, pod *
 	}
 	switch {
 	case controllers > 1:
-		return "", fmt.Errorf("the host is restricted to several controllers at once")
+		return "", errors.New("the host is restricted to several controllers at once")
 	case !slices.Contains(pod.Containers, container):
 		return "", fmt.Errorf("the Pod %s/%s has no container %s", ref.namespace, ref.name, container)
 	}
@@ -103,7 +105,7 @@ func (a *authenticator) container(o *store.Object, asked map[string]string) stri
 func restrictionsOfID(id string) (map[string]string, error) {
 	parts := strings.Split(id, "/")
 	if len(parts) < 3 {
-		return nil, fmt.Errorf("the host has no annotations, and its id does not end in NAMESPACE/KIND/NAME")
+		return nil, errors.New("the host has no annotations, and its id does not end in NAMESPACE/KIND/NAME")
 	}
 	namespace, kind, name := parts[len(parts)-3], parts[len(parts)-2], parts[len(parts)-1]
 	restrictions := map[string]string{"namespace": namespace}
@@ -143,11 +145,4 @@ func selects(selector string, labels map[string]string) bool {
 		}
 	}
 	return true
-}
-
-func keysOf(m map[string]string) (keys []string) {
-	for key := range m {
-		keys = append(keys, key)
-	}
-	return keys
 }
