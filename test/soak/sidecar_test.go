@@ -79,7 +79,7 @@ func (p *pod) path(names ...string) string {
 func (p *pod) start(address string) *proctest.Process {
 	p.t.Helper()
 	annotations := "conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/secrets-refresh-interval=\"1s\"\n" +
-		"conjur.org/exit-on-revoked=\"false\"\n" + fmt.Sprintf("conjur.org/server-address=%q\n", address) + strings.TrimPrefix(groups, "\n")
+		"conjur.org/exit-on-revoked=\"false\"\nconjur.org/removal-grace=\"1s\"\n" + fmt.Sprintf("conjur.org/server-address=%q\n", address) + strings.TrimPrefix(groups, "\n")
 	if err := os.WriteFile(p.path("annotations"), []byte(annotations), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -131,7 +131,20 @@ func (p *pod) request() {
 func (p *pod) settle(int) {
 	p.t.Helper()
 	p.template(true)
+	p.revoke("guest/one", false)
+	eventually(p.t, "what was revoked removed", func() error {
+		if _, err := os.Lstat(p.path("secrets", "guest.json")); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("guest.json is there (%v)", err)
+		}
+		return nil
+	})
 	p.restore(guests...)
+	eventually(p.t, "the application's request taken up", func() error {
+		if _, err := os.Lstat(p.path("status", notify.RequestedFile)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there (%v)", notify.RequestedFile, err)
+		}
+		return nil
+	})
 	eventually(p.t, "each file as Conjur has it", p.current)
 	eventually(p.t, "the change announced", func() error {
 		if marks, _ := filepath.Glob(p.path("status", ".untold-*")); len(marks) > 0 {

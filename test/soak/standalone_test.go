@@ -73,7 +73,7 @@ func newCluster(t testing.TB, c *conjur) *cluster {
 func (k *cluster) start(address string, life time.Duration) *proctest.Process {
 	k.t.Helper()
 	config := filepath.Join(k.dir, "config.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "refresh: {interval: 1s}\nserver: {address: %q}\n", address), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, "refresh: {interval: 1s}\nremoval: {grace: 1s}\nserver: {address: %q}\n", address), 0o600); err != nil {
 		k.t.Fatal(err)
 	}
 	env := append(k.env(), "TMPDIR="+k.dir, "MY_POD_NAMESPACE="+k.namespace, "KUBECONFIG="+plane.KubeconfigFor(k.t, k.token(life+time.Hour)),
@@ -165,10 +165,18 @@ func (k *cluster) settle(season int) {
 		plane.StartAPIServer(k.t)
 	}
 	k.template()
-	k.restore(guests...)
 	for _, name := range slices.Sorted(maps.Keys(k.secrets)) {
 		k.create(name)
 	}
+	k.revoke("guest/one", false)
+	eventually(k.t, "what was revoked removed", func() error {
+		all, err := k.list()
+		if _, ok := all["guest"]["guest"]; ok {
+			return fmt.Errorf("the Secret %q has the key %q", "guest", "guest")
+		}
+		return err
+	})
+	k.restore(guests...)
 	eventually(k.t, "each Secret as Conjur has it", k.current)
 }
 
