@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -21,6 +22,8 @@ type draft struct {
 	want    Want
 	choices []choice // one for each of the target's Parts
 	errs    []error
+	// warnings are those of the rendering; see allWarnings.
+	warnings []string
 	// held: for something that is unknown nothing but a removal may be done.
 	held bool
 }
@@ -82,7 +85,7 @@ func (s *Syncer) draftFile(ctx context.Context, t *targets.Target, answers map[s
 		return d.fail(t, answers, &RenderError{Key: t.Key, Err: err})
 	}
 	s.warn(t.Key, result.Warnings)
-	d.want.Parts, d.want.Mode = result.Parts, t.File.Mode
+	d.want.Parts, d.want.Mode, d.warnings = result.Parts, t.File.Mode, result.Warnings
 	return d
 }
 
@@ -105,6 +108,27 @@ func (s *Syncer) warn(key targets.Key, warnings []string) {
 	for _, warning := range warnings {
 		s.Log.Warn(warning, zap.String("target", string(key)))
 	}
+}
+
+// allWarnings lists what was left out and what the rendering warns of.
+func (d *draft) allWarnings() (all []Warning) {
+	for i, c := range d.choices {
+		if c.err != nil {
+			continue
+		}
+		part := c.name
+		if i == 0 {
+			part = "" // a file's name is the target's
+		}
+		for _, id := range slices.Sorted(maps.Keys(c.out)) {
+			why := strings.TrimPrefix(c.out[id].Error(), fmt.Sprintf("variable %q: ", id))
+			all = append(all, Warning{Part: part, Left: id, Text: fmt.Sprintf("variable %q is left out: %s", id, why)})
+		}
+	}
+	for _, text := range d.warnings {
+		all = append(all, Warning{Text: text})
+	}
+	return all
 }
 
 func renderWith(t *targets.Target, template string, answers map[string]conjur.Answer) (render.Result, error) {

@@ -149,6 +149,7 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 		}
 	}
 	s.warn(d.t.Key, made.Warnings)
+	d.warnings = made.Warnings
 }
 
 // leaveOutUnfit takes out of groups with a wildcard the values that their

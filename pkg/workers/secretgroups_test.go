@@ -109,6 +109,9 @@ func TestAValueThatAGroupOfAWildcardCannotHoldIsLeftOut(t *testing.T) {
 	s.give("p/a", "1", "p/bin", "\xff")
 	s.list("p/a", "p/bin")
 	s.delivers(`cfg={"p/a":"1"}`, "p.a=1", "p.bin=\xff")
+	if got := s.one().Warnings; len(got) != 1 || got[0].Part != "cfg" || got[0].Left != "p/bin" {
+		t.Errorf("warnings %+v", got)
+	}
 	s.rests()
 	s.give("p/a", "\xfe")
 	r := s.one()

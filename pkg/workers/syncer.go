@@ -83,11 +83,20 @@ type Result struct {
 	// that were removed because a variable of theirs is gone, and that were
 	// removed because the target no longer has them; each in ascending order.
 	Set, Revoked, Dropped []string
+	// Warnings are what a person should know of the content that was made.
+	Warnings []Warning
 	// Err is why the target is not as it should be: *UnknownError,
 	// *RevokedError, *RenderError, *InvalidError, several of these joined, or
 	// an error of the template or the sink. A target can be both written, or
 	// removed from, and in error. See Permanent.
 	Err error
+}
+
+// Warning is what a person should know of a content.
+type Warning struct {
+	Part string // the group of a Secret that it is about; "": the target or the Secret
+	Left string // the variable that a wildcard stands for and that was left out; "": none
+	Text string
 }
 
 // Sync makes the targets of the keys right and reports each as soon as it is
@@ -134,7 +143,7 @@ func (s *Syncer) syncAll(reading, writing context.Context, ts []*targets.Target,
 func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answers map[string]conjur.Answer) Result {
 	d := s.draft(reading, t, answers)
 	defer wipeParts(d.want.Parts)
-	result := Result{Key: t.Key, Err: joined(d.errs...)}
+	result := Result{Key: t.Key, Warnings: d.allWarnings(), Err: joined(d.errs...)}
 	if d.idle() {
 		return result
 	}

@@ -368,6 +368,27 @@ func TestAValueThatTheFormatCannotHoldIsLeftOut(t *testing.T) {
 	}
 }
 
+// The outcome says at each sync what the log says once, with what the rendering
+// warns of.
+func TestTheOutcomeHasTheWarnings(t *testing.T) {
+	a := all("a", "named")
+	a.Entries[1].ContentType = targets.ContentBase64
+	w := newWild(t)
+	w.set.Replace([]*targets.Target{a})
+	for id, value := range map[string]string{`a"b`: "1", "keystore": "\xfe\xed", "named": "%"} {
+		w.values.set(id, value)
+	}
+	w.list(`a"b`, "keystore", "named")
+	for range 2 {
+		got := w.one().Warnings
+		if len(got) != 3 || got[0].Part != "" || got[0].Left != `a"b` || !strings.HasPrefix(got[0].Text, `variable "a\"b" is left out: its id cannot be a key of format json: `) ||
+			got[1].Left != "keystore" || !strings.HasPrefix(got[1].Text, `variable "keystore" is left out: format json cannot hold`) ||
+			got[2].Left != "" || !strings.Contains(got[2].Text, `"named"`) {
+			t.Errorf("warnings %+v", got)
+		}
+	}
+}
+
 // A file stays as it is when its template is broken, but not with a value that
 // is revoked.
 func TestAFileWithABrokenTemplateKeepsNothingRevoked(t *testing.T) {
