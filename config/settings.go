@@ -45,11 +45,15 @@ type setting struct {
 	annotation string
 	env        string // empty: none
 	kind       kind
-	noun       string        // what a value of kindChoice is
-	allowed    []string      // kindChoice: all values
-	min, max   int           // kindInteger: bounds; max 0 means none
-	least      time.Duration // kindDuration: the shortest
-	def        string        // default, in the words of the documentation
+	scope      Scope // what a change touches; none of what has no effect
+	// of returns the value that is in effect. Nil where another setting, or
+	// the list that the setting is in, shows what it changes.
+	of       func(subject) any
+	noun     string        // what a value of kindChoice is
+	allowed  []string      // kindChoice: all values
+	min, max int           // kindInteger: bounds; max 0 means none
+	least    time.Duration // kindDuration: the shortest
+	def      string        // default, in the words of the documentation
 	// lenient settings fall back to the default, with a warning, when the
 	// environment holds something else than the kind allows, or when they are
 	// numbers out of bounds, as the Secrets Provider does.

@@ -1,0 +1,294 @@
+package config
+
+import (
+	"encoding/pem"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// sidecarFile and clusterFile say all that the tables have, but for what needs
+// the environment or another authenticator, each setting in a text of its own.
+const sidecarFile = `
+containerMode: sidecar
+secretsDestination: file
+refresh: {enabled: true, interval: 90s}
+retry: {limit: 7, intervalSeconds: 3}
+removeDeletedSecrets: false
+removal: {confirmations: 3, grace: 1m, brake: 40, brakeHold: 1h}
+exitOnRevoked: false
+restoreDeletedFiles: never
+restartApp: {signal: SIGHUP, user: "1000", command: java}
+server: {address: "127.0.0.1:9000"}
+health: {freshness: 7m, ready: tried}
+log: {level: warn, format: json}
+tracing: {console: false, jaegerUrl: "http://old"}
+conjur:
+  applianceUrl: https://old
+  authnUrl: https://old/authn
+  account: mine
+  login: host/file
+  apiKeyFile: /key/file
+  jwtTokenPath: /token
+  clientCertWaitSeconds: 3
+  azureClientId: old
+  metadataUrl: http://old
+  clientCertFile: /cert
+  clientKeyFile: /key
+  tokenTimeout: 2m
+  certFile: /ca
+  httpTimeoutSeconds: 9
+kubernetes: {namespace: ns}
+targets:
+- {name: db, secrets: [{k: a/b}], policyPath: prod, path: db/creds, format: json, permissions: rw-r-----}
+- {name: inline, secrets: [{k: a/b}], format: template, template: old}
+- {name: ref, secrets: [{k: a/b}], format: template, templateConfigMap: tpl/old}
+`
+
+const smallFile = `
+containerMode: init
+secretsDestination: file
+targets: [{name: db, secrets: [{k: a/b}]}]
+`
+
+const clusterFile = `
+containerMode: standalone
+secretsDestination: k8s_secrets
+kubernetes:
+  namespace: ns
+  kubeconfig: /old
+  namespaces: [ns, shop, till]
+  secrets:
+  - one
+  - two
+  - three
+  - four
+  - name: db
+    namespace: shop
+    create: true
+    type: Opaque
+    map: {k: {id: a/old, contentType: text}}
+    restart: [deployment/old]
+    groups:
+      plain: {secrets: [{k: a/plain}], policyPath: prod, format: json}
+      inline: {secrets: [{k: a/b}], format: template, template: old}
+      ref: {secrets: [{k: a/b}], format: template, templateConfigMap: tpl/old}
+leaderElection: {enabled: true, leaseName: old, namespace: ns, leaseDuration: 20s}
+restarts: {quietPeriod: 5s, perHour: 9}
+identities:
+- name: shop
+  namespaces: [shop]
+  conjur: {login: host/shop, authnUrl: "https://old/authn-jwt/old", account: mine, jwtTokenPath: /shop/token}
+- name: till
+  secrets: [ns/one]
+  conjur: {authnUrl: "https://old/authn-cert/old", clientCertFile: /till/cert, clientKeyFile: /till/key}
+- name: azure
+  namespaces: [till]
+  conjur: {login: host/azure, authnUrl: "https://old/authn-azure/old", azureClientId: old}
+- name: key
+  secrets: [ns/two, ns/three]
+  conjur: {login: host/key, authnUrl: "https://old/authn", apiKeyFile: /key/file}
+`
+
+const jobFile = `
+containerMode: application
+secretsDestination: k8s_secrets
+kubernetes: {namespace: ns, secrets: [one]}
+`
+
+var connected = map[string]string{
+	"CONJUR_APPLIANCE_URL": "https://old", "CONJUR_ACCOUNT": "mine", "CONJUR_AUTHN_LOGIN": "host/env", "CONJUR_AUTHN_API_KEY": "old",
+}
+
+// change is a setting that changes alone.
+type change struct {
+	file     string
+	old, new string // texts of the file, or, if old begins with $, a variable and its value
+	settings string // that have changed, sorted
+	lanes    []string
+}
+
+// certificate stands for a PEM text.
+const certificate = "PEM"
+
+// all are the lanes of clusterFile.
+var all = []string{"", "azure", "key", "shop", "till"}
+
+// changes are those of each row, which is named by its table and its name.
+var changes = map[string]change{
+	"settings containerMode":                {smallFile, "init", "application", "containerMode", nil},
+	"settings secretsDestination":           {smallFile + "kubernetes: {namespace: ns}\n", "n: file", "n: k8s_secrets", "kubernetes.namespaces restarts.perHour restarts.quietPeriod secretsDestination targets.db", nil},
+	"settings refresh.enabled":              {sidecarFile, "{enabled: true, interval: 90s}", "{enabled: false}", "health.freshness refresh.enabled refresh.interval", nil},
+	"settings refresh.interval":             {sidecarFile, "90s", "2m", "refresh.interval", nil},
+	"settings retry.limit":                  {sidecarFile, "limit: 7", "limit: 8", "retry.limit", nil},
+	"settings retry.intervalSeconds":        {sidecarFile, "Seconds: 3}", "Seconds: 4}", "retry.intervalSeconds", nil},
+	"settings removeDeletedSecrets":         {sidecarFile, "DeletedSecrets: false", "DeletedSecrets: true", "removeDeletedSecrets", nil},
+	"settings removal.confirmations":        {sidecarFile, "confirmations: 3", "confirmations: 4", "removal.confirmations", nil},
+	"settings removal.grace":                {sidecarFile, "grace: 1m", "grace: 3m", "removal.grace", nil},
+	"settings removal.brake":                {sidecarFile, "brake: 40", "brake: 41", "removal.brake", nil},
+	"settings removal.brakeHold":            {sidecarFile, "brakeHold: 1h", "brakeHold: 2h", "removal.brakeHold", nil},
+	"settings exitOnRevoked":                {sidecarFile, "exitOnRevoked: false", "exitOnRevoked: true", "exitOnRevoked", nil},
+	"settings restoreDeletedFiles":          {sidecarFile, "never", "refresh", "restoreDeletedFiles", nil},
+	"settings restartApp.signal":            {sidecarFile, "SIGHUP", "SIGTERM", "restartApp.signal", nil},
+	"settings restartApp.user":              {sidecarFile, `"1000"`, `"1001"`, "restartApp.user", nil},
+	"settings restartApp.command":           {sidecarFile, "java", "perl", "restartApp.command", nil},
+	"settings server.address":               {sidecarFile, ":9000", ":9001", "server.address", nil},
+	"settings health.freshness":             {sidecarFile, "freshness: 7m", "freshness: 8m", "health.freshness", nil},
+	"settings health.ready":                 {sidecarFile, "tried", "delivered", "health.ready", nil},
+	"settings log.level":                    {sidecarFile, "warn", "error", "log.level", nil},
+	"settings log.debug":                    {smallFile, "containerMode", "log: {debug: true}\ncontainerMode", "log.level", nil},
+	"settings log.format":                   {sidecarFile, "format: json}\ntr", "format: text}\ntr", "log.format", nil},
+	"settings tracing.console":              {sidecarFile, "console: false", "console: true", "", nil},
+	"settings tracing.jaegerUrl":            {sidecarFile, `"http://old"`, `"http://new"`, "", nil},
+	"settings conjur.applianceUrl":          {sidecarFile, "applianceUrl: https://old", "applianceUrl: https://new", "conjur.applianceUrl", []string{""}},
+	"settings conjur.authnUrl":              {sidecarFile, "authnUrl: https://old", "authnUrl: https://new", "conjur.authnUrl", []string{""}},
+	"settings conjur.account":               {clusterFile, "$CONJUR_ACCOUNT", "new", "conjur.account identities.azure.conjur.account identities.key.conjur.account identities.till.conjur.account", []string{"", "azure", "key", "till"}},
+	"settings conjur.login":                 {clusterFile, "$CONJUR_AUTHN_LOGIN", "host/new", "conjur.login", []string{""}},
+	"settings conjur.apiKey":                {clusterFile, "$CONJUR_AUTHN_API_KEY", "new", "conjur.apiKey", []string{""}},
+	"settings conjur.apiKeyFile":            {sidecarFile, "/key/file", "/key/new", "conjur.apiKeyFile", []string{""}},
+	"settings conjur.jwtTokenPath":          {sidecarFile, "/token", "/new", "conjur.jwtTokenPath", []string{""}},
+	"settings conjur.clientCertPath":        {clusterFile, "$CONJUR_CLIENT_CERT_PATH", "/new", "conjur.clientCertPath", all},
+	"settings conjur.clientCertWaitSeconds": {sidecarFile, "WaitSeconds: 3", "WaitSeconds: 4", "conjur.clientCertWaitSeconds", []string{""}},
+	"settings conjur.azureClientId":         {sidecarFile, "Id: old", "Id: new", "conjur.azureClientId", []string{""}},
+	"settings conjur.metadataUrl":           {sidecarFile, "http://old\n", "http://new\n", "conjur.metadataUrl", []string{""}},
+	"settings conjur.clientCertFile":        {sidecarFile, "/cert\n", "/new\n", "conjur.clientCertFile", []string{""}},
+	"settings conjur.clientKeyFile":         {sidecarFile, "/key\n", "/new\n", "conjur.clientKeyFile", []string{""}},
+	"settings conjur.tokenTimeout":          {sidecarFile, "2m", "3m", "conjur.tokenTimeout", []string{""}},
+	"settings conjur.sslCertificate":        {clusterFile, "$CONJUR_SSL_CERTIFICATE", certificate, "conjur.sslCertificate", all},
+	"settings conjur.certFile":              {sidecarFile, "/ca\n", "/new\n", "conjur.certFile", []string{""}},
+	"settings conjur.httpTimeoutSeconds":    {sidecarFile, "Seconds: 9", "Seconds: 8", "conjur.httpTimeoutSeconds", []string{""}},
+	"settings kubernetes.secrets":           {jobFile, "[one]", "[one, two]", "kubernetes.secrets.ns/two", nil},
+	"settings kubernetes.namespaces":        {clusterFile, "shop, till]", "shop, till, more]", "kubernetes.namespaces", nil},
+	"settings kubernetes.namespace":         {sidecarFile, "namespace: ns", "namespace: new", "kubernetes.namespace targets.ref.templateConfigMap", nil},
+	"settings kubernetes.podName":           {smallFile, "$MY_POD_NAME", "new", "kubernetes.podName", nil},
+	"settings kubernetes.kubeconfig":        {clusterFile, "fig: /old", "fig: /new", "kubernetes.kubeconfig", nil},
+	"settings leaderElection.enabled":       {clusterFile, "enabled: true", "enabled: false", "leaderElection.enabled", nil},
+	"settings leaderElection.leaseName":     {clusterFile, "leaseName: old", "leaseName: new", "leaderElection.leaseName", nil},
+	"settings leaderElection.namespace":     {clusterFile, "namespace: ns, l", "namespace: new, l", "leaderElection.namespace", nil},
+	"settings leaderElection.leaseDuration": {clusterFile, "20s", "30s", "leaderElection.leaseDuration", nil},
+	"settings restarts.quietPeriod":         {clusterFile, "5s", "6s", "restarts.quietPeriod", nil},
+	"settings restarts.perHour":             {clusterFile, "perHour: 9", "perHour: 8", "restarts.perHour", nil},
+
+	"targets name":              {smallFile, "db", "new", "targets.db targets.new", nil},
+	"targets secrets":           {sidecarFile, "{k: a/b}], policy", "{k: a/c}], policy", "targets.db.secrets", nil},
+	"targets policyPath":        {sidecarFile, "prod", "test", "targets.db.secrets", nil},
+	"targets path":              {sidecarFile, "db/creds", "db/new", "targets.db.path", nil},
+	"targets format":            {sidecarFile, "format: json, p", "format: yaml, p", "targets.db.format", nil},
+	"targets permissions":       {sidecarFile, "rw-r-----", "rw-------", "targets.db.permissions", nil},
+	"targets template":          {sidecarFile, "template: old", "template: new", "targets.inline.template", nil},
+	"targets templateConfigMap": {sidecarFile, "tpl/old", "tpl/new", "targets.ref.templateConfigMap", nil},
+
+	"secrets name":      {clusterFile, "name: db", "name: new", "kubernetes.secrets.shop/db kubernetes.secrets.shop/new", nil},
+	"secrets namespace": {clusterFile, "namespace: shop", "namespace: ns", "kubernetes.secrets.ns/db kubernetes.secrets.shop/db", nil},
+	"secrets create":    {clusterFile, "create: true", "create: false", "kubernetes.secrets.shop/db.create", nil},
+	"secrets type":      {clusterFile, "Opaque", "kubernetes.io/tls", "kubernetes.secrets.shop/db.type", nil},
+	"secrets map":       {clusterFile, "k: {id", "new: {id", "kubernetes.secrets.shop/db.map", nil},
+	"secrets groups":    {clusterFile, "plain:", "new:", "kubernetes.secrets.shop/db.groups", nil},
+	"secrets restart":   {clusterFile, "deployment/old", "deployment/new", "kubernetes.secrets.shop/db.restart", nil},
+
+	"groups secrets":           {clusterFile, "a/plain", "a/new", "kubernetes.secrets.shop/db.groups", nil},
+	"groups policyPath":        {clusterFile, "prod", "test", "kubernetes.secrets.shop/db.groups", nil},
+	"groups format":            {clusterFile, "json", "yaml", "kubernetes.secrets.shop/db.groups", nil},
+	"groups template":          {clusterFile, "template: old", "template: new", "kubernetes.secrets.shop/db.groups", nil},
+	"groups templateConfigMap": {clusterFile, "tpl/old", "tpl/new", "kubernetes.secrets.shop/db.groups", nil},
+
+	"variables id":          {clusterFile, "a/old", "a/new", "kubernetes.secrets.shop/db.map", nil},
+	"variables contentType": {clusterFile, "text", "base64", "kubernetes.secrets.shop/db.map", nil},
+
+	"identities name":                  {clusterFile, "name: shop", "name: new", "identities.new identities.shop", []string{"new", "shop"}},
+	"identities namespaces":            {clusterFile, "namespaces: [till]", "namespaces: [till, ns]", "identities.azure.namespaces", nil},
+	"identities secrets":               {clusterFile, "ns/three", "ns/four", "identities.key.secrets", nil},
+	"identities conjur.login":          {clusterFile, "host/shop", "host/new", "identities.shop.conjur.login", []string{"shop"}},
+	"identities conjur.authnUrl":       {clusterFile, "authn-jwt/old", "authn-jwt/new", "identities.shop.conjur.authnUrl", []string{"shop"}},
+	"identities conjur.account":        {clusterFile, "mine", "new", "identities.shop.conjur.account", []string{"shop"}},
+	"identities conjur.apiKeyFile":     {clusterFile, "/key/file", "/key/new", "identities.key.conjur.apiKeyFile", []string{"key"}},
+	"identities conjur.jwtTokenPath":   {clusterFile, "/shop/token", "/new", "identities.shop.conjur.jwtTokenPath", []string{"shop"}},
+	"identities conjur.azureClientId":  {clusterFile, "Id: old", "Id: new", "identities.azure.conjur.azureClientId", []string{"azure"}},
+	"identities conjur.clientCertFile": {clusterFile, "/till/cert", "/new", "identities.till.conjur.clientCertFile", []string{"till"}},
+	"identities conjur.clientKeyFile":  {clusterFile, "/till/key", "/new", "identities.till.conjur.clientKeyFile", []string{"till"}},
+}
+
+func TestChangingASettingTouchesWhatItsScopeSays(t *testing.T) {
+	for table, rows := range map[string][]setting{
+		"settings": settings(), "targets": targetSettings(), "secrets": secretSettings(),
+		"groups": secretGroupSettings(), "variables": variableSettings(), "identities": identitySettings(),
+	} {
+		for _, s := range rows {
+			t.Run(table+"/"+s.name, func(t *testing.T) {
+				c, ok := changes[table+" "+s.name]
+				if !ok {
+					t.Fatal("no change of it is known")
+				}
+				if (s.scope == ScopeNone) != s.later {
+					t.Errorf("scope %d", s.scope)
+				}
+				before, after := c.load(t)
+				for _, d := range []Difference{Compare(before, after), Compare(after, before)} {
+					slices.Sort(d.Settings)
+					slices.Sort(d.Lanes)
+					if d.Scope != s.scope || strings.Join(d.Settings, " ") != c.settings || !slices.Equal(d.Lanes, c.lanes) {
+						t.Errorf("changed %+v, want the scope %d, %q and the lanes %q", d, s.scope, c.settings, c.lanes)
+					}
+				}
+				if d := Compare(before, before); d.Scope != ScopeNone || d.Settings != nil || d.Lanes != nil {
+					t.Errorf("changed without a change: %+v", d)
+				}
+			})
+		}
+	}
+}
+
+func TestAnotherFolderIsAnotherSource(t *testing.T) {
+	before := loadScoped(t, smallFile, connected)
+	after := *before
+	after.Folders.Status = "/new"
+	if d := Compare(before, &after); d.Scope != ScopeSources || !slices.Equal(d.Settings, []string{"folders"}) {
+		t.Errorf("changed %+v", d)
+	}
+}
+
+func TestASettingWrittenWithItsDefaultIsNoChange(t *testing.T) {
+	before, after := loadScoped(t, smallFile, connected), loadScoped(t, smallFile+"removal: {grace: 10s}\n", connected)
+	if d := Compare(before, after); d.Scope != ScopeNone {
+		t.Errorf("changed %+v", d)
+	}
+}
+
+// load loads the configuration before and after the change.
+func (c change) load(t *testing.T) (before, after *Config) {
+	t.Helper()
+	env := maps.Clone(connected)
+	if strings.Contains(c.file, "apiKeyFile: /key/file\n  jwt") {
+		delete(env, "CONJUR_AUTHN_API_KEY")
+	}
+	before = loadScoped(t, c.file, env)
+	if variable, ok := strings.CutPrefix(c.old, "$"); ok {
+		env[variable] = c.new
+		if c.new == certificate {
+			server := httptest.NewTLSServer(nil)
+			defer server.Close()
+			env[variable] = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+		}
+		return before, loadScoped(t, c.file, env)
+	}
+	if strings.Count(c.file, c.old) != 1 {
+		t.Fatalf("%q is in the file %d times", c.old, strings.Count(c.file, c.old))
+	}
+	return before, loadScoped(t, strings.Replace(c.file, c.old, c.new, 1), env)
+}
+
+// loadScoped loads a file, which has no fault.
+func loadScoped(t *testing.T, file string, env map[string]string) *Config {
+	t.Helper()
+	l := &loader{values: newValues(), src: Sources{Assume: Assumptions{Files: true}, Templates: fstest.MapFS{}}}
+	l.parseFile("file", []byte(file), &l.report)
+	l.addEnvironment(func(name string) string { return env[name] }, &l.report)
+	cfg := l.config()
+	if len(l.problems) > 0 {
+		t.Fatal(l.problems)
+	}
+	return cfg
+}
