@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -56,7 +57,7 @@ func demonstrate(ctx context.Context, life time.Duration, out io.Writer) (err er
 		world.served.URL, demoAccount, cfg.Folders.Secrets, cfg.Refresh.Interval)
 
 	stage := &demoStage{world: world, out: out, outcomes: make(chan demoOutcome, 100)}
-	p := &pipeline{cfg: cfg, workers: 4, grace: 5 * time.Second, log: zap.NewNop(), observe: stage.observe}
+	parts := pipeline.Parts{Workers: 4, Grace: 5 * time.Second, Log: zap.NewNop(), Observe: stage.observe}
 
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -64,7 +65,7 @@ func demonstrate(ctx context.Context, life time.Duration, out io.Writer) (err er
 	var pipelineErr error
 	wg.Go(func() {
 		defer stop() // if it fails, so does the script
-		pipelineErr = p.run(running)
+		pipelineErr = pipeline.Run(running, cfg, parts)
 	})
 	begin := time.Now()
 	scriptErr := stage.play(running, begin.Add(life))

@@ -16,13 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/pipeline"
 	processes "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/sinks"
 )
 
 // execFlags are the flags of exec.
 type execFlags struct {
-	run         runFlags
+	options     pipeline.Options
+	ownStatus   bool // the status folder is this container's own
 	groups      []string
 	onChange    string
 	stopTimeout time.Duration
@@ -30,7 +32,7 @@ type execFlags struct {
 
 func newExecCommand() *cobra.Command {
 	var f execFlags
-	run := newRunCommandFor(&f.run)
+	run := newRunCommandFor(&f.options)
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Deliver the secrets, then run a command and keep them fresh for it",
@@ -61,7 +63,7 @@ be delivered, or had to be taken away.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.run.ownStatus = !cmd.Flags().Changed("status-dir")
+			f.ownStatus = !cmd.Flags().Changed("status-dir")
 			return execute(cmd.Context(), f, args)
 		},
 	}
@@ -75,7 +77,7 @@ be delivered, or had to be taken away.`,
 
 // execution is a command that runs with secrets kept fresh.
 type execution struct {
-	supervisor  *supervisor
+	process     *pipeline.Process
 	runner      *processes.Runner // nil while the secrets are delivered
 	environment *sinks.Environment
 }
@@ -86,18 +88,20 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--on-change: %w", err)
 	}
-	clean, err := f.run.makeStatus()
+	clean, err := f.makeStatus()
 	if err != nil {
 		return err
 	}
 	defer clean()
-	f.run.beSidecar()
+	beSidecar(&f.options.Sources)
 	standFast(unix.SIGPIPE)
 	if err := hide(); err != nil {
 		return err
 	}
-	s, stop, err := newSupervisor(f.run)
-	if err != nil {
+	e := &execution{environment: &sinks.Environment{}}
+	f.options.Command = &pipeline.Command{Groups: f.groups, Environment: e.environment, Tell: e.tell}
+	var stop func()
+	if e.process, stop, err = pipeline.New(f.options); err != nil {
 		return err
 	}
 	defer stop()
@@ -105,11 +109,8 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	signal.Notify(signals, processes.Forwarded()...)
 	defer signal.Stop(signals)
 
-	e := &execution{supervisor: s, environment: &sinks.Environment{}}
-	s.amend = &amendment{groups: f.groups, environment: e.environment, tell: e.tell}
-	mode, err := e.deliver(ctx)
+	mode, err := e.process.Deliver(ctx)
 	if err != nil {
-		e.supervisor.logEnd(err)
 		return errLogged
 	}
 	for len(signals) > 0 {
@@ -123,9 +124,9 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 		Signals:     signals,
 		OnChange:    reaction,
 		StopTimeout: f.stopTimeout,
-		Log:         e.supervisor.log,
+		Log:         e.process.Log(),
 	})
-	refresh := e.supervisor.run
+	refresh := e.process.Run
 	if mode.OneShot() {
 		refresh = func(context.Context) error { return nil }
 	}
@@ -138,18 +139,6 @@ func (e *execution) tell(ctx context.Context) error {
 		return nil
 	}
 	return e.runner.Tell(ctx)
-}
-
-// deliver brings the secrets to where the command finds them, all of them, and
-// gives the mode that is configured.
-func (e *execution) deliver(ctx context.Context) (config.Mode, error) {
-	cfg, err := e.supervisor.load()
-	if err != nil {
-		return "", err
-	}
-	once := *cfg
-	once.Mode, once.Refresh = config.ModeInit, config.Refresh{}
-	return cfg.Mode, e.supervisor.serve(ctx, &once)
 }
 
 // runBoth runs the command while refresh keeps its secrets fresh. When the
@@ -167,12 +156,11 @@ func (e *execution) runBoth(ctx context.Context, refresh func(context.Context) e
 	status, err := e.runner.Run(ctx)
 	stop()
 	refreshing.Wait()
-	log := e.supervisor.log
+	log := e.process.Log()
 	switch {
 	case err != nil:
 		log.Error("The command could not be started", zap.Error(err))
 	case failed != nil:
-		e.supervisor.logEnd(failed)
 		return errLogged
 	default:
 		log.Info("The command has ended", zap.Int("status", status))
@@ -206,7 +194,7 @@ func variableName(variable string) string {
 
 // makeStatus gives the process a status folder of its own, unless one was
 // named; clean removes it.
-func (f *runFlags) makeStatus() (clean func(), err error) {
+func (f *execFlags) makeStatus() (clean func(), err error) {
 	if !f.ownStatus {
 		return func() {}, nil
 	}
@@ -214,7 +202,7 @@ func (f *runFlags) makeStatus() (clean func(), err error) {
 	for _, parent := range []string{os.TempDir(), "/dev/shm"} {
 		dir, err := os.MkdirTemp(parent, "syncer-status-")
 		if err == nil {
-			f.sources.StatusDir = dir
+			f.options.Sources.StatusDir = dir
 			return func() { _ = os.RemoveAll(dir) }, nil
 		}
 		errs = append(errs, err)
@@ -226,9 +214,9 @@ func (f *runFlags) makeStatus() (clean func(), err error) {
 const modeVariable = "CONTAINER_MODE"
 
 // beSidecar makes that the mode of a configuration without one.
-func (f *runFlags) beSidecar() {
-	getenv := f.sources.Getenv
-	f.sources.Getenv = func(name string) string {
+func beSidecar(sources *config.Sources) {
+	getenv := sources.Getenv
+	sources.Getenv = func(name string) string {
 		if value := getenv(name); value != "" || name != modeVariable {
 			return value
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/pipeline"
 )
 
 // TestSlowServerIsNotOverrun has a server that needs three intervals for an
@@ -38,13 +39,13 @@ func TestOverdrivenPipelineKeepsItsGoroutines(t *testing.T) {
 	w.group("web", "template", "web/password")
 	w.template("web", `{{ secret "password" }}`)
 	s := newSlowServer(w)
-	p := &pipeline{cfg: w.config(), workers: 4, grace: 10 * time.Second, log: zap.NewNop()}
+	cfg, parts := w.config(), pipeline.Parts{Workers: 4, Grace: 10 * time.Second, Log: zap.NewNop()}
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	label := pprof.Labels("test", t.Name())
 	ended := make(chan error, 1)
-	go pprof.Do(ctx, label, func(ctx context.Context) { ended <- p.run(ctx) })
+	go pprof.Do(ctx, label, func(ctx context.Context) { ended <- pipeline.Run(ctx, cfg, parts) })
 
 	polls := func(n int64) func() bool {
 		return func() bool { return w.server.Counts().NotModified >= n }

@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -55,7 +56,7 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	client, err := conjur.New(clientConfig(connection, zap.NewNop(), inject.NewInbox(connection.InboxPath)))
+	client, err := conjur.New(pipeline.ClientConfig(connection, version(), zap.NewNop(), inject.NewInbox(connection.InboxPath)))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -54,10 +55,10 @@ func valuesFile(t *testing.T, text string) string {
 // assertValue reads as the admin.
 func assertValue(t *testing.T, server *conjurdtest.Server, id, want string) {
 	t.Helper()
-	client, err := conjur.New(clientConfig(config.Conjur{
+	client, err := conjur.New(pipeline.ClientConfig(config.Conjur{
 		ApplianceURL: server.URL, Account: server.Account, SSLCertificate: string(server.CA),
 		AuthnType: config.AuthnAPIKey, Login: "admin", APIKey: secret.New([]byte(server.AdminKey)),
-	}, zap.NewNop(), nil))
+	}, version(), zap.NewNop(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,3 +198,31 @@ func TestARecordGoesWithItsFile(t *testing.T) {
 		t.Errorf("the file is %q", got)
 	}
 }
+
+// TestManyThatMayNotBeRead has a host that sees much more than it may read.
+func TestManyThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options...)
+			w.oneShot("init", 5)
+			ids := many(300)
+			w.populate(ids...)
+			var readable []string
+			for i, id := range ids {
+				if i%3 == 0 {
+					w.privilege("!deny", id)
+					w.server.Policy(fmt.Sprintf("- !permit { role: !host app, privileges: [read], resource: !variable %q }\n", id))
+					continue
+				}
+				readable = append(readable, id)
+			}
+			w.all("g", "json")
+			w.start().Exit(0)
+			if !w.holds("g.json", readable) {
+				t.Error("g.json does not hold just what may be read")
+			}
+		})
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/pipeline"
 )
 
 func TestSignalEndsSidecar(t *testing.T) {
@@ -102,7 +104,7 @@ func TestSignalInTheLastSyncAfterARemoval(t *testing.T) {
 	p.MustRun()
 	p.Signal(syscall.SIGTERM)
 	p.Exit(1)
-	if len(p.Lines("Ending with an error", errRevoked.Error())) != 1 {
+	if len(p.Lines("Ending with an error", pipeline.ErrRevoked.Error())) != 1 {
 		t.Error("the log does not say why it ended")
 	}
 	w.await("db.json", w.value["db/password"])

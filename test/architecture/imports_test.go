@@ -33,9 +33,13 @@ var allowed = map[string][]string{
 	"pkg/process":  {},
 	"pkg/sources":  {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":  {"pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
-	"config":       {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
+	"pkg/pipeline": {
+		"config", "pkg/authn", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/notify", "pkg/process", "pkg/queue",
+		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
+	},
+	"config": {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/process", "pkg/queue", "pkg/render",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/pipeline", "pkg/process", "pkg/queue", "pkg/render",
 		"pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
 	},
 	"bench": {"pkg/conjurd"},

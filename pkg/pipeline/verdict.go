@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"errors"
@@ -15,15 +15,15 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// errRevoked is the end of a process that had to remove something.
-var errRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
+// ErrRevoked is the end of a process that had to remove something.
+var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
 
 // verdict tells, at the end, whether the job was done; incomplete is why not all
 // is known that belongs to it.
 func (p *pipeline) verdict(incomplete error) error {
 	errs := []error{incomplete}
 	if slices.ContainsFunc(p.lanes, (*lane).mustExit) {
-		errs = append(errs, errRevoked)
+		errs = append(errs, ErrRevoked)
 	}
 	if p.cfg.Mode.OneShot() {
 		errs = append(errs, p.undelivered())

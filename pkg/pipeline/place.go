@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (p *pipeline) laneOf(namespace, name string) *lane {
 // newLane makes the lane of an identity.
 func (p *pipeline) newLane(identity config.Identity) (l *lane, err error) {
 	parts := laneParts{
-		cfg: p.cfg, identity: identity, workers: p.workers, grace: p.grace, log: p.log,
+		cfg: p.cfg, identity: identity, workers: p.workers, grace: p.grace, version: p.version, log: p.log,
 		inbox: p.inbox, sink: p.place.sink(), templates: p.place.templates(), deliveries: p.deliveries, renderings: p.renderings,
 		altered:  p.place.altered,
 		settled:  p.settled,
@@ -72,8 +72,8 @@ func (p *pipeline) newLane(identity config.Identity) (l *lane, err error) {
 		report:   p.troubles.Report,
 		beat:     func() error { return nil },
 	}
-	if p.amend != nil {
-		parts.sink = p.amend.sink(parts.sink)
+	if p.command != nil {
+		parts.sink = p.command.sink(parts.sink)
 	}
 	if p.host != nil && p.host.metrics != nil {
 		name, metrics := identityName(identity), p.host.metrics

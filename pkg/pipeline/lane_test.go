@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"context"
@@ -153,7 +153,7 @@ identities:
 			before := goleak.IgnoreCurrent()
 			cfg := load()
 			c.spoil(cfg)
-			s := &supervisor{flags: runFlags{workers: 2}, log: zap.NewNop(), files: sinks.NewFiles(dir, nil)}
+			s := &Process{options: Options{Workers: 2}, log: zap.NewNop(), files: sinks.NewFiles(dir, nil)}
 			if err := s.serve(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one about %s", err, c.want)
 			}

@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"errors"
@@ -73,7 +73,7 @@ func reason(key targets.Key, why error) string {
 	if !strings.Contains(text, string(key)) {
 		text = string(key) + ": " + text
 	}
-	return oneLine(text)
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }
 
 // ownReason reports whether only the target itself explains the error: its

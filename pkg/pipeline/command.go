@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// amendment is what exec changes in a configuration: secret groups that become
-// environment variables, and a command to tell.
-type amendment struct {
-	groups      []string
-	environment *sinks.Environment
-	tell        notify.Teller
+// Command is a command that runs beside the pipeline, as the application does
+// elsewhere: some secret groups become environment variables, and the command
+// is told of updates instead of processes that the configuration names.
+type Command struct {
+	Groups      []string
+	Environment *sinks.Environment
+	Tell        notify.Teller
 }
 
 // environmentFolder is where the targets of the environment seem to be, to be
@@ -26,7 +27,7 @@ type amendment struct {
 const environmentFolder = "environment"
 
 // amend changes a configuration, or says why it does not fit.
-func (a *amendment) amend(cfg *config.Config) error {
+func (a *Command) amend(cfg *config.Config) error {
 	var problems []config.Problem
 	fail := func(key, format string, args ...any) {
 		problems = append(problems, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
@@ -35,7 +36,7 @@ func (a *amendment) amend(cfg *config.Config) error {
 		fail("exec", "the secrets of a command are files or environment variables; set the destination file, and the mode sidecar or init")
 	}
 	owner := map[string]string{} // :: variable → the group that it comes from
-	for _, group := range slices.Compact(slices.Sorted(slices.Values(a.groups))) {
+	for _, group := range slices.Compact(slices.Sorted(slices.Values(a.Groups))) {
 		i := slices.IndexFunc(cfg.Targets, func(t *targets.Target) bool { return t.Key == targets.FileKey(group) })
 		if i < 0 {
 			fail("--env", "there is no secret group %q", group)
@@ -70,8 +71,8 @@ func inEnvironment(t *targets.Target) *targets.Target {
 	return &e
 }
 
-// files are the targets that remain files; all of them without an amendment.
-func (a *amendment) files(ts []*targets.Target) []*targets.Target {
+// files are the targets that remain files; all of them without a command.
+func (a *Command) files(ts []*targets.Target) []*targets.Target {
 	if a == nil {
 		return ts
 	}
@@ -79,17 +80,17 @@ func (a *amendment) files(ts []*targets.Target) []*targets.Target {
 }
 
 // keys are those of the targets of the environment.
-func (a *amendment) keys() map[targets.Key]bool {
+func (a *Command) keys() map[targets.Key]bool {
 	keys := map[targets.Key]bool{}
-	for _, group := range a.groups {
+	for _, group := range a.Groups {
 		keys[targets.FileKey(group)] = true
 	}
 	return keys
 }
 
 // sink sends the targets of the environment there, and all others on.
-func (a *amendment) sink(files workers.Sink) workers.Sink {
-	return fork{keys: a.keys(), environment: a.environment, files: files}
+func (a *Command) sink(files workers.Sink) workers.Sink {
+	return fork{keys: a.keys(), environment: a.Environment, files: files}
 }
 
 // fork is two sinks in one.

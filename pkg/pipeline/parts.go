@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"time"
@@ -15,7 +15,7 @@ import (
 
 // newClient makes the lane's client of Conjur.
 func (l *lane) newClient() (*conjur.Client, error) {
-	c := clientConfig(l.identity.Conjur, l.log, l.inbox)
+	c := ClientConfig(l.identity.Conjur, l.version, l.log, l.inbox)
 	c.Confirmations = l.cfg.Removal.Confirmations
 	c.ConfirmAfter = confirmAfter(l.cfg)
 	c.Grace = l.cfg.Removal.Grace
@@ -27,8 +27,8 @@ func (l *lane) newClient() (*conjur.Client, error) {
 	return conjur.New(c)
 }
 
-// clientConfig is how Conjur is reached.
-func clientConfig(c config.Conjur, log *zap.Logger, inbox *inject.Inbox) conjur.Config {
+// ClientConfig is how Conjur is reached.
+func ClientConfig(c config.Conjur, version string, log *zap.Logger, inbox *inject.Inbox) conjur.Config {
 	return conjur.Config{
 		ApplianceURL:  c.ApplianceURL,
 		Account:       c.Account,
@@ -37,7 +37,7 @@ func clientConfig(c config.Conjur, log *zap.Logger, inbox *inject.Inbox) conjur.
 		CA:            c.SSLCertificate,
 		CAFile:        c.CertFile,
 		HTTPTimeout:   c.HTTPTimeout,
-		Version:       version(),
+		Version:       version,
 		Logger:        log,
 	}
 }

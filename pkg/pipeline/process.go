@@ -1,9 +1,10 @@
-package main
+package pipeline
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -24,37 +25,82 @@ import (
 // configuration file without an event.
 const inputsLook = 10 * time.Second
 
-// supervisor runs a pipeline, and another one in its place when the
+// Options is what the command line says.
+type Options struct {
+	Sources config.Sources
+	// LogFormat is text or json; "": as the configuration says.
+	LogFormat string
+	// Workers is how many targets of an identity are worked on at once.
+	Workers int
+	// Grace is how long writes under way may go on when told to stop.
+	Grace time.Duration
+	// Version is that of the build.
+	Version string
+	// Command, when not nil, is what runs beside the pipeline; see Command.
+	Command *Command
+}
+
+// check returns the options that make no sense.
+func (o *Options) check() error {
+	var errs []error
+	if o.Workers < 1 {
+		errs = append(errs, fmt.Errorf("--workers %d is too few; use at least 1", o.Workers))
+	}
+	if o.Grace < 0 {
+		errs = append(errs, fmt.Errorf("--grace %v is too short; use at least 0s", o.Grace))
+	}
+	return errors.Join(errs...)
+}
+
+// Process runs a pipeline, and another one in its place when the
 // configuration has changed. A new pipeline finds everything as the old one
-// left it, so what did not change is not touched.
-type supervisor struct {
-	flags runFlags
-	lines *logQueue // that log writes to
-	log   *zap.Logger
-	level zap.AtomicLevel
+// left it, so what did not change is not touched. Make it with New.
+type Process struct {
+	options Options
+	lines   *logQueue // that log writes to
+	log     *zap.Logger
+	level   zap.AtomicLevel
 
 	deliveries workers.Deliveries
 	files      *sinks.Files
-	amend      *amendment // nil: the configuration is taken as it is
 
 	mu  sync.Mutex
 	cfg *config.Config     // the valid configuration that was read last
 	end context.CancelFunc // of the pipeline that runs
 }
 
-// newSupervisor returns a supervisor that runs nothing yet. The log is written
-// until stop is called.
-func newSupervisor(flags runFlags) (s *supervisor, stop func(), err error) {
-	s = &supervisor{flags: flags, lines: newLogQueue(os.Stderr)}
-	s.log, s.level, err = newLogger(flags.logFormat, s.lines)
-	if err := errors.Join(err, flags.check()); err != nil {
+// New returns a process that runs nothing yet. The log is written, to the
+// standard error, until stop is called.
+func New(o Options) (s *Process, stop func(), err error) {
+	s = &Process{options: o, lines: newLogQueue(os.Stderr)}
+	s.log, s.level, err = newLogger(o.LogFormat, s.lines)
+	if err := errors.Join(err, o.check()); err != nil {
 		return nil, nil, err
 	}
 	return s, s.lines.start(), nil
 }
 
-func (s *supervisor) run(ctx context.Context) error {
-	s.files = sinks.NewFiles(s.flags.sources.SecretsDir, nil)
+// Log returns where the process logs.
+func (s *Process) Log() *zap.Logger { return s.log }
+
+// Run does what the configuration says until ctx ends or all is done. The
+// error has been logged.
+func (s *Process) Run(ctx context.Context) error { return s.logged(s.run(ctx)) }
+
+// Deliver delivers what the configuration says once, as in the mode init, and
+// returns the mode that it says. The error has been logged.
+func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
+	cfg, err := s.load()
+	if err != nil {
+		return "", s.logged(err)
+	}
+	once := *cfg
+	once.Mode, once.Refresh = config.ModeInit, config.Refresh{}
+	return cfg.Mode, s.logged(s.serve(ctx, &once))
+}
+
+func (s *Process) run(ctx context.Context) error {
+	s.files = sinks.NewFiles(s.options.Sources.SecretsDir, nil)
 	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsLook}
 	inputs.Note()
 	cfg, err := s.load()
@@ -89,9 +135,9 @@ func (s *supervisor) run(ctx context.Context) error {
 }
 
 // inputs are the files that the configuration is read from.
-func (s *supervisor) inputs() []string {
-	paths := []string{s.flags.sources.Annotations}
-	file := cmp.Or(s.flags.sources.ConfigFile, s.flags.sources.Getenv(config.ConfigFileVariable))
+func (s *Process) inputs() []string {
+	paths := []string{s.options.Sources.Annotations}
+	file := cmp.Or(s.options.Sources.ConfigFile, s.options.Sources.Getenv(config.ConfigFileVariable))
 	if file != "" {
 		paths = append(paths, file)
 	}
@@ -99,8 +145,8 @@ func (s *supervisor) inputs() []string {
 }
 
 // serve does what a configuration says until ctx ends or it is done.
-func (s *supervisor) serve(ctx context.Context, cfg *config.Config) error {
-	h, err := newHost(cfg, s.log)
+func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
+	h, err := newHost(cfg, s.options.Version, s.log)
 	if err != nil {
 		return err
 	}
@@ -109,16 +155,16 @@ func (s *supervisor) serve(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	return h.run(ctx, func(ctx context.Context) error {
-		p := &pipeline{cfg: cfg, workers: s.flags.workers, grace: s.flags.grace, log: s.log, host: h,
-			deliveries: &s.deliveries, files: s.files, tellers: tellers, amend: s.amend}
+		p := &pipeline{cfg: cfg, workers: s.options.Workers, grace: s.options.Grace, log: s.log, host: h,
+			deliveries: &s.deliveries, files: s.files, tellers: tellers, command: s.options.Command, version: s.options.Version}
 		return p.run(ctx)
 	})
 }
 
 // tellers are the ways to tell the application of updates besides files.
-func (s *supervisor) tellers(cfg *config.Config, h *host) ([]notify.Teller, error) {
-	if s.amend != nil {
-		return []notify.Teller{s.amend.tell}, nil
+func (s *Process) tellers(cfg *config.Config, h *host) ([]notify.Teller, error) {
+	if s.options.Command != nil {
+		return []notify.Teller{s.options.Command.Tell}, nil
 	}
 	if cfg.Signal.Number == 0 {
 		return nil, nil
@@ -138,14 +184,14 @@ func (s *supervisor) tellers(cfg *config.Config, h *host) ([]notify.Teller, erro
 
 // begin gives the configuration to run with; end is called when it is
 // replaced.
-func (s *supervisor) begin(end context.CancelFunc) *config.Config {
+func (s *Process) begin(end context.CancelFunc) *config.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end = end
 	return s.cfg
 }
 
-func (s *supervisor) replaced(cfg *config.Config) bool {
+func (s *Process) replaced(cfg *config.Config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg != cfg
@@ -153,7 +199,7 @@ func (s *supervisor) replaced(cfg *config.Config) bool {
 
 // reload reads the configuration again and lets the pipeline that runs come to
 // its end. An invalid one changes nothing.
-func (s *supervisor) reload() error {
+func (s *Process) reload() error {
 	cfg, err := s.load()
 	if err != nil {
 		return errors.New("what was written is not valid, see above (keeping the old configuration)")
@@ -169,21 +215,21 @@ func (s *supervisor) reload() error {
 
 // load reads the configuration, logs what is wrong with it, and sets the log
 // as it says.
-func (s *supervisor) load() (*config.Config, error) {
-	s.log.Info("Parsing annotations", zap.String("file", s.flags.sources.Annotations), zap.String("version", version()))
-	cfg, warnings, err := config.Load(s.flags.sources)
+func (s *Process) load() (*config.Config, error) {
+	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations), zap.String("version", s.options.Version))
+	cfg, warnings, err := config.Load(s.options.Sources)
 	for _, w := range warnings {
 		s.log.Warn(w.Message, zap.String("key", w.Key))
 	}
-	if err == nil && s.amend != nil {
-		err = s.amend.amend(cfg)
+	if err == nil && s.options.Command != nil {
+		err = s.options.Command.amend(cfg)
 	}
 	if err != nil {
 		s.logProblems(err)
 		return nil, err
 	}
-	if s.flags.logFormat == "" { // decided once, for the life of the process
-		s.flags.logFormat = cfg.Log.Format
+	if s.options.LogFormat == "" { // decided once, for the life of the process
+		s.options.LogFormat = cfg.Log.Format
 		if s.log, s.level, err = newLogger(cfg.Log.Format, s.lines); err != nil {
 			return nil, err
 		}
@@ -196,16 +242,16 @@ func (s *supervisor) load() (*config.Config, error) {
 	return cfg, nil
 }
 
-// logEnd logs an error that ends the process, unless that was done.
-func (s *supervisor) logEnd(err error) {
-	var invalid *config.InvalidError
-	if !errors.As(err, &invalid) { // its problems have been logged
+// logged logs an error that ends the process, unless that was done.
+func (s *Process) logged(err error) error {
+	if _, invalid := errors.AsType[*config.InvalidError](err); err != nil && !invalid { // its problems have been logged
 		s.log.Error("Ending with an error", zap.Error(err))
 	}
+	return err
 }
 
 // logProblems logs each problem of a configuration on a line of its own.
-func (s *supervisor) logProblems(err error) {
+func (s *Process) logProblems(err error) {
 	var invalid *config.InvalidError
 	if !errors.As(err, &invalid) {
 		s.log.Error("Configuration", zap.Error(err))

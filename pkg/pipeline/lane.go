@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"cmp"
@@ -45,6 +45,7 @@ type laneParts struct {
 	identity config.Identity
 	workers  int
 	grace    time.Duration
+	version  string
 	log      *zap.Logger
 
 	inbox      *inject.Inbox // of the process

@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (p *filesPlace) altered(l *lane) []targets.Key { return p.files.Altered(l.t
 
 func (p *filesPlace) prepare(ctx context.Context) {
 	p.lanes[0].targets.Replace(p.cfg.Targets)
-	files := p.amend.files(p.cfg.Targets)
+	files := p.command.files(p.cfg.Targets)
 	p.files.Assign(files)
 	if len(files) > 0 {
 		if err := p.files.Clean(ctx, files); ctx.Err() == nil { // else the next start looks

@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"context"
@@ -33,13 +33,13 @@ type host struct {
 }
 
 // newHost makes what the configuration needs; nothing runs yet.
-func newHost(cfg *config.Config, log *zap.Logger) (h *host, err error) {
+func newHost(cfg *config.Config, version string, log *zap.Logger) (h *host, err error) {
 	h = &host{cfg: cfg, log: log}
 	if cfg.Server.Address != "" {
 		h.metrics = health.NewMetrics()
 	}
 	if needsCluster(cfg) {
-		h.cluster, err = kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version(), Log: log})
+		h.cluster, err = kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version, Log: log})
 	}
 	return h, err
 }

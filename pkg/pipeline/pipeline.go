@@ -1,4 +1,6 @@
-package main
+// Package pipeline puts Syncer together: the parts that docs/architecture.md
+// draws, wired as a configuration says, and started and stopped in order.
+package pipeline
 
 import (
 	"context"
@@ -36,7 +38,8 @@ type pipeline struct {
 	files *sinks.Files
 	// tellers tell the application too, after the sentinel files.
 	tellers []notify.Teller
-	amend   *amendment // nil: all goes to the place
+	command *Command // nil: all goes to the place
+	version string
 
 	troubles *health.Troubles
 	inbox    *inject.Inbox
@@ -46,6 +49,24 @@ type pipeline struct {
 	app      *notify.Application
 
 	renderings *notify.Renderings // nil: nothing is remembered
+}
+
+// Parts is what a pipeline has beside its configuration.
+type Parts struct {
+	// Workers is how many targets of an identity are worked on at once.
+	Workers int
+	// Grace is how long writes under way may go on when told to stop.
+	Grace time.Duration
+	Log   *zap.Logger
+	// Observe, when not nil, is called with each outcome, by several goroutines.
+	Observe func(queue.Item, workers.Result)
+}
+
+// Run does what cfg says until ctx ends or all is done; it follows no change of
+// the configuration.
+func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
+	p := &pipeline{cfg: cfg, workers: parts.Workers, grace: parts.Grace, log: parts.Log, observe: parts.Observe}
+	return p.run(ctx)
 }
 
 // run makes the parts, starts them from the bottom to the top, waits until the

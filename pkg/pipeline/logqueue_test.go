@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// gatedWriter writes only when it is let.
+type gatedWriter struct {
+	lines chan string
+}
+
+func (g gatedWriter) Write(line []byte) (int, error) {
+	g.lines <- string(line)
+	return len(line), nil
+}
+
+func TestTheLogIsBoundedAndCountsWhatItDrops(t *testing.T) {
+	out := gatedWriter{make(chan string)}
+	q := newLogQueue(out)
+	log, _, err := newLogger("text", q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := q.start()
+	const lines, long = 2000, 1000
+	for range lines {
+		log.Info(strings.Repeat("x", long))
+	}
+	dropped := int(q.dropped.Load())
+	if most := lines - mostQueued/long; dropped < most-10 {
+		t.Errorf("%d lines of %d were dropped, want %d at least", dropped, lines, most)
+	}
+	written, notice := 0, ""
+	for notice == "" {
+		line := <-out.lines
+		if strings.Contains(line, "dropped") {
+			notice = line
+		} else {
+			written++
+		}
+	}
+	if written+dropped != lines || !strings.Contains(notice, "WARN") {
+		t.Errorf("%d written and %d dropped are not %d; %s", written, dropped, lines, notice)
+	}
+	ended := make(chan struct{})
+	log.Info("last")
+	go func() {
+		defer close(ended)
+		stop()
+	}()
+	if line := <-out.lines; !strings.Contains(line, "last") {
+		t.Errorf("the end of the log is %q", line)
+	}
+	<-ended
+}
+
+func TestLinesThatCannotBeWrittenAreCounted(t *testing.T) {
+	q := newLogQueue(brokenWriter{})
+	stop := q.start()
+	for range 3 {
+		_, _ = q.Write([]byte("line\n"))
+	}
+	stop()
+	if n := q.dropped.Load(); n < 3 {
+		t.Errorf("%d lines are counted as dropped, want 3", n)
+	}
+}
+
+// brokenWriter is a log that nobody reads any more.
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
