@@ -1,71 +1,47 @@
 package config
 
-import (
-	"time"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
+// defaultServerAddress is that of the mode standalone.
+const defaultServerAddress = ":8080"
 
-const (
-	defaultConfirmations = 2
-	defaultGrace         = 10 * time.Second
-	defaultBrake         = "50"
-	defaultBrakeHold     = 10 * time.Minute
-	defaultServerAddress = ":8080"
-	// freshIntervals is how many refresh intervals a target may be without
-	// proof that it is fresh: one refresh may fail and be tried again.
-	freshIntervals = 3
-)
-
-func (l *loader) removal() Removal {
-	brake, _ := parsePercent(l.text(nameBrake, defaultBrake)) // checked when it was read
-	return Removal{
-		Confirmations: l.integer(nameConfirmations, defaultConfirmations),
-		Grace:         l.duration(nameGrace, defaultGrace),
-		Brake:         brake,
-		BrakeHold:     l.duration(nameBrakeHold, defaultBrakeHold),
-	}
-}
+// freshIntervals is how many refresh intervals a target may be without proof
+// that it is fresh: one refresh may fail and be tried again.
+const freshIntervals = 3
 
 // signal is for the application that runs beside; other modes have none.
-func (l *loader) signal(mode Mode) Signal {
+func (l *loader) signal(cfg *Config) {
 	name := l.process[nameSignal]
 	for _, key := range []string{nameSignalUser, nameSignalCommand} {
 		if val := l.process[key]; val.set && !name.set {
 			l.warn(val.key, "not used without %s", l.key(nameSignal))
 		}
 	}
-	switch {
-	case !name.set || name.bad:
-		return Signal{}
-	case mode != ModeSidecar:
+	if name.set && !name.bad && cfg.Mode == ModeSidecar {
+		cfg.Signal.Number = unix.SignalNum(name.text)
+		return
+	}
+	if name.set && !name.bad {
 		l.warn(name.key, "used in the mode sidecar only; ignored")
-		return Signal{}
 	}
-	return Signal{
-		Number: unix.SignalNum(name.text), Name: name.text,
-		User: l.text(nameSignalUser, ""), Command: l.text(nameSignalCommand, ""),
-	}
+	cfg.Signal = Signal{}
 }
 
-func (l *loader) server(cfg *Config) Server {
-	var s Server
-	address := l.process[nameServerAddress]
+func (l *loader) server(cfg *Config) {
+	s, address, fresh := &cfg.Server, l.process[nameServerAddress], l.process[nameFreshness]
 	switch {
-	case cfg.Mode == ModeStandalone:
-		s.Address = l.text(nameServerAddress, defaultServerAddress)
+	case cfg.Mode == ModeStandalone && !address.set:
+		s.Address = defaultServerAddress
 	case address.set && cfg.Mode.OneShot():
 		l.warn(address.key, "not used in the mode %s, which ends when all is delivered", cfg.Mode)
-	default:
-		s.Address = l.text(nameServerAddress, "")
+		s.Address = ""
 	}
-	s.Tried = l.text(nameReady, readyDelivered) == readyTried
-	fresh := l.process[nameFreshness]
+	s.Tried = l.process[nameReady].text == readyTried
 	switch {
-	case cfg.Refresh.Enabled:
-		s.Freshness = l.duration(nameFreshness, freshIntervals*cfg.Refresh.Interval)
-	case fresh.set:
+	case !cfg.Refresh.Enabled && fresh.set:
 		l.warn(fresh.key, "not used without refresh")
+		s.Freshness = 0
+	case !fresh.set || fresh.bad:
+		s.Freshness = freshIntervals * cfg.Refresh.Interval
 	}
-	return s
 }

@@ -23,10 +23,12 @@ func (s setting) check(text string) error {
 		if _, err := strconv.ParseBool(text); err != nil {
 			return fmt.Errorf("%.200q is not a Boolean; use true or false", text)
 		}
-	case kindInteger:
-		return s.checkInteger(text)
+	case kindInteger, kindPercent:
+		_, err := s.integer(text)
+		return err
 	case kindDuration:
-		return s.checkDuration(text)
+		_, err := s.duration(text)
+		return err
 	case kindChoice:
 		if !slices.Contains(s.allowed, text) {
 			return fmt.Errorf("%.200q is not a %s; use one of %s", text, s.noun, strings.Join(s.allowed, ", "))
@@ -45,7 +47,6 @@ func (s setting) check(text string) error {
 // checks are those that need nothing but the text.
 func checks() map[kind]func(string) error {
 	return map[kind]func(string) error{
-		kindPercent:    checkPercent,
 		kindAddress:    checkAddress,
 		kindSignal:     checkSignal,
 		kindUser:       checkUser,
@@ -57,37 +58,23 @@ func checks() map[kind]func(string) error {
 	}
 }
 
-func (s setting) checkInteger(text string) error {
+// integer reads a number, or a share in percent, of which off is 0.
+func (s setting) integer(text string) (int, error) {
+	if s.kind == kindPercent {
+		return parsePercent(text)
+	}
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%.200q is not an integer", text)
+		return 0, fmt.Errorf("%.200q is not an integer", text)
 	case n < s.min:
-		return fmt.Errorf("%d is less than %d", n, s.min)
+		return n, fmt.Errorf("%d is less than %d", n, s.min)
 	case s.max != 0 && n > s.max:
-		return fmt.Errorf("%d is more than %d", n, s.max)
+		return n, fmt.Errorf("%d is more than %d", n, s.max)
 	}
-	return nil
+	return n, nil
 }
 
-// outOfRange tells whether the text is an integer outside its bounds.
-func (s setting) outOfRange(text string) bool {
-	_, err := strconv.Atoi(text)
-	return s.kind == kindInteger && err == nil
-}
-
-func (s setting) checkDuration(text string) error {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%.200q is not a duration; write numbers with the units h, m, s, such as 5m or 1h30m", text)
-	case d < s.least:
-		return fmt.Errorf("%.200q is too short; use at least %v", text, s.least)
-	}
-	return nil
-}
-
-// parsePercent reads a share in percent; off is 0.
 func parsePercent(text string) (int, error) {
 	if text == "off" {
 		return 0, nil
@@ -99,9 +86,26 @@ func parsePercent(text string) (int, error) {
 	return n, nil
 }
 
-func checkPercent(text string) error {
-	_, err := parsePercent(text)
-	return err
+// outOfRange reports whether the text is an integer outside its bounds.
+func (s setting) outOfRange(text string) bool {
+	_, err := strconv.Atoi(text)
+	return s.kind == kindInteger && err == nil
+}
+
+// duration reads a time, or a number of seconds.
+func (s setting) duration(text string) (time.Duration, error) {
+	if s.kind == kindInteger {
+		n, err := s.integer(text)
+		return time.Duration(min(int64(n), math.MaxInt64/int64(time.Second))) * time.Second, err
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%.200q is not a duration; write numbers with the units h, m, s, such as 5m or 1h30m", text)
+	case d < s.least:
+		return d, fmt.Errorf("%.200q is too short; use at least %v", text, s.least)
+	}
+	return d, nil
 }
 
 func checkAddress(text string) error {

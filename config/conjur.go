@@ -9,56 +9,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/secretsync/syncer/pkg/safefile"
-	"github.com/secretsync/syncer/pkg/secret"
 )
 
-const (
-	defaultHTTPTimeout = 60 // seconds
-	defaultInboxWait   = 10 // seconds
-)
-
-// conjur puts together how Conjur is reached.
-func (l *loader) conjur() Conjur {
-	c := Conjur{
-		ApplianceURL:   strings.TrimRight(l.required(nameApplianceURL), "/"),
-		AuthnURL:       strings.TrimRight(l.text(nameAuthnURL, ""), "/"),
-		Account:        l.required(nameAccount),
-		Login:          l.text(nameLogin, ""),
-		APIKey:         secret.New([]byte(l.text(nameAPIKey, ""))),
-		APIKeyFile:     l.text(nameAPIKeyFile, ""),
-		JWTTokenPath:   l.text(nameJWTTokenPath, defaultJWTTokenPath),
-		InboxPath:      l.text(nameInboxPath, DefaultInbox),
-		InboxWait:      time.Duration(l.integer(nameInboxWait, defaultInboxWait)) * time.Second,
-		PodNamespace:   l.text(nameNamespace, ""),
-		PodName:        l.text(namePodName, ""),
-		AzureClientID:  l.text(nameAzureClientID, ""),
-		MetadataURL:    l.text(nameMetadataURL, ""),
-		ClientCertFile: l.text(nameClientCertFile, ""),
-		ClientKeyFile:  l.text(nameClientKeyFile, ""),
-		TokenTimeout:   l.duration(nameTokenTimeout, 0),
-		SSLCertificate: l.text(nameCertificate, ""),
-		CertFile:       l.text(nameCertFile, ""),
-		HTTPTimeout:    time.Duration(l.integer(nameHTTPTimeout, defaultHTTPTimeout)) * time.Second,
+// conjur checks and completes how Conjur is reached.
+func (l *loader) conjur(c *Conjur) {
+	c.ApplianceURL, c.AuthnURL = strings.TrimRight(c.ApplianceURL, "/"), strings.TrimRight(c.AuthnURL, "/")
+	c.PodNamespace = l.text(nameNamespace, "")
+	for _, name := range []string{nameApplianceURL, nameAccount} {
+		if !l.process[name].set && !l.src.Assume.Connection {
+			l.fail(l.key(name), "not set")
+		}
 	}
 	if c.ApplianceURL != "" {
 		if _, err := parseURL(c.ApplianceURL); err != nil {
 			l.fail(l.key(nameApplianceURL), "%v", err)
 		}
 	}
-	l.authenticator(&c)
-	l.certificates(&c)
-	return c
-}
-
-// required gives a setting and reports it when it is missing.
-func (l *loader) required(name string) string {
-	if val := l.process[name]; !val.set && !l.src.Assume.Connection {
-		l.fail(l.key(name), "not set")
-	}
-	return l.text(name, "")
+	l.authenticator(c)
+	l.certificates(c)
 }
 
 // authenticator settles the type and checks what it needs.
@@ -70,14 +40,19 @@ func (l *loader) authenticator(c *Conjur) {
 			l.fail(l.key(nameAuthnURL), "%v", err)
 		}
 	case c.APIKey.Len() > 0 || c.APIKeyFile != "":
-		c.AuthnType = AuthnAPIKey
-		if c.ApplianceURL != "" {
-			c.AuthnURL = c.ApplianceURL + "/" + string(AuthnAPIKey)
-		}
+		c.useAPIKey()
 	case !l.src.Assume.Connection && len(l.identities.items) == 0:
 		l.fail(l.key(nameAuthnURL), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
 	}
 	l.checkLogin(processLogin{l}, *c)
+}
+
+// useAPIKey sets the authenticator that has no address of its own.
+func (c *Conjur) useAPIKey() {
+	c.AuthnType, c.AuthnURL = AuthnAPIKey, ""
+	if c.ApplianceURL != "" {
+		c.AuthnURL = c.ApplianceURL + "/" + string(AuthnAPIKey)
+	}
 }
 
 // checkKeyFile wants a file with something in it, and shows nothing of it.

@@ -5,9 +5,11 @@ package config
 func LoadConnection(getenv func(string) string) (Conjur, []Problem, error) {
 	l := &loader{src: Sources{Getenv: getenv}, values: newValues()}
 	l.addEnvironment(getenv, &l.report)
-	c := l.conjur()
+	var cfg Config
+	fill(l.table, l.process, subject{Config: &cfg, conjur: &cfg.Conjur})
+	l.conjur(&cfg.Conjur)
 	if len(l.problems) > 0 {
 		return Conjur{}, l.warnings, &InvalidError{l.problems}
 	}
-	return c, l.warnings, nil
+	return cfg.Conjur, l.warnings, nil
 }

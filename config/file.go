@@ -1,7 +1,24 @@
 package config
 
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
 // ConfigFileVariable names the configuration file when Sources does not.
 const ConfigFileVariable = "SYNCER_CONFIG"
+
+// item is what a map of the configuration file says: all of the file, or one
+// item of a list in it. The keys are the names in its table.
+type item map[string]value
 
 // addFile reads the file at path into what no stronger source has set.
 func (v *values) addFile(path string, r *report) {
@@ -16,31 +33,24 @@ func (v *values) addFile(path string, r *report) {
 func (v *values) parseFile(name string, data []byte, r *report) {
 	f := (&decoder{r, name}).decode(data)
 	for _, s := range v.table {
-		if s.envOnly || v.process[s.name].set {
-			continue
-		}
-		val := *fieldOf(f, s.name)
-		if !val.set {
+		val := f[s.name]
+		if !val.set || v.process[s.name].set {
 			continue
 		}
 		if s.later {
 			r.warn(val.key, notYet)
 		}
 		v.process[s.name] = val
-		if s.name == nameK8sSecrets {
-			v.secrets = &f.Kubernetes.Secrets
-		}
 	}
-	v.identities = f.Identities
-	v.addTargets(f.Targets.items, r)
+	v.identities = f[nameIdentities]
+	v.addTargets(f[nameTargets].items, r)
 }
 
 // addTargets takes the file's targets, each of which must have a name that no
 // other has.
-func (v *values) addTargets(ts []fileTarget, r *report) {
-	for i := range ts {
-		t := &ts[i]
-		name := t.Name
+func (v *values) addTargets(ts []item, r *report) {
+	for _, t := range ts {
+		name := t[nameName]
 		if !name.set || name.bad {
 			continue
 		}
@@ -48,13 +58,224 @@ func (v *values) addTargets(ts []fileTarget, r *report) {
 			r.fail(name.key, "the name %q is already that of another target or of a group in the annotations", name.text)
 			continue
 		}
-		if !t.Secrets.set { // which is reported
-			t.Secrets.value = value{key: name.key, set: true, bad: true}
+		if !t[nameSecrets].set { // which is reported
+			t[nameSecrets] = value{key: name.key, set: true, bad: true}
 		}
-		for _, s := range v.groupTable {
-			if val := *fieldOf(t, s.name); val.set {
-				v.put(s.name, &name.text, val)
+		v.groups[name.text] = t
+	}
+}
+
+// decoder reads a configuration file by its tables of settings. It is strict:
+// what these do not have, or what is written twice or of another type, is a
+// problem. All problems are reported, each with its line.
+type decoder struct {
+	*report
+	file string // its name
+}
+
+// decode reads a whole file; what is not valid is left out.
+func (d *decoder) decode(data []byte) item {
+	yamls := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, next yaml.Node
+	f := item{}
+	switch err := yamls.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return f
+	case err != nil:
+		d.fail(d.file, "not valid YAML: %v", targets.YAMLError(data, err))
+		return f
+	}
+	if err := yamls.Decode(&next); !errors.Is(err, io.EOF) {
+		d.fail(d.file, "more than one YAML document; write one")
+		return f
+	}
+	d.object("", "", fileSettings(), doc.Content[0], f)
+	return f
+}
+
+// key is the place of a node, for a Problem.
+func (d *decoder) key(node *yaml.Node, path string) string {
+	if path == "" {
+		return fmt.Sprintf("%s:%d", d.file, node.Line)
+	}
+	return fmt.Sprintf("%s:%d: %s", d.file, node.Line, path)
+}
+
+// fields calls each for every key of a map, once.
+func (d *decoder) fields(path string, node *yaml.Node, each func(key, value *yaml.Node, name string)) {
+	node = resolveAlias(node)
+	if node.Kind != yaml.MappingNode {
+		d.fail(d.key(node, path), "must be a map")
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if seen[key.Value] {
+			d.fail(d.key(key, join(path, key.Value)), "written twice")
+			continue
+		}
+		seen[key.Value] = true
+		each(key, resolveAlias(node.Content[i+1]), key.Value)
+	}
+}
+
+// object reads a map whose settings are those of the table with names that
+// begin with below.
+func (d *decoder) object(path, below string, table []setting, node *yaml.Node, into item) {
+	d.fields(path, node, func(key, value *yaml.Node, name string) {
+		full, name := join(path, name), join(below, name)
+		if s, ok := find(table, name); ok && !s.envOnly {
+			if val := d.value(s, full, key, value); val.set {
+				into[name] = val
+			}
+			return
+		}
+		if known := paths(table); slices.Contains(known, name) {
+			d.object(full, name, table, value, into)
+		} else {
+			d.fail(d.key(key, full), "not a setting%s", suggestion(name, known))
+		}
+	})
+}
+
+// value reads and checks what is said for one setting. A text that is empty,
+// where that has no meaning, is not set.
+func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
+	v := value{text: node.Value, key: d.key(at, path), set: true}
+	err := s.wants(node)
+	switch {
+	case s.items != nil && err == nil:
+		v.node = node
+		d.items(s, path, node, &v)
+	case s.kind == kindDuration && node.Kind == yaml.ScalarNode && node.Tag == "!!int" && s.check(node.Value) != nil:
+		err = s.check(node.Value) // quotes would not help
+	case err != nil:
+	case node.Kind != yaml.ScalarNode || s.kind == kindEntries:
+		v.node = node
+	case node.Value == "" && s.emptyIsUnset():
+		return value{}
+	default:
+		err = s.check(node.Value)
+	}
+	if err != nil {
+		d.fail(v.key, "%v", err)
+		v.bad = true
+	}
+	return v
+}
+
+// items reads the items of a list, or those of a map with their names.
+func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
+	table := s.items()
+	if s.kind == kindMap {
+		d.fields(path, node, func(key, n *yaml.Node, name string) {
+			v.keys = append(v.keys, name)
+			v.items = append(v.items, d.item(s, table, join(path, name), key, n))
+		})
+		return
+	}
+	for i, n := range node.Content {
+		v.items = append(v.items, d.item(s, table, fmt.Sprintf("%s[%d]", path, i), n, resolveAlias(n)))
+	}
+}
+
+// item reads one item, which at is the place of.
+func (d *decoder) item(s setting, table []setting, path string, at, node *yaml.Node) item {
+	it := item{}
+	switch {
+	case s.short && node.Kind == yaml.ScalarNode:
+		if val := d.value(table[0], path, at, node); val.set {
+			it[table[0].name] = val
+		}
+	case node.Kind != yaml.MappingNode:
+		d.fail(d.key(at, path), "must be a map")
+		return it
+	default:
+		d.object(path, "", table, node, it)
+	}
+	for _, s := range table {
+		if s.required && !it[s.name].set {
+			d.fail(d.key(at, path), "%s is missing", s.name)
+		}
+	}
+	return it
+}
+
+// wants returns what is wrong with the type of a node. None is taken for
+// another: a text that looks like a number needs quotes.
+func (s setting) wants(node *yaml.Node) error {
+	switch s.kind {
+	case kindBoolean:
+		return wantsScalar(node, "!!bool", "true or false")
+	case kindInteger:
+		return wantsScalar(node, "!!int", "an integer")
+	case kindPercent:
+		if node.Kind == yaml.ScalarNode && node.Tag == "!!int" {
+			return nil
+		}
+		return wantsScalar(node, "!!str", "a number or off")
+	case kindNames:
+		return wantsNames(node)
+	case kindSecrets, kindItems:
+		if node.Kind != yaml.SequenceNode {
+			return errors.New("must be a list; begin each item with \"- \"")
+		}
+		return nil
+	case kindMap, kindEntries: // which are read further
+		return nil
+	}
+	return wantsScalar(node, "!!str", "text")
+}
+
+func wantsNames(node *yaml.Node) error {
+	if node.Kind != yaml.SequenceNode {
+		return errors.New("must be a list of names")
+	}
+	for _, n := range node.Content {
+		if n = resolveAlias(n); n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+			return fmt.Errorf("line %d: must be a name", n.Line)
+		}
+	}
+	return nil
+}
+
+func wantsScalar(node *yaml.Node, tag, what string) error {
+	switch {
+	case node.Kind == yaml.ScalarNode && node.Tag == tag:
+		return nil
+	case node.Kind == yaml.ScalarNode && node.Tag == "!!null":
+		return errors.New("has no value; write one or remove it")
+	case node.Kind == yaml.ScalarNode && tag == "!!str" && !strings.Contains(node.Value, "\n"):
+		return fmt.Errorf("must be %s; put %s in quotes", what, node.Value)
+	}
+	return fmt.Errorf("must be %s", what)
+}
+
+// paths lists the names of a table that a file may have, each after those of
+// the maps that it is in.
+func paths(table []setting) (all []string) {
+	for _, s := range table {
+		for i, r := range s.name + "." {
+			if r == '.' && !s.envOnly && !slices.Contains(all, s.name[:i]) {
+				all = append(all, s.name[:i])
 			}
 		}
 	}
+	return all
+}
+
+// resolveAlias follows a YAML alias to the node that it stands for.
+func resolveAlias(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
 }

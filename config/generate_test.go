@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -112,7 +113,7 @@ func processTable(table []setting) string {
 		if s.envOnly {
 			file = "–"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(s.annotation), code(s.env), file, s.meaning(), orDash(cell(s.def)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(s.annotation), code(s.env), file, s.meaning(), orDash(cell(cmp.Or(s.follows, s.def))))
 	}
 	return b.String()
 }
@@ -121,7 +122,7 @@ func groupTable(table []setting) string {
 	var b strings.Builder
 	b.WriteString("| annotation `conjur.org/…` | in the file | value | default |\n|---|---|---|---|\n")
 	for _, s := range table {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(s.annotation+"{g}"), code(s.name), s.meaning(), orDash(cell(s.def)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(s.annotation+"{g}"), code(s.name), s.meaning(), orDash(cell(cmp.Or(s.follows, s.def))))
 	}
 	return b.String()
 }
@@ -135,7 +136,7 @@ func itemTable(table []setting) string {
 		if s.required && !strings.Contains(s.doc, "Required") {
 			meaning += " Required."
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(s.name), meaning, orDash(cell(s.def)))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(s.name), meaning, orDash(cell(cmp.Or(s.follows, s.def))))
 	}
 	return b.String()
 }

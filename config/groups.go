@@ -37,7 +37,7 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 
 // target makes one target. What is faulty is reported and left zero, so that
 // the rest can be checked too.
-func (l *loader) target(group string, g map[string]value, account, namespace string) *targets.Target {
+func (l *loader) target(group string, g item, account, namespace string) *targets.Target {
 	t := &targets.Target{Key: targets.FileKey(group), Group: group}
 	l.entries(t, g, account)
 
@@ -59,7 +59,7 @@ func (l *loader) target(group string, g map[string]value, account, namespace str
 
 // path fills in where the target lands. A slash at the end asks for the
 // default file in that folder, or, of the format directory, says the obvious.
-func (l *loader) path(t *targets.Target, g map[string]value) {
+func (l *loader) path(t *targets.Target, g item) {
 	p := g[namePath]
 	if p.bad {
 		return
@@ -75,7 +75,7 @@ func (l *loader) path(t *targets.Target, g map[string]value) {
 }
 
 // entries fills in the entries; a group with a faulty one has none.
-func (l *loader) entries(t *targets.Target, g map[string]value, account string) {
+func (l *loader) entries(t *targets.Target, g item, account string) {
 	secrets := g[nameSecrets]
 	if secrets.bad || g[namePolicyPath].bad {
 		return

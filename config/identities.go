@@ -20,23 +20,23 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 		return ids
 	}
 	served := map[string]string{} // namespace, or namespace/name → the identity
-	for i := range l.identities.items {
-		id := &l.identities.items[i]
-		if !id.Name.set || id.Name.bad {
+	for _, id := range l.identities.items {
+		name := id[nameName]
+		if !name.set || name.bad {
 			continue
 		}
-		if slices.ContainsFunc(ids, func(other Identity) bool { return other.Name == id.Name.text }) {
-			l.fail(id.Name.key, "the name %q is already that of another identity", id.Name.text)
+		if slices.ContainsFunc(ids, func(other Identity) bool { return other.Name == name.text }) {
+			l.fail(name.key, "the name %q is already that of another identity", name.text)
 			continue
 		}
 		ids = append(ids, Identity{
-			Name:       id.Name.text,
+			Name:       name.text,
 			Namespaces: l.ownNamespaces(id, cfg.Kubernetes, served),
 			Secrets:    l.ownSecrets(id, cfg.Kubernetes, served),
 			Conjur:     l.identityConjur(id, cfg.Conjur),
 		})
-		if !id.Namespaces.set && !id.Secrets.set {
-			l.fail(id.Name.key, "the identity %q serves nothing; list namespaces or secrets", id.Name.text)
+		if !id[nameNamespaces].set && !id[nameSecrets].set {
+			l.fail(name.key, "the identity %q serves nothing; list namespaces or secrets", name.text)
 		}
 	}
 	l.checkServed(ids, cfg.Kubernetes)
@@ -44,9 +44,9 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 }
 
 // ownNamespaces are the namespaces of an identity, which no other may have.
-func (l *loader) ownNamespaces(id *fileIdentity, k Kubernetes, served map[string]string) (kept []string) {
-	key := id.Namespaces.key
-	for _, name := range l.unique(key, id.Namespaces.names()) {
+func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) (kept []string) {
+	key := id[nameNamespaces].key
+	for _, name := range l.unique(key, id[nameNamespaces].names()) {
 		switch other, taken := served[name]; {
 		case name == AllNamespaces:
 			l.fail(key, "* is not the name of a namespace; what no identity serves is served as the process's own")
@@ -57,7 +57,7 @@ func (l *loader) ownNamespaces(id *fileIdentity, k Kubernetes, served map[string
 		case !k.serves(name):
 			l.fail(key, "the namespace %q is not one that is served; add it to the list of namespaces", name)
 		default:
-			served[name] = id.Name.text
+			served[name] = id[nameName].text
 			kept = append(kept, name)
 		}
 	}
@@ -65,9 +65,9 @@ func (l *loader) ownNamespaces(id *fileIdentity, k Kubernetes, served map[string
 }
 
 // ownSecrets are the Secrets of an identity, which no other may have.
-func (l *loader) ownSecrets(id *fileIdentity, k Kubernetes, served map[string]string) (kept []string) {
-	key := id.Secrets.key
-	for _, text := range l.unique(key, id.Secrets.names()) {
+func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) (kept []string) {
+	key := id[nameSecrets].key
+	for _, text := range l.unique(key, id[nameSecrets].names()) {
 		namespace, name, ok := strings.Cut(text, "/")
 		listed := func(def targets.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
 		switch other, taken := served[text]; {
@@ -80,7 +80,7 @@ func (l *loader) ownSecrets(id *fileIdentity, k Kubernetes, served map[string]st
 		case !k.ByLabel() && !slices.ContainsFunc(k.Definitions, listed):
 			l.fail(key, "the Secret %q is not one that is listed", text)
 		default:
-			served[text] = id.Name.text
+			served[text] = id[nameName].text
 			kept = append(kept, text)
 		}
 	}
@@ -109,13 +109,12 @@ func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 // accountOf is the account of the identity that a Secret is filled as.
 func (l *loader) accountOf(namespace, name, process string) string {
 	account := process
-	for i := range l.identities.items {
-		id := &l.identities.items[i]
-		if slices.Contains(id.Secrets.names(), namespace+"/"+name) {
-			return cmp.Or(id.Conjur.Account.text, process)
+	for _, id := range l.identities.items {
+		if slices.Contains(id[nameSecrets].names(), namespace+"/"+name) {
+			return cmp.Or(id[nameAccount].text, process)
 		}
-		if slices.Contains(id.Namespaces.names(), namespace) {
-			account = cmp.Or(id.Conjur.Account.text, process)
+		if slices.Contains(id[nameNamespaces].names(), namespace) {
+			account = cmp.Or(id[nameAccount].text, process)
 		}
 	}
 	return account
@@ -123,37 +122,33 @@ func (l *loader) accountOf(namespace, name, process string) string {
 
 // identityConjur is how an identity reaches Conjur: as the process does, save
 // for what it has of its own.
-func (l *loader) identityConjur(id *fileIdentity, process Conjur) Conjur {
-	own, c := &id.Conjur, process
-	c.Login, c.APIKey, c.APIKeyFile = own.Login.text, secret.Value{}, own.APIKeyFile.text
-	c.Account = cmp.Or(own.Account.text, process.Account)
-	c.JWTTokenPath = cmp.Or(own.JWTTokenPath.text, process.JWTTokenPath)
-	c.AzureClientID = cmp.Or(own.AzureClientID.text, process.AzureClientID)
-	c.ClientCertFile = cmp.Or(own.ClientCertFile.text, process.ClientCertFile)
-	c.ClientKeyFile = cmp.Or(own.ClientKeyFile.text, process.ClientKeyFile)
-	key := cmp.Or(own.AuthnURL.key, id.Name.key)
+func (l *loader) identityConjur(id item, process Conjur) Conjur {
+	c := process
+	c.Login, c.APIKey, c.APIKeyFile = "", secret.Value{}, ""
+	for _, s := range identitySettings() {
+		if val := id[s.name]; val.set && !val.bad {
+			fill([]setting{s}, id, subject{conjur: &c, identity: &Identity{}})
+		}
+	}
+	c.AuthnURL = strings.TrimRight(c.AuthnURL, "/")
+	key := cmp.Or(id[nameAuthnURL].key, id[nameName].key)
 	switch {
-	case own.AuthnURL.set:
+	case id[nameAuthnURL].set:
 		var err error
-		c.AuthnURL = strings.TrimRight(own.AuthnURL.text, "/")
 		if c.AuthnType, _, err = parseAuthnURL(c.AuthnURL); err != nil {
 			l.fail(key, "%v", err)
 			return c
 		}
-	case own.APIKeyFile.set && process.AuthnType != AuthnAPIKey:
-		c.AuthnType, c.AuthnURL = AuthnAPIKey, ""
-		if c.ApplianceURL != "" {
-			c.AuthnURL = c.ApplianceURL + "/" + string(AuthnAPIKey)
-		}
+	case id[nameAPIKeyFile].set && process.AuthnType != AuthnAPIKey:
+		c.useAPIKey()
 	case process.AuthnType == "" && !l.src.Assume.Connection:
-		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id.Name.text)
+		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id[nameName].text)
 		return c
 	}
-	who := identityLogin{l, id}
-	l.checkLogin(who, c)
+	l.checkLogin(identityLogin{l, id}, c)
 	if a, ok := authenticatorNamed(c.AuthnType); ok {
 		for _, name := range credentialSettings() {
-			if val := who.own(name); val.set && !slices.Contains(a.settings(), name) {
+			if val := id[name]; val.set && !slices.Contains(a.settings(), name) {
 				l.warn(val.key, "not used by the authenticator %s", a.name)
 			}
 		}

@@ -3,47 +3,37 @@ package config
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-const (
-	defaultLease         = "syncer"
-	defaultLeaseDuration = 15 * time.Second
-	defaultQuietPeriod   = 10 * time.Second
-	defaultPerHour       = 60
-)
-
-// kubernetes reads and checks what concerns the cluster. Most of it counts
+// kubernetes checks and completes what concerns the cluster. Most of it counts
 // only when Kubernetes Secrets are the destination.
-func (l *loader) kubernetes(cfg *Config) Kubernetes {
-	k := Kubernetes{
-		Namespace:  l.text(nameNamespace, ""),
-		Kubeconfig: cmp.Or(l.src.Kubeconfig, l.text(nameKubeconfig, "")),
-	}
+func (l *loader) kubernetes(cfg *Config) {
+	k := &cfg.Kubernetes
+	k.Kubeconfig = cmp.Or(l.src.Kubeconfig, k.Kubeconfig)
 	if cfg.Destination != DestinationKubernetes {
 		l.ignoreCluster()
-		return k
+		*k = Kubernetes{Namespace: k.Namespace, Kubeconfig: k.Kubeconfig}
+		return
 	}
-	if val := l.process[nameNamespace]; !val.set && !l.src.Assume.Namespace {
+	if !l.process[nameNamespace].set && !l.src.Assume.Namespace {
 		l.fail(l.key(nameNamespace), "not set, but the destination k8s_secrets needs it; set it from the field metadata.namespace")
 	}
 	k.Namespaces = l.namespaces(cfg.Mode, k.Namespace)
-	k.Definitions = l.definitions(cfg, k)
-	k.LeaderElection = l.leaderElection(cfg.Mode, k.Namespace)
-	k.Restarts = Restarts{
-		QuietPeriod: l.duration(nameQuietPeriod, defaultQuietPeriod),
-		PerHour:     l.integer(namePerHour, defaultPerHour),
+	k.Definitions = l.definitions(cfg, *k)
+	if cfg.Mode != ModeStandalone {
+		k.LeaderElection = LeaderElection{}
+	} else if !l.process[nameLeaseSpace].set {
+		k.LeaderElection.Namespace = k.Namespace
 	}
-	return k
 }
 
 // ignoreCluster warns of what the file says that the destination does not
 // have. Annotations and variables that do are often shared by several Pods.
 func (l *loader) ignoreCluster() {
-	if l.secrets != nil {
-		l.warn(l.key(nameK8sSecrets), "Kubernetes Secrets are filled with the destination k8s_secrets only; ignored")
+	if val := l.process[nameK8sSecrets]; val.node != nil {
+		l.warn(val.key, "Kubernetes Secrets are filled with the destination k8s_secrets only; ignored")
 	}
 	if len(l.identities.items) > 0 {
 		l.warn(l.identities.key, "identities are used with the destination k8s_secrets only; ignored")
@@ -86,8 +76,8 @@ func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []targets.SecretDe
 	switch {
 	case !val.set || val.bad:
 		return nil
-	case l.secrets != nil:
-		defs = l.defined(cfg, k)
+	case val.node != nil:
+		defs = l.defined(val, cfg, k)
 	case cfg.Mode == ModeStandalone:
 		l.fail(val.key, "the mode standalone chooses Secrets by their label, or as the configuration file lists them; remove the list")
 	default:
@@ -104,16 +94,4 @@ func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []targets.SecretDe
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return defs
-}
-
-func (l *loader) leaderElection(mode Mode, own string) LeaderElection {
-	if mode != ModeStandalone {
-		return LeaderElection{}
-	}
-	return LeaderElection{
-		Enabled:   l.boolean(nameElection, true),
-		Lease:     l.text(nameLease, defaultLease),
-		Namespace: l.text(nameLeaseSpace, own),
-		Duration:  l.duration(nameLeaseDuration, defaultLeaseDuration),
-	}
 }

@@ -2,12 +2,8 @@ package config
 
 import "time"
 
-const (
-	defaultInterval      = 5 * time.Minute
-	defaultRetryLimit    = 5
-	defaultRetryInterval = 1 // seconds
-	longestRetry         = time.Minute
-)
+// longestRetry is the longest time between two retries.
+const longestRetry = time.Minute
 
 // checkDestination checks what the destination alone and with the mode says.
 // The mode standalone has one only; all else is checked as for that.
@@ -45,38 +41,34 @@ func (l *loader) deprecateEnvironment(mode Mode) {
 // refresh follows the rules of secret rotation: an interval enables it, an
 // explicit false beside an interval is a contradiction, and only a process
 // that stays can refresh.
-func (l *loader) refresh(mode Mode) Refresh {
+func (l *loader) refresh(cfg *Config) {
 	interval, enabled := l.process[nameInterval], l.process[nameRefreshEnabled]
-	on := l.boolean(nameRefreshEnabled, interval.set)
+	on := enabled.isTrue() || interval.set && (!enabled.set || enabled.bad)
 	switch {
 	case interval.set && !on:
 		l.fail(interval.key, "an interval is set, but %s is false; remove one of the two", enabled.key)
-		return Refresh{}
-	case !on:
-		return Refresh{}
-	case mode.OneShot():
+	case on && cfg.Mode.OneShot():
 		key := interval.key
 		if !interval.set {
 			key = enabled.key
 		}
-		l.fail(key, "secrets cannot be refreshed in the mode %s; use sidecar, or remove it", mode)
-		return Refresh{}
+		l.fail(key, "secrets cannot be refreshed in the mode %s; use sidecar, or remove it", cfg.Mode)
+	case on:
+		cfg.Refresh.Enabled = true
+		return
 	}
-	return Refresh{Enabled: true, Interval: l.duration(nameInterval, defaultInterval)}
+	cfg.Refresh = Refresh{}
 }
 
-// retry is called when cfg has its mode and its refresh.
-func (l *loader) retry(cfg *Config) Retry {
-	limit := defaultRetryLimit
-	if cfg.Mode == ModeStandalone {
-		limit = -1
+// retry is called when cfg has its refresh.
+func (l *loader) retry(cfg *Config) {
+	if limit := l.process[nameRetryLimit]; cfg.Mode == ModeStandalone && (!limit.set || limit.bad) {
+		cfg.Retry.Limit = -1
 	}
-	seconds, longest := l.integer(nameRetryInterval, defaultRetryInterval), cfg.LongestRetry()
-	if float64(seconds) > longest.Seconds() {
-		l.warn(l.key(nameRetryInterval), "%d is more than the %v that are at most between two retries; taken as that", seconds, longest)
-		seconds = int(longest.Seconds())
+	if longest := cfg.LongestRetry().Truncate(time.Second); cfg.Retry.Interval > longest {
+		l.warn(l.key(nameRetryInterval), "%d is more than the %v that are at most between two retries; taken as that", int(cfg.Retry.Interval.Seconds()), cfg.LongestRetry())
+		cfg.Retry.Interval = longest
 	}
-	return Retry{Limit: l.integer(nameRetryLimit, limit), Interval: time.Duration(seconds) * time.Second}
 }
 
 // LongestRetry is the longest time between two retries of a delivery: what
@@ -89,13 +81,12 @@ func (c *Config) LongestRetry() time.Duration {
 }
 
 // log lets the level win over the older Boolean.
-func (l *loader) log() Log {
-	level := "info"
-	if val := l.process[nameDebug]; val.set && !val.bad {
-		l.warn(val.key, "deprecated; use %slog-level or LOG_LEVEL", domain)
-		if l.boolean(nameDebug, false) {
-			level = "debug"
-		}
+func (l *loader) log(cfg *Config) {
+	debug := l.process[nameDebug]
+	if debug.set && !debug.bad {
+		l.warn(debug.key, "deprecated; use %slog-level or LOG_LEVEL", domain)
 	}
-	return Log{Level: l.text(nameLogLevel, level), Format: l.text(nameLogFormat, "text")}
+	if debug.isTrue() && !l.process[nameLogLevel].set {
+		cfg.Log.Level = "debug"
+	}
 }

@@ -18,8 +18,6 @@ const (
 	// environment alone.
 	DefaultInbox  = "/etc/conjur/ssl/client.pem"
 	InboxVariable = "CONJUR_CLIENT_CERT_PATH"
-
-	defaultJWTTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 )
 
 // Sources is where Load reads from. An empty string means the default.
@@ -96,23 +94,17 @@ func Load(src Sources) (cfg *Config, warnings []Problem, err error) {
 
 // config puts the parts together; what could not be understood is left zero.
 func (l *loader) config() *Config {
-	cfg := &Config{
-		Mode:          Mode(l.text(nameMode, string(ModeInit))),
-		Destination:   Destination(l.text(nameDestination, "")),
-		RemoveDeleted: l.boolean(nameRemoveDeleted, true),
-		ExitOnRevoked: l.boolean(nameExitOnRevoked, true),
-		Folders:       Folders{l.src.SecretsDir, l.src.TemplatesDir, l.src.StatusDir},
-	}
+	cfg := &Config{Folders: Folders{l.src.SecretsDir, l.src.TemplatesDir, l.src.StatusDir}}
+	fill(l.table, l.process, subject{Config: cfg, conjur: &cfg.Conjur})
 	l.checkDestination(cfg)
-	cfg.Refresh = l.refresh(cfg.Mode)
-	cfg.Retry = l.retry(cfg)
-	cfg.Log = l.log()
-	cfg.Removal = l.removal()
+	l.refresh(cfg)
+	l.retry(cfg)
+	l.log(cfg)
 	cfg.RestoreDeletedFiles = l.text(nameRestoreFiles, restoreAtRefresh) == restoreAtRefresh
-	cfg.Signal = l.signal(cfg.Mode)
-	cfg.Server = l.server(cfg)
-	cfg.Conjur = l.conjur()
-	cfg.Kubernetes = l.kubernetes(cfg)
+	l.signal(cfg)
+	l.server(cfg)
+	l.conjur(&cfg.Conjur)
+	l.kubernetes(cfg)
 	cfg.Identities = l.allIdentities(cfg)
 	l.warnOfIdle(cfg.Identities)
 	if cfg.Destination == DestinationKubernetes {

@@ -36,33 +36,25 @@ func (p processLogin) key(name string) string { return p.loader.key(name) }
 // identityLogin is that of an identity of the configuration file.
 type identityLogin struct {
 	*loader
-	id *fileIdentity
-}
-
-// own is what the identity itself says.
-func (i identityLogin) own(name string) value {
-	if s, ok := find(identitySettings(), name); ok {
-		return *fieldOf(i.id, s.name)
-	}
-	return value{}
+	id item
 }
 
 // setting is the process's where the identity has none of its own, save for
 // what says who it is.
 func (i identityLogin) setting(name string) value {
-	if own := i.own(name); own.set || slices.Contains([]string{nameLogin, nameAPIKey, nameAPIKeyFile}, name) {
+	if own := i.id[name]; own.set || slices.Contains([]string{nameLogin, nameAPIKey, nameAPIKeyFile}, name) {
 		return own
 	}
 	return i.process[name]
 }
 
-func (i identityLogin) key(name string) string { return cmp.Or(i.own(name).key, i.id.Name.key) }
+func (i identityLogin) key(name string) string { return cmp.Or(i.id[name].key, i.id[nameName].key) }
 
 func (i identityLogin) missing(name string, of AuthnType) {
 	if name == nameAPIKey {
 		name = nameAPIKeyFile
 	}
-	i.fail(i.id.Name.key, "the identity %q has no %s, but the authenticator %s needs it", i.id.Name.text, name, of)
+	i.fail(i.id[nameName].key, "the identity %q has no %s, but the authenticator %s needs it", i.id[nameName].text, name, of)
 }
 
 // checkLogin checks that the authenticator is one that Syncer has, and that it

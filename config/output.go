@@ -1,10 +1,18 @@
 package config
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -30,76 +38,179 @@ func NewValidation(warnings []Problem, err error) Validation {
 }
 
 // Effective is a Config for people and programs to read: everything that is
-// in effect, secrets left out. Durations are in Go's form, such as "5m0s".
-type Effective struct {
-	ContainerMode        Mode                `json:"containerMode"`
-	SecretsDestination   Destination         `json:"secretsDestination"`
-	Refresh              effectiveRefresh    `json:"refresh"`
-	Retry                effectiveRetry      `json:"retry"`
-	RemoveDeletedSecrets bool                `json:"removeDeletedSecrets"`
-	Removal              effectiveRemoval    `json:"removal"`
-	ExitOnRevoked        bool                `json:"exitOnRevoked"`
-	RestoreDeletedFiles  string              `json:"restoreDeletedFiles"` // "refresh" or "never"
-	RestartApp           Signal              `json:"restartApp,omitzero"`
-	Server               effectiveServer     `json:"server,omitzero"`
-	Health               effectiveHealth     `json:"health,omitzero"`
-	Log                  Log                 `json:"log"`
-	Conjur               effectiveConjur     `json:"conjur"`
-	Identities           []effectiveIdentity `json:"identities,omitempty"` // those with a name
-	Kubernetes           effectiveKubernetes `json:"kubernetes,omitzero"`
-	LeaderElection       *effectiveElection  `json:"leaderElection,omitempty"`
-	Restarts             *effectiveRestarts  `json:"restarts,omitempty"`
-	Folders              Folders             `json:"folders"`
-	Targets              []effectiveTarget   `json:"targets"`
+// in effect, secrets left out, under the names of the configuration file and in
+// their order. Durations are in Go's form, such as "5m0s".
+type Effective struct{ members []member }
+
+// member is one name of a JSON object, and what it stands for.
+type member struct {
+	name  string
+	value any // an *Effective for an object
 }
 
-type effectiveRefresh struct {
-	Enabled  bool   `json:"enabled"`
-	Interval string `json:"interval,omitempty"`
+// MarshalJSON writes an object with the members in their order.
+func (e Effective) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // which is for the caller to say
+	text.WriteByte('{')
+	for i, m := range e.members {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, "%q:", m.name)
+		if err := encoder.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
 }
 
-type effectiveRetry struct {
-	Limit    int    `json:"limit"`
-	Interval string `json:"interval"`
+// add adds a value under a path; objects are made where they are missing.
+func (e *Effective) add(path string, value any) {
+	name, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		e.members = append(e.members, member{name, value})
+		return
+	}
+	i := slices.IndexFunc(e.members, func(m member) bool { return m.name == name })
+	if i < 0 {
+		i = len(e.members)
+		e.members = append(e.members, member{name, &Effective{}})
+	}
+	e.members[i].value.(*Effective).add(rest, value)
 }
 
-type effectiveRemoval struct {
-	Confirmations int    `json:"confirmations"`
-	Grace         string `json:"grace"`
-	Brake         int    `json:"brake"` // percent; 0 is off
-	BrakeHold     string `json:"brakeHold"`
+func (e *Effective) addList(path string, names []string) {
+	if len(names) > 0 {
+		e.add(path, names)
+	}
 }
 
-type effectiveServer struct {
-	Address string `json:"address,omitempty"`
+// NewEffective makes it from a Config.
+func NewEffective(cfg *Config) Effective {
+	var e Effective
+	e.addSettings(processSettings(), subject{Config: cfg})
+	e.addConjur(&cfg.Conjur)
+	var ids []Effective
+	for _, id := range named(cfg.Identities) {
+		var of Effective
+		of.add(nameName, id.Name)
+		of.addList(nameNamespaces, id.Namespaces)
+		of.addList(nameSecrets, id.Secrets)
+		of.addConjur(&id.Conjur)
+		ids = append(ids, of)
+	}
+	if ids != nil {
+		e.add(nameIdentities, ids)
+	}
+	e.addSettings(kubernetesSettings(), subject{Config: cfg})
+	e.addSecrets(cfg)
+	if cfg.Mode == ModeStandalone {
+		e.addSettings(standaloneSettings(), subject{Config: cfg})
+	}
+	e.add("folders", cfg.Folders)
+	list := []effectiveTarget{}
+	for _, t := range cfg.Targets {
+		list = append(list, newEffectiveTarget(cfg.Folders, t))
+	}
+	e.add(nameTargets, list)
+	return e
 }
 
-type effectiveHealth struct {
-	Freshness string `json:"freshness,omitempty"`
-	Ready     string `json:"ready"`
+// addSettings adds what the settings of a table set, as far as it is not empty.
+func (e *Effective) addSettings(table []setting, of subject) {
+	for _, s := range table {
+		if s.of == nil {
+			continue
+		}
+		v := reflect.Indirect(reflect.ValueOf(s.of(of)))
+		name, value := s.name, v.Interface()
+		switch value := value.(type) {
+		case secret.Value:
+			continue
+		case time.Duration:
+			if value == 0 && s.follows != "" {
+				continue
+			}
+			e.add(strings.TrimSuffix(name, "Seconds"), value.String())
+			continue
+		}
+		if v.IsZero() && v.Kind() != reflect.Bool && v.Kind() != reflect.Int {
+			continue
+		}
+		e.add(name, value)
+	}
 }
 
-type effectiveConjur struct {
-	ApplianceURL string    `json:"applianceUrl,omitempty"`
-	AuthnURL     string    `json:"authnUrl,omitempty"`
-	AuthnType    AuthnType `json:"authnType,omitempty"`
-	Account      string    `json:"account,omitempty"`
-	Login        string    `json:"login,omitempty"`
-	APIKeyFile   string    `json:"apiKeyFile,omitempty"`
-	JWTTokenPath string    `json:"jwtTokenPath,omitempty"`
-	// InboxPath and InboxWait are where, and for how long, the certificate
-	// for authn-k8s is waited for.
-	InboxPath      string `json:"clientCertPath,omitempty"`
-	InboxWait      string `json:"clientCertWait,omitempty"`
-	AzureClientID  string `json:"azureClientId,omitempty"`
-	MetadataURL    string `json:"metadataUrl,omitempty"`
-	ClientCertFile string `json:"clientCertFile,omitempty"`
-	ClientKeyFile  string `json:"clientKeyFile,omitempty"`
-	TokenTimeout   string `json:"tokenTimeout,omitempty"`
-	// Certificates is where the trusted ones are from: "text", a file's path,
-	// or "system".
-	Certificates string `json:"certificates"`
-	HTTPTimeout  string `json:"httpTimeout"`
+// addConjur adds how Conjur is reached: what the authenticator uses.
+func (e *Effective) addConjur(c *Conjur) {
+	a, _ := authenticatorNamed(c.AuthnType)
+	for _, s := range conjurSettings() {
+		switch {
+		case slices.Contains(credentialSettings(), s.name) && !slices.Contains(a.settings(), s.name), s.name == nameCertificate:
+		case s.name == nameCertFile:
+			e.add("conjur.certificates", c.trusted())
+		default:
+			e.addSettings([]setting{s}, subject{conjur: c})
+		}
+		if s.name == nameAuthnURL && c.AuthnType != "" {
+			e.add("conjur.authnType", c.AuthnType)
+		}
+	}
+}
+
+// trusted says where the certificates that Conjur's must be signed by are from:
+// "text", a file's path, or "system".
+func (c *Conjur) trusted() string {
+	if c.SSLCertificate != "" {
+		return "text"
+	}
+	return cmp.Or(c.CertFile, "system")
+}
+
+// effectiveSecret is a Secret that is listed, with what the configuration says
+// of it.
+type effectiveSecret struct {
+	Namespace string           `json:"namespace,omitempty"`
+	Name      string           `json:"name"`
+	Create    bool             `json:"create,omitempty"`
+	Type      string           `json:"type,omitempty"`
+	Entries   []targets.Entry  `json:"entries,omitempty"`
+	Groups    []effectiveGroup `json:"groups,omitempty"`
+	Restart   []string         `json:"restart,omitempty"`
+}
+
+type effectiveGroup struct {
+	Group             string          `json:"group"`
+	Format            targets.Format  `json:"format"`
+	Template          string          `json:"template,omitempty"` // "inline"
+	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
+	Entries           []targets.Entry `json:"entries"`
+}
+
+// addSecrets adds the Secrets that are listed, or that none is.
+func (e *Effective) addSecrets(cfg *Config) {
+	if cfg.Destination == DestinationKubernetes && cfg.Kubernetes.ByLabel() {
+		e.add("kubernetes.byLabel", true)
+		return
+	}
+	var secrets []effectiveSecret
+	for _, def := range cfg.Kubernetes.Definitions {
+		of := effectiveSecret{Namespace: def.Namespace, Name: def.Name}
+		if t := def.Configured; t != nil {
+			of.Create, of.Type, of.Restart, of.Entries = t.Secret.Create, t.Secret.Type, t.Secret.Restart, t.Entries
+			for _, g := range t.Secret.Groups {
+				template, configMap := effectiveTemplate(Folders{}, g)
+				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, template, configMap, g.Entries})
+			}
+		}
+		secrets = append(secrets, of)
+	}
+	if secrets != nil {
+		e.add(nameK8sSecrets, secrets)
+	}
 }
 
 // effectiveTarget is one target of an Effective.
@@ -113,76 +224,6 @@ type effectiveTarget struct {
 	// TemplateConfigMap is where the template is, as "name/key".
 	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
 	Entries           []targets.Entry `json:"entries"`
-}
-
-// NewEffective makes it from a Config.
-func NewEffective(cfg *Config) Effective {
-	e := Effective{
-		ContainerMode:        cfg.Mode,
-		SecretsDestination:   cfg.Destination,
-		Refresh:              effectiveRefresh{Enabled: cfg.Refresh.Enabled},
-		Retry:                effectiveRetry{cfg.Retry.Limit, cfg.Retry.Interval.String()},
-		RemoveDeletedSecrets: cfg.RemoveDeleted,
-		Removal:              effectiveRemoval{cfg.Removal.Confirmations, cfg.Removal.Grace.String(), cfg.Removal.Brake, cfg.Removal.BrakeHold.String()},
-		ExitOnRevoked:        cfg.ExitOnRevoked,
-		RestoreDeletedFiles:  restoreAtRefresh,
-		RestartApp:           cfg.Signal,
-		Server:               effectiveServer{cfg.Server.Address},
-		Log:                  cfg.Log,
-		Conjur:               newEffectiveConjur(cfg.Conjur),
-		Kubernetes:           newEffectiveKubernetes(cfg.Kubernetes, cfg.Destination),
-		Folders:              cfg.Folders,
-		Targets:              []effectiveTarget{},
-	}
-	if cfg.Refresh.Enabled {
-		e.Refresh.Interval = cfg.Refresh.Interval.String()
-	}
-	if !cfg.RestoreDeletedFiles {
-		e.RestoreDeletedFiles = restoreNever
-	}
-	e.Health.Ready = readyDelivered
-	if cfg.Server.Tried {
-		e.Health.Ready = readyTried
-	}
-	if cfg.Server.Freshness > 0 {
-		e.Health.Freshness = cfg.Server.Freshness.String()
-	}
-	e.addStandalone(cfg)
-	for _, t := range cfg.Targets {
-		e.Targets = append(e.Targets, newEffectiveTarget(cfg.Folders, t))
-	}
-	return e
-}
-
-func newEffectiveConjur(c Conjur) effectiveConjur {
-	e := effectiveConjur{
-		ApplianceURL: c.ApplianceURL, AuthnURL: c.AuthnURL, AuthnType: c.AuthnType,
-		Account: c.Account, Login: c.Login, Certificates: "system", HTTPTimeout: c.HTTPTimeout.String(),
-	}
-	switch c.AuthnType {
-	case AuthnAPIKey:
-		e.APIKeyFile = c.APIKeyFile
-	case AuthnJWT:
-		e.JWTTokenPath = c.JWTTokenPath
-	case AuthnK8s:
-		e.InboxPath, e.InboxWait = c.InboxPath, c.InboxWait.String()
-	case AuthnAzure:
-		e.AzureClientID, e.MetadataURL = c.AzureClientID, c.MetadataURL
-	case AuthnGCP:
-		e.MetadataURL = c.MetadataURL
-	case AuthnCert:
-		e.ClientCertFile, e.ClientKeyFile = c.ClientCertFile, c.ClientKeyFile
-	}
-	if c.TokenTimeout > 0 {
-		e.TokenTimeout = c.TokenTimeout.String()
-	}
-	switch {
-	case c.SSLCertificate != "":
-		e.Certificates = "text"
-	case c.CertFile != "":
-		e.Certificates = c.CertFile
-	}
-	return e
 }
 
 func newEffectiveTarget(folders Folders, t *targets.Target) effectiveTarget {

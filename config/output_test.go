@@ -123,7 +123,7 @@ containerMode:`, 1)
 		`"containerMode":"standalone","secretsDestination":"k8s_secrets"`,
 		`"server":{"address":":9"}`,
 		`"identities":[{"name":"keyed","namespaces":["a"],"secrets":["ns/plain"],"conjur":{"applianceUrl":"https://conjur.example.com","authnUrl":"https://conjur.example.com/authn","authnType":"authn","account":"acct","login":"host/k","apiKeyFile":` + string(key) + `,`,
-		`"kubernetes":{"namespace":"ns","kubeconfig":"/k","namespaces":["a","ns"],"secrets":[{"namespace":"a","name":"db","create":true,"type":"kubernetes.io/basic-auth","entries":[{"alias":"password","variable":"app/db/password","contentType":"text"}`,
+		`"kubernetes":{"namespaces":["a","ns"],"namespace":"ns","kubeconfig":"/k","secrets":[{"namespace":"a","name":"db","create":true,"type":"kubernetes.io/basic-auth","entries":[{"alias":"password","variable":"app/db/password","contentType":"text"}`,
 		`{"group":"app.conf","format":"template","template":"inline","entries":[{"alias":"u"`,
 		`{"group":"from-map","format":"template","templateConfigMap":"tpl/app","entries":[{"alias":"*"`,
 		`"restart":["deployment/shop","statefulset/db"]},{"namespace":"ns","name":"plain"}]}`,
@@ -142,7 +142,7 @@ containerMode:`, 1)
 func TestEffectiveOfAJob(t *testing.T) {
 	cfg, _ := load(t, sources(t, job, inCluster))
 	got, _ := json.Marshal(config.NewEffective(cfg))
-	if !strings.Contains(string(got), `"kubernetes":{"namespace":"ns","namespaces":["ns"],"byLabel":true},"folders"`) {
+	if !strings.Contains(string(got), `"kubernetes":{"namespaces":["ns"],"namespace":"ns","byLabel":true},"folders"`) {
 		t.Errorf("got %s", got)
 	}
 	cfg, _ = load(t, sources(t, group.with(dict{"restart-app-signal": "SIGHUP", "restart-app-command": "java", "restore-deleted-files": "never",

@@ -105,10 +105,10 @@ func (d *Difference) compare(prefix string, table []setting, before, after subje
 	}
 }
 
-// same reports whether two values of a setting are the same.
+// same reports whether two values, or what two pointers point to, are the same.
 func same(a, b any) bool {
-	if key, ok := a.(secret.Value); ok {
-		return key.Equal(b.(secret.Value))
+	if key, ok := a.(*secret.Value); ok {
+		return key.Equal(*b.(*secret.Value))
 	}
 	return reflect.DeepEqual(a, b)
 }

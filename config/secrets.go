@@ -11,29 +11,29 @@ import (
 
 // defined makes the definitions of the Secrets that the configuration file
 // lists. A faulty one is reported and left out.
-func (l *loader) defined(cfg *Config, k Kubernetes) (defs []targets.SecretDefinition) {
-	if len(l.secrets.items) == 0 && !l.secrets.bad {
-		l.fail(l.secrets.key, "the list names nothing; add a name or remove the setting")
+func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []targets.SecretDefinition) {
+	if len(list.items) == 0 {
+		l.fail(list.key, "the list names nothing; add a name or remove the setting")
 	}
 	seen := map[string]bool{}
-	for i := range l.secrets.items {
-		s := &l.secrets.items[i]
-		if !s.Name.set || s.Name.bad || s.Namespace.bad {
+	for _, s := range list.items {
+		name, namespace := s[nameName], s[nameItsNamespace]
+		if !name.set || name.bad || namespace.bad {
 			continue
 		}
-		def := targets.SecretDefinition{Namespace: k.Namespace, Name: s.Name.text, Named: true}
-		place := s.Name.key
-		if s.Namespace.set {
-			def.Namespace, place = s.Namespace.text, s.Namespace.key
+		def := targets.SecretDefinition{Namespace: k.Namespace, Name: name.text, Named: true}
+		place := name.key
+		if namespace.set {
+			def.Namespace, place = namespace.text, namespace.key
 		}
 		def.Account = l.accountOf(def.Namespace, def.Name, cfg.Conjur.Account)
 		switch {
-		case cfg.Mode != ModeStandalone && s.Namespace.set && def.Namespace != k.Namespace && k.Namespace != "":
+		case cfg.Mode != ModeStandalone && namespace.set && def.Namespace != k.Namespace && k.Namespace != "":
 			l.fail(place, "the Pod's namespace is %q; Secrets of another are for the mode standalone", k.Namespace)
 		case !k.serves(def.Namespace):
 			l.fail(place, "the namespace %q is not one that is served; add it to the list of namespaces", def.Namespace)
 		case seen[def.Namespace+"/"+def.Name]:
-			l.fail(s.Name.key, "the Secret %q is listed twice", def.Name)
+			l.fail(name.key, "the Secret %q is listed twice", def.Name)
 		default:
 			def.Configured = l.configured(cfg.Mode, s, def)
 			defs = append(defs, def)
@@ -45,19 +45,19 @@ func (l *loader) defined(cfg *Config, k Kubernetes) (defs []targets.SecretDefini
 
 // configured is what the file says of a Secret; nil when that is no more than
 // that it is one.
-func (l *loader) configured(mode Mode, s *fileSecret, def targets.SecretDefinition) *targets.Target {
+func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *targets.Target {
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,
-		Create: s.Create.isTrue(), Type: s.Type.text, Restart: l.workloads(mode, s.Restart),
+		Create: s[nameCreate].isTrue(), Type: s[nameType].text, Restart: l.workloads(mode, s[nameRestart]),
 	}
 	t := &targets.Target{Entries: l.mapped(s, def.Account), Secret: more}
 	more.Groups = l.secretGroups(s, def)
-	empty := len(s.Map.items) == 0 && len(s.Groups.items) == 0
+	empty := len(s[nameMap].items) == 0 && len(s[nameGroups].items) == 0
 	switch {
 	case more.Create && empty:
-		l.fail(s.Create.key, "a Secret that is made needs a map or groups; add one")
-	case s.Type.set && !more.Create:
-		l.warn(s.Type.key, "the type of a Secret that is there cannot be changed; used with create: true only")
+		l.fail(s[nameCreate].key, "a Secret that is made needs a map or groups; add one")
+	case s[nameType].set && !more.Create:
+		l.warn(s[nameType].key, "the type of a Secret that is there cannot be changed; used with create: true only")
 	case empty && !more.Create && len(more.Restart) == 0:
 		return nil
 	}
@@ -66,26 +66,26 @@ func (l *loader) configured(mode Mode, s *fileSecret, def targets.SecretDefiniti
 
 // mapped reads the map as a conjur-map, pair by pair, so that each fault has
 // its place.
-func (l *loader) mapped(s *fileSecret, account string) (entries []targets.Entry) {
+func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
 	made := map[string]bool{} // the data keys
-	for i, key := range s.Map.keys {
-		v := s.Map.items[i]
-		if !v.ID.set || v.ID.bad || v.ContentType.bad {
+	for i, key := range s[nameMap].keys {
+		id, contentType := s[nameMap].items[i][nameID], s[nameMap].items[i][nameContentType]
+		if !id.set || id.bad || contentType.bad {
 			continue
 		}
-		pair, err := yaml.Marshal(map[string]any{key: map[string]string{"id": v.ID.text, "content-type": v.ContentType.text}})
+		pair, err := yaml.Marshal(map[string]any{key: map[string]string{"id": id.text, "content-type": contentType.text}})
 		if err != nil {
-			l.fail(v.ID.key, "%v", err)
+			l.fail(id.key, "%v", err)
 			continue
 		}
 		read, warnings, err := targets.ParseConjurMap(string(pair), account)
-		l.failPair(v.ID.key, err)
+		l.failPair(id.key, err)
 		for _, w := range warnings {
-			l.warn(v.ID.key, "%s", strings.TrimPrefix(w, onlyLine))
+			l.warn(id.key, "%s", strings.TrimPrefix(w, onlyLine))
 		}
 		for _, e := range read {
 			if made[e.Alias] {
-				l.fail(v.ID.key, "the map makes the data key %q twice; give one of the two another name", e.Alias)
+				l.fail(id.key, "the map makes the data key %q twice; give one of the two another name", e.Alias)
 				continue
 			}
 			made[e.Alias] = true
@@ -111,18 +111,18 @@ func (l *loader) failPair(key string, err error) {
 }
 
 // secretGroups makes the groups of a Secret, in ascending order.
-func (l *loader) secretGroups(s *fileSecret, def targets.SecretDefinition) (groups []*targets.Target) {
-	for i, name := range s.Groups.keys {
-		g := &s.Groups.items[i]
-		key := g.Secrets.key
-		if !g.Secrets.set || g.Secrets.bad {
+func (l *loader) secretGroups(s item, def targets.SecretDefinition) (groups []*targets.Target) {
+	for i, name := range s[nameGroups].keys {
+		g := s[nameGroups].items[i]
+		key := g[nameSecrets].key
+		if !g[nameSecrets].set || g[nameSecrets].bad {
 			continue
 		}
 		if err := targets.CheckDataKey(name); err != nil || name == targets.ConjurMapKey {
 			l.fail(key, "the group %q cannot be a data key; use letters, digits, -, _ and .", name)
 			continue
 		}
-		if slices.Contains(s.Map.keys, name) {
+		if slices.Contains(s[nameMap].keys, name) {
 			l.fail(key, "the data key %q is in the map too; give one of the two another name", name)
 		}
 		groups = append(groups, l.secretGroup(name, g, def))
@@ -131,31 +131,27 @@ func (l *loader) secretGroups(s *fileSecret, def targets.SecretDefinition) (grou
 	return groups
 }
 
-func (l *loader) secretGroup(name string, g *fileGroup, def targets.SecretDefinition) *targets.Target {
+func (l *loader) secretGroup(name string, g item, def targets.SecretDefinition) *targets.Target {
 	t := &targets.Target{Group: name, Format: targets.Formats()[0]}
-	values := map[string]value{}
-	for _, s := range secretGroupSettings() {
-		values[s.name] = *fieldOf(g, s.name)
-	}
-	l.entries(t, values, def.Account)
+	l.entries(t, g, def.Account)
 	switch {
-	case g.Format.bad:
+	case g[nameFormat].bad:
 		return t
-	case g.Format.set:
-		t.Format = targets.Format(g.Format.text)
-	case g.Template.set || g.TemplateConfigMap.set:
+	case g[nameFormat].set:
+		t.Format = targets.Format(g[nameFormat].text)
+	case g[nameTemplate].set || g[nameConfigMap].set:
 		t.Format = targets.FormatTemplate
 	}
-	given := l.givenTemplate(t, values, def.Namespace)
+	given := l.givenTemplate(t, g, def.Namespace)
 	if t.Format == targets.FormatTemplate && !given.set {
-		l.fail(g.Secrets.key, "the format template needs a template; write one, or the name and key of a ConfigMap in templateConfigMap")
+		l.fail(g[nameSecrets].key, "the format template needs a template; write one, or the name and key of a ConfigMap in templateConfigMap")
 	}
-	l.checkGroup(t, given, g.Secrets.key)
+	l.checkGroup(t, given, g[nameSecrets].key)
 	return t
 }
 
 // workloads checks what is to be restarted.
-func (l *loader) workloads(mode Mode, restart namesField) []string {
+func (l *loader) workloads(mode Mode, restart value) []string {
 	if !restart.set || restart.bad {
 		return nil
 	}

@@ -31,6 +31,7 @@ const (
 	kindLabel       kind = "short name"
 	kindSecrets     kind = "list of Secrets"
 	kindMap         kind = "map"
+	kindItems       kind = "list"
 )
 
 // setting is one thing that an operator may set. The names, defaults and
@@ -53,7 +54,14 @@ type setting struct {
 	allowed  []string      // kindChoice: all values
 	min, max int           // kindInteger: bounds; max 0 means none
 	least    time.Duration // kindDuration: the shortest
-	def      string        // default, in the words of the documentation
+	def      string        // default
+	// follows says in words what the default is where that is not one text.
+	follows string
+	// items returns the table of an item of a list, or of a map of maps, in
+	// the configuration file. With short a text stands for the item's first
+	// setting.
+	items func() []setting
+	short bool
 	// lenient settings fall back to the default, with a warning, when the
 	// environment holds something else than the kind allows, or when they are
 	// numbers out of bounds, as the Secrets Provider does.
@@ -130,12 +138,31 @@ const (
 	namePermissions = "permissions"
 	nameTemplate    = "template"
 	nameConfigMap   = "templateConfigMap"
+	nameTargets     = "targets"
+	nameIdentities  = "identities"
+	nameNamespaces  = "namespaces"
+
+	nameItsNamespace = "namespace"
+	nameCreate       = "create"
+	nameType         = "type"
+	nameMap          = "map"
+	nameGroups       = "groups"
+	nameRestart      = "restart"
+	nameID           = "id"
+	nameContentType  = "contentType"
 )
 
 // settings is the one table of what may be set once for the process:
 // validation, documentation and the configuration file's schema follow it.
 func settings() []setting {
 	return append(append(processSettings(), conjurSettings()...), clusterSettings()...)
+}
+
+// fileSettings is the table of the configuration file, which has lists besides.
+func fileSettings() []setting {
+	return append(settings(),
+		setting{name: nameTargets, kind: kindItems, items: targetSettings, doc: "The secret groups, each a file that is kept in sync."},
+		setting{name: nameIdentities, kind: kindItems, items: identitySettings, doc: "Identities that Conjur is asked as besides the process's own, and whom they serve."})
 }
 
 // CredentialVariables lists the environment variables that hold Syncer's own

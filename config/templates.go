@@ -34,7 +34,7 @@ func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 
 // template finds the template of a file, of which there must be exactly one: in
 // a setting, or in the templates folder.
-func (l *loader) template(t *targets.Target, g map[string]value, namespace string) found {
+func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	given := l.givenTemplate(t, g, namespace)
 	if t.Format != targets.FormatTemplate {
 		return given
@@ -62,7 +62,7 @@ func (l *loader) template(t *targets.Target, g map[string]value, namespace strin
 }
 
 // givenTemplate finds the template that the settings give.
-func (l *loader) givenTemplate(t *targets.Target, g map[string]value, namespace string) found {
+func (l *loader) givenTemplate(t *targets.Target, g item, namespace string) found {
 	inline, ref := g[nameTemplate], g[nameConfigMap]
 	if t.Format != targets.FormatTemplate {
 		for _, val := range []value{inline, ref} {

@@ -1,13 +1,17 @@
 package config
 
 import (
+	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // notYet is the warning for what has no effect.
@@ -21,24 +25,24 @@ type value struct {
 	set  bool
 	env  bool // from the environment
 	bad  bool // set to something that is reported already
+
+	// Of a list in the configuration file, or of a map, which has keys.
+	items []item
+	keys  []string
 }
 
 // values is what all sources say, the strongest source of each setting only.
 type values struct {
-	process map[string]value            // setting's name → value
-	groups  map[string]map[string]value // group → setting's name → value
-
-	// What only the configuration file can say. secrets is what stands there
-	// for the setting nameK8sSecrets, nil when a stronger source has set it.
-	secrets    *listField[fileSecret]
-	identities listField[fileIdentity]
+	process    item
+	groups     map[string]item // by the group's name
+	identities value           // which only the configuration file has
 
 	table, groupTable []setting // settings() and groupSettings(), made once
 }
 
 func newValues() values {
 	return values{
-		process: map[string]value{}, groups: map[string]map[string]value{},
+		process: item{}, groups: map[string]item{},
 		table: settings(), groupTable: groupSettings(),
 	}
 }
@@ -68,7 +72,7 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 			switch {
 			case err == nil:
 			case s.lenient && s.outOfRange(val.text):
-				r.warn(key, "%v; taken as the default (%s)", err, s.def)
+				r.warn(key, "%v; taken as the default (%s)", err, cmp.Or(s.follows, s.def))
 				continue
 			default:
 				r.fail(key, "%v", err)
@@ -94,7 +98,7 @@ func (v *values) addEnvironment(getenv func(string) string, r *report) {
 		switch {
 		case err == nil:
 		case s.lenient:
-			r.warn(s.env, "%v; taken as the default (%s)", err, s.def)
+			r.warn(s.env, "%v; taken as the default (%s)", err, cmp.Or(s.follows, s.def))
 			continue
 		default:
 			r.fail(s.env, "%v", err)
@@ -114,7 +118,7 @@ func (v *values) put(name string, group *string, val value) {
 		return
 	}
 	if v.groups[*group] == nil {
-		v.groups[*group] = map[string]value{}
+		v.groups[*group] = item{}
 	}
 	v.groups[*group][name] = val
 }
@@ -145,7 +149,7 @@ func find(table []setting, name string) (setting, bool) {
 	return setting{}, false
 }
 
-// text gives a process setting, def when it is not set, and the empty string
+// text returns a process setting, def when it is not set, and the empty string
 // when it is set badly.
 func (v *values) text(name, def string) string {
 	switch val := v.process[name]; {
@@ -157,28 +161,55 @@ func (v *values) text(name, def string) string {
 	return def
 }
 
-// boolean gives a process setting, def when it is not set or set badly.
-func (v *values) boolean(name string, def bool) bool {
-	if b, err := strconv.ParseBool(v.process[name].text); err == nil {
-		return b
-	}
-	return def
+// isTrue reports whether a Boolean is set, well, and true.
+func (v value) isTrue() bool {
+	is, err := strconv.ParseBool(v.text)
+	return err == nil && is
 }
 
-// integer gives a process setting, def when it is not set or set badly.
-func (v *values) integer(name string, def int) int {
-	if n, err := strconv.Atoi(v.process[name].text); err == nil {
-		return n
+// names are the texts of a list in the configuration file.
+func (v value) names() []string {
+	if v.node == nil || v.bad {
+		return nil
 	}
-	return def
+	var names []string
+	for _, n := range v.node.Content {
+		names = append(names, resolveAlias(n).Value)
+	}
+	return names
 }
 
-// duration gives a process setting, def when it is not set or set badly.
-func (v *values) duration(name string, def time.Duration) time.Duration {
-	if d, err := time.ParseDuration(v.process[name].text); err == nil && !v.process[name].bad {
-		return d
+// fill sets what the settings of a table are for to what is said, else to
+// their defaults. A default that is not one text is for the caller to fill in.
+func fill(table []setting, said item, into subject) {
+	for _, s := range table {
+		if s.of == nil {
+			continue
+		}
+		val := said[s.name]
+		text := s.def
+		if val.set && !val.bad {
+			text = val.text
+		}
+		switch p := s.of(into).(type) {
+		case *bool:
+			*p, _ = strconv.ParseBool(text)
+		case *int:
+			*p, _ = s.integer(text)
+		case *time.Duration:
+			*p, _ = s.duration(text)
+		case *secret.Value:
+			*p = secret.New([]byte(text))
+		default:
+			field := reflect.ValueOf(p)
+			if field.Kind() == reflect.Pointer && field.Elem().Kind() == reflect.String {
+				if val.bad {
+					text = ""
+				}
+				field.Elem().SetString(text)
+			}
+		}
 	}
-	return def
 }
 
 // key is where a setting was set or, if it was not, is best set.
