@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +10,9 @@ import (
 	"io/fs"
 	"os"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/tool"
 )
 
 // The files in the folder of a conjurd.
@@ -123,11 +121,11 @@ func (h *conjurdHome) load(ctx context.Context) error {
 		}
 	}
 	for _, path := range h.flags.values {
-		values, err := readValues(path)
-		if err == nil {
-			err = h.server.SetMany(ctx, values)
-		}
+		values, err := tool.ReadValues(path)
 		if err != nil {
+			return err
+		}
+		if err := h.server.SetMany(ctx, values); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -182,35 +180,6 @@ func loadCA(f conjurdFlags, create bool) (*conjurd.CA, error) {
 		return nil, fmt.Errorf("CA: %w", err)
 	}
 	return &conjurd.CA{Cert: cert, Key: key}, nil
-}
-
-// readValues reads a YAML mapping of variable id to text, or to a mapping
-// with the single key base64.
-func readValues(path string) (map[string][]byte, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var entries map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &entries); err != nil {
-		return nil, errors.New("not a YAML mapping of variable id to value") // the parser's error may quote a value
-	}
-	values := make(map[string][]byte, len(entries))
-	var errs []error
-	for id, node := range entries {
-		var encoded struct{ Base64 string }
-		switch {
-		case node.Kind == yaml.ScalarNode:
-			values[id] = []byte(node.Value)
-		case node.Decode(&encoded) == nil && encoded.Base64 != "":
-			if values[id], err = base64.StdEncoding.DecodeString(encoded.Base64); err != nil {
-				errs = append(errs, fmt.Errorf("line %d: the value of %s is not base64", node.Line, id))
-			}
-		default:
-			errs = append(errs, fmt.Errorf("line %d: the value of %s is neither a text nor {base64: …}", node.Line, id))
-		}
-	}
-	return values, errors.Join(errs...)
 }
 
 // writeSecretFile writes a file that only its owner may read.

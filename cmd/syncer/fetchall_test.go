@@ -340,16 +340,16 @@ conjur.org/conjur-secrets.g=`
 		"all":  "\"app/a\": \"1\"\n\"app/b\": \"2\"",
 		"some": "\"app/b\": \"2\"\n\"app/a\": \"2\"",
 	} {
-		out, errs, status := tool(t, "", "render", "--annotations", dir+"/"+group, "--values", dir+"/values.json", "--group", "g")
+		out, errs, status := runTool(t, "", "render", "--annotations", dir+"/"+group, "--values", dir+"/values.json", "--group", "g")
 		if out != want || errs != "" || status != 0 {
 			t.Errorf("render of %s: %q and %q with status %d, want %q", group, out, errs, status, want)
 		}
 	}
-	out, _, status := tool(t, "", "diff", "--annotations", dir+"/all", "--values", dir+"/values.json", "--secrets-dir", dir+"/out")
+	out, _, status := runTool(t, "", "diff", "--annotations", dir+"/all", "--values", dir+"/values.json", "--secrets-dir", dir+"/out")
 	if out != "file/g: content: app/a\n" || status != 1 {
 		t.Errorf("diff: %q with status %d", out, status)
 	}
-	_, errs, status := tool(t, "", "render", "--annotations", dir+"/all", "--values", dir+"/none.json", "--group", "g")
+	_, errs, status := runTool(t, "", "render", "--annotations", dir+"/all", "--values", dir+"/none.json", "--group", "g")
 	if !strings.Contains(errs, "has no variable that the * of file/g stands for") || status != 1 {
 		t.Errorf("render of none: %q with status %d", errs, status)
 	}

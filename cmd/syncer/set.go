@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -16,7 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/pipeline"
-	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/tool"
 )
 
 func newSetCommand() *cobra.Command {
@@ -45,12 +42,12 @@ values are put back as far as that is possible.`,
 
 // setValues sets what the file says.
 func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) error {
-	read, err := readValues(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+	values, err := tool.ReadValues(file)
+	if err == nil && len(values) == 0 {
+		err = fmt.Errorf("%s: no values in it", file)
 	}
-	if len(read) == 0 {
-		return fmt.Errorf("%s: no values in it", file)
+	if err != nil {
+		return err
 	}
 	connection, _, err := config.LoadConnection(os.Getenv)
 	if err != nil {
@@ -61,64 +58,5 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 		return err
 	}
 	defer client.Close()
-
-	values := make([]conjur.NewValue, 0, len(read))
-	for _, id := range slices.Sorted(maps.Keys(read)) {
-		values = append(values, conjur.NewValue{ID: id, Value: secret.New(read[id])})
-	}
-	err = client.SetAll(ctx, values)
-	switch {
-	case err == nil:
-		fmt.Fprintf(out, "%d values set at once\n", len(values))
-		return nil
-	case !errors.Is(err, conjur.ErrNotOffered):
-		return err
-	case !nonAtomic:
-		return fmt.Errorf("%w; to set them one by one, add --allow-non-atomic", err)
-	}
-	return setOneByOne(ctx, client, values, out)
-}
-
-// setOneByOne sets the values in turn and, when one fails, puts back the
-// earlier values of those that were set.
-func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.NewValue, out io.Writer) error {
-	ids := make([]string, len(values))
-	for i, v := range values {
-		ids[i] = v.ID
-	}
-	earlier := client.Fetch(ctx, ids)
-	for i, v := range values {
-		err := client.Set(ctx, v.ID, v.Value)
-		if err == nil {
-			continue
-		}
-		touched := values[:i]
-		var refused *conjur.StatusError
-		if !errors.As(err, &refused) {
-			touched = values[:i+1] // it may have been set all the same
-		}
-		return errors.Join(fmt.Errorf("setting %q failed: %w", v.ID, err), putBack(ctx, client, touched, earlier))
-	}
-	fmt.Fprintf(out, "%d values set, one by one\n", len(values))
-	return nil
-}
-
-// putBack restores what it can and tells exactly what happened; nil when there
-// was nothing to restore.
-func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]conjur.Answer) error {
-	ctx = context.WithoutCancel(ctx) // also when the user gave up
-	var errs []error
-	for _, v := range slices.Backward(touched) {
-		before := earlier[v.ID]
-		if before.Verdict != conjur.Found {
-			errs = append(errs, fmt.Errorf("%q keeps its new value: the earlier one could not be read (%w)", v.ID, before.Err))
-			continue
-		}
-		if err := client.Set(ctx, v.ID, before.Value); err != nil {
-			errs = append(errs, fmt.Errorf("%q may keep its new value: putting the earlier one back failed: %w", v.ID, err))
-			continue
-		}
-		errs = append(errs, fmt.Errorf("%q has its earlier value again", v.ID))
-	}
-	return errors.Join(errs...)
+	return tool.Set(ctx, client, values, nonAtomic, out)
 }

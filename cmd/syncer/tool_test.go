@@ -11,7 +11,7 @@ import (
 
 // tool runs a command line in this process, without the environment's Conjur,
 // and gives what it wrote and the status it ends with.
-func tool(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
+func runTool(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_ACCOUNT", "CONJUR_AUTHN_URL", "CONJUR_AUTHN_LOGIN", "CONJUR_AUTHN_API_KEY", "SYNCER_CONFIG"} {
 		t.Setenv(name, "")

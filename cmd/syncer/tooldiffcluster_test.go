@@ -92,7 +92,7 @@ func TestDiffOfSecretsInTheCluster(t *testing.T) {
 		{"a manifest and names", append(manifest(fmt.Sprintf(secret, "changed", "shop")), "x"), "remove the names", 2},
 	} {
 		args := append([]string{"diff", "--kubeconfig", kubeconfig, "--values", values}, c.args...)
-		out, errs, status := tool(t, "", args...)
+		out, errs, status := runTool(t, "", args...)
 		if status != c.status || strings.Contains(out+errs, "canary") {
 			t.Errorf("%s: status %d, want %d: %s%s", c.name, status, c.status, out, errs)
 		}
@@ -119,20 +119,20 @@ kubernetes:
 `)
 	args := []string{"--config", dir + "/syncer.yaml"}
 	diff := append([]string{"diff", "--kubeconfig", kubeconfig, "--values", dir + "/values.json"}, args...)
-	out, errs, status := tool(t, "", diff...)
+	out, errs, status := runTool(t, "", diff...)
 	if want := "secret/shop/new: missing\nsecret/shop/own: content: b\n"; status != 1 || out != want || strings.Contains(errs, "canary") {
 		t.Errorf("status %d: %q and %q, want %q", status, out, errs, want)
 	}
-	out, errs, status = tool(t, "", append(diff, "bill/full")...)
+	out, errs, status = runTool(t, "", append(diff, "bill/full")...)
 	if status != 0 || out != "" || !strings.Contains(errs, `warning: secret/bill/full: conjur-map: not used: the configuration already says what the data key "b" holds`) {
 		t.Errorf("status %d: %q and %q, want no difference and a warning", status, out, errs)
 	}
 	for name, want := range map[string]string{"own": "workloads deployment/web", "shop/new": "data key env format dotenv", "secret/bill/full": "data key b p/b (text)"} {
-		if out, errs, status := tool(t, "", append([]string{"explain", name}, args...)...); status != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+		if out, errs, status := runTool(t, "", append([]string{"explain", name}, args...)...); status != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("explain %s: status %d, %s%s; want %q", name, status, out, errs, want)
 		}
 	}
-	if _, errs, status := tool(t, "", append([]string{"explain", "nope"}, args...)...); status != 1 || !strings.Contains(errs, "there are bill/full, shop/new, shop/own") {
+	if _, errs, status := runTool(t, "", append([]string{"explain", "nope"}, args...)...); status != 1 || !strings.Contains(errs, "there are bill/full, shop/new, shop/own") {
 		t.Errorf("explain of nothing: status %d, %s", status, errs)
 	}
 }
@@ -142,8 +142,13 @@ func TestDiffOfASecretAsJSON(t *testing.T) {
 		"shop/secrets/s": live(t, "s", "syncer", nil, map[string]string{"conjur-map": "a: p/a", "a": "canary", "old": "canary"}),
 	})
 	values := files(t, "values.json", `{"p/a": "va"}`) + "/values.json"
-	out, _, status := tool(t, "", "diff", "s", "--kubeconfig", kubeconfig, "--values", values, "--output", "json")
-	var got struct{ Targets []difference }
+	out, _, status := runTool(t, "", "diff", "s", "--kubeconfig", kubeconfig, "--values", values, "--output", "json")
+	var got struct {
+		Targets []struct {
+			Key, State       string
+			Aliases, Removed []string
+		}
+	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 1 || len(got.Targets) != 1 {
 		t.Fatalf("%v, status %d: %s", err, status, out)
 	}
@@ -156,11 +161,11 @@ func TestDiffWithoutACluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	values := files(t, "values.json", `{}`) + "/values.json"
-	out, errs, status := tool(t, "", "diff", "s", "--values", values)
+	out, errs, status := runTool(t, "", "diff", "s", "--values", values)
 	if status != 2 || out != "" || !strings.Contains(errs, "kubeconfig") {
 		t.Errorf("status %d, %q and %q; want an error that says what to do", status, out, errs)
 	}
-	out, errs, status = tool(t, "a: [", "diff", "-f", "-", "--values", values)
+	out, errs, status = runTool(t, "a: [", "diff", "-f", "-", "--values", values)
 	if status != 2 || out != "" || !strings.HasPrefix(errs, "standard input: line 1: ") {
 		t.Errorf("status %d, %q and %q; want to hear of the manifest first", status, out, errs)
 	}

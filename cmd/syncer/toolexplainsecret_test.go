@@ -29,7 +29,7 @@ stringData:
 
 func TestExplainOfASecret(t *testing.T) {
 	for _, name := range []string{"db", "shop/db", "secret/shop/db", "Secret/db"} {
-		out, errs, status := tool(t, explained, "explain", name, "-f", "-")
+		out, errs, status := runTool(t, explained, "explain", name, "-f", "-")
 		if status != 0 || errs != "" {
 			t.Fatalf("%s: status %d: %s", name, status, errs)
 		}
@@ -68,7 +68,7 @@ func TestExplainOfASecretNamesTheTriggersOfItsProcess(t *testing.T) {
 		"with it, and a list": {"containerMode: sidecar\n    refresh: {interval: 45s}", []string{"start", "source", "destination", "poll within 45s", "list within 45s", "template"}},
 	} {
 		workload := strings.Replace(deployed, "containerMode: standalone", c.settings, 1)
-		out, errs, status := tool(t, explained+"---\n"+workload, "explain", "db", "-f", "-", "--output", "json")
+		out, errs, status := runTool(t, explained+"---\n"+workload, "explain", "db", "-f", "-", "--output", "json")
 		if status != 0 {
 			t.Fatalf("%s: status %d: %s", name, status, errs)
 		}
@@ -91,7 +91,7 @@ func TestExplainOfASecretNamesTheTriggersOfItsProcess(t *testing.T) {
 }
 
 func TestExplainOfASecretAsJSON(t *testing.T) {
-	out, _, _ := tool(t, explained, "explain", "db", "-f", "-", "--output", "json")
+	out, _, _ := runTool(t, explained, "explain", "db", "-f", "-", "--output", "json")
 	var got struct {
 		Key      string
 		DataKeys []struct {
@@ -111,7 +111,7 @@ func TestExplainOfASecretAsJSON(t *testing.T) {
 	if cfg := got.DataKeys[3]; cfg.Format != "template" || cfg.Template != "ConfigMap shop/tpl, key cfg" || len(cfg.Entries) != 2 {
 		t.Errorf("cfg is %+v", cfg)
 	}
-	bare, _, _ := tool(t, "{kind: Secret, metadata: {name: s}, stringData: {conjur-map: 'a: b'}}", "explain", "s", "-f", "-", "--output", "json")
+	bare, _, _ := runTool(t, "{kind: Secret, metadata: {name: s}, stringData: {conjur-map: 'a: b'}}", "explain", "s", "-f", "-", "--output", "json")
 	var lists map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(bare), &lists); err != nil || string(lists["workloads"]) != "[]" || string(lists["faults"]) != "[]" {
 		t.Errorf("%v: what is empty is %s", err, bare)
@@ -119,7 +119,7 @@ func TestExplainOfASecretAsJSON(t *testing.T) {
 }
 
 func TestExplainOfASecretWhoseMapCannotBeRead(t *testing.T) {
-	out, errs, status := tool(t, "{kind: Secret, metadata: {name: s}, data: {conjur-map: '%'}}", "explain", "s", "-f", "-")
+	out, errs, status := runTool(t, "{kind: Secret, metadata: {name: s}, data: {conjur-map: '%'}}", "explain", "s", "-f", "-")
 	if status != 0 || errs != "" || !strings.Contains(out, "faults    conjur-map: line 1: the value of conjur-map in data is not base64") {
 		t.Errorf("status %d, %q and\n%s", status, errs, out)
 	}
@@ -128,7 +128,7 @@ func TestExplainOfASecretWhoseMapCannotBeRead(t *testing.T) {
 func TestExplainOfASecretThatIsNotThere(t *testing.T) {
 	text := explained + "---\n{kind: Secret, metadata: {name: plain}}\n"
 	for _, name := range []string{"nope", "other/db", "plain"} {
-		out, errs, status := tool(t, text, "explain", name, "-f", "-")
+		out, errs, status := runTool(t, text, "explain", name, "-f", "-")
 		if status != 1 || out != "" || !strings.Contains(errs, "there are shop/db") {
 			t.Errorf("%s: status %d, %q and %q", name, status, out, errs)
 		}

@@ -50,6 +50,12 @@ stringData:
     password: app/db/password
 `
 
+type migration struct {
+	Manifest string
+	Notes    []config.Problem
+	config.Validation
+}
+
 // migrateJSON migrates with changes to chartJob, in pairs.
 func migrateJSON(t *testing.T, pairs ...string) (m migration, notes []string, status int) {
 	t.Helper()
@@ -60,7 +66,7 @@ func migrateJSON(t *testing.T, pairs ...string) (m migration, notes []string, st
 		}
 		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
 	}
-	out, errs, status := tool(t, text, "migrate", "-f", "-", "--output", "json", "--image", "example/syncer:1")
+	out, errs, status := runTool(t, text, "migrate", "-f", "-", "--output", "json", "--image", "example/syncer:1")
 	if err := json.Unmarshal([]byte(out), &m); err != nil || errs != "" {
 		t.Fatalf("%v in %q, %q", err, out, errs)
 	}
@@ -174,7 +180,7 @@ func TestMigrateChecksSecrets(t *testing.T) {
 	}
 	// Secrets alone have nothing to replace.
 	_, text, _ := strings.Cut(chartJob, "---\napiVersion: v1\n")
-	out, errs, status := tool(t, text, "migrate", "-f", "-")
+	out, errs, status := runTool(t, text, "migrate", "-f", "-")
 	if out != text || status != 0 || !strings.HasPrefix(errs, "note: Secret/db: ") {
 		t.Errorf("status %d, %q and %q", status, out, errs)
 	}

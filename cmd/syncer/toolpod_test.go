@@ -57,7 +57,7 @@ func podWith(pairs ...string) string {
 
 func validateJSON(t *testing.T, text string, args ...string) (v validationJSON, status int) {
 	t.Helper()
-	out, errs, status := tool(t, text, append([]string{"validate", "-f", "-", "--output", "json"}, args...)...)
+	out, errs, status := runTool(t, text, append([]string{"validate", "-f", "-", "--output", "json"}, args...)...)
 	decodeAll(t, out, &v)
 	if v.Errors == nil || v.Warnings == nil {
 		t.Errorf("a list is null: %s", out)
@@ -152,7 +152,7 @@ func TestMigrateNotes(t *testing.T) {
         conjur.org/secret-file-format.b: bash`, "{name: JWT_TOKEN_PATH,", "{name: RETRY_COUNT_LIMIT, value: \"3\"}\n        - {name: JWT_TOKEN_PATH,")
 	var first string
 	for range 30 { // the order must not depend on that of a map
-		out, errs, status := tool(t, text, "migrate", "-f", "-", "--output", "json")
+		out, errs, status := runTool(t, text, "migrate", "-f", "-", "--output", "json")
 		if status != 0 || errs != "" || first != "" && out != first {
 			t.Fatalf("status %d, %q, %s\nnot as before: %s", status, errs, out, first)
 		}
@@ -175,11 +175,11 @@ func TestMigrateNotes(t *testing.T) {
 
 func TestMigrateRefusesACommandOfItsOwn(t *testing.T) {
 	text := podWith("1.9.0\n", "1.9.0\n        command: [/usr/local/bin/secrets-provider]\n")
-	out, errs, status := tool(t, text, "migrate", "-f", "-")
+	out, errs, status := runTool(t, text, "migrate", "-f", "-")
 	if out != "" || status != 1 || !strings.Contains(errs, "error: Deployment/shop: command: ") {
 		t.Errorf("status %d, %q and %q", status, out, errs)
 	}
-	out, errs, status = tool(t, text, "migrate", "-f", "-", "--output", "json")
+	out, errs, status = runTool(t, text, "migrate", "-f", "-", "--output", "json")
 	var got map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 1 || errs != "" || got["manifest"] != nil || len(got["errors"]) < 10 {
 		t.Errorf("as JSON: status %d, %q and %s", status, errs, out)
@@ -190,7 +190,7 @@ func TestMigrateRefusesACommandOfItsOwn(t *testing.T) {
 // line for each problem.
 func TestValidateTellsEveryFaultOfAManifest(t *testing.T) {
 	text := podWith(`value: "https://conjur.example.com"`, "value: 12345678", "secrets-destination: file", "secrets-destination: yes")
-	out, errs, status := tool(t, text, "validate", "-f", "-")
+	out, errs, status := runTool(t, text, "validate", "-f", "-")
 	lines := strings.Split(strings.TrimSpace(errs), "\n")
 	if out != "" || status != 1 || len(lines) != 2 || strings.Contains(errs, "12345678") {
 		t.Fatalf("status %d, %q and\n%s", status, out, errs)
@@ -205,7 +205,7 @@ func TestValidateTellsEveryFaultOfAManifest(t *testing.T) {
 func TestRenderOfSecretsAsJSON(t *testing.T) {
 	values := files(t, "values.json", `{"p/a": "va"}`) + "/values.json"
 	secret := secretManifest(t, nil, map[string]string{"conjur-map": "A: p/a"})
-	out, errs, status := tool(t, secret+"\n---\n"+secret, "render", "-f", "-", "--values", values, "--output", "json")
+	out, errs, status := runTool(t, secret+"\n---\n"+secret, "render", "-f", "-", "--values", values, "--output", "json")
 	var got struct {
 		Kind  string
 		Items []struct {

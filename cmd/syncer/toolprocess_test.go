@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/secretsync/syncer/config"
 )
 
 // toolProcess runs syncer as a process of its own, in an environment that has
@@ -153,14 +151,6 @@ func keysOf(problems []problemJSON) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func TestAProblemOfSeveralLinesIsOneLine(t *testing.T) {
-	var out bytes.Buffer
-	v := config.Validation{Warnings: []config.Problem{{Key: "key", Message: "one\ntwo\n"}}}
-	if err := printProblems(&out, v); err != nil || out.String() != "warning: key: one; two\n" {
-		t.Errorf("%v, printed %q", err, out.String())
-	}
 }
 
 // TestProcessRefusesBadCommandLines wants an error and nothing on standard

@@ -66,7 +66,7 @@ func TestRenderOfASecret(t *testing.T) {
 		if c.conjurMap != "" {
 			data["conjur-map"], want["conjur-map"] = c.conjurMap, c.conjurMap
 		}
-		out, errs, status := tool(t, secretManifest(t, c.annotations, data), "render", "-f", "-", "--values", values)
+		out, errs, status := runTool(t, secretManifest(t, c.annotations, data), "render", "-f", "-", "--values", values)
 		var got struct {
 			Kind, Type string
 			Data       map[string][]byte
@@ -105,7 +105,7 @@ func TestRenderOfASecretWithATemplateInAConfigMap(t *testing.T) {
 		{secret + "\n---\n{kind: ConfigMap, metadata: {name: cm}}", nil, "conjur.org/secret-file-template-configmap.cfg: the ConfigMap cm has no key key", 1},
 		{secret + "\n---\n{kind: ConfigMap, metadata: {name: cm}, data: {key: '{{ secret \"no\" }}'}}", nil, "conjur.org/secret-file-template-configmap.cfg: template: cfg:1", 1},
 	} {
-		out, errs, status := tool(t, c.text, append([]string{"render", "-f", "-", "--values", dir + "/values.json"}, c.args...)...)
+		out, errs, status := runTool(t, c.text, append([]string{"render", "-f", "-", "--values", dir + "/values.json"}, c.args...)...)
 		var got struct{ Data map[string][]byte }
 		if err := yaml.Unmarshal([]byte(out), &got); err != nil || status != c.status {
 			t.Errorf("%v, status %d: %s%s", err, status, out, errs)
@@ -115,7 +115,7 @@ func TestRenderOfASecretWithATemplateInAConfigMap(t *testing.T) {
 		}
 	}
 	// What a manifest does not have is taken to be right.
-	if out, errs, status := tool(t, secret, "validate", "-f", "-"); status != 0 || out+errs != "" {
+	if out, errs, status := runTool(t, secret, "validate", "-f", "-"); status != 0 || out+errs != "" {
 		t.Errorf("validate: status %d, %s%s", status, out, errs)
 	}
 }
@@ -139,7 +139,7 @@ func TestRenderOfABadSecretPrintsNothing(t *testing.T) {
 		"a value that does not fit": {`{kind: Secret, metadata: {name: s, annotations: {conjur.org/conjur-secrets.g: "- u: p/a",
 conjur.org/secret-file-template.g: '{{ secret "u" | b64dec }}'}}}`, nil, []string{"Secret/s: g"}},
 	} {
-		out, errs, status := tool(t, c.text, append([]string{"render", "-f", "-", "--values", values}, c.args...)...)
+		out, errs, status := runTool(t, c.text, append([]string{"render", "-f", "-", "--values", values}, c.args...)...)
 		if out != "" || status != 1 || strings.Contains(errs, "canary") {
 			t.Errorf("%s: printed %q and %q with status %d", name, out, errs, status)
 		}
@@ -167,7 +167,7 @@ func TestValidateOfSecrets(t *testing.T) {
 		"conjur.org/conjur-secrets.K":       "- u: p/a",
 		"conjur.org/secret-file-format.K":   "yaml",
 	}, map[string]string{"conjur-map": "A: true\nK: p/a", "mine": "canary"})
-	out, _, status := tool(t, text+"\n---\n{kind: Secret, metadata: {name: bin}, data: {conjur-map: canary}}", "validate", "-f", "-", "--output", "json")
+	out, _, status := runTool(t, text+"\n---\n{kind: Secret, metadata: {name: bin}, data: {conjur-map: canary}}", "validate", "-f", "-", "--output", "json")
 	var got struct {
 		Errors, Warnings []struct{ Key, Message string }
 	}
@@ -213,7 +213,7 @@ func TestValidateOfASecretWithoutAMap(t *testing.T) {
 		named := secretManifest(t, c.annotations, data)
 		labelled := strings.Replace(named, `"name":`, `"labels":{"conjur.org/managed-by-provider":"true"},"name":`, 1)
 		for text, says := range map[string]string{named: "error: " + c.want, labelled: "warning: " + c.want} {
-			out, errs, status := tool(t, text, "validate", "-f", "-")
+			out, errs, status := runTool(t, text, "validate", "-f", "-")
 			wrong := c.want != "" && text == named
 			if out != "" || (status == 1) != wrong || c.want != "" && !strings.Contains(errs, says) || c.want == "" && errs != "" {
 				t.Errorf("%s: printed %q and %q with status %d, want %q", text, out, errs, status, says)
@@ -248,7 +248,7 @@ func TestValidateOfUnknownAnnotationsOfASecret(t *testing.T) {
 		"conjur.org/secret-variables":           "x",
 		"example.com/secret-file-template.none": "x",
 	}, map[string]string{"conjur-map": "A: p/a"})
-	out, errs, status := tool(t, text, "validate", "-f", "-")
+	out, errs, status := runTool(t, text, "validate", "-f", "-")
 	const want = `warning: Secret/s: conjur.org/managed-by-provider: not an annotation but a label; ignored
 warning: Secret/s: conjur.org/secret-file-tempalte.g: not an annotation of a Secret; ignored
 `

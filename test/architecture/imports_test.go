@@ -37,10 +37,13 @@ var allowed = map[string][]string{
 		"config", "pkg/authn", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/notify", "pkg/process", "pkg/queue",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
 	},
+	"pkg/tool": {
+		"config", "pkg/conjur", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/workers",
+	},
 	"config": {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
 		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/pipeline", "pkg/process", "pkg/queue", "pkg/render",
-		"pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
+		"pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/tool", "pkg/workers",
 	},
 	"bench": {"pkg/conjurd"},
 	"test":  {"pkg/conjurd"},

@@ -1,7 +1,8 @@
-package main
+package tool
 
 import (
 	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -10,9 +11,9 @@ import (
 // them when what is there cannot be taken apart, and none when only something
 // else differs, such as the order. In a template an alias may be anywhere, so
 // none is named.
-func differing(t *targets.Target, want render.Result, have sinks.State) []string {
+func differing(t *targets.Target, want map[string]secret.Value, have sinks.State) []string {
 	aliases := []string{}
-	names, wanted := entriesOf(t, want.Parts[sinks.WholeFile].Bytes())
+	names, wanted := entriesOf(t, want[sinks.WholeFile].Bytes())
 	_, there := entriesOf(t, have.Parts[sinks.WholeFile].Bytes())
 	for i, e := range t.Entries {
 		var same bool
@@ -21,7 +22,7 @@ func differing(t *targets.Target, want render.Result, have sinks.State) []string
 			same = true
 		case targets.FormatDirectory:
 			part, ok := have.Parts[e.Alias]
-			same = ok && part.Equal(want.Parts[e.Alias])
+			same = ok && part.Equal(want[e.Alias])
 		default:
 			if i < len(names) {
 				text, ok := there[names[i]]

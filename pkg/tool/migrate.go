@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"fmt"
@@ -6,54 +6,55 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/manifest"
 )
 
-// migration is what migrate tells, and prints with --output json.
+// migration is what Migrate says, and prints as JSON.
 type migration struct {
 	Manifest string           `json:"manifest,omitempty"` // none when there are errors
 	Notes    []config.Problem `json:"notes"`
 	config.Validation
 }
 
-func newMigrateCommand() *cobra.Command {
-	var f toolFlags
-	var image string
-	cmd := newToolCommand(&f, "migrate", "Put Syncer in the place of the Secrets Provider in a manifest", `Reads a manifest with workloads that run the Secrets Provider, checks every
-setting as validate does, and prints the same text with Syncer's image in the
-provider's containers: comments, order and everything else stay as they are.
-Secrets with a conjur-map or groups are checked too. Warnings of what is to be
-done by hand, such as rights that the service account lacks, and of what could
-not be checked go to standard error first, and then notes on what changes for
-the better and on what to know.
+// Migrate writes the manifest with the image in the place of the provider's, and
+// what is to be known about that.
+func (t *Tool) Migrate(image string) error {
+	m, err := t.readManifest()
+	if err != nil {
+		return err
+	}
+	result, err := t.migrate(m, image)
+	switch {
+	case err != nil:
+		return err
+	case t.JSON:
+		return t.printFindings(result, result.Errors)
+	}
+	if err := t.write(result.Validation); err != nil {
+		return err
+	}
+	for _, n := range result.Notes {
+		t.line("note", n)
+	}
+	_, err = fmt.Fprint(t.Out, result.Manifest)
+	return err
+}
 
-With --output json standard output is an object with the lists "errors",
-"warnings" and "notes" and, without errors, the text as "manifest".
-
-Exit status: 0, or 1 with no manifest printed if a setting is not valid.`, 1,
-		func(cmd *cobra.Command, _ []string) error {
-			m, err := f.pod.readManifest(cmd.InOrStdin())
-			if err != nil {
-				return err
-			}
-			result, err := f.migrate(m, image)
-			if err != nil {
-				return err
-			}
-			return printMigration(cmd, f.output, result)
-		})
-	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
-	f.pod.addTo(cmd)
-	_ = cmd.MarkFlagRequired("file")
-	return cmd
+// printFindings prints as JSON what has these errors in it.
+func (t *Tool) printFindings(v any, errs []config.Problem) error {
+	if err := t.printJSON(v); err != nil {
+		return err
+	}
+	if len(errs) > 0 {
+		return ErrReported
+	}
+	return nil
 }
 
 // migrate checks everything and, if nothing is wrong, replaces the images.
-func (f *toolFlags) migrate(m *manifest.Manifest, image string) (migration, error) {
-	c := f.checkManifest(m, false, true)
+func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
+	c := t.checkManifest(m, false, true)
 	result := migration{Notes: []config.Problem{}}
 	var containers []*manifest.Container
 	for _, p := range c.providers {
@@ -102,24 +103,4 @@ func ownCommand(c *manifest.Container) []config.Problem {
 		return nil
 	}
 	return []config.Problem{{Key: "command", Message: fmt.Sprintf("the container %s has a command of its own, which Syncer's image may not have; remove it, so that the image's is used", c.Name)}}
-}
-
-func printMigration(cmd *cobra.Command, output string, m migration) error {
-	if output == outputJSON {
-		if err := printJSON(cmd.OutOrStdout(), m); err != nil {
-			return err
-		}
-		if len(m.Errors) > 0 {
-			return errLogged
-		}
-		return nil
-	}
-	if err := printProblems(cmd.ErrOrStderr(), m.Validation); err != nil {
-		return err
-	}
-	for _, n := range m.Notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n.Key+": "+n.Message)
-	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), m.Manifest)
-	return err
 }

@@ -1,30 +1,16 @@
-package main
+package tool
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/manifest"
 )
-
-// podFlags are the flags of the commands that read manifests.
-type podFlags struct {
-	manifest  string // the file; "-" is standard input; "": none
-	container string
-	templates bool // a folder of templates was named
-}
-
-func (f *podFlags) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.manifest, "file", "f", "", "a manifest of one or several YAML documents; - for standard input")
-	cmd.Flags().StringVar(&f.container, "container", "", "the provider's container (default: the one whose image's name has secrets-provider or syncer in it)")
-}
 
 // provider is the provider's container in one workload.
 type provider struct {
@@ -39,12 +25,12 @@ func (p provider) unknown(variable string) bool {
 	return set && !v.Known || !set && p.container.Open
 }
 
-// readManifest reads the manifest that the flags name. What is wrong in it is
-// a *config.InvalidError.
-func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
+// readManifest reads the manifest. What is wrong in it is a
+// *config.InvalidError.
+func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	var m *manifest.Manifest
 	var at *fs.PathError
-	text, err := readInput(f.manifest, stdin)
+	text, err := t.read(t.Manifest)
 	if errors.As(err, &at) {
 		err = at.Err // the problem names the file
 	}
@@ -55,17 +41,17 @@ func (f *podFlags) readManifest(stdin io.Reader) (*manifest.Manifest, error) {
 	}
 	invalid := &config.InvalidError{}
 	for _, e := range eachError(err) {
-		invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(f.manifest), Message: e.Error()})
+		invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(t.Manifest), Message: e.Error()})
 	}
 	return nil, invalid
 }
 
 // providers finds the providers' containers of each workload. A workload
 // without annotations for one need not have any, if another has.
-func (f *podFlags) providers(m *manifest.Manifest) (found []provider, problems []config.Problem) {
+func (t *Tool) providers(m *manifest.Manifest) (found []provider, problems []config.Problem) {
 	var without []config.Problem
 	for _, w := range m.Workloads {
-		containers, err := w.Providers(f.container)
+		containers, err := w.Providers(t.Container)
 		for _, c := range containers {
 			found = append(found, provider{w, c})
 		}
@@ -84,11 +70,11 @@ func (f *podFlags) providers(m *manifest.Manifest) (found []provider, problems [
 }
 
 // nothing is the problem with a manifest that has nothing for a provider.
-func (f *podFlags) nothing() config.Problem {
-	return config.Problem{Key: inputName(f.manifest), Message: "there is no workload with a secrets provider in it"}
+func (t *Tool) nothing() config.Problem {
+	return config.Problem{Key: inputName(t.Manifest), Message: "there is no workload with a secrets provider in it"}
 }
 
-// annotated tells whether annotations have any for a provider.
+// annotated reports whether annotations have any for a provider.
 func annotated(annotations map[string]string) bool {
 	for key := range annotations {
 		if strings.HasPrefix(key, "conjur.org/") {
@@ -105,28 +91,18 @@ type manifestCheck struct {
 	secrets   []readSecret
 }
 
-// validateManifest checks every workload and every Secret of the manifest.
-// Where there are several workloads, they are named.
-func (f *toolFlags) validateManifest(stdin io.Reader, connection bool) config.Validation {
-	m, err := f.pod.readManifest(stdin)
-	if err != nil {
-		return config.NewValidation(nil, err)
-	}
-	return f.checkManifest(m, connection, len(m.Workloads) > 1).Validation
-}
-
-// checkManifest checks a manifest; naming tells to name the workload of each
-// problem.
-func (f *toolFlags) checkManifest(m *manifest.Manifest, connection, naming bool) manifestCheck {
-	found, problems := f.pod.providers(m)
+// checkManifest checks every workload and every Secret of a manifest. With
+// naming, a problem has the name of its workload.
+func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) manifestCheck {
+	found, problems := t.providers(m)
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
-		problems = append(problems, f.pod.nothing())
+		problems = append(problems, t.nothing())
 	}
 	c := manifestCheck{Validation: config.NewValidation(nil, nil), providers: found}
-	c.add(config.Validation{Errors: problems})
+	c.Errors = append(c.Errors, problems...)
 	named := map[string]bool{}
 	for _, p := range found {
-		cfg, v := f.loadProvider(p, connection)
+		cfg, v := t.loadProvider(p, connection)
 		if naming {
 			v = config.Validation{Errors: prefixed(p.workload.String()+": ", v.Errors), Warnings: prefixed(p.workload.String()+": ", v.Warnings)}
 		}
@@ -141,7 +117,7 @@ func (f *toolFlags) checkManifest(m *manifest.Manifest, connection, naming bool)
 	c.secrets = secrets
 	c.add(v)
 	for _, s := range secrets {
-		c.add(config.Validation{Errors: s.check(manifestTemplates(m, f.templatesFolder()))})
+		c.add(config.Validation{Errors: s.check(t.templates(m))})
 	}
 	return c
 }
@@ -156,4 +132,48 @@ func prefixed(prefix string, problems []config.Problem) []config.Problem {
 		problems[i].Key = prefix + problems[i].Key
 	}
 	return problems
+}
+
+// loadGroups reads the configuration, or the one that the manifest's workload
+// has, and finds the templates that go with it.
+func (t *Tool) loadGroups() (*config.Config, *templates, error) {
+	if t.Manifest == "" {
+		cfg, err := t.load()
+		return cfg, t.templates(nil), err
+	}
+	m, err := t.readManifest()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.groupsOf(m)
+}
+
+// groupsOf is loadGroups for the workload of a manifest.
+func (t *Tool) groupsOf(m *manifest.Manifest) (*config.Config, *templates, error) {
+	p, err := t.onlyProvider(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, v := t.loadProvider(p, false)
+	texts := t.templates(m)
+	texts.mounted, _ = p.container.Mounted(path.Clean(t.Sources.TemplatesDir))
+	return cfg, texts, t.write(v)
+}
+
+// onlyProvider finds the one provider that there is in the manifest.
+func (t *Tool) onlyProvider(m *manifest.Manifest) (provider, error) {
+	found, problems := t.providers(m)
+	switch {
+	case len(problems) > 0:
+		return provider{}, &config.InvalidError{Problems: problems}
+	case len(found) == 0:
+		return provider{}, &config.InvalidError{Problems: []config.Problem{t.nothing()}}
+	case len(found) > 1:
+		var names []string
+		for _, p := range found {
+			names = append(names, p.workload.String()+" "+p.container.Name)
+		}
+		return provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
+	}
+	return found[0], nil
 }

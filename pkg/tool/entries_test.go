@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"slices"
@@ -54,7 +54,7 @@ func TestDifferingNamesExactlyTheAliasesThatDiffer(t *testing.T) {
 		if !ok || !fits {
 			return
 		}
-		if got := differing(target, result, sinks.State{Parts: old.Parts}); !slices.Equal(got, want) {
+		if got := differing(target, result.Parts, sinks.State{Parts: old.Parts}); !slices.Equal(got, want) {
 			t.Fatalf("%s: got %q, want %q; from %q to %q", format, got, want, before, after)
 		}
 	})
@@ -65,7 +65,7 @@ func TestDifferingOfWhatCannotBeTakenApart(t *testing.T) {
 		target, result, _ := rendered(format, []string{"1", "2", "3"})
 		for _, content := range []string{"", "-----BEGIN", "[1, 2]", "{", "export x='"} {
 			have := sinks.State{Parts: map[string]secret.Value{"": secret.New([]byte(content))}}
-			if got := differing(target, result, have); len(got) != 3 {
+			if got := differing(target, result.Parts, have); len(got) != 3 {
 				t.Errorf("%s: %q has %q", format, content, got)
 			}
 		}
@@ -87,7 +87,7 @@ func TestDifferingWithEscapedNames(t *testing.T) {
 		changed := slices.Clone(items)
 		changed[i].Value = secret.New([]byte("=2"))
 		is, _ := render.Render(target, "", changed)
-		if got := differing(target, is, sinks.State{Parts: was.Parts}); !slices.Equal(got, []string{alias}) {
+		if got := differing(target, is.Parts, sinks.State{Parts: was.Parts}); !slices.Equal(got, []string{alias}) {
 			t.Errorf("got %q, want %q", got, alias)
 		}
 	}
@@ -101,7 +101,7 @@ func TestDifferingOfValuesWithoutQuotes(t *testing.T) {
 	if !ok || !fits {
 		t.Fatal("dotenv cannot hold the values")
 	}
-	if got := differing(target, is, sinks.State{Parts: was.Parts}); !slices.Equal(got, []string{"y"}) {
+	if got := differing(target, is.Parts, sinks.State{Parts: was.Parts}); !slices.Equal(got, []string{"y"}) {
 		t.Errorf("got %q", got)
 	}
 }

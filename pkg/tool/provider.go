@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 
 // loadProvider reads and checks the configuration that the container would
 // have, as far as the manifest tells; nil when it is not valid.
-func (f *toolFlags) loadProvider(p provider, connection bool) (*config.Config, config.Validation) {
+func (t *Tool) loadProvider(p provider, connection bool) (*config.Config, config.Validation) {
 	dir, err := os.MkdirTemp("", "syncer-")
 	if err != nil {
 		return nil, config.NewValidation(nil, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	src, err := f.podSources(p, dir)
+	src, err := t.podSources(p, dir)
 	if err != nil {
 		return nil, config.NewValidation(nil, err)
 	}
@@ -33,8 +33,8 @@ func (f *toolFlags) loadProvider(p provider, connection bool) (*config.Config, c
 		Namespace:  c.Open,
 		Files:      true, // they are in the Pod, if anywhere
 	}
-	cfg, warnings, err := config.Load(src)
-	v := config.NewValidation(slices.Concat(misplaced(p), f.unmounted(p), warnings), err)
+	cfg, v := t.loadFrom(src)
+	v.Warnings = slices.Concat(misplaced(p), t.unmounted(p), v.Warnings)
 	inPod(v.Errors, dir, configName(c))
 	inPod(v.Warnings, dir, configName(c))
 	return cfg, v
@@ -42,8 +42,8 @@ func (f *toolFlags) loadProvider(p provider, connection bool) (*config.Config, c
 
 // podSources is where the container's configuration is read from; what only
 // the manifest has is written into dir.
-func (f *toolFlags) podSources(p provider, dir string) (config.Sources, error) {
-	src, c := f.sources, p.container
+func (t *Tool) podSources(p provider, dir string) (config.Sources, error) {
+	src, c := t.Sources, p.container
 	src.Annotations = filepath.Join(dir, "annotations")
 	if err := os.WriteFile(src.Annotations, annotationsFile(p.workload.Annotations), 0o600); err != nil {
 		return src, err
@@ -52,8 +52,7 @@ func (f *toolFlags) podSources(p provider, dir string) (config.Sources, error) {
 		files, _ := c.Mounted(path.Dir(name))
 		text, ok := files[path.Base(name)]
 		if !ok {
-			return src, &config.InvalidError{Problems: []config.Problem{{Key: config.ConfigFileVariable,
-				Message: fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", name)}}}
+			return src, invalid(config.ConfigFileVariable, fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", name))
 		}
 		src.ConfigFile = filepath.Join(dir, path.Base(name))
 		if err := os.WriteFile(src.ConfigFile, []byte(text), 0o600); err != nil {
@@ -61,7 +60,7 @@ func (f *toolFlags) podSources(p provider, dir string) (config.Sources, error) {
 		}
 	}
 	src.Getenv = func(name string) string { return podVariable(c, name) }
-	if !f.pod.templates {
+	if !t.TemplatesNamed {
 		src.Templates = podTemplates(p, src.TemplatesDir)
 	}
 	return src, nil
@@ -100,7 +99,7 @@ func annotationsFile(annotations map[string]string) []byte {
 	return []byte(text.String())
 }
 
-// connected tells whether the manifest says anything about Conjur.
+// connected reports whether the manifest says anything about Conjur.
 func connected(c *manifest.Container) bool {
 	for name := range c.Env {
 		if strings.HasPrefix(name, "CONJUR_") {
@@ -144,7 +143,7 @@ func misplaced(p provider) (warnings []config.Problem) {
 }
 
 // unmounted warns of folders that the container should share and does not.
-func (f *toolFlags) unmounted(p provider) (warnings []config.Problem) {
+func (t *Tool) unmounted(p provider) (warnings []config.Problem) {
 	warn := func(message string, folders ...any) {
 		warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folders...)})
 	}
@@ -155,7 +154,7 @@ func (f *toolFlags) unmounted(p provider) (warnings []config.Problem) {
 	if p.workload.Annotations["conjur.org/secrets-destination"] != string(config.DestinationFile) {
 		return warnings
 	}
-	folder := path.Clean(f.sources.SecretsDir)
+	folder := path.Clean(t.Sources.SecretsDir)
 	_, mounted := p.container.Mounted(folder)
 	switch at := p.container.MountOf(folder); {
 	case at == folder, mounted && at == "": // or volumes below it

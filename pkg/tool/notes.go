@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"github.com/secretsync/syncer/config"
 )
 
-// notes are what migrate tells of one workload.
+// notes are what Migrate says of one workload.
 type notes struct {
 	provider
 	list []config.Problem
 }
 
-// notesOn tells what differs for a workload once Syncer runs in it.
+// notesOn says what differs for a workload once Syncer runs in it.
 func notesOn(p provider) []config.Problem {
 	n := &notes{provider: p}
 	n.onRefresh()
@@ -32,7 +32,7 @@ func (n *notes) add(key, format string, args ...any) {
 	n.list = append(n.list, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// setting gives what the annotation says or, without it, the variable, and the
+// setting returns what the annotation says or, without it, the variable, and the
 // one of the two that says it.
 func (n *notes) setting(annotation, variable string) (value, key string) {
 	key = "conjur.org/" + annotation
@@ -45,7 +45,7 @@ func (n *notes) setting(annotation, variable string) (value, key string) {
 	return "", key
 }
 
-// refreshes tells whether the workload's secrets are refreshed.
+// refreshes reports whether the workload's secrets are refreshed.
 func (n *notes) refreshes() bool {
 	interval, _ := n.setting("secrets-refresh-interval", "")
 	enabled, _ := n.setting("secrets-refresh-enabled", "")

@@ -1,61 +1,44 @@
-package main
+package tool
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
 )
 
-func newExplainCommand() *cobra.Command {
-	var f toolFlags
-	cmd := newToolCommand(&f, "explain TARGET", "Tell which variables, template, place and triggers belong to a target", `Tells all that belongs to one target. A file is named by its group or its key:
-"db" or "file/db". A Kubernetes Secret that the configuration defines is named
-by its name, with or without its namespace, or by its key: "db", "shop/db" or
-"secret/shop/db". With -f it is one of a manifest's Secrets, or else of what the
-manifest's workload has.
-
-What is wrong in the definition of a Secret keeps nothing else from being
-delivered; it is told with the rest, as "faults".
-
-Exit status: 0, or 1 if there is no such target or the configuration is not
-valid.`, 1,
-		func(cmd *cobra.Command, args []string) error {
-			if f.pod.manifest != "" {
-				return f.explainOfManifest(cmd, args[0])
-			}
-			cfg, err := f.load(cmd)
-			if err != nil {
-				return err
-			}
-			return f.explainOf(cmd, cfg, args[0])
-		})
-	f.pod.addTo(cmd)
-	return cmd
+// Explain writes all that belongs to a target of the configuration, or to a
+// Secret of the manifest.
+func (t *Tool) Explain(name string) error {
+	if t.Manifest != "" {
+		return t.explainOfManifest(name)
+	}
+	cfg, err := t.load()
+	if err != nil {
+		return err
+	}
+	return t.explainOf(cfg, name)
 }
 
 // explainOf explains a target of the configuration.
-func (f *toolFlags) explainOf(cmd *cobra.Command, cfg *config.Config, name string) error {
-	if t, ok := definedSecret(cfg, name); ok {
-		return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(cfg, t))
+func (t *Tool) explainOf(cfg *config.Config, name string) error {
+	if secret, ok := definedSecret(cfg, name); ok {
+		return t.printSecret(newSecretExplanation(cfg, secret))
 	}
 	explanation, ok := config.Explain(cfg, name)
 	switch {
 	case !ok:
 		return fmt.Errorf("there is no target %q; there are %s", name, targetNames(cfg))
-	case f.output == outputJSON:
-		return printJSON(cmd.OutOrStdout(), explanation)
+	case t.JSON:
+		return t.printJSON(explanation)
 	}
-	return printExplanation(cmd.OutOrStdout(), explanation)
+	return t.printFile(explanation)
 }
 
-func printExplanation(w io.Writer, e config.Explanation) error {
-	table := newTable(w)
+func (t *Tool) printFile(e config.Explanation) error {
+	table := t.table()
 	table.row("target", string(e.Key))
 	table.row("path", e.Path)
 	table.row("mode", e.Mode)
@@ -83,7 +66,7 @@ func triggerLines(triggers []config.Trigger) (lines []string) {
 // table has rows of a head and a text.
 type table struct{ *tabwriter.Writer }
 
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)} }
+func (t *Tool) table() table { return table{tabwriter.NewWriter(t.Out, 0, 8, 2, ' ', 0)} }
 
 func (t table) row(head, text string) { fmt.Fprintln(t, head+"\t"+text) }
 

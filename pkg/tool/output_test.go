@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	oldyaml "sigs.k8s.io/yaml"
+
+	"github.com/secretsync/syncer/config"
 )
 
 // TestPrintYAML wants of each text that readers of YAML 1.2 and of YAML 1.1,
@@ -17,7 +19,7 @@ func TestPrintYAML(t *testing.T) {
 		" a ", "a\nb\n", "a\tb", "\x7f", "\u0085", "\u2028", "\ufeff", "\uffff", "ä", "🔑", "<<", "{a}", "[b]", "%x", "@y", "`z", "|", ">", "?", "---", "...", "2020-01-01",
 	}}
 	var out bytes.Buffer
-	if err := printYAML(&out, want); err != nil {
+	if err := (&Tool{Out: &out}).printYAML(want); err != nil {
 		t.Fatal(err)
 	}
 	for version, unmarshal := range map[string]func([]byte, any) error{
@@ -28,5 +30,13 @@ func TestPrintYAML(t *testing.T) {
 		if err := unmarshal(out.Bytes(), &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("YAML %s: %v, got %q\nof %s", version, err, got, out.String())
 		}
+	}
+}
+
+func TestAProblemOfSeveralLinesIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	v := config.Validation{Warnings: []config.Problem{{Key: "key", Message: "one\ntwo\n"}}}
+	if err := (&Tool{Err: &out}).write(v); err != nil || out.String() != "warning: key: one; two\n" {
+		t.Errorf("%v, printed %q", err, out.String())
 	}
 }

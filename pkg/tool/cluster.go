@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"context"
@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/kube"
@@ -17,55 +15,56 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
+// Cluster is where Secrets are compared.
+type Cluster struct {
+	Kubeconfig string // "": the configuration's, or as kubectl finds it
+	Namespace  string // of Secrets that are named without one; "": the context's
+}
+
 // diffCluster compares Secrets with those in the cluster: of the manifest, or
 // those named, or those of the configuration, which may be nil.
-func (f *diffFlags) diffCluster(cmd *cobra.Command, cfg *config.Config, names []string) ([]difference, error) {
-	if f.pod.manifest == "-" && f.values == "-" {
-		return nil, errors.New("-f and --values cannot both be standard input; name a file for one of the two")
-	}
-	if f.pod.manifest != "" && len(names) > 0 {
-		return nil, errors.New("-f says which Secrets are compared; remove the names")
-	}
+func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []string, cluster Cluster) ([]difference, error) {
 	var secrets []readSecret
-	var templates templateTexts
-	if f.pod.manifest != "" {
+	texts := &templates{}
+	switch {
+	case t.Manifest == "":
+	case t.Manifest == "-" && t.Values == "-":
+		return nil, errStdinTwice
+	case len(names) > 0:
+		return nil, errors.New("-f says which Secrets are compared; remove the names")
+	default:
 		var err error
-		if secrets, templates, err = f.secretsOf(cmd); err != nil {
+		if secrets, texts, err = t.secrets(); err != nil {
 			return nil, err
 		}
 	}
-	kubeconfig := f.kubeconfig
-	if kubeconfig == "" && cfg != nil {
-		kubeconfig = cfg.Kubernetes.Kubeconfig
+	if cluster.Kubeconfig == "" && cfg != nil {
+		cluster.Kubeconfig = cfg.Kubernetes.Kubeconfig
 	}
-	client, err := kube.Connect(kube.Config{Kubeconfig: kubeconfig, UserAgent: "syncer-diff"})
+	client, err := kube.Connect(kube.Config{Kubeconfig: cluster.Kubeconfig, UserAgent: "syncer-diff"})
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	c := clusterDiff{diffFlags: f, client: client, templates: templates}
+	texts.cluster = client
+	c := clusterDiff{t, cluster, client}
 	var ts []*targets.Target
-	if f.pod.manifest != "" {
+	if t.Manifest != "" {
 		ts, err = c.ofManifest(secrets)
 	} else {
-		ts, err = c.ofCluster(cmd, cfg, names)
+		ts, err = c.ofCluster(ctx, cfg, names)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o, err := newOffline(f.values, cmd.InOrStdin(), func(t *targets.Target) (string, error) { return c.template(cmd.Context(), t) })
-	if err != nil {
-		return nil, err
-	}
-	return o.compare(cmd, o.expand(cmd.ErrOrStderr(), ts), sinks.NewKubeSecrets(client.Core))
+	return t.compare(ctx, ts, texts, sinks.NewKubeSecrets(client.Core))
 }
 
 // clusterDiff finds out which Secrets to compare.
 type clusterDiff struct {
-	*diffFlags
+	*Tool
+	Cluster
 	client *kube.Client
-	// templates are those that the manifest has; nil: there is no manifest.
-	templates templateTexts
 }
 
 // ofManifest gives the Secrets of the manifest that have anything to say.
@@ -102,7 +101,7 @@ func within(namespace string, t *targets.Target) *targets.Target {
 
 // ofCluster gives the Secrets that are named, or all of the configuration, with
 // what the configuration and they themselves say.
-func (c *clusterDiff) ofCluster(cmd *cobra.Command, cfg *config.Config, names []string) ([]*targets.Target, error) {
+func (c *clusterDiff) ofCluster(ctx context.Context, cfg *config.Config, names []string) ([]*targets.Target, error) {
 	defs, err := c.definitions(cfg, names)
 	if err != nil {
 		return nil, err
@@ -110,13 +109,13 @@ func (c *clusterDiff) ofCluster(cmd *cobra.Command, cfg *config.Config, names []
 	var ts []*targets.Target
 	var v config.Validation
 	for _, def := range defs {
-		t, err := c.target(cmd.Context(), def, &v)
+		t, err := c.target(ctx, def, &v)
 		if err != nil {
 			return nil, err
 		}
 		ts = append(ts, t)
 	}
-	return ts, printProblems(cmd.ErrOrStderr(), v)
+	return ts, c.write(v)
 }
 
 // definitions are those of the configuration, or of the Secrets that are named.
@@ -167,7 +166,7 @@ func (c *clusterDiff) definition(defs []targets.SecretDefinition, name string) (
 
 // namespaceOr gives the namespace that stands for an empty one.
 func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
-	for _, candidate := range []string{namespace, c.namespace, c.client.Namespace} {
+	for _, candidate := range []string{namespace, c.Namespace, c.client.Namespace} {
 		if candidate != "" {
 			return candidate, nil
 		}
@@ -190,37 +189,10 @@ func (c *clusterDiff) target(ctx context.Context, def targets.SecretDefinition, 
 		return nil, &sinks.MissingError{Namespace: def.Namespace, Name: def.Name}
 	}
 	for _, fault := range t.Secret.Faults {
-		v.Errors = append(v.Errors, problemOf(t.Key, fault))
+		v.Errors = append(v.Errors, problem(string(t.Key), fault))
 	}
 	for _, w := range warnings {
-		v.Warnings = append(v.Warnings, problemOf(t.Key, w))
+		v.Warnings = append(v.Warnings, problem(string(t.Key), w))
 	}
 	return t, nil
-}
-
-func problemOf(key targets.Key, message string) config.Problem {
-	place, rest, _ := strings.Cut(message, ": ")
-	return config.Problem{Key: string(key) + ": " + place, Message: rest}
-}
-
-// template reads a template: of the manifest, or else of the cluster.
-func (c *clusterDiff) template(ctx context.Context, t *targets.Target) (string, error) {
-	place := t.Template.ConfigMap
-	if place == (targets.ConfigMapKey{}) {
-		return t.Template.Inline, nil
-	}
-	if c.templates != nil {
-		if text, err := c.templates(t); !errors.Is(err, errUnknownTemplate) {
-			return text, err
-		}
-	}
-	found, err := c.client.Core.ConfigMaps(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("reading the ConfigMap %s/%s: %w", place.Namespace, place.Name, err)
-	}
-	text, ok := found.Data[place.Key]
-	if !ok {
-		return "", fmt.Errorf("the ConfigMap %s/%s has no key %s", place.Namespace, place.Name, place.Key)
-	}
-	return text, nil
 }

@@ -1,13 +1,10 @@
-package main
+package tool
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -40,16 +37,16 @@ type explainedEntry struct {
 
 // explainOfManifest explains a Secret of the manifest, or else a target of the
 // workload in it.
-func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
-	m, err := f.pod.readManifest(cmd.InOrStdin())
+func (t *Tool) explainOfManifest(name string) error {
+	m, err := t.readManifest()
 	if err != nil {
 		return err
 	}
-	found, problems := f.pod.providers(m)
+	found, problems := t.providers(m)
 	alone := len(found)+len(problems) == 1
 	var filling *config.Config // of the one that fills the Secrets; nil: not known
 	if alone && len(found) == 1 {
-		filling, _ = f.loadProvider(found[0], false)
+		filling, _ = t.loadProvider(found[0], false)
 	}
 	secrets, _ := readSecrets(m, nil)
 	var names []string
@@ -58,17 +55,17 @@ func (f *toolFlags) explainOfManifest(cmd *cobra.Command, name string) error {
 			continue
 		}
 		if namesSecret(name, s.Namespace, s.Name) || name == s.String() {
-			return printSecretExplanation(cmd.OutOrStdout(), f.output, newSecretExplanation(filling, s.target))
+			return t.printSecret(newSecretExplanation(filling, s.target))
 		}
 		names = append(names, strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
 	}
 	if alone {
-		cfg, _, err := f.groupsOf(cmd, m)
+		cfg, _, err := t.groupsOf(m)
 		if err != nil {
 			return err
 		}
 		if _, ok := config.Explain(cfg, name); ok || len(names) == 0 {
-			return f.explainOf(cmd, cfg, name)
+			return t.explainOf(cfg, name)
 		}
 		for _, t := range cfg.Targets {
 			names = append(names, t.Group)
@@ -90,7 +87,7 @@ func definedSecret(cfg *config.Config, name string) (*targets.Target, bool) {
 	return nil, false
 }
 
-// namesSecret tells whether name is that of a Secret, in any of its forms.
+// namesSecret reports whether name is that of a Secret, in any of its forms.
 func namesSecret(name, namespace, secret string) bool {
 	name = strings.TrimPrefix(name, "secret/")
 	return name == secret || name == namespace+"/"+secret
@@ -171,11 +168,11 @@ func secretTriggers(cfg *config.Config, t *targets.Target) []config.Trigger {
 	return triggers
 }
 
-func printSecretExplanation(w io.Writer, output string, e secretExplanation) error {
-	if output == outputJSON {
-		return printJSON(w, e)
+func (t *Tool) printSecret(e secretExplanation) error {
+	if t.JSON {
+		return t.printJSON(e)
 	}
-	table := newTable(w)
+	table := t.table()
 	table.row("target", string(e.Key))
 	for _, key := range e.DataKeys {
 		table.list("data key "+key.Name, key.lines())

@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/manifest"
 )
 
-// fillsSecrets tells whether the workload's destination is Kubernetes Secrets,
+// fillsSecrets reports whether the workload's destination is Kubernetes Secrets,
 // the only one that a variable can set.
 func (n *notes) fillsSecrets() bool {
 	if v, set := n.container.Env["SECRETS_DESTINATION"]; set && !v.Known && n.workload.Annotations["conjur.org/secrets-destination"] == "" {
@@ -29,16 +29,16 @@ func (n *notes) mode() config.Mode {
 	return config.Mode(mode)
 }
 
-// stays tells whether the provider goes on after the first delivery.
+// stays reports whether the provider goes on after the first delivery.
 func (n *notes) stays() bool { return !n.mode().OneShot() }
 
-// listed tells whether the Secrets are listed, and not chosen by their label.
+// listed reports whether the Secrets are listed, and not chosen by their label.
 func (n *notes) listed() bool {
 	list, _ := n.setting("k8s-secrets", "K8S_SECRETS")
 	return strings.Trim(list, "- \t\r\n,") != ""
 }
 
-// onDestination tells what differs for Kubernetes Secrets.
+// onDestination says what differs for Kubernetes Secrets.
 func (n *notes) onDestination() {
 	if !n.fillsSecrets() {
 		return
@@ -111,7 +111,7 @@ func (r *rights) onRole(role *manifest.Role) {
 	}
 }
 
-// notesOnSecret tells which annotations of a Secret count from now on.
+// notesOnSecret says which annotations of a Secret count from now on.
 func notesOnSecret(s *manifest.Secret) (list []config.Problem) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		for _, prefix := range []string{"conjur.org/conjur-secrets-policy-path.", "conjur.org/secret-file-format."} {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/pkg/tool"
+)
+
+func newValidateCommand() *cobra.Command {
+	var t tool.Tool
+	var connection bool
+	cmd := newToolCommand(&t, "validate", "Check what was configured, and tell every problem at once", `Checks annotations, environment and configuration file as run does, and tells
+all that is wrong; or, with -f, the same of every workload in a manifest, and
+the conjur-map and the groups of every Secret in it.
+
+Whether Conjur's address, account and identity are set is checked when a
+variable whose name begins with CONJUR_ is set, and with --connection. With
+neither, only what is there is checked: the annotations alone, say, and the
+Pod's namespace (MY_POD_NAMESPACE) where Kubernetes Secrets are the destination.
+
+With -f the environment is that of the provider's container, and this
+process's counts for nothing. What a manifest does not tell, the values of
+Secrets and of ConfigMaps that are not in it, is taken to be right, and files
+of the Pod are not looked for. A Secret must have a map or a group if a workload
+lists it, or if it lacks the label by which it is found otherwise.
+
+Problems go to standard error, a line each; with --output json standard output
+is the object {"errors": [...], "warnings": [...]}, each item with "key" and
+"message".
+
+Exit status: 0 if nothing is wrong, 1 if something is. Warnings are not wrong.`, 1,
+		func(*cobra.Command, []string) error { return t.Validate(connection) })
+	cmd.Flags().BoolVar(&connection, "connection", false, "check that the connection to Conjur is set, whatever the environment")
+	addManifestFlags(cmd, &t)
+	return cmd
+}

@@ -1,0 +1,143 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// difference is what Diff says about one target; never a value.
+type difference struct {
+	Key targets.Key `json:"key"`
+	// State is "unchanged", "missing", "mode", "owner" or "content".
+	State string `json:"state"`
+	// Aliases are those that differ, when the state is "content"; none where
+	// the format does not tell one alias from another. Of a Secret they are
+	// data keys.
+	Aliases []string `json:"aliases"`
+	// Removed are the data keys of a Secret that would go.
+	Removed []string `json:"removed,omitempty"`
+}
+
+// line is the difference in words.
+func (d difference) line() string {
+	text := fmt.Sprintf("%s: %s", d.Key, d.State)
+	if len(d.Aliases) > 0 {
+		text += ": " + strings.Join(d.Aliases, ", ")
+	}
+	if len(d.Removed) > 0 {
+		text += "; to be removed: " + strings.Join(d.Removed, ", ")
+	}
+	return text
+}
+
+// Diff renders and compares with what is there: Secrets that are named, those
+// of the manifest or those of the configuration with the cluster's, or else
+// files with those below the secrets folder. The error is ErrDiffers when
+// something is otherwise.
+func (t *Tool) Diff(ctx context.Context, names []string, cluster Cluster) error {
+	found, err := t.diff(ctx, names, cluster)
+	if err != nil {
+		return err
+	}
+	return t.printDifferences(found)
+}
+
+func (t *Tool) diff(ctx context.Context, names []string, cluster Cluster) ([]difference, error) {
+	var cfg *config.Config
+	if t.Manifest == "" && (len(names) == 0 || t.AnnotationsNamed || t.Sources.ConfigFile != "") {
+		var err error
+		if cfg, err = t.load(); err != nil {
+			return nil, err
+		}
+	}
+	if cfg == nil || len(names) > 0 || cfg.Destination == config.DestinationKubernetes {
+		return t.diffCluster(ctx, cfg, names, cluster)
+	}
+	return t.compare(ctx, cfg.Targets, t.templates(nil), sinks.NewFiles(t.Sources.SecretsDir, nil))
+}
+
+// compare makes the targets and compares each with what is there.
+func (t *Tool) compare(ctx context.Context, ts []*targets.Target, templates *templates, sink workers.Sink) ([]difference, error) {
+	o, err := t.offline(templates)
+	if err != nil {
+		return nil, err
+	}
+	all, err := o.sync(ctx, o.expand(ts), sink)
+	found := make([]difference, len(all))
+	for i, m := range all {
+		found[i] = m.difference()
+	}
+	return found, err
+}
+
+// difference compares what would be there with what is.
+func (m *made) difference() difference {
+	t := m.target
+	d := difference{Key: t.Key, State: m.state(), Aliases: []string{}}
+	switch {
+	case d.State != "content":
+	case t.Secret == nil:
+		d.Aliases = differing(t, m.changes.Parts, m.have)
+	default:
+		for _, key := range m.changes.Set { // which may be stale and the same
+			if !m.same(key) {
+				d.Aliases = append(d.Aliases, key)
+			}
+		}
+		d.Removed = m.changes.Remove
+	}
+	return d
+}
+
+// same reports whether a part is there as it is wanted.
+func (m *made) same(part string) bool {
+	there, ok := m.have.Parts[part]
+	return ok && there.Equal(m.changes.Parts[part])
+}
+
+func (m *made) state() string {
+	inSecret := m.target.Secret != nil
+	same := len(m.changes.Remove) == 0
+	for name := range m.changes.Parts {
+		same = same && m.same(name)
+	}
+	switch {
+	case m.missing || inSecret && m.target.Secret.Missing:
+		return "missing"
+	case m.changes.Empty():
+		return "unchanged"
+	case len(m.have.Parts) == 0 && !inSecret:
+		return "missing"
+	case same && inSecret:
+		return "owner"
+	case same:
+		return "mode"
+	}
+	return "content"
+}
+
+func (t *Tool) printDifferences(differences []difference) error {
+	var lines strings.Builder
+	for _, d := range differences {
+		if d.State != "unchanged" {
+			fmt.Fprintln(&lines, d.line())
+		}
+	}
+	var err error
+	if t.JSON {
+		err = t.printJSON(map[string]any{"targets": differences})
+	} else {
+		_, err = io.WriteString(t.Out, lines.String())
+	}
+	if err == nil && lines.Len() > 0 {
+		err = ErrDiffers
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// Render writes the file of one group, byte for byte; or, below the folder out,
+// those of all groups; or, with neither, the Secrets of the manifest with their
+// data. With any error nothing is written.
+func (t *Tool) Render(ctx context.Context, group, out string) error {
+	switch {
+	case t.Manifest == "-" && t.Values == "-":
+		return errStdinTwice
+	case group != "" && out != "":
+		return errors.New("--group prints one file, and --out writes all; use one of the two")
+	case group != "" || out != "":
+		return t.renderGroups(ctx, group, out)
+	case t.Manifest != "":
+		return t.renderSecrets(ctx)
+	}
+	return errors.New("name one group with --group, a folder for all with --out, or a manifest of Secrets with -f")
+}
+
+var errStdinTwice = errors.New("-f and --values cannot both be standard input; name a file for one of the two")
+
+// renderGroups writes one group to the output, or all below a folder.
+func (t *Tool) renderGroups(ctx context.Context, group, out string) error {
+	cfg, templates, err := t.loadGroups()
+	if err != nil {
+		return err
+	}
+	ts := cfg.Targets
+	if len(ts) == 0 { // as the destination is not files
+		return errors.New("there is no group to render; name a manifest of Secrets with -f")
+	}
+	if group != "" {
+		if ts, err = onlyGroup(cfg, group); err != nil {
+			return err
+		}
+	}
+	o, err := t.offline(templates)
+	if err != nil {
+		return err
+	}
+	all, err := o.sync(ctx, o.expand(ts), folder(out))
+	switch {
+	case err != nil:
+		return err
+	case out != "":
+		if err := writeAll(ctx, out, all); err != nil || !t.JSON {
+			return err
+		}
+		return t.printRendered(out, all, false)
+	case t.JSON:
+		return t.printRendered(t.Sources.SecretsDir, all, true)
+	}
+	whole, ok := all[0].changes.Parts[sinks.WholeFile]
+	if !ok {
+		return fmt.Errorf("%s is a folder of files; write it with --out, or print it with --output json", all[0].target.Key)
+	}
+	_, err = t.Out.Write(whole.Bytes())
+	return err
+}
+
+func onlyGroup(cfg *config.Config, name string) ([]*targets.Target, error) {
+	for _, t := range cfg.Targets {
+		if t.Group == name || string(t.Key) == name {
+			return []*targets.Target{t}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no group %q; there are %s", name, targetNames(cfg))
+}
+
+// folder is the sink of the folder out; nil when there is none yet.
+func folder(out string) workers.Sink {
+	if _, err := os.Stat(out); out == "" || err != nil {
+		return nil
+	}
+	return sinks.NewFiles(out, nil)
+}
+
+// writeAll writes below the folder out what is to be changed there.
+func writeAll(ctx context.Context, out string, all []made) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	sink := sinks.NewFiles(out, nil)
+	var errs []error
+	for _, m := range all {
+		if !m.changes.Empty() {
+			errs = append(errs, sink.Apply(ctx, m.target, m.changes))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// renderSecrets prints the Secrets of the manifest, all or none.
+func (t *Tool) renderSecrets(ctx context.Context) error {
+	secrets, templates, err := t.secrets()
+	if err != nil {
+		return err
+	}
+	o, err := t.offline(templates)
+	if err != nil {
+		return err
+	}
+	var ts []*targets.Target
+	var owners []int // of ts, the place in secrets
+	for i, s := range secrets {
+		if s.target != nil {
+			named := *s.target
+			named.Key = targets.Key(s.String()) // which says where it is from
+			expanded := o.expand([]*targets.Target{&named})[0]
+			for _, w := range expanded.Secret.LeftOut {
+				t.line("warning", problem(s.String(), w))
+			}
+			ts, owners = append(ts, expanded), append(owners, i)
+		}
+	}
+	all, err := o.sync(ctx, ts, nil)
+	if err != nil {
+		return err
+	}
+	data := make([]map[string][]byte, len(secrets))
+	for i, m := range all {
+		data[owners[i]] = map[string][]byte{}
+		for key, part := range m.changes.Parts {
+			data[owners[i]][key] = part.Bytes()
+		}
+	}
+	return t.printSecrets(secrets, data)
+}
+
+// printSecrets prints each Secret, with its data, as a YAML document, or all as
+// a List in JSON.
+func (t *Tool) printSecrets(secrets []readSecret, data []map[string][]byte) error {
+	var documents []string
+	var errs []error
+	for i, s := range secrets {
+		document, err := s.WithData(data[i])
+		for _, e := range eachError(err) {
+			errs = append(errs, problem(s.String(), "data: "+e.Error()))
+		}
+		documents = append(documents, string(document))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if t.JSON {
+		return t.printList(documents)
+	}
+	_, err := t.Out.Write([]byte(strings.Join(documents, "---\n")))
+	return err
+}

@@ -1,0 +1,143 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// readSecret is a Secret of a manifest and the target that it is.
+type readSecret struct {
+	*manifest.Secret
+	target *targets.Target // nil: it has nothing to say to a provider
+}
+
+// managed reports whether a Secret has anything to say to a provider.
+func managed(s *manifest.Secret) bool { return s.Map || annotated(s.Annotations) }
+
+// readSecrets reads all Secrets of the manifest. named are the names of those
+// that a provider is told to fill; true where nothing but the Secret itself
+// says with what.
+func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, config.Validation) {
+	v := config.NewValidation(nil, nil)
+	secrets := make([]readSecret, len(m.Secrets))
+	for i, s := range m.Secrets {
+		secrets[i].Secret = s
+		if s.Label != "" && !s.Labelled {
+			v.Warnings = append(v.Warnings, problem(s.String(), fmt.Sprintf("%s: the label is %q, and only \"true\" chooses the Secret", manifest.ManagedLabel, s.Label)))
+		}
+		if _, told := named[s.Name]; s.Labelled && !managed(s) && !told {
+			v.Errors = append(v.Errors, problem(s.String(), fmt.Sprintf("%s: there is no such data key, and no group, though the label chooses the Secret; its keys are %s", targets.ConjurMapKey, cmp.Or(strings.Join(s.Keys(), ", "), "none"))))
+		}
+		if !managed(s) && !named[s.Name] {
+			continue
+		}
+		var warnings []string
+		alone, listed := named[s.Name]
+		secrets[i].target, warnings = targetOf(s, alone || !listed && !s.Labelled)
+		for _, fault := range secrets[i].target.Secret.Faults {
+			v.Errors = append(v.Errors, problem(s.String(), fault))
+		}
+		for _, w := range warnings {
+			v.Warnings = append(v.Warnings, problem(s.String(), w))
+		}
+		if s.Immutable {
+			v.Errors = append(v.Errors, problem(s.String(), "immutable: nothing can be put into a Secret that is immutable; remove it"))
+		}
+	}
+	return secrets, v
+}
+
+// targetOf makes the target that a Secret is. One that is named must say what it
+// is to hold, and so must one without the label, which has no other way to be
+// chosen.
+func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []string) {
+	text, unread := s.ConjurMap()
+	t, warnings = targets.FromSecret(targets.SecretDefinition{
+		Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations,
+		Map: text, HasMap: s.Map && unread == nil, Named: named && unread == nil,
+	})
+	switch {
+	case unread != nil:
+		t.Secret.Faults = append(t.Secret.Faults, targets.ConjurMapKey+": "+unread.Error())
+		return t, nil
+	case s.Map && len(t.Secret.Faults) == 0 && len(t.Entries) == 0 && !t.Secret.HoldAll:
+		warnings = append(warnings, targets.ConjurMapKey+": the map is empty; add \"key: id\"")
+	}
+	return t, append(warnings, unknownAnnotations(s)...)
+}
+
+// unknownAnnotations warns of annotations that look like Syncer's and are not.
+func unknownAnnotations(s *manifest.Secret) (warnings []string) {
+	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
+		switch {
+		case !strings.HasPrefix(key, "conjur.org/") || targets.KnownAnnotation(key):
+		case key == manifest.ManagedLabel:
+			warnings = append(warnings, key+": not an annotation but a label; ignored")
+		default:
+			warnings = append(warnings, key+": not an annotation of a Secret; ignored")
+		}
+	}
+	return warnings
+}
+
+// check says what is wrong with the groups' formats, aliases and templates.
+// Templates that are not known count as right.
+func (s readSecret) check(texts *templates) (problems []config.Problem) {
+	if s.target == nil {
+		return nil
+	}
+	for _, t := range s.target.Secret.Groups {
+		text, err := texts.Text(context.Background(), t)
+		if errors.Is(err, errUnknownTemplate) {
+			continue
+		}
+		if err == nil {
+			err = render.Check(t, text)
+		}
+		for _, e := range eachError(err) {
+			problems = append(problems, problem(s.String(), placeOf(t)+": "+e.Error()))
+		}
+	}
+	return problems
+}
+
+// placeOf is the annotation that a fault in what a group makes is most likely
+// about.
+func placeOf(t *targets.Target) string {
+	switch {
+	case t.Format != targets.FormatTemplate:
+		return "conjur.org/conjur-secrets." + t.Group
+	case t.Template.Inline == "":
+		return "conjur.org/secret-file-template-configmap." + t.Group
+	}
+	return "conjur.org/secret-file-template." + t.Group
+}
+
+// secrets reads and checks the Secrets of the manifest, and returns the
+// templates that go with them. Warnings, and if it is not valid its problems,
+// are written.
+func (t *Tool) secrets() ([]readSecret, *templates, error) {
+	m, err := t.readManifest()
+	if err != nil {
+		return nil, nil, err
+	}
+	texts := t.templates(m)
+	secrets, v := readSecrets(m, nil)
+	for _, s := range secrets {
+		v.Errors = append(v.Errors, s.check(texts)...)
+	}
+	if len(secrets) == 0 {
+		v.Errors = append(v.Errors, config.Problem{Key: inputName(t.Manifest), Message: "there is no Secret in it"})
+	}
+	return secrets, texts, t.write(v)
+}

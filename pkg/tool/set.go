@@ -1,0 +1,78 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Set sets the values, by variable, all of them or none. Where the server cannot
+// do that it sets them one by one if nonAtomic allows it, and when one fails
+// puts the earlier values back as far as that is possible.
+func Set(ctx context.Context, client *conjur.Client, values map[string][]byte, nonAtomic bool, out io.Writer) error {
+	all := make([]conjur.NewValue, 0, len(values))
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, conjur.NewValue{ID: id, Value: secret.New(values[id])})
+	}
+	err := client.SetAll(ctx, all)
+	switch {
+	case err == nil:
+		fmt.Fprintf(out, "%d values set at once\n", len(all))
+		return nil
+	case !errors.Is(err, conjur.ErrNotOffered):
+		return err
+	case !nonAtomic:
+		return fmt.Errorf("%w; to set them one by one, add --allow-non-atomic", err)
+	}
+	return setOneByOne(ctx, client, all, out)
+}
+
+// setOneByOne sets the values in turn and, when one fails, puts back the
+// earlier values of those that were set.
+func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.NewValue, out io.Writer) error {
+	ids := make([]string, len(values))
+	for i, v := range values {
+		ids[i] = v.ID
+	}
+	earlier := client.Fetch(ctx, ids)
+	for i, v := range values {
+		err := client.Set(ctx, v.ID, v.Value)
+		if err == nil {
+			continue
+		}
+		touched := values[:i]
+		var refused *conjur.StatusError
+		if !errors.As(err, &refused) {
+			touched = values[:i+1] // it may have been set all the same
+		}
+		return errors.Join(fmt.Errorf("setting %q failed: %w", v.ID, err), putBack(ctx, client, touched, earlier))
+	}
+	fmt.Fprintf(out, "%d values set, one by one\n", len(values))
+	return nil
+}
+
+// putBack restores what it can and returns exactly what happened; nil when there
+// was nothing to restore.
+func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]conjur.Answer) error {
+	ctx = context.WithoutCancel(ctx) // also when the user gave up
+	var errs []error
+	for _, v := range slices.Backward(touched) {
+		before := earlier[v.ID]
+		if before.Verdict != conjur.Found {
+			errs = append(errs, fmt.Errorf("%q keeps its new value: the earlier one could not be read (%w)", v.ID, before.Err))
+			continue
+		}
+		if err := client.Set(ctx, v.ID, before.Value); err != nil {
+			errs = append(errs, fmt.Errorf("%q may keep its new value: putting the earlier one back failed: %w", v.ID, err))
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%q has its earlier value again", v.ID))
+	}
+	return errors.Join(errs...)
+}

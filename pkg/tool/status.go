@@ -1,0 +1,114 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+)
+
+// Provided returns what is missing, as far as the status folder has it, unless
+// all secrets have been provided once.
+func Provided(dir string) error {
+	status := notify.OpenStatus(dir)
+	if provided, err := status.Provided(); provided || err != nil {
+		return err
+	}
+	missing, err := status.Missing()
+	switch {
+	case err != nil:
+		missing = fmt.Sprintf("not known: %v", err)
+	case missing == "":
+		missing = "not known; see the log of Syncer"
+	}
+	return fmt.Errorf("the secrets have not been provided yet; missing: %s", missing)
+}
+
+// Unchanged returns an error once after the secrets were updated.
+func Unchanged(dir string) error {
+	updated, err := notify.OpenStatus(dir).TakeUpdated()
+	if err == nil && updated {
+		err = errors.New("the secrets were updated")
+	}
+	return err
+}
+
+// Alive returns an error when the sidecar's heart has not beaten since the last
+// call.
+func Alive(dir string) error {
+	beat, err := notify.OpenStatus(dir).TakeBeat()
+	if err == nil && !beat {
+		err = errors.New("no heartbeat since the last probe")
+	}
+	return err
+}
+
+// waitStep is the time between two looks at the status folder.
+const waitStep = 200 * time.Millisecond
+
+// Wait waits until all secrets have been provided; zero as most is without end.
+func Wait(ctx context.Context, dir string, most time.Duration) error {
+	if most > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
+	err := waitProvided(ctx, notify.OpenStatus(dir))
+	if errors.Is(err, context.DeadlineExceeded) {
+		if err = Provided(dir); err != nil {
+			err = fmt.Errorf("not there after %v: %w", most, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", filepath.Join(dir, notify.ProvidedFile), err)
+	}
+	return nil
+}
+
+func waitProvided(ctx context.Context, status *notify.Status) error {
+	look := time.NewTicker(waitStep)
+	defer look.Stop()
+	for {
+		if provided, err := status.Provided(); provided || err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Install copies this binary to dir/syncer, which it replaces as a whole: it may
+// be running there.
+func Install(dir string) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	next, err := os.CreateTemp(dir, ".syncer-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(next.Name()))
+		}
+	}()
+	_, err = io.Copy(next, from)
+	if err = errors.Join(err, next.Chmod(0o755), next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), filepath.Join(dir, "syncer"))
+}

@@ -1,0 +1,228 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// offline makes targets with values from a file, as the process does with those
+// of Conjur.
+type offline struct {
+	*Tool
+	values    map[string]secret.Value
+	templates *templates
+}
+
+// offline reads the values.
+func (t *Tool) offline(templates *templates) (*offline, error) {
+	if t.Values == "" {
+		return nil, errors.New("name a file of values with --values")
+	}
+	data, err := t.read(t.Values)
+	if err != nil {
+		return nil, fmt.Errorf("the values cannot be read: %w", err)
+	}
+	values, err := parseValues(data)
+	return &offline{t, values, templates}, about(inputName(t.Values), err)
+}
+
+// made is what a sync would do.
+type made struct {
+	target  *targets.Target // without what was left out
+	have    sinks.State
+	changes sinks.Changes
+	missing bool // there is no such Secret
+}
+
+// expand puts the variables that have a value in the place of entries that
+// stand for all variables.
+func (o *offline) expand(ts []*targets.Target) []*targets.Target {
+	expanded := slices.Clone(ts)
+	for i, t := range ts {
+		if t.Wildcard() {
+			expanded[i] = t.Expand(slices.Collect(maps.Keys(o.values)))
+		}
+	}
+	return expanded
+}
+
+// sync makes all of the targets, whose entries are expanded, or with an error
+// about each that cannot be made, none. Warnings are written. What is there is
+// read from the sink, and nothing is without one; it is not written to.
+func (o *offline) sync(ctx context.Context, ts []*targets.Target, sink workers.Sink) ([]made, error) {
+	if err := o.check(ts); err != nil {
+		return nil, err
+	}
+	all := make([]made, len(ts))
+	var errs []error
+	for i, t := range ts {
+		r := &rehearsal{offline: o, made: made{target: t}, sink: sink}
+		errs = append(errs, r.run(ctx))
+		all[i] = r.made
+	}
+	return all, errors.Join(errs...)
+}
+
+// check says which variables of the targets have no value, all at once.
+func (o *offline) check(ts []*targets.Target) error {
+	file := inputName(o.Values)
+	var missing []string
+	var errs []error
+	seen := map[string]bool{}
+	for _, t := range ts {
+		for _, part := range t.Parts() {
+			if part.Expanded != nil && len(part.Entries) == 0 {
+				where := string(t.Key)
+				if part != t {
+					where += ": " + part.Group
+				}
+				errs = append(errs, fmt.Errorf("%s has no variable that the * of %s stands for", file, where))
+			}
+		}
+		for _, id := range t.Variables() {
+			if _, ok := o.values[id]; !ok && !seen[id] {
+				missing, seen[id] = append(missing, id), true
+			}
+		}
+	}
+	if len(missing) > 0 {
+		errs = append(errs, fmt.Errorf("%s has no value for %s", file, strings.Join(missing, ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+// rehearsal is a sync of one target that changes nothing. It is all that the
+// Syncer works with.
+type rehearsal struct {
+	*offline
+	made
+	sink workers.Sink // nil: nothing is there
+}
+
+// run has the target made.
+func (r *rehearsal) run(ctx context.Context) (err error) {
+	syncer := workers.Syncer{Targets: r, Values: r, Templates: r, Sink: r, Log: zap.NewNop()}
+	syncer.Sync(ctx, ctx, []targets.Key{r.target.Key}, func(result workers.Result) {
+		left := map[string]bool{} // out of a file
+		for _, w := range result.Warnings {
+			r.line("warning", fmt.Errorf("%s: %s", r.at(w.Part), w.Text))
+			left[w.Left] = w.Part == ""
+		}
+		reduced := *r.target
+		reduced.Entries = slices.DeleteFunc(slices.Clone(reduced.Entries), func(e targets.Entry) bool {
+			return reduced.Expanded[e.Variable] && left[e.Variable]
+		})
+		r.target = &reduced
+		err = r.fault(result.Err)
+	})
+	return err
+}
+
+// at names a part of the target.
+func (r *rehearsal) at(part string) string {
+	if part == "" {
+		return string(r.target.Key)
+	}
+	return string(r.target.Key) + ": " + part
+}
+
+// fault puts what a sync says into the words of a tool, which has no last state
+// that something keeps.
+func (r *rehearsal) fault(err error) error {
+	var missing *sinks.MissingError
+	if r.missing = errors.As(err, &missing); r.missing {
+		return nil
+	}
+	var errs []error
+	for _, e := range eachError(err) {
+		var own *ownError
+		var rendering *workers.RenderError
+		switch {
+		case errors.As(e, &own):
+			errs = append(errs, own.err)
+		case errors.As(e, &rendering):
+			errs = append(errs, about(r.at(rendering.Part), rendering.Err))
+		default:
+			errs = append(errs, about(r.at(""), e))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ownError is an error of a rehearsal, in words that need no more.
+type ownError struct{ err error }
+
+func (e *ownError) Error() string { return e.err.Error() }
+
+// Get implements workers.Targets.
+func (r *rehearsal) Get(targets.Key) (*targets.Target, bool) { return r.target, true }
+
+// Release implements workers.Targets. No variable is proven to be gone.
+func (r *rehearsal) Release(targets.Key, ...string) {}
+
+// Recall implements workers.Targets. The values are all that there are.
+func (r *rehearsal) Recall(targets.Key, ...string) (*targets.Target, bool) { return nil, false }
+
+// Fetch implements workers.Values. What it returns is wiped after use.
+func (r *rehearsal) Fetch(_ context.Context, ids []string) map[string]conjur.Answer {
+	answers := make(map[string]conjur.Answer, len(ids))
+	for _, id := range ids {
+		answers[id] = conjur.Answer{Verdict: conjur.Found, Value: secret.New(slices.Clone(r.values[id].Bytes()))}
+	}
+	return answers
+}
+
+// Text implements workers.Templates.
+func (r *rehearsal) Text(ctx context.Context, t *targets.Target) (string, error) {
+	text, err := r.templates.Text(ctx, t)
+	switch {
+	case err == nil:
+		return text, nil
+	case t.Key == r.target.Key:
+		return "", &ownError{fmt.Errorf("%s: the template cannot be read: %w", t.Key, err)}
+	}
+	return "", &ownError{fmt.Errorf("%s: %w", r.at(t.Group), err)}
+}
+
+// Read implements workers.Sink.
+func (r *rehearsal) Read(ctx context.Context, t *targets.Target) (sinks.State, error) {
+	if r.sink == nil {
+		return sinks.State{}, nil
+	}
+	state, err := r.sink.Read(ctx, t)
+	var missing *sinks.MissingError
+	if err != nil && !errors.As(err, &missing) {
+		return state, &ownError{err}
+	}
+	r.have = state
+	r.have.Parts = cloned(state.Parts)
+	return state, err
+}
+
+// Apply implements workers.Sink. It keeps what would be written, but for what
+// only a process needs that comes again.
+func (r *rehearsal) Apply(_ context.Context, _ *targets.Target, changes sinks.Changes) error {
+	r.changes = changes
+	r.changes.Parts, r.changes.Members = cloned(changes.Parts), nil
+	return nil
+}
+
+func cloned(parts map[string]secret.Value) map[string]secret.Value {
+	clones := make(map[string]secret.Value, len(parts))
+	for name, part := range parts {
+		clones[name] = secret.New(slices.Clone(part.Bytes()))
+	}
+	return clones
+}

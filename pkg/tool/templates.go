@@ -1,0 +1,94 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// templates are the texts of templates, wherever a tool has them.
+type templates struct {
+	manifest *manifest.Manifest // nil: none
+	mounted  map[string]string  // the folder in the Pod of the manifest, as far as that has it
+	folder   fs.FS              // nil: none; a ConfigMap's template is the file NAME/KEY
+	cluster  *kube.Client       // nil: none
+}
+
+// errUnknownTemplate says that a template is not among what the tool was given.
+var errUnknownTemplate = errors.New("not known here")
+
+// templates returns those that go with a manifest, or without one with the
+// folder alone.
+func (t *Tool) templates(m *manifest.Manifest) *templates {
+	texts := &templates{manifest: m}
+	if m == nil || t.TemplatesNamed {
+		texts.folder = os.DirFS(t.Sources.TemplatesDir)
+	}
+	return texts
+}
+
+// Text returns the text of the template of a target, or of a Secret's group; ""
+// for one without.
+func (s *templates) Text(ctx context.Context, t *targets.Target) (string, error) {
+	name, place := t.Template.File, t.Template.ConfigMap
+	switch {
+	case place != (targets.ConfigMapKey{}):
+		return s.inConfigMap(ctx, place)
+	case name == "":
+		return t.Template.Inline, nil
+	case s.folder != nil:
+		text, err := fs.ReadFile(s.folder, name)
+		return string(text), err
+	}
+	text, ok := s.mounted[name]
+	if !ok {
+		return "", fmt.Errorf("the file %s is in the Pod alone; name a folder that has it by --templates-dir", name)
+	}
+	return text, nil
+}
+
+func (s *templates) inConfigMap(ctx context.Context, place targets.ConfigMapKey) (string, error) {
+	if s.manifest != nil {
+		data, ok := s.manifest.ConfigMap(place.Name)
+		if text, found := data[place.Key]; found {
+			return text, nil
+		}
+		if ok {
+			return "", fmt.Errorf("the ConfigMap %s has no key %s", place.Name, place.Key)
+		}
+	}
+	err := fmt.Errorf("the ConfigMap %s is not in the manifest, so its template is %w; add it, or name a folder with its files by --templates-dir", place.Name, errUnknownTemplate)
+	if s.folder != nil {
+		name := path.Join(place.Name, place.Key)
+		text, unread := fs.ReadFile(s.folder, name)
+		if !errors.Is(unread, fs.ErrNotExist) {
+			return string(text), unread
+		}
+		err = fmt.Errorf("the template in ConfigMap %s, key %s, is %w; put it into the file %s of the templates folder", place.Name, place.Key, errUnknownTemplate, name)
+	}
+	if s.cluster != nil {
+		return s.inCluster(ctx, place)
+	}
+	return "", err
+}
+
+func (s *templates) inCluster(ctx context.Context, place targets.ConfigMapKey) (string, error) {
+	found, err := s.cluster.Core.ConfigMaps(place.Namespace).Get(ctx, place.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the ConfigMap %s/%s: %w", place.Namespace, place.Name, err)
+	}
+	text, ok := found.Data[place.Key]
+	if !ok {
+		return "", fmt.Errorf("the ConfigMap %s/%s has no key %s", place.Namespace, place.Name, place.Key)
+	}
+	return text, nil
+}

@@ -1,0 +1,54 @@
+package tool
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// Config writes the configuration that is in effect, secrets left out.
+func (t *Tool) Config() error {
+	cfg, err := t.load()
+	switch {
+	case err != nil:
+		return err
+	case t.JSON:
+		return t.printJSON(config.NewEffective(cfg))
+	}
+	return t.printYAML(config.NewEffective(cfg))
+}
+
+// Validate checks the configuration, or every workload and Secret of the
+// manifest, and writes all that is wrong. With connection, that to Conjur must
+// be set; without, if any of it is.
+func (t *Tool) Validate(connection bool) error {
+	v := t.validate(connection)
+	if t.JSON {
+		return t.printFindings(v, v.Errors)
+	}
+	return t.write(v)
+}
+
+func (t *Tool) validate(connection bool) config.Validation {
+	if t.Manifest != "" {
+		m, err := t.readManifest()
+		if err != nil {
+			return config.NewValidation(nil, err)
+		}
+		return t.checkManifest(m, connection, len(m.Workloads) > 1).Validation
+	}
+	src := t.Sources
+	apart := !connection && !slices.ContainsFunc(os.Environ(), isConnection)
+	src.Assume = config.Assumptions{Connection: apart, Files: apart}
+	_, v := t.loadFrom(src)
+	return v
+}
+
+// isConnection reports whether a variable, as NAME=value, says how Conjur is
+// reached.
+func isConnection(variable string) bool {
+	name, value, _ := strings.Cut(variable, "=")
+	return strings.HasPrefix(name, "CONJUR_") && value != ""
+}
