@@ -44,7 +44,7 @@ func (l *loader) authenticator(c *Conjur) {
 	case !l.src.Assume.Connection && len(l.identities.items) == 0:
 		l.fail(l.key(nameAuthnURL), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
 	}
-	l.checkLogin(processLogin{l}, *c)
+	login{l, nil}.check(*c)
 }
 
 // useAPIKey sets the authenticator that has no address of its own.

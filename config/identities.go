@@ -145,7 +145,7 @@ func (l *loader) identityConjur(id item, process Conjur) Conjur {
 		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id[nameName].text)
 		return c
 	}
-	l.checkLogin(identityLogin{l, id}, c)
+	login{l, id}.check(c)
 	if a, ok := authenticatorNamed(c.AuthnType); ok {
 		for _, name := range credentialSettings() {
 			if val := id[name]; val.set && !slices.Contains(a.settings(), name) {

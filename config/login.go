@@ -12,80 +12,72 @@ import (
 	"github.com/secretsync/syncer/pkg/safefile"
 )
 
-// login is whose way to log in is checked.
-type login interface {
-	// setting is what counts for it.
-	setting(name string) value
-	// key is where a setting was set or, if it was not, is best set.
-	key(name string) string
-	// missing reports a setting that the authenticator needs.
-	missing(name string, of AuthnType)
-}
-
-// processLogin is the process's own.
-type processLogin struct{ *loader }
-
-func (p processLogin) setting(name string) value { return p.process[name] }
-
-func (p processLogin) missing(name string, of AuthnType) {
-	p.fail(p.loader.key(name), "not set, but the authenticator %s needs it", of)
-}
-
-func (p processLogin) key(name string) string { return p.loader.key(name) }
-
-// identityLogin is that of an identity of the configuration file.
-type identityLogin struct {
+// login is whose way to log in is checked: an identity's of the configuration
+// file or, without one, the process's own.
+type login struct {
 	*loader
 	id item
 }
 
-// setting is the process's where the identity has none of its own, save for
-// what says who it is.
-func (i identityLogin) setting(name string) value {
-	if own := i.id[name]; own.set || slices.Contains([]string{nameLogin, nameAPIKey, nameAPIKeyFile}, name) {
+// setting is what counts: the process's where the identity has none of its
+// own, save for what says who it is.
+func (l login) setting(name string) value {
+	own := l.id[name]
+	if own.set || l.id != nil && slices.Contains([]string{nameLogin, nameAPIKey, nameAPIKeyFile}, name) {
 		return own
 	}
-	return i.process[name]
+	return l.process[name]
 }
 
-func (i identityLogin) key(name string) string { return cmp.Or(i.id[name].key, i.id[nameName].key) }
+// key is where a setting was set or, if it was not, is best set.
+func (l login) key(name string) string {
+	if l.id == nil {
+		return l.loader.key(name)
+	}
+	return cmp.Or(l.id[name].key, l.id[nameName].key)
+}
 
-func (i identityLogin) missing(name string, of AuthnType) {
+// missing reports a setting that the authenticator needs.
+func (l login) missing(name string, of AuthnType) {
+	if l.id == nil {
+		l.fail(l.key(name), "not set, but the authenticator %s needs it", of)
+		return
+	}
 	if name == nameAPIKey {
 		name = nameAPIKeyFile
 	}
-	i.fail(i.id[nameName].key, "the identity %q has no %s, but the authenticator %s needs it", i.id[nameName].text, name, of)
+	l.fail(l.id[nameName].key, "the identity %q has no %s, but the authenticator %s needs it", l.id[nameName].text, name, of)
 }
 
-// checkLogin checks that the authenticator is one that Syncer has, and that it
+// check checks that the authenticator is one that Syncer has, and that it
 // has all that it needs.
-func (l *loader) checkLogin(who login, c Conjur) {
+func (l login) check(c Conjur) {
 	a, ok := authenticatorNamed(c.AuthnType)
 	if !ok {
 		if c.AuthnType != "" {
-			l.fail(who.key(nameAuthnURL), "the authenticator %q is not supported; use one of %s", c.AuthnType, strings.Join(authenticatorNames(), ", "))
+			l.fail(l.key(nameAuthnURL), "the authenticator %q is not supported; use one of %s", c.AuthnType, strings.Join(authenticatorNames(), ", "))
 		}
 		return
 	}
 	for _, oneOf := range a.needs {
-		set := slices.ContainsFunc(oneOf, func(name string) bool { return who.setting(name).set })
+		set := slices.ContainsFunc(oneOf, func(name string) bool { return l.setting(name).set })
 		if !set && !l.src.Assume.Connection {
-			who.missing(oneOf[0], a.name)
+			l.missing(oneOf[0], a.name)
 		}
 	}
 	for _, name := range a.settings() {
-		l.checkCredential(name, who, c)
+		l.checkCredential(name, c)
 	}
 }
 
 // checkCredential checks what one setting of an authenticator names.
-func (l *loader) checkCredential(name string, who login, c Conjur) {
-	val, key := who.setting(name), who.key(name)
+func (l login) checkCredential(name string, c Conjur) {
+	val, key := l.setting(name), l.key(name)
 	switch {
 	case val.bad:
 	case name == nameLogin && c.AuthnType == AuthnK8s && val.set:
 		l.checkK8sLogin(key, c.Login)
-	case name == nameAPIKeyFile && val.set && who.setting(nameAPIKey).set:
+	case name == nameAPIKeyFile && val.set && l.setting(nameAPIKey).set:
 		l.fail(key, "the API key itself is set too; remove one of the two")
 	case name == nameAPIKeyFile && val.set:
 		l.checkKeyFile(key, c.APIKeyFile)

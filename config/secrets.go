@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -64,50 +62,29 @@ func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *ta
 	return t
 }
 
-// mapped reads the map as a conjur-map, pair by pair, so that each fault has
-// its place.
+// mapped reads the map, whose data keys are each made once.
 func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
-	made := map[string]bool{} // the data keys
 	for i, key := range s[nameMap].keys {
 		id, contentType := s[nameMap].items[i][nameID], s[nameMap].items[i][nameContentType]
 		if !id.set || id.bad || contentType.bad {
 			continue
 		}
-		pair, err := yaml.Marshal(map[string]any{key: map[string]string{"id": id.text, "content-type": contentType.text}})
+		read, warnings, err := targets.ParseMapEntry(key, id.text, targets.ContentType(contentType.text), account)
 		if err != nil {
-			l.fail(id.key, "%v", err)
-			continue
+			l.failAll(id.key, err)
 		}
-		read, warnings, err := targets.ParseConjurMap(string(pair), account)
-		l.failPair(id.key, err)
 		for _, w := range warnings {
-			l.warn(id.key, "%s", strings.TrimPrefix(w, onlyLine))
+			l.warn(id.key, "%s", w)
 		}
 		for _, e := range read {
-			if made[e.Alias] {
+			if slices.ContainsFunc(entries, func(other targets.Entry) bool { return other.Alias == e.Alias }) {
 				l.fail(id.key, "the map makes the data key %q twice; give one of the two another name", e.Alias)
 				continue
 			}
-			made[e.Alias] = true
 			entries = append(entries, e)
 		}
 	}
 	return entries
-}
-
-// onlyLine begins what targets.ParseConjurMap says of a single pair, whose line
-// means nothing in the file.
-const onlyLine = "line 1: "
-
-// failPair reports what is wrong with one pair.
-func (l *loader) failPair(key string, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			l.failPair(key, e)
-		}
-	} else if err != nil {
-		l.fail(key, "%s", strings.TrimPrefix(err.Error(), onlyLine))
-	}
 }
 
 // secretGroups makes the groups of a Secret, in ascending order.

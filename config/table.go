@@ -27,7 +27,7 @@ func either(is bool, yes, no string) string {
 // processSettings is what concerns the process as a whole.
 func processSettings() []setting {
 	return append([]setting{
-		{name: nameMode, scope: ScopeProcess, of: func(s subject) any { return &s.Mode }, annotation: "container-mode", env: "CONTAINER_MODE", kind: kindChoice, noun: "container mode", lenient: true,
+		{name: "containerMode", scope: ScopeProcess, of: func(s subject) any { return &s.Mode }, annotation: "container-mode", env: "CONTAINER_MODE", kind: kindChoice, noun: "container mode", lenient: true,
 			allowed: []string{string(ModeInit), string(ModeApplication), string(ModeSidecar), string(ModeStandalone)}, def: "init",
 			doc: "How Syncer runs: `init` and `application` (a Job) deliver once and end; `sidecar` stays beside its application; `standalone` serves many applications."},
 		{name: nameDestination, scope: ScopeProcess, of: func(s subject) any { return &s.Destination }, annotation: "secrets-destination", env: "SECRETS_DESTINATION", kind: kindChoice, noun: "destination",
@@ -47,17 +47,17 @@ func processSettings() []setting {
 // removalSettings is when something is taken away.
 func removalSettings() []setting {
 	return []setting{
-		{name: nameRemoveDeleted, scope: ScopeLive, of: func(s subject) any { return &s.RemoveDeleted }, annotation: "remove-deleted-secrets-enabled", env: "REMOVE_DELETED_SECRETS", kind: kindBoolean, lenient: true, def: "true",
+		{name: "removeDeletedSecrets", scope: ScopeLive, of: func(s subject) any { return &s.RemoveDeleted }, annotation: "remove-deleted-secrets-enabled", env: "REMOVE_DELETED_SECRETS", kind: kindBoolean, lenient: true, def: "true",
 			doc: "Whether what was deleted or revoked in Conjur is removed from its destination."},
-		{name: nameConfirmations, scope: ScopeLive, of: func(s subject) any { return &s.Removal.Confirmations }, annotation: "removal-confirmations", env: "REMOVAL_CONFIRMATIONS", kind: kindInteger, min: 1, def: "2",
+		{name: "removal.confirmations", scope: ScopeLive, of: func(s subject) any { return &s.Removal.Confirmations }, annotation: "removal-confirmations", env: "REMOVAL_CONFIRMATIONS", kind: kindInteger, min: 1, def: "2",
 			doc: "How many polls, or retries in the modes `init` and `application`, must prove that a variable is gone before it is removed. New in Syncer."},
-		{name: nameGrace, scope: ScopeLive, of: func(s subject) any { return &s.Removal.Grace }, annotation: "removal-grace", env: "REMOVAL_GRACE", kind: kindDuration, def: "10s",
+		{name: "removal.grace", scope: ScopeLive, of: func(s subject) any { return &s.Removal.Grace }, annotation: "removal-grace", env: "REMOVAL_GRACE", kind: kindDuration, def: "10s",
 			doc: "The least time between the first proof that a variable is gone and its removal, in which a follower of Conjur that lags behind catches up; the modes `init` and `application` wait for it, unless `retry-count-limit` is `0`. New in Syncer."},
-		{name: nameBrake, scope: ScopeLive, of: func(s subject) any { return &s.Removal.Brake }, annotation: "removal-brake", env: "REMOVAL_BRAKE", kind: kindPercent, def: "50",
+		{name: "removal.brake", scope: ScopeLive, of: func(s subject) any { return &s.Removal.Brake }, annotation: "removal-brake", env: "REMOVAL_BRAKE", kind: kindPercent, def: "50",
 			doc: "When more than this share of an identity's variables, in percent, and more than three, are gone within one grace, their removal is held back; `off` or `0` is never. New in Syncer."},
-		{name: nameBrakeHold, scope: ScopeLive, of: func(s subject) any { return &s.Removal.BrakeHold }, annotation: "removal-brake-hold", env: "REMOVAL_BRAKE_HOLD", kind: kindDuration, least: time.Second, def: "10m",
+		{name: "removal.brakeHold", scope: ScopeLive, of: func(s subject) any { return &s.Removal.BrakeHold }, annotation: "removal-brake-hold", env: "REMOVAL_BRAKE_HOLD", kind: kindDuration, least: time.Second, def: "10m",
 			doc: "How long such a removal is held back. New in Syncer."},
-		{name: nameExitOnRevoked, scope: ScopeLive, of: func(s subject) any { return &s.ExitOnRevoked }, annotation: "exit-on-revoked", kind: kindBoolean, def: "true",
+		{name: "exitOnRevoked", scope: ScopeLive, of: func(s subject) any { return &s.ExitOnRevoked }, annotation: "exit-on-revoked", kind: kindBoolean, def: "true",
 			doc: "Whether a sidecar ends with status 1 after a removal. New in Syncer."},
 	}
 }
@@ -91,7 +91,7 @@ func observationSettings() []setting {
 			allowed: []string{"debug", "info", "warn", "error"}, def: "info", doc: "The least severe messages that are logged."},
 		{name: nameDebug, scope: ScopeLive, annotation: "debug-logging", env: "DEBUG", kind: kindBoolean, lenient: true, def: "false",
 			doc: "Deprecated: use the log level `debug`, which also wins over this."},
-		{name: nameLogFormat, scope: ScopeLive, of: func(s subject) any { return &s.Log.Format }, annotation: "log-format", env: "LOG_FORMAT", kind: kindChoice, noun: "log format", lenient: true,
+		{name: "log.format", scope: ScopeLive, of: func(s subject) any { return &s.Log.Format }, annotation: "log-format", env: "LOG_FORMAT", kind: kindChoice, noun: "log format", lenient: true,
 			allowed: []string{"text", "json"}, def: "text", doc: "The form of a log line. New in Syncer."},
 		{name: "tracing.console", annotation: "log-traces", env: "LOG_TRACES", kind: kindBoolean, lenient: true, def: "false", later: true,
 			doc: "Whether traces are printed."},
@@ -128,13 +128,13 @@ func conjurSettings() []setting {
 			doc: "A PEM file with the client certificate for `authn-cert`, read anew at each authentication. New in Syncer."},
 		{name: nameClientKeyFile, scope: ScopeLane, of: func(s subject) any { return &s.conjur.ClientKeyFile }, env: "CONJUR_AUTHN_CERT_KEY_FILE", kind: kindText, credential: true,
 			doc: "The PEM file with its key. New in Syncer."},
-		{name: nameTokenTimeout, scope: ScopeLane, of: func(s subject) any { return &s.conjur.TokenTimeout }, env: "CONJUR_TOKEN_TIMEOUT", kind: kindDuration, least: time.Second, follows: "three quarters of its life",
+		{name: "conjur.tokenTimeout", scope: ScopeLane, of: func(s subject) any { return &s.conjur.TokenTimeout }, env: "CONJUR_TOKEN_TIMEOUT", kind: kindDuration, least: time.Second, follows: "three quarters of its life",
 			doc: "How long an access token of Conjur is used before a new one is asked for, at most."},
 		{name: nameCertificate, scope: ScopeLane, of: func(s subject) any { return &s.conjur.SSLCertificate }, env: "CONJUR_SSL_CERTIFICATE", kind: kindText,
 			doc: "The certificates, as PEM text, that Conjur's must be signed by; wins over the file. Neither: those of the system."},
 		{name: nameCertFile, scope: ScopeLane, of: func(s subject) any { return &s.conjur.CertFile }, env: "CONJUR_CERT_FILE", kind: kindText,
 			doc: "A PEM file with these certificates; a changed file is used without a restart."},
-		{name: nameHTTPTimeout, scope: ScopeLane, of: func(s subject) any { return &s.conjur.HTTPTimeout }, env: "CONJUR_HTTP_TIMEOUT", kind: kindInteger, min: 1, max: 600, lenient: true, def: "60",
+		{name: "conjur.httpTimeoutSeconds", scope: ScopeLane, of: func(s subject) any { return &s.conjur.HTTPTimeout }, env: "CONJUR_HTTP_TIMEOUT", kind: kindInteger, min: 1, max: 600, lenient: true, def: "60",
 			doc: "Seconds that a request to Conjur may take."},
 	}
 }
@@ -154,7 +154,7 @@ func kubernetesSettings() []setting {
 			doc: "The Pod's namespace, from the field `metadata.namespace`; required when the destination is `k8s_secrets`."},
 		{name: namePodName, scope: ScopeProcess, of: func(s subject) any { return &s.Conjur.PodName }, env: "MY_POD_NAME", kind: kindText, envOnly: true,
 			doc: "The Pod's name; required by the authenticator `authn-k8s`."},
-		{name: nameKubeconfig, scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.Kubeconfig }, kind: kindText, follows: "`$KUBECONFIG`, else the service account of the Pod",
+		{name: "kubernetes.kubeconfig", scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.Kubeconfig }, kind: kindText, follows: "`$KUBECONFIG`, else the service account of the Pod",
 			doc: "The kubeconfig file that says how the API server is reached; `--kubeconfig` wins over it. New in Syncer."},
 	}
 }
@@ -162,17 +162,17 @@ func kubernetesSettings() []setting {
 // standaloneSettings is what only the mode standalone uses.
 func standaloneSettings() []setting {
 	return []setting{
-		{name: nameElection, scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Enabled }, kind: kindBoolean, def: "true",
+		{name: "leaderElection.enabled", scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Enabled }, kind: kindBoolean, def: "true",
 			doc: "Whether the replicas of `standalone` elect one that works. New in Syncer."},
-		{name: nameLease, scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Lease }, kind: kindObjectName, def: "syncer",
+		{name: "leaderElection.leaseName", scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Lease }, kind: kindObjectName, def: "syncer",
 			doc: "The name of the Lease by which they do; two Deployments of Syncer in one namespace need two. New in Syncer."},
 		{name: nameLeaseSpace, scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Namespace }, kind: kindNamespace, follows: "the Pod's namespace",
 			doc: "The namespace of the Lease. New in Syncer."},
-		{name: nameLeaseDuration, scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Duration }, kind: kindDuration, least: 3 * time.Second, def: "15s",
+		{name: "leaderElection.leaseDuration", scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.LeaderElection.Duration }, kind: kindDuration, least: 3 * time.Second, def: "15s",
 			doc: "How long a replica that is gone keeps the Lease. New in Syncer."},
-		{name: nameQuietPeriod, scope: ScopeLive, of: func(s subject) any { return &s.Kubernetes.Restarts.QuietPeriod }, kind: kindDuration, least: time.Second, def: "10s",
+		{name: "restarts.quietPeriod", scope: ScopeLive, of: func(s subject) any { return &s.Kubernetes.Restarts.QuietPeriod }, kind: kindDuration, least: time.Second, def: "10s",
 			doc: "How long nothing more must change before workloads are restarted, so that several changes are one restart. New in Syncer."},
-		{name: namePerHour, scope: ScopeLive, of: func(s subject) any { return &s.Kubernetes.Restarts.PerHour }, kind: kindInteger, min: 1, def: "60",
+		{name: "restarts.perHour", scope: ScopeLive, of: func(s subject) any { return &s.Kubernetes.Restarts.PerHour }, kind: kindInteger, min: 1, def: "60",
 			doc: "How many restarts of workloads there may be in one namespace in an hour; the others wait. New in Syncer."},
 	}
 }

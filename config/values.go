@@ -64,26 +64,27 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		}
 		a := annotations[key]
 		val := value{text: a.value, key: key, set: true, bad: a.bad}
-		if val.text == "" && !a.bad && s.emptyIsUnset() {
-			continue
+		if (val.text != "" || a.bad || !s.emptyIsUnset()) && s.take(&val, r) {
+			v.put(s.name, group, val)
 		}
-		if !a.bad {
-			err := s.check(val.text)
-			switch {
-			case err == nil:
-			case s.lenient && s.outOfRange(val.text):
-				r.warn(key, "%v; taken as the default (%s)", err, cmp.Or(s.follows, s.def))
-				continue
-			default:
-				r.fail(key, "%v", err)
-				val.bad = true
-			}
-		}
-		if s.later {
-			r.warn(key, notYet)
-		}
-		v.put(s.name, group, val)
 	}
+}
+
+// take checks what is said for a setting, and reports whether it counts: a
+// lenient setting keeps its default.
+func (s setting) take(val *value, r *report) bool {
+	if err := s.check(val.text); err != nil && !val.bad {
+		if s.lenient && (val.env || s.outOfRange(val.text)) {
+			r.warn(val.key, "%v; taken as the default (%s)", err, cmp.Or(s.follows, s.def))
+			return false
+		}
+		r.fail(val.key, "%v", err)
+		val.bad = true
+	}
+	if s.later {
+		r.warn(val.key, notYet)
+	}
+	return true
 }
 
 // addEnvironment takes the environment's values for what is not set yet. An
@@ -94,20 +95,9 @@ func (v *values) addEnvironment(getenv func(string) string, r *report) {
 			continue
 		}
 		val := value{text: getenv(s.env), key: s.env, set: true, env: true}
-		err := s.check(val.text)
-		switch {
-		case err == nil:
-		case s.lenient:
-			r.warn(s.env, "%v; taken as the default (%s)", err, cmp.Or(s.follows, s.def))
-			continue
-		default:
-			r.fail(s.env, "%v", err)
-			val.bad = true
+		if s.take(&val, r) {
+			v.process[s.name] = val
 		}
-		if s.later {
-			r.warn(s.env, notYet)
-		}
-		v.process[s.name] = val
 	}
 }
 

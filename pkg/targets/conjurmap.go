@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,23 +14,28 @@ import (
 // other keys come from which variables.
 const ConjurMapKey = "conjur-map"
 
-// ParseConjurMap reads the value of ConjurMapKey: a YAML or JSON mapping from
-// data keys to variables, each "key: id", or "key: {id: id, content-type:
-// base64}". The key "*" with the id "*", or "prefix/*", stands for all
-// variables; with another id it is named after the variable, as secretKey does
-// it. An empty map gives no entries.
-//
-// The ids, account, the error and the warnings are as with ParseEntries: a
-// faulty item is left out, and the error joins what is wrong with each.
-func ParseConjurMap(text, account string) (entries []Entry, warnings []string, err error) {
-	p := parseMap(text, account)
+// ParseMapEntry reads what the configuration has for one data key instead of a
+// conjur-map. The account, the error and the warnings are as with ParseEntries.
+func ParseMapEntry(key, id string, as ContentType, account string) (entries []Entry, warnings []string, err error) {
+	p := newMapParser(account)
+	p.mapped(Entry{Alias: key, ContentType: cmp.Or(as, ContentText)}, id)
 	return p.entries, p.warnings, errors.Join(p.errs...)
 }
 
-// parseMap is ParseConjurMap, and finds out which data keys are named by what
-// is faulty.
+func newMapParser(account string) *entryParser {
+	return &entryParser{account: account, noun: "data key", all: `"*": "*"`, lines: map[string]int{}}
+}
+
+// parseMap reads the value of ConjurMapKey: a YAML or JSON mapping from data
+// keys to variables, each "key: id", or "key: {id: id, content-type: base64}".
+// The key "*" with the id "*", or "prefix/*", stands for all variables; with
+// another id it is named after the variable, as secretKey does it. An empty map
+// has no entries.
+//
+// The ids, account, the errors and the warnings are as with ParseEntries: a
+// faulty item is left out. The parser says which data keys these are.
 func parseMap(text, account string) *entryParser {
-	p := &entryParser{account: account, noun: "data key", all: `"*": "*"`, lines: map[string]int{}}
+	p := newMapParser(account)
 	root, err := mapNode(text)
 	if err != nil {
 		p.errs, p.unsure = []error{err}, true
@@ -139,8 +145,13 @@ func (p *entryParser) pair(key, value *yaml.Node) {
 		p.fail("the variable of %q must be text, not %s; put quotes around it", e.Alias, describe(id))
 		return
 	}
+	p.mapped(e, id.Value)
+}
+
+// mapped adds the entry of a data key.
+func (p *entryParser) mapped(e Entry, id string) {
 	before := len(p.errs)
-	if e.Variable = p.variable(id.Value); len(p.errs) > before {
+	if e.Variable = p.variable(id); len(p.errs) > before {
 		return
 	}
 	if e.Alias == "*" && !e.All() {

@@ -1,10 +1,16 @@
 package targets
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
 )
+
+func readMap(text, account string) ([]Entry, []string, error) {
+	p := parseMap(text, account)
+	return p.entries, p.warnings, errors.Join(p.errs...)
+}
 
 func TestParseConjurMap(t *testing.T) {
 	one := []Entry{{"A", "p/a", ContentText}}
@@ -32,7 +38,7 @@ func TestParseConjurMap(t *testing.T) {
 		{"nothing", "", nil},
 		{"null", "~", nil},
 	} {
-		got, warnings, err := ParseConjurMap(c.text, "acct")
+		got, warnings, err := readMap(c.text, "acct")
 		if err != nil || len(warnings) > 0 || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, %q, %v; want %v", c.name, got, warnings, err, c.want)
 		}
@@ -46,7 +52,7 @@ func TestParseConjurMapWarns(t *testing.T) {
 		"A: {id: p/a, other: x}":             `"A" has an attribute "other", which is ignored`,
 		"A: '*'":                             `"A" is one variable called *; to get all variables write "*": "*"`,
 	} {
-		entries, warnings, err := ParseConjurMap(text, "")
+		entries, warnings, err := readMap(text, "")
 		if err != nil || len(entries) != 1 || entries[0].ContentType != ContentText || len(warnings) != 1 || !strings.Contains(warnings[0], want) {
 			t.Errorf("%s: %v, %q, %v; want a warning with %q", text, entries, warnings, err, want)
 		}
@@ -83,7 +89,7 @@ func TestParseConjurMapErrors(t *testing.T) {
 		"ok: v\n" + strings.Repeat("k", 254) + ": p/a": "is longer than 253 bytes",
 		"ok: v\nA: other:variable:p/a":                 `is of account "other"`,
 	} {
-		entries, _, err := ParseConjurMap(text, "acct")
+		entries, _, err := readMap(text, "acct")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", text, err, want)
 		}
@@ -91,7 +97,7 @@ func TestParseConjurMapErrors(t *testing.T) {
 			t.Errorf("%s: %v, want the good entry alone", text, entries)
 		}
 	}
-	_, _, err := ParseConjurMap("A: 1\nB: p/b\nC: []", "")
+	_, _, err := readMap("A: 1\nB: p/b\nC: []", "")
 	if err == nil || !strings.Contains(err.Error(), `"A"`) || !strings.Contains(err.Error(), `"C"`) {
 		t.Errorf("error %v, want one for A and one for C", err)
 	}

@@ -95,7 +95,7 @@ type entryParser struct {
 	account  string
 	noun     string         // what an alias is called
 	all      string         // how all variables are written
-	line     int            // of the item being read
+	line     int            // of the item being read; 0: it is in no text
 	lines    map[string]int // alias → the line that first used it
 	entries  []Entry
 	warnings []string
@@ -105,11 +105,18 @@ type entryParser struct {
 }
 
 func (p *entryParser) fail(format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("line %d: %w", p.line, fmt.Errorf(format, clipped(args)...)))
+	p.errs = append(p.errs, errors.New(p.at()+fmt.Sprintf(format, clipped(args)...)))
 }
 
 func (p *entryParser) warn(format string, args ...any) {
-	p.warnings = append(p.warnings, fmt.Sprintf("line %d: ", p.line)+fmt.Sprintf(format, clipped(args)...))
+	p.warnings = append(p.warnings, p.at()+fmt.Sprintf(format, clipped(args)...))
+}
+
+func (p *entryParser) at() string {
+	if p.line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", p.line)
 }
 
 // clipped shortens the texts among the arguments of a message: what somebody

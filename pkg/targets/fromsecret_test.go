@@ -121,7 +121,7 @@ func TestALongKeyIsOneFault(t *testing.T) {
 		`{"good":"p/a","` + long + `":"p/b","more":{"id":"p/c"}}`,
 		`{"good": "p/a", "` + long + `" : "p/b", "more": "p/c"}`,
 	} {
-		entries, _, err := ParseConjurMap(text, "")
+		entries, _, err := readMap(text, "")
 		if len(entries) != 2 || err == nil || !strings.Contains(err.Error(), "longer than 253 bytes") || len(err.Error()) > 400 {
 			t.Errorf("%.40s…: %v, %v; want two entries and one error", text, entries, err)
 		}
@@ -130,7 +130,7 @@ func TestALongKeyIsOneFault(t *testing.T) {
 		t.Error("something that is no key was shortened")
 	}
 	id := "p/" + strings.Repeat("x/", 800) + "y" // a long id is none
-	if entries, _, err := ParseConjurMap("a: "+id+"\n"+long+": p/b", ""); len(entries) != 1 || entries[0].Variable != id || err == nil {
+	if entries, _, err := readMap("a: "+id+"\n"+long+": p/b", ""); len(entries) != 1 || entries[0].Variable != id || err == nil {
 		t.Errorf("%d entries, %v; want the one with the long id", len(entries), err)
 	}
 }
