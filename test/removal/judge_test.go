@@ -49,7 +49,7 @@ func (j *judge) starts() {
 	j.history.server.with(func() {
 		clear(j.settled)
 		for _, v := range j.history.server.vars {
-			v.words = nil
+			v.words, v.before = nil, nil
 		}
 	})
 	j.note()
@@ -192,11 +192,8 @@ const (
 // proven tells whether the server's words about a variable are a proof. What
 // was found a moment ago may have been proven before that.
 func (j *judge) proven(v *truth, now time.Time) bool {
-	if !v.found.IsZero() && now.Sub(v.found) < callTime && v.since.After(now.Add(-interval)) {
-		return true
-	}
 	words := v.words
-	if now.Sub(v.found) < callTime {
+	if now.Sub(v.ended) < callTime {
 		words = v.before // by which it may have been decided
 	}
 	if len(words) < 2 {

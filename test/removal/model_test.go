@@ -37,8 +37,9 @@ type truth struct {
 	since   time.Time       // when it went, or came back
 	changed time.Time       // when anything about it did
 	words   []word          // that it is gone, in a row, since it was last answered with a value
-	before  []word          // those before that answer
-	found   time.Time       // when it was
+	before  []word          // those that the last such answer ended
+	ended   time.Time       // when it did
+	found   time.Time       // when it was last answered with a value
 	lost    bool            // it went, and has not been answered with a value since
 	lives   map[string]life // :: value → when it was the variable's
 }
@@ -175,7 +176,10 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 func (v *truth) says(issued time.Time) { v.words = append(v.words, word{time.Now(), issued}) }
 
 func (m *model) answered(v *truth) {
-	v.words, v.before, v.found, v.lost = nil, v.words, time.Now(), false
+	v.found, v.lost = time.Now(), false
+	if len(v.words) > 0 {
+		v.words, v.before, v.ended = nil, v.words, v.found
+	}
 }
 
 func (m *model) check(w http.ResponseWriter, r *http.Request, q question, issued time.Time) {
