@@ -25,7 +25,7 @@ func TestBackupOfARunningServerCanBeServed(t *testing.T) {
 	eventually(t, "the backup", func() bool { return len(serve.Lines("backup written")) == 1 })
 	serve.Stop()
 
-	if err := os.Rename(copied, filepath.Join(home, dataFile)); err != nil {
+	if err := os.Rename(copied, filepath.Join(home, "data.db")); err != nil {
 		t.Fatal(err)
 	}
 	again := spawn(t, nil, "conjurd", "--dir", home, "--addr", "127.0.0.1:0")

@@ -1,25 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/pipeline"
-	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/workers"
-)
-
-// Times of the demonstration.
-const (
-	demoStep     = 2 * time.Second  // from one step to the next
-	demoPatience = 15 * time.Second // for one change to arrive
+	"github.com/secretsync/syncer/pkg/demo"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -34,144 +20,8 @@ it reaches its file. Values are never shown.
 
 Exit status: 0 only if every change arrived.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demonstrate(cmd.Context(), life, cmd.OutOrStdout())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return demo.Run(cmd.Context(), life, cmd.OutOrStdout()) },
 	}
 	cmd.Flags().DurationVar(&life, "for", 20*time.Second, "how long to go on")
 	return cmd
-}
-
-// demonstrate runs the server, the pipeline and the script of changes.
-func demonstrate(ctx context.Context, life time.Duration, out io.Writer) (err error) {
-	world, err := newDemoWorld(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, world.close()) }()
-	cfg, err := world.config()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "Server   %s (account %s, 25 variables)\nFiles    %s\nRefresh  every %v\n\n",
-		world.served.URL, demoAccount, cfg.Folders.Secrets, cfg.Refresh.Interval)
-
-	stage := &demoStage{world: world, out: out, outcomes: make(chan demoOutcome, 100)}
-	parts := pipeline.Parts{Workers: 4, Grace: 5 * time.Second, Log: zap.NewNop(), Observe: stage.observe}
-
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	var wg sync.WaitGroup
-	var pipelineErr error
-	wg.Go(func() {
-		defer stop() // if it fails, so does the script
-		pipelineErr = pipeline.Run(running, cfg, parts)
-	})
-	begin := time.Now()
-	scriptErr := stage.play(running, begin.Add(life))
-	stop()
-	wg.Wait()
-	if scriptErr == nil {
-		fmt.Fprintf(out, "\n%d changes arrived, each in its file.\n", stage.arrived)
-	}
-	return errors.Join(scriptErr, pipelineErr)
-}
-
-// demoOutcome is what the pipeline told of one sync.
-type demoOutcome struct {
-	item   queue.Item
-	result workers.Result
-	at     time.Time
-}
-
-// demoStage is where the changes happen and are seen to arrive.
-type demoStage struct {
-	world    *demoWorld
-	out      io.Writer
-	outcomes chan demoOutcome
-	arrived  int
-	turn     int // counts rotations
-}
-
-// observe passes on what was written. It never blocks: the stage asks the
-// files themselves, an outcome only tells which trigger it was.
-func (s *demoStage) observe(item queue.Item, r workers.Result) {
-	if !r.Wrote {
-		return
-	}
-	select {
-	case s.outcomes <- demoOutcome{item, r, time.Now()}:
-	default:
-	}
-}
-
-// play waits for the first delivery and then makes a change every demoStep
-// until the end.
-func (s *demoStage) play(ctx context.Context, end time.Time) error {
-	begin := time.Now()
-	for range s.world.groups {
-		if err := s.await(ctx, "first delivery", begin, nil); err != nil {
-			return ignoreStop(ctx, err)
-		}
-	}
-	script := []func() (demoChange, error){
-		s.rotate, s.editTemplate, s.rotate, s.revoke, s.restore, s.rotate,
-	}
-	next := begin.Add(demoStep)
-	for i := 0; ; i++ {
-		if wait := min(time.Until(next), time.Until(end)); wait > 0 {
-			select {
-			case <-ctx.Done():
-				return nil // stopped between two changes
-			case <-time.After(wait):
-			}
-		}
-		if !time.Now().Before(end) {
-			return nil
-		}
-		next = time.Now().Add(demoStep)
-		step := s.rotate
-		if i < len(script) {
-			step = script[i]
-		}
-		made := time.Now()
-		change, err := step()
-		if err != nil {
-			return err
-		}
-		if err := s.await(ctx, change.what, made, change.there); err != nil {
-			return err
-		}
-	}
-}
-
-// ignoreStop is nil for an error that only says that the user stopped the
-// demonstration before it began.
-func ignoreStop(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil
-	}
-	return err
-}
-
-// await waits for an outcome after which the change is in its file, and shows
-// it. A nil there takes any outcome.
-func (s *demoStage) await(ctx context.Context, what string, made time.Time, there func() bool) error {
-	patience := time.NewTimer(demoPatience)
-	defer patience.Stop()
-	for {
-		select {
-		case o := <-s.outcomes:
-			if there != nil && !there() {
-				continue // an outcome of something else
-			}
-			s.arrived++
-			fmt.Fprintf(s.out, "%6.0f ms  %-44s %-11s by %s\n", o.at.Sub(made).Seconds()*1000, what, o.result.Key, o.item.Trigger)
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w before it arrived", what, ctx.Err())
-		case <-patience.C:
-			return fmt.Errorf("%s: not in its file after %v", what, demoPatience)
-		}
-	}
 }

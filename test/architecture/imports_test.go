@@ -37,13 +37,14 @@ var allowed = map[string][]string{
 		"config", "pkg/authn", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/notify", "pkg/process", "pkg/queue",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
 	},
+	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/workers"},
+	"pkg/conjurd/home": {"pkg/conjurd", "pkg/kube"},
 	"pkg/tool": {
 		"config", "pkg/conjur", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/workers",
 	},
 	"config": {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/pipeline", "pkg/process", "pkg/queue", "pkg/render",
-		"pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/sources", "pkg/targets", "pkg/tool", "pkg/workers",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/demo", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/sinks", "pkg/tool",
 	},
 	"bench": {"pkg/conjurd"},
 	"test":  {"pkg/conjurd"},

@@ -1,4 +1,4 @@
-package main
+package home
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// backUpOnSignal copies the data to the file of --backup at each SIGUSR1, until
+// backUpOnSignal copies the data to the file Backup at each SIGUSR1, until
 // the function that it returns is called. The copy is sealed as the data is,
 // and replaces an earlier one as a whole.
-func (h *conjurdHome) backUpOnSignal() (stop func()) {
-	if h.flags.backup == "" {
+func (h *home) backUpOnSignal() (stop func()) {
+	if h.Backup == "" {
 		return func() {}
 	}
 	signals := make(chan os.Signal, 1)
@@ -24,7 +24,7 @@ func (h *conjurdHome) backUpOnSignal() (stop func()) {
 			if err := h.backUp(); err != nil {
 				fmt.Fprintf(os.Stderr, "syncer: backup: %v\n", err)
 			} else {
-				fmt.Fprintf(os.Stderr, "syncer: backup written to %s\n", h.flags.backup)
+				fmt.Fprintf(os.Stderr, "syncer: backup written to %s\n", h.Backup)
 			}
 		}
 	})
@@ -35,13 +35,13 @@ func (h *conjurdHome) backUpOnSignal() (stop func()) {
 	}
 }
 
-func (h *conjurdHome) backUp() error {
-	next := h.flags.backup + ".new"
+func (h *home) backUp() error {
+	next := h.Backup + ".new"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // the rest of a backup that was cut off
 	}
 	if err := h.server.Backup(next); err != nil {
 		return err
 	}
-	return os.Rename(next, h.flags.backup)
+	return os.Rename(next, h.Backup)
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -12,60 +12,60 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
-// demoChange is one change that was made, and how to see it in its file.
-type demoChange struct {
+// change is one change that was made, and how to see it in its file.
+type change struct {
 	what  string
 	there func() bool
 }
 
 // rotate gives one variable of one group a new value.
-func (s *demoStage) rotate() (demoChange, error) {
+func (s *stage) rotate() (change, error) {
 	s.turn++
 	group := s.world.groups[s.turn%len(s.world.groups)]
-	id := group.variable(s.turn % len(demoNames))
+	id := group.variable(s.turn % len(names))
 	value := randomValue()
 	err := s.world.server.Set(context.Background(), id, value)
-	return demoChange{"rotated " + id, func() bool { return group.holds(value) }}, err
+	return change{"rotated " + id, func() bool { return group.holds(value) }}, err
 }
 
 // editTemplate changes the template of the group that has one.
-func (s *demoStage) editTemplate() (demoChange, error) {
+func (s *stage) editTemplate() (change, error) {
 	mark := fmt.Sprintf("# template, edition %d", s.turn+2)
 	group := s.world.templated()
 	err := s.world.writeTemplate(mark)
-	return demoChange{"edited template " + group.name + ".tpl", func() bool { return group.holds([]byte(mark)) }}, err
+	return change{"edited template " + group.name + ".tpl", func() bool { return group.holds([]byte(mark)) }}, err
 }
 
 // revoke takes one variable away from the application: its file goes.
-func (s *demoStage) revoke() (demoChange, error) {
+func (s *stage) revoke() (change, error) {
 	group := s.world.groups[0]
 	id := group.variable(0)
 	err := s.world.permit("!deny", id)
-	return demoChange{"revoked " + id, group.missing}, err
+	return change{"revoked " + id, group.missing}, err
 }
 
 // restore gives the variable back, with its old value.
-func (s *demoStage) restore() (demoChange, error) {
+func (s *stage) restore() (change, error) {
 	group := s.world.groups[0]
 	id := group.variable(0)
 	err := s.world.permit("!permit", id)
-	return demoChange{"restored " + id, func() bool { return !group.missing() }}, err
+	return change{"restored " + id, func() bool { return !group.missing() }}, err
 }
 
-func (w *demoWorld) permit(tag, id string) error {
-	statement := fmt.Sprintf("- %s\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n", tag, demoHost, id)
+func (w *world) permit(tag, id string) error {
+	statement := fmt.Sprintf("- %s\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n", tag, host, id)
 	_, err := w.server.LoadPolicy(context.Background(), conjurd.Update, "root", strings.NewReader(statement))
 	return err
 }
 
-// holds tells whether the group's file has the text in it.
-func (g demoGroup) holds(text []byte) bool {
+// holds reports whether the group's file has the text in it.
+func (g group) holds(text []byte) bool {
 	content, err := os.ReadFile(g.path)
 	return err == nil && bytes.Contains(content, text)
 }
 
-// missing tells whether the group's file is not there.
-func (g demoGroup) missing() bool {
+// missing reports whether the group's file is not there.
+func (g group) missing() bool {
 	_, err := os.Stat(g.path)
 	return errors.Is(err, fs.ErrNotExist)
 }

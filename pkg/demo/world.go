@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	demoAccount = "demo"
-	demoHost    = "app"
+	account = "demo"
+	host    = "app"
 )
 
-// demoNames are the variables of each group.
-var demoNames = [...]string{"host", "port", "user", "password", "token"}
+// names are the variables of each group.
+var names = [...]string{"host", "port", "user", "password", "token"}
 
-// demoGroup is one secret group of the demonstration.
-type demoGroup struct {
+// group is one secret group of the demonstration.
+type group struct {
 	name, format string
 	path         string // of its file
 }
 
-func (g demoGroup) variable(i int) string { return g.name + "/" + demoNames[i] }
+func (g group) variable(i int) string { return g.name + "/" + names[i] }
 
-// demoWorld is the server and the folders of the demonstration.
-type demoWorld struct {
+// world is the server and the folders of the demonstration.
+type world struct {
 	dir    string
 	server *conjurd.Server
 	served *conjurd.Loopback
 	env    map[string]string
-	groups []demoGroup
+	groups []group
 }
 
-func newDemoWorld(ctx context.Context) (_ *demoWorld, err error) {
-	w := &demoWorld{groups: []demoGroup{
+func newWorld(ctx context.Context) (_ *world, err error) {
+	w := &world{groups: []group{
 		{name: "cache", format: "bash"}, {name: "database", format: "yaml"}, {name: "mail", format: "json"},
 		{name: "queue", format: "dotenv"}, {name: "web", format: "template"},
 	}}
@@ -52,25 +52,25 @@ func newDemoWorld(ctx context.Context) (_ *demoWorld, err error) {
 	if w.dir, err = os.MkdirTemp("", "syncer-demo-"); err != nil {
 		return nil, err
 	}
-	if w.server, err = conjurd.Open(conjurd.Options{Account: demoAccount}); err != nil {
+	if w.server, err = conjurd.Open(conjurd.Options{Account: account}); err != nil {
 		return nil, err
 	}
 	return w, errors.Join(w.fill(ctx), w.serve(ctx), w.annotate())
 }
 
 // fill loads the policy and a value for each variable.
-func (w *demoWorld) fill(ctx context.Context) error {
+func (w *world) fill(ctx context.Context) error {
 	var policy strings.Builder
 	values := map[string][]byte{}
-	fmt.Fprintf(&policy, "- !host %s\n", demoHost)
+	fmt.Fprintf(&policy, "- !host %s\n", host)
 	for _, g := range w.groups {
 		fmt.Fprintf(&policy, "- !policy\n  id: %s\n  body:\n", g.name)
-		for i, name := range demoNames {
+		for i, name := range names {
 			fmt.Fprintf(&policy, "  - !variable %s\n", name)
 			values[g.variable(i)] = randomValue()
 		}
-		for i := range demoNames {
-			fmt.Fprintf(&policy, "- !permit\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n", demoHost, g.variable(i))
+		for i := range names {
+			fmt.Fprintf(&policy, "- !permit\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n", host, g.variable(i))
 		}
 	}
 	if _, err := w.server.LoadPolicy(ctx, conjurd.Add, "root", strings.NewReader(policy.String())); err != nil {
@@ -80,8 +80,8 @@ func (w *demoWorld) fill(ctx context.Context) error {
 }
 
 // serve starts the server.
-func (w *demoWorld) serve(ctx context.Context) error {
-	key, err := w.server.APIKey(ctx, "host/"+demoHost)
+func (w *world) serve(ctx context.Context) error {
+	key, err := w.server.APIKey(ctx, "host/"+host)
 	if err != nil {
 		return err
 	}
@@ -90,14 +90,14 @@ func (w *demoWorld) serve(ctx context.Context) error {
 		return err
 	}
 	w.env = map[string]string{
-		"CONJUR_APPLIANCE_URL": w.served.URL, "CONJUR_ACCOUNT": demoAccount, "CONJUR_SSL_CERTIFICATE": string(w.served.CA),
-		"CONJUR_AUTHN_LOGIN": "host/" + demoHost, "CONJUR_AUTHN_API_KEY": key,
+		"CONJUR_APPLIANCE_URL": w.served.URL, "CONJUR_ACCOUNT": account, "CONJUR_SSL_CERTIFICATE": string(w.served.CA),
+		"CONJUR_AUTHN_LOGIN": "host/" + host, "CONJUR_AUTHN_API_KEY": key,
 	}
 	return nil
 }
 
 // annotate writes what a Pod would have: annotations, template, folders.
-func (w *demoWorld) annotate() error {
+func (w *world) annotate() error {
 	annotations := map[string]string{
 		"container-mode": "sidecar", "secrets-destination": "file",
 		"secrets-refresh-interval": "1s", "removal-grace": "0s", "exit-on-revoked": "false",
@@ -106,7 +106,7 @@ func (w *demoWorld) annotate() error {
 		g := &w.groups[i]
 		file := g.name + ".conf"
 		g.path = filepath.Join(w.dir, "secrets", file)
-		annotations["conjur-secrets."+g.name] = "- " + strings.Join(demoNames[:], "\n- ") + "\n"
+		annotations["conjur-secrets."+g.name] = "- " + strings.Join(names[:], "\n- ") + "\n"
 		annotations["conjur-secrets-policy-path."+g.name] = g.name
 		annotations["secret-file-format."+g.name] = g.format
 		annotations["secret-file-path."+g.name] = file
@@ -125,15 +125,15 @@ func (w *demoWorld) annotate() error {
 }
 
 // templated is the group that has a template.
-func (w *demoWorld) templated() demoGroup { return w.groups[len(w.groups)-1] }
+func (w *world) templated() group { return w.groups[len(w.groups)-1] }
 
-func (w *demoWorld) writeTemplate(mark string) error {
+func (w *world) writeTemplate(mark string) error {
 	text := mark + "\nlisten = {{ secret \"host\" }}:{{ secret \"port\" }}\nsession_key = {{ secret \"token\" }}\nadmin = {{ secret \"user\" }} {{ secret \"password\" }}\n"
 	return os.WriteFile(filepath.Join(w.dir, "templates", w.templated().name+".tpl"), []byte(text), 0o600)
 }
 
 // config is what the pipeline makes of it all: by the same way as in a Pod.
-func (w *demoWorld) config() (*config.Config, error) {
+func (w *world) config() (*config.Config, error) {
 	cfg, _, err := config.Load(config.Sources{
 		Annotations:  filepath.Join(w.dir, "annotations"),
 		Getenv:       func(name string) string { return w.env[name] },
@@ -145,7 +145,7 @@ func (w *demoWorld) config() (*config.Config, error) {
 }
 
 // close stops the server and removes everything.
-func (w *demoWorld) close() error {
+func (w *world) close() error {
 	errs := []error{w.served.Close()}
 	if w.server != nil {
 		errs = append(errs, w.server.Close())

@@ -1,0 +1,273 @@
+// Package home keeps a conjurd in a folder: its data, keys and CA, what is loaded
+// into it at the start, and copies of it.
+package home
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/kube"
+)
+
+// The files in the folder of a conjurd.
+const (
+	dataFile     = "data.db"
+	dataKeyFile  = "data.key"
+	caFile       = "ca.pem"
+	caKeyFile    = "ca.key"
+	adminKeyFile = "admin.key"
+	apiKeysFile  = "api-keys.json" // of users and hosts that --policy made
+)
+
+// Options are what to serve, and how. Of the server's own, the folder has those
+// that are about data.
+type Options struct {
+	conjurd.Options
+	// Dir is the folder; "": a temporary one, that goes at the end.
+	Dir string
+	// Policies are files to load into root, Values what to set then.
+	Policies []string
+	Values   []Values
+	// AuditFile is appended to, and Backup replaced by a copy of the data at
+	// each SIGUSR1; "": none.
+	AuditFile, Backup string
+	Addr              string
+	// TLSCert and TLSKey are files; "": a certificate is made for Hosts.
+	TLSCert, TLSKey string
+	Hosts           []string
+	// Cluster has Pods log in by authn-k8s; nil: none do.
+	Cluster *kube.Config
+}
+
+// Values are values by variable, and the file that they are from.
+type Values struct {
+	File  string
+	Value map[string][]byte
+}
+
+func (o *Options) path(name string) string { return filepath.Join(o.Dir, name) }
+
+// home is a folder that is open.
+type home struct {
+	Options
+	server  *conjurd.Server
+	ca      *conjurd.CA
+	audit   *os.File     // nil: none
+	cluster *kube.Client // nil: none
+}
+
+// Init prepares a folder that Serve can serve, and writes how to reach it.
+func Init(ctx context.Context, o Options, out io.Writer) error {
+	if o.Dir == "" {
+		return errors.New("conjurd init: name the folder with --dir")
+	}
+	h, err := open(ctx, o, true)
+	if err != nil {
+		return err
+	}
+	h.print(out, "")
+	return h.close()
+}
+
+// Serve serves until ctx ends. It writes how to reach the server first.
+func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
+	temporary := o.Dir == ""
+	if temporary {
+		if o.Dir, err = os.MkdirTemp("", "conjurd-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
+	}
+	h, err := open(ctx, o, temporary)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+
+	config, err := h.tlsConfig()
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", o.Addr)
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --addr", err)
+	}
+	scheme := "https://"
+	if config == nil {
+		scheme = "http://"
+	}
+	defer h.backUpOnSignal()()
+	h.print(out, scheme+ln.Addr().String())
+	return h.server.Serve(ctx, ln, config)
+}
+
+// tlsConfig is nil for plain HTTP.
+func (h *home) tlsConfig() (*tls.Config, error) {
+	if h.AllowPlainHTTP {
+		return nil, nil
+	}
+	cert, err := h.ca.Issue(h.Hosts...)
+	if h.TLSCert != "" || h.TLSKey != "" {
+		cert, err = tls.LoadX509KeyPair(h.TLSCert, h.TLSKey)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}}, nil
+}
+
+// open opens the server in the folder, and loads policies and values. What is
+// missing is made if create is set, and an error if not.
+func open(ctx context.Context, o Options, create bool) (_ *home, err error) {
+	h := &home{Options: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if create {
+		if _, err := os.Stat(o.path(dataFile)); errors.Is(err, fs.ErrNotExist) {
+			o.Account = cmp.Or(o.Account, "default") // else that of the data
+		}
+		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if h.ca, err = loadCA(o, create); err != nil {
+		return nil, err
+	}
+	o.Options.Data, o.Options.Create = o.path(dataFile), create
+	if o.DataKey, err = conjurd.DataKey(o.path(dataKeyFile), create); err != nil {
+		return nil, err
+	}
+	if o.AuditFile != "" {
+		if h.audit, err = os.OpenFile(o.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+			return nil, err
+		}
+		o.Audit = h.audit
+	}
+	if o.Cluster != nil {
+		if h.cluster, err = kube.Connect(*o.Cluster); err != nil {
+			return nil, err
+		}
+		o.Kubernetes = pods{h.cluster}
+	}
+	if h.server, err = conjurd.Open(o.Options); err != nil {
+		return nil, err
+	}
+	return h, h.load(ctx)
+}
+
+func (h *home) close() error {
+	var errs []error
+	if h.server != nil {
+		errs = append(errs, h.server.Close())
+	}
+	if h.audit != nil {
+		errs = append(errs, h.audit.Close())
+	}
+	if h.cluster != nil {
+		h.cluster.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// load writes the admin's key and loads policies and values.
+func (h *home) load(ctx context.Context) error {
+	key, err := h.server.APIKey(ctx, "admin")
+	if err != nil {
+		return err
+	}
+	if err := writeSecretFile(h.path(adminKeyFile), []byte(key)); err != nil {
+		return err
+	}
+	keys := map[string]string{}
+	for _, path := range h.Policies {
+		if err := h.loadPolicy(ctx, path, keys); err != nil {
+			return err
+		}
+	}
+	if len(keys) > 0 {
+		text, err := json.MarshalIndent(keys, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := writeSecretFile(h.path(apiKeysFile), text); err != nil {
+			return err
+		}
+	}
+	for _, values := range h.Values {
+		if err := h.server.SetMany(ctx, values.Value); err != nil {
+			return fmt.Errorf("%s: %w", values.File, err)
+		}
+	}
+	return nil
+}
+
+func (h *home) loadPolicy(ctx context.Context, path string, keys map[string]string) error {
+	text, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = text.Close() }()
+	roles, err := h.server.LoadPolicy(ctx, conjurd.Update, "root", text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, role := range roles {
+		keys[role.ID] = role.APIKey
+	}
+	return nil
+}
+
+// print writes how to reach the server; never a key.
+func (h *home) print(out io.Writer, url string) {
+	if url != "" {
+		fmt.Fprintf(out, "CONJUR_APPLIANCE_URL=%s\n", url)
+	}
+	fmt.Fprintf(out, "CONJUR_ACCOUNT=%s\n", h.server.Account())
+	fmt.Fprintf(out, "CONJUR_CERT_FILE=%s\n", h.path(caFile))
+	fmt.Fprintf(out, "CONJUR_AUTHN_LOGIN=admin\n")
+	fmt.Fprintf(out, "# CONJUR_AUTHN_API_KEY is in %s\n", h.path(adminKeyFile))
+	if _, err := os.Stat(h.path(apiKeysFile)); err == nil {
+		fmt.Fprintf(out, "# those of the users and hosts that --policy made are in %s\n", h.path(apiKeysFile))
+	}
+}
+
+// loadCA reads the folder's CA, or makes one.
+func loadCA(o Options, create bool) (*conjurd.CA, error) {
+	cert, err := os.ReadFile(o.path(caFile))
+	if errors.Is(err, fs.ErrNotExist) && create {
+		ca, err := conjurd.NewCA()
+		if err != nil {
+			return nil, err
+		}
+		return ca, errors.Join(writeSecretFile(o.path(caKeyFile), ca.Key), os.WriteFile(o.path(caFile), ca.Cert, 0o644))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("CA: %w; prepare the folder with conjurd init", err)
+	}
+	key, err := os.ReadFile(o.path(caKeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("CA: %w", err)
+	}
+	return &conjurd.CA{Cert: cert, Key: key}, nil
+}
+
+// writeSecretFile writes a file that only its owner may read.
+func writeSecretFile(path string, content []byte) error {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
+}
