@@ -15,7 +15,7 @@ import (
 // one moment. All of it asks at the same moments, so nothing but the pauses
 // after a failure spreads it.
 func TestFleetIsSpreadAfterAnOutage(t *testing.T) {
-	const fleet, outage = 1000, 2 * time.Minute
+	const fleet, outage = 250, 2 * time.Minute
 	for name, retryAfter := range map[string]string{"Retry-After": "60", "no word of when": ""} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,15 +14,11 @@ func TestBounds(t *testing.T) {
 		}
 		return text
 	}
-	var variables strings.Builder
-	for i := range maxItems + 1 {
-		fmt.Fprintf(&variables, "- !variable %d\n", i)
-	}
 	groups := "&list [ " + strings.Repeat("!group g, ", 1000) + "]"
 	long := strings.Repeat("x", maxID)
 	for _, c := range []struct{ name, text, want string }{
-		{"statements", variables.String(), "too long"},
-		{"marks", strings.Repeat("-\n", 2*maxNodes), "too long"},
+		{"statements", nested(6), "too long"},
+		{"marks", strings.Repeat("-\n", 2*maxNodes+1), "too long"},
 		{"unfolding", nested(9), "too long"},
 		{"an anchor in itself", "- &a [ *a ]\n", "too long"},
 		{"memberships", "- !grant { roles: " + groups + ", members: *list }\n", "too long"},
