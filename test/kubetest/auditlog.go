@@ -37,22 +37,26 @@ type auditEvent struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// calls returns the calls so far. The first error says that the outcome of one
-// is still to come, the second that the log cannot be read.
-func (l *auditLog) calls() (all []Call, open, err error) {
+// calls returns the first calls, n of them, or all so far where n is 0. The
+// first error says that the outcome of one of these is still to come, the second
+// that the log cannot be read.
+func (l *auditLog) calls(n int) (first []Call, open, err error) {
 	if err := l.read(); err != nil {
 		return nil, nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.paused {
-		for id := range l.pending {
-			c := l.all[l.index[id]]
-			open = fmt.Errorf("%d calls are not answered yet, one: %s %s by %s", len(l.pending), c.Verb, c.URI, c.User)
+	if n == 0 {
+		n = len(l.all)
+	}
+	for id := range l.pending {
+		if i := l.index[id]; i < n && !l.paused {
+			c := l.all[i]
+			open = fmt.Errorf("a call is not answered yet: %s %s by %s", c.Verb, c.URI, c.User)
 			break
 		}
 	}
-	return slices.Clone(l.all), open, nil
+	return slices.Clone(l.all[:n]), open, nil
 }
 
 // pause says whether calls should do without outcomes.

@@ -32,7 +32,7 @@ func (l *auditLog) append(t *testing.T, text string) {
 // codes are those of the calls, by URI.
 func (l *auditLog) codes(t *testing.T) map[string]int {
 	t.Helper()
-	calls, open, err := l.calls()
+	calls, open, err := l.calls(0)
 	if err := errors.Join(open, err); err != nil {
 		t.Fatal(err)
 	}
@@ -51,17 +51,28 @@ const (
 
 func TestCallIsPendingUntilItsLastLine(t *testing.T) {
 	l := logged(t, received+another)
-	if calls, open, err := l.calls(); open == nil || !strings.Contains(open.Error(), "/a") || err != nil {
+	if calls, open, err := l.calls(0); open == nil || !strings.Contains(open.Error(), "/a") || err != nil {
 		t.Errorf("%v, %v, %v; want the open call named", calls, open, err)
 	}
 	half := len(completed) / 2
 	l.append(t, completed[:half])
-	if calls, open, err := l.calls(); open == nil || err != nil {
+	if calls, open, err := l.calls(0); open == nil || err != nil {
 		t.Errorf("%v, %v, %v; want an open call while its line is not whole", calls, open, err)
 	}
 	l.append(t, completed[half:])
 	if got := l.codes(t); len(got) != 2 || got["/a"] != 200 || got["/b"] != 401 {
 		t.Error(got)
+	}
+}
+
+// Where there is always another call, none but the first are waited for.
+func TestALaterCallIsNotWaitedFor(t *testing.T) {
+	l := logged(t, another+received)
+	if calls, open, err := l.calls(1); len(calls) != 1 || open != nil || err != nil {
+		t.Errorf("%v, %v, %v; want the first call", calls, open, err)
+	}
+	if _, open, _ := l.calls(2); open == nil {
+		t.Error("the second call is open, and is not waited for")
 	}
 }
 
@@ -72,7 +83,7 @@ func TestPausedServerAnswersNothing(t *testing.T) {
 		t.Error(got)
 	}
 	l.pause(false)
-	if _, open, _ := l.calls(); open == nil {
+	if _, open, _ := l.calls(0); open == nil {
 		t.Error("no open call, though it can be answered again")
 	}
 }
@@ -90,7 +101,7 @@ func TestKilledServerAnswersNothing(t *testing.T) {
 
 func TestLogWithARottenLine(t *testing.T) {
 	l := logged(t, another+"{]\n")
-	if _, _, err := l.calls(); err == nil || !strings.Contains(err.Error(), l.path) {
+	if _, _, err := l.calls(0); err == nil || !strings.Contains(err.Error(), l.path) {
 		t.Errorf("%v; want an error with the file", err)
 	}
 }
@@ -104,7 +115,7 @@ func TestReadersShareTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls, _, err := l.calls()
+	calls, _, err := l.calls(0)
 	if err != nil || len(calls) != 2 || calls[0].URI != "/b" || calls[1].URI != "/a" || l.offset != int64(len(another+completed)) {
 		t.Errorf("%+v, %v, offset %d; want each line once", calls, err, l.offset)
 	}

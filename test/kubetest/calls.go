@@ -25,14 +25,15 @@ type Call struct {
 
 // Calls returns the calls so far for which all of match are true, in the order
 // of their arrival. Each call is there whose answer has begun to arrive, with
-// its Code: Calls waits for that of a call that is being answered. Left out are the calls that the API server makes to itself, and
-// the polls for readiness. Those of the ControlPlane's own methods are in,
+// its Code: Calls waits for that of a call that is being answered, and for none
+// that comes later. Left out are the calls that the API server makes to itself,
+// and the polls for readiness. Those of the ControlPlane's own methods are in,
 // with UserAgent "kubetest".
 func (cp *ControlPlane) Calls(t testing.TB, match ...func(Call) bool) []Call {
 	t.Helper()
 	var calls []Call
 	await(t, "the outcome of all calls in the audit log", func(context.Context) error {
-		all, open, err := cp.audit.calls()
+		all, open, err := cp.audit.calls(len(calls))
 		if err != nil {
 			t.Fatal(err)
 		}

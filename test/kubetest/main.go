@@ -1,6 +1,7 @@
 package kubetest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -10,19 +11,24 @@ import (
 // goleak.TestingM too: what goleak then sees is what remains when the control
 // plane has gone.
 type Runner struct {
-	m  *testing.M
-	cp **ControlPlane
+	m    *testing.M
+	cp   **ControlPlane
+	then []func([]Call) error
 }
 
 // Main is for TestMain: the Runner's Run starts a control plane, sets cp to
-// it, runs the tests, and stops it.
+// it, runs the tests, and stops it. Before that, and if the tests passed, it
+// calls each function of then with all calls that there were: parallel tests come
+// after all others, so that no test can look back on them.
 //
 //	func TestMain(m *testing.M) { os.Exit(kubetest.Main(m, &cluster).Run()) }
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(kubetest.Main(m, &cluster)) }
-func Main(m *testing.M, cp **ControlPlane) *Runner { return &Runner{m: m, cp: cp} }
+func Main(m *testing.M, cp **ControlPlane, then ...func([]Call) error) *Runner {
+	return &Runner{m: m, cp: cp, then: then}
+}
 
 // Run returns the exit code: that of the tests, or 1 when the control plane
-// did not start or did not last until their end.
+// did not start or did not last until their end, or a look back failed.
 func (r *Runner) Run() int {
 	cp, err := Start()
 	if err != nil {
@@ -31,9 +37,20 @@ func (r *Runner) Run() int {
 	}
 	*r.cp = cp
 	code := r.m.Run()
-	if err := cp.Stop(); err != nil {
+	if code == 0 {
+		err = r.lookBack()
+	}
+	if err := errors.Join(err, cp.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
 	return code
+}
+
+func (r *Runner) lookBack() (err error) {
+	calls, _, err := (*r.cp).audit.calls(0)
+	for _, look := range r.then {
+		err = errors.Join(err, look(calls))
+	}
+	return err
 }
