@@ -12,6 +12,7 @@ import (
 // TestOldDefinitionIsNotUsedForASecretMadeAnew: not even while nothing is known
 // of the new one.
 func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a", "b")
 	g := w.gated()
@@ -34,6 +35,7 @@ func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
 // TestWorkloadIsRestartedForOtherDataOnly: whatever became of the Secret
 // meanwhile.
 func TestWorkloadIsRestartedForOtherDataOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
 	w.variables("a", "b")

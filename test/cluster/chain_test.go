@@ -48,6 +48,7 @@ func (w *world) jwt() string {
 }
 
 func TestServiceAccountTokenFillsSecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/password")
 	token := w.jwt()

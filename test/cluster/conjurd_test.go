@@ -73,6 +73,7 @@ func makeWorkload(t *testing.T, w *world) {
 // TestConjurdLooksUpPods: by the rights that its documentation names. Without a
 // kubelet no certificate can be brought, and the audit says so.
 func TestConjurdLooksUpPods(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	makeWorkload(t, w)
 	plane.Bind(t, w.namespace, "conjurd",
@@ -136,11 +137,10 @@ func injectAt(t *testing.T, base, namespace, host string) int {
 		t.Fatal(err)
 	}
 	req.Header.Set("Host-Id-Prefix", "host.apps")
-	res, err := http.DefaultClient.Do(req)
+	res, err := web.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = res.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
 	return res.StatusCode
 }

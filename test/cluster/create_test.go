@@ -24,6 +24,7 @@ func (w *world) grant(rules []rbacv1.PolicyRule) {
 }
 
 func TestConfiguredSecretIsMadeAndKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.grant(deploy.Release{Values: createValues}.Rules(t, "syncer"))
 	w.variables("a")
@@ -42,6 +43,7 @@ func TestConfiguredSecretIsMadeAndKept(t *testing.T) {
 // TestReplicasHandOver: a leader that is told to end lets the other go on at
 // once, and no write is lost or done twice.
 func TestReplicasHandOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a")
 	w.secret("db", map[string]string{"a": "a"})

@@ -8,6 +8,7 @@ import (
 
 // TestSecretHoldsAllVariables: those that come later too, and none that went.
 func TestSecretHoldsAllVariables(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("app/user", "plain")
 	p := w.start()

@@ -7,6 +7,7 @@ import (
 )
 
 func TestLabelledSecretIsKeptInSync(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user", "db/password")
 	user, password := w.renew("db/user"), w.renew("db/password")

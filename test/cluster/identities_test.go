@@ -21,6 +21,7 @@ func (w *world) identity(host string, namespaces ...string) string {
 }
 
 func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := w.join()
 	w.server.Policy("- !host other\n")
@@ -50,6 +51,7 @@ func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 // takes no namespace that none of its identities serves, says so, and goes on;
 // as soon as one serves it, its Secrets are filled.
 func TestSecretThatNoIdentityServes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := w.join()
 	w.variables("ours")
@@ -85,6 +87,7 @@ func TestSecretThatNoIdentityServes(t *testing.T) {
 // TestFailingPollIsNamedByItsIdentity, and so is its recovery; the poll of
 // another identity is not blamed.
 func TestFailingPollIsNamedByItsIdentity(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := w.join()
 	w.server.Policy("- !host other\n")

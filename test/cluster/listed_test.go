@@ -30,6 +30,7 @@ func (w *world) as(account string, rules []rbacv1.PolicyRule) string {
 
 // TestListedSecretsNeedRightsByNameOnly: to watch them too.
 func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a", "b")
 	user := w.as("listed", deploy.Release{Values: listedValues}.Rules(t, "syncer"))
@@ -53,6 +54,7 @@ func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
 
 // TestListedSecretsAreKeptWithoutAWatch: from one look to the next.
 func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a", "b")
 	rules := deploy.Release{Values: listedValues}.Rules(t, "syncer")
@@ -85,6 +87,7 @@ func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
 // TestRightsComeAndGo: what cannot be read or written meanwhile is told of, and
 // made good when it can.
 func TestRightsComeAndGo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a", "b")
 	var secrets, others []rbacv1.PolicyRule

@@ -24,6 +24,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// These tests wait for other processes most of the time.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set("test.parallel", "8")
+	}
 	dir, err := os.MkdirTemp("", "cluster")
 	if err == nil {
 		binary = filepath.Join(dir, "syncer")
@@ -33,7 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(kubetest.Main(m, &plane), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(kubetest.Main(m, &plane, usedRights), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
@@ -42,7 +47,6 @@ func TestMain(m *testing.M) {
 // build builds what is tested with the race detector, and what is measured as
 // it is shipped.
 func build(binary string) error {
-	flag.Parse()
 	cmd := exec.Command("go", "build", "-race", "-o", binary, "../../cmd/syncer")
 	if flag.Lookup("test.bench").Value.String() != "" {
 		cmd = exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/syncer")
@@ -55,7 +59,7 @@ func build(binary string) error {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {

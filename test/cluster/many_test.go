@@ -24,6 +24,7 @@ func (w *world) polls(n int64) {
 }
 
 func TestTwoThousandSecrets(t *testing.T) {
+	t.Parallel()
 	const namespaces, each, sharers = 3, 667, 50
 	w := newWorld(t)
 	spaces := []string{w.namespace}

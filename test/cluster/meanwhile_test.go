@@ -62,6 +62,7 @@ func (w *world) pollRarely() { w.settings[0] = "refresh: {interval: 1h}" }
 // TestForeignChangeDuringOurWriteIsMended: the watch tells of it while it is
 // not known yet which version is our own.
 func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.pollRarely()
 	w.variables("a", "b")
@@ -82,8 +83,10 @@ func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
 // TestSecretMadeAnewDuringItsSync is filled as the new one is defined. One that
 // is to hold what it held keeps its revision, so that nothing is restarted.
 func TestSecretMadeAnewDuringItsSync(t *testing.T) {
+	t.Parallel()
 	for name, id := range map[string]string{"same": "a", "other": "b"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.pollRarely()
 			w.variables("a", "b")
@@ -121,8 +124,10 @@ func TestSecretMadeAnewDuringItsSync(t *testing.T) {
 // TestSecretMadeAnewDuringItsWrite: the answer about the former one comes after
 // all that the watch tells of the new one.
 func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
+	t.Parallel()
 	for name, id := range map[string]string{"same": "a", "other": "b"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.pollRarely()
 			w.variables("a", "b", "c")
@@ -178,6 +183,7 @@ func (w *world) history(name string) func(version string) []*corev1.Secret {
 // TestIdentityChangesDuringASync: what the former identity was told is written
 // no more, however late it comes.
 func TestIdentityChangesDuringASync(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("v")
 	w.server.Policy("- !host other\n- !permit {role: !host other, privileges: [read, execute], resource: !variable v}\n")

@@ -20,6 +20,7 @@ func secretsProviderRules() []rbacv1.PolicyRule {
 // TestTheRoleOfTheSecretsProviderSuffices: without leases, patch, watch and
 // Events all is delivered and follows, and each lack is reported once.
 func TestTheRoleOfTheSecretsProviderSuffices(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.as("migrated", secretsProviderRules())
 	w.variables("a", "b")
@@ -45,6 +46,7 @@ func TestTheRoleOfTheSecretsProviderSuffices(t *testing.T) {
 // the log names the others, twenty of them, where the list of namespaces may be
 // read.
 func TestSomeOfAllNamespacesAreServed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.as("partly", secretsProviderRules())
 	joined := plane.Namespace(t)

@@ -21,6 +21,7 @@ func (w *world) oneShot(retries string, names ...string) {
 }
 
 func TestJobDeliversListedSecretsAndEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user", "api/key")
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
@@ -34,6 +35,7 @@ func TestJobDeliversListedSecretsAndEnds(t *testing.T) {
 }
 
 func TestJobFailsForWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user")
 	w.secret("db", map[string]string{"user": "db/user"})
@@ -49,6 +51,7 @@ func TestJobFailsForWhatIsMissing(t *testing.T) {
 }
 
 func TestJobWithoutAnySecretFails(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.oneShot("0")
 	p := w.start()
@@ -58,6 +61,7 @@ func TestJobWithoutAnySecretFails(t *testing.T) {
 }
 
 func TestJobWaitsForASecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user")
 	w.oneShot("-1", "db")
@@ -71,6 +75,7 @@ func TestJobWaitsForASecret(t *testing.T) {
 }
 
 func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user")
 	delete(w.env, "NAMESPACE_ALLOWLIST")
@@ -92,6 +97,7 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 // TestJobThatFailsAfterItDelivered: what was delivered once and is not up to
 // date at the end is not a job done.
 func TestJobThatFailsAfterItDelivered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user", "api/key")
 	w.secret("db", map[string]string{"user": "db/user"})
@@ -113,8 +119,10 @@ func TestJobThatFailsAfterItDelivered(t *testing.T) {
 
 // TestSecretsNeedNoStatusFolder: nobody who reads Secrets looks there.
 func TestSecretsNeedNoStatusFolder(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"application", "sidecar", "standalone"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.variables("a")
 			w.secret("db", map[string]string{"a": "a"})

@@ -14,6 +14,7 @@ const mostNamed = 20
 
 // TestMessagesNameTwenty of many data keys.
 func TestMessagesNameTwenty(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const keys = mostNamed + 5
 	conjurMap := map[string]string{}
@@ -39,6 +40,7 @@ func TestMessagesNameTwenty(t *testing.T) {
 
 // TestHoldIsToldToTwenty of many Secrets.
 func TestHoldIsToldToTwenty(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const secrets = mostNamed + 5
 	ids, conjurMap := []string{"a", "b", "c", "d", "kept"}, map[string]string{}

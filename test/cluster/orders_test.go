@@ -22,6 +22,7 @@ func (w *world) label(name, value string) {
 // TestLabelComesAndGoes: a Secret that loses it keeps what it holds and is left
 // alone, until it has it again.
 func TestLabelComesAndGoes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a", "b", "beat")
 	w.secret("beat", map[string]string{"beat": "beat"})
@@ -59,6 +60,7 @@ func TestLabelComesAndGoes(t *testing.T) {
 
 // TestSecretWithoutAMapIsToldOf: whoever labels it, and looks at it.
 func TestSecretWithoutAMapIsToldOf(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a")
 	p := w.start()
@@ -95,6 +97,7 @@ func (w *world) count(name, reason string) (n int32) {
 // TestTemplateOfAConfigMapGoesAndComes: the last result stays, and new values
 // wait with it.
 func TestTemplateOfAConfigMapGoesAndComes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a", "b")
 	p := w.start()

@@ -19,10 +19,11 @@ func TestAPIServerAwayAndBack(t *testing.T) {
 	p := w.start()
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
 
+	before := w.server.Counts().Data
 	plane.StopAPIServer(t)
 	w.renew("a")
 	eventually(t, "a word about the API server", func() bool { return strings.Contains(p.Log(), "connection refused") })
-	w.polls(3)
+	eventually(t, "three polls meanwhile", func() bool { return w.server.Counts().Data >= before+3 })
 	eventually(t, "the end of the term as leader, which cannot be renewed", func() bool {
 		_, metrics := w.get("/metrics")
 		return strings.Contains(metrics, "syncer_leader 0")
@@ -75,6 +76,7 @@ func TestAPIServerAwayIsSaidAndStopsNothing(t *testing.T) {
 }
 
 func TestPoisonousSecretHarmsNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const sound = 49
 	var ids []string
@@ -103,6 +105,7 @@ func TestPoisonousSecretHarmsNoOther(t *testing.T) {
 }
 
 func TestNamespaceWithoutRightsStopsNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a")
 	foreign := plane.Namespace(t)
@@ -115,6 +118,7 @@ func TestNamespaceWithoutRightsStopsNoOther(t *testing.T) {
 }
 
 func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
 	w.variables("a")
@@ -141,6 +145,7 @@ func TestLeaderKilled(t *testing.T) {
 // TestTermLostAndWonAgain: another replica that led for a while and wrote
 // nothing has left all as it was, and so does the next term.
 func TestTermLostAndWonAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
 	w.variables("a", "b")

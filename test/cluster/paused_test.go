@@ -13,6 +13,7 @@ import (
 // TestPausedLeaderStandsBack: a leader that was stopped, with much to do, while
 // another took over does nothing of it when it goes on.
 func TestPausedLeaderStandsBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
 	const n = 30

@@ -49,6 +49,7 @@ func (w *world) remake(name string, conjurMap map[string]string, changes ...func
 
 // TestPolicyOfTheChartLetsAllWritesPass: those of each kind of change.
 func TestPolicyOfTheChartLetsAllWritesPass(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.police(chartValues)
 	w.variables("kept", "shared", "revoked")
@@ -77,6 +78,7 @@ func TestPolicyOfTheChartLetsAllWritesPass(t *testing.T) {
 
 // TestPolicyOfTheChartLetsListedSecretsBeMade: and kept.
 func TestPolicyOfTheChartLetsListedSecretsBeMade(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.police(createValues)
 	w.grant(deploy.Release{Values: createValues}.Rules(t, "syncer"))
@@ -92,6 +94,7 @@ func TestPolicyOfTheChartLetsListedSecretsBeMade(t *testing.T) {
 // TestDenialOfAPolicyIsOvercome: what a policy of the cluster denies is told,
 // and made good when the policy allows it, though nothing of the Secret changes.
 func TestDenialOfAPolicyIsOvercome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.police(strings.Replace(createValues, "name: made", "name: other", 1)) // of a release for another Secret
 	w.settings = append(w.settings, "retry: {intervalSeconds: 1}")

@@ -9,6 +9,7 @@ import (
 // TestOwnWritesAreNoNews: the watch tells of each, and nothing is asked, of
 // Conjur or of the API server, for that.
 func TestOwnWritesAreNoNews(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const n = 40
 	p := w.start()

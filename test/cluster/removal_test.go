@@ -21,6 +21,7 @@ func (w *world) permit(id string) {
 }
 
 func TestRevokedValueLeavesExactlyItsKeys(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("kept", "revoked")
 	w.secret("db", map[string]string{"kept": "kept", "revoked": "revoked"}, func(s *corev1.Secret) {
@@ -48,6 +49,7 @@ func TestRevokedValueLeavesExactlyItsKeys(t *testing.T) {
 }
 
 func TestMassRemovalIsHeldBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	conjurMap := map[string]string{}
 	for i := range 6 {

@@ -42,6 +42,7 @@ func (w *world) deployment(name string) appsv1client.DeploymentInterface {
 }
 
 func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 2s}")
 	w.variables("a", "b")
@@ -92,6 +93,7 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 }
 
 func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
 	w.variables("a")
@@ -136,6 +138,7 @@ func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
 // TestWorkloadThatCannotBeRestartedIsToldOf: at the Secret that asks for it,
 // which is delivered all the same.
 func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
 	w.variables("a")

@@ -12,13 +12,15 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
+// web keeps no connection, which another test would have to close.
+var web = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 func (w *world) get(path string) (int, string) {
 	w.t.Helper()
-	answer, err := http.Get("http://" + w.address + path)
+	answer, err := web.Get("http://" + w.address + path)
 	if err != nil {
 		return 0, ""
 	}
-	defer http.DefaultClient.CloseIdleConnections()
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
@@ -28,6 +30,7 @@ func (w *world) get(path string) (int, string) {
 }
 
 func TestProbesAndMetrics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a")
 	w.secret("db", map[string]string{"a": "a"})
@@ -74,6 +77,7 @@ func TestProbesAndMetrics(t *testing.T) {
 
 // A new release with a wrong address is not rolled out any further.
 func TestNotReadyBeforeConjurIsReached(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.secret("db", map[string]string{"a": "a"})
 	w.env["CONJUR_APPLIANCE_URL"] = "https://" + proctest.FreeAddress(t)
@@ -88,6 +92,7 @@ func TestNotReadyBeforeConjurIsReached(t *testing.T) {
 
 // Who may read and not write has delivered nothing, and says so.
 func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}}
 	w.as("reader", append(rules, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}}))
@@ -109,6 +114,7 @@ func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
 
 // A replica without work is ready when another one works, and not before.
 func TestAReplicaThatStandsByIsReady(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
 	eventually(t, "ready", w.ready)

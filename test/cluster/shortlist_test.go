@@ -62,6 +62,7 @@ func (w *world) awaitAllOf(ids ...string) {
 // TestShortListTakesNothingOutOfASecret: neither at a restart, nor in a new
 // configuration, nor where a Job is run again. What is revoked goes, with proof.
 func TestShortListTakesNothingOutOfASecret(t *testing.T) {
+	t.Parallel()
 	for name, begin := range map[string]func(w *world) (asked func()){
 		"restart": func(w *world) func() {
 			p := w.start()
@@ -87,6 +88,7 @@ func TestShortListTakesNothingOutOfASecret(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := wildSecret(t, chartValues)
 			begin(w)()
 			if s := w.read("all"); len(s.Data) != 5 || string(s.Data["app.a"]) != w.value["app/a"] {
@@ -102,6 +104,7 @@ func TestShortListTakesNothingOutOfASecret(t *testing.T) {
 }
 
 func TestShortListTakesNothingOutOfASecretInAnInitContainer(t *testing.T) {
+	t.Parallel()
 	w := wildSecret(t, chartValues)
 	w.oneShot("30", "all")
 	w.env["CONTAINER_MODE"] = "init"

@@ -25,6 +25,7 @@ func (w *world) template(name, key, text string) {
 }
 
 func TestEditedConfigMapReachesSecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user", "db/password")
 	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@here`)
@@ -49,6 +50,7 @@ func TestEditedConfigMapReachesSecret(t *testing.T) {
 }
 
 func TestEditedConfigMapReachesFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user")
 	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
@@ -82,6 +84,7 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 }
 
 func TestJobUsesTemplateOfConfigMap(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("db/user")
 	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
@@ -99,6 +102,7 @@ func TestJobUsesTemplateOfConfigMap(t *testing.T) {
 // TestWatchesThatBeginWithAList is the way with API servers that cannot send
 // what there is as the beginning of a watch.
 func TestWatchesThatBeginWithAList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.env["KUBE_FEATURE_WatchListClient"] = "false"
 	w.variables("db/user")

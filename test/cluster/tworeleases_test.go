@@ -14,6 +14,7 @@ import (
 // TestTwoReleasesShareANamespace: each with its own rights, policy, Lease and
 // Secrets.
 func TestTwoReleasesShareANamespace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a")
 	common := w.settings[0]

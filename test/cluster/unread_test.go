@@ -40,6 +40,7 @@ func twoListed(t *testing.T) *world {
 }
 
 func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
+	t.Parallel()
 	w := twoListed(t)
 	w.env["RETRY_COUNT_LIMIT"] = "-1"
 	p := w.start()
@@ -59,6 +60,7 @@ func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 }
 
 func TestJobGivesUpWhatItMayNotRead(t *testing.T) {
+	t.Parallel()
 	w := twoListed(t)
 	p := w.start()
 	if code := p.ExitCode(); code != 1 {
@@ -71,6 +73,7 @@ func TestJobGivesUpWhatItMayNotRead(t *testing.T) {
 }
 
 func TestJobWaitsForTheRightToList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.variables("a")
 	w.secret("db", map[string]string{"a": "a"})
@@ -95,6 +98,7 @@ func TestJobWaitsForTheRightToList(t *testing.T) {
 }
 
 func TestSidecarIsNotDoneBeforeItMayReadAll(t *testing.T) {
+	t.Parallel()
 	w := twoListed(t)
 	w.env["CONTAINER_MODE"] = "sidecar"
 	p := w.start()

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -20,37 +22,38 @@ config: {conjur: {applianceUrl: "https://conjur.test", account: cluster, authnUr
 access: {configMaps: ["*"], workloads: ["*"]}
 `
 
+var granted struct {
+	once  sync.Once
+	rules []rbacv1.PolicyRule
+}
+
 // rights are the rules that the chart gives the service account, and all that
 // the processes of these tests have.
-var rights = func() func(testing.TB) []rbacv1.PolicyRule {
-	var once sync.Once
-	var rules []rbacv1.PolicyRule
-	return func(t testing.TB) []rbacv1.PolicyRule {
-		t.Helper()
-		once.Do(func() { rules = deploy.Release{Values: chartValues}.Rules(t, "syncer") })
-		if len(rules) == 0 {
-			t.Fatal("the chart grants nothing")
-		}
-		return rules
+func rights(t testing.TB) []rbacv1.PolicyRule {
+	t.Helper()
+	granted.once.Do(func() { granted.rules = deploy.Release{Values: chartValues}.Rules(t, "syncer") })
+	if len(granted.rules) == 0 {
+		t.Fatal("the chart grants nothing")
 	}
-}()
+	return granted.rules
+}
 
-// TestUsedRights comes after all tests with processes: what none of them has
-// used is a right too much.
-func TestUsedRights(t *testing.T) {
+// usedRights reports what none of all tests has used: it is a right too much.
+func usedRights(calls []kubetest.Call) (err error) {
 	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
-		return // only what all tests use together says anything
+		return nil // only what all tests use together says anything
 	}
-	used := plane.Calls(t, func(c kubetest.Call) bool { return strings.HasSuffix(c.User, ":syncer") && c.Code < 400 })
-	for _, rule := range rights(t) {
+	used := slices.DeleteFunc(calls, func(c kubetest.Call) bool { return !strings.HasSuffix(c.User, ":syncer") || c.Code >= 400 })
+	for _, rule := range granted.rules {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				if !slices.ContainsFunc(used, func(c kubetest.Call) bool {
 					return c.Verb == verb && c.Resource == resource && slices.Contains(rule.APIGroups, c.Group)
 				}) {
-					t.Errorf("the chart grants %s of %s, and nothing uses it", verb, resource)
+					err = errors.Join(err, fmt.Errorf("the chart grants %s of %s, and no test uses it", verb, resource))
 				}
 			}
 		}
 	}
+	return err
 }

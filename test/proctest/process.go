@@ -4,6 +4,8 @@ package proctest
 
 import (
 	"bytes"
+	"crypto/rand"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -146,10 +148,14 @@ func (p *Process) Stop() {
 	p.Exit(0)
 }
 
-// FreeAddress gives an address of loopback that nobody listens at.
+// FreeAddress returns an address of loopback that nobody listens at. Its host is
+// one of millions, so that nobody who is given a port of another one comes
+// before who is meant to listen.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var host [3]byte
+	_, _ = rand.Read(host[:])
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", host[0], host[1], 1+host[2]%254))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,11 +169,16 @@ func Eventually(t testing.TB, patience time.Duration, what string, condition fun
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	look := time.NewTicker(10 * time.Millisecond)
+	// What takes long is looked at less often, so that the many who wait leave
+	// the processor to those who are waited for.
+	pause := 5 * time.Millisecond
+	look := time.NewTimer(pause)
 	defer look.Stop()
 	for !condition() {
 		select {
 		case <-look.C:
+			pause = min(pause*5/4, 100*time.Millisecond)
+			look.Reset(pause)
 		case <-deadline.C:
 			t.Fatalf("not within %v: %s", patience, what)
 		}
