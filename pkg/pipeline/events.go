@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
@@ -26,9 +27,6 @@ const (
 	reasonRestarted = "Restarted"
 	reasonStays     = "RestartFailed"
 )
-
-// mostNamed bounds how many names a message has.
-const mostNamed = 20
 
 // news tells the cluster what happens to Secrets: those who look at them by
 // Events, and the workloads that use them by restarts.
@@ -87,17 +85,17 @@ func (n *news) settled(l *lane, r workers.Result) {
 		if proof, ok := errors.AsType[*workers.RevokedError](r.Err); ok { // else only what stands for all variables brought them in
 			why = proof.Error()
 		}
-		n.event(r.Key, corev1.EventTypeWarning, reasonRemoved, fmt.Sprintf("Removed %s: %s", names(r.Revoked), why))
+		n.event(r.Key, corev1.EventTypeWarning, reasonRemoved, fmt.Sprintf("Removed %s: %s", brief.List(r.Revoked), why))
 	}
 	if len(r.Dropped) > 0 {
-		n.event(r.Key, corev1.EventTypeNormal, reasonRemoved, fmt.Sprintf("Removed %s, which the definition no longer has", names(r.Dropped)))
+		n.event(r.Key, corev1.EventTypeNormal, reasonRemoved, fmt.Sprintf("Removed %s, which the definition no longer has", brief.List(r.Dropped)))
 	}
 	if r.Err != nil {
 		n.failed(r.Key, r.Err)
 	} else if n.recovered(r.Key) || len(r.Set) > 0 {
 		message := "All keys are as in Conjur"
 		if len(r.Set) > 0 {
-			message = "Wrote " + names(r.Set)
+			message = "Wrote " + brief.List(r.Set)
 		}
 		n.event(r.Key, corev1.EventTypeNormal, reasonSynced, message)
 	}
@@ -149,7 +147,7 @@ func (n *news) held(l *lane, e conjur.HoldEvent) {
 	}
 	message := fmt.Sprintf("%d of %d variables are gone at once; nothing is removed before %s", e.Gone, e.Of, e.Until.UTC().Format("15:04:05 UTC"))
 	for i, key := range l.targets.ByVariable(e.Variables...) {
-		if i == mostNamed {
+		if i == brief.Names {
 			return
 		}
 		n.event(key, corev1.EventTypeWarning, reasonHeld, message)
@@ -173,12 +171,4 @@ func (n *news) stays(w notify.Workload, secrets []string, err error) {
 
 func (n *news) event(key targets.Key, kind, reason, message string) {
 	n.recorder.Event(n.reference(key), kind, reason, message)
-}
-
-// names lists data keys.
-func names(keys []string) string {
-	if len(keys) > mostNamed {
-		return fmt.Sprintf("%s and %d more", strings.Join(keys[:mostNamed], ", "), len(keys)-mostNamed)
-	}
-	return strings.Join(keys, ", ")
 }

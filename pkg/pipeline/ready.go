@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -56,7 +57,7 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	age := l.fresh.SincePoll()
 	switch {
 	case len(untried) > 0:
-		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(keys), identity, names(untried))
+		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(keys), identity, brief.List(untried))
 	case l.cfg.Refresh.Enabled && len(keys) > 0 && !l.fresh.EverPolled() && len(missing) == len(keys):
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
@@ -64,7 +65,7 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	case l.cfg.Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}
-	return clip(remarks), err
+	return brief.Some(remarks, brief.Names), err
 }
 
 // reason says why a target is not delivered; most errors name it.
@@ -86,13 +87,5 @@ func ownReason(err error) bool {
 
 // listed returns an error with a line for each of its reasons.
 func listed(what string, reasons []string) error {
-	return errors.New(strings.Join(append([]string{what}, clip(reasons)...), "\n"))
-}
-
-// clip bounds the lines of an answer.
-func clip(lines []string) []string {
-	if len(lines) > mostNamed {
-		return append(lines[:mostNamed:mostNamed], fmt.Sprintf("and %d more", len(lines)-mostNamed))
-	}
-	return lines
+	return errors.New(strings.Join(append([]string{what}, brief.Some(reasons, brief.Names)...), "\n"))
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -139,7 +140,7 @@ func (s *secretsPlace) ready() (remarks []string, err error) {
 	if len(remarks) > 0 && len(remarks) == len(s.watches) && len(s.keys()) == 0 {
 		return nil, listed("no Secret may be read", remarks)
 	}
-	return clip(remarks), nil
+	return brief.Some(remarks, brief.Names), nil
 }
 
 func unknownYet(watch *sources.Secrets) error {

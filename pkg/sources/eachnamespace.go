@@ -9,11 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/kube"
 )
-
-// mostNamed bounds how many namespaces a message names.
-const mostNamed = 20
 
 // readEach reads the labelled Secrets of all namespaces one namespace after the
 // other. What may not be read stays as it was last known, and is named in the
@@ -45,7 +43,7 @@ func (s *Secrets) readEach(ctx context.Context) error {
 	}
 	if len(refused) > 0 {
 		problems = append(problems, fmt.Errorf("%d of %d namespaces are not served, since no role grants the verb list for their secrets: %s: %w",
-			len(refused), len(namespaces), strings.Join(refused[:min(len(refused), mostNamed)], ", "), refusal))
+			len(refused), len(namespaces), brief.List(refused), refusal))
 	}
 	return errors.Join(problems...)
 }

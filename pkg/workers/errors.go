@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -44,7 +45,7 @@ func (e *RevokedError) Error() string {
 	case e.Kept:
 		verb = "keeps its last state, as removal is switched off"
 	case e.Parts != nil:
-		verb = "does not hold " + few(e.Parts)
+		verb = "does not hold " + brief.List(e.Parts)
 	}
 	return fmt.Sprintf("%s %s: %s", e.Key, verb, list(e.Errs))
 }
@@ -84,7 +85,7 @@ type InvalidError struct {
 }
 
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("the definition of %s is faulty: %s", e.Key, strings.Join(clip(e.Faults), "; "))
+	return fmt.Sprintf("the definition of %s is faulty: %s", e.Key, strings.Join(brief.Some(e.Faults, brief.Reasons), "; "))
 }
 
 // Permanent tells whether no retry mends an error of a Result, so that it is
@@ -123,20 +124,7 @@ func list(errs []error) string {
 	for i, err := range errs {
 		texts[i] = err.Error()
 	}
-	return strings.Join(clip(texts), "; ")
-}
-
-// few names a few of many.
-func few(names []string) string { return strings.Join(clip(names), ", ") }
-
-// clip takes a few of many texts and tells how many there are more.
-func clip(texts []string) []string {
-	const most = 5
-	shown := slices.Compact(slices.Clone(texts[:min(most, len(texts))]))
-	if n := len(texts) - most; n > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", n))
-	}
-	return shown
+	return strings.Join(brief.Some(texts, brief.Reasons), "; ")
 }
 
 // goneOf gives the proofs of those of a target's variables that are gone; nil

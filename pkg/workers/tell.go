@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -37,7 +38,7 @@ func (s *Syncer) tell(t *targets.Target, d *draft, changes sinks.Changes, result
 		s.Log.Info("Removed what the definition no longer has", append(place(t), zap.Strings("parts", result.Dropped))...)
 	}
 	if t.Secret != nil && len(t.Secret.LeftOut) > 0 {
-		s.Log.Warn("Variables have no data key", append(place(t), zap.Strings("why", clip(t.Secret.LeftOut)))...)
+		s.Log.Warn("Variables have no data key", append(place(t), zap.Strings("why", brief.Some(t.Secret.LeftOut, brief.Reasons)))...)
 	}
 }
 

@@ -18,6 +18,7 @@ const module = "github.com/secretsync/syncer/"
 // and all folders below it.
 var allowed = map[string][]string{
 	"pkg/secret":   {},
+	"pkg/brief":    {},
 	"pkg/targets":  {},
 	"pkg/safefile": {},
 	"pkg/conjurd":  {},
@@ -31,10 +32,10 @@ var allowed = map[string][]string{
 	"pkg/kube":     {"pkg/targets"},
 	"pkg/manifest": {"pkg/targets"},
 	"pkg/process":  {},
-	"pkg/sources":  {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
-	"pkg/workers":  {"pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
+	"pkg/sources":  {"pkg/brief", "pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
+	"pkg/workers":  {"pkg/brief", "pkg/conjur", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
 	"pkg/pipeline": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/notify", "pkg/process", "pkg/queue",
+		"config", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/notify", "pkg/process", "pkg/queue",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/workers",
 	},
 	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/workers"},

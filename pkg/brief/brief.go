@@ -1,0 +1,28 @@
+// Package brief names some of many, so that a message about thousands of things
+// is one that people read.
+package brief
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// How many are named.
+const (
+	Names   = 20 // of things that have a name
+	Reasons = 5  // of sentences
+)
+
+// Some returns the first of the texts, without one that only repeats the one
+// before, and after them how many more there are.
+func Some(texts []string, most int) []string {
+	some := slices.Compact(slices.Clone(texts[:min(most, len(texts))]))
+	if more := len(texts) - most; more > 0 {
+		some = append(some, fmt.Sprintf("and %d more", more))
+	}
+	return some
+}
+
+// List is Some of the names in one text.
+func List(names []string) string { return strings.Join(Some(names, Names), ", ") }
