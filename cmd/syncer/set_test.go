@@ -63,8 +63,8 @@ func assertValue(t *testing.T, server *conjurdtest.Server, id, want string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if a := client.Fetch(t.Context(), []string{id})[id]; string(a.Value.Bytes()) != want {
-		t.Errorf("%s is %q (%v), want %q", id, a.Value.Bytes(), a.Err, want)
+	if a := client.Batch(t.Context(), conjur.NewBatch([]string{id}), ""); string(a.Found[id].Bytes()) != want {
+		t.Errorf("%s is %q (%v), want %q", id, a.Found[id].Bytes(), a.Err, want)
 	}
 }
 

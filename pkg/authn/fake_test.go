@@ -129,7 +129,7 @@ func (f *fake) client(a conjur.Authenticator) *conjur.Client {
 	f.t.Helper()
 	c, err := conjur.New(conjur.Config{
 		ApplianceURL: "https://conjur.test", Account: "dev", Authenticator: a, CA: f.authority.pem(),
-		Dial: f.dial, RateLimit: 1e6, RateBurst: 1e6,
+		Dial: f.dial, RateLimit: 1e6,
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -206,14 +206,14 @@ func paths(seen []request) string {
 }
 
 // fetch reads the variable.
-func fetch(t *testing.T, c *conjur.Client) conjur.Answer {
+func fetch(t *testing.T, c *conjur.Client) conjur.Values {
 	t.Helper()
-	return c.Fetch(t.Context(), []string{"app/a"})["app/a"]
+	return c.Batch(t.Context(), conjur.NewBatch([]string{"app/a"}), "")
 }
 
 func wantFound(t *testing.T, c *conjur.Client) {
 	t.Helper()
-	if a := fetch(t, c); string(a.Value.Bytes()) != "v" {
+	if a := fetch(t, c); string(a.Found["app/a"].Bytes()) != "v" {
 		t.Fatalf("not found: %v", a.Err)
 	}
 }
@@ -223,8 +223,8 @@ func wantFound(t *testing.T, c *conjur.Client) {
 func wantUnknown(t *testing.T, c *conjur.Client, words ...string) {
 	t.Helper()
 	a := fetch(t, c)
-	if a.Verdict != conjur.Unknown || a.Err == nil {
-		t.Fatalf("verdict %v, error %v", a.Verdict, a.Err)
+	if len(a.Found) > 0 || a.Err == nil {
+		t.Fatalf("form %v, error %v", a.Form, a.Err)
 	}
 	for _, word := range words {
 		if !strings.Contains(a.Err.Error(), word) {

@@ -13,7 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Authenticator returns the credential that the server exchanges for an access
+// Authenticator makes the credential that the server exchanges for an access
 // token. Package authn has those that there are.
 type Authenticator interface {
 	// Credential is called at every authentication, and never twice at once. It
@@ -46,7 +46,7 @@ type Credential struct {
 
 // authenticate exchanges a credential for a token. A refused one is replaced
 // once, if its authenticator can make another.
-func (c *Client) authenticate(ctx context.Context) (*token, error) {
+func (c *Client) authenticate(ctx context.Context) (*Token, error) {
 	t, refused, err := c.authenticateOnce(ctx)
 	if refused != nil && refused() {
 		t, refused, err = c.authenticateOnce(ctx)
@@ -59,7 +59,7 @@ func (c *Client) authenticate(ctx context.Context) (*token, error) {
 
 // authenticateOnce returns what is to be called when the credential was refused
 // with 401; nil when it was not.
-func (c *Client) authenticateOnce(ctx context.Context) (t *token, refused func() bool, err error) {
+func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func() bool, err error) {
 	if err := c.gate.check(); err != nil {
 		return nil, nil, err // before a credential is fetched for nothing
 	}

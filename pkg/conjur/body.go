@@ -9,22 +9,41 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
+// The longest bodies that are read.
 const (
-	// maxErrorBody is how much of an answer that is not 200 is read: Conjur's own
-	// are a few hundred bytes.
-	maxErrorBody = 64 << 10
-	// maxNameBody is how much is read of one that holds a token or a name: a
-	// token is some 600 bytes.
+	// maxBody is for values: the longest that the genuine server was seen to take
+	// is 16 MiB, which is some 23 MiB in base64 with line breaks.
+	maxBody = 24 << 20
+	// maxListBody is for a page of the list, some 400 bytes a variable, and for
+	// what is said about one variable: both name all roles that may do something.
+	maxListBody = 8 << 20
+	// maxNameBody is for what holds a token, some 600 bytes, or a name.
 	maxNameBody = 1 << 20
+	// maxErrorBody is for an answer that is not 200: Conjur's own are a few
+	// hundred bytes.
+	maxErrorBody = 64 << 10
 )
 
-var errTooLong = errors.New("the answer is longer than the limit")
+// longest returns how much of an answer is read.
+func (k Kind) longest(status int) int64 {
+	switch {
+	case status != http.StatusOK:
+		return maxErrorBody
+	case k == KindAuthenticate, k == KindLogin, k == KindWhoami, k == KindCheck:
+		return maxNameBody
+	case k == KindList, k == KindResource:
+		return maxListBody
+	}
+	return maxBody
+}
+
+var errTooLarge = errors.New("the answer is longer than the limit")
 
 // readBody reads an answer's body, at most limit bytes of it. When the length
 // is known, it makes no copies that would have to be wiped.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	if resp.ContentLength > limit {
-		return nil, errTooLong
+		return nil, errTooLarge
 	}
 	size := resp.ContentLength
 	if size < 0 {
@@ -42,7 +61,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 			return nil, err
 		case int64(len(buf)) > limit:
 			clear(buf)
-			return nil, errTooLong
+			return nil, errTooLarge
 		case len(buf) == cap(buf):
 			grown := make([]byte, len(buf), min(2*int64(cap(buf)), limit+1))
 			copy(grown, buf)

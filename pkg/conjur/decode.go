@@ -1,6 +1,7 @@
 package conjur
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -25,9 +27,9 @@ var (
 
 // decodeBatch reads the body of a batch, {"account:variable:id":"value"}. With
 // Content-Encoding "base64" the values are base64, with line breaks in them.
-// It gives a value or an error for each of the ids, and looks at no other key;
+// It returns a value or an error for each of the ids, and looks at no other key;
 // the last error is for all of them. The body is overwritten.
-func decodeBatch(header http.Header, body []byte, ids []string, resource func(string) string) (map[string]secret.Value, map[string]error, error) {
+func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (map[string]secret.Value, map[string]error, error) {
 	defer clear(body)
 	encoded := false
 	switch e := strings.ToLower(header.Get("Content-Encoding")); e {
@@ -48,7 +50,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, resource func(st
 	}
 	values, bad := make(map[string]secret.Value, len(ids)), map[string]error{}
 	for _, id := range ids {
-		r, ok := raw[resource(id)]
+		r, ok := raw[prefix+id]
 		if !ok {
 			bad[id] = ofVariable(id, errLacking)
 			continue
@@ -72,7 +74,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, resource func(st
 
 func ofVariable(id string, err error) error { return fmt.Errorf("variable %q: %w", id, err) }
 
-// allWrapped tells whether all values look as the server encodes them, in
+// allWrapped reports whether all values look as the server encodes them, in
 // base64 that ends with a line break.
 func allWrapped(values map[string]secret.Value) bool {
 	for _, v := range values {
@@ -151,7 +153,7 @@ func namedMissing(header http.Header, body []byte, account string) (id string, o
 	return strings.CutSuffix(id, " is empty or not found.")
 }
 
-// alsoMissing gives the variables that a 404 of namedMissing's form names
+// alsoMissing returns the variables that a 404 of namedMissing's form names
 // besides, which the embedded server does: all that keep the batch from being
 // answered. They are hints for what to ask next, and prove nothing.
 func alsoMissing(body []byte, account string) (ids []string) {
@@ -193,10 +195,62 @@ type perVariable struct {
 	Status int
 }
 
+// usable reports whether it has a value, and one that JSON could carry.
+func (a perVariable) usable() bool {
+	return a.Status == http.StatusOK && a.Value != nil && *a.Value != "" && !strings.ContainsRune(*a.Value, utf8.RuneError)
+}
+
+// decodeValues reads as many elements as can be asked for.
 func decodeValues(header http.Header, body []byte) ([]perVariable, bool) {
-	var answer struct{ Secrets []perVariable }
-	ok := isJSON(header) && json.Unmarshal(body, &answer) == nil && len(answer.Secrets) > 0
-	return answer.Secrets, ok
+	var answer struct{ Secrets [MostValues]perVariable }
+	ok := isJSON(header) && json.Unmarshal(body, &answer) == nil && answer.Secrets[0].ID != ""
+	return answer.Secrets[:], ok
+}
+
+// decodeResource reads the answer about a resource; false unless it is about the
+// one that is called so.
+func decodeResource(r *reply, full string) (permissions []Permission, ok bool) {
+	var answer struct {
+		ID          string
+		Permissions []Permission
+	}
+	ok = r.status == http.StatusOK && isJSON(r.header) && json.Unmarshal(r.body, &answer) == nil && answer.ID == full
+	return answer.Permissions, ok
+}
+
+// decodeList reads a JSON list of resources, all of which must have ids that
+// begin with prefix; no more than were asked for.
+func decodeList(header http.Header, body []byte, prefix string, most int) (Page, error) {
+	errNotList := errors.New("what came is not a JSON list of resources")
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if begin, err := dec.Token(); !isJSON(header) || err != nil || begin != json.Delim('[') {
+		return Page{}, errNotList
+	}
+	page := Page{Unset: map[string]bool{}}
+	for dec.More() {
+		var resource struct {
+			ID      string
+			Secrets *[]struct{}
+		}
+		if dec.Decode(&resource) != nil {
+			return Page{}, errNotList
+		}
+		id, ok := strings.CutPrefix(resource.ID, prefix)
+		switch {
+		case !ok:
+			return Page{}, fmt.Errorf("it lists %.100q, which is no variable of our account", resource.ID)
+		case len(page.IDs) == most:
+			return Page{}, fmt.Errorf("it lists more than the %d that were asked for", most)
+		}
+		page.IDs = append(page.IDs, id)
+		if resource.Secrets != nil && len(*resource.Secrets) == 0 {
+			page.Unset[id] = true
+		}
+	}
+	if _, err := dec.Token(); err != nil || dec.More() {
+		return Page{}, errNotList
+	}
+	return page, nil
 }
 
 var codeForm = regexp.MustCompile(`\bCONJ[0-9]{5}[A-Z]\b`)

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-func resourceOfDev(id string) string { return "dev:variable:" + id }
+const ofDev = "dev:variable:"
 
 func jsonHeader(encoding string) http.Header {
 	h := http.Header{"Content-Type": {"application/json; charset=utf-8"}}
@@ -23,7 +23,7 @@ func jsonHeader(encoding string) http.Header {
 
 func TestDecodeBatchOverwritesTheBody(t *testing.T) {
 	body := []byte(`{"dev:variable:a":"c2VjcmV0\n"}`)
-	values, bad, err := decodeBatch(jsonHeader("base64"), body, []string{"a"}, resourceOfDev)
+	values, bad, err := decodeBatch(jsonHeader("base64"), body, []string{"a"}, ofDev)
 	if err != nil || len(bad) != 0 || string(values["a"].Bytes()) != "secret" {
 		t.Fatalf("%q, %v, %v", values["a"].Bytes(), bad, err)
 	}
@@ -34,7 +34,7 @@ func TestDecodeBatchOverwritesTheBody(t *testing.T) {
 
 func TestDecodeBatchGivesEachItsError(t *testing.T) {
 	body := `{"dev:variable:a":"YQ==","dev:variable:b":"*","dev:variable:c":null,"dev:variable:d":"","dev:variable:f":"YQ\u003d="}`
-	values, bad, err := decodeBatch(jsonHeader("base64"), []byte(body), []string{"a", "b", "c", "d", "e", "f"}, resourceOfDev)
+	values, bad, err := decodeBatch(jsonHeader("base64"), []byte(body), []string{"a", "b", "c", "d", "e", "f"}, ofDev)
 	if err != nil || len(values) != 1 || string(values["a"].Bytes()) != "a" {
 		t.Errorf("%d values, %v", len(values), err)
 	}
@@ -84,7 +84,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		if coded {
 			encoding = "base64"
 		}
-		values, bad, err := decodeBatch(jsonHeader(encoding), body, []string{"a", "b"}, resourceOfDev)
+		values, bad, err := decodeBatch(jsonHeader(encoding), body, []string{"a", "b"}, ofDev)
 		if err != nil {
 			if len(values) != 0 || len(bad) != 0 {
 				t.Fatalf("an error, and answers: %v", err)
@@ -95,7 +95,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			t.Fatalf("%d values and %d errors for 2 variables", len(values), len(bad))
 		}
 		for id, v := range values {
-			text, _ := want[resourceOfDev(id)].(string)
+			text, _ := want[ofDev+id].(string)
 			if coded {
 				b, err := base64.StdEncoding.DecodeString(text)
 				if err != nil {

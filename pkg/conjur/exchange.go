@@ -27,6 +27,9 @@ const (
 	KindWhoami       Kind = "whoami"
 	KindCheck        Kind = "check"    // has this identity a privilege on the variable?
 	KindResource     Kind = "resource" // what is said about the variable, but its value
+	KindList         Kind = "list"     // a page of the list of variables
+	KindSet          Kind = "set"      // sets one variable
+	KindSetAll       Kind = "set all"  // sets many, all or none
 )
 
 // Exchange is one request with its answer, for metrics.
@@ -34,8 +37,6 @@ type Exchange struct {
 	Kind     Kind
 	Status   int // of the HTTP response; 0: there was none
 	Duration time.Duration
-	// Bytes is the size of the body that was read; 0 for 304.
-	Bytes int
 }
 
 const (
@@ -54,7 +55,7 @@ type reply struct {
 	header  http.Header
 	body    []byte
 	endless bool   // nothing marked the body's end but that of the connection
-	token   *token // the one it was asked with
+	token   *Token // the one it was asked with
 }
 
 func (r *reply) wipe() { clear(r.body) }
@@ -70,7 +71,7 @@ func (r *reply) statusError(detail string) *StatusError {
 // ask sends a request for data with the shared token. After a 401 it gets a
 // new token and asks once more.
 func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.Request) (*reply, error) {
-	var refused *token
+	var refused *Token
 	for {
 		t, err := c.tokens.get(ctx, refused)
 		if err != nil {
@@ -94,7 +95,7 @@ func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.R
 }
 
 // askWith sends a request with just this token.
-func (c *Client) askWith(ctx context.Context, t *token, kind Kind, subject string, req *http.Request) (*reply, error) {
+func (c *Client) askWith(ctx context.Context, t *Token, kind Kind, subject string, req *http.Request) (*reply, error) {
 	req.Header.Set("Authorization", t.header)
 	r, err := c.exchange(ctx, kind, subject, req, nil)
 	if err != nil {
@@ -105,7 +106,7 @@ func (c *Client) askWith(ctx context.Context, t *token, kind Kind, subject strin
 		c.tokens.accepted(t)
 	}
 	if r.deniesIdentity() {
-		if err := c.tokens.doubt(ctx, t); err != nil {
+		if err := c.tokens.proveIdentity(ctx, t); err != nil {
 			return nil, err
 		}
 	}
@@ -138,8 +139,8 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	err := c.receive(req.WithContext(limited), certificate, r)
 	c.log.Debug("request", zap.String("kind", string(kind)), zap.Int("status", r.status),
 		zap.Int("bytes", len(r.body)), zap.Duration("took", time.Since(start)))
-	if c.config.Observe != nil {
-		c.config.Observe(Exchange{Kind: kind, Status: r.status, Duration: time.Since(start), Bytes: len(r.body)})
+	if c.config.Observer != nil {
+		c.config.Observer.Asked(Exchange{Kind: kind, Status: r.status, Duration: time.Since(start)})
 	}
 	if err != nil {
 		switch {
@@ -167,18 +168,12 @@ func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *rep
 	}
 	defer resp.Body.Close()
 	r.status, r.header = resp.StatusCode, resp.Header
-	limit := c.config.MaxBody
-	switch {
-	case r.status != http.StatusOK:
-		limit = maxErrorBody
-	case r.kind == KindAuthenticate, r.kind == KindLogin, r.kind == KindWhoami, r.kind == KindCheck:
-		limit = min(limit, maxNameBody)
-	}
+	limit := r.kind.longest(r.status)
 	r.body, err = readBody(resp, limit)
 	r.endless = resp.ContentLength < 0 && resp.ProtoMajor == 1 && len(resp.TransferEncoding) == 0
 	switch {
-	case errors.Is(err, errTooLong):
-		return fmt.Errorf("%w of %d bytes (status %d)", errTooLong, limit, r.status)
+	case errors.Is(err, errTooLarge):
+		return fmt.Errorf("%w of %d bytes (status %d)", errTooLarge, limit, r.status)
 	case err != nil:
 		return fmt.Errorf("status %d, but its body did not arrive: %w", r.status, plainError(err))
 	}

@@ -1,97 +1,71 @@
 package conjur_test
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 )
 
-func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// names makes n ids.
-func names(n int) []string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("app/v%04d", i)
-	}
-	return ids
-}
-
-// fill gives the variables values.
-func (d *double) fill(ids []string) {
-	for _, id := range ids {
-		d.set(id, "value of "+id)
-	}
-}
-
-// fetch fetches one variable.
-func fetch(t *testing.T, c *conjur.Client, id string) conjur.Answer {
+// client makes a client that ends with the test.
+func client(t *testing.T, config conjur.Config, adapt func(*conjur.Config)) *conjur.Client {
 	t.Helper()
-	return c.Fetch(t.Context(), []string{id})[id]
-}
-
-func wantFound(t *testing.T, a conjur.Answer, value string) {
-	t.Helper()
-	if a.Verdict != conjur.Found || a.Err != nil || string(a.Value.Bytes()) != value {
-		t.Errorf("got %v %q (%v), want %q", a.Verdict, a.Value.Bytes(), a.Err, value)
+	if adapt != nil {
+		adapt(&config)
 	}
-}
-
-func wantUnknown(t *testing.T, a conjur.Answer) {
-	t.Helper()
-	if a.Verdict != conjur.Unknown || a.Err == nil || a.Value.Len() != 0 {
-		t.Errorf("got %v (%v), want unknown and an error", a.Verdict, a.Err)
-	}
-}
-
-func wantSuspect(t *testing.T, a conjur.Answer) {
-	t.Helper()
-	wantUnknown(t, a)
-	if _, ok := errors.AsType[*conjur.SuspectError](a.Err); !ok {
-		t.Errorf("got %v, want a suspicion", a.Err)
-	}
-}
-
-func wantGone(t *testing.T, a conjur.Answer, reason conjur.Reason) {
-	t.Helper()
-	gone, ok := errors.AsType[*conjur.GoneError](a.Err)
-	if a.Verdict != conjur.Gone || !ok || gone.Reason != reason {
-		t.Errorf("got %v (%v), want gone, %s", a.Verdict, a.Err, reason)
-	}
-}
-
-// poll checks which variables a poll reports.
-func poll(t *testing.T, c *conjur.Client, ids []string, want ...string) {
-	t.Helper()
-	got, err := c.Changed(t.Context(), ids)
+	c, err := conjur.New(config)
 	if err != nil {
-		t.Errorf("poll: %v", err)
+		t.Fatal(err)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("changed: %q, want %q", got, want)
-	}
+	t.Cleanup(c.Close)
+	return c
 }
 
-// wantLog checks how many requests of each kind the server got.
-func wantLog(t *testing.T, d *double, want map[conjur.Kind]int) {
+// start serves the double over TLS and makes a client of it.
+func start(t *testing.T, d *conjurtest.Double, adapt func(*conjur.Config)) *conjur.Client {
 	t.Helper()
-	log := d.log()
-	got := map[conjur.Kind]int{}
-	for _, a := range log {
-		got[a.kind]++
+	return client(t, d.Start(t), adapt)
+}
+
+// serve does so over pipes, for tests whose clock is not the real one.
+func serve(t *testing.T, d *conjurtest.Double, adapt func(*conjur.Config)) *conjur.Client {
+	t.Helper()
+	return client(t, d.Pipe(t), adapt)
+}
+
+// fetch asks for one variable, in a batch if that can ask for it.
+func fetch(t *testing.T, c *conjur.Client, id string) conjur.Values {
+	t.Helper()
+	if conjur.Batchable(id) {
+		return c.Batch(t.Context(), conjur.NewBatch([]string{id}), "")
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("requests %v, want %v", got, want)
+	return c.Variable(t.Context(), id, "")
+}
+
+func wantFound(t *testing.T, v conjur.Values, value string) {
+	t.Helper()
+	if v.Form != conjur.Given || v.Err != nil || len(v.Found) != 1 || len(v.Bad) != 0 {
+		t.Errorf("form %v (%v), %d values, bad %v; want %q", v.Form, v.Err, len(v.Found), v.Bad, value)
+	}
+	for _, got := range v.Found {
+		if string(got.Bytes()) != value {
+			t.Errorf("got %q, want %q", got.Bytes(), value)
+		}
 	}
 }
 
-func containsID(r *http.Request, id string) bool {
-	return slices.Contains(strings.Split(r.URL.Query().Get("variable_ids"), ","), account+":variable:"+id)
+// wantUnknown wants nothing to follow from the answer.
+func wantUnknown(t *testing.T, v conjur.Values) {
+	t.Helper()
+	switch v.Form {
+	case conjur.Given, conjur.Unchanged, conjur.Missing, conjur.Forbidden:
+		t.Errorf("form %v, from which something follows", v.Form)
+	}
+	if v.Err == nil || len(v.Found) != 0 {
+		t.Errorf("%d values, error %v", len(v.Found), v.Err)
+	}
 }

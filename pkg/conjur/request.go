@@ -42,18 +42,14 @@ func newBuilder(config *Config) (*conjurapi.Client, error) {
 // since it guesses wrong for short ones with a colon.
 func (c *Client) resource(id string) string { return c.config.Account + ":variable:" + id }
 
-// Askable reports whether a variable can have the id, so that it may be asked
-// for.
-func Askable(id string) bool { return checkID(id) == nil }
-
 // longestID is how long an id may be in a URL. A server may close the connection
 // after a request line over its bound, or not answer until it is tired of
 // waiting; the genuine one takes a path of 8,192 bytes.
 const longestID = 7000
 
-// checkID tells ids that cannot be asked for: their URL would mean something
-// else, or the server answers 400 or 422 for the whole batch.
-func checkID(id string) error {
+// CheckID returns an error for an id that no variable can be asked for by: its URL
+// would mean something else, or the server answers 400 or 422 for the whole batch.
+func CheckID(id string) error {
 	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
 	if n := len(url.PathEscape(id)); n > longestID {
 		return fmt.Errorf("%.100q… is not a variable's id: it takes %d bytes in a URL, and at most %d are sent", id, n, longestID)
@@ -64,23 +60,22 @@ func checkID(id string) error {
 	return nil
 }
 
-// needsSingle tells the ids that no batch can ask for: the server splits the
+// Batchable reports whether a batch can ask for an id. The server splits the
 // list at commas after decoding it.
-func needsSingle(id string) bool { return strings.Contains(id, ",") }
+func Batchable(id string) bool { return !strings.Contains(id, ",") }
 
 // shortForm undoes the escapes that a query does not need (RFC 3986, 3.4), so
 // that a request line holds more ids.
 var shortForm = strings.NewReplacer("%3A", ":", "%2F", "/", "%2C", ",", "+", "%20")
 
-// encodedLen is what a variable adds to the request line of a batch, with its
-// comma.
-func (c *Client) encodedLen(id string) int {
-	return len(shortForm.Replace(url.QueryEscape(c.resource(id)))) + 1
-}
-
-// bareLine is the length of a batch's request line without any id.
-func (c *Client) bareLine() int {
-	return len("GET ") + len(c.base) + len("/secrets?variable_ids=") + len(" HTTP/1.1\r\n")
+// LineLength returns the length of a batch's request line with these ids. Each id
+// adds the same, whatever the others are.
+func (c *Client) LineLength(ids ...string) int {
+	n := len("GET ") + len(c.base) + len("/secrets?variable_ids=") + len(" HTTP/1.1\r\n")
+	for _, id := range ids {
+		n += len(shortForm.Replace(url.QueryEscape(c.resource(id)))) + len(",")
+	}
+	return n
 }
 
 func (c *Client) batchRequest(ids []string) (*http.Request, error) {
@@ -99,22 +94,6 @@ func (c *Client) batchRequest(ids []string) (*http.Request, error) {
 	return req, nil
 }
 
-func (c *Client) variableRequest(id string) (*http.Request, error) {
-	return c.api.RetrieveSecretRequest(c.resource(id))
-}
-
-func (c *Client) whoamiRequest() (*http.Request, error) { return c.api.WhoAmIRequest() }
-
-// checkRequest asks whether this identity has the privilege on the variable.
-func (c *Client) checkRequest(id, privilege string) (*http.Request, error) {
-	return pathEscaped(c.api.CheckPermissionRequest(c.resource(id), privilege))
-}
-
-// resourceRequest asks what is said about the variable, but its value.
-func (c *Client) resourceRequest(id string) (*http.Request, error) {
-	return pathEscaped(c.api.ResourceRequest(c.resource(id)))
-}
-
 // pathEscaped mends a request whose path ends with an id. The builder escapes it
 // as in a query, where "+" is a space; in a path it is not.
 func pathEscaped(req *http.Request, err error) (*http.Request, error) {
@@ -128,6 +107,11 @@ func pathEscaped(req *http.Request, err error) (*http.Request, error) {
 	return req, err
 }
 
-func (c *Client) valuesRequest(ids []string) (*http.Request, error) {
-	return c.api.V2().BatchRetrieveSecretsRequest(ids)
+// conditional returns the request with a condition on an ETag, if there is one.
+func conditional(req *http.Request, etag string) *http.Request {
+	if etag != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("If-None-Match", etag)
+	}
+	return req
 }

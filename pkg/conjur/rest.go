@@ -15,17 +15,17 @@ const (
 	restSpread = 0.25
 )
 
-// rest spaces attempts at what keeps failing: each time between two is about
-// twice as long as the one before, up to longestRest. The zero rest is over.
-type rest struct {
+// Rest spaces attempts at what keeps failing: each time between two is about
+// twice as long as the one before, up to a minute. The zero Rest is over.
+type Rest struct {
 	mu    sync.Mutex
 	next  *backoff.ExponentialBackOff // nil: nothing has failed
 	until time.Time
 }
 
-// begin is called when an attempt failed; the next one is at least that much
+// Begin is called when an attempt failed; the next one is at least that much
 // later.
-func (r *rest) begin(least time.Duration) {
+func (r *Rest) Begin(least time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == nil {
@@ -42,15 +42,15 @@ func (r *rest) begin(least time.Duration) {
 	r.until = time.Now().Add(max(r.next.NextBackOff(), least))
 }
 
-// on reports whether it is too early for another attempt.
-func (r *rest) on() bool {
+// On reports whether it is too early for another attempt.
+func (r *Rest) On() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Now().Before(r.until)
 }
 
-// end is called when all is well.
-func (r *rest) end() {
+// End is called when all is well.
+func (r *Rest) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next, r.until = nil, time.Time{}

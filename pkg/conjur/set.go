@@ -14,12 +14,6 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// The kinds of requests that set values.
-const (
-	KindSet    Kind = "set"     // one variable
-	KindSetAll Kind = "set all" // many, all or none
-)
-
 // ErrNotOffered says that the server has no atomic set, as the genuine one has
 // not.
 var ErrNotOffered = errors.New("the server cannot set several values atomically")
@@ -104,10 +98,10 @@ func (c *Client) setAllRequest(values []NewValue) (req *http.Request, wipe func(
 // Set sets one value. After an error other than a *StatusError it is not known
 // whether the value was set.
 func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
-	if err := checkID(id); err != nil {
+	if err := CheckID(id); err != nil {
 		return err
 	}
-	req, err := c.variableRequest(id)
+	req, err := c.api.RetrieveSecretRequest(c.resource(id))
 	if err != nil {
 		return err
 	}

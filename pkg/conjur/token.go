@@ -21,9 +21,9 @@ const (
 	renewalPause = 10 * time.Second
 )
 
-// token is an access token. Its times come from our monotonic clock, since the
+// Token is an access token. Its times come from our monotonic clock, since the
 // server's clock need not agree with ours.
-type token struct {
+type Token struct {
 	header string    // the value of the Authorization header
 	name   string    // as whom it was asked for, or else whom it names; empty: neither is known
 	issued time.Time // when it was requested; the server knew us then, or later
@@ -31,8 +31,12 @@ type token struct {
 	expire time.Time // from here on the server refuses it
 }
 
+// Issued returns when the token was requested. The server knew the identity then,
+// or later.
+func (t *Token) Issued() time.Time { return t.issued }
+
 // parseToken reads a token as the server sends it, at the time of receipt.
-func parseToken(data []byte) (*token, error) {
+func parseToken(data []byte) (*Token, error) {
 	var t struct{ Protected, Payload, Signature string }
 	if json.Unmarshal(data, &t) != nil || t.Protected == "" || t.Payload == "" || t.Signature == "" {
 		return nil, errors.New("what came is no access token")
@@ -46,7 +50,7 @@ func parseToken(data []byte) (*token, error) {
 		return nil, err
 	}
 	now := time.Now()
-	return &token{
+	return &Token{
 		name:   subject,
 		header: `Token token="` + base64.StdEncoding.EncodeToString(data) + `"`,
 		renew:  now.Add(life / 4 * 3),
@@ -83,30 +87,30 @@ func decodeAnyBase64(s string) ([]byte, error) {
 // that failed, whatever the reason, the next comes after a growing rest; until
 // then requests fail for the same reason without being sent.
 type tokens struct {
-	authenticate func(context.Context) (*token, error)
-	log          *zap.Logger
-	rest         rest // between attempts; it grows until a token is accepted
-	doubts       rest // between doubts about the identity
+	client *Client
+	log    *zap.Logger
+	rest   Rest // between attempts; it grows until a token is accepted
+	proofs Rest // between two times that the identity had to prove that it lives
 
 	mu      sync.Mutex
-	current *token
+	current *Token
 	name    string    // of the first token, for which values are delivered
 	cause   error     // of the last failure
 	failed  time.Time // when that was
-	doubted bool      // no token was got since the identity was in doubt
+	denied  bool      // the identity is to prove that it lives: no token was got since
 	renewal *renewal  // the one under way
 }
 
 // renewal is one authentication that several requests may wait for.
 type renewal struct {
 	done  chan struct{}
-	token *token
+	token *Token
 	err   error
 }
 
-// get gives a token that is not the refused one, which may be nil. The first
+// get returns a token that is not the refused one, which may be nil. The first
 // caller that finds it due for renewal fetches a new one, the others wait.
-func (s *tokens) get(ctx context.Context, refused *token) (*token, error) {
+func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	for {
 		t, r, lead, err := s.look(refused)
 		if t != nil || err != nil {
@@ -134,14 +138,14 @@ func (s *tokens) get(ctx context.Context, refused *token) (*token, error) {
 
 // look returns a token, or the renewal to wait for or to lead, or why it is too
 // early for one.
-func (s *tokens) look(refused *token) (t *token, r *renewal, lead bool, err error) {
+func (s *tokens) look(refused *Token) (t *Token, r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.current == refused {
 		s.current = nil
 	}
-	resting := s.rest.on()
+	resting := s.rest.On()
 	if t = s.current; t != nil {
 		if now.Before(t.renew) || now.Before(t.expire) && (resting || s.renewal != nil) {
 			return t, nil, false, nil
@@ -166,8 +170,8 @@ func (s *tokens) owner() string {
 	return s.name
 }
 
-func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
-	r.token, r.err = s.authenticate(ctx)
+func (s *tokens) lead(ctx context.Context, r *renewal) (*Token, error) {
+	r.token, r.err = s.client.authenticate(ctx)
 	t, err := s.ended(r)
 	if err == nil && r.err != nil && !isContextError(r.err) {
 		s.log.Warn("The access token cannot be renewed; the one before still serves",
@@ -177,13 +181,13 @@ func (s *tokens) lead(ctx context.Context, r *renewal) (*token, error) {
 }
 
 // ended takes the outcome of a renewal and returns the token that serves then.
-func (s *tokens) ended(r *renewal) (*token, error) {
+func (s *tokens) ended(r *renewal) (*Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(r.done)
 	s.renewal = nil
 	if r.err == nil {
-		s.current, s.cause, s.doubted = r.token, nil, false
+		s.current, s.cause, s.denied = r.token, nil, false
 		s.name = cmp.Or(s.name, r.token.name)
 		return r.token, nil
 	}
@@ -205,7 +209,7 @@ func (s *tokens) failedLocked(r *renewal, serves bool) {
 	if isContextError(r.err) || errors.As(r.err, &pause) {
 		return
 	}
-	if s.doubted {
+	if s.denied {
 		r.err = &IdentityError{r.err}
 	}
 	least := time.Duration(0)
@@ -217,21 +221,21 @@ func (s *tokens) failedLocked(r *renewal, serves bool) {
 
 func (s *tokens) restLocked(cause error, least time.Duration) {
 	s.cause, s.failed = cause, time.Now()
-	s.rest.begin(least)
+	s.rest.Begin(least)
 }
 
 // accepted is called when the server took a token for good. An old one says
 // nothing about how the next attempt to get one will end.
-func (s *tokens) accepted(t *token) {
+func (s *tokens) accepted(t *Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.issued.After(s.failed) {
-		s.rest.end()
+		s.rest.End()
 	}
 }
 
 // refused is called when the server refused a token that it had just given out.
-func (s *tokens) refused(t *token, err error) {
+func (s *tokens) refused(t *Token, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == t {
@@ -240,19 +244,19 @@ func (s *tokens) refused(t *token, err error) {
 	}
 }
 
-// doubt is called when the server refuses what it grants every living identity.
-// A deleted one keeps its token until it ends, but gets no new one: so that
-// decides. It returns nil when the identity lives, or was found to a moment ago,
+// proveIdentity is called when the server refuses what it grants every living
+// identity. A deleted one keeps its token until it ends, but gets no new one: so
+// that decides. It returns nil when the identity lives, or was found to a moment ago,
 // and something else is the reason.
-func (s *tokens) doubt(ctx context.Context, t *token) error {
+func (s *tokens) proveIdentity(ctx context.Context, t *Token) error {
 	s.mu.Lock()
 	if s.current == t {
-		if s.doubts.on() {
+		if s.proofs.On() {
 			s.mu.Unlock()
 			return nil
 		}
-		s.doubts.begin(0)
-		s.current, s.doubted = nil, true
+		s.proofs.Begin(0)
+		s.current, s.denied = nil, true
 	}
 	s.mu.Unlock()
 	_, err := s.get(ctx, t)
@@ -281,7 +285,7 @@ func (s *tokens) newer(ctx context.Context, moment time.Time) error {
 	}
 }
 
-// lookNewer gives the renewal to wait for, or to lead; none when the token is
+// lookNewer returns the renewal to wait for, or to lead; none when the token is
 // new enough, or when it is too early for another attempt.
 func (s *tokens) lookNewer(moment time.Time) (r *renewal, lead bool, err error) {
 	s.mu.Lock()
@@ -291,7 +295,7 @@ func (s *tokens) lookNewer(moment time.Time) (r *renewal, lead bool, err error) 
 		return nil, false, nil
 	case s.renewal != nil:
 		return s.renewal, false, nil
-	case s.rest.on():
+	case s.rest.On():
 		return nil, false, s.cause
 	}
 	s.renewal = &renewal{done: make(chan struct{})}

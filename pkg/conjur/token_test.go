@@ -18,6 +18,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -25,9 +26,9 @@ func TestTokenIsRenewedAtThreeQuartersOfItsLife(t *testing.T) {
 	for name, life := range map[string]time.Duration{"8m": 8 * time.Minute, "without exp": 0, "1h": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDouble()
-				d.set("app/a", "v")
-				d.life = life
+				d := conjurtest.New()
+				d.Set("app/a", "v")
+				d.Life = life
 				if life == 0 {
 					life = 8 * time.Minute
 				}
@@ -35,12 +36,12 @@ func TestTokenIsRenewedAtThreeQuartersOfItsLife(t *testing.T) {
 				wantFound(t, fetch(t, c, "app/a"), "v")
 				time.Sleep(life/4*3 - time.Second)
 				wantFound(t, fetch(t, c, "app/a"), "v")
-				if n := count(d.log(), conjur.KindAuthenticate); n != 1 {
+				if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 1 {
 					t.Errorf("%d authentications before the time, want 1", n)
 				}
 				time.Sleep(time.Second)
 				wantFound(t, fetch(t, c, "app/a"), "v")
-				wantLog(t, d, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 1})
+				d.WantAsked(t, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 1})
 			})
 		})
 	}
@@ -49,15 +50,15 @@ func TestTokenIsRenewedAtThreeQuartersOfItsLife(t *testing.T) {
 // The server's clock may be hours off.
 func TestServerClockDoesNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDouble()
-		d.set("app/a", "v")
-		d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		d := conjurtest.New()
+		d.Set("app/a", "v")
+		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 			if kind != conjur.KindAuthenticate {
 				return false
 			}
 			const old = `{"protected":"p","payload":"eyJpYXQiOjE1MDAwMDAwMDAsImV4cCI6MTUwMDAwMDQ4MH0=","signature":"s"}`
-			d.with(func(d *double) { d.tokens[header(old)] = time.Now().Add(time.Hour) })
-			writeJSON(w, 200, old)
+			d.With(func(d *conjurtest.Double) { d.Tokens[header(old)] = time.Now().Add(time.Hour) })
+			conjurtest.JSON(w, 200, old)
 			return true
 		}
 		c := serve(t, d, nil)
@@ -65,24 +66,24 @@ func TestServerClockDoesNotMatter(t *testing.T) {
 			wantFound(t, fetch(t, c, "app/a"), "v")
 			time.Sleep(time.Minute)
 		}
-		if n := count(d.log(), conjur.KindAuthenticate); n != 1 {
+		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 1 {
 			t.Errorf("%d authentications, want 1", n)
 		}
 	})
 }
 
 func TestRefusedTokenIsReplacedOnce(t *testing.T) {
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	c := start(t, d, nil)
 	wantFound(t, fetch(t, c, "app/a"), "v")
-	d.with(func(d *double) { clear(d.tokens) }) // a restored server has another key
-	d.log()
+	d.With(func(d *conjurtest.Double) { clear(d.Tokens) }) // a restored server has another key
+	d.Log()
 	wantFound(t, fetch(t, c, "app/a"), "v")
-	wantLog(t, d, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 2})
+	d.WantAsked(t, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 2})
 
-	d.with(func(d *double) {
-		d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+	d.With(func(d *conjurtest.Double) {
+		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 			if kind == conjur.KindAuthenticate {
 				return false
 			}
@@ -95,24 +96,24 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	if status, ok := errors.AsType[*conjur.StatusError](a.Err); !ok || status.Status != 401 || status.Kind != conjur.KindBatch {
 		t.Errorf("got %v", a.Err)
 	}
-	wantLog(t, d, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 2})
+	d.WantAsked(t, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 2})
 }
 
 func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDouble()
-		d.set("app/a", "v")
+		d := conjurtest.New()
+		d.Set("app/a", "v")
 		core, logs := observer.New(zap.WarnLevel)
 		c := serve(t, d, func(c *conjur.Config) { c.Logger = zap.New(core) })
 		wantFound(t, fetch(t, c, "app/a"), "v")
-		d.with(func(d *double) { d.intercept = authenticationFails })
+		d.With(func(d *conjurtest.Double) { d.Intercept = authenticationFails })
 		time.Sleep(6 * time.Minute)
-		d.log()
+		d.Log()
 		for range 20 {
 			wantFound(t, fetch(t, c, "app/a"), "v")
 			time.Sleep(time.Second)
 		}
-		if n := count(d.log(), conjur.KindAuthenticate); n != 2 {
+		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 2 {
 			t.Errorf("%d attempts in 20 s, want 2", n)
 		}
 		if n := logs.FilterMessage("The access token cannot be renewed; the one before still serves").Len(); n != 2 {
@@ -120,7 +121,7 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		wantUnknown(t, fetch(t, c, "app/a"))
-		d.with(func(d *double) { d.intercept = nil })
+		d.With(func(d *conjurtest.Double) { d.Intercept = nil })
 		time.Sleep(time.Minute) // the longest rest
 		wantFound(t, fetch(t, c, "app/a"), "v")
 	})
@@ -134,11 +135,11 @@ func authenticationFails(w http.ResponseWriter, _ *http.Request, kind conjur.Kin
 }
 
 func TestOneRenewalForPollAndFetch(t *testing.T) {
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	d.intercept = func(_ http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+	d.Intercept = func(_ http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 		if kind == conjur.KindAuthenticate {
 			once.Do(func() { close(begun) })
 			<-goOn
@@ -149,17 +150,17 @@ func TestOneRenewalForPollAndFetch(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "v") })
 	<-begun
-	wg.Go(func() { poll(t, c, []string{"app/a"}) })
+	wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "v") })
 	ended, cancel := context.WithCancel(t.Context())
 	wg.Go(func() { // one that gives up does not take the others with it
-		if _, err := c.Changed(ended, []string{"app/a"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("poll: %v", err)
+		if v := c.Batch(ended, conjur.NewBatch([]string{"app/a"}), ""); !errors.Is(v.Err, context.Canceled) {
+			t.Errorf("who gave up: %v", v.Err)
 		}
 	})
 	cancel()
 	close(goOn)
 	wg.Wait()
-	if n := count(d.log(), conjur.KindAuthenticate); n != 1 {
+	if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 1 {
 		t.Errorf("%d authentications", n)
 	}
 }
@@ -167,10 +168,10 @@ func TestOneRenewalForPollAndFetch(t *testing.T) {
 // Whoever waits for a renewal does it when the one who began gives up.
 func TestRenewalOutlivesTheOneWhoBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDouble()
-		d.set("app/a", "v")
+		d := conjurtest.New()
+		d.Set("app/a", "v")
 		goOn := make(chan struct{})
-		d.intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+		d.Intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
 			if kind == conjur.KindAuthenticate {
 				select {
 				case <-goOn:
@@ -183,8 +184,8 @@ func TestRenewalOutlivesTheOneWhoBegan(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := c.Changed(ctx, []string{"app/a"}); !errors.Is(err, context.Canceled) {
-				t.Errorf("poll: %v", err)
+			if v := c.Batch(ctx, conjur.NewBatch([]string{"app/a"}), ""); !errors.Is(v.Err, context.Canceled) {
+				t.Errorf("who gave up: %v", v.Err)
 			}
 		})
 		synctest.Wait()
@@ -205,18 +206,18 @@ func TestJWTFileIsReadEachTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d := newDouble()
-		d.set("app/a", "v")
+		d := conjurtest.New()
+		d.Set("app/a", "v")
 		c := serve(t, d, func(c *conjur.Config) {
 			c.Authenticator = authn.JWT{URL: "http://conjur.test/authn-jwt/k8s/", TokenPath: path}
 		})
 		for _, jwt := range []string{"first.jwt.x", "second.jwt.x"} {
-			d.with(func(d *double) { d.jwt = jwt })
+			d.With(func(d *conjurtest.Double) { d.JWT = jwt })
 			write(jwt + "\n")
 			wantFound(t, fetch(t, c, "app/a"), "v")
 			time.Sleep(7 * time.Minute)
 		}
-		if n := count(d.log(), conjur.KindAuthenticate); n != 2 {
+		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 2 {
 			t.Errorf("%d authentications, want 2", n)
 		}
 		time.Sleep(time.Hour)
@@ -239,12 +240,12 @@ func TestJWTFileIsReadEachTime(t *testing.T) {
 
 func TestAPIKeyFileIsTrimmed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(apiKey+"\r\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(conjurtest.APIKey+"\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := newDouble()
-	d.set("app/a", "v")
-	c := start(t, d, func(c *conjur.Config) { c.Authenticator = authn.APIKey{Login: login, KeyFile: path} })
+	d := conjurtest.New()
+	d.Set("app/a", "v")
+	c := start(t, d, func(c *conjur.Config) { c.Authenticator = authn.APIKey{Login: conjurtest.Login, KeyFile: path} })
 	wantFound(t, fetch(t, c, "app/a"), "v")
 }
 
@@ -254,12 +255,14 @@ func TestAuthenticationThatIsNone(t *testing.T) {
 		"page 403":  func(w http.ResponseWriter) { w.WriteHeader(403); _, _ = io.WriteString(w, "<html>no</html>") },
 		"page 404":  func(w http.ResponseWriter) { w.WriteHeader(404); _, _ = io.WriteString(w, "<html>no</html>") },
 		"empty 200": func(http.ResponseWriter) {},
-		"expired":   func(w http.ResponseWriter) { writeJSON(w, 401, `{"error":{"message":"CONJ00016E Token expired"}}`) },
+		"expired": func(w http.ResponseWriter) {
+			conjurtest.JSON(w, 401, `{"error":{"message":"CONJ00016E Token expired"}}`)
+		},
 		"no payload": func(w http.ResponseWriter) {
-			writeJSON(w, 200, `{"protected":"p","payload":"!","signature":"s"}`)
+			conjurtest.JSON(w, 200, `{"protected":"p","payload":"!","signature":"s"}`)
 		},
 		"odd claims": func(w http.ResponseWriter) {
-			writeJSON(w, 200, `{"protected":"p","payload":"eyJpYXQiOiJ4In0=","signature":"s"}`)
+			conjurtest.JSON(w, 200, `{"protected":"p","payload":"eyJpYXQiOiJ4In0=","signature":"s"}`)
 		},
 		"redirect": func(w http.ResponseWriter) {
 			w.Header().Set("Location", "/whoami")
@@ -269,9 +272,9 @@ func TestAuthenticationThatIsNone(t *testing.T) {
 	for name, answer := range bodies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDouble()
-				d.set("app/a", "v")
-				d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+				d := conjurtest.New()
+				d.Set("app/a", "v")
+				d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 					if kind == conjur.KindAuthenticate {
 						answer(w)
 					}
@@ -286,11 +289,8 @@ func TestAuthenticationThatIsNone(t *testing.T) {
 					} else if name == "expired" && status.Code != "CONJ00016E" {
 						t.Errorf("code %q", status.Code)
 					}
-					if changed, err := c.Changed(t.Context(), []string{"app/a"}); len(changed) != 0 || err == nil {
-						t.Errorf("poll: %q, %v", changed, err)
-					}
 				}
-				d.with(func(d *double) { d.intercept = nil })
+				d.With(func(d *conjurtest.Double) { d.Intercept = nil })
 				time.Sleep(time.Minute)
 				wantFound(t, fetch(t, c, "app/a"), "v")
 			})
@@ -299,8 +299,8 @@ func TestAuthenticationThatIsNone(t *testing.T) {
 }
 
 func TestCredentialIsWipedAfterUse(t *testing.T) {
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	k := &keeper{}
 	c := start(t, d, func(c *conjur.Config) { c.Authenticator = k })
 	wantFound(t, fetch(t, c, "app/a"), "v")
@@ -313,11 +313,43 @@ func TestCredentialIsWipedAfterUse(t *testing.T) {
 type keeper struct{ given secret.Value }
 
 func (k *keeper) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	k.given = secret.New([]byte(apiKey))
-	return conjur.Credential{Login: login, ContentType: "text/plain", Body: k.given}, nil
+	k.given = secret.New([]byte(conjurtest.APIKey))
+	return conjur.Credential{Login: conjurtest.Login, ContentType: "text/plain", Body: k.given}, nil
 }
 
 func header(token string) string {
 	b, _ := json.Marshal([]byte(token))
 	return `Token token=` + string(b)
+}
+
+// A login that was under way at the moment may have been granted before it.
+func TestTokenIsAsOldAsItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Set("app/a", "v")
+		d.Intercept = func(_ http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindAuthenticate {
+				time.Sleep(time.Minute / 2)
+			}
+			return false
+		}
+		c := serve(t, d, nil)
+		var wg sync.WaitGroup
+		wg.Go(func() { fetch(t, c, "app/a") })
+		time.Sleep(time.Second)
+		moment := time.Now()
+		time.Sleep(time.Second)
+		for range 3 {
+			wg.Go(func() {
+				if err := c.Renew(t.Context(), moment); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		v := fetch(t, c, "app/a")
+		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 2 || !v.Token.Issued().After(moment) {
+			t.Errorf("%d logins, want the one under way and another", n)
+		}
+	})
 }

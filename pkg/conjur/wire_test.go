@@ -28,6 +28,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -57,10 +58,10 @@ func TestChangedCAFileIsUsedAndABrokenOneIsNot(t *testing.T) {
 	var served atomic.Pointer[tls.Certificate]
 	served.Store(&first)
 
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	s := httptest.NewUnstartedServer(d)
-	s.Config.ErrorLog = discardLog()
+	s.Config.ErrorLog = conjurtest.NoLog()
 	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return &tls.Config{Certificates: []tls.Certificate{*served.Load()}}, nil
 	}}
@@ -80,8 +81,8 @@ func TestChangedCAFileIsUsedAndABrokenOneIsNot(t *testing.T) {
 	put(firstPEM)
 	core, logs := observer.New(zapcore.WarnLevel)
 	c := client(t, conjur.Config{
-		ApplianceURL: s.URL, Account: account, CAFile: path, Logger: zap.New(core),
-		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		ApplianceURL: s.URL, Account: conjurtest.Account, CAFile: path, Logger: zap.New(core),
+		Authenticator: authn.APIKey{Login: conjurtest.Login, Key: secret.New([]byte(conjurtest.APIKey))},
 	}, nil)
 	wantFound(t, fetch(t, c, "app/a"), "v")
 
@@ -113,11 +114,11 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 	firstPEM = append(firstPEM, '\n')
 	otherPEM := append(slices.Clone(firstPEM[:len(firstPEM)-1]), ' ') // of the same size
 	longerPEM := append(slices.Clone(firstPEM), '\n')
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	var connections atomic.Int64
 	s := httptest.NewUnstartedServer(d)
-	s.Config.ErrorLog = discardLog()
+	s.Config.ErrorLog = conjurtest.NoLog()
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			connections.Add(1)
@@ -136,8 +137,8 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 	write(path, firstPEM, at)
 	core, logs := observer.New(zapcore.InfoLevel)
 	c := client(t, conjur.Config{
-		ApplianceURL: s.URL, Account: account, CAFile: path, Logger: zap.New(core),
-		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		ApplianceURL: s.URL, Account: conjurtest.Account, CAFile: path, Logger: zap.New(core),
+		Authenticator: authn.APIKey{Login: conjurtest.Login, Key: secret.New([]byte(conjurtest.APIKey))},
 	}, nil)
 	wantFound(t, fetch(t, c, "app/a"), "v")
 	for _, change := range []struct {
@@ -174,10 +175,10 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 func TestCAFileThatChangedUnseen(t *testing.T) {
 	first, firstPEM := newCertificate(t, 1)
 	_, otherPEM := newCertificate(t, 2)
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	s := httptest.NewUnstartedServer(d)
-	s.Config.ErrorLog = discardLog()
+	s.Config.ErrorLog = conjurtest.NoLog()
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{first}}
 	s.StartTLS()
 	defer s.Close()
@@ -195,12 +196,12 @@ func TestCAFileThatChangedUnseen(t *testing.T) {
 	}
 	put(otherPEM)
 	c := client(t, conjur.Config{
-		ApplianceURL: s.URL, Account: account, CAFile: path,
-		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		ApplianceURL: s.URL, Account: conjurtest.Account, CAFile: path,
+		Authenticator: authn.APIKey{Login: conjurtest.Login, Key: secret.New([]byte(conjurtest.APIKey))},
 	}, nil)
 	wantUnknown(t, fetch(t, c, "app/a"))
 	put(firstPEM)
-	for a := fetch(t, c, "app/a"); a.Verdict != conjur.Found; a = fetch(t, c, "app/a") {
+	for a := fetch(t, c, "app/a"); a.Form != conjur.Given; a = fetch(t, c, "app/a") {
 		if t.Context().Err() != nil {
 			t.Fatal(a.Err)
 		}
@@ -210,8 +211,8 @@ func TestCAFileThatChangedUnseen(t *testing.T) {
 
 func TestUnreadableCAFile(t *testing.T) {
 	_, err := conjur.New(conjur.Config{
-		ApplianceURL: "https://h", Account: account, CAFile: filepath.Join(t.TempDir(), "none"),
-		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		ApplianceURL: "https://h", Account: conjurtest.Account, CAFile: filepath.Join(t.TempDir(), "none"),
+		Authenticator: authn.APIKey{Login: conjurtest.Login, Key: secret.New([]byte(conjurtest.APIKey))},
 	})
 	if err == nil || !strings.Contains(err.Error(), "CA certificate") {
 		t.Errorf("got %v", err)
@@ -219,12 +220,12 @@ func TestUnreadableCAFile(t *testing.T) {
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	other := newDouble()
+	other := conjurtest.New()
 	elsewhere := httptest.NewServer(other)
 	defer elsewhere.Close()
-	d := newDouble()
-	d.set("app/a", "v")
-	d.intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+	d := conjurtest.New()
+	d.Set("app/a", "v")
+	d.Intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
 		if kind == conjur.KindAuthenticate {
 			return false
 		}
@@ -233,22 +234,22 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 	c := start(t, d, nil)
 	wantUnknown(t, fetch(t, c, "app/a"))
-	if log := other.log(); len(log) != 0 {
+	if log := other.Log(); len(log) != 0 {
 		t.Errorf("%d requests went elsewhere", len(log))
 	}
 }
 
 func TestServerWithoutTLS12IsRefused(t *testing.T) {
-	d := newDouble()
-	d.set("app/a", "v")
+	d := conjurtest.New()
+	d.Set("app/a", "v")
 	s := httptest.NewUnstartedServer(d)
-	s.Config.ErrorLog = discardLog()
+	s.Config.ErrorLog = conjurtest.NoLog()
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	s.StartTLS()
 	defer s.Close()
 	c := client(t, conjur.Config{
-		ApplianceURL: s.URL, Account: account, CA: certificate(s),
-		Authenticator: authn.APIKey{Login: login, Key: secret.New([]byte(apiKey))},
+		ApplianceURL: s.URL, Account: conjurtest.Account, CA: conjurtest.Certificate(s),
+		Authenticator: authn.APIKey{Login: conjurtest.Login, Key: secret.New([]byte(conjurtest.APIKey))},
 	}, nil)
 	wantUnknown(t, fetch(t, c, "app/a"))
 }
@@ -276,20 +277,20 @@ func cutShort(body, etag string) func(http.ResponseWriter, *http.Request, conjur
 // must not have every later poll confirm it.
 func TestValueThatTheEndOfAConnectionCut(t *testing.T) {
 	const id = "app/com,ma"
-	d := newDouble()
-	d.set(id, "whole")
-	d.with(func(d *double) { d.intercept = cutShort("who", etagOf("whole")) })
+	d := conjurtest.New()
+	d.Set(id, "whole")
+	d.With(func(d *conjurtest.Double) { d.Intercept = cutShort("who", conjurtest.ETag("whole")) })
 	c := start(t, d, nil)
 	wantUnknown(t, fetch(t, c, id))
-	d.with(func(d *double) { d.intercept = cutShort("whole", etagOf("whole")) })
+	d.With(func(d *conjurtest.Double) { d.Intercept = cutShort("whole", conjurtest.ETag("whole")) })
 	wantFound(t, fetch(t, c, id), "whole")
 }
 
 // A token is short, whatever comes instead of one.
 func TestLongAnswerToALoginIsNotRead(t *testing.T) {
-	d := newDouble()
-	d.set("app/a", "v")
-	d.intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+	d := conjurtest.New()
+	d.Set("app/a", "v")
+	d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 		if kind == conjur.KindAuthenticate {
 			fmt.Fprintf(w, `{"protected":"%s"}`, strings.Repeat("A", 2<<20))
 		}

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/secretsync/syncer/pkg/brief"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -141,8 +141,8 @@ func (n *news) forget(key targets.Key) {
 }
 
 // held tells the Secrets that hold variables whose removal is held back.
-func (n *news) held(l *lane, e conjur.HoldEvent) {
-	if e.State != conjur.HoldBegan {
+func (n *news) held(l *lane, e variables.HoldEvent) {
+	if e.State != variables.HoldBegan {
 		return
 	}
 	message := fmt.Sprintf("%d of %d variables are gone at once; nothing is removed before %s", e.Gone, e.Of, e.Until.UTC().Format("15:04:05 UTC"))

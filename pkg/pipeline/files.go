@@ -7,11 +7,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -103,4 +103,4 @@ func (p *filesPlace) settled(_ *lane, r workers.Result) {
 	p.troubles.Report(string(r.Key)+" under another name", err)
 }
 
-func (p *filesPlace) held(*lane, conjur.HoldEvent) {}
+func (p *filesPlace) held(*lane, variables.HoldEvent) {}

@@ -11,11 +11,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -187,10 +187,10 @@ func (h *host) settled(l *lane, item queue.Item, r workers.Result) {
 }
 
 // held counts removals that are held back.
-func (h *host) held(l *lane, e conjur.HoldEvent) {
+func (h *host) held(l *lane, e variables.HoldEvent) {
 	held := 0
-	if e.State == conjur.HoldBegan {
+	if e.State == variables.HoldBegan {
 		held = e.Gone
 	}
-	h.metrics.Held(identityName(l.identity), held, e.State == conjur.HoldBegan)
+	h.metrics.Held(identityName(l.identity), held, e.State == variables.HoldBegan)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -28,6 +29,7 @@ type lane struct {
 
 	targets *targets.Set
 	client  *conjur.Client
+	values  *variables.Client
 	listing *listing
 	queue   *queue.Queue
 	rounds  *notify.Rounds
@@ -63,7 +65,7 @@ type laneParts struct {
 	announce, ended func(context.Context)
 	retry           func(context.Context) (done bool) // what these two could not do
 	observe         func(conjur.Exchange)             // may be nil
-	held            func(*lane, conjur.HoldEvent)
+	held            func(*lane, variables.HoldEvent)
 	queues          workqueue.MetricsProvider // may be nil
 	// report is told how it goes, beat that all moves.
 	report sources.Report
@@ -74,18 +76,17 @@ type laneParts struct {
 // stopped, whatever comes.
 func newLane(parts laneParts) (*lane, error) {
 	l := &lane{laneParts: parts, targets: &targets.Set{}, fresh: health.NewFreshness(), revoked: make(chan struct{})}
-	var err error
-	if l.client, err = l.newClient(); err != nil {
+	if err := l.newClient(); err != nil {
 		return nil, err
 	}
-	l.listing = &listing{catalog: l.client.NewCatalog(), set: l.targets}
+	l.listing = &listing{catalog: l.values.NewCatalog(), set: l.targets}
 	l.rounds = &notify.Rounds{Announce: l.announce, Ended: l.ended, Retry: l.retry}
 	l.queue = queue.New(l.queueConfig())
 	l.pool = workers.NewPool(workers.PoolConfig{
 		Work: l.queue,
 		Syncer: &workers.Syncer{
 			Targets:    l.targets,
-			Values:     l.client,
+			Values:     l.values,
 			Templates:  l.templates,
 			Sink:       l.sink,
 			Policy:     workers.Policy{RemoveRevoked: l.cfg.RemoveDeleted, KeepDeleted: !l.cfg.RestoreDeletedFiles},
@@ -174,7 +175,7 @@ func (l *lane) poll() *sources.Poll {
 		Deadline:   2 * l.cfg.Conjur.HTTPTimeout,
 		Variables:  l.targets.Variables,
 		List:       l.listing.poll,
-		Values:     l.client,
+		Values:     l.values,
 		ByVariable: l.targets.ByVariable,
 		Altered:    func() []targets.Key { return l.altered(l) },
 		Enqueue:    l.enqueue,

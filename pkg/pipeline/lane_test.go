@@ -14,11 +14,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -56,7 +56,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 				sink: sink, templates: noText{},
 				settled:  func(*lane, queue.Item, workers.Result) {},
 				announce: func(context.Context) {}, ended: func(context.Context) {}, retry: func(context.Context) bool { return true },
-				held: func(*lane, conjur.HoldEvent) {}, report: func(string, error) {},
+				held: func(*lane, variables.HoldEvent) {}, report: func(string, error) {},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // lastRounds bounds how often lastSync goes round: once to find out, and as
@@ -54,7 +54,7 @@ func (l *lane) lastRetries(ctx context.Context) {
 // being proven to be, and when all of these may be.
 func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	for key, err := range l.queue.Errors() {
-		var suspect *conjur.SuspectError
+		var suspect *variables.SuspectError
 		if errors.As(err, &suspect) {
 			keys = append(keys, key)
 			if suspect.NotBefore.After(due) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // budgetForAll is the client's budget of requests where a target holds all
@@ -30,7 +30,7 @@ func anyWildcard(ts []*targets.Target) bool {
 // listing keeps the targets that hold all variables in step with the
 // variables that there are.
 type listing struct {
-	catalog *conjur.Catalog
+	catalog *variables.Catalog
 	set     *targets.Set
 
 	mu sync.Mutex // no older list is taken after a newer one

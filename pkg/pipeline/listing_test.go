@@ -13,6 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 func newListing(t *testing.T, server *conjurdtest.Server) *listing {
@@ -25,9 +26,13 @@ func newListing(t *testing.T, server *conjurdtest.Server) *listing {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
+	values, err := variables.New(client, variables.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	set := &targets.Set{}
 	set.Replace([]*targets.Target{{Key: "file/g", Entries: []targets.Entry{{Alias: "*", Variable: "*"}}}})
-	return &listing{catalog: client.NewCatalog(), set: set}
+	return &listing{catalog: values.NewCatalog(), set: set}
 }
 
 // populate makes a variable that the host may read.

@@ -10,21 +10,37 @@ import (
 	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// newClient makes the lane's client of Conjur.
-func (l *lane) newClient() (*conjur.Client, error) {
+// newClient makes the lane's client of Conjur, and what knows its variables.
+func (l *lane) newClient() (err error) {
 	c := ClientConfig(l.identity.Conjur, l.version, l.log, l.inbox)
-	c.Confirmations = l.cfg.Removal.Confirmations
-	c.ConfirmAfter = confirmAfter(l.cfg)
-	c.Grace = l.cfg.Removal.Grace
-	c.Steady = steadyFor(l.cfg)
-	c.Brake = brake(l.cfg.Removal)
-	c.RequestBudget = requestBudget(l.cfg)
-	c.Observe = l.observe
-	c.Held = func(e conjur.HoldEvent) { l.held(l, e) }
-	return conjur.New(c)
+	c.Observer = l
+	if l.client, err = conjur.New(c); err != nil {
+		return err
+	}
+	l.values, err = variables.New(l.client, variables.Config{Rules: rules(l.cfg), Listener: l, Logger: l.log})
+	return err
+}
+
+// Asked implements conjur.Observer.
+func (l *lane) Asked(e conjur.Exchange) {
+	if l.observe != nil {
+		l.observe(e)
+	}
+}
+
+// Held implements variables.Listener.
+func (l *lane) Held(e variables.HoldEvent) { l.held(l, e) }
+
+// rules are the settings about what is believed of the variables, and when.
+func rules(cfg *config.Config) variables.Rules {
+	return variables.Rules{
+		Confirmations: cfg.Removal.Confirmations, ConfirmAfter: confirmAfter(cfg), Grace: cfg.Removal.Grace,
+		Steady: steadyFor(cfg), Brake: brake(cfg.Removal), RequestBudget: requestBudget(cfg),
+	}
 }
 
 // ClientConfig is how Conjur is reached.
@@ -63,9 +79,9 @@ func authenticator(c config.Conjur, inbox *inject.Inbox) conjur.Authenticator {
 	return nil
 }
 
-// brake is what holds removals back; see conjur.Brake.
-func brake(r config.Removal) conjur.Brake {
-	return conjur.Brake{Disabled: r.Brake == 0, Share: float64(r.Brake) / 100, Hold: r.BrakeHold}
+// brake is what holds removals back; see variables.Brake.
+func brake(r config.Removal) variables.Brake {
+	return variables.Brake{Disabled: r.Brake == 0, Share: float64(r.Brake) / 100, Hold: r.BrakeHold}
 }
 
 // confirmAfter is the least time between two proofs that a variable is gone:

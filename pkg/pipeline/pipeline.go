@@ -13,12 +13,12 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/authn/inject"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -207,7 +207,7 @@ func (p *pipeline) settled(l *lane, item queue.Item, r workers.Result) {
 }
 
 // held spreads the news that removals are held back, or no longer are.
-func (p *pipeline) held(l *lane, e conjur.HoldEvent) {
+func (p *pipeline) held(l *lane, e variables.HoldEvent) {
 	p.place.held(l, e)
 	if p.host != nil {
 		p.host.held(l, e)

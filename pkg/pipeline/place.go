@@ -8,6 +8,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -34,7 +35,7 @@ type place interface {
 	// settled hears of each outcome, held of removals that are held back. Both
 	// are called from several goroutines and do not block.
 	settled(*lane, workers.Result)
-	held(*lane, conjur.HoldEvent)
+	held(*lane, variables.HoldEvent)
 }
 
 // newPlace makes the place of the destination.

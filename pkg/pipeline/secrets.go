@@ -14,11 +14,11 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/brief"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -147,7 +147,7 @@ func unknownYet(watch *sources.Secrets) error {
 	return fmt.Errorf("the Secrets of namespace %q are not all known yet", watch.Namespace)
 }
 
-func (s *secretsPlace) held(l *lane, e conjur.HoldEvent) { s.news.held(l, e) }
+func (s *secretsPlace) held(l *lane, e variables.HoldEvent) { s.news.held(l, e) }
 
 // reference refers to a Secret in Events.
 func (s *secretsPlace) reference(key targets.Key) corev1.ObjectReference {

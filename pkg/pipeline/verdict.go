@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -81,7 +81,7 @@ func missingVariables(failed map[targets.Key]error) []string {
 			}
 		case errors.As(err, &unknown):
 			for _, err := range unknown.Errs {
-				var suspect *conjur.SuspectError
+				var suspect *variables.SuspectError
 				if errors.As(err, &suspect) {
 					ids[suspect.Variable] = true
 				}

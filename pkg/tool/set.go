@@ -10,6 +10,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // Set sets the values, by variable, all of them or none. Where the server cannot
@@ -40,7 +41,11 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 	for i, v := range values {
 		ids[i] = v.ID
 	}
-	earlier := client.Fetch(ctx, ids)
+	known, err := variables.New(client, variables.Config{})
+	if err != nil {
+		return err
+	}
+	earlier := known.Fetch(ctx, ids)
 	for i, v := range values {
 		err := client.Set(ctx, v.ID, v.Value)
 		if err == nil {
@@ -59,12 +64,12 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 
 // putBack restores what it can and returns exactly what happened; nil when there
 // was nothing to restore.
-func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]conjur.Answer) error {
+func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]variables.Answer) error {
 	ctx = context.WithoutCancel(ctx) // also when the user gave up
 	var errs []error
 	for _, v := range slices.Backward(touched) {
 		before := earlier[v.ID]
-		if before.Verdict != conjur.Found {
+		if before.Verdict != variables.Found {
 			errs = append(errs, fmt.Errorf("%q keeps its new value: the earlier one could not be read (%w)", v.ID, before.Err))
 			continue
 		}

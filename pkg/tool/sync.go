@@ -10,10 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -176,10 +176,10 @@ func (r *rehearsal) Release(targets.Key, ...string) {}
 func (r *rehearsal) Recall(targets.Key, ...string) (*targets.Target, bool) { return nil, false }
 
 // Fetch implements workers.Values. What it returns is wiped after use.
-func (r *rehearsal) Fetch(_ context.Context, ids []string) map[string]conjur.Answer {
-	answers := make(map[string]conjur.Answer, len(ids))
+func (r *rehearsal) Fetch(_ context.Context, ids []string) map[string]variables.Answer {
+	answers := make(map[string]variables.Answer, len(ids))
 	for _, id := range ids {
-		answers[id] = conjur.Answer{Verdict: conjur.Found, Value: secret.New(slices.Clone(r.values[id].Bytes()))}
+		answers[id] = variables.Answer{Verdict: variables.Found, Value: secret.New(slices.Clone(r.values[id].Bytes()))}
 	}
 	return answers
 }

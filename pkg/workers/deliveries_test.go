@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -130,7 +130,7 @@ func TestWhatIsLeftOfAFolderIsMended(t *testing.T) {
 
 func TestWhatWasRevokedIsNewsWhenItComesBack(t *testing.T) {
 	f := delivering(t, true)
-	f.values.set("x", &conjur.GoneError{})
+	f.values.set("x", &variables.GoneError{})
 	if r := f.syncA(); !r.Wrote || !r.Removed || r.Restored {
 		t.Fatalf("revoked: %+v", r)
 	}
@@ -138,7 +138,7 @@ func TestWhatWasRevokedIsNewsWhenItComesBack(t *testing.T) {
 	f.assertA("granted again", true, false, `{"x":"1"}`)
 
 	f.delete("a.json") // deleted first, then revoked
-	f.values.set("x", &conjur.GoneError{})
+	f.values.set("x", &variables.GoneError{})
 	f.syncA()
 	f.values.set("x", "1")
 	f.assertA("granted again after a deletion", true, false, `{"x":"1"}`)
@@ -172,7 +172,7 @@ func TestAChangeThatSeemedToFailIsNewsWhenItIsFoundMade(t *testing.T) {
 	f.assertA("what was there before a change that seemed to fail", true, false, `{"x":"2"}`)
 
 	f.syncer.Sink = effective{whole}
-	f.values.set("x", &conjur.GoneError{})
+	f.values.set("x", &variables.GoneError{})
 	f.syncA()
 	f.syncer.Sink = whole
 	if r := f.syncA(); !r.Wrote || !r.Removed {

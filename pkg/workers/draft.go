@@ -9,15 +9,15 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // draft is what a target should hold, as far as its definition, templates and
-// variables tell, and what keeps it from being as it should.
+// variablesOf tell, and what keeps it from being as it should.
 type draft struct {
 	want    Want
 	choices []choice // one for each of the target's Parts
@@ -44,7 +44,7 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 	d.want.Parts, d.want.KeepAll, d.held = map[string]secret.Value{}, true, true
 }
 
-func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
+func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[string]variables.Answer) draft {
 	if s.Rendering != nil && t.Templated() {
 		defer s.Rendering(t.Key)()
 	}
@@ -56,7 +56,7 @@ func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[strin
 
 // draftFile works out what a file, or a folder of files, should hold. It is
 // all or nothing.
-func (s *Syncer) draftFile(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
+func (s *Syncer) draftFile(ctx context.Context, t *targets.Target, answers map[string]variables.Answer) draft {
 	c := s.choose(t.Key, t, answers)
 	d := draft{choices: []choice{c}}
 	if c.err != nil {
@@ -91,7 +91,7 @@ func (s *Syncer) draftFile(ctx context.Context, t *targets.Target, answers map[s
 
 // fail is the draft of a file that cannot be made: the last one stays, unless
 // it holds something that is revoked.
-func (d draft) fail(t *targets.Target, answers map[string]conjur.Answer, err error) draft {
+func (d draft) fail(t *targets.Target, answers map[string]variables.Answer, err error) draft {
 	if lost := d.choices[0].lost; len(lost) > 0 {
 		d.want.Gone = &RevokedError{Key: t.Key, Variables: lost}
 		for _, id := range lost {
@@ -131,7 +131,7 @@ func (d *draft) allWarnings() (all []Warning) {
 	return all
 }
 
-func renderWith(t *targets.Target, template string, answers map[string]conjur.Answer) (render.Result, error) {
+func renderWith(t *targets.Target, template string, answers map[string]variables.Answer) (render.Result, error) {
 	items := make([]render.Item, len(t.Entries))
 	for i, e := range t.Entries {
 		items[i] = render.Item{Alias: e.Alias, Value: answers[e.Variable].Value}
@@ -194,8 +194,8 @@ func (d *draft) fell(i int) bool {
 	return d.want.Revoked[d.choices[i].name]
 }
 
-// variables lists the ids of the targets' variables.
-func variables(ts []*targets.Target) []string {
+// variablesOf lists the ids of the targets' variables.
+func variablesOf(ts []*targets.Target) []string {
 	ids := map[string]bool{}
 	for _, t := range ts {
 		for _, id := range t.Variables() {

@@ -8,10 +8,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // secretDraft works out what a Kubernetes Secret should hold. Each entry of its
@@ -19,14 +19,14 @@ import (
 type secretDraft struct {
 	draft
 	t       *targets.Target
-	answers map[string]conjur.Answer
+	answers map[string]variables.Answer
 	render  targets.Target  // with what is to be rendered
 	gone    map[string]bool // variables that are gone and that an entry names
 	fallen  []string        // the parts that go for that
 	unknown []error
 }
 
-func (s *Syncer) draftSecret(ctx context.Context, t *targets.Target, answers map[string]conjur.Answer) draft {
+func (s *Syncer) draftSecret(ctx context.Context, t *targets.Target, answers map[string]variables.Answer) draft {
 	d := secretDraft{t: t, answers: answers, gone: map[string]bool{}, render: targets.Target{Key: t.Key, Secret: &targets.Secret{}}}
 	d.want = Want{Parts: map[string]secret.Value{}, Revoked: map[string]bool{}, Keep: map[string]bool{}, KeepAll: t.Secret.HoldAll}
 	for _, key := range t.Secret.Hold {
@@ -69,7 +69,7 @@ func (d *secretDraft) addMap() {
 		}
 	}
 	for _, e := range c.target.Entries {
-		if d.answers[e.Variable].Verdict == conjur.Gone {
+		if d.answers[e.Variable].Verdict == variables.Gone {
 			d.want.Revoked[e.Alias], d.gone[e.Variable] = true, true
 			d.fallen = append(d.fallen, e.Alias)
 			continue

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/brief"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // UnknownError says that the value of some of a target's variables is not
@@ -129,7 +129,7 @@ func list(errs []error) string {
 
 // goneOf gives the proofs of those of a target's variables that are gone; nil
 // when none is. The target is called key.
-func goneOf(key targets.Key, t *targets.Target, answers map[string]conjur.Answer) *RevokedError {
+func goneOf(key targets.Key, t *targets.Target, answers map[string]variables.Answer) *RevokedError {
 	e := &RevokedError{Key: key}
 	for _, id := range t.Variables() {
 		e.add(id, answers[id])
@@ -141,18 +141,18 @@ func goneOf(key targets.Key, t *targets.Target, answers map[string]conjur.Answer
 }
 
 // add takes a variable in, if it is gone and not in yet.
-func (e *RevokedError) add(id string, a conjur.Answer) {
-	if a.Verdict == conjur.Gone && !slices.Contains(e.Variables, id) {
+func (e *RevokedError) add(id string, a variables.Answer) {
+	if a.Verdict == variables.Gone && !slices.Contains(e.Variables, id) {
 		e.Variables, e.Errs = append(e.Variables, id), append(e.Errs, a.Err)
 	}
 }
 
 // unknownOf tells why variables are neither found nor gone.
-func unknownOf(ids []string, answers map[string]conjur.Answer) (errs []error) {
+func unknownOf(ids []string, answers map[string]variables.Answer) (errs []error) {
 	for _, id := range ids {
 		a := answers[id]
 		switch {
-		case a.Verdict == conjur.Found || a.Verdict == conjur.Gone:
+		case a.Verdict == variables.Found || a.Verdict == variables.Gone:
 		case a.Err == nil:
 			errs = append(errs, fmt.Errorf("variable %q: no answer", id))
 		default:

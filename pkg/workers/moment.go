@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // A target's values should be of one moment: a new user with an old password is
@@ -18,8 +18,8 @@ import (
 
 // fetch reads the variables of targets. It gives the answers for each of the
 // targets, and a function that wipes them.
-func (s *Syncer) fetch(ctx context.Context, ts []*targets.Target) (of func(*targets.Target) map[string]conjur.Answer, done func()) {
-	first := s.Values.Fetch(ctx, variables(ts))
+func (s *Syncer) fetch(ctx context.Context, ts []*targets.Target) (of func(*targets.Target) map[string]variables.Answer, done func()) {
+	first := s.Values.Fetch(ctx, variablesOf(ts))
 	again := map[string]bool{}
 	for _, t := range ts {
 		if apart(t, first) {
@@ -29,17 +29,17 @@ func (s *Syncer) fetch(ctx context.Context, ts []*targets.Target) (of func(*targ
 		}
 	}
 	if len(again) == 0 {
-		return func(*targets.Target) map[string]conjur.Answer { return first }, func() { wipe(first) }
+		return func(*targets.Target) map[string]variables.Answer { return first }, func() { wipe(first) }
 	}
 	second := s.Values.Fetch(ctx, slices.Sorted(maps.Keys(again)))
-	return func(t *targets.Target) map[string]conjur.Answer { return together(t, first, second) },
+	return func(t *targets.Target) map[string]variables.Answer { return together(t, first, second) },
 		func() { wipe(first); wipe(second) }
 }
 
 // apart tells whether the values of a target come from several requests. It does
 // not matter of one that is not to be written, and of one that holds all
 // variables, of which nobody says what belongs together.
-func apart(t *targets.Target, answers map[string]conjur.Answer) bool {
+func apart(t *targets.Target, answers map[string]variables.Answer) bool {
 	all := func(part *targets.Target) bool { return part.Expanded != nil }
 	if slices.ContainsFunc(t.Parts(), all) || len(unknownOf(t.Variables(), answers)) > 0 {
 		return false
@@ -49,13 +49,13 @@ func apart(t *targets.Target, answers map[string]conjur.Answer) bool {
 }
 
 // found lists the variables of a target that have a value.
-func found(t *targets.Target, answers map[string]conjur.Answer) []string {
-	return slices.DeleteFunc(t.Variables(), func(id string) bool { return answers[id].Verdict != conjur.Found })
+func found(t *targets.Target, answers map[string]variables.Answer) []string {
+	return slices.DeleteFunc(t.Variables(), func(id string) bool { return answers[id].Verdict != variables.Found })
 }
 
 // together gives answers about a target of which the values are of one moment. A
 // value that changed between two readings that both came apart is unknown.
-func together(t *targets.Target, first, second map[string]conjur.Answer) map[string]conjur.Answer {
+func together(t *targets.Target, first, second map[string]variables.Answer) map[string]variables.Answer {
 	if !apart(t, first) {
 		return first
 	}
@@ -68,7 +68,7 @@ func together(t *targets.Target, first, second map[string]conjur.Answer) map[str
 	}
 	for _, id := range found(t, answers) {
 		if !first[id].Value.Equal(answers[id].Value) {
-			answers[id] = conjur.Answer{Err: fmt.Errorf("variable %q changed while the others of the target were read", id)}
+			answers[id] = variables.Answer{Err: fmt.Errorf("variable %q changed while the others of the target were read", id)}
 		}
 	}
 	return answers

@@ -5,30 +5,30 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // pieces is a Values that answers for each variable by a request of its own, in
 // all fetches before the one that is called whole.
 type pieces struct {
-	*variables
+	*answers
 	whole   int
 	between func(fetch int) // called between the first variable and the others
 }
 
-func (p *pieces) Fetch(ctx context.Context, ids []string) map[string]conjur.Answer {
+func (p *pieces) Fetch(ctx context.Context, ids []string) map[string]variables.Answer {
 	n := len(p.fetches) + 1
 	if n >= p.whole {
-		return p.variables.Fetch(ctx, ids)
+		return p.answers.Fetch(ctx, ids)
 	}
-	answers := p.variables.Fetch(ctx, ids[:1])
+	answers := p.answers.Fetch(ctx, ids[:1])
 	if p.between != nil {
 		p.between(n)
 	}
 	p.fetches = p.fetches[:n-1] // it is one
-	for id, a := range p.variables.Fetch(ctx, ids[1:]) {
+	for id, a := range p.answers.Fetch(ctx, ids[1:]) {
 		a.Request = 1 + len(answers)
 		answers[id] = a
 	}
@@ -41,7 +41,7 @@ func inPieces(t *testing.T, whole int, between func(f *fixture, fetch int)) (*fi
 	for _, id := range []string{"other", "password", "user"} {
 		f.values.set(id, "old "+id)
 	}
-	p := &pieces{variables: f.values, whole: whole}
+	p := &pieces{answers: f.values, whole: whole}
 	p.between = func(n int) { between(f, n) }
 	f.syncer.Values = p
 	return f, p

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // recall brings the variables into a target with a wildcard that its content
@@ -57,7 +57,7 @@ func (s *Syncer) held(ctx context.Context, t *targets.Target, parts []*targets.T
 			ids = append(ids, strangers(part, render.Aliases(part.Format, content.Bytes()))...)
 		}
 	}
-	return slices.DeleteFunc(ids, func(id string) bool { return !conjur.Askable(id) })
+	return slices.DeleteFunc(ids, func(id string) bool { return !variables.Askable(id) })
 }
 
 // readable reports whether the content of a part names the variables in it. That

@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -146,9 +146,9 @@ func (s *shop) give(pairs ...string) {
 }
 
 func (s *shop) gone(id string) {
-	s.values.set(id, &conjur.GoneError{Variable: id, Reason: conjur.Missing, Observations: 2})
+	s.values.set(id, &variables.GoneError{Variable: id, Reason: variables.Missing, Observations: 2})
 }
-func (s *shop) suspect(id string) { s.values.set(id, &conjur.SuspectError{Variable: id, Needed: 2}) }
+func (s *shop) suspect(id string) { s.values.set(id, &variables.SuspectError{Variable: id, Needed: 2}) }
 func (s *shop) unknown(id string) { s.values.set(id, errors.New("status 502 for "+id)) }
 
 // did checks which keys a sync wrote, removed as revoked, and dropped.

@@ -8,10 +8,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // Targets finds the target of a key; false when it is no longer kept in sync.
@@ -27,7 +27,7 @@ type Targets interface {
 // Values fetches variables. The answer holds every id asked for; its values
 // belong to the caller.
 type Values interface {
-	Fetch(ctx context.Context, ids []string) map[string]conjur.Answer
+	Fetch(ctx context.Context, ids []string) map[string]variables.Answer
 }
 
 // Templates gives the text of a target's template; "" for a target without.
@@ -140,7 +140,7 @@ func (s *Syncer) syncAll(reading, writing context.Context, ts []*targets.Target,
 	}
 }
 
-func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answers map[string]conjur.Answer) Result {
+func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answers map[string]variables.Answer) Result {
 	d := s.draft(reading, t, answers)
 	defer wipeParts(d.want.Parts)
 	result := Result{Key: t.Key, Warnings: d.allWarnings(), Err: joined(d.errs...)}
@@ -227,7 +227,7 @@ func failed(doing string, t *targets.Target, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, t.Key, err)
 }
 
-func wipe(answers map[string]conjur.Answer) {
+func wipe(answers map[string]variables.Answer) {
 	for _, a := range answers {
 		a.Value.Wipe()
 	}

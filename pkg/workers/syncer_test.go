@@ -15,16 +15,16 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// variables is a Values with an answer for each variable: a text is its
-// value, an error makes it unknown, and a *conjur.GoneError makes it gone.
-type variables struct {
+// answers is a Values with an answer for each variable: a text is its
+// value, an error makes it unknown, and a *variables.GoneError makes it gone.
+type answers struct {
 	mu      sync.Mutex
 	answers map[string]any
 	fetches [][]string
@@ -32,30 +32,30 @@ type variables struct {
 	handed  []secret.Value
 }
 
-func (v *variables) Fetch(ctx context.Context, ids []string) map[string]conjur.Answer {
+func (v *answers) Fetch(ctx context.Context, ids []string) map[string]variables.Answer {
 	if v.hook != nil {
 		v.hook(ctx)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.fetches = append(v.fetches, ids)
-	answers := map[string]conjur.Answer{}
+	answers := map[string]variables.Answer{}
 	for _, id := range ids {
 		switch a := v.answers[id].(type) {
 		case string:
 			value := secret.New([]byte(a))
 			v.handed = append(v.handed, value)
-			answers[id] = conjur.Answer{Verdict: conjur.Found, Value: value}
-		case *conjur.GoneError:
-			answers[id] = conjur.Answer{Verdict: conjur.Gone, Err: a}
+			answers[id] = variables.Answer{Verdict: variables.Found, Value: value}
+		case *variables.GoneError:
+			answers[id] = variables.Answer{Verdict: variables.Gone, Err: a}
 		case error:
-			answers[id] = conjur.Answer{Err: a}
+			answers[id] = variables.Answer{Err: a}
 		}
 	}
 	return answers
 }
 
-func (v *variables) set(id string, answer any) {
+func (v *answers) set(id string, answer any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.answers[id] = answer
@@ -65,7 +65,7 @@ func (v *variables) set(id string, answer any) {
 type fixture struct {
 	t      *testing.T
 	dir    string
-	values *variables
+	values *answers
 	set    targets.Set
 	syncer *workers.Syncer
 }
@@ -84,7 +84,7 @@ func group(name string, ids ...string) *targets.Target {
 }
 
 func newFixture(t *testing.T, ts ...*targets.Target) *fixture {
-	f := &fixture{t: t, dir: t.TempDir(), values: &variables{answers: map[string]any{}}}
+	f := &fixture{t: t, dir: t.TempDir(), values: &answers{answers: map[string]any{}}}
 	f.set.Replace(ts)
 	f.syncer = &workers.Syncer{
 		Targets: &f.set, Values: f.values, Templates: inline{}, Sink: sinks.NewFiles(f.dir, nil),
@@ -185,7 +185,7 @@ func TestAProvenRevocationRemovesTheFileAndOnlyThat(t *testing.T) {
 	f.values.set("password", "p")
 	f.sync("file/a", "file/b")
 
-	f.values.set("password", &conjur.GoneError{Variable: "password"})
+	f.values.set("password", &variables.GoneError{Variable: "password"})
 	f.values.set("user", errors.New("status 502")) // whatever the others are
 	r := f.sync("file/a", "file/b")["file/a"]
 	var revoked *workers.RevokedError
@@ -212,7 +212,7 @@ func TestRemovalCanBeSwitchedOff(t *testing.T) {
 	f.values.set("x", "1")
 	f.sync("file/a")
 	f.syncer.Policy.RemoveRevoked = false
-	f.values.set("x", &conjur.GoneError{Variable: "x"})
+	f.values.set("x", &variables.GoneError{Variable: "x"})
 	r := f.sync("file/a")["file/a"]
 	var revoked *workers.RevokedError
 	if r.Wrote || r.Removed || !errors.As(r.Err, &revoked) || !revoked.Kept {
@@ -279,7 +279,7 @@ func TestAFileThatLeftTheDefinitionOfAFolderIsDropped(t *testing.T) {
 	if r := f.sync("file/a")["file/a"]; len(r.Revoked) > 0 || fmt.Sprint(r.Dropped) != "[y]" || r.Removed {
 		t.Errorf("result is %+v, want that y was dropped", r)
 	}
-	f.values.set("x", &conjur.GoneError{Variable: "x"})
+	f.values.set("x", &variables.GoneError{Variable: "x"})
 	if r := f.sync("file/a")["file/a"]; fmt.Sprint(r.Revoked) != "[x]" || len(r.Dropped) > 0 || !r.Removed {
 		t.Errorf("result is %+v, want that x was revoked", r)
 	}

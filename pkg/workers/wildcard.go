@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 var (
@@ -80,7 +80,7 @@ type doubt struct {
 // and not read, does not hold up all others.
 //
 // t is a file, a Secret's map or a group of it, and key names the whole target.
-func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]conjur.Answer) choice {
+func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]variables.Answer) choice {
 	c := choice{name: t.Group, target: t}
 	if t.Expanded == nil {
 		return c
@@ -94,7 +94,7 @@ func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]c
 			reduced.Entries = append(reduced.Entries, e)
 		} else {
 			in, seen := before[e.Variable]
-			c.left = append(c.left, leftOut{e.Alias, answers[e.Variable].Verdict == conjur.Gone && (in || !seen)})
+			c.left = append(c.left, leftOut{e.Alias, answers[e.Variable].Verdict == variables.Gone && (in || !seen)})
 		}
 		if t.Expanded[e.Variable] {
 			c.in[e.Variable] = c.out[e.Variable] == nil
@@ -115,7 +115,7 @@ func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]c
 
 // leaveOut tells whether an entry that a wildcard brought in is left out, and
 // notes why. before is what the content has; nil when that is not known.
-func (s *Syncer) leaveOut(c *choice, e targets.Entry, a conjur.Answer, before map[string]bool) bool {
+func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before map[string]bool) bool {
 	in, seen := before[e.Variable]
 	err := a.Err
 	if err == nil {
@@ -125,11 +125,11 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a conjur.Answer, before ma
 		c.out[e.Variable] = fmt.Errorf("variable %q: its id cannot be a key of format %s: %w", e.Variable, c.target.Format, fault)
 		return true
 	}
-	var suspect *conjur.SuspectError
+	var suspect *variables.SuspectError
 	switch {
-	case a.Verdict == conjur.Found:
+	case a.Verdict == variables.Found:
 		return false
-	case a.Verdict == conjur.Gone:
+	case a.Verdict == variables.Gone:
 		if in && !s.Policy.RemoveRevoked {
 			return false
 		}

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -97,8 +97,8 @@ func (w *wild) warned(want ...string) {
 	}
 }
 
-func (w *wild) suspect(id string) { w.values.set(id, &conjur.SuspectError{Variable: id, Needed: 2}) }
-func (w *wild) gone(id string)    { w.values.set(id, &conjur.GoneError{Variable: id}) }
+func (w *wild) suspect(id string) { w.values.set(id, &variables.SuspectError{Variable: id, Needed: 2}) }
+func (w *wild) gone(id string)    { w.values.set(id, &variables.GoneError{Variable: id}) }
 
 func TestAllVariablesAreDeliveredInOrder(t *testing.T) {
 	w := newWild(t)
@@ -182,7 +182,7 @@ func TestFirstDeliveryLeavesOutWhatHasNoValue(t *testing.T) {
 func TestFirstDeliveryWaitsForWhatIsUnknown(t *testing.T) {
 	w := newWild(t)
 	w.values.set("x", "1")
-	w.values.set("y", conjur.ErrBudget)
+	w.values.set("y", variables.ErrBudget)
 	w.list("x", "y")
 	w.keeps("", "budget")
 }
@@ -193,7 +193,7 @@ func TestADeliveredVariableStaysUntilItIsProvenGone(t *testing.T) {
 	w.values.set("y", "1")
 	w.list("x", "y")
 	w.delivers(`{"x":"1","y":"1"}`)
-	for _, doubt := range []error{errors.New("status 502"), &conjur.SuspectError{Variable: "x"}} {
+	for _, doubt := range []error{errors.New("status 502"), &variables.SuspectError{Variable: "x"}} {
 		w.values.set("x", doubt)
 		w.values.set("y", "2")
 		w.keeps(`{"x":"1","y":"1"}`, "")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // columns are what each row is tried with: where the values go, and whether the
@@ -52,7 +52,7 @@ func TestTable(t *testing.T) {
 
 // complete gives a setting that lacks nothing.
 func (s setting) complete(suffix string) setting {
-	s.lost, s.host = cmp.Or(s.lost, "app/password")+suffix, cmp.Or(s.host, "conjur.test")
+	s.lost, s.host = cmp.Or(s.lost, "app/password")+suffix, cmp.Or(s.host, "variables.test")
 	s.timeout, s.hold = cmp.Or(s.timeout, patience), cmp.Or(s.hold, time.Hour)
 	return s
 }
@@ -125,7 +125,7 @@ func (w *world) holds(before map[string]sight) {
 		w.step()
 		w.untouched(before, "while it is held back")
 	}
-	if len(w.events) != 1 || w.events[0].State != conjur.HoldBegan {
+	if len(w.events) != 1 || w.events[0].State != variables.HoldBegan {
 		w.Errorf("events: %+v", w.events)
 	}
 }
@@ -139,7 +139,7 @@ func (w *world) passes(before map[string]sight) {
 		w.step()
 		return !slices.ContainsFunc(slices.Collect(maps.Keys(w.dest.look())), ours)
 	})
-	if len(w.events) != 2 || w.events[0].State != conjur.HoldBegan || w.events[1].State != conjur.Passed {
+	if len(w.events) != 2 || w.events[0].State != variables.HoldBegan || w.events[1].State != variables.Passed {
 		w.Errorf("events: %+v", w.events)
 	}
 	if !strings.Contains(w.said.String(), "still after it was held back") {

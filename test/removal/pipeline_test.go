@@ -17,6 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -107,9 +108,9 @@ type pipeline struct {
 // start runs a process that stays and polls.
 func (p *pipeline) start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	client, q, pool := p.parts(-1)
+	client, values, q, pool := p.parts(-1)
 	poll := &sources.Poll{
-		Interval: interval, Deadline: 2 * requestTimeout, Variables: p.set.Variables, Values: client,
+		Interval: interval, Deadline: 2 * requestTimeout, Variables: p.set.Variables, Values: values,
 		ByVariable: p.set.ByVariable, Altered: p.sink.altered,
 		Enqueue: func(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...) },
 		Report:  func(string, error) {}, Beat: func() error { return nil }, Stuck: pool.Overdue,
@@ -125,7 +126,7 @@ func (p *pipeline) start(ctx context.Context) {
 func (p *pipeline) once(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	client, q, pool := p.parts(4)
+	client, _, q, pool := p.parts(4)
 	defer client.Close()
 	var wg sync.WaitGroup
 	wg.Go(func() { pool.Run(ctx) })
@@ -137,12 +138,18 @@ func (p *pipeline) once(ctx context.Context) {
 
 const requestTimeout = 3 * time.Second
 
-func (p *pipeline) parts(retries int) (*conjur.Client, *queue.Queue, *workers.Pool) {
+func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue.Queue, *workers.Pool) {
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: "http://conjur.test", Account: account, Dial: p.dial.dial, HTTPTimeout: requestTimeout,
 		Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte("key"))},
-		ConfirmAfter:  interval / 2, Grace: p.grace, Steady: steady, Brake: conjur.Brake{Hold: holdTime}, RateLimit: 1e6, RateBurst: 1e6,
+		RateLimit:     1e6,
 	})
+	if err != nil {
+		panic(err)
+	}
+	values, err := variables.New(client, variables.Config{SearchRate: 1e6, Rules: variables.Rules{
+		ConfirmAfter: interval / 2, Grace: p.grace, Steady: steady, Brake: variables.Brake{Hold: holdTime},
+	}})
 	if err != nil {
 		panic(err)
 	}
@@ -153,12 +160,12 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *queue.Queue, *workers.Po
 	pool := workers.NewPool(workers.PoolConfig{
 		Work: q, Workers: 2, Timeout: 3 * requestTimeout, Grace: time.Second,
 		Syncer: &workers.Syncer{
-			Targets: p.set, Values: client, Templates: noTemplates{}, Sink: p.sink,
+			Targets: p.set, Values: values, Templates: noTemplates{}, Sink: p.sink,
 			Policy: workers.Policy{RemoveRevoked: true}, Log: zap.NewNop(),
 		},
 		Settled: func(_ queue.Item, r workers.Result) { p.settled(r) },
 	})
-	return client, q, pool
+	return client, values, q, pool
 }
 
 // revoked gives the variables of which a result says that they are gone.

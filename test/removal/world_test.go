@@ -22,6 +22,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -59,10 +60,11 @@ type world struct {
 
 	set    targets.Set
 	client *conjur.Client
+	known  *variables.Client
 	syncer *workers.Syncer
 	failed map[targets.Key]error
 	looks  atomic.Int64
-	events []conjur.HoldEvent
+	events []variables.HoldEvent
 	said   strings.Builder // all errors and log lines
 
 	mu   sync.Mutex
@@ -171,9 +173,13 @@ func (w *world) process() {
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: "https://" + w.host + ":40403", Account: account, CA: string(w.server.ca.Cert),
 		Authenticator: authn.APIKey{Login: "host/hosts/web", Key: secret.New([]byte(w.key))},
-		HTTPTimeout:   w.timeout, RateLimit: 1e6, RateBurst: 1e6, Dial: w.connect,
-		Brake: conjur.Brake{Hold: w.hold}, Held: func(e conjur.HoldEvent) { w.events = append(w.events, e) },
-		Logger: zap.New(w),
+		HTTPTimeout:   w.timeout, RateLimit: 1e6, Dial: w.connect, Logger: zap.New(w),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.known, err = variables.New(client, variables.Config{
+		SearchRate: 1e6, Rules: variables.Rules{Brake: variables.Brake{Hold: w.hold}}, Listener: w, Logger: zap.New(w),
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -184,7 +190,7 @@ func (w *world) process() {
 	}
 	w.client = client
 	w.syncer = &workers.Syncer{
-		Targets: &w.set, Values: client, Templates: noTemplates{}, Sink: w.dest.sink(),
+		Targets: &w.set, Values: w.known, Templates: noTemplates{}, Sink: w.dest.sink(),
 		Policy: workers.Policy{RemoveRevoked: true}, Log: zap.New(w),
 	}
 	w.failed = map[targets.Key]error{}
@@ -192,6 +198,9 @@ func (w *world) process() {
 		w.failed[key] = errors.New("not delivered yet")
 	}
 }
+
+// Held implements variables.Listener.
+func (w *world) Held(e variables.HoldEvent) { w.events = append(w.events, e) }
 
 func (w *world) connect(ctx context.Context, network, _ string) (net.Conn, error) {
 	w.mu.Lock()
@@ -217,7 +226,7 @@ func (w *world) step() {
 	w.looks.Add(1)
 	var keys []targets.Key
 	if w.mode == sidecar {
-		changed, err := w.client.Changed(w.Context(), w.set.Variables())
+		changed, err := w.known.Changed(w.Context(), w.set.Variables())
 		w.say(err)
 		keys = w.set.ByVariable(changed...)
 	}

@@ -1,0 +1,144 @@
+package conjurtest
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Start serves the Double over TLS and returns the configuration of a client.
+func (d *Double) Start(t testing.TB) conjur.Config {
+	t.Helper()
+	s := httptest.NewUnstartedServer(d)
+	s.Config.ErrorLog = NoLog()
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			d.With(func(d *Double) { d.Conns++ })
+		}
+	}
+	s.Config.ConnContext = inConn
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return configTo(s.URL, Certificate(s))
+}
+
+// Certificate is a server's, as PEM text.
+func Certificate(s *httptest.Server) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+}
+
+// Pipe serves the Double over pipes, for tests whose clock is not the real one,
+// and returns the configuration of a client. The server ends with the test.
+func (d *Double) Pipe(t testing.TB) conjur.Config {
+	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	s := &http.Server{Handler: d, ErrorLog: NoLog(), ConnContext: inConn}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	config := configTo("http://conjur.test", "")
+	config.Dial = l.dial
+	return config
+}
+
+func configTo(url, ca string) conjur.Config {
+	return conjur.Config{ApplianceURL: url, Account: Account, CA: ca, Authenticator: Key{}, RateLimit: 1e6}
+}
+
+// Key logs in as the client that the Double knows.
+type Key struct{}
+
+// Credential implements conjur.Authenticator.
+func (Key) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	return conjur.Credential{Login: Login, ContentType: "text/plain", Body: secret.New([]byte(APIKey))}, nil
+}
+
+// NoLog is for servers that are treated badly.
+func NoLog() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// connKey is the key of the connection that a request came over.
+type connKey struct{}
+
+func inConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// ConnOf returns the connection that a request came over.
+func ConnOf(r *http.Request) net.Conn {
+	c, _ := r.Context().Value(connKey{}).(net.Conn)
+	return c
+}
+
+// pipes is a listener without a network.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// Names makes n ids.
+func Names(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("app/v%04d", i)
+	}
+	return ids
+}
+
+// Fill gives variables values.
+func (d *Double) Fill(ids []string) {
+	for _, id := range ids {
+		d.Set(id, "value of "+id)
+	}
+}
+
+// WantAsked checks how many requests of each kind there were since the last Log.
+func (d *Double) WantAsked(t testing.TB, want map[conjur.Kind]int) {
+	t.Helper()
+	got := map[conjur.Kind]int{}
+	for _, a := range d.Log() {
+		got[a.Kind]++
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("requests %v, want %v", got, want)
+	}
+}
+
+// Contains reports whether a batch asks for a variable.
+func Contains(r *http.Request, id string) bool {
+	return slices.Contains(idsOf(r), id)
+}

@@ -1,0 +1,141 @@
+package variables
+
+import (
+	"context"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// asidesPerFetch is how many of the variables that are gone a fetch asks for
+// again, however large its budget is; it knows of the others from before.
+const asidesPerFetch = 32
+
+// Fetch reads the variables' values. It answers for every id, and never fails
+// as a whole. Calls that come while one is under way are merged into the next
+// batch. All ids of a call travel in one batch unless they exceed it, or only
+// some of them were found before.
+func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
+	if len(ids) == 0 {
+		return map[string]Answer{}
+	}
+	return c.flights.fetch(ctx, ids)
+}
+
+// load reads what one flight asks for; ids are distinct.
+func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
+	valid, _ := distinct(ids)
+	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids)), singly: map[string]bool{}}
+	q := c.memory.sort(valid)
+	defer c.report(false)
+	l.keepHalf(len(q.aside) > 0, func() { l.askTogether(q) })
+	open, gone := c.memory.pending(q.aside)
+	aside := slices.Concat(open, gone)
+	aside = aside[:min(len(aside), asidesPerFetch)]
+	l.askOthers(ids, aside)
+	l.asides(aside, 0, l)
+	l.asides(l.unanswered(q.each()), 0, l)
+	for _, id := range ids {
+		if !l.isAnswered(id) {
+			l.answers[id] = l.whyNot(id)
+		}
+	}
+	return l.answers
+}
+
+// askTogether asks for what batches can ask for, and for the variables that
+// always go by themselves.
+func (l *load) askTogether(q question) {
+	if l.route.offered() {
+		l.perVariable(q.together())
+	}
+	for t, ids := range q.shared {
+		if l.route.offered() {
+			q.shared[t] = nil // what is left was not answered for
+			continue
+		}
+		q.shared[t] = slices.DeleteFunc(slices.Clone(ids), l.isAnswered)
+	}
+	chunks := q.chunks(l.room(), l.encodedLen)
+	for len(chunks) > 0 {
+		next, looked := chunks[0], l.looked
+		chunks = chunks[1:]
+		l.narrow(next, l)
+		if l.looked && !looked { // it is known now what is likely to be there
+			rest := l.memory.sort(idsOf(chunks))
+			chunks = rest.chunks(l.room(), l.encodedLen)
+		}
+	}
+}
+
+// load is one flight of Fetch, and the handler of its answers.
+type load struct {
+	*call
+	answers map[string]Answer
+	request int // the number of the last one that brought values
+	// singly holds the variables of which an answer per variable gave no
+	// value; their state is asked for by itself.
+	singly map[string]bool
+}
+
+func (l *load) isAnswered(id string) bool {
+	_, ok := l.answers[id]
+	return ok
+}
+
+// unanswered returns the variables that batches left open and that are to be
+// asked for singly.
+func (l *load) unanswered(ids []string) (open []string) {
+	for _, id := range ids {
+		if !l.isAnswered(id) && (l.singly[id] || l.memory.isAside(id)) {
+			open = append(open, id)
+		}
+	}
+	return open
+}
+
+func (l *load) whyNot(id string) Answer {
+	if err := conjur.CheckID(id); err != nil {
+		return unknown(err)
+	}
+	if l.stop != nil {
+		return unknown(l.stop)
+	}
+	return l.memory.recall(id)
+}
+
+func (l *load) values(ch *chunk, r conjur.Values) {
+	l.request++
+	for _, id := range ch.ids {
+		if v, ok := r.Found[id]; ok {
+			l.found(id, v)
+			continue
+		}
+		l.answers[id] = unknown(r.Bad[id])
+	}
+}
+
+func (l *load) single(id string, r reading) {
+	if r.Verdict == Found {
+		l.request++
+		l.found(id, r.Value)
+		return
+	}
+	l.answers[id] = r.Answer
+}
+
+func (l *load) found(id string, v secret.Value) {
+	if err := l.memory.fetched(id, v, l.step); err != nil {
+		v.Wipe()
+		l.answers[id] = unknown(err)
+		return
+	}
+	l.answers[id] = Answer{Verdict: Found, Value: v, Request: l.request}
+}
+
+func (l *load) unknown(ids []string, err error) {
+	for _, id := range ids {
+		l.answers[id] = unknown(err)
+	}
+}

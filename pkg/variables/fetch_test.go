@@ -1,0 +1,246 @@
+package variables_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
+	"github.com/secretsync/syncer/pkg/variables"
+)
+
+// hold makes batches wait until goOn is closed, and tells of each.
+func hold(d *conjurtest.Double) (begun chan []string, goOn chan struct{}) {
+	begun, goOn = make(chan []string, 10), make(chan struct{})
+	d.With(func(d *conjurtest.Double) {
+		d.Intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindBatch {
+				begun <- nil
+				select {
+				case <-goOn:
+				case <-r.Context().Done():
+				}
+			}
+			return false
+		}
+	})
+	return begun, goOn
+}
+
+func TestFetchesUnderWayMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		ids := conjurtest.Names(30)
+		d.Fill(ids)
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		var wg sync.WaitGroup
+		fetchTwo := func(i int) {
+			wg.Go(func() {
+				answers := c.Fetch(t.Context(), ids[i:i+2])
+				for _, id := range ids[i : i+2] {
+					wantFound(t, answers[id], "value of "+id)
+					answers[id].Value.Wipe() // takes nothing from the others
+				}
+			})
+		}
+		fetchTwo(0)
+		<-begun
+		for i := range 20 {
+			fetchTwo(i)
+		}
+		synctest.Wait()
+		close(goOn)
+		wg.Wait()
+		var sizes []int
+		for _, a := range d.Log() {
+			if a.Kind == conjur.KindBatch {
+				sizes = append(sizes, len(a.IDs))
+			}
+		}
+		// What was found before does not wait for what was not.
+		if !slices.Equal(sizes, []int{2, 2, 19}) {
+			t.Errorf("batches of %v ids, want 2, and then the same 2 and the 19 others", sizes)
+		}
+	})
+}
+
+func TestFlightGoesOnForThoseWhoStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Fill([]string{"app/a", "app/b", "app/c"})
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		var wg sync.WaitGroup
+		run := func(ctx context.Context, id string, check func(variables.Answer)) {
+			wg.Go(func() { check(c.Fetch(ctx, []string{id})[id]) })
+			synctest.Wait()
+		}
+		canceled := func(a variables.Answer) {
+			if !errors.Is(a.Err, context.Canceled) {
+				t.Errorf("got %v", a.Err)
+			}
+		}
+		run(t.Context(), "app/a", func(a variables.Answer) { wantFound(t, a, "value of app/a") })
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		run(ctx, "app/b", canceled) // begins the next flight, and leaves it
+		run(t.Context(), "app/c", func(a variables.Answer) { wantFound(t, a, "value of app/c") })
+		cancel()
+		synctest.Wait()
+		close(goOn)
+		wg.Wait()
+	})
+}
+
+// Who gives up does not wait for the flight of others to end.
+func TestGivingUpIsPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Fill([]string{"app/a", "app/b"})
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		var wg sync.WaitGroup
+		wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "value of app/a") })
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantUnknown(t, c.Fetch(ctx, []string{"app/b"})["app/b"])
+		wantUnknown(t, c.Fetch(ctx, []string{"app/b"})["app/b"])
+		close(goOn)
+		wg.Wait()
+	})
+}
+
+func TestFlightWithoutCallersEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Fill([]string{"app/a", "app/b"})
+		c := serve(t, d, nil)
+		begun, goOn := hold(d)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 3 { // the first flies, the others wait for the next flight
+			wg.Go(func() { wantUnknown(t, c.Fetch(ctx, []string{"app/a"})["app/a"]) })
+			synctest.Wait()
+		}
+		<-begun
+		cancel()
+		wg.Wait()
+		close(goOn)
+		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
+		if n := conjurtest.Count(d.Log(), conjur.KindBatch); n != 2 {
+			t.Errorf("%d batches; the flight that all had left was flown", n)
+		}
+	})
+}
+
+func TestSlowPollDoesNotDelayAFetch(t *testing.T) {
+	d := conjurtest.New()
+	d.Fill([]string{"app/a", "app/b"})
+	c := start(t, d, nil)
+	poll(t, c, []string{"app/a"})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	d.With(func(d *conjurtest.Double) {
+		d.Intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+			if conjurtest.Contains(r, "app/a") {
+				begun <- struct{}{}
+				<-goOn
+			}
+			return false
+		}
+	})
+	for range 3 {
+		var wg sync.WaitGroup
+		wg.Go(func() { poll(t, c, []string{"app/a"}) })
+		<-begun
+		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
+		goOn <- struct{}{}
+		wg.Wait()
+	}
+	if d.Conns != 2 {
+		t.Errorf("%d connections, want 2", d.Conns)
+	}
+}
+
+func TestFetchAndPollTogether(t *testing.T) {
+	d := conjurtest.New()
+	ids := append(conjurtest.Names(40), "with,comma")
+	d.Fill(ids)
+	c := start(t, d, nil)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for round := range 30 {
+				if i == 0 {
+					_, _ = c.Changed(t.Context(), ids)
+					d.Change(ids[round], func(v *conjurtest.Variable) { v.Missing = round%2 == 0 })
+					continue
+				}
+				for id, a := range c.Fetch(t.Context(), ids[i*10:]) {
+					if a.Verdict == variables.Found && string(a.Value.Bytes()) != "value of "+id {
+						t.Errorf("%s: %q", id, a.Value.Bytes())
+					}
+					a.Value.Wipe()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestLargeBudgetIsNotSpentOnWhatIsGone(t *testing.T) {
+	d := conjurtest.New()
+	ids := conjurtest.Names(100)
+	d.Fill(ids[:10])
+	c := start(t, d, func(config *setup) { config.RequestBudget = 1000 })
+	c.Fetch(t.Context(), ids)
+	d.Log()
+	answers := c.Fetch(t.Context(), ids)
+	if n := conjurtest.Count(d.Log(), conjur.KindVariable); n != 32+1 {
+		t.Errorf("%d of 90 variables that are gone were asked for again, want 32, and one of them by a newer token", n-1)
+	}
+	wantFound(t, answers[ids[0]], "value of "+ids[0])
+	wantSuspect(t, answers[ids[99]])
+}
+
+func TestAnswersTellWhichValuesCameTogether(t *testing.T) {
+	ids := append(conjurtest.Names(8), "with,comma")
+	forbid := func(v *conjurtest.Variable) { v.Forbidden = true }
+	for name, test := range map[string]struct {
+		prepare func(*conjurtest.Double)
+		want    [][]string // that came together
+	}{
+		"a batch":         {func(*conjurtest.Double) {}, [][]string{ids[:8], ids[8:]}},
+		"a refused batch": {func(d *conjurtest.Double) { d.Change(ids[0], forbid) }, [][]string{ids[1:2], ids[2:4], ids[4:8], ids[8:]}},
+		"without the one that is named": {
+			func(d *conjurtest.Double) { d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true }) }, [][]string{ids[1:8], ids[8:]},
+		},
+		"a status for each": {func(d *conjurtest.Double) { d.PerValue = true; d.Change(ids[0], forbid) }, [][]string{ids[1:8], ids[8:]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := conjurtest.New()
+			d.Fill(ids)
+			test.prepare(d)
+			answers := start(t, d, nil).Fetch(t.Context(), ids)
+			used := map[int]bool{0: true}
+			for _, together := range test.want {
+				request := answers[together[0]].Request
+				if used[request] {
+					t.Errorf("%v have the number %d, which is not theirs", together, request)
+				}
+				used[request] = true
+				for _, id := range together {
+					if a := answers[id]; a.Verdict != variables.Found || a.Request != request {
+						t.Errorf("%s: %v of request %d, want %d", id, a.Verdict, a.Request, request)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package variables
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// flights merges calls of Fetch: those that come while a flight is under way
+// share the next one.
+type flights struct {
+	client *Client
+
+	mu     sync.Mutex
+	flying *flight
+	next   *flight
+}
+
+// flight is one merged fetch. Its goroutine belongs to its callers: it ends
+// when the work is done or when all of them have given up, and the last to
+// give up waits for it.
+type flight struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	ids     map[string]bool
+	callers int
+	done    chan struct{}
+	answers map[string]Answer // set when done; wiped by the last caller
+}
+
+// fetch answers for every id.
+func (fs *flights) fetch(ctx context.Context, ids []string) map[string]Answer {
+	f := fs.join(ctx, ids)
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		if last, flying := fs.giveUp(f); last && flying {
+			<-f.done
+			wipeAnswers(f.answers)
+		}
+		return all(ids, unknown(ctx.Err()))
+	}
+	return fs.collect(f, ids)
+}
+
+func (fs *flights) join(ctx context.Context, ids []string) *flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f := fs.next
+	if f == nil {
+		f = &flight{ids: map[string]bool{}, done: make(chan struct{})}
+		f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		fs.next = f
+	}
+	f.callers++
+	for _, id := range ids {
+		f.ids[id] = true
+	}
+	fs.start()
+	return f
+}
+
+// start lets the next flight go unless one is under way. It is called with
+// the lock held.
+func (fs *flights) start() {
+	if fs.flying != nil || fs.next == nil {
+		return
+	}
+	fs.flying, fs.next = fs.next, nil
+	go fs.fly(fs.flying)
+}
+
+func (fs *flights) fly(f *flight) {
+	answers := fs.client.load(f.ctx, slices.Sorted(maps.Keys(f.ids)))
+	f.cancel()
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.answers = answers
+	fs.flying = nil
+	fs.start()
+	close(f.done)
+}
+
+// giveUp takes a caller off a flight. The last one cancels it; if it is not
+// flying yet, it never will.
+func (fs *flights) giveUp(f *flight) (last, flying bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.callers--
+	if f.callers > 0 {
+		return false, false
+	}
+	f.cancel()
+	if fs.next == f {
+		fs.next = nil
+		return true, false
+	}
+	return true, true
+}
+
+// collect returns a caller's answers, with values of its own.
+func (fs *flights) collect(f *flight, ids []string) map[string]Answer {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.callers--
+	mine := make(map[string]Answer, len(ids))
+	for _, id := range ids {
+		a := f.answers[id]
+		if a.Verdict == Found {
+			a.Value = secret.New(bytes.Clone(a.Value.Bytes()))
+		}
+		mine[id] = a
+	}
+	if f.callers == 0 {
+		wipeAnswers(f.answers)
+	}
+	return mine
+}
+
+func wipeAnswers(answers map[string]Answer) {
+	for _, a := range answers {
+		a.Value.Wipe()
+	}
+}
+
+func all(ids []string, a Answer) map[string]Answer {
+	answers := make(map[string]Answer, len(ids))
+	for _, id := range ids {
+		answers[id] = a
+	}
+	return answers
+}

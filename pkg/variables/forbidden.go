@@ -1,0 +1,111 @@
+package variables
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+// execute is the privilege to read a variable's value.
+const execute = "execute"
+
+// anyGateway says why answers without a word of Conjur's prove nothing.
+const anyGateway = "which any gateway may say, as it may the 403 for the value; so nothing is removed"
+
+// forbid asks whether this identity may see a variable and not read it; nil if
+// so. The server has no words for that: it answers 403 for the value and 404 for
+// the check, both without a body, as any gateway may. It is believed when it
+// also says what only Conjur can: the resource's own text, which names the
+// variable, and that a check is answered yes where it should be. That is tried
+// with another privilege on the same variable, by which it can be seen, and with
+// a variable that was found in the same call.
+func (k *call) forbid(id, role string, t *conjur.Token) error {
+	switch r := k.check(id, execute, t); {
+	case r.Token == nil:
+		return r.Err
+	case r.Form == conjur.Missing, r.Form == conjur.Given:
+		return r.Because("which contradicts the 403 for its value")
+	case r.Form != conjur.No:
+		return r.Because("after a 403 for its value")
+	}
+	if err := k.seen(id, role, t); err != nil {
+		return err
+	}
+	return k.control(t)
+}
+
+// check asks whether this identity has a privilege on a variable.
+func (k *call) check(id, privilege string, t *conjur.Token) conjur.Reading {
+	return k.probed(k.conjur.Check(k.ctx, t, id, privilege))
+}
+
+// seen asks for the resource itself, and for a privilege by which this identity
+// can see it.
+func (k *call) seen(id, role string, t *conjur.Token) error {
+	permissions, r := k.conjur.Resource(k.ctx, t, id)
+	k.probed(r)
+	switch {
+	case r.Form != conjur.Given:
+		return r.Because(anyGateway)
+	case slices.Contains(permissions, conjur.Permission{Privilege: execute, Role: role}):
+		return r.Because("by which this identity may read it, which contradicts the 403 for its value")
+	}
+	for _, p := range otherPrivileges(permissions) {
+		r = k.check(id, p, t)
+		if r.Token == nil {
+			return r.Err
+		}
+		if r.Form == conjur.Given {
+			return nil
+		}
+	}
+	return r.Because("whatever privilege was asked about, so that its no means nothing")
+}
+
+// mostPrivileges bounds how many privileges are tried.
+const mostPrivileges = 4
+
+// otherPrivileges lists the privileges by which a variable can be seen, though
+// not read; the usual one first.
+func otherPrivileges(permissions []conjur.Permission) []string {
+	list := []string{"read"}
+	for _, p := range permissions {
+		if p.Privilege != execute && !slices.Contains(list, p.Privilege) && len(list) < mostPrivileges {
+			list = append(list, p.Privilege)
+		}
+	}
+	return list
+}
+
+// control asks for a check whose answer must be yes: of a variable that was found in
+// this call. It is done once in a call for each token; where none was found, it
+// is not.
+func (k *call) control(t *conjur.Token) error {
+	if err, known := k.controls[t]; known {
+		return err
+	}
+	id, ok := k.memory.foundBy(k.step)
+	if !ok {
+		return nil
+	}
+	r := k.check(id, execute, t)
+	if r.Form != conjur.Given {
+		k.controls[t] = r.Because("though its value was given, so a no to the check of another variable means nothing")
+	} else {
+		k.controls[t] = nil
+	}
+	return k.controls[t]
+}
+
+// foundBy returns the first of the variables that a call has found.
+func (m *memory) foundBy(call uint64) (first string, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, v := range m.vars {
+		if v.foundIn == call && (!ok || strings.Compare(id, first) < 0) {
+			first, ok = id, true
+		}
+	}
+	return first, ok
+}

@@ -1,0 +1,33 @@
+package variables
+
+import "time"
+
+// HoldState is what happened to a hold of the Brake.
+type HoldState string
+
+const (
+	// HoldBegan: most variables are gone at once, or are for long not known
+	// to be there, and those that are gone are not called so for a time. It
+	// begins anew when it was the latter and becomes the former.
+	HoldBegan HoldState = "began"
+	// Passed: the time is over. What one more look finds gone is called gone.
+	Passed HoldState = "passed"
+	// Returned: none that was held is gone any more, or is in use.
+	Returned HoldState = "returned"
+	// Unfounded: most were not known to be there, and now they are.
+	Unfounded HoldState = "unfounded"
+)
+
+// HoldEvent says that a hold of the Brake began or ended.
+type HoldEvent struct {
+	State HoldState
+	Since time.Time
+	Until time.Time // when it ends, or would have ended, by itself
+	// Variables are some of those that are held and gone, in ascending order,
+	// at most ten. Gone is how many there are, of the number in use.
+	Variables []string
+	Gone, Of  int
+}
+
+// mostNamed bounds how many variables an event names.
+const mostNamed = 10

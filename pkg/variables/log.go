@@ -1,0 +1,81 @@
+package variables
+
+import (
+	"cmp"
+
+	"go.uber.org/zap"
+)
+
+// report logs, at the end of a call, what it has found out.
+func (c *Client) report(isPoll bool) {
+	c.reportHolds(isPoll)
+	c.reportProofs()
+	c.reportReturns()
+}
+
+// reportHolds logs the holds that have begun and ended, at the end of a call.
+func (c *Client) reportHolds(isPoll bool) {
+	for _, e := range c.memory.holdEvents(isPoll) {
+		c.log.Warn(map[HoldState]string{
+			HoldBegan: "Removal is held back: so many variables of this identity are gone at once that it may be a mistake",
+			Passed:    "Removal is no longer held back: the time is over, and what is gone after one more look is removed",
+			Returned:  "Removal is no longer held back: none of the variables is gone any more",
+			Unfounded: "Removal is no longer held back: most variables are known to be there",
+		}[e.State], zap.Int("gone", e.Gone), zap.Int("of", e.Of), zap.Strings("variables", e.Variables),
+			zap.Time("since", e.Since), zap.Time("until", e.Until))
+		if c.listener != nil {
+			c.listener.Held(e)
+		}
+	}
+}
+
+// meanings say what a Reason may be due to.
+var meanings = map[Reason]string{
+	Missing:   "deleted, never given a value, or not visible to this identity",
+	Forbidden: "visible to this identity, without the privilege " + execute,
+}
+
+// reportProofs logs the proofs that have been completed, those of one reason
+// together. Nothing else is said of a variable until it is back.
+func (c *Client) reportProofs() {
+	proofs := c.memory.takeProofs()
+	for reason, meaning := range meanings {
+		var names []string
+		var first *GoneError
+		for _, p := range proofs {
+			if p.Reason == reason {
+				first, names = cmp.Or(first, p), append(names, p.Variable)
+			}
+		}
+		if len(names) > 0 {
+			c.log.Warn("Proven to be gone: until it is back nothing that needs it is written, and what holds it is removed unless removal is switched off",
+				zap.String("reason", string(reason)), zap.String("meaning", meaning), zap.Int("count", len(names)),
+				zap.Strings("variables", names[:min(len(names), mostNamed)]), zap.String("proof", first.Error()))
+		}
+	}
+}
+
+func (m *memory) takeProofs() []*GoneError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	proofs := m.proofs
+	m.proofs = nil
+	return proofs
+}
+
+// reportReturns logs the variables of which an earlier value is held back.
+func (c *Client) reportReturns() {
+	c.memory.mu.Lock()
+	returns := c.memory.returns
+	c.memory.returns = nil
+	c.memory.mu.Unlock()
+	if len(returns) == 0 {
+		return
+	}
+	var names []string
+	for _, r := range returns {
+		names = append(names, r.Variable)
+	}
+	c.log.Warn("Variables have an earlier value again: one of several servers may lag behind, so it is held back until it alone has been answered for a while",
+		zap.Int("count", len(names)), zap.Strings("variables", names[:min(len(names), mostNamed)]), zap.Time("until", returns[0].Until))
+}

@@ -1,0 +1,200 @@
+package variables
+
+import (
+	"net/http"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+// narrowing finds out which variables of one refused chunk are the reason. A
+// batch is all or nothing and names one culprit at most, unless the server is
+// the embedded one: what is named is taken out, else the batch is halved. What
+// remains when the budget is used up is kept as it is, for the next poll to go on
+// from.
+type narrowing struct {
+	*call
+	h        handler
+	todo     []*part // the last is next
+	kept     []*chunk
+	progress bool // some variable was answered for, or set aside
+}
+
+// part is a piece of the chunk.
+type part struct {
+	*chunk
+	// presumed means that it is not asked for because its answer is known: the
+	// whole was refused, but its twin was not.
+	presumed bool
+	twin     *part
+}
+
+// narrow asks for a chunk, and for pieces of it if it is refused. It returns the
+// chunks to ask for next time in its place.
+func (k *call) narrow(root *chunk, h handler) []*chunk {
+	n := narrowing{call: k, h: h, todo: []*part{{chunk: root}}}
+	for len(n.todo) > 0 {
+		p := n.todo[len(n.todo)-1]
+		n.todo = n.todo[:len(n.todo)-1]
+		n.next(p)
+	}
+	if !n.progress && len(n.kept) > 1 {
+		root.sick = true // pieces that taught nothing would only cost requests
+		return []*chunk{root}
+	}
+	return n.kept
+}
+
+func (n *narrowing) next(p *part) {
+	several := len(p.ids) > 1
+	switch {
+	case n.stop != nil:
+		n.leave(p, n.stop)
+	case several && !p.single && p.size > n.room():
+		n.halve(p, false)
+	case several && p.presumed:
+		n.halve(p, true)
+	case p.paid() && !n.pay(p.trust), p.trust > proven && !p.paid() && !n.canPay():
+		n.leave(p, ErrBudget)
+	case p.single || p.presumed:
+		n.alone(p)
+	default:
+		n.ask(p)
+	}
+}
+
+// paid reports whether the budget pays for asking for the part.
+func (p *part) paid() bool { return p.sick || p.presumed }
+
+// charge has the budget pay for a part that was never found, and was not now
+// either: what is found costs nothing, or else there would be a bound on how
+// much a process can begin with.
+func (n *narrowing) charge(p *part) {
+	if p.trust > proven && !p.paid() {
+		n.pay(p.trust)
+	}
+}
+
+// leave keeps a part without an answer.
+func (n *narrowing) leave(p *part, err error) {
+	n.kept = append(n.kept, p.chunk)
+	n.h.unknown(p.ids, err)
+}
+
+func (n *narrowing) halve(p *part, refused bool) {
+	first, second := p.halves(n.encodedLen)
+	a, b := &part{chunk: first}, &part{chunk: second}
+	if refused {
+		first.sick, second.sick = true, true
+		a.twin = b
+	}
+	n.todo = append(n.todo, b, a)
+}
+
+func (n *narrowing) ask(p *part) {
+	v := n.batch(p.chunk)
+	if v.Form == conjur.Given || v.Form == conjur.Unchanged {
+		n.anyGood, n.progress, p.sick = true, true, false
+		n.trouble.End()
+		if p.twin != nil {
+			p.twin.presumed = true
+		}
+		n.kept = append(n.kept, p.chunk)
+		n.h.values(p.chunk, v)
+		return
+	}
+	n.charge(p)
+	switch v.Form {
+	case conjur.Missing:
+		n.name(p, v.Missing)
+	case conjur.Forbidden, conjur.Failed, conjur.Refused, conjur.TooLarge: // half of it may be short enough
+		n.refuse(p, v.Reading)
+	case conjur.TooLong:
+		n.shorten(p, v.Reading)
+	case conjur.Down:
+		n.stop = v.Err
+		fallthrough
+	default:
+		n.leave(p, v.Err)
+	}
+}
+
+// name takes the culprits out of the part and goes on with the others.
+func (n *narrowing) name(p *part, culprits []string) {
+	for _, id := range culprits {
+		n.memory.setAside(id, n.step)
+	}
+	n.progress = true
+	if n.h.perVariable(p.ids) {
+		return
+	}
+	rest := p.without(n.encodedLen, func(id string) bool { return slices.Contains(culprits, id) })
+	rest.sick = true
+	if len(rest.ids) > 0 && !n.consult(rest) {
+		n.todo = append(n.todo, &part{chunk: rest})
+	}
+}
+
+func (n *narrowing) refuse(p *part, r conjur.Reading) {
+	if n.blameServer(r) && n.inTrouble(p.ids[0]) {
+		n.stop = r.Err
+		n.leave(p, r.Err)
+		return
+	}
+	p.sick = true
+	switch {
+	case n.h.perVariable(p.ids):
+		n.progress = true
+	case n.consult(p.chunk):
+	case len(p.ids) > 1:
+		n.halve(p, true)
+	default:
+		n.todo = append(n.todo, &part{chunk: p.chunk, presumed: true})
+	}
+}
+
+// shorten lowers the limit of request lines; the part is then too long and is
+// split. Where no shorter line is possible, length was not the reason.
+func (n *narrowing) shorten(p *part, r conjur.Reading) {
+	length := n.bareLine + p.size
+	switch {
+	case len(p.ids) > 1 && n.line.refused(length):
+		n.log.Info("the request line was too long for the server or a proxy; shorter ones are used from now on",
+			zap.Int("status", r.Status), zap.Int("bytes", length), zap.Int("limit", n.line.get()))
+		n.todo = append(n.todo, p)
+	case r.Status == http.StatusBadRequest:
+		n.line.restore()
+		n.refuse(p, r)
+	default:
+		n.leave(p, r.Err)
+	}
+}
+
+// alone asks for one variable by itself.
+func (n *narrowing) alone(p *part) {
+	id := p.ids[0]
+	r := n.read(id, p.etag)
+	if r.Verdict != Found {
+		n.charge(p)
+	}
+	n.h.single(id, r)
+	if n.memory.isAside(id) {
+		n.progress = true
+		return
+	}
+	if p.presumed && r.Verdict == Found {
+		n.memory.isolated(id)
+		n.progress = true
+	}
+	ch := p.chunk
+	ch.single = true
+	if r.Verdict == Found {
+		ch.etag = r.etag
+	}
+	if n.stop == nil {
+		ch.sick = r.Err != nil
+	}
+	n.kept = append(n.kept, ch)
+}

@@ -1,0 +1,87 @@
+package variables
+
+import (
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+)
+
+// askOthers asks for all other variables in use when one of those that are set
+// aside may be about to be called gone, and too little is known of the others for
+// the brake to decide. Where polls go on, they have found that out.
+func (l *load) askOthers(ids, aside []string) {
+	if !slices.ContainsFunc(aside, l.memory.needsOthers) {
+		return
+	}
+	others := l.memory.others(ids)
+	if len(others) == 0 {
+		return
+	}
+	k := *l.call
+	q := k.memory.sort(others)
+	chunks := q.chunks(k.room(), k.encodedLen)
+	k.keepHalf(true, func() {
+		for _, ch := range chunks {
+			k.narrow(ch, presence{&k})
+		}
+	})
+	l.budget, l.stop = k.budget, k.stop
+}
+
+// presence is the handler of these answers: it notes who is there.
+type presence struct{ *call }
+
+func (p presence) values(_ *chunk, r conjur.Values) {
+	for id, v := range r.Found {
+		v.Wipe()
+		p.memory.present(id, p.step)
+	}
+}
+
+func (p presence) single(id string, r reading) {
+	if r.Verdict == Found {
+		r.Value.Wipe()
+		p.memory.present(id, p.step)
+	}
+}
+
+func (presence) unknown([]string, error) {}
+
+func (presence) perVariable([]string) bool { return false } // its answers are for those who asked
+
+// others returns the variables in use that are not among those, which are sorted.
+func (m *memory) others(those []string) (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, v := range m.vars {
+		if _, found := slices.BinarySearch(those, id); !found && v.used == m.polls {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// present records that a variable was found, though its value was not
+// delivered.
+func (m *memory) present(id string, call uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.found(m.get(id), call)
+}
+
+// needsOthers reports whether the next answer about a variable may complete
+// its proof, and would be held back only because little is known of the others.
+func (m *memory) needsOthers(id string) bool {
+	if _, due := m.newerThan(id); !due {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, brake := m.vars[id], m.rules.Brake
+	if v == nil || v.suspicion == nil || v.decided() {
+		return false
+	}
+	t := m.tally(v.suspicion.began)
+	return brake.takes(t.gone+t.unknown, t.all) && !brake.takes(t.gone, t.all)
+}

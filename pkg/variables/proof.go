@@ -1,0 +1,144 @@
+package variables
+
+import (
+	"slices"
+	"time"
+)
+
+// mostTimes bounds how many times of observations a proof carries.
+const mostTimes = 10
+
+// observation is one time that the server called a variable gone and knew us.
+type observation struct {
+	reason   Reason
+	identity string    // as the server called us
+	issued   time.Time // when the token it was asked with was requested
+	call     uint64
+}
+
+// suspicion is the proof gathered so far that a variable is gone.
+type suspicion struct {
+	reason    Reason // as last seen
+	identity  string // the same in all observations
+	n         int    // observations that counted
+	times     []time.Time
+	began     uint64    // when the first one was recorded
+	step      uint64    // when the last one that counted was recorded
+	seen      time.Time // the last observation
+	confirmed bool
+}
+
+func (s *suspicion) first() time.Time { return s.times[0] }
+
+// suspect records one observation that a variable is gone and returns the state
+// of the proof: a *SuspectError, a *HeldError or a *GoneError.
+func (m *memory) suspect(id string, o observation) Answer {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.get(id)
+	v.aside = true
+	s := v.suspicion
+	if s == nil || s.identity != o.identity && !s.confirmed {
+		s = &suspicion{identity: o.identity}
+		v.suspicion = s
+	}
+	s.reason, s.seen = o.reason, now
+	if !s.confirmed {
+		m.count(s, o, now)
+		m.review(now)
+		if m.proven(s, o, now) && m.mayGo(v, o, now) {
+			s.confirmed, v.changed = true, true
+			m.proofs = append(m.proofs, m.standing(id, v).Err.(*GoneError))
+			v.hasPrint, v.course = false, course{} // whatever it is when it returns, it has changed
+		}
+	}
+	return m.standing(id, v)
+}
+
+// count counts an observation if its call began after the last one was
+// recorded, and late enough. It is called with the lock held.
+func (m *memory) count(s *suspicion, o observation, now time.Time) {
+	if s.n > 0 && (o.call <= s.step || now.Sub(s.times[len(s.times)-1]) < m.rules.ConfirmAfter) {
+		return
+	}
+	m.steps++
+	s.n, s.step = s.n+1, m.steps
+	if s.n == 1 {
+		s.began = m.steps
+	}
+	if len(s.times) == mostTimes {
+		s.times = s.times[:mostTimes-1]
+	}
+	s.times = append(s.times, now)
+}
+
+// proven reports whether an observation completes the proof: with it there are
+// enough, the grace is over, and, if more than one is needed, it was made with
+// a token that the server gave out after the first. An identity that was
+// deleted sees every variable gone while its old token lasts, but gets no new
+// one.
+func (m *memory) proven(s *suspicion, o observation, now time.Time) bool {
+	return s.n >= m.rules.Confirmations && now.Sub(s.first()) >= m.rules.Grace &&
+		(m.rules.Confirmations == 1 || o.issued.After(s.first()))
+}
+
+// suspects reports whether a variable seems to be gone, which is still to be
+// proven.
+func (m *memory) suspects(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	return v != nil && v.suspicion != nil && !v.suspicion.confirmed
+}
+
+// newerThan returns, for a variable that is about to be asked for, how new the
+// token must be for the answer to complete a proof; false if it cannot.
+func (m *memory) newerThan(id string) (moment time.Time, due bool) {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.review(now)
+	v := m.vars[id]
+	if v == nil || v.suspicion == nil || v.held() && m.hold.sure {
+		return time.Time{}, false
+	}
+	s := v.suspicion
+	if s.confirmed || s.n+1 < m.rules.Confirmations || now.Sub(s.first()) < m.rules.Grace {
+		return time.Time{}, false
+	}
+	if v.cleared.After(s.first()) {
+		return v.cleared, true
+	}
+	return s.first(), true
+}
+
+// standing is called with the lock held.
+func (m *memory) standing(id string, v *variable) Answer {
+	s := v.suspicion
+	if s.confirmed {
+		return Answer{Verdict: Gone, Err: &GoneError{
+			Variable: id, Reason: s.reason, Identity: s.identity, FirstSeen: s.first(), LastSeen: s.seen,
+			Observations: s.n, Times: slices.Clone(s.times), Held: v.heldFor,
+		}}
+	}
+	suspect := &SuspectError{
+		Variable: id, Reason: s.reason, FirstSeen: s.first(),
+		Observations: s.n, Needed: m.rules.Confirmations, NotBefore: s.first().Add(m.rules.Grace),
+	}
+	if v.held() && m.hold.announced && s.n >= m.rules.Confirmations {
+		return unknown(&HeldError{Suspicion: suspect, Variables: m.hold.gone, Of: m.hold.of, Until: m.hold.until})
+	}
+	return unknown(suspect)
+}
+
+// recall answers for a variable that is set aside and cannot be asked for now.
+func (m *memory) recall(id string) Answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	if v == nil || v.suspicion == nil || v.suspicion.confirmed && time.Since(v.suspicion.seen) > recallTime {
+		return unknown(ErrBudget)
+	}
+	return m.standing(id, v)
+}
