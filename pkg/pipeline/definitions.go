@@ -55,6 +55,7 @@ func (s *secretsPlace) gone(namespace, name string) {
 		return
 	}
 	l.targets.Delete(key)
+	l.queue.Costly(key, false)
 	l.fresh.Forget(key)
 	s.secrets.Forget(namespace, name)
 	s.troubles.Forget(string(key))

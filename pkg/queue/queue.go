@@ -56,6 +56,7 @@ type Queue struct {
 	limit     int
 	limiter   workqueue.TypedRateLimiter[targets.Key]
 	work      workqueue.TypedDelayingInterface[targets.Key]
+	order     *order // of work
 	delay     func(targets.Key) time.Duration
 	began     time.Time
 	taking    chan struct{} // held by the one worker that waits in Take
@@ -80,16 +81,21 @@ type state struct {
 
 // New makes a queue and starts its timekeeping goroutine.
 func New(c Config) *Queue {
+	order := newOrder()
 	q := &Queue{
+		order:     order,
 		permanent: c.Permanent,
 		delay:     c.Delay,
 		began:     time.Now(),
 		limit:     c.Limit,
-		work:      workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[targets.Key]{Name: c.Name, MetricsProvider: c.Metrics}),
-		limiter:   newLimiter(c.Backoff),
-		taking:    make(chan struct{}, 1),
-		keys:      map[targets.Key]*state{},
-		changed:   make(chan struct{}),
+		work: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[targets.Key]{
+			Name: c.Name, MetricsProvider: c.Metrics,
+			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[targets.Key]{Name: c.Name, MetricsProvider: c.Metrics, Queue: order}),
+		}),
+		limiter: newLimiter(c.Backoff),
+		taking:  make(chan struct{}, 1),
+		keys:    map[targets.Key]*state{},
+		changed: make(chan struct{}),
 	}
 	if q.permanent == nil {
 		q.permanent = func(error) bool { return false }
@@ -130,7 +136,7 @@ func (q *Queue) Add(h Hint, keys ...targets.Key) (refused []targets.Key) {
 }
 
 // Take waits for work and gives the worker as many keys as share, called with
-// the number that wait, says. It returns none after ShutDown, whatever is
+// the number that wait, says; a costly key is the last. It returns none after ShutDown, whatever is
 // queued. Each key must be given back with Done.
 func (q *Queue) Take(share func(waiting int) int) []Item {
 	q.taking <- struct{}{} // only one waits, so a second Get below never blocks
@@ -149,6 +155,9 @@ func (q *Queue) Take(share func(waiting int) int) []Item {
 			continue
 		}
 		items = append(items, item)
+		if q.order.isCostly(key) {
+			break // so that what comes meanwhile is before the next one
+		}
 		if most == 0 {
 			most = share(1 + q.work.Len())
 		}

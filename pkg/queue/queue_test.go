@@ -422,3 +422,33 @@ func TestDelay(t *testing.T) {
 		q.Done("late", nil)
 	})
 }
+
+func TestCostlyKeysComeLastAndOneAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *queue.Queue) {
+		take := func(want ...targets.Key) {
+			t.Helper()
+			if q.Len() == 0 {
+				t.Fatalf("nothing waits, want %v", want)
+			}
+			var got []targets.Key
+			for _, item := range q.Take(upTo(10)) {
+				got = append(got, item.Key)
+				q.Done(item.Key, nil)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("took %v, want %v", got, want)
+			}
+		}
+		for _, key := range []targets.Key{"secret/a", "secret/b", "secret/c"} {
+			q.Costly(key, true)
+		}
+		q.Add(change, "secret/a", "secret/b", "secret/c")
+		take("secret/a")
+		q.Add(change, "secret/d", "secret/e")
+		take("secret/d", "secret/e", "secret/b")
+		take("secret/c")
+		q.Costly("secret/a", false)
+		q.Add(change, "secret/b", "secret/a")
+		take("secret/a", "secret/b")
+	})
+}

@@ -26,6 +26,8 @@ type Data struct {
 	// Warnings tell what was taken otherwise than it was meant, each naming
 	// the data key.
 	Warnings []string
+	// Work is how much the templates did, in units of some nanoseconds.
+	Work int
 }
 
 // Secret makes the data of the Kubernetes Secret t: of each entry a value under
@@ -50,6 +52,7 @@ func Secret(t *targets.Target, value func(variable string) secret.Value, templat
 			data.Errs[group.Group] = err
 		}
 	}
+	data.Work = templatesWork - r.budget.left
 	return data
 }
 

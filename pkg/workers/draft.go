@@ -24,6 +24,7 @@ type draft struct {
 	errs    []error
 	// warnings are those of the rendering; see allWarnings.
 	warnings []string
+	work     int // as in Result
 	// held: for something that is unknown nothing but a removal may be done.
 	held bool
 }

@@ -130,8 +130,9 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 		maps.Copy(made.Parts, more.Parts)
 		maps.Copy(made.Errs, more.Errs)
 		made.Warnings = append(made.Warnings, more.Warnings...)
+		made.Work += more.Work
 	}
-	d.want.Parts = made.Parts
+	d.want.Parts, d.work = made.Parts, made.Work+1
 	for i := range d.choices {
 		c := &d.choices[i]
 		err := made.Errs[c.name] // none for the map

@@ -13,6 +13,7 @@ import (
 // Work is where a pool takes keys from and gives them back to.
 type Work interface {
 	Take(share func(waiting int) int) []queue.Item
+	Costly(key targets.Key, is bool)
 	Done(key targets.Key, err error)
 	ShutDown()
 }
@@ -55,6 +56,10 @@ const (
 	leastKeys = 16 // fewer are not worth a second request
 	mostKeys  = 100
 )
+
+// costlyWork is how much the templates of a target may do that is not costly,
+// some ten milliseconds. Common templates do a hundredth.
+const costlyWork = 1 << 20
 
 // Run works until ctx ends, then lets the workers write what they have read,
 // and returns when all have. It shuts the queue down.
@@ -122,6 +127,9 @@ func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64)
 	p.Syncer.Sync(reading, writing, keys, func(r Result) {
 		if p.Settled != nil {
 			p.Settled(byKey[r.Key], r)
+		}
+		if r.Work > 0 {
+			p.Work.Costly(r.Key, r.Work > costlyWork)
 		}
 		p.Work.Done(r.Key, r.Err)
 	})

@@ -85,6 +85,8 @@ type Result struct {
 	Set, Revoked, Dropped []string
 	// Warnings are what a person should know of the content that was made.
 	Warnings []Warning
+	// Work is render.Data.Work and one more; 0 if no Secret was rendered.
+	Work int
 	// Err is why the target is not as it should be: *UnknownError,
 	// *RevokedError, *RenderError, *InvalidError, several of these joined, or
 	// an error of the template or the sink. A target can be both written, or
@@ -143,7 +145,7 @@ func (s *Syncer) syncAll(reading, writing context.Context, ts []*targets.Target,
 func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answers map[string]variables.Answer) Result {
 	d := s.draft(reading, t, answers)
 	defer wipeParts(d.want.Parts)
-	result := Result{Key: t.Key, Warnings: d.allWarnings(), Err: joined(d.errs...)}
+	result := Result{Key: t.Key, Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
 	if d.idle() {
 		return result
 	}

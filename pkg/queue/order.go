@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// order is the order in which a work queue hands out keys: as they came, and
+// the costly ones after all others.
+type order struct {
+	first, last workqueue.Queue[targets.Key]
+
+	mu     sync.Mutex
+	costly map[targets.Key]bool
+}
+
+func newOrder() *order {
+	return &order{
+		first:  workqueue.DefaultQueue[targets.Key](),
+		last:   workqueue.DefaultQueue[targets.Key](),
+		costly: map[targets.Key]bool{},
+	}
+}
+
+func (o *order) isCostly(key targets.Key) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.costly[key]
+}
+
+// Touch does nothing: a key that waits keeps its place.
+func (o *order) Touch(targets.Key) {}
+
+// Push puts a key in its place.
+func (o *order) Push(key targets.Key) {
+	if o.isCostly(key) {
+		o.last.Push(key)
+	} else {
+		o.first.Push(key)
+	}
+}
+
+// Len returns how many keys wait.
+func (o *order) Len() int { return o.first.Len() + o.last.Len() }
+
+// Pop takes the next key out.
+func (o *order) Pop() targets.Key {
+	if o.first.Len() > 0 {
+		return o.first.Pop()
+	}
+	return o.last.Pop()
+}
+
+// Costly says whether a sync of the key takes much work. Such a key is handed
+// out when no other waits, and as the last one of a share. A target that is no
+// longer kept in sync is to be said not to be costly.
+func (q *Queue) Costly(key targets.Key, is bool) {
+	q.order.mu.Lock()
+	defer q.order.mu.Unlock()
+	if is {
+		q.order.costly[key] = true
+	} else {
+		delete(q.order.costly, key)
+	}
+}
