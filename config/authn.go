@@ -54,6 +54,13 @@ func authenticatorNamed(name AuthnType) (authenticator, bool) {
 	return all[i], true
 }
 
+// Proof says what proves who logs in by the authenticator; "" for one that
+// Syncer does not have.
+func (t AuthnType) Proof() string {
+	a, _ := authenticatorNamed(t)
+	return a.doc
+}
+
 // authenticatorNames lists them, for an error or a text.
 func authenticatorNames() (names []string) {
 	for _, a := range authenticators() {

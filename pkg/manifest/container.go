@@ -21,6 +21,8 @@ type Container struct {
 	Open bool
 	// PostStart is the command of the hook of that name; nil: none.
 	PostStart []string
+	// ReadOnlyRoot: nothing but mounted volumes can be written to.
+	ReadOnlyRoot bool
 
 	mounts map[string]mounted // by path
 	image  yaml.Node
@@ -91,6 +93,9 @@ type (
 			SubPath     string `yaml:"subPath"`
 			SubPathExpr string `yaml:"subPathExpr"`
 		} `yaml:"volumeMounts"`
+		SecurityContext struct {
+			ReadOnlyRootFilesystem bool `yaml:"readOnlyRootFilesystem"`
+		} `yaml:"securityContext"`
 		Lifecycle struct {
 			PostStart struct {
 				Exec struct{ Command []string }
@@ -110,7 +115,7 @@ type (
 func (m *Manifest) container(c container, volumes []volume) (*Container, error) {
 	made := &Container{
 		Name: c.Name, Command: c.Command, Args: c.Args, PostStart: c.Lifecycle.PostStart.Exec.Command,
-		Env: map[string]Variable{}, mounts: map[string]mounted{}, image: c.Image,
+		ReadOnlyRoot: c.SecurityContext.ReadOnlyRootFilesystem, Env: map[string]Variable{}, mounts: map[string]mounted{}, image: c.Image,
 	}
 	var errs []error
 	var err error

@@ -19,25 +19,32 @@ func (t *Tool) Explain(name string) error {
 	if err != nil {
 		return err
 	}
-	return t.explainOf(cfg, name)
+	return t.explainOf(cfg, nil, name)
 }
 
-// explainOf explains a target of the configuration.
-func (t *Tool) explainOf(cfg *config.Config, name string) error {
+// explainOf explains a target of the configuration, which is that of p unless
+// that is nil.
+func (t *Tool) explainOf(cfg *config.Config, p *provider, name string) error {
 	if secret, ok := definedSecret(cfg, name); ok {
-		return t.printSecret(newSecretExplanation(cfg, secret))
+		return t.printSecret(t.newSecretExplanation(cfg, p, secret))
 	}
-	explanation, ok := config.Explain(cfg, name)
+	file, ok := config.Explain(cfg, name)
 	switch {
 	case !ok:
 		return fmt.Errorf("there is no target %q; there are %s", name, targetNames(cfg))
 	case t.JSON:
-		return t.printJSON(explanation)
+		return t.printJSON(fileExplanation{file, t.loginOf(cfg, cfg.Conjur, p)})
 	}
-	return t.printFile(explanation)
+	return t.printFile(fileExplanation{file, t.loginOf(cfg, cfg.Conjur, p)})
 }
 
-func (t *Tool) printFile(e config.Explanation) error {
+// fileExplanation is all that belongs to one file.
+type fileExplanation struct {
+	config.Explanation
+	Login *login `json:"login,omitempty"`
+}
+
+func (t *Tool) printFile(e fileExplanation) error {
 	table := t.table()
 	table.row("target", string(e.Key))
 	table.row("path", e.Path)
@@ -53,6 +60,7 @@ func (t *Tool) printFile(e config.Explanation) error {
 	table.list("entries", entries)
 	table.list("variables", e.Variables)
 	table.list("triggers", triggerLines(e.Triggers))
+	e.Login.addTo(table)
 	return table.Flush()
 }
 

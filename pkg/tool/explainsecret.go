@@ -18,6 +18,7 @@ type secretExplanation struct {
 	Workloads []string           `json:"workloads"` // that are restarted after a change
 	Triggers  []config.Trigger   `json:"triggers"`
 	Faults    []string           `json:"faults"` // what is left out of the above, and why
+	Login     *login             `json:"login,omitempty"`
 }
 
 // explainedDataKey is what one data key holds: the value of its single entry,
@@ -44,9 +45,10 @@ func (t *Tool) explainOfManifest(name string) error {
 	}
 	found, problems := t.providers(m)
 	alone := len(found)+len(problems) == 1
-	var filling *config.Config // of the one that fills the Secrets; nil: not known
+	var filling provider // the one that fills the Secrets
 	if alone && len(found) == 1 {
-		filling, _ = t.loadProvider(found[0], false)
+		filling = found[0]
+		filling.config, _ = t.loadProvider(filling, false)
 	}
 	secrets, _ := readSecrets(m, nil)
 	var names []string
@@ -55,19 +57,19 @@ func (t *Tool) explainOfManifest(name string) error {
 			continue
 		}
 		if namesSecret(name, s.Namespace, s.Name) || name == s.String() {
-			return t.printSecret(newSecretExplanation(filling, s.target))
+			return t.printSecret(t.newSecretExplanation(filling.config, &filling, s.target))
 		}
 		names = append(names, strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
 	}
 	if alone {
-		cfg, _, err := t.groupsOf(m)
+		p, err := t.onlyProvider(m)
 		if err != nil {
 			return err
 		}
-		if _, ok := config.Explain(cfg, name); ok || len(names) == 0 {
-			return t.explainOf(cfg, name)
+		if _, ok := config.Explain(p.config, name); ok || len(names) == 0 {
+			return t.explainOf(p.config, &p, name)
 		}
-		for _, t := range cfg.Targets {
+		for _, t := range p.config.Targets {
 			names = append(names, t.Group)
 		}
 	}
@@ -93,7 +95,9 @@ func namesSecret(name, namespace, secret string) bool {
 	return name == secret || name == namespace+"/"+secret
 }
 
-func newSecretExplanation(cfg *config.Config, t *targets.Target) secretExplanation {
+// newSecretExplanation explains a Secret that the process of p, or without it
+// this configuration, fills; nil: it is not known.
+func (tool *Tool) newSecretExplanation(cfg *config.Config, p *provider, t *targets.Target) secretExplanation {
 	e := secretExplanation{
 		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
 		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),
@@ -112,6 +116,13 @@ func newSecretExplanation(cfg *config.Config, t *targets.Target) secretExplanati
 		}
 	}
 	e.Triggers = secretTriggers(cfg, t)
+	if cfg != nil {
+		as := cfg.Conjur
+		if identity, ok := cfg.IdentityOf(t.Secret.Namespace, t.Secret.Name); ok {
+			as = identity.Conjur
+		}
+		e.Login = tool.loginOf(cfg, as, p)
+	}
 	if t.Secret.Namespace == "" {
 		e.Key = targets.Key("secret/" + t.Secret.Name)
 	}
@@ -180,6 +191,7 @@ func (t *Tool) printSecret(e secretExplanation) error {
 	table.list("variables", e.Variables)
 	table.list("workloads", e.Workloads)
 	table.list("triggers", triggerLines(e.Triggers))
+	e.Login.addTo(table)
 	table.list("faults", e.Faults)
 	return table.Flush()
 }

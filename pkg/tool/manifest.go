@@ -16,6 +16,7 @@ import (
 type provider struct {
 	workload  *manifest.Workload
 	container *manifest.Container
+	config    *config.Config // nil: not valid, or not known
 }
 
 // unknown reports whether the value of a variable stands in a ConfigMap or a
@@ -53,7 +54,7 @@ func (t *Tool) providers(m *manifest.Manifest) (found []provider, problems []con
 	for _, w := range m.Workloads {
 		containers, err := w.Providers(t.Container)
 		for _, c := range containers {
-			found = append(found, provider{w, c})
+			found = append(found, provider{workload: w, container: c})
 		}
 		switch {
 		case err == nil:
@@ -101,8 +102,9 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) mani
 	c := manifestCheck{Validation: config.NewValidation(nil, nil), providers: found}
 	c.Errors = append(c.Errors, problems...)
 	named := map[string]bool{}
-	for _, p := range found {
+	for i, p := range found {
 		cfg, v := t.loadProvider(p, connection)
+		found[i].config = cfg
 		if naming {
 			v = config.Validation{Errors: prefixed(p.workload.String()+": ", v.Errors), Warnings: prefixed(p.workload.String()+": ", v.Warnings)}
 		}
@@ -145,22 +147,17 @@ func (t *Tool) loadGroups() (*config.Config, *templates, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return t.groupsOf(m)
-}
-
-// groupsOf is loadGroups for the workload of a manifest.
-func (t *Tool) groupsOf(m *manifest.Manifest) (*config.Config, *templates, error) {
 	p, err := t.onlyProvider(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, v := t.loadProvider(p, false)
 	texts := t.templates(m)
 	texts.mounted, _ = p.container.Mounted(path.Clean(t.Sources.TemplatesDir))
-	return cfg, texts, t.write(v)
+	return p.config, texts, nil
 }
 
-// onlyProvider finds the one provider that there is in the manifest.
+// onlyProvider finds the one provider that there is in the manifest, with its
+// configuration. Warnings, and if it is not valid its problems, are written.
 func (t *Tool) onlyProvider(m *manifest.Manifest) (provider, error) {
 	found, problems := t.providers(m)
 	switch {
@@ -175,5 +172,7 @@ func (t *Tool) onlyProvider(m *manifest.Manifest) (provider, error) {
 		}
 		return provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
 	}
-	return found[0], nil
+	var v config.Validation
+	found[0].config, v = t.loadProvider(found[0], false)
+	return found[0], t.write(v)
 }

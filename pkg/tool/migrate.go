@@ -57,10 +57,12 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	c := t.checkManifest(m, false, true)
 	result := migration{Notes: []config.Problem{}}
 	var containers []*manifest.Container
+	var logins []config.Problem // what of them is to be done by hand
 	for _, p := range c.providers {
 		prefix := p.workload.String() + ": "
 		c.add(config.Validation{Errors: prefixed(prefix, ownCommand(p.container))})
-		result.Notes = append(result.Notes, prefixed(prefix, notesOn(p))...)
+		notes, byHand := notesOn(p)
+		result.Notes, logins = append(result.Notes, prefixed(prefix, notes)...), append(logins, prefixed(prefix, byHand)...)
 		containers = append(containers, p.container)
 	}
 	for _, s := range m.Secrets {
@@ -69,7 +71,7 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	must, better := notesOnRights(m, c.providers)
 	result.Notes = append(result.Notes, better...)
 	result.Validation = c.Validation
-	result.Warnings = slices.Concat(must, unchecked(c.providers), result.Warnings)
+	result.Warnings = slices.Concat(must, logins, unchecked(c.providers), result.Warnings)
 	if len(result.Errors) > 0 {
 		return result, nil
 	}

@@ -17,15 +17,19 @@ type notes struct {
 	list []config.Problem
 }
 
-// notesOn says what differs for a workload once Syncer runs in it.
-func notesOn(p provider) []config.Problem {
+// notesOn says what differs for a workload once Syncer runs in it, and what is
+// to be done by hand.
+func notesOn(p provider) (list, must []config.Problem) {
 	n := &notes{provider: p}
 	n.onRefresh()
 	n.onSettings()
 	n.onDestination()
 	n.onGroups()
 	n.onContainers()
-	return n.list
+	if p.config != nil && !p.unknown(authnURL) {
+		must = n.onLogin(p.config.Conjur)
+	}
+	return n.list, must
 }
 
 func (n *notes) add(key, format string, args ...any) {
@@ -94,8 +98,7 @@ func (n *notes) onSettings() {
 // mayUseK8s reports whether the workload logs in by authn-k8s, which needs the
 // Pod's name and namespace, as far as the manifest says it.
 func (n *notes) mayUseK8s() bool {
-	const url = "CONJUR_AUTHN_URL"
-	return n.unknown(url) || strings.Contains(n.container.Env[url].Value, string(config.AuthnK8s))
+	return n.unknown(authnURL) || strings.Contains(n.container.Env[authnURL].Value, string(config.AuthnK8s))
 }
 
 // onGroups looks at each group's format.
