@@ -1,0 +1,79 @@
+package versions
+
+import (
+	"slices"
+	"time"
+)
+
+// commandLife is for how long a command counts.
+const commandLife = time.Hour
+
+// claimed is what "claim" adds to the step: more than was ever delivered.
+const claimed = 1_000_000
+
+// Command is what a person wants. It is obeyed once: the log of the set has the
+// IDs of those that were.
+type Command struct {
+	ID string // "" is no command
+	At time.Time
+	// Verb is now, promote, retire, rollback, abort, pause, resume or claim.
+	// Promote and retire pass a shut gate.
+	Verb    string
+	Version string // of promote and retire
+}
+
+// commands reports whether a person wants this, of this version.
+func (d decision) commands(verb, version string) bool {
+	c := d.f.Command
+	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.At.Add(commandLife)) &&
+		!slices.ContainsFunc(d.doc.Log, func(e Entry) bool { return e.Command == c.ID })
+}
+
+// obey returns the write that a command is; the zero Action if there is none, or
+// if the command only opens a gate.
+func (d decision) obey() Action {
+	c := d.f.Command
+	if !d.commands(c.Verb, c.Version) {
+		return Action{}
+	}
+	if c.Verb == "claim" {
+		return d.note("claimed for "+d.p.Owner, func(next *Document) {
+			next.Owner = d.p.Owner
+			next.Step = max(next.Step, d.f.Seen) + claimed
+		})
+	}
+	if d.doc.Owner != d.p.Owner || d.f.Seen > d.doc.Step {
+		return Action{}
+	}
+	coming, isComing := d.doc.Coming()
+	named, _ := d.doc.Version(c.Version)
+	switch {
+	case c.Verb == "pause", c.Verb == "resume":
+		return d.note(c.Verb+"d", func(next *Document) { next.Paused = c.Verb == "pause" })
+	case d.doc.Paused:
+		return Action{}
+	case c.Verb == "abort" && isComing:
+		return d.note("aborted "+coming.ID, func(next *Document) {
+			next.edit(coming.ID, func(v *Version) { v.enter(Retiring, next.Step, d.f.Now) })
+		})
+	case c.Verb == "rollback" && !isComing:
+		if former, ok := d.doc.Former(); ok {
+			return d.note("returns to "+former.ID, func(next *Document) {
+				next.edit(former.ID, func(v *Version) {
+					v.enter(Returning, next.Step, d.f.Now)
+					v.Fence = d.doc.NewID(d.f.Now)
+				})
+			})
+		}
+	case c.Verb == "now" && !isComing,
+		c.Verb == "promote" && (named.State == Pending || named.State == Accepted),
+		c.Verb == "retire" && named.State == Retiring:
+		return Action{}
+	}
+	return d.note("refused: "+c.Verb+" "+c.Version+" is not possible at this stage", func(*Document) {})
+}
+
+// note is a write that answers the command.
+func (d decision) note(what string, do func(*Document)) Action {
+	return write(d.doc.change(d.f.Now, what, d.f.Command.ID, do))
+}

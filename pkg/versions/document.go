@@ -1,0 +1,198 @@
+package versions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// format is what "syncerSet" says; another number is another format.
+const format = 1
+
+// ErrFormat says that a set is in a format of a later Syncer.
+var ErrFormat = errors.New("the set's format is not known")
+
+// documentJSON and versionJSON are the form in Conjur.
+type documentJSON struct {
+	Set      *int          `json:"syncerSet"`
+	Step     uint64        `json:"step"`
+	Owner    string        `json:"owner,omitempty"`
+	Paused   bool          `json:"paused,omitempty"`
+	Versions []versionJSON `json:"versions"`
+	Log      []Entry       `json:"log,omitempty"`
+}
+
+type versionJSON struct {
+	ID       string            `json:"id"`
+	State    State             `json:"state"`
+	Step     uint64            `json:"step"`
+	Since    time.Time         `json:"since,omitzero"`
+	Made     time.Time         `json:"made,omitzero"`
+	Promoted time.Time         `json:"promoted,omitzero"`
+	Left     time.Time         `json:"left,omitzero"`
+	Fence    string            `json:"fence,omitempty"` // where it is not the id
+	Forced   bool              `json:"forced,omitempty"`
+	Parts    map[string][]byte `json:"parts,omitempty"` // base64
+}
+
+// IsSet reports whether a value is a set, of whatever format, or was meant to be
+// one.
+func IsSet(value []byte) bool {
+	var raw struct {
+		Set json.RawMessage `json:"syncerSet"`
+	}
+	return bytes.Contains(value, []byte(`"syncerSet"`)) && json.Unmarshal(value, &raw) == nil && raw.Set != nil
+}
+
+// Parse reads a set from a variable's value. Errors say all that is wrong and
+// have no byte of the value in them.
+func Parse(value []byte) (*Document, error) {
+	if len(value) > MaxBytes {
+		return nil, fmt.Errorf("the set has %d bytes, but at most %d can be; retire versions", len(value), MaxBytes)
+	}
+	var raw documentJSON
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return nil, unreadable(err)
+	}
+	switch {
+	case raw.Set == nil:
+		return nil, errors.New(`the value is no set: it has no "syncerSet"; begin one with "syncer rotate init"`)
+	case *raw.Set != format:
+		return nil, fmt.Errorf("%w: it is %d instead of %d; use the Syncer that wrote it, or a later one", ErrFormat, *raw.Set, format)
+	}
+	d := &Document{Step: raw.Step, Owner: raw.Owner, Paused: raw.Paused, Log: raw.Log}
+	for _, r := range raw.Versions {
+		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, nil}
+		if v.Fence == "" {
+			v.Fence = v.ID
+		}
+		for name, content := range r.Parts {
+			if v.Parts == nil {
+				v.Parts = make(map[string]secret.Value)
+			}
+			v.Parts[name] = secret.New(content)
+		}
+		d.Versions = append(d.Versions, v)
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// unreadable says where a value is no set. The library's messages quote from it.
+func unreadable(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the value is no set: it is no JSON from byte %d on; put back an earlier one from Conjur's history", syntax.Offset)
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("the set's %s is of another type than it should be; put back an earlier one from Conjur's history", kind.Field)
+	}
+	return errors.New("the value is no set: it is no JSON object of its form; put back an earlier one from Conjur's history")
+}
+
+// Encode returns the variable's value, or an error for a set that Parse would
+// refuse, as one that has become too big.
+func (d *Document) Encode() ([]byte, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	value := d.encode()
+	if len(value) > MaxBytes {
+		return nil, fmt.Errorf("the set would have %d bytes, but at most %d can be; retire versions first, or use smaller keys", len(value), MaxBytes)
+	}
+	return value, nil
+}
+
+func (d *Document) encode() []byte {
+	set := format
+	raw := documentJSON{&set, d.Step, d.Owner, d.Paused, make([]versionJSON, 0, len(d.Versions)), d.Log}
+	for _, v := range d.Versions {
+		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, nil}
+		if v.Fence == v.ID {
+			r.Fence = ""
+		}
+		for name, content := range v.Parts {
+			if r.Parts == nil {
+				r.Parts = make(map[string][]byte)
+			}
+			r.Parts[name] = content.Bytes()
+		}
+		raw.Versions = append(raw.Versions, r)
+	}
+	value, err := json.Marshal(raw)
+	if err != nil {
+		panic(err) // nothing in it can fail, but a clock that shows a year above 9999
+	}
+	return value
+}
+
+var (
+	nameForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+	knownState = []State{Pending, Accepted, Primary, Retiring, Returning, Revoking, Retired}
+)
+
+// check returns all that is wrong with a document.
+func (d *Document) check() error {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if d.Live() > MaxVersions {
+		wrong("the set has %d versions that are not retired, but at most %d can be; retire some", d.Live(), MaxVersions)
+	}
+	count := make(map[State]int)
+	ids := make(map[string]bool)
+	promoted := false
+	for i, v := range d.Versions {
+		if !nameForm.MatchString(v.ID) {
+			wrong("the id of version %d is no file name of up to 63 letters, digits, - and _; set it anew", i+1)
+			continue
+		}
+		if ids[v.ID] {
+			wrong("version %s is there twice; take one out", v.ID)
+		}
+		ids[v.ID] = true
+		count[v.State]++
+		promoted = promoted || !v.Promoted.IsZero()
+		problems = append(problems, v.check()...)
+	}
+	switch coming := count[Pending] + count[Accepted] + count[Returning]; {
+	case count[Primary] > 1:
+		wrong("%d versions are primary; make one of them retiring", count[Primary])
+	case count[Primary] == 0 && promoted:
+		wrong("no version is primary, though one was; make one of them primary")
+	case coming > 1:
+		wrong("%d versions are on their way to primary (pending, accepted or returning), but only one can be; make the others retiring", coming)
+	}
+	return errors.Join(problems...)
+}
+
+func (v Version) check() (problems []error) {
+	wrong := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("version %s: "+format, append([]any{v.ID}, args...)...))
+	}
+	if !slices.Contains(knownState, v.State) {
+		wrong("its state is none of %q; set one", knownState)
+	}
+	if !nameForm.MatchString(v.Fence) {
+		wrong("its fence is no id; take it out")
+	}
+	if v.State != Retired && len(v.Parts) == 0 {
+		wrong("it has no parts; retire it, or put back an earlier set from Conjur's history")
+	}
+	for _, name := range v.PartNames() {
+		if !nameForm.MatchString(name) || name == "primary" {
+			wrong("the name of a part is no file name of up to 63 letters, digits, - and _, or is \"primary\"; name it otherwise")
+		} else if v.Parts[name].Len() == 0 {
+			wrong("part %q is empty; take it out", name)
+		}
+	}
+	return problems
+}

@@ -1,0 +1,7 @@
+//go:build !race
+
+package versions
+
+const raced = false
+
+const usualHistories = 10_000

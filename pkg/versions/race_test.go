@@ -1,0 +1,8 @@
+//go:build race
+
+package versions
+
+// raced says that the race detector slows the test tenfold.
+const raced = true
+
+const usualHistories = 500

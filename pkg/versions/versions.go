@@ -1,0 +1,221 @@
+// Package versions says what may happen next to a set of versions of a secret.
+// It is pure: it reads no clock and asks nobody.
+//
+// A set is one variable with all versions of a secret, the keys that sign
+// tokens or the logins of a database. A version is made, becomes the primary,
+// the only one that is used for what is new, and is retired when nobody needs
+// it any more:
+//
+//	pending → accepted → primary → retiring → revoking → retired
+//	                        ↑          ↓
+//	                        ←──── returning
+//
+// Every arrow is one write of the whole document, whose step counts the writes.
+// Between two arrows stand the gates: facts that open the way, such as "every
+// consumer has the new key". [Next] says which arrow is due.
+//
+// Several processes may hold on to a document that is no longer the newest, for
+// as long as they like. Three things keep that harmless: a write is compared
+// with what was read, or on a server that cannot compare, [Document.Counts]
+// says which of two documents holds; what goes outside was written before; and
+// the outside itself refuses who comes late, by [Version.Fence]. Decision 029
+// has the reasons, and the model in this package's tests walks all of it.
+package versions
+
+import (
+	"bytes"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Bounds of a set.
+const (
+	MaxVersions = 16       // that are not retired
+	MaxBytes    = 64 << 10 // of the encoded document
+	maxRetired  = 10       // that are remembered
+	maxLog      = 20       // lines that are remembered
+)
+
+// State is how far a version has come.
+type State string
+
+const (
+	// Pending is made and has its bytes; the outside may know it or not.
+	Pending State = "pending"
+	// Accepted can be used, and is handed out beside the primary.
+	Accepted State = "accepted"
+	// Primary is the one version that is used for what is new.
+	Primary State = "primary"
+	// Retiring is still valid for those that have not left it.
+	Retiring State = "retiring"
+	// Returning was retiring and is to be the primary again.
+	Returning State = "returning"
+	// Revoking is about to be refused outside, and never becomes primary again.
+	Revoking State = "revoking"
+	// Retired has no bytes left.
+	Retired State = "retired"
+)
+
+// Version is one version of the secret.
+type Version struct {
+	// ID is a file name without a dot. One that is made here is the UTC second,
+	// such as 20261122t013907, above all earlier ones of the set.
+	ID    string
+	State State
+	Step  uint64    // of the write that brought the state
+	Since time.Time // of that write
+	Made  time.Time
+	// Promoted is when it became primary first; zero: it never did.
+	Promoted time.Time
+	// Left is since when all consumers are seen to use the primary instead;
+	// zero: they are not.
+	Left time.Time
+	// Fence is what the outside knows the version by: its ID, or after a
+	// rollback a later one.
+	Fence string
+	// Forced says that a person had it revoked past its gate.
+	Forced bool
+	Parts  map[string]secret.Value // by name; none once it is retired
+}
+
+// Entry is a line of a set's log.
+type Entry struct {
+	At      time.Time `json:"at"`
+	What    string    `json:"what"`
+	Command string    `json:"command,omitempty"` // the ID of the command that it answers
+}
+
+// Document is a set. It and its versions are never changed in place.
+type Document struct {
+	Step     uint64 // counts the writes
+	Owner    string // the only controller that may change it
+	Paused   bool
+	Versions []Version // the newest first
+	Log      []Entry   // the newest last
+}
+
+// Version returns the one with that id.
+func (d *Document) Version(id string) (Version, bool) {
+	return d.find(func(v Version) bool { return v.ID == id })
+}
+
+// Primary returns the primary. A set has none before its first promotion.
+func (d *Document) Primary() (Version, bool) {
+	return d.find(func(v Version) bool { return v.State == Primary })
+}
+
+// Coming returns the version that is on its way to primary.
+func (d *Document) Coming() (Version, bool) {
+	return d.find(func(v Version) bool { return v.State == Pending || v.State == Accepted || v.State == Returning })
+}
+
+// Usable returns the versions that consumers are to have, the newest first.
+func (d *Document) Usable() []Version {
+	return slices.DeleteFunc(slices.Clone(d.Versions), func(v Version) bool { return v.State == Pending || v.State == Retired })
+}
+
+// Former returns the version that was primary before the present one and is
+// still valid.
+func (d *Document) Former() (former Version, ok bool) {
+	for _, v := range d.Versions {
+		if (v.State == Retiring || v.State == Returning) && v.Promoted.After(former.Promoted) {
+			former, ok = v, true
+		}
+	}
+	return former, ok
+}
+
+// Live returns how many versions have bytes.
+func (d *Document) Live() (n int) {
+	for _, v := range d.Versions {
+		if v.State != Retired {
+			n++
+		}
+	}
+	return n
+}
+
+// Stage returns one word for where the set is: "idle", "apply", "introduce",
+// "return", "switch" or "revoke".
+func (d *Document) Stage() string {
+	coming, _ := d.Coming()
+	switch coming.State {
+	case Pending:
+		return "apply"
+	case Accepted:
+		return "introduce"
+	case Returning:
+		return "return"
+	}
+	stage := "idle"
+	for _, v := range d.Versions {
+		switch v.State {
+		case Revoking:
+			return "revoke"
+		case Retiring:
+			stage = "switch"
+		}
+	}
+	return stage
+}
+
+// Counts reports whether d holds rather than other, where a server took both.
+// The higher step does; on a tie the one with the newest id or fence, as it may
+// have been acted upon; then either, so that all choose the same.
+func (d *Document) Counts(other *Document) bool {
+	if d.Step != other.Step {
+		return d.Step > other.Step
+	}
+	if mine, its := d.newest(), other.newest(); mine != its {
+		return later(mine, its)
+	}
+	return bytes.Compare(d.encode(), other.encode()) > 0
+}
+
+// NewID returns an id for a version, or a fence, that is above all of the set.
+func (d *Document) NewID(now time.Time) string {
+	const layout = "20060102t150405"
+	id, newest := now.UTC().Format(layout), d.newest()
+	if at, err := time.Parse(layout, newest); err == nil && id <= newest {
+		id = at.Add(time.Second).Format(layout)
+	}
+	return id
+}
+
+func (d *Document) newest() (id string) {
+	for _, v := range d.Versions {
+		for _, other := range []string{v.ID, v.Fence} {
+			if id == "" || later(other, id) {
+				id = other
+			}
+		}
+	}
+	return id
+}
+
+var second = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}$`)
+
+// later orders ids. Those that a person chose are before all that were made.
+func later(a, b string) bool {
+	if isSecond := second.MatchString(a); isSecond != second.MatchString(b) {
+		return isSecond
+	}
+	return a > b
+}
+
+func (d *Document) find(is func(Version) bool) (Version, bool) {
+	if i := slices.IndexFunc(d.Versions, is); i >= 0 {
+		return d.Versions[i], true
+	}
+	return Version{}, false
+}
+
+// PartNames returns the names of a version's parts, sorted.
+func (v Version) PartNames() []string {
+	return slices.SortedFunc(maps.Keys(v.Parts), strings.Compare)
+}
