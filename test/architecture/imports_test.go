@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"pkg/kube":      {"pkg/targets"},
 	"pkg/manifest":  {"pkg/targets"},
 	"pkg/process":   {},
+	"pkg/generate":  {"pkg/secret"},
 	"pkg/versions":  {"pkg/secret"},
 	"pkg/sources":   {"pkg/brief", "pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":   {"pkg/brief", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables"},

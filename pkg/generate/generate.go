@@ -1,0 +1,162 @@
+// Package generate makes the parts of a new version of a secret.
+package generate
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Config says what is generated. Exactly one field is set.
+type Config struct {
+	Random   int       `json:"random,omitempty"`   // that many bytes, 16 to 1024; part "key"
+	Password *Password `json:"password,omitempty"` // part "password"
+	RSA      int       `json:"rsa,omitempty"`      // bits: 2048, 3072 or 4096; parts "private" and "public"
+	ECDSA    string    `json:"ecdsa,omitempty"`    // curve: P-256, P-384 or P-521; parts "private" and "public"
+	Ed25519  bool      `json:"ed25519,omitempty"`  // parts "private" and "public"
+	SSH      bool      `json:"ssh,omitempty"`      // an Ed25519 key in OpenSSH's form; parts "private" and "public"
+	X509     *X509     `json:"x509,omitempty"`     // parts "crt" and "private"
+	UUID     bool      `json:"uuid,omitempty"`     // a random one; part "uuid"
+	Htpasswd *Password `json:"htpasswd,omitempty"` // parts "password" and "htpasswd", a line with its bcrypt
+}
+
+// Password is how a password is made.
+type Password struct {
+	Length   int    `json:"length,omitempty"`   // in characters, 16 to 256; 0: 32. bcrypt reads 72 bytes
+	Alphabet string `json:"alphabet,omitempty"` // at least 10 different ASCII characters; "": letters and digits
+	User     string `json:"user,omitempty"`     // of htpasswd
+}
+
+// Issuer is a certificate and the key that signs with it, in PEM.
+type Issuer struct{ Crt, Private secret.Value }
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// Check returns what is wrong with a configuration.
+func (c Config) Check() error {
+	set := 0
+	for _, is := range []bool{c.Random != 0, c.Password != nil, c.RSA != 0, c.ECDSA != "", c.Ed25519, c.SSH, c.X509 != nil, c.UUID, c.Htpasswd != nil} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return fmt.Errorf("generate names %d kinds; name one of random, password, rsa, ecdsa, ed25519, ssh, x509, uuid, htpasswd", set)
+	case c.Random != 0 && (c.Random < 16 || c.Random > 1024):
+		return fmt.Errorf("generate.random is %d; set 16 to 1024 bytes", c.Random)
+	case c.RSA != 0 && c.RSA != 2048 && c.RSA != 3072 && c.RSA != 4096:
+		return fmt.Errorf("generate.rsa is %d; set 2048, 3072 or 4096 bits", c.RSA)
+	case c.ECDSA != "" && curves[c.ECDSA] == nil:
+		return fmt.Errorf("generate.ecdsa is %q; set P-256, P-384 or P-521", c.ECDSA)
+	case c.Password != nil:
+		return c.Password.check("password", 256)
+	case c.Htpasswd != nil:
+		return c.Htpasswd.checkHtpasswd()
+	case c.X509 != nil:
+		return c.X509.check()
+	}
+	return nil
+}
+
+func (p Password) check(kind string, most int) error {
+	if p.Length != 0 && (p.Length < 16 || p.Length > most) {
+		return fmt.Errorf("generate.%s.length is %d; set 16 to %d", kind, p.Length, most)
+	}
+	different := map[rune]bool{}
+	for _, r := range p.Alphabet {
+		if r <= ' ' || r > '~' {
+			return fmt.Errorf("generate.%s.alphabet has a character that is not printable ASCII; take it out", kind)
+		}
+		different[r] = true
+	}
+	if p.Alphabet != "" && len(different) < 10 {
+		return fmt.Errorf("generate.%s.alphabet has %d different characters; set at least 10", kind, len(different))
+	}
+	if len(different) != len(p.Alphabet) {
+		return fmt.Errorf("generate.%s.alphabet has a character twice; take one out", kind)
+	}
+	return nil
+}
+
+func (p Password) checkHtpasswd() error {
+	for _, r := range p.User {
+		if r == ':' || r < ' ' || r == 0x7f {
+			return errors.New("generate.htpasswd.user has a colon or a control character; take it out")
+		}
+	}
+	if p.User == "" {
+		return errors.New("generate.htpasswd has no user; set one")
+	}
+	return p.check("htpasswd", 72)
+}
+
+// Parts makes the parts of a new version. The issuer is that of a certificate
+// that is not self-signed.
+func (c Config) Parts(now time.Time, issuer *Issuer) (map[string]secret.Value, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Random != 0:
+		key := make([]byte, c.Random)
+		rand.Read(key)
+		return one("key", key), nil
+	case c.Password != nil:
+		return one("password", c.Password.make()), nil
+	case c.Htpasswd != nil:
+		return c.Htpasswd.hashed()
+	case c.UUID:
+		return one("uuid", uuid()), nil
+	case c.X509 != nil:
+		return c.X509.parts(now, issuer)
+	}
+	return c.pair()
+}
+
+func one(name string, content []byte) map[string]secret.Value {
+	return map[string]secret.Value{name: secret.New(content)}
+}
+
+func (p Password) make() []byte {
+	from, length := p.Alphabet, p.Length
+	if from == "" {
+		from = alphabet
+	}
+	if length == 0 {
+		length = 32
+	}
+	password := make([]byte, length)
+	for i := range password {
+		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(from)))) // fails only if the reader does, and this one panics
+		password[i] = from[n.Int64()]
+	}
+	return password
+}
+
+func (p Password) hashed() (map[string]secret.Value, error) {
+	password := p.make()
+	hash, err := bcrypt.GenerateFromPassword(password, bcrypt.DefaultCost)
+	if err != nil {
+		return nil, fmt.Errorf("hashing the password: %w", err)
+	}
+	parts := one("password", password)
+	parts["htpasswd"] = secret.New(append([]byte(p.User+":"), hash...))
+	return parts, nil
+}
+
+// uuid makes one of version 4, RFC 9562.
+func uuid() []byte {
+	var b [16]byte
+	rand.Read(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return []byte(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
+}
