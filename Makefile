@@ -19,6 +19,7 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 	cd keyset && $(GO) test -race ./...
 	$(GO) test -run TestDearestCalls ./pkg/render # the race detector would be measured too
 	$(GO) test -timeout 20m -run TestHistories ./test/removal
+	$(GO) test -timeout 20m ./pkg/versions -histories 100000
 
 kube: ## Build the control plane of the tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh

@@ -5,4 +5,4 @@ package versions
 // raced says that the race detector slows the test tenfold.
 const raced = true
 
-const usualHistories = 500
+const usualHistories = 100
