@@ -78,7 +78,7 @@ func (m *model) again(win, stray uint16) uint16 {
 	if stray != 0 {
 		others = append(others, m.docs[stray])
 	}
-	return m.number(m.docs[win].Again(at(0), others...))
+	return m.number(m.docs[win].Again(Entry{At: at(0)}, others...))
 }
 
 // looks gathers facts, with each command that a person may have given.

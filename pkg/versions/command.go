@@ -20,6 +20,7 @@ type Command struct {
 	// Promote and retire pass a shut gate.
 	Verb    string
 	Version string // of promote and retire
+	Reason  string // of what passes a gate
 }
 
 // commands reports whether a person wants this, of this version.
@@ -75,5 +76,5 @@ func (d decision) obey() Action {
 
 // note is a write that answers the command.
 func (d decision) note(what string, do func(*Document)) Action {
-	return write(d.doc.change(d.f.Now, what, d.f.Command.ID, do))
+	return write(d.doc.change(what, d.commanded(), do))
 }

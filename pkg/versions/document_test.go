@@ -71,7 +71,7 @@ func TestParseNamesAllThatIsWrong(t *testing.T) {
 }
 
 func TestEncodeRefusesWhatIsTooBig(t *testing.T) {
-	d := New("us").Make("r1", map[string]secret.Value{"key": secret.New(make([]byte, 50<<10))}, false, epoch, "")
+	d := New("us").Make("r1", map[string]secret.Value{"key": secret.New(make([]byte, 50<<10))}, false, Entry{At: epoch})
 	if _, err := d.Encode(); err == nil || !strings.Contains(err.Error(), "at most 65536") {
 		t.Errorf("50 KiB, 67 KiB in base64, are %v", err)
 	}
@@ -82,8 +82,8 @@ func TestElevenPairsOfRSAFit(t *testing.T) {
 	now := epoch
 	for range 11 {
 		id := d.NewID(now)
-		d = d.Make(id, map[string]secret.Value{"private": secret.New(make([]byte, 3272)), "public": secret.New(make([]byte, 800))}, false, now, "")
-		d = d.Promote(id, now, "")
+		d = d.Make(id, map[string]secret.Value{"private": secret.New(make([]byte, 3272)), "public": secret.New(make([]byte, 800))}, false, Entry{At: now})
+		d = d.Promote(id, Entry{At: now})
 	}
 	value, err := d.Encode()
 	if err != nil {
@@ -100,11 +100,11 @@ func TestIDsGrow(t *testing.T) {
 	if id := d.NewID(now); id != "20261122t003907" {
 		t.Errorf("the id is %s", id)
 	}
-	d = d.Make("20301231t235959", parts("", 0), false, now, "").Promote("20301231t235959", now, "")
+	d = d.Make("20301231t235959", parts("", 0), false, Entry{At: now}).Promote("20301231t235959", Entry{At: now})
 	if id := d.NewID(now); id != "20310101t000000" {
 		t.Errorf("with a later id the next one is %s", id)
 	}
-	d = New("us").Make("zebra", parts("", 0), false, now, "")
+	d = New("us").Make("zebra", parts("", 0), false, Entry{At: now})
 	if id := d.NewID(now); id != "20261122t003907" {
 		t.Errorf("beside a person's id the next one is %s", id)
 	}
@@ -115,9 +115,9 @@ func TestRetiredVersionsAreForgotten(t *testing.T) {
 	for range 14 {
 		former, was := d.Primary()
 		id := d.NewID(epoch)
-		d = d.Make(id, parts(id, 0), false, epoch, "").Promote(id, epoch, "")
+		d = d.Make(id, parts(id, 0), false, Entry{At: epoch}).Promote(id, Entry{At: epoch})
 		if was {
-			d = d.Retire(former.ID, epoch, "")
+			d = d.Retire(former.ID, Entry{At: epoch})
 		}
 	}
 	if len(d.Versions) != 1+maxRetired || len(d.Log) != maxLog {

@@ -130,6 +130,14 @@ type decision struct {
 	f   Facts
 }
 
+// by is the log's line of what is done because it is due, and commanded of what a
+// person wants.
+func (d decision) by() Entry { return Entry{At: d.f.Now} }
+
+func (d decision) commanded() Entry {
+	return Entry{At: d.f.Now, Command: d.f.Command.ID, Reason: d.f.Command.Reason}
+}
+
 // of returns what is due for one version; the zero Action if nothing ever is.
 func (d decision) of(v Version) Action {
 	switch v.State {
@@ -161,12 +169,12 @@ func (d decision) accept(v Version) Action {
 			return a
 		}
 	}
-	return write(d.doc.to(v.ID, Accepted, "accepted "+v.ID, d.f.Now, ""))
+	return write(d.doc.to(v.ID, Accepted, "accepted "+v.ID, d.by()))
 }
 
 func (d decision) introduce(v Version) Action {
 	_, used := d.doc.Primary()
-	command := ""
+	by := d.by()
 	switch {
 	case d.p.Outside && d.givenUp(v):
 		return d.drop(v, "gave up "+v.ID)
@@ -175,11 +183,11 @@ func (d decision) introduce(v Version) Action {
 			return a
 		}
 	case d.commands("promote", v.ID):
-		command = d.f.Command.ID
+		by = d.commanded()
 	case used && !d.f.Introduced:
 		return wait("not all consumers have %s", v.ID)
 	}
-	return write(d.doc.Promote(v.ID, d.f.Now, command))
+	return write(d.doc.Promote(v.ID, by))
 }
 
 // comeBack makes the former version primary again. The outside is told a new
@@ -198,7 +206,7 @@ func (d decision) comeBack(v Version) Action {
 			return a
 		}
 	}
-	return write(d.doc.Promote(v.ID, d.f.Now, ""))
+	return write(d.doc.Promote(v.ID, d.by()))
 }
 
 func (d decision) leave(v Version) Action {
@@ -206,22 +214,22 @@ func (d decision) leave(v Version) Action {
 	left := d.f.Left[v.ID] || !used
 	switch {
 	case d.commands("retire", v.ID):
-		return write(d.doc.change(d.f.Now, "retires "+v.ID+" by force", d.f.Command.ID, func(next *Document) {
+		return write(d.doc.change("retires "+v.ID+" by force", d.commanded(), func(next *Document) {
 			next.edit(v.ID, func(v *Version) {
 				v.enter(Revoking, next.Step, d.f.Now)
 				v.Forced = true
 			})
 		}))
 	case !left && !v.Left.IsZero():
-		return write(d.doc.left(v.ID, time.Time{}, d.f.Now))
+		return write(d.doc.left(v.ID, time.Time{}, d.by()))
 	case !left:
 		return wait("%s is still in use", v.ID)
 	case v.Left.IsZero() && d.p.Keep > 0:
-		return write(d.doc.left(v.ID, d.f.Now, d.f.Now))
+		return write(d.doc.left(v.ID, d.f.Now, d.by()))
 	case d.p.Keep > 0 && d.f.Now.Before(v.Left.Add(d.p.Keep)):
 		return waitUntil(v.Left.Add(d.p.Keep), "%s is kept for a while", v.ID)
 	}
-	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.f.Now, ""))
+	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }
 
 // revoke goes by rule 1: what is refused is no primary, and no target shows it
@@ -248,7 +256,7 @@ func (d decision) revoke(v Version) Action {
 			return wait(`%s was revoked under an earlier fence than the outside carries; if that lasts, "claim" the set`, v.ID)
 		}
 	}
-	return write(d.doc.Retire(v.ID, d.f.Now, ""))
+	return write(d.doc.Retire(v.ID, d.by()))
 }
 
 // begin returns Make if a new version is due and may be begun.
@@ -294,7 +302,7 @@ func (d decision) givenUp(v Version) bool {
 // drop takes a version off its way. It is retiring then, as the outside may know
 // it, and consumers may have it.
 func (d decision) drop(v Version, what string) Action {
-	return write(d.doc.to(v.ID, Retiring, what, d.f.Now, ""))
+	return write(d.doc.to(v.ID, Retiring, what, d.by()))
 }
 
 func write(doc *Document) Action { return Action{Verb: Write, Doc: doc} }

@@ -88,6 +88,7 @@ type Entry struct {
 	At      time.Time `json:"at"`
 	What    string    `json:"what"`
 	Command string    `json:"command,omitempty"` // the ID of the command that it answers
+	Reason  string    `json:"reason,omitempty"`  // why a person passed a gate
 }
 
 // Document is a set. It and its versions are never changed in place.

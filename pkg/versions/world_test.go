@@ -128,7 +128,7 @@ func newModel(r rules) *model {
 // start is a set with one primary that all use.
 func (m *model) start() world {
 	id := idOf(1)
-	doc := New("us").Make(id, parts(id, 0), false, at(1), "").Promote(id, at(1), "")
+	doc := New("us").Make(id, parts(id, 0), false, Entry{At: at(1)}).Promote(id, Entry{At: at(1)})
 	n := m.number(doc)
 	w := world{cur: n, win: n, shown: [2]uint16{n, n}, ids: 1}
 	if m.outside {
@@ -226,12 +226,12 @@ func (m *model) ask(n uint16, k known) outlook {
 		if primary, ok := doc.Primary(); ok {
 			turn = 1 - turnOf(primary)
 		}
-		a.Doc = doc.Make(a.Version, parts(a.Version, turn), m.outside, f.Now, a.Command)
+		a.Doc = doc.Make(a.Version, parts(a.Version, turn), m.outside, Entry{At: f.Now, Command: a.Command})
 		fallthrough
 	case Write:
 		if coming, ok := a.Doc.Coming(); ok && m.noIntent && coming.State == Returning {
 			a.Doc.Step = doc.Step
-			a.Doc = a.Doc.Promote(coming.ID, f.Now, "")
+			a.Doc = a.Doc.Promote(coming.ID, Entry{At: f.Now})
 		}
 		p.verb, p.doc, p.base = Write, m.number(a.Doc), n
 		o.takesID = a.Doc.newest() != doc.newest()
