@@ -12,7 +12,7 @@ import (
 // domain begins the keys of the annotations that are Syncer's.
 const domain = "conjur.org/"
 
-// maxMalformed is how many lines that cannot be read are told one by one. A
+// maxMalformed is how many lines that cannot be read are reported one by one. A
 // file with more is most likely not one of annotations.
 const maxMalformed = 100
 
@@ -64,7 +64,7 @@ func parseAnnotations(name string, data []byte, r *report) map[string]annotation
 	return annotations
 }
 
-// parseAnnotation gives the key, as far as there is one, also with an error.
+// parseAnnotation returns the key, as far as there is one, also with an error.
 // The error shows no key but Syncer's own: what looks like one may be a part of
 // a secret, if the file is not one of annotations.
 func parseAnnotation(line string) (key, value string, err error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// check tells what is wrong with a setting's text, as far as the setting
-// alone can tell.
+// check returns what is wrong with a setting's text, as far as that can be seen
+// without the other settings.
 func (s setting) check(text string) error {
 	switch s.kind {
 	case kindBoolean:
@@ -150,7 +150,7 @@ func checkCommand(text string) error {
 	return nil
 }
 
-// emptyIsUnset tells whether an annotation with an empty value counts as not
+// emptyIsUnset reports whether an annotation with an empty value counts as not
 // set. An enumeration, a Boolean and a number have no empty value, and a group
 // without secrets is not one.
 func (s setting) emptyIsUnset() bool {

@@ -29,7 +29,7 @@ type Kubernetes struct {
 // AllNamespaces stands for every namespace in Kubernetes.Namespaces.
 const AllNamespaces = "*"
 
-// ByLabel tells that no Secret is listed, so that those with the label
+// ByLabel reports whether no Secret is listed, so that those with the label
 // conjur.org/managed-by-provider are the ones to fill.
 func (k Kubernetes) ByLabel() bool { return len(k.Definitions) == 0 }
 

@@ -21,7 +21,7 @@ const (
 	ModeStandalone  Mode = "standalone"  // stay, for many applications
 )
 
-// OneShot tells whether a process of the mode ends when all is delivered.
+// OneShot reports whether a process of the mode ends when all is delivered.
 func (m Mode) OneShot() bool { return m == ModeInit || m == ModeApplication }
 
 // Destination is where secrets go.
@@ -82,7 +82,7 @@ type Removal struct {
 	// prove that a variable is gone before it is removed; at least 1.
 	Confirmations int
 	// Grace is the least time between the first proof and the removal; 0: as
-	// the time between two polls gives it. One-shot modes wait for it.
+	// long as it takes until the next poll. One-shot modes wait for it.
 	Grace time.Duration
 	// Brake is the share of an identity's variables, in percent, above which
 	// a removal is held back for BrakeHold; 0: never.
@@ -93,12 +93,11 @@ type Removal struct {
 // Signal is what the application's processes are sent after a change. The zero
 // Signal is none.
 type Signal struct {
-	Number syscall.Signal `json:"-"`
-	Name   string         `json:"signal"` // such as "SIGHUP"
+	Number syscall.Signal
+	Name   string // such as "SIGHUP"
 	// User narrows it to the processes of a user, by number or by name, and
 	// Command to those whose executable has this base name. Empty: all.
-	User    string `json:"user,omitempty"`
-	Command string `json:"command,omitempty"`
+	User, Command string
 }
 
 // Server is where probes and metrics are served, and what ready means.
@@ -114,8 +113,8 @@ type Server struct {
 
 // Log is what is logged, and how.
 type Log struct {
-	Level  string `json:"level"`  // debug, info, warn or error
-	Format string `json:"format"` // text or json
+	Level  string // debug, info, warn or error
+	Format string // text or json
 }
 
 // AuthnType is the authenticator, as the path of its address has it.

@@ -14,9 +14,10 @@ import (
 )
 
 // conjur checks and completes how Conjur is reached.
-func (l *loader) conjur(c *Conjur) {
+func (l *loader) conjur(cfg *Config) {
+	c := &cfg.Conjur
 	c.ApplianceURL, c.AuthnURL = strings.TrimRight(c.ApplianceURL, "/"), strings.TrimRight(c.AuthnURL, "/")
-	c.PodNamespace = l.text(nameNamespace, "")
+	c.PodNamespace = cfg.Kubernetes.Namespace
 	for _, name := range []string{nameApplianceURL, nameAccount} {
 		if !l.process[name].set && !l.src.Assume.Connection {
 			l.fail(l.key(name), "not set")
@@ -31,7 +32,7 @@ func (l *loader) conjur(c *Conjur) {
 	l.certificates(c)
 }
 
-// authenticator settles the type and checks what it needs.
+// authenticator sets the authenticator and checks what it needs.
 func (l *loader) authenticator(c *Conjur) {
 	switch {
 	case c.AuthnURL != "":
@@ -55,7 +56,7 @@ func (c *Conjur) useAPIKey() {
 	}
 }
 
-// checkKeyFile wants a file with something in it, and shows nothing of it.
+// checkKeyFile checks that there is something in a file, and shows nothing of it.
 func (l *loader) checkKeyFile(key, path string) {
 	if l.src.Assume.Files {
 		return
@@ -71,8 +72,8 @@ func (l *loader) checkKeyFile(key, path string) {
 	}
 }
 
-// checkTokenPath lets the file itself come later, since the kubelet may still
-// have to write it, but not the folder that it is mounted in.
+// checkTokenPath checks that the folder of a token is there. The file itself may
+// come later, when the kubelet has written it.
 func (l *loader) checkTokenPath(key, path string) {
 	if strings.HasPrefix(path, "eyJ") && strings.Count(path, ".") == 2 {
 		l.fail(key, "a token where the path of its file is due; write the token to a file")

@@ -20,8 +20,8 @@ type Trigger struct {
 	When string `json:"when"` // in words
 }
 
-// Explain tells what belongs to the target that key or group names; false
-// when there is none.
+// Explain returns what belongs to the target with a key or a group of that name,
+// and false when there is none.
 func Explain(cfg *Config, name string) (Explanation, bool) {
 	for _, t := range cfg.Targets {
 		if t.Group == name || string(t.Key) == name {

@@ -87,7 +87,7 @@ func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) (ke
 	return kept
 }
 
-// checkServed wants an identity for everything, when there is no default.
+// checkServed checks that, without a default identity, all have one.
 func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 	if len(ids) == 0 || ids[0].Name == "" || l.src.Assume.Connection {
 		return

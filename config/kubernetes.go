@@ -65,7 +65,7 @@ func (l *loader) namespaces(mode Mode, own string) []string {
 	return l.checked(val.key, names, checkLabel)
 }
 
-// serves tells whether a namespace is one of those, as far as they are known.
+// serves reports whether a namespace is one of those that are served, or may be.
 func (k Kubernetes) serves(namespace string) bool {
 	return len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, AllNamespaces) || slices.Contains(k.Namespaces, namespace)
 }

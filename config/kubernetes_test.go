@@ -105,7 +105,7 @@ func TestKubernetesRefuses(t *testing.T) {
 		"blank allow-list":   {alone.with(dict{"namespace-allowlist": " , "}), nil, "conjur.org/namespace-allowlist", "names nothing"},
 		"all and one":        {alone.with(dict{"namespace-allowlist": "*,a"}), nil, "conjur.org/namespace-allowlist", "* beside names"},
 		"no namespace there": {alone.with(dict{"namespace-allowlist": "a,b.c"}), nil, "conjur.org/namespace-allowlist", `"b.c" is not a name`},
-		"a long namespace":   {alone, dict{"NAMESPACE_ALLOWLIST": long}, "NAMESPACE_ALLOWLIST", "longer than 63"},
+		"a long namespace":   {alone, dict{"NAMESPACE_ALLOWLIST": long}, "NAMESPACE_ALLOWLIST", "at most 63"},
 		"a list":             {alone.with(dict{"namespace-allowlist": "*", "k8s-secrets": "- a"}), nil, "conjur.org/k8s-secrets", "by their label"},
 		"files":              {alone.with(dict{"secrets-destination": "file", "conjur-secrets.g": "- a", "namespace-allowlist": "*"}), nil, "conjur.org/secrets-destination", "cannot have the destination file"},
 		"an interval":        {dict{"secrets-refresh-interval": "5m"}, nil, "conjur.org/secrets-refresh-interval", "mode application"},

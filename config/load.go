@@ -100,10 +100,10 @@ func (l *loader) config() *Config {
 	l.refresh(cfg)
 	l.retry(cfg)
 	l.log(cfg)
-	cfg.RestoreDeletedFiles = l.text(nameRestoreFiles, restoreAtRefresh) == restoreAtRefresh
+	cfg.RestoreDeletedFiles = l.process[nameRestoreFiles].text != restoreNever
 	l.signal(cfg)
 	l.server(cfg)
-	l.conjur(&cfg.Conjur)
+	l.conjur(cfg)
 	l.kubernetes(cfg)
 	cfg.Identities = l.allIdentities(cfg)
 	l.warnOfIdle(cfg.Identities)
@@ -113,4 +113,18 @@ func (l *loader) config() *Config {
 		cfg.Targets = l.targets(cfg)
 	}
 	return cfg
+}
+
+// LoadConnection reads from the environment alone how Conjur is reached, for
+// commands that need no more. Problems are reported as by Load.
+func LoadConnection(getenv func(string) string) (Conjur, []Problem, error) {
+	l := &loader{src: Sources{Getenv: getenv}, values: newValues()}
+	l.addEnvironment(getenv, &l.report)
+	var cfg Config
+	fill(l.table, l.process, subject{Config: &cfg, conjur: &cfg.Conjur})
+	l.conjur(&cfg)
+	if len(l.problems) > 0 {
+		return Conjur{}, l.warnings, &InvalidError{l.problems}
+	}
+	return cfg.Conjur, l.warnings, nil
 }

@@ -94,8 +94,8 @@ func (l login) checkCredential(name string, c Conjur) {
 	}
 }
 
-// checkKeyPair wants a certificate and the key that fits it, and shows nothing
-// of them.
+// checkKeyPair checks that a certificate and its key belong together, and shows
+// nothing of them.
 func (l *loader) checkKeyPair(key string, c Conjur) {
 	if l.src.Assume.Files {
 		return
@@ -113,7 +113,7 @@ func (l *loader) checkKeyPair(key string, c Conjur) {
 	}
 }
 
-// checkK8sLogin wants a host that Conjur can find again.
+// checkK8sLogin checks that Conjur can find the host.
 func (l *loader) checkK8sLogin(key, host string) {
 	switch {
 	case !strings.HasPrefix(host, "host/"):
@@ -123,7 +123,7 @@ func (l *loader) checkK8sLogin(key, host string) {
 	}
 }
 
-// checkFolder wants the folder that a file is brought to.
+// checkFolder checks that the folder is there that the certificate is brought to.
 func (l *loader) checkFolder(key, path string) {
 	if l.src.Assume.Files {
 		return
@@ -141,7 +141,7 @@ func isMetadataURL(text string) bool {
 }
 
 // warnOfIdle warns of settings of which none of the authenticators in use knows.
-// The path of a token is no sign of a mistake: a chart sets it for all.
+// The path of a token is left out, as a chart sets it for all.
 func (l *loader) warnOfIdle(ids []Identity) {
 	used := map[string]bool{}
 	var names []string

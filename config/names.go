@@ -11,13 +11,10 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// checkLabel tells what is wrong with the name of a namespace.
+// checkLabel returns what is wrong with the name of a namespace.
 func checkLabel(name string) error {
-	if strings.Contains(name, ".") || targets.CheckObjectName(name) != nil {
-		return fmt.Errorf("%q is not a name of lower-case letters, digits and -, with a letter or digit at both ends", name)
-	}
-	if len(name) > validation.DNS1123LabelMaxLength {
-		return fmt.Errorf("%q is longer than %d characters", name, validation.DNS1123LabelMaxLength)
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%.200q is not a name of at most %d lower-case letters, digits and -, with a letter or digit at both ends", name, validation.DNS1123LabelMaxLength)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Error gives the key, with what kind of thing it is, and the message.
+// Error returns the key, with what kind of thing it is, and the message.
 func (p Problem) Error() string {
 	switch {
 	case p.Key == "":
@@ -42,7 +42,7 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the problems to errors.Is and errors.As.
+// Unwrap returns the problems, for errors.Is and errors.As.
 func (e *InvalidError) Unwrap() []error {
 	errs := make([]error, len(e.Problems))
 	for i, p := range e.Problems {

@@ -41,8 +41,8 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []targets.
 	return defs
 }
 
-// configured is what the file says of a Secret; nil when that is no more than
-// that it is one.
+// configured returns what the file says of a Secret; nil when that is its name
+// alone.
 func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *targets.Target {
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,

@@ -5,34 +5,31 @@ import (
 	"strings"
 )
 
-// didYouMean names the annotation that an unknown one, given without its
+// didYouMean suggests the annotation that an unknown one, given without its
 // domain, was probably meant to be; the empty string when none is near.
 func didYouMean(name string) string {
-	var known []string
-	for _, s := range settings() {
-		if s.annotation != "" {
-			known = append(known, s.annotation)
-		}
-	}
-	if best := nearest(name, known); best != "" {
-		return "; did you mean " + domain + best + "?"
-	}
 	base, group, hasGroup := strings.Cut(name, ".")
 	if !hasGroup {
 		group = "{group}"
 	}
-	known = nil
-	for _, s := range groupSettings() {
-		known = append(known, strings.TrimSuffix(s.annotation, "."))
+	var known, groups []string
+	for _, s := range settings() {
+		known = append(known, s.annotation) // "", if it has none, is near to nothing
 	}
-	if best := nearest(base, known); best != "" {
+	for _, s := range groupSettings() {
+		groups = append(groups, strings.TrimSuffix(s.annotation, "."))
+	}
+	if best := nearest(name, known); best != "" {
+		return "; did you mean " + domain + best + "?"
+	}
+	if best := nearest(base, groups); best != "" {
 		return "; did you mean " + domain + best + "." + group + "?"
 	}
 	return ""
 }
 
-// nearest gives the name that word differs from in the fewest letters, if
-// they are few; the first of several.
+// nearest returns the name that differs from word in the fewest letters, if they
+// are few, and the first of several; else the empty string.
 func nearest(word string, names []string) string {
 	best, least := "", 1+min(3, len(word)/4)
 	for _, name := range names {
@@ -66,8 +63,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// suggestion names the one of the known words that an unknown one was probably
-// meant to be.
+// suggestion names the known word that an unknown one was probably meant to be.
 func suggestion(word string, known []string) string {
 	if best := nearest(word, known); best != "" {
 		return "; did you mean " + best + "?"

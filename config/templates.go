@@ -18,8 +18,8 @@ type found struct {
 	key   string // where it was found, for a Problem
 }
 
-// checkGroup holds a group's entries against its format and, if it is known,
-// its template. Where nothing is wrong with the template, key is blamed.
+// checkGroup checks a group's entries by its format and, if that is known, by its
+// template. What is wrong is reported at the template, or else at key.
 func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 	if len(t.Entries) == 0 || t.Format == targets.FormatTemplate && !f.ok {
 		return
@@ -61,7 +61,7 @@ func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	return found{set: true}
 }
 
-// givenTemplate finds the template that the settings give.
+// givenTemplate finds the template that a setting holds or names.
 func (l *loader) givenTemplate(t *targets.Target, g item, namespace string) found {
 	inline, ref := g[nameTemplate], g[nameConfigMap]
 	if t.Format != targets.FormatTemplate {

@@ -139,18 +139,6 @@ func find(table []setting, name string) (setting, bool) {
 	return setting{}, false
 }
 
-// text returns a process setting, def when it is not set, and the empty string
-// when it is set badly.
-func (v *values) text(name, def string) string {
-	switch val := v.process[name]; {
-	case val.bad:
-		return ""
-	case val.set:
-		return val.text
-	}
-	return def
-}
-
 // isTrue reports whether a Boolean is set, well, and true.
 func (v value) isTrue() bool {
 	is, err := strconv.ParseBool(v.text)
