@@ -19,7 +19,7 @@ build: ## Build the static binary, bin/syncer
 # What Go remembers of a test does not know the binary that the test has built:
 # -count=1 has it run.
 AT_ONCE  = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
-LONGEST  = ./test/soak ./cmd/syncer ./test/cluster ./test/removal ./pkg/sinks
+LONGEST  = ./test/soak ./cmd/syncer ./test/cluster ./test/samples ./test/removal ./pkg/sinks
 
 test: export GOGC = 400
 test: lint kube ## Check the code, then run every test under the race detector, and the histories at length

@@ -164,23 +164,24 @@ func FreeAddress(t testing.TB) string {
 }
 
 // Eventually waits until the condition holds; what says in words what is
-// waited for.
+// waited for. The longer it takes and the more a look costs, the less often it
+// looks: those who wait leave the processor to those who are waited for.
 func Eventually(t testing.TB, patience time.Duration, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	// What takes long is looked at less often, so that the many who wait leave
-	// the processor to those who are waited for.
-	pause := 5 * time.Millisecond
-	look := time.NewTimer(pause)
+	look := time.NewTimer(0)
 	defer look.Stop()
-	for !condition() {
+	for pause := 5 * time.Millisecond; ; pause = min(pause*5/4, 100*time.Millisecond) {
 		select {
 		case <-look.C:
-			pause = min(pause*5/4, 100*time.Millisecond)
-			look.Reset(pause)
 		case <-deadline.C:
 			t.Fatalf("not within %v: %s", patience, what)
 		}
+		began := time.Now()
+		if condition() {
+			return
+		}
+		look.Reset(max(pause, 2*time.Since(began)))
 	}
 }
