@@ -3,5 +3,5 @@
 package removal
 
 // usualHistories is fewer under the race detector, which makes each of them
-// take five times as long.
-const usualHistories = 500
+// take ten times as long. They are the first of those without it.
+const usualHistories = 100
