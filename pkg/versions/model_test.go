@@ -196,7 +196,8 @@ func TestModel(t *testing.T) {
 		rules
 		long bool
 	}{
-		{"logins, a version", rules{outside: true, compare: true, late: true, commands: []uint8{rollback, abort}, ids: 2}, false},
+		{"logins, a version", rules{outside: true, compare: true, late: true, commands: []uint8{rollback, abort}, ids: 2}, true},
+		{"logins, a version, not late", rules{outside: true, compare: true, commands: []uint8{rollback, abort, retire}, ids: 2}, false},
 		{"logins, rollback", rules{outside: true, compare: true, late: true, commands: []uint8{rollback}, ids: 3}, true},
 		{"logins, abort", rules{outside: true, compare: true, commands: []uint8{abort, retire}, ids: 3}, true},
 		{"logins, not compared", rules{outside: true, late: true, commands: []uint8{abort}, ids: 3, lease: true, passes: 1}, false},

@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"pkg/manifest":  {"pkg/targets"},
 	"pkg/process":   {},
 	"pkg/generate":  {"pkg/secret"},
+	"pkg/rotate":    {"pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
 	"pkg/versions":  {"pkg/secret"},
 	"pkg/sources":   {"pkg/brief", "pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":   {"pkg/brief", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables"},
@@ -48,7 +49,7 @@ var allowed = map[string][]string{
 	},
 	"config": {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/demo", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/sinks", "pkg/tool",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/tool",
 	},
 	"bench": {"pkg/conjurd"},
 	"test":  {"pkg/conjurd"},

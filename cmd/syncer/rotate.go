@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/pipeline"
+	"github.com/secretsync/syncer/pkg/rotate"
+)
+
+func newRotateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Rotate a set of keys by hand, step by step",
+		Long: `A key set is one variable with all versions of a key. A new version is added,
+promoted when every consumer has it, and the old one is retired when nothing is
+left that needs it:
+
+  syncer rotate init apps/shop/jwt --random 32
+  syncer rotate add apps/shop/jwt --random 32
+  syncer rotate promote apps/shop/jwt --ask http://10.0.0.7:8080/keys --ask …
+  syncer rotate retire apps/shop/jwt 20261122t013907 --ask …
+
+How Conjur is reached is read from the environment (CONJUR_APPLIANCE_URL,
+CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
+	}
+	cmd.AddCommand(newRotateMake("init", "Begin a set: its first version is the primary", rotate.Hand.Init),
+		newRotateMake("add", "Add a version, which all consumers get beside the primary", rotate.Hand.Add),
+		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck())
+	return cmd
+}
+
+// byHand calls do with a set in the Conjur that the environment names.
+func byHand(set string, do func(rotate.Hand) error) error {
+	connection, _, err := config.LoadConnection(os.Getenv)
+	if err != nil {
+		return err
+	}
+	client, err := conjur.New(pipeline.ClientConfig(connection, version(), zap.NewNop(), inject.NewInbox(connection.InboxPath)))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(rotate.Hand{Set: rotate.Set{Conjur: client, ID: set}, Now: time.Now})
+}
+
+func newRotateMake(name, short string, do func(rotate.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {
+	var c generate.Config
+	var password bool
+	var alphabet, htpasswd, subject string
+	var length int
+	cmd := &cobra.Command{
+		Use: name + " SET", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if password {
+				c.Password = &generate.Password{Length: length, Alphabet: alphabet}
+			}
+			if htpasswd != "" {
+				c.Htpasswd = &generate.Password{User: htpasswd, Length: length, Alphabet: alphabet}
+			}
+			if subject != "" {
+				c.X509 = &generate.X509{Subject: subject}
+			}
+			return byHand(args[0], func(h rotate.Hand) error {
+				id, err := do(h, cmd.Context(), c)
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), id)
+				}
+				return err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&c.Random, "random", 0, "generate that many random bytes")
+	flags.BoolVar(&password, "password", false, "generate a password")
+	flags.StringVar(&alphabet, "alphabet", "", "the password's characters (default letters and digits)")
+	flags.IntVar(&length, "length", 0, "the password's length (default 32)")
+	flags.StringVar(&htpasswd, "htpasswd", "", "generate a password for this user, and its line of htpasswd")
+	flags.IntVar(&c.RSA, "rsa", 0, "generate an RSA pair of that many bits")
+	flags.StringVar(&c.ECDSA, "ecdsa", "", "generate an ECDSA pair on P-256, P-384 or P-521")
+	flags.BoolVar(&c.Ed25519, "ed25519", false, "generate an Ed25519 pair")
+	flags.BoolVar(&c.SSH, "ssh", false, "generate a pair for OpenSSH")
+	flags.StringVar(&subject, "x509", "", "generate a self-signed certificate of this common name, for 90 days")
+	flags.BoolVar(&c.UUID, "uuid", false, "generate a UUID")
+	return cmd
+}
+
+// addGateFlags adds what opens a gate.
+func addGateFlags(cmd *cobra.Command, gate *rotate.Gate, name string, least time.Duration, usage string) {
+	gate.Client = &http.Client{}
+	cmd.Flags().StringArrayVar(&gate.Ask, "ask", nil, "the URL at which a consumer says which keys it has; name all of them")
+	if name != "" {
+		cmd.Flags().DurationVar(&gate.Wait, name, least, usage)
+		cmd.Flags().BoolVar(&gate.Force, "force", false, "go on though the gate is shut")
+		cmd.Flags().StringVar(&gate.Reason, "reason", "", "why; the set's log keeps it")
+	}
+}
+
+func newRotatePromote() *cobra.Command {
+	var gate rotate.Gate
+	cmd := &cobra.Command{
+		Use: "promote SET", Short: "Make the added version the primary, if every consumer has it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return byHand(args[0], func(h rotate.Hand) error {
+				id, err := h.Promote(cmd.Context(), gate)
+				if err == nil {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is the primary\n", id)
+				}
+				return err
+			})
+		},
+	}
+	addGateFlags(cmd, &gate, "wait", 3*time.Minute, "without --ask, how long ago the version must have been added")
+	return cmd
+}
+
+func newRotateRetire() *cobra.Command {
+	var gate rotate.Gate
+	cmd := &cobra.Command{
+		Use: "retire SET ID", Short: "Take a version away, if no consumer uses it", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return byHand(args[0], func(h rotate.Hand) error {
+				err := h.Retire(cmd.Context(), args[1], gate)
+				if err == nil {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", args[1])
+				}
+				return err
+			})
+		},
+	}
+	addGateFlags(cmd, &gate, "keep", 24*time.Hour, "how long ago another version must have become the primary: the longest life of a token")
+	return cmd
+}
+
+func newRotateStatus() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "status SET...", Short: "Show the versions of sets, without their bytes", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output %q is not a form; use text or json", output)
+			}
+			reports := []rotate.Report{}
+			for _, set := range args {
+				err := byHand(set, func(h rotate.Hand) error {
+					reports = append(reports, h.Status(cmd.Context()))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return printReports(cmd.OutOrStdout(), reports, output == "json")
+		},
+	}
+	cmd.Flags().StringVar(&output, "output", "text", "the form of the output: text or json")
+	return cmd
+}
+
+// printReports prints what there is, and returns an error if a set is not well.
+func printReports(out io.Writer, reports []rotate.Report, asJSON bool) error {
+	var broken error
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "SET\tVERSION\tSTATE\tFOR\tPARTS")
+	for _, r := range reports {
+		if r.Problem != "" {
+			fmt.Fprintf(table, "%s\t%s\n", r.Set, r.Problem)
+			broken = errLogged
+		}
+		for _, v := range r.Versions {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\n", r.Set, v.ID, v.State, time.Since(v.Since).Round(time.Second), v.Parts)
+		}
+	}
+	if asJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return errors.Join(encoder.Encode(reports), broken)
+	}
+	return errors.Join(table.Flush(), broken)
+}
+
+func newRotateCheck() *cobra.Command {
+	var gate rotate.Gate
+	cmd := &cobra.Command{
+		Use: "check SET", Short: "Say all that would keep a set from being rotated", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return byHand(args[0], func(h rotate.Hand) error {
+				problems := h.Check(cmd.Context(), gate)
+				for _, problem := range problems {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", args[0], problem)
+				}
+				if len(problems) > 0 {
+					return errLogged
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s can be rotated\n", args[0])
+				return nil
+			})
+		},
+	}
+	addGateFlags(cmd, &gate, "", 0, "")
+	return cmd
+}

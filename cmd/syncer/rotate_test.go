@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/rotate"
+)
+
+func rotateBy(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newRotateCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestRotateByHand(t *testing.T) {
+	setFixture(t)
+	step := func(args ...string) string {
+		t.Helper()
+		out, err := rotateBy(t, args...)
+		if err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return strings.TrimSpace(out)
+	}
+	first := step("init", "unset", "--random", "32")
+	second := step("add", "unset", "--random", "32")
+	if _, err := rotateBy(t, "promote", "unset"); err == nil || !strings.Contains(err.Error(), "--force --reason") {
+		t.Errorf("a promotion right after the version was added: %v", err)
+	}
+	step("promote", "unset", "--wait", "0s")
+	if _, err := rotateBy(t, "retire", "unset", first); err == nil || !strings.Contains(err.Error(), "of 24h") {
+		t.Errorf("a retirement right after the promotion: %v", err)
+	}
+	step("retire", "unset", first, "--force", "--reason", "it is a test")
+	step("check", "unset")
+	var reports []rotate.Report
+	if err := json.Unmarshal([]byte(step("status", "unset", "--output", "json")), &reports); err != nil {
+		t.Fatal(err)
+	}
+	if len(reports) != 1 || reports[0].Primary != second || reports[0].Stage != "idle" {
+		t.Errorf("the status is %+v", reports)
+	}
+	if text := step("status", "unset"); !strings.Contains(text, second+"   primary") || !strings.Contains(text, "[key]") {
+		t.Errorf("the status is\n%s", text)
+	}
+}
+
+func TestRotateStatusOfWhatIsNoSet(t *testing.T) {
+	setFixture(t)
+	out, err := rotateBy(t, "status", "a")
+	if err == nil || !strings.Contains(out, "the value is no set") || strings.Contains(out, "old-a") {
+		t.Errorf("%v, and it prints %s", err, out)
+	}
+}

@@ -1,0 +1,276 @@
+package rotate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const policy = `
+- !variable jwt
+- !variable readonly
+- !host rotates
+- !permit { role: !host rotates, privileges: [read, execute, update], resource: !variable jwt }
+- !permit { role: !host rotates, privileges: [read, execute], resource: !variable readonly }
+`
+
+// servers are the embedded one, and the same with only what the genuine one has.
+var servers = map[string][]conjurdtest.Option{"compares": nil, "genuine": {conjurdtest.Strict()}}
+
+type apiKey struct{ login, key string }
+
+func (a apiKey) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	return conjur.Credential{Login: a.login, ContentType: "text/plain", Body: secret.New([]byte(a.key))}, nil
+}
+
+func hand(t *testing.T, server *conjurdtest.Server) Hand {
+	t.Helper()
+	client, err := conjur.New(conjur.Config{
+		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA), RateLimit: 1e6,
+		Authenticator: apiKey{"host/rotates", server.HostKey("rotates")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return Hand{Set: Set{Conjur: client, ID: "jwt"}, Now: time.Now}
+}
+
+// consumer answers with what it was given.
+type consumer struct {
+	*httptest.Server
+	holding atomic.Pointer[Holding]
+}
+
+func newConsumer(t *testing.T, h Holding) *consumer {
+	c := &consumer{}
+	c.holding.Store(&h)
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(c.holding.Load())
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func wants(t *testing.T, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("the error is %v; it should say %q", err, says)
+	}
+}
+
+func TestARotationByHand(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			server := conjurdtest.Start(t, options...)
+			server.Policy(policy)
+			h := hand(t, server)
+			ctx := t.Context()
+			config := generate.Config{Random: 32}
+			first, err := h.Init(ctx, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Init(ctx, config); true {
+				wants(t, err, "has begun already")
+			}
+			_, err = h.Add(ctx, generate.Config{Ed25519: true})
+			wants(t, err, `the new version would have ["private" "public"]`)
+			second, err := h.Add(ctx, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = h.Add(ctx, config)
+			wants(t, err, second+" is on its way")
+
+			quick := newConsumer(t, Holding{IDs: []string{first, second}, Primary: first})
+			slow := newConsumer(t, Holding{IDs: []string{first}, Primary: first})
+			gate := Gate{Ask: []string{quick.URL, slow.URL}, Wait: 3 * time.Minute, Client: slow.Client()}
+			_, err = h.Promote(ctx, gate)
+			wants(t, err, slow.URL+": it does not have "+second)
+			_, err = h.Promote(ctx, Gate{Wait: 3 * time.Minute})
+			wants(t, err, "have passed of 3m0s")
+			slow.holding.Store(quick.holding.Load())
+			if id, err := h.Promote(ctx, gate); err != nil || id != second {
+				t.Fatalf("%s is promoted: %v", id, err)
+			}
+
+			wants(t, h.Retire(ctx, second, gate), "is the primary")
+			wants(t, h.Retire(ctx, "r9", gate), "has no version r9")
+			gate.Wait = 0
+			wants(t, h.Retire(ctx, first, gate), quick.URL+": its primary is not "+second)
+			for _, c := range []*consumer{quick, slow} {
+				c.holding.Store(&Holding{IDs: []string{first, second}, Primary: second})
+			}
+			wants(t, h.Retire(ctx, first, Gate{Ask: gate.Ask, Client: gate.Client, Wait: time.Hour}), "have passed of 1h0m0s")
+			if err := h.Retire(ctx, first, gate); err != nil {
+				t.Fatal(err)
+			}
+			wants(t, h.Retire(ctx, first, gate), "is retired already")
+			held, err := h.Read(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone, _ := held.Version(first)
+			if primary, _ := held.Primary(); primary.ID != second || gone.Parts != nil || held.Step != 5 {
+				t.Errorf("at step %d, %s is the primary, and %s has the parts %v", held.Step, primary.ID, first, gone.PartNames())
+			}
+		})
+	}
+}
+
+func TestForceNeedsAReasonAndKeepsIt(t *testing.T) {
+	server := conjurdtest.Start(t)
+	server.Policy(policy)
+	h := hand(t, server)
+	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Add(t.Context(), generate.Config{UUID: true}); err != nil {
+		t.Fatal(err)
+	}
+	gate := Gate{Wait: time.Hour, Force: true}
+	_, err := h.Promote(t.Context(), gate)
+	wants(t, err, "--force needs a --reason")
+	gate.Reason = "the key was seen in a log"
+	if _, err := h.Promote(t.Context(), gate); err != nil {
+		t.Fatal(err)
+	}
+	held, err := h.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := held.Log[len(held.Log)-1]; last.Reason != gate.Reason {
+		t.Errorf("the log says %+v", last)
+	}
+}
+
+func TestTwoHandsAtOnce(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			server := conjurdtest.Start(t, options...)
+			server.Policy(policy)
+			h := hand(t, server)
+			if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
+				t.Fatal(err)
+			}
+			seen, err := h.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Add(t.Context(), generate.Config{UUID: true}); err != nil {
+				t.Fatal(err)
+			}
+			late := seen.Make("r1", map[string]secret.Value{"uuid": secret.New([]byte("late"))}, false, versions.Entry{})
+			if err := h.Write(t.Context(), seen, late); !errors.Is(err, ErrConflict) {
+				t.Errorf("a write over what was not read: %v", err)
+			}
+			held, err := h.Read(t.Context())
+			if _, is := held.Version("r1"); err != nil || is {
+				t.Errorf("the late write was taken: %v", err)
+			}
+		})
+	}
+}
+
+// between lets another hand write between the look and the write.
+type between struct {
+	Conjur
+	write func()
+}
+
+func (b *between) Set(ctx context.Context, id string, value secret.Value) error {
+	if write := b.write; write != nil {
+		b.write = nil
+		write()
+	}
+	return b.Conjur.Set(ctx, id, value)
+}
+
+func TestTwoHandsAtTheSameMomentWithoutComparison(t *testing.T) {
+	server := conjurdtest.Start(t, conjurdtest.Strict())
+	server.Policy(policy)
+	h := hand(t, server)
+	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
+		t.Fatal(err)
+	}
+	other := h
+	var theirs string
+	h.Conjur = &between{h.Conjur, func() {
+		var err error
+		if theirs, err = other.Add(t.Context(), generate.Config{UUID: true}); err != nil {
+			t.Error(err)
+		}
+	}}
+	h.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	if _, err := h.Add(t.Context(), generate.Config{UUID: true}); !errors.Is(err, ErrConflict) {
+		t.Errorf("the conflict is %v", err)
+	}
+	held, err := other.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := held.Version(theirs); v.State != versions.Retiring || held.Live() != 3 {
+		t.Errorf("of the other's version there is %s, and %d versions are live", v.State, held.Live())
+	}
+}
+
+func TestWhatIsNotASetIsLeftAlone(t *testing.T) {
+	const canary = "canary-value"
+	server := conjurdtest.Start(t)
+	server.Policy(policy)
+	h := hand(t, server)
+	server.Set("jwt", canary)
+	_, err := h.Init(t.Context(), generate.Config{UUID: true})
+	wants(t, err, "a set begins in a variable without a value")
+	_, err = h.Add(t.Context(), generate.Config{UUID: true})
+	wants(t, err, "the value is no set")
+	report := fmt.Sprint(err, h.Status(t.Context()), h.Check(t.Context(), Gate{}))
+	if strings.Contains(report, canary) || !strings.Contains(report, "no JSON") {
+		t.Errorf("it says: %s", report)
+	}
+}
+
+func TestCheckSaysAllThatIsMissing(t *testing.T) {
+	server := conjurdtest.Start(t)
+	server.Policy(policy)
+	h := hand(t, server)
+	h.ID = "undeclared"
+	if got := h.Check(t.Context(), Gate{}); len(got) != 1 || !strings.Contains(got[0], "not declared") {
+		t.Errorf("of what is not declared it says %q", got)
+	}
+	_, err := h.Init(t.Context(), generate.Config{UUID: true})
+	wants(t, err, "- !variable undeclared")
+	h.ID = "readonly"
+	got := strings.Join(h.Check(t.Context(), Gate{}), "\n")
+	for _, says := range []string{`lacks "update"`, "has not begun"} {
+		if !strings.Contains(got, says) {
+			t.Errorf("%q is not in: %s", says, got)
+		}
+	}
+	h.ID = "jwt"
+	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
+		t.Fatal(err)
+	}
+	c := newConsumer(t, Holding{Primary: "another"})
+	if got := h.Check(t.Context(), Gate{Ask: []string{c.URL}, Client: c.Client()}); len(got) != 1 || !strings.Contains(got[0], c.URL) {
+		t.Errorf("of a consumer that lags it says %q", got)
+	}
+}

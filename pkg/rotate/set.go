@@ -1,0 +1,166 @@
+// Package rotate changes a set of versions in Conjur: by hand, for a person who
+// says what is to be done, with the same care that [versions.Next] takes.
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// Conjur is what a set needs of the client.
+type Conjur interface {
+	Versions(ctx context.Context, id string) ([]uint64, conjur.Reading)
+	VariableAt(ctx context.Context, id string, version uint64) (secret.Value, conjur.Reading)
+	SetAll(ctx context.Context, values []conjur.NewValue) error
+	Set(ctx context.Context, id string, value secret.Value) error
+	Check(ctx context.Context, t *conjur.Token, id, privilege string) conjur.Reading
+}
+
+// Errors of a set. They are wrapped.
+var (
+	// ErrUndeclared says that the policy has no such variable, or hides it.
+	ErrUndeclared = errors.New("the variable is not declared, or this identity cannot see it")
+	// ErrConflict says that somebody else changed the set meanwhile.
+	ErrConflict = errors.New("somebody else changed the set meanwhile")
+	// ErrUncertain says that it is not known whether the set was written.
+	ErrUncertain = errors.New("it is not known whether the set was written")
+)
+
+// Set is a set of versions in Conjur.
+type Set struct {
+	Conjur Conjur
+	ID     string // of the variable
+}
+
+// Held is a set as it was read.
+type Held struct {
+	*versions.Document // nil if the variable has no value
+
+	at uint64 // Conjur's number of the value; 0: there is none
+}
+
+// Read returns the newest value of the set.
+func (s Set) Read(ctx context.Context) (Held, error) {
+	at, err := s.newest(ctx)
+	if err != nil || at == 0 {
+		return Held{}, err
+	}
+	doc, err := s.readAt(ctx, at)
+	return Held{doc, at}, err
+}
+
+// newest returns the number of the newest value; 0 if there is none.
+func (s Set) newest(ctx context.Context) (uint64, error) {
+	numbers, reading := s.Conjur.Versions(ctx, s.ID)
+	switch {
+	case reading.Form == conjur.Missing:
+		return 0, fmt.Errorf("set %s: %w", s.ID, ErrUndeclared)
+	case reading.Err != nil:
+		return 0, fmt.Errorf("set %s: %w", s.ID, reading.Err)
+	case len(numbers) == 0:
+		return 0, nil
+	}
+	return slices.Max(numbers), nil
+}
+
+func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) {
+	value, reading := s.Conjur.VariableAt(ctx, s.ID, at)
+	if reading.Err != nil {
+		return nil, fmt.Errorf("set %s: %w", s.ID, reading.Err)
+	}
+	defer value.Wipe()
+	doc, err := versions.Parse(value.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("set %s: %w", s.ID, err)
+	}
+	return doc, nil
+}
+
+// Write sets the variable to doc if it is still as it was read. A server that
+// cannot compare is asked afterwards whether it was.
+func (s Set) Write(ctx context.Context, base Held, doc *versions.Document) error {
+	encoded, err := doc.Encode()
+	if err != nil {
+		return fmt.Errorf("set %s: %w", s.ID, err)
+	}
+	value := secret.New(encoded)
+	defer value.Wipe()
+	err = s.Conjur.SetAll(ctx, []conjur.NewValue{{ID: s.ID, Value: value, Version: &base.at}})
+	var refused *conjur.RefusedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+		return fmt.Errorf("set %s: %w; nothing was written, look at it again", s.ID, ErrConflict)
+	case errors.As(err, &refused):
+		return fmt.Errorf("set %s: %w", s.ID, err)
+	case errors.Is(err, conjur.ErrNotOffered):
+		return s.writeUncompared(ctx, base, doc, value)
+	}
+	return s.uncertain(err)
+}
+
+// uncertain returns err as what it means for a write.
+func (s Set) uncertain(err error) error {
+	var answered *conjur.StatusError
+	if errors.As(err, &answered) && answered.Status < http.StatusInternalServerError {
+		return fmt.Errorf("set %s: nothing was written: %w", s.ID, err)
+	}
+	return fmt.Errorf("set %s: %w, look at it again: %w", s.ID, ErrUncertain, err)
+}
+
+// writeUncompared writes where nothing is compared. It looks right before whether
+// the set is as it was read, and afterwards whether another value came between.
+func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value) error {
+	at, err := s.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if at != base.at {
+		return fmt.Errorf("set %s: %w; nothing was written, look at it again", s.ID, ErrConflict)
+	}
+	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
+		return s.uncertain(err)
+	}
+	if at, err = s.newest(ctx); err != nil {
+		return fmt.Errorf("it was written, but not looked at again: %w", err)
+	}
+	if at == base.at+1 {
+		return nil
+	}
+	return s.settle(ctx, base.at, at, doc)
+}
+
+// settle writes again what counts of all that was written after base, with what
+// only the others have as retiring.
+func (s Set) settle(ctx context.Context, base, newest uint64, counts *versions.Document) error {
+	docs := []*versions.Document{counts}
+	for at := base + 1; at <= newest; at++ {
+		doc, err := s.readAt(ctx, at)
+		if err != nil {
+			continue // it is no set, so it cannot count
+		}
+		docs = append(docs, doc)
+		if doc.Counts(counts) {
+			counts = doc
+		}
+	}
+	again, err := counts.Again(versions.Entry{At: time.Now().UTC()}, docs...).Encode()
+	if err != nil {
+		return fmt.Errorf("set %s: %w, and what both wrote does not fit: %w", s.ID, ErrConflict, err)
+	}
+	value := secret.New(again)
+	defer value.Wipe()
+	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
+		return s.uncertain(err)
+	}
+	return fmt.Errorf("set %s: %w; what counts of both was written again, look at it", s.ID, ErrConflict)
+}
