@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// The benchmark's size.
+// The benchmark's size; SYNCER_BENCH_SECRETS sets another number of Secrets.
 const (
 	benchSecrets = 2000
 	benchSharers = 50  // Secrets with the shared value
@@ -30,9 +31,10 @@ const (
 	benchIdle    = 20  // unchanged refreshes
 )
 
-// BenchmarkCluster measures one process that keeps 2,000 Secrets, each with a
-// variable of its own, against a real API server and a real Conjur server on
-// the same machine, refreshing every second.
+// BenchmarkCluster measures one process that keeps 2,000 Secrets, or as many as
+// SYNCER_BENCH_SECRETS says, each with a variable of its own, against a real
+// API server and a real Conjur server on the same machine, refreshing every
+// second.
 //
 // Times are from the request's answer, seen by the client that made it, to the
 // event of the wanted data on a watch of the same client. The baseline, named
@@ -46,9 +48,16 @@ func BenchmarkCluster(b *testing.B) {
 
 func measure(b *testing.B) {
 	w := newWorld(b)
-	ids := make([]string, benchSecrets)
+	size := benchSecrets
+	if set := os.Getenv("SYNCER_BENCH_SECRETS"); set != "" {
+		var err error
+		if size, err = strconv.Atoi(set); err != nil || size < benchSharers {
+			b.Fatalf("SYNCER_BENCH_SECRETS is %q, want a number from %d", set, benchSharers)
+		}
+	}
+	ids := make([]string, size)
 	for i := range ids {
-		ids[i] = fmt.Sprintf("app/var%04d", i)
+		ids[i] = fmt.Sprintf("app/var%05d", i)
 	}
 	w.variables(append(ids, "shared", "new")...)
 	w.template("layout", "t", "0")
@@ -57,7 +66,7 @@ func measure(b *testing.B) {
 		if i < benchSharers {
 			conjurMap["shared"] = "shared"
 		}
-		w.secret(fmt.Sprintf("s%04d", i), conjurMap)
+		w.secret(fmt.Sprintf("s%05d", i), conjurMap)
 	}
 	seen := w.follow()
 	bare := w.bare(seen)
@@ -65,9 +74,9 @@ func measure(b *testing.B) {
 	begin := time.Now()
 	p := w.start()
 	for i, id := range ids {
-		seen.await(b, fmt.Sprintf("s%04d", i), "value", w.value[id])
+		seen.await(b, fmt.Sprintf("s%05d", i), "value", w.value[id])
 	}
-	b.ReportMetric(time.Since(begin).Seconds(), "s/2000-filled")
+	b.ReportMetric(time.Since(begin).Seconds(), "s/all-filled")
 
 	report(b, "bare", bare)
 	report(b, "created", w.timeCreations(seen))
@@ -186,7 +195,7 @@ func (w *world) timeShared(seen *following) (times []time.Duration) {
 		begin := time.Now()
 		var last time.Time
 		for i := range benchSharers {
-			last = slices.MaxFunc([]time.Time{last, seen.await(w.t, fmt.Sprintf("s%04d", i), "shared", value)}, time.Time.Compare)
+			last = slices.MaxFunc([]time.Time{last, seen.await(w.t, fmt.Sprintf("s%05d", i), "shared", value)}, time.Time.Compare)
 		}
 		times = append(times, last.Sub(begin))
 	}
