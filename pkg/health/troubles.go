@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Reminder is how often a trouble that lasts is logged again.
@@ -23,6 +24,7 @@ type Troubles struct {
 }
 
 type trouble struct {
+	level         zapcore.Level
 	began, logged time.Time
 	text          string
 	times         int
@@ -36,7 +38,14 @@ func NewTroubles(log *zap.Logger) *Troubles {
 // Report notes how it went with a subject, such as "poll" or a target's key;
 // a nil error means well. An error with another text than before is logged
 // as a new one, at most once a minute.
-func (t *Troubles) Report(subject string, err error) {
+func (t *Troubles) Report(subject string, err error) { t.note(subject, err, zap.ErrorLevel, "Failing") }
+
+// Remark notes what keeps a subject from going as well as it could, though it
+// goes: it is logged as a warning, and not again while it lasts. Report with a
+// nil error ends it as well.
+func (t *Troubles) Remark(subject string, err error) { t.note(subject, err, zap.WarnLevel, "Limited") }
+
+func (t *Troubles) note(subject string, err error, level zapcore.Level, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -48,16 +57,16 @@ func (t *Troubles) Report(subject string, err error) {
 		}
 		return
 	}
-	if known == nil {
-		known = &trouble{began: now}
+	if known == nil || known.level != level {
+		known = &trouble{began: now, level: level}
 		t.present[subject] = known
 	}
 	known.times++
 	quiet := now.Sub(known.logged)
 	changed := known.text != err.Error()
-	if known.times == 1 || quiet >= Reminder || changed && quiet >= time.Minute {
+	if known.times == 1 || level == zap.ErrorLevel && quiet >= Reminder || changed && quiet >= time.Minute {
 		known.logged, known.text = now, err.Error()
-		t.log.Error("Failing", zap.String("subject", subject), zap.Error(err), zap.Int("failures", known.times))
+		t.log.Log(level, message, zap.String("subject", subject), zap.Error(err), zap.Int("failures", known.times))
 	}
 }
 

@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,35 @@ func TestAnErrorThatChangesIsLoggedAtMostOnceAMinute(t *testing.T) {
 		if n := logs.Len(); n != 2 {
 			t.Errorf("logged %d times in two minutes, want 2", n)
 		}
+	})
+}
+
+// What works is no failure, and a day of it is one line.
+func TestARemarkIsOneWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		troubles := health.NewTroubles(zap.New(core))
+		lines := func(want string) {
+			t.Helper()
+			var got []string
+			for _, entry := range logs.TakeAll() {
+				got = append(got, entry.Level.String()+" "+entry.Message)
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("logged %v, want %s", got, want)
+			}
+		}
+		for range 24 * 60 {
+			troubles.Remark("watch", errors.New("grant the verb watch"))
+			time.Sleep(time.Minute)
+		}
+		lines("[warn Limited]")
+		troubles.Report("watch", errors.New("refused"))
+		lines("[error Failing]")
+		troubles.Remark("watch", errors.New("grant the verb watch"))
+		lines("[warn Limited]")
+		troubles.Report("watch", nil)
+		lines("[info Recovered]")
 	})
 }
 

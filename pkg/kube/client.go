@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -60,7 +59,6 @@ type Client struct {
 	config *rest.Config // as it was read, for what is no plain request
 	http   *http.Client
 	log    klog.Logger
-	key    [32]byte // of the fingerprints; made anew for each Client
 }
 
 // Connect reads the configuration and makes the clients. It sends nothing to
@@ -71,9 +69,6 @@ func Connect(c Config) (*Client, error) {
 		return nil, err
 	}
 	k := &Client{Namespace: namespace, config: rest.CopyConfig(config), log: newLogger(c.Log)}
-	if _, err := rand.Read(k.key[:]); err != nil {
-		return nil, fmt.Errorf("no randomness: %w", err)
-	}
 	adjust(config, c.UserAgent, k.log)
 	if k.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)

@@ -1,13 +1,12 @@
 package kube_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/kube"
@@ -40,34 +39,46 @@ func played(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, sa
 }
 
 const (
-	secretJSON   = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"%s","namespace":"n","resourceVersion":"%d"}}`
+	secretJSON   = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"%s","namespace":"n","uid":"u%[2]d","resourceVersion":"%[2]d"}}`
 	addedJSON    = `{"type":"ADDED","object":` + secretJSON + `}`
 	bookmarkJSON = `{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"Secret","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`
 	statusJSON   = `{"apiVersion":"v1","kind":"Status","status":"Failure","message":"%s","reason":"%s","code":%d}`
 )
 
+// What was made anew meanwhile is an update, with another UID.
 func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
 	watches := 0
 	c := played(t, func(_ http.ResponseWriter, r *http.Request, say func(string, ...any)) {
 		watches++
 		if watches == 1 {
 			say(addedJSON, "a", 1)
-			say(bookmarkJSON, 1)
+			say(addedJSON, "b", 2)
+			say(addedJSON, "same", 3)
+			say(bookmarkJSON, 3)
 			say(`{"type":"ERROR","object":`+statusJSON+`}`, "too old resource version", "Expired", 410)
 			return
 		}
-		say(addedJSON, "b", 7)
+		say(addedJSON, "same", 3)
+		say(addedJSON, "a", 7)
 		say(bookmarkJSON, 7)
 		say(addedJSON, "c", 8)
 		<-r.Context().Done()
 	})
 	h, handler := hear()
-	w := c.WatchSecrets("n", "", handler)
-	if err := w.Run(t.Context()); err != nil {
-		t.Errorf("ended with %v, want an ordinary end", err)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	var heard []string
+	for range 6 {
+		heard = append(heard, next(t, h.heard, "all"))
 	}
-	h.run(t, w)
-	h.expect(t, "all: a", "well", "all: b", "well", "put: c ")
+	slices.Sort(heard[:3])
+	if want := []string{"put: a ", "put: b ", "put: same ", "gone: b", "anew: a ", "put: c "}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
+	for len(h.state) > 0 {
+		if state := <-h.state; state != "well" {
+			t.Errorf("an ordinary end is a trouble: %s", state)
+		}
+	}
 }
 
 func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
@@ -87,11 +98,12 @@ func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
 		}
 	})
 	h, handler := hear()
-	h.run(t, c.WatchSecrets("n", "", handler))
-	h.expect(t, "all: a b", "well", "put: c ")
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h.expect(t, "put: a ", "put: b ", "put: c ")
+	h.await(t, "well")
 }
 
-// The library would repeat these by itself, tell nobody, and not notice that
+// The informer would repeat these by itself, say nothing, and not notice that
 // it is to stop.
 func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 	c := played(t, func(w http.ResponseWriter, _ *http.Request, say func(string, ...any)) {
@@ -99,10 +111,9 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 		say(statusJSON, "too many requests", "TooManyRequests", 429)
 	})
 	h, handler := hear()
-	h.run(t, c.WatchSecrets("n", "", handler))
-	if err := next(t, h.ended, "the end"); err == nil || !strings.Contains(err.Error(), "too many requests") {
-		t.Errorf("ended with %v, want that there are too many requests", err)
-	}
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h.await(t, "failing: ", "too many requests")
+	h.await(t, "failing: ", "too many requests")
 }
 
 func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
@@ -113,7 +124,6 @@ func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
 		<-r.Context().Done()
 	})
 	h, handler := hear()
-	w := c.WatchSecrets("n", "", handler)
-	running(t, func(ctx context.Context) { _ = w.Run(ctx) })
-	h.expect(t, "all: a", "well")
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h.expect(t, "put: a ")
 }

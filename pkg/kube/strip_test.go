@@ -11,7 +11,7 @@ import (
 
 func TestTheValuesOfASecretThatWasReadAreWiped(t *testing.T) {
 	value, conjurMap := []byte("canary"), []byte("k: app/k")
-	s := (&Client{}).strip(&corev1.Secret{Data: map[string][]byte{"k": value, targets.ConjurMapKey: conjurMap}})
+	s := strip(&corev1.Secret{Data: map[string][]byte{"k": value, targets.ConjurMapKey: conjurMap}})
 	if !bytes.Equal(value, make([]byte, len(value))) {
 		t.Errorf("%q is left", value)
 	}

@@ -2,226 +2,268 @@ package kube
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
-// Handler hears what a Watch sees. Its calls come one at a time, and the Watch
-// waits for each. All fields are needed.
+// Selection says which objects a Watch follows.
+type Selection struct {
+	// Namespace is the one that the objects are in; "" is all.
+	Namespace string
+	// Name is that of the only object, whatever its labels: a role that names
+	// an object permits to watch it by its name. "": those with ManagedLabel.
+	Name string
+	// Known lists namespaces to read one by one when neither the objects of all
+	// namespaces nor the namespaces may be listed; only for Namespace "".
+	Known []string
+	// Interval is the time between looks at what may not be watched, and the
+	// longest time between tries to watch; at most, and if it is zero, 10 s.
+	Interval time.Duration
+}
+
+// longestInterval is the longest that a Selection's Interval may be.
+const longestInterval = 10 * time.Second
+
+// Handler has the functions that a Watch calls. All are needed. Put and Gone
+// are called one at a time.
 type Handler[T any] struct {
-	// Replace gives everything that there is: at the beginning, and whenever
-	// the Watch may have missed something.
-	Replace func(all []T)
-	// Put gives what is new or changed.
-	Put func(T)
-	// Delete names what is gone, or no longer what the Watch looks for.
-	Delete func(namespace, name string)
-	// Well tells that the watch stands.
-	Well func()
+	// Put is called with an object that is new or has changed, and with what
+	// it was before, if it was there: another UID says that it was made anew.
+	Put func(before, now T)
+	// Gone is called with the name of an object that is gone, or is no longer
+	// selected, and of one that is selected by name and is not there at first.
+	Gone func(namespace, name string)
+	// Report is called with the reason while nothing is heard of what changes,
+	// and with nil once the objects are watched.
+	Report func(error)
+	// Remark is called with the reason while what changes is found by looks,
+	// since it may not be watched.
+	Remark func(error)
 }
 
-// Watch follows objects of one kind. It keeps none of them: what there is, is
-// known to the Handler.
-type Watch[T any] struct {
-	reflector *cache.Reflector
-	source    *listWatch[T]
-	log       klog.Logger
+// object is what a Watch follows: pointers to structures with metadata.
+type object interface {
+	comparable
+	runtime.Object
+	metav1.Object
 }
 
-// Run lists and watches until the watch breaks, and gives the reason; nil when
-// it ended in an ordinary way, such as a history that the API server no longer
-// has. Run it again, after a pause, to go on: what came between shows then.
-// When ctx ends, so does Run, with the context's error.
-func (w *Watch[T]) Run(ctx context.Context) error {
-	err := w.reflector.ListAndWatchWithContext(klog.NewContext(ctx, w.log))
+// Watch follows objects of one kind by an informer, which stores them. It runs
+// once.
+type Watch[T object] struct {
+	Selection
+	log      klog.Logger
+	informer cache.SharedIndexInformer
+	told     cache.ResourceEventHandlerRegistration
+	source   *listWatch[T]
+	handler  Handler[T]
+
+	looked atomic.Bool
+
+	mu     sync.Mutex // held while the handler is called
+	absent bool       // the handler knows that what is selected by name is not there
+}
+
+// WatchSecrets returns a Watch of Secrets.
+func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
+	w := &Watch[*Secret]{Selection: s, log: c.log, handler: h}
+	source := &listWatch[*Secret]{
+		list: func(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
+			return c.listSecrets(ctx, s.Namespace, selecting(s.Name, options))
+		},
+		open: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Core.Secrets(s.Namespace).Watch(ctx, selecting(s.Name, options))
+		},
+	}
+	source.look = func(ctx context.Context) ([]*Secret, error) {
+		if s.Name != "" {
+			return single(c.Secret(ctx, s.Namespace, s.Name))
+		}
+		all, err := pages(ctx, source.list)
+		if s.Namespace == "" && apierrors.IsForbidden(err) {
+			return c.eachNamespace(ctx, s.Known, w.stored())
+		}
+		return all, err
+	}
+	w.inform("secrets", source, func(o any) (any, error) {
+		if secret, ok := o.(*corev1.Secret); ok {
+			return strip(secret), nil
+		}
+		return o, nil // stripped already
+	})
+	return w
+}
+
+// WatchConfigMap returns a Watch of one ConfigMap.
+func (c *Client) WatchConfigMap(s Selection, h Handler[*corev1.ConfigMap]) *Watch[*corev1.ConfigMap] {
+	w := &Watch[*corev1.ConfigMap]{Selection: s, log: c.log, handler: h}
+	maps := c.Core.ConfigMaps(s.Namespace)
+	w.inform("configmaps", &listWatch[*corev1.ConfigMap]{
+		list: func(ctx context.Context, options metav1.ListOptions) (all []*corev1.ConfigMap, meta metav1.ListMeta, err error) {
+			page, err := maps.List(ctx, selecting(s.Name, options))
+			if err != nil {
+				return nil, metav1.ListMeta{}, err
+			}
+			for i := range page.Items {
+				all = append(all, &page.Items[i])
+			}
+			return all, page.ListMeta, nil
+		},
+		open: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return maps.Watch(ctx, selecting(s.Name, options))
+		},
+		look: func(ctx context.Context) ([]*corev1.ConfigMap, error) {
+			return single(c.ConfigMap(ctx, s.Namespace, s.Name))
+		},
+	}, func(o any) (any, error) { return o, nil })
+	return w
+}
+
+// selecting has the API server select one object by its name, or else by the
+// label.
+func selecting(name string, options metav1.ListOptions) metav1.ListOptions {
+	if name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	} else {
+		options.LabelSelector = ManagedLabel + "=" + ManagedValue
+	}
+	return options
+}
+
+// single makes a list of one object of what was found about it.
+func single[T any](o T, err error) ([]T, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return []T{}, nil
+	case err != nil:
+		return nil, err
+	}
+	return []T{o}, nil
+}
+
+// inform makes the informer. The library never sees a value for longer than it
+// takes to decode and transform it, which never fails: it would log the object.
+func (w *Watch[T]) inform(kind string, source *listWatch[T], transform cache.TransformFunc) {
+	if w.Interval <= 0 || w.Interval > longestInterval {
+		w.Interval = longestInterval
+	}
+	w.informer = cache.NewSharedIndexInformerWithOptions(source, nil, cache.SharedIndexInformerOptions{ObjectDescription: kind})
+	source.store, source.interval, source.report, source.remark = w.informer.GetStore(), w.Interval, w.handler.Report, w.handler.Remark
+	w.source = source
+	// None of these fails before the informer runs.
+	_ = w.informer.SetTransform(transform)
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if ctx.Err() == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			source.report(err)
+		}
+	})
+	w.told, _ = w.informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(now any) { w.put(nil, now) },
+		UpdateFunc: w.put,
+		DeleteFunc: w.gone,
+	}, cache.HandlerOptions{Logger: &w.log})
+}
+
+// Run watches until ctx ends, and returns when all that it started has.
+// Whatever breaks the watch is reported, and overcome as soon as it is mended.
+func (w *Watch[T]) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { w.informer.RunWithContext(klog.NewContext(ctx, w.log)) })
+	select {
+	case <-w.told.HasSyncedChecker().Done():
+		w.missing()
+	case <-ctx.Done():
+	}
+	wg.Wait()
 	w.source.end()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }
 
-// newWatch makes a Watch over the API's own list and watch. Each object is
-// turned into a T at once, and not referred to afterwards.
-func newWatch[T any](log klog.Logger, kind string, list listFunc, open openFunc, convert convertFunc[T], h Handler[T]) *Watch[T] {
-	s := &listWatch[T]{list: list, open: open, well: h.Well}
-	s.convert = func(o runtime.Object) (*entry[T], error) {
-		value, meta, err := convert(o)
-		if err != nil {
-			return nil, err
-		}
-		e := &entry[T]{value: value}
-		e.Namespace, e.Name, e.ResourceVersion = meta.Namespace, meta.Name, meta.ResourceVersion
-		return e, nil
-	}
-	store := &store[T]{source: s, handler: h}
-	return &Watch[T]{source: s, log: log, reflector: cache.NewReflectorWithOptions(s, nil, store, cache.ReflectorOptions{
-		Logger: &log, Name: kind, TypeDescription: kind,
-	})}
-}
-
-type (
-	listFunc func(context.Context, metav1.ListOptions) (items []runtime.Object, meta metav1.ListMeta, err error)
-	openFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
-
-	convertFunc[T any] func(runtime.Object) (T, *metav1.ObjectMeta, error)
-)
-
-// entry is a T on its way through the library.
-type entry[T any] struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta
-	value T
-}
-
-// DeepCopyObject is not one: entries are not changed.
-func (e *entry[T]) DeepCopyObject() runtime.Object { return e }
-
-// listWatch is where the reflector gets objects from.
-type listWatch[T any] struct {
-	list    listFunc
-	open    openFunc
-	convert func(runtime.Object) (*entry[T], error)
-	well    func()
-
-	mu        sync.Mutex     // no list begins while those under way are waited for
-	calls     sync.WaitGroup // lists under way
-	listening atomic.Bool    // a watch is open, and its initial list still comes
-}
-
-// ListWithContext is the fallback for an API server that does not stream lists,
-// or does not permit a watch.
-func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if err := l.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer l.calls.Done()
-	items, meta, err := l.list(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	for i, item := range items {
-		if items[i], err = l.convert(item); err != nil {
-			return nil, err
-		}
-	}
-	return &metainternalversion.List{ListMeta: meta, Items: items}, nil
-}
-
-// begin counts a list in. None begins after ctx has ended.
-func (l *listWatch[T]) begin(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+// Look reads the objects once, and calls the handler with what is not as it
+// was. Call it before Run, if at all.
+func (w *Watch[T]) Look(ctx context.Context) error {
+	all, err := w.source.look(ctx)
+	if err != nil && all == nil {
 		return err
 	}
-	l.calls.Add(1)
-	l.listening.Store(false)
-	return nil
-}
-
-// end waits for a list that the reflector gave up because ctx has ended: it
-// does not itself. What has not begun by now will not.
-func (l *listWatch[T]) end() {
-	l.mu.Lock()
-	l.listening.Store(false)
-	l.mu.Unlock()
-	l.calls.Wait()
-}
-
-func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := l.open(ctx, options)
-	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
-		// The reflector would try again and again, tell nobody, and not
-		// always notice that it is to stop.
-		return nil, errors.New(err.Error())
-	}
-	if err != nil {
-		return nil, err
-	}
-	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
-	l.listening.Store(initial)
-	if !initial {
-		l.well()
-	}
-	return w, nil
-}
-
-// List and Watch are of an interface that the reflector takes but does not use.
-func (l *listWatch[T]) List(o metav1.ListOptions) (runtime.Object, error) {
-	return l.ListWithContext(context.Background(), o)
-}
-
-func (l *listWatch[T]) Watch(o metav1.ListOptions) (watch.Interface, error) {
-	return l.WatchWithContext(context.Background(), o)
-}
-
-// store hands on to the handler what the reflector would store.
-type store[T any] struct {
-	source  *listWatch[T]
-	handler Handler[T]
-}
-
-// entry converts what comes from a watch; lists are converted already.
-func (s *store[T]) entry(object any) (*entry[T], error) {
-	switch o := object.(type) {
-	case *entry[T]:
-		return o, nil
-	case runtime.Object:
-		return s.source.convert(o)
-	}
-	return nil, fmt.Errorf("an object of type %T came from the API", object)
-}
-
-// Transformer is what the reflector does with the objects of a streamed list
-// before it collects them.
-func (s *store[T]) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return s.entry(object) }
-}
-
-func (s *store[T]) Add(object any) error { return s.Update(object) }
-
-func (s *store[T]) Update(object any) error {
-	e, err := s.entry(object)
-	if err == nil {
-		s.handler.Put(e.value)
-	}
-	return err
-}
-
-func (s *store[T]) Delete(object any) error {
-	e, err := s.entry(object)
-	if err == nil {
-		s.handler.Delete(e.Namespace, e.Name)
-	}
-	return err
-}
-
-func (s *store[T]) Replace(objects []any, _ string) error {
-	all := make([]T, 0, len(objects))
-	for _, object := range objects {
-		e, err := s.entry(object)
-		if err != nil {
-			return err
+	store := w.informer.GetStore()
+	for _, event := range changes(store, all) {
+		before, _, _ := store.Get(event.Object)
+		if event.Type == watch.Deleted {
+			_ = store.Delete(event.Object)
+			w.gone(before)
+		} else {
+			_ = store.Update(event.Object)
+			w.put(before, event.Object)
 		}
-		all = append(all, e.value)
 	}
-	s.handler.Replace(all)
-	if s.source.listening.Swap(false) {
-		s.handler.Well()
-	}
-	return nil
+	w.missing()
+	w.looked.Store(w.looked.Load() || err == nil)
+	return err
 }
 
-func (s *store[T]) Resync() error { return nil }
+// Synced reports whether the handler has been called with all that there is.
+func (w *Watch[T]) Synced() bool { return w.looked.Load() || w.told.HasSynced() }
+
+// Get returns an object that is watched by its name, the zero T if there is
+// none. It is live if it would be another one by now had it changed, as far as
+// the API server can be reached.
+func (w *Watch[T]) Get() (o T, live bool) {
+	stored, _, _ := w.informer.GetStore().GetByKey(w.Namespace + "/" + w.Name)
+	o, _ = stored.(T)
+	return o, w.told.HasSynced() && !w.source.polling.Load()
+}
+
+func (w *Watch[T]) stored() (all []T) {
+	for _, o := range w.informer.GetStore().List() {
+		all = append(all, o.(T))
+	}
+	return all
+}
+
+// missing calls the handler when what was selected by its name is not there.
+func (w *Watch[T]) missing() {
+	if w.Name == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, there, _ := w.informer.GetStore().GetByKey(w.Namespace + "/" + w.Name); !there && !w.absent {
+		w.absent = true
+		w.handler.Gone(w.Namespace, w.Name)
+	}
+}
+
+// put passes over what a new list or watch only repeats.
+func (w *Watch[T]) put(before, now any) {
+	was, _ := before.(T)
+	is, ok := now.(T)
+	var none T
+	if !ok || was != none && was.GetResourceVersion() == is.GetResourceVersion() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.absent = false
+	w.handler.Put(was, is)
+}
+
+func (w *Watch[T]) gone(o any) {
+	name, err := cache.DeletionHandlingObjectToName(o)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.absent = true
+	w.handler.Gone(name.Namespace, name.Name)
+}

@@ -1,12 +1,10 @@
 package kube_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,46 +14,54 @@ import (
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
-// hearing is a handler that hands on what it hears as text, and how the watch
-// ended.
-type hearing struct {
-	heard chan string
-	ended chan error
-}
+// hearing is a handler that hands on what it is called with as text: "put: NAME
+// MAP", "anew: NAME MAP" for another UID, and "gone: NAME"; and apart from that,
+// "well", "failing: ERROR" and "limited: ERROR".
+type hearing struct{ heard, state chan string }
 
-func hear() (*hearing, kube.Handler[kube.Source]) {
-	h := &hearing{heard: make(chan string, 1000), ended: make(chan error, 1)}
-	return h, kube.Handler[kube.Source]{
-		Replace: func(all []kube.Source) {
-			var names []string
-			for _, s := range all {
-				names = append(names, s.Name)
+func hear() (*hearing, kube.Handler[*kube.Secret]) {
+	h := &hearing{heard: make(chan string, 10_000), state: make(chan string, 10_000)}
+	return h, kube.Handler[*kube.Secret]{
+		Put: func(before, now *kube.Secret) {
+			word := "put: "
+			if before != nil && before.UID != now.UID {
+				word = "anew: "
 			}
-			slices.Sort(names)
-			h.heard <- fmt.Sprint("all: ", strings.Join(names, " "))
+			h.heard <- word + now.Name + " " + now.Map
 		},
-		Put:    func(s kube.Source) { h.heard <- "put: " + s.Name + " " + s.Map },
-		Delete: func(_, name string) { h.heard <- "delete: " + name },
-		Well:   func() { h.heard <- "well" },
+		Gone: func(_, name string) { h.heard <- "gone: " + name },
+		Report: func(err error) {
+			if err != nil {
+				h.state <- "failing: " + err.Error()
+			} else {
+				h.state <- "well"
+			}
+		},
+		Remark: func(err error) { h.state <- "limited: " + err.Error() },
 	}
-}
-
-func (h *hearing) run(t *testing.T, w *kube.Watch[kube.Source]) (stop func()) {
-	return running(t, func(ctx context.Context) { h.ended <- w.Run(ctx) })
 }
 
 func (h *hearing) expect(t *testing.T, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		select {
-		case got := <-h.heard:
-			if got != w {
-				t.Fatalf("heard %q, want %q", got, w)
-			}
-		case err := <-h.ended:
-			t.Fatalf("the watch ended before %q: %v", w, err)
-		case <-t.Context().Done():
+		if got := next(t, h.heard, w); got != w {
+			t.Fatalf("heard %q, want %q", got, w)
 		}
+	}
+}
+
+// await passes over other states.
+func (h *hearing) await(t *testing.T, parts ...string) {
+	t.Helper()
+next:
+	for {
+		got := next(t, h.state, fmt.Sprint(parts))
+		for _, part := range parts {
+			if !strings.Contains(got, part) {
+				continue next
+			}
+		}
+		return
 	}
 }
 
@@ -65,10 +71,15 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 	create(t, api, managed("a", map[string]string{"conjur-map": "one"}))
 	create(t, api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
 	cluster.Bind(t, ns, "app", rules("secrets", "list", "watch"))
-	c := connect(t, cluster.Token(t, ns, "app"))
 	h, handler := hear()
-	stop := h.run(t, c.WatchSecrets(ns, "", handler))
-	h.expect(t, "all: a", "well")
+	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns}, handler)
+	if w.Synced() {
+		t.Error("synced before it ran")
+	}
+	running(t, w.Run)
+	h.expect(t, "put: a one")
+	eventually(t, "synced", w.Synced)
+	h.await(t, "well")
 
 	create(t, api, managed("b", map[string]string{"conjur-map": "two"}))
 	h.expect(t, "put: b two")
@@ -76,16 +87,12 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 	update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "three"} })
 	h.expect(t, "put: a three")
 	update(t, api, "b", func(s *corev1.Secret) { s.Labels = nil })
-	h.expect(t, "delete: b")
+	h.expect(t, "gone: b")
 	update(t, api, "foreign", func(s *corev1.Secret) { s.Labels = map[string]string{kube.ManagedLabel: "true"} })
 	h.expect(t, "put: foreign ")
 	remove(t, api, "a")
-	h.expect(t, "delete: a")
+	h.expect(t, "gone: a")
 
-	stop()
-	if err := next(t, h.ended, "the end"); !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v, want the context's error", err)
-	}
 	calls := cluster.Calls(t, kubetest.ByUser(kubetest.UserName(ns, "app")))
 	if len(calls) != 1 || calls[0].Verb != "watch" || !strings.Contains(calls[0].URI, "labelSelector=conjur.org%2Fmanaged-by-provider%3Dtrue") {
 		t.Errorf("calls %+v, want one watch with the label", calls)
@@ -100,39 +107,37 @@ func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
 	cluster.Bind(t, ns, "app", rule)
 	c := connect(t, cluster.Token(t, ns, "app"))
 	h, handler := hear()
-	h.run(t, c.WatchSecrets(ns, "mine", handler))
-	h.expect(t, "all: ", "well")
+	running(t, c.WatchSecrets(kube.Selection{Namespace: ns, Name: "mine"}, handler).Run)
+	h.expect(t, "gone: mine")
 	create(t, api, managed("theirs", nil))
 	create(t, api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}})
 	h.expect(t, "put: mine ")
 	remove(t, api, "mine")
-	h.expect(t, "delete: mine")
+	h.expect(t, "gone: mine")
 
 	theirs, ignore := hear()
-	theirs.run(t, c.WatchSecrets(ns, "theirs", ignore))
-	if err := next(t, theirs.ended, "a refusal"); !apierrors.IsForbidden(err) {
-		t.Errorf("the watch on another secret ended with %v", err)
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "theirs"}, ignore)
+	running(t, w.Run)
+	theirs.await(t, "failing: ", "forbidden", "grant the verbs list and watch", "trying again every 10s")
+	if w.Synced() || len(theirs.heard) > 0 {
+		t.Error("something is said to be known of what may not be read")
 	}
 }
 
 func TestTheLabelledSecretsOfAllNamespacesAreFollowed(t *testing.T) {
 	mine, other := cluster.Namespace(t), cluster.Namespace(t)
 	create(t, secrets(t, mine), managed("a", nil))
-	heard := make(chan string, 1000)
-	note := func(s kube.Source) {
-		if s.Namespace == mine || s.Namespace == other { // other tests left some too
-			heard <- s.Namespace + "/" + s.Name
+	heard := make(chan string, 10_000)
+	note := func(word, namespace, name string) {
+		if namespace == mine || namespace == other { // other tests left some too
+			heard <- word + namespace + "/" + name
 		}
 	}
-	w := connect(t, "").WatchSecrets("", "", kube.Handler[kube.Source]{
-		Replace: func(all []kube.Source) {
-			for _, s := range all {
-				note(s)
-			}
-		},
-		Put: note, Delete: func(namespace, name string) { heard <- "gone " + namespace + "/" + name }, Well: func() {},
-	})
-	running(t, func(ctx context.Context) { _ = w.Run(ctx) })
+	running(t, connect(t, "").WatchSecrets(kube.Selection{}, kube.Handler[*kube.Secret]{
+		Put:    func(_, s *kube.Secret) { note("", s.Namespace, s.Name) },
+		Gone:   func(namespace, name string) { note("gone ", namespace, name) },
+		Report: func(error) {}, Remark: func(error) {},
+	}).Run)
 	expect := func(want string) {
 		t.Helper()
 		if got := next(t, heard, want); got != want {
@@ -146,118 +151,188 @@ func TestTheLabelledSecretsOfAllNamespacesAreFollowed(t *testing.T) {
 	expect("gone " + mine + "/a")
 }
 
-// Without the right to watch, each try is a list; it never says that all is
-// well.
-func TestWithoutTheRightToWatchEachTryLists(t *testing.T) {
-	ns := cluster.Namespace(t)
-	api := secrets(t, ns)
-	create(t, api, managed("a", map[string]string{"k": "v"}))
-	cluster.Bind(t, ns, "app", rules("secrets", "list"))
-	c := connect(t, cluster.Token(t, ns, "app"))
-	h, handler := hear()
-	w := c.WatchSecrets(ns, "", handler)
-	for _, want := range []string{"all: a", "all: a b"} {
-		if err := w.Run(t.Context()); !apierrors.IsForbidden(err) {
-			t.Fatalf("ended with %v, want that watching is forbidden", err)
-		}
-		if got := next(t, h.heard, "a list"); got != want {
-			t.Errorf("heard %q, want %q", got, want)
-		}
-		if want == "all: a" {
-			create(t, api, managed("b", nil))
-		}
-	}
-	if n := len(h.heard); n != 0 {
-		t.Errorf("heard %q too", <-h.heard)
+// Each of these rights alone does, and hears of everything by looks, until the
+// right to watch is granted.
+func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
+	for verb, name := range map[string]string{"list": "", "get": "a"} {
+		t.Run(verb, func(t *testing.T) {
+			ns := cluster.Namespace(t)
+			api := secrets(t, ns)
+			create(t, api, managed("a", map[string]string{"conjur-map": "one"}))
+			cluster.Bind(t, ns, "app", rules("secrets", verb))
+			h, handler := hear()
+			w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Name: name, Interval: 20 * time.Millisecond}, handler)
+			running(t, w.Run)
+			h.expect(t, "put: a one")
+			h.await(t, "limited: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
+			eventually(t, "synced", w.Synced)
+			update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} })
+			h.expect(t, "put: a two")
+			remove(t, api, "a")
+			h.expect(t, "gone: a")
+			create(t, api, managed("a", nil))
+			h.expect(t, "put: a ")
+
+			revoke := cluster.Bind(t, ns, "app", rules("secrets", "list", "watch"))
+			h.await(t, "well")
+			update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "three"} })
+			h.expect(t, "put: a three")
+			if _, live := w.Get(); !live {
+				t.Error("what is watched is not live")
+			}
+			revoke()
+			cluster.StopAPIServer(t) // a watch that stands is not taken away with the right
+			cluster.StartAPIServer(t)
+			h.await(t, "limited: ", "forbidden")
+			update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "four"} })
+			h.expect(t, "put: a four")
+			if _, live := w.Get(); live {
+				t.Error("what is looked at is live")
+			}
+		})
 	}
 }
 
+func TestRightsComeAndGo(t *testing.T) {
+	ns := cluster.Namespace(t)
+	create(t, secrets(t, ns), managed("a", nil))
+	h, handler := hear()
+	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Interval: 20 * time.Millisecond}, handler)
+	running(t, w.Run)
+	h.await(t, "failing: ", "forbidden", "trying again every 20ms")
+	revoke := cluster.Bind(t, ns, "app", rules("secrets", "list"))
+	h.await(t, "limited: ", "forbidden")
+	h.expect(t, "put: a ")
+	revoke()
+	h.await(t, "failing: ", "forbidden")
+	create(t, secrets(t, ns), managed("b", nil))
+	cluster.Bind(t, ns, "app", rules("secrets", "list", "watch"))
+	h.await(t, "well")
+	h.expect(t, "put: b ") // and nothing was said to be gone meanwhile
+}
+
+// Where not all namespaces may be read, those that may be are.
+func TestEachNamespaceIsReadThatMayBe(t *testing.T) {
+	mine, other, closed := cluster.Namespace(t), cluster.Namespace(t), cluster.Namespace(t)
+	for _, ns := range []string{mine, other, closed} {
+		create(t, secrets(t, ns), managed("in-"+ns, nil))
+	}
+	app := kubetest.UserName(mine, "app")
+	token := cluster.Token(t, mine, "app")
+	cluster.Bind(t, mine, "app", rules("secrets", "list"))
+	h, handler := hear()
+	w := connect(t, token).WatchSecrets(kube.Selection{Known: []string{mine, closed}, Interval: 20 * time.Millisecond}, handler)
+	running(t, w.Run)
+	h.expect(t, "put: in-"+mine+" ")
+	h.await(t, "failing: ", "only these namespaces are known: "+mine+", "+closed, "1 of 2 namespaces are not served", "grant the verbs list and watch")
+	create(t, secrets(t, mine), managed("b", nil))
+	h.expect(t, "put: b ")
+	remove(t, secrets(t, mine), "b")
+	h.expect(t, "gone: b")
+	for _, c := range cluster.Calls(t, kubetest.ByUser(app)) {
+		if c.Namespace == other {
+			t.Fatalf("call %+v to a namespace that is not known", c)
+		}
+	}
+}
+
+// The informer itself would say nothing of an API server that is away.
 func TestAWatchGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 	ns := cluster.Namespace(t)
 	api := secrets(t, ns)
 	create(t, api, managed("a", nil))
-	create(t, api, managed("b", nil))
-	c := connect(t, "")
 	h, handler := hear()
-	w := c.WatchSecrets(ns, "", handler)
-	h.run(t, w)
-	h.expect(t, "all: a b", "well")
-
+	w := connect(t, "").WatchSecrets(kube.Selection{Namespace: ns}, handler)
+	running(t, w.Run)
+	h.await(t, "well")
+	h.expect(t, "put: a ")
 	cluster.StopAPIServer(t)
-	next(t, h.ended, "the end of the watch")
-	h.run(t, w)
-	err := next(t, h.ended, "the end of another try")
-	cluster.StartAPIServer(t)
-	if err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("ended with %v, want that the connection was refused", err)
+	select {
+	case got := <-h.state:
+		if !strings.Contains(got, "failing: ") || !strings.Contains(got, "refused") {
+			t.Errorf("state %q, want that the connection is refused", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing was said of the API server for 10 s")
 	}
-	remove(t, api, "b")
+	cluster.StartAPIServer(t)
 	update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "new"} })
-	create(t, api, managed("c", nil))
-	h.run(t, w)
-	h.expect(t, "all: a c", "well")
-	create(t, api, managed("d", nil))
-	h.expect(t, "put: d ")
+	h.await(t, "well")
+	h.expect(t, "put: a new")
 }
 
-// A stop must not wait for the library's own pauses.
-func TestAWatchStopsWhileTheAPIServerIsSilent(t *testing.T) {
+// Nor would it stop for a while.
+func TestAWatchStopsWhileTheAPIServerIsAway(t *testing.T) {
 	ns := cluster.Namespace(t)
 	c := connect(t, "")
-	h, handler := hear()
-	stop := h.run(t, c.WatchSecrets(ns, "", handler))
-	h.expect(t, "all: ", "well")
-	cluster.PauseAPIServer(t)
-	defer cluster.ContinueAPIServer(t)
-	stop()
-	h, handler = hear()
-	stop = h.run(t, c.WatchSecrets(ns, "", handler))
-	stop()
-	if err := next(t, h.ended, "the end"); !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v, want the context's error", err)
+	begin := func() (h *hearing, stop func()) {
+		h, handler := hear()
+		return h, running(t, c.WatchSecrets(kube.Selection{Namespace: ns}, handler).Run)
 	}
+	soon := func(how string, stop func()) {
+		t.Helper()
+		begin := time.Now()
+		stop()
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("stopping took %v while the API server %s", took, how)
+		}
+	}
+	h, stop := begin()
+	h.await(t, "well")
+	cluster.StopAPIServer(t)
+	h.await(t, "refused")
+	soon("refused a watch", stop)
+	h, stop = begin()
+	h.await(t, "refused")
+	h.await(t, "refused")
+	soon("refused a list", stop)
+	cluster.StartAPIServer(t)
+
+	h, stop = begin()
+	h.await(t, "well")
+	cluster.PauseAPIServer(t)
+	soon("was silent in a watch", stop)
+	_, stop = begin()
+	soon("was silent from the begin", stop)
+	cluster.ContinueAPIServer(t)
 }
 
 func TestAConfigMapIsFollowed(t *testing.T) {
 	ns := cluster.Namespace(t)
 	c := connect(t, "")
 	heard := make(chan string, 100)
-	handler := kube.Handler[kube.Texts]{
-		Replace: func(all []kube.Texts) { heard <- fmt.Sprint(all) },
-		Put:     func(m kube.Texts) { heard <- fmt.Sprint(m) },
-		Delete:  func(namespace, name string) { heard <- "delete " + namespace + "/" + name },
-		Well:    func() { heard <- "well" },
-	}
-	wanted := func(key string) bool { return key == "a" || key == "b" }
-	w := c.WatchConfigMap(ns, "templates", wanted, handler)
-	running(t, func(ctx context.Context) { _ = w.Run(ctx) })
+	w := c.WatchConfigMap(kube.Selection{Namespace: ns, Name: "templates"}, kube.Handler[*corev1.ConfigMap]{
+		Put:    func(_, m *corev1.ConfigMap) { heard <- fmt.Sprint(m.Name, m.Data) },
+		Gone:   func(namespace, name string) { heard <- "gone " + namespace + "/" + name },
+		Report: func(error) {}, Remark: func(error) {},
+	})
+	running(t, w.Run)
 	expect := func(want string) {
 		t.Helper()
 		if got := next(t, heard, want); got != want {
 			t.Fatalf("heard %q, want %q", got, want)
 		}
 	}
-	expect("[]")
-	expect("well")
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "templates"}, Data: map[string]string{"a": "x", "c": "large"}}
-	other := m.DeepCopy()
-	other.Name = "other"
+	expect("gone " + ns + "/templates")
 	maps := c.Core.ConfigMaps(ns)
-	for _, m := range []*corev1.ConfigMap{other, m} {
+	for _, name := range []string{"other", "templates"} {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": "x"}}
 		if _, err := maps.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect(fmt.Sprintf("{%s templates map[a:x]}", ns))
-	got, err := c.ConfigMap(t.Context(), ns, "templates", wanted)
-	if err != nil || fmt.Sprint(got) != fmt.Sprintf("{%s templates map[a:x]}", ns) {
-		t.Errorf("read %v, %v", got, err)
+	expect("templatesmap[a:x]")
+	if m, live := w.Get(); !live || m.Data["a"] != "x" {
+		t.Errorf("got %v, live: %v", m, live)
 	}
 	if err := maps.Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("delete " + ns + "/templates")
-	if _, err := c.ConfigMap(t.Context(), ns, "templates", wanted); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "templates") {
+	expect("gone " + ns + "/templates")
+	if m, live := w.Get(); !live || m != nil {
+		t.Errorf("got %v, live: %v", m, live)
+	}
+	if _, err := c.ConfigMap(t.Context(), ns, "templates"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "templates") {
 		t.Errorf("error %v, want that it is not found", err)
 	}
 }

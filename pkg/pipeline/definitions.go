@@ -7,26 +7,25 @@ import (
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // upsert makes a Secret as it is now the target of its lane.
-func (s *secretsPlace) upsert(source kube.Source, change sources.Change) {
-	key := targets.KubeSecretKey(source.Namespace, source.Name)
+func (s *secretsPlace) upsert(secret *kube.Secret, redefined bool) {
+	key := targets.KubeSecretKey(secret.Namespace, secret.Name)
 	s.mu.Lock()
-	s.found[key] = source.UID
+	s.found[key] = secret.UID
 	s.mu.Unlock()
-	l := s.lane(key, source.Namespace, source.Name)
+	l := s.lane(key, secret.Namespace, secret.Name)
 	if l == nil {
 		return
 	}
 	switch {
-	case change == sources.Defined:
-		def := s.definition(l, source.Namespace, source.Name)
-		def.UID, def.Annotations, def.Map, def.HasMap = string(source.UID), source.Annotations, source.Map, source.HasMap
+	case redefined:
+		def := s.definition(l, secret.Namespace, secret.Name)
+		def.UID, def.Annotations, def.Map, def.HasMap = string(secret.UID), secret.Annotations, secret.Map, secret.HasMap
 		s.define(l, def)
-	case s.secrets.News(source.Namespace, source.Name, source.ResourceVersion):
+	case s.secrets.News(secret.Namespace, secret.Name, secret.ResourceVersion):
 		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 	}
 }

@@ -33,11 +33,8 @@ func (s *secretsPlace) loadAll(ctx context.Context, watches []*sources.Secrets) 
 
 // load reads what a watch would tell of.
 func (s *secretsPlace) load(ctx context.Context, watch *sources.Secrets) error {
-	err := watch.Load(ctx)
-	if ctx.Err() == nil {
-		s.troubles.Report("secrets of "+watch.Namespace, err)
-	}
-	return err
+	watch.Prime(ctx)
+	return watch.Complete()
 }
 
 // complete reads what prepare could not.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
@@ -52,7 +53,7 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 		texts:    newTexts(p),
 		found:    map[targets.Key]types.UID{},
 	}
-	s.secrets.Drifted, s.secrets.Report = s.drifted, p.troubles.Report
+	s.secrets.Drifted, s.secrets.Remark = s.drifted, p.troubles.Remark
 	s.news = newNews(p, s.reference)
 	for namespace, names := range watched(p.cfg.Kubernetes) {
 		s.watches = append(s.watches, &sources.Secrets{
@@ -65,6 +66,7 @@ func newSecretsPlace(p *pipeline) *secretsPlace {
 			Gone:      s.gone,
 			Unread:    s.unreadable,
 			Report:    p.troubles.Report,
+			Remark:    p.troubles.Remark,
 		})
 	}
 	return s
@@ -119,8 +121,8 @@ func (s *secretsPlace) sources() []func(context.Context) {
 // synced says whose Secrets are not all known.
 func (s *secretsPlace) synced() error {
 	for _, watch := range s.watches {
-		if !watch.Synced() {
-			return unknownYet(watch)
+		if err := watch.Complete(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -129,22 +131,18 @@ func (s *secretsPlace) synced() error {
 // ready is satisfied with what may be read, if there is any.
 func (s *secretsPlace) ready() (remarks []string, err error) {
 	for _, watch := range s.watches {
-		switch {
-		case watch.Synced():
-		case watch.Refused():
+		switch err := watch.Complete(); {
+		case err == nil:
+		case apierrors.IsForbidden(err):
 			remarks = append(remarks, fmt.Sprintf("not served: the Secrets of namespace %q may not be read", watch.Namespace))
 		default:
-			return nil, unknownYet(watch)
+			return nil, err
 		}
 	}
 	if len(remarks) > 0 && len(remarks) == len(s.watches) && len(s.keys()) == 0 {
 		return nil, listed("no Secret may be read", remarks)
 	}
 	return brief.Some(remarks, brief.Names), nil
-}
-
-func unknownYet(watch *sources.Secrets) error {
-	return fmt.Errorf("the Secrets of namespace %q are not all known yet", watch.Namespace)
 }
 
 func (s *secretsPlace) held(l *lane, e variables.HoldEvent) { s.news.held(l, e) }

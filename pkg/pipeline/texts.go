@@ -41,6 +41,7 @@ func newTexts(p *pipeline) *texts {
 			},
 			Enqueue: p.enqueue,
 			Report:  p.troubles.Report,
+			Remark:  p.troubles.Remark,
 		}
 	}
 	return t

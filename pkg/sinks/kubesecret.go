@@ -38,9 +38,9 @@ type KubeSecrets struct {
 	// Drifted, when not nil, hears of each Secret that others have changed while
 	// a change of ours was under way. It must not block.
 	Drifted func(namespace, name string)
-	// Report, when not nil, is called after each write with what is lacking in
+	// Remark, when not nil, is called after each write with what is lacking in
 	// our rights, nil meaning nothing. It must not block.
-	Report func(subject string, err error)
+	Remark func(subject string, err error)
 }
 
 // NewKubeSecrets makes the sink, without asking the API server anything. The

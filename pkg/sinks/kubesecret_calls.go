@@ -85,10 +85,10 @@ func (k *KubeSecrets) write(ctx context.Context, t *targets.Target, live *corev1
 	return after, updateErr
 }
 
-// wrote reports how the Secrets of a namespace are written.
+// wrote remarks how the Secrets of a namespace are written.
 func (k *KubeSecrets) wrote(namespace string, err error) {
-	if k.Report != nil {
-		k.Report("writing secrets of namespace "+namespace, err)
+	if k.Remark != nil {
+		k.Remark("writing secrets of namespace "+namespace, err)
 	}
 }
 

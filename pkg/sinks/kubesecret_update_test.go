@@ -16,7 +16,7 @@ type reported map[string]error
 
 func (k *kube) reports() reported {
 	r := reported{}
-	k.sink.Report = func(subject string, err error) { r[subject] = err }
+	k.sink.Remark = func(subject string, err error) { r[subject] = err }
 	return r
 }
 

@@ -3,13 +3,18 @@ package sources
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -24,15 +29,25 @@ type ConfigMaps struct {
 	// ByConfigMap finds the targets that use any of the templates.
 	ByConfigMap func(keys ...targets.ConfigMapKey) []targets.Key
 	Enqueue     Enqueue
-	Report      Report
+	// Report is called when a watch begins or ceases to stand, Remark when
+	// looks at each interval are all that is permitted.
+	Report, Remark Report
 
+	troubles folded // by ConfigMap
 	once     sync.Once
 	refresh  chan struct{} // holds one when Wanted may have changed
-	troubles folded        // by ConfigMap
 
-	mu    sync.Mutex
-	texts map[targets.ConfigMapKey]templateText // as last seen
-	live  map[types.NamespacedName]bool         // the ConfigMaps whose texts are kept up to date
+	mu      sync.Mutex
+	watches map[types.NamespacedName]*mapWatch
+	given   map[targets.ConfigMapKey]templateText // what the workers have, but for what was hinted at since
+	events  int                                   // so far
+}
+
+// mapWatch is the watch of one ConfigMap.
+type mapWatch struct {
+	*kube.Watch[*corev1.ConfigMap]
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // templateText is a template; the zero one is not there.
@@ -42,22 +57,14 @@ type templateText struct {
 	noMap bool // nor is its ConfigMap
 }
 
-// Text gives a template: from memory while its ConfigMap is watched, else by
+// Text returns a template: from memory while its ConfigMap is watched, else by
 // asking the API server. While the API server is away, that is the text that
 // was there last.
 func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string, error) {
-	c.mu.Lock()
-	t, seen := c.texts[key]
-	seen = seen && c.live[mapOf(key)]
-	c.mu.Unlock()
-	if !seen {
-		texts, err := c.Client.ConfigMap(ctx, key.Namespace, key.Name, func(name string) bool { return name == key.Key })
-		if err != nil && !apierrors.IsNotFound(err) {
-			return "", err
-		}
-		t = c.keep(key, textOf(texts.Data, key.Key))
-	}
+	t, err := c.find(ctx, key)
 	switch {
+	case err != nil:
+		return "", err
 	case t.noMap:
 		return "", fmt.Errorf("there is no configmap %s/%s to hold the template %s; create it", key.Namespace, key.Name, key.Key)
 	case !t.there:
@@ -66,34 +73,84 @@ func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string
 	return t.text, nil
 }
 
-// textOf finds a template in a ConfigMap's data, which are nil when there is no
-// ConfigMap.
-func textOf(data map[string]string, key string) templateText {
-	text, there := data[key]
-	return templateText{there: there, text: text, noMap: data == nil}
+func (c *ConfigMaps) find(ctx context.Context, key targets.ConfigMapKey) (templateText, error) {
+	for {
+		t, live, events := c.stored(key)
+		if live {
+			return t, nil
+		}
+		m, err := c.Client.ConfigMap(ctx, key.Namespace, key.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return t, err
+		}
+		if t = textOf(m, key.Key); c.give(key, t, events) {
+			return t, nil
+		}
+	}
 }
 
-// keep notes what a worker was given, so that a change of it shows as one. What
-// a watch brought meanwhile is newer, and wins.
-func (c *ConfigMaps) keep(key targets.ConfigMapKey, t templateText) templateText {
+// stored gives a worker a template from memory, if it is live there; else it
+// returns how many events there were.
+func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool, events int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if newer, seen := c.texts[key]; seen && c.live[mapOf(key)] {
-		return newer
+	w := c.watches[mapOf(key)]
+	if w == nil {
+		return t, false, c.events
 	}
-	c.set(key, t)
-	return t
+	m, live := w.Get()
+	if live {
+		t = textOf(m, key.Key)
+		c.set(key, t)
+	}
+	return t, live, c.events
 }
 
-// set is called with the lock held, and tells whether a worker may have read
-// something else.
-func (c *ConfigMaps) set(key targets.ConfigMapKey, t templateText) (changed bool) {
-	if c.texts == nil {
-		c.texts = map[targets.ConfigMapKey]templateText{}
+// give gives a worker what the API server answered, unless an event came
+// meanwhile: the answer may be older.
+func (c *ConfigMaps) give(key targets.ConfigMapKey, t templateText, events int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.events != events {
+		return false
 	}
-	before, seen := c.texts[key]
-	c.texts[key] = t
-	return seen && t != before
+	c.set(key, t)
+	return true
+}
+
+func (c *ConfigMaps) set(key targets.ConfigMapKey, t templateText) {
+	if c.given == nil {
+		c.given = map[targets.ConfigMapKey]templateText{}
+	}
+	c.given[key] = t
+}
+
+// saw takes a ConfigMap as it is now, nil when there is none, and hints at the
+// targets whose template is not the one that a worker was given.
+func (c *ConfigMaps) saw(name types.NamespacedName, m *corev1.ConfigMap) {
+	var changed []targets.ConfigMapKey
+	c.mu.Lock()
+	c.events++
+	for key, given := range c.given {
+		if now := textOf(m, key.Key); mapOf(key) == name && now != given {
+			c.given[key] = now
+			changed = append(changed, key)
+		}
+	}
+	c.mu.Unlock()
+	if len(changed) > 0 {
+		slices.SortFunc(changed, func(a, b targets.ConfigMapKey) int { return strings.Compare(a.Key, b.Key) })
+		c.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, c.ByConfigMap(changed...)...)
+	}
+}
+
+// textOf finds a template in a ConfigMap, nil when there is none.
+func textOf(m *corev1.ConfigMap, key string) templateText {
+	if m == nil {
+		return templateText{noMap: true}
+	}
+	text, there := m.Data[key]
+	return templateText{there: there, text: text}
 }
 
 func mapOf(key targets.ConfigMapKey) types.NamespacedName {
@@ -111,4 +168,63 @@ func (c *ConfigMaps) Refresh() {
 func (c *ConfigMaps) signal() chan struct{} {
 	c.once.Do(func() { c.refresh = make(chan struct{}, 1) })
 	return c.refresh
+}
+
+// Run watches the ConfigMaps in use until ctx ends, and returns when all that
+// it started has.
+func (c *ConfigMaps) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		c.follow(ctx, c.Wanted())
+		select {
+		case <-ctx.Done():
+		case <-c.signal():
+		}
+	}
+	c.follow(ctx, nil)
+}
+
+// follow has the ConfigMaps of the templates in use watched, and no others.
+func (c *ConfigMaps) follow(ctx context.Context, keys []targets.ConfigMapKey) {
+	wanted := map[types.NamespacedName]bool{}
+	for _, key := range keys {
+		wanted[mapOf(key)] = true
+	}
+	c.mu.Lock()
+	before := maps.Clone(c.watches)
+	c.watches = map[types.NamespacedName]*mapWatch{}
+	for name := range wanted {
+		if c.watches[name] = before[name]; c.watches[name] == nil {
+			c.watches[name] = c.watch(ctx, name)
+		}
+	}
+	maps.DeleteFunc(c.given, func(key targets.ConfigMapKey, _ templateText) bool { return !slices.Contains(keys, key) })
+	c.mu.Unlock()
+	for name, w := range before {
+		if !wanted[name] {
+			w.stop()
+			<-w.done
+			c.note(name, trouble{})
+		}
+	}
+}
+
+// watch begins to watch a ConfigMap.
+func (c *ConfigMaps) watch(ctx context.Context, name types.NamespacedName) *mapWatch {
+	ctx, stop := context.WithCancel(ctx)
+	w := &mapWatch{stop: stop, done: make(chan struct{})}
+	w.Watch = c.Client.WatchConfigMap(kube.Selection{Namespace: name.Namespace, Name: name.Name, Interval: c.Interval}, kube.Handler[*corev1.ConfigMap]{
+		Put:    func(_, now *corev1.ConfigMap) { c.saw(name, now) },
+		Gone:   func(string, string) { c.saw(name, nil) },
+		Report: func(err error) { c.note(name, trouble{err: err}) },
+		Remark: func(err error) { c.note(name, trouble{err: err, limited: true}) },
+	})
+	go func() {
+		defer close(w.done)
+		w.Run(ctx)
+	}()
+	return w
+}
+
+func (c *ConfigMaps) note(name types.NamespacedName, t trouble) {
+	c.troubles.note(c.Report, c.Remark, "watch of template configmaps", name.String(), t)
 }

@@ -59,7 +59,7 @@ func watchedTemplates(t *testing.T, namespace string, interval time.Duration, na
 	w := &templates{namespace: namespace, used: &inUse{}, hints: make(chan string, 1000), reports: reports}
 	w.used.set(namespace, names...)
 	w.ConfigMaps = &sources.ConfigMaps{
-		Client: client(t, namespace), Interval: interval, Wanted: w.used.get, Report: report,
+		Client: client(t, namespace), Interval: interval, Wanted: w.used.get, Report: report, Remark: limited(report),
 		ByConfigMap: func(keys ...targets.ConfigMapKey) (found []targets.Key) {
 			for _, key := range keys {
 				found = append(found, targets.Key(key.Name+"/"+key.Key))
@@ -177,11 +177,13 @@ func TestAChangeBeforeTheWatchIsHintedAt(t *testing.T) {
 	w := watchedTemplates(t, ns, time.Hour, "m/a", "m/b")
 	w.text(t, "m/a", "one")
 	store(t, ns, "m", map[string]string{"a": "two", "b": "two"})
-	stop := running(t, w.Run)
+	running(t, w.Run)
 	expect(t, w.hints, "m/a") // nobody read b
 	w.text(t, "m/a", "two")
 
-	stop()
+	w = watchedTemplates(t, ns, time.Hour, "m/a", "m/b")
+	w.text(t, "m/a", "two")
+	w.text(t, "m/b", "two")
 	if err := admin(t).ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -256,10 +258,13 @@ func TestWithoutTheRightToWatchTemplatesAreAskedFor(t *testing.T) {
 	ns := cluster.Namespace(t)
 	store(t, ns, "m", map[string]string{"a": "one"})
 	allow(t, ns, "configmaps", "get", "m")
-	w := watchedTemplates(t, ns, 20*time.Millisecond, "m/a", "n/a")
+	w := watchedTemplates(t, ns, 20*time.Millisecond, "m/a")
 	running(t, w.Run)
 	subject := "watch of template configmaps: "
-	await(t, w.reports, subject+ns+"/m: ", "forbidden", "reading it every 20ms")
+	await(t, w.reports, subject+"limited: "+ns+"/m: ", "forbidden", "reading it every 20ms")
+	w.used.set(ns, "m/a", "n/a")
+	w.Refresh()
+	await(t, w.reports, subject+ns+"/n: ", "forbidden", "trying again every 20ms")
 	w.text(t, "m/a", "one")
 	store(t, ns, "m", map[string]string{"a": "two"})
 	w.text(t, "m/a", "two") // at once, and at the next look:
@@ -270,7 +275,6 @@ func TestWithoutTheRightToWatchTemplatesAreAskedFor(t *testing.T) {
 
 	allow(t, ns, "configmaps", "list watch", "m")
 	w.live(t, "m/a")
-	await(t, w.reports, subject+ns+"/n: ", "forbidden") // the other trouble, which remains
 	w.used.set(ns, "m/a")
 	w.Refresh()
 	await(t, w.reports, subject+"<nil>")

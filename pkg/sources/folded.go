@@ -11,39 +11,43 @@ import (
 // that is away is one trouble, not a hundred.
 type folded struct {
 	mu      sync.Mutex
-	present map[string]error // watch → why it does not stand
+	present map[string]trouble // :: watch → its trouble
 }
 
-// note takes how it goes with one watch, nil meaning well, and reports one of
-// the troubles that there are, the same one while it lasts.
-func (f *folded) note(report Report, subject, watch string, err error) {
+// trouble is why a watch does not stand, or only limited, why it could be
+// better.
+type trouble struct {
+	err     error
+	limited bool
+}
+
+// note takes how it goes with one watch, a nil error meaning well, and reports
+// one of the troubles that there are, the same one while it lasts. One that only
+// limits is remarked on when there is no other.
+func (f *folded) note(report, remark Report, subject, watch string, t trouble) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.present == nil {
-		f.present = map[string]error{}
+		f.present = map[string]trouble{}
 	}
-	delete(f.present, watch)
-	if err != nil {
-		f.present[watch] = err
+	f.present[watch] = t
+	if t.err == nil {
+		delete(f.present, watch)
 	}
-	if len(f.present) > 0 {
-		first := slices.Min(slices.Collect(maps.Keys(f.present)))
-		err = f.present[first]
-		if first != "" {
-			err = fmt.Errorf("%s: %w", first, err)
+	var worst trouble
+	for _, watch := range slices.Sorted(maps.Keys(f.present)) {
+		t := f.present[watch]
+		if worst.err != nil && (t.limited || !worst.limited) {
+			continue
+		}
+		worst = t
+		if watch != "" {
+			worst.err = fmt.Errorf("%s: %w", watch, t.err)
 		}
 	}
-	report(subject, err)
-}
-
-// any tells whether one of the troubles is of a kind.
-func (f *folded) any(kind func(error) bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, err := range f.present {
-		if kind(err) {
-			return true
-		}
+	if worst.limited {
+		remark(subject, worst.err)
+	} else {
+		report(subject, worst.err)
 	}
-	return false
 }

@@ -3,49 +3,54 @@ package sources
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 func TestManyTroublesAreOneUntilTheLastHasGone(t *testing.T) {
 	var f folded
 	var got []string
-	note := func(watch string, err error) {
-		f.note(func(subject string, err error) { got = append(got, fmt.Sprint(subject, ": ", err)) }, "watches", watch, err)
+	say := func(word string) Report {
+		return func(subject string, err error) { got = append(got, fmt.Sprint(word, " ", subject, ": ", err)) }
 	}
-	note("b", errors.New("refused"))
-	note("a", fs.ErrPermission)
-	note("b", errors.New("refused"))
-	if !f.any(func(err error) bool { return errors.Is(err, fs.ErrPermission) }) {
-		t.Error("the kind of a trouble is not found")
+	note := func(watch string, err error, limited bool) {
+		f.note(say("report"), say("remark"), "watches", watch, trouble{err, limited})
 	}
-	note("a", nil)
-	note("b", nil)
-	note("c", nil)
-	note("", errors.New("closed"))
-	want := []string{"watches: b: refused", "watches: a: permission denied", "watches: a: permission denied", "watches: b: refused", "watches: <nil>", "watches: <nil>", "watches: closed"}
+	refused, forbidden := errors.New("refused"), errors.New("forbidden")
+	note("b", refused, false)
+	note("a", forbidden, true)
+	note("0", refused, false)
+	note("0", nil, false)
+	note("b", nil, false)
+	note("c", forbidden, true)
+	note("a", nil, false)
+	note("c", nil, false)
+	note("", forbidden, true)
+	want := []string{
+		"report watches: b: refused", "report watches: b: refused", "report watches: 0: refused", "report watches: b: refused",
+		"remark watches: a: forbidden", "remark watches: a: forbidden", "remark watches: c: forbidden", "report watches: <nil>",
+		"remark watches: forbidden",
+	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("reported %q, want %q", got, want)
-	}
-	if f.any(func(err error) bool { return errors.Is(err, fs.ErrPermission) }) {
-		t.Error("a trouble that has gone is found")
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 // The answer to a worker's question may be older than what the watch brought
 // while it was on its way.
-func TestAnAnswerThatTheWatchOvertookIsNotKept(t *testing.T) {
-	var c ConfigMaps
+func TestAnAnswerThatAnEventOvertookIsNotGiven(t *testing.T) {
+	c := ConfigMaps{Enqueue: func(queue.Hint, ...targets.Key) { t.Error("a hint at what no worker was given") }}
 	key := targets.ConfigMapKey{Namespace: "n", Name: "m", Key: "a"}
-	older, newer := templateText{there: true, text: "older"}, templateText{there: true, text: "newer"}
-	if got := c.keep(key, older); got != older {
-		t.Errorf("kept %v", got)
+	older := templateText{there: true, text: "older"}
+	_, _, events := c.stored(key)
+	c.saw(mapOf(key), nil)
+	if c.give(key, older, events) {
+		t.Error("the answer was given")
 	}
-	c.watched(mapOf(key), true)
-	c.set(key, newer)
-	if got := c.keep(key, older); got != newer || c.texts[key] != newer {
-		t.Errorf("kept %v and gave %v, want what the watch brought", c.texts[key], got)
+	_, _, events = c.stored(key)
+	if !c.give(key, older, events) {
+		t.Error("no answer was given")
 	}
 }

@@ -113,6 +113,23 @@ func expect(t *testing.T, from <-chan string, want ...string) {
 	}
 }
 
+// collect waits for texts in any order, and passes over others.
+func collect(t *testing.T, from <-chan string, want ...string) {
+	t.Helper()
+	missing := map[string]bool{}
+	for _, w := range want {
+		missing[w] = true
+	}
+	for end := time.After(deadline); len(missing) > 0; {
+		select {
+		case got := <-from:
+			delete(missing, got)
+		case <-end:
+			t.Fatalf("no %v within %v", missing, deadline)
+		}
+	}
+}
+
 // await passes over texts until one has all the parts wanted.
 func await(t *testing.T, from <-chan string, parts ...string) {
 	t.Helper()
@@ -149,6 +166,11 @@ func reporting() (chan string, func(string, error)) {
 		last[subject] = text
 		heard <- subject + ": " + text
 	}
+}
+
+// limited has what is remarked on begin with "limited".
+func limited(report func(string, error)) func(string, error) {
+	return func(subject string, err error) { report(subject, fmt.Errorf("limited: %w", err)) }
 }
 
 // running runs f until the test's end, or until stop is called; stop waits for

@@ -13,8 +13,9 @@ import (
 	"github.com/secretsync/syncer/pkg/sources"
 )
 
-// watched is Secrets that hands on what it tells: "defined NAME MAP",
-// "altered NAME MAP", "touched NAME MAP" and "gone NAME".
+// watched is Secrets that hands on what it is called with: "defined NAME MAP",
+// "changed NAME MAP", "gone NAME" and "unread NAME FORBIDDEN". What it remarks
+// on begins with "limited".
 type watched struct {
 	*sources.Secrets
 	told, reports chan string
@@ -24,50 +25,53 @@ func watchedSecrets(t *testing.T, namespace string, interval time.Duration, name
 	t.Helper()
 	told := make(chan string, 10_000)
 	reports, report := reporting()
-	words := map[sources.Change]string{sources.Defined: "defined", sources.Altered: "altered", sources.Touched: "touched"}
 	return watched{told: told, reports: reports, Secrets: &sources.Secrets{
 		Client: client(t, namespace), Namespace: namespace, Names: names, Interval: interval,
-		Upsert: func(s kube.Source, c sources.Change) {
+		Upsert: func(s *kube.Secret, redefined bool) {
 			if s.Namespace != namespace {
 				t.Errorf("told of namespace %s", s.Namespace)
 			}
-			told <- words[c] + " " + s.Name + " " + s.Map
+			word := "changed "
+			if redefined {
+				word = "defined "
+			}
+			told <- word + s.Name + " " + s.Map
 		},
 		Gone:   func(_, name string) { told <- "gone " + name },
 		Unread: func(_, name string, err error) { told <- fmt.Sprintf("unread %s %v", name, apierrors.IsForbidden(err)) },
-		Report: report,
+		Report: report, Remark: limited(report),
 	}}
 }
+
+func complete(s watched) func() bool { return func() bool { return s.Complete() == nil } }
 
 func TestWhatChangesInALabelledSecretIsToldApart(t *testing.T) {
 	ns := cluster.Namespace(t)
 	secret(t, ns, "a", map[string]string{"conjur-map": "one", "k": "v"})
 	allow(t, ns, "secrets", "list watch")
 	s := watchedSecrets(t, ns, time.Hour)
-	if s.Synced() {
-		t.Error("synced before it ran")
+	if s.Complete() == nil {
+		t.Error("complete before it ran")
 	}
 	running(t, s.Run)
 	expect(t, s.told, "defined a one")
-	eventually(t, "synced", s.Synced)
+	eventually(t, "complete", complete(s))
 
 	for _, step := range []struct {
 		change func(*corev1.Secret)
 		want   string
 	}{
 		{func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} }, "defined a two"},
-		{func(s *corev1.Secret) { s.StringData = map[string]string{"k": "w"} }, "altered a two"},
-		{func(s *corev1.Secret) { delete(s.Data, "k") }, "altered a two"},
+		{func(s *corev1.Secret) { s.StringData = map[string]string{"k": "w"} }, "changed a two"},
+		{func(s *corev1.Secret) { delete(s.Data, "k") }, "changed a two"},
 		{func(s *corev1.Secret) { annotate(s, []string{"conjur.org/conjur-secrets.g", "- x"}) }, "defined a two"},
-		{func(s *corev1.Secret) { annotate(s, []string{"theirs", "x"}) }, "touched a two"},
+		{func(s *corev1.Secret) { annotate(s, []string{"theirs", "x"}) }, "changed a two"},
 		{func(s *corev1.Secret) { // what our own write looks like
 			s.StringData = map[string]string{"k": "x"}
 			annotate(s, []string{"conjur.org/secret-revision", "2", "conjur.org/secret-revised", "2026-01-02T03:04:05Z", "conjur.org/secret-variables", "x"})
-		}, "altered a two"},
-		{func(s *corev1.Secret) { s.Labels["conjur.org/other"] = "x" }, "defined a two"},
-		{func(s *corev1.Secret) { s.Immutable = new(true) }, "defined a two"},
+		}, "changed a two"},
 		{func(s *corev1.Secret) { delete(s.Labels, kube.ManagedLabel) }, "gone a"},
-		{func(s *corev1.Secret) { s.Labels[kube.ManagedLabel] = "true" }, "defined a two"},
+		{func(s *corev1.Secret) { s.Labels = map[string]string{kube.ManagedLabel: "true"} }, "defined a two"},
 	} {
 		changeSecret(t, ns, "a", step.change)
 		expect(t, s.told, step.want)
@@ -87,23 +91,21 @@ func TestWhatHappenedWhileTheAPIServerWasAwayIsTold(t *testing.T) {
 		secret(t, ns, name, map[string]string{"conjur-map": "one"})
 	}
 	allow(t, ns, "secrets", "list watch")
-	s := watchedSecrets(t, ns, time.Hour)
-	stop := running(t, s.Run)
-	expect(t, s.told, "defined a one", "defined anew one", "defined b one", "defined c one")
-	stop() // as good as a broken connection, and without a race
+	s, link := watchedSecrets(t, ns, time.Hour), newLink(t)
+	s.Client = link.client(t, ns)
+	running(t, s.Run)
+	collect(t, s.told, "defined a one", "defined anew one", "defined b one", "defined c one")
+	link.cut()
+	await(t, s.reports, "watch of secrets in namespace "+ns+": ", "refused")
 	deleteSecret(t, ns, "anew")
 	secret(t, ns, "anew", map[string]string{"conjur-map": "one"})
 	deleteSecret(t, ns, "b")
 	changeSecret(t, ns, "c", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "v"} })
-	running(t, s.Run)
-	expect(t, s.told, "defined anew one", "altered c one", "gone b")
-
-	cluster.StopAPIServer(t)
-	await(t, s.reports, "watch of secrets in namespace "+ns+": ", "refused")
-	cluster.StartAPIServer(t)
+	link.mend(t)
 	await(t, s.reports, "watch of secrets in namespace "+ns+": <nil>")
+	collect(t, s.told, "defined anew one", "changed c one", "gone b")
 	secret(t, ns, "d", nil)
-	expect(t, s.told, "defined d ")
+	await(t, s.told, "defined d ")
 }
 
 func TestNamedSecretsAreWatchedUnderARoleThatNamesThem(t *testing.T) {
@@ -113,12 +115,12 @@ func TestNamedSecretsAreWatchedUnderARoleThatNamesThem(t *testing.T) {
 	s := watchedSecrets(t, ns, time.Hour, "a", "b")
 	running(t, s.Run)
 	await(t, s.told, "defined a one")
-	eventually(t, "synced", s.Synced) // b is told to be missing by then
+	eventually(t, "complete", complete(s)) // b is told to be missing by then
 	secret(t, ns, "c", nil)
 	secret(t, ns, "b", map[string]string{"conjur-map": "two"})
 	await(t, s.told, "defined b two")
 	changeSecret(t, ns, "b", func(s *corev1.Secret) { s.Labels = nil }) // of no importance here
-	expect(t, s.told, "defined b two")
+	expect(t, s.told, "changed b two")
 	deleteSecret(t, ns, "b")
 	expect(t, s.told, "gone b")
 	if got := calls(t, ns); got["watch"] != 2 || len(got) != 1 {
@@ -146,28 +148,27 @@ func TestWithoutTheRightToWatchNamedSecretsAreReadAtEachTick(t *testing.T) {
 	s := watchedSecrets(t, ns, 20*time.Millisecond, "a")
 	running(t, s.Run)
 	expect(t, s.told, "defined a one")
-	eventually(t, "synced", s.Synced)
-	eventually(t, "refused", s.Refused)
+	eventually(t, "complete", complete(s))
+	if err := s.Complete(); err != nil {
+		t.Error(err)
+	}
 	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "v"} })
-	expect(t, s.told, "altered a one")
+	expect(t, s.told, "changed a one")
 	eventually(t, "many looks", func() bool { return calls(t, ns)["get"] > 60 })
 	subject := "watch of secrets in namespace " + ns + ": "
-	await(t, s.reports, subject+"a: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
+	await(t, s.reports, subject+"limited: a: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
 	if n := len(s.reports); n != 0 {
 		t.Errorf("said once, and then %s", <-s.reports)
 	}
-	if got := calls(t, ns); got["watch"] > got["get"]/2 {
-		t.Errorf("calls %v: more than some are tries to watch", got)
+	if got := calls(t, ns); got["watch"] > got["get"]+2 || got["list"] > 1 {
+		t.Errorf("calls %v: more than a try to watch each time", got)
 	}
 
 	revoke := allow(t, ns, "secrets", "list watch", "a")
 	await(t, s.reports, subject+"<nil>")
-	if s.Refused() {
-		t.Error("refused, although the right was granted")
-	}
 	before := calls(t, ns)["get"]
 	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "w"} })
-	expect(t, s.told, "altered a one")
+	expect(t, s.told, "changed a one")
 	if got := calls(t, ns); got["get"] != before {
 		t.Errorf("%d reads while it is watched", got["get"]-before)
 	}
@@ -176,9 +177,9 @@ func TestWithoutTheRightToWatchNamedSecretsAreReadAtEachTick(t *testing.T) {
 	revoke()
 	cluster.StopAPIServer(t)
 	cluster.StartAPIServer(t)
-	await(t, s.reports, subject+"a: ", "forbidden")
+	await(t, s.reports, subject+"limited: a: ", "forbidden")
 	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "x"} })
-	expect(t, s.told, "altered a one")
+	expect(t, s.told, "changed a one")
 }
 
 func TestANamespaceWithoutRightsDoesNotStopAnother(t *testing.T) {
@@ -191,13 +192,13 @@ func TestANamespaceWithoutRightsDoesNotStopAnother(t *testing.T) {
 	running(t, well.Run)
 	expect(t, well.told, "defined b ")
 	await(t, refused.reports, "watch of secrets in namespace "+closed+": ", "forbidden")
-	if refused.Synced() || !refused.Refused() || well.Refused() {
-		t.Error("the states are mixed up")
+	if err := refused.Complete(); !apierrors.IsForbidden(err) || well.Complete() != nil {
+		t.Errorf("the states are mixed up: %v", err)
 	}
 	allow(t, closed, "secrets", "list watch")
 	expect(t, refused.told, "defined a ")
 	await(t, refused.reports, "watch of secrets in namespace "+closed+": <nil>")
-	eventually(t, "synced", refused.Synced)
+	eventually(t, "complete", complete(refused))
 }
 
 // The Secrets Provider's own role lets it list, but not watch.
@@ -212,42 +213,49 @@ func TestWithoutTheRightToWatchLabelledSecretsAreListedAtEachTick(t *testing.T) 
 	expect(t, s.told, "defined b ")
 	deleteSecret(t, ns, "a")
 	expect(t, s.told, "gone a")
-	await(t, s.reports, "forbidden", "trying again every 20ms")
+	await(t, s.reports, "limited: ", "forbidden", "reading it every 20ms")
+	if got := calls(t, ns); got["watch"] > got["list"]+2 {
+		t.Errorf("calls %v: more than a try to watch each time", got)
+	}
 }
 
-func TestALoadTellsWhatIsThereOnce(t *testing.T) {
+func TestPrimingTellsWhatIsThereOnce(t *testing.T) {
 	ns := cluster.Namespace(t)
 	secret(t, ns, "a", map[string]string{"conjur-map": "one"})
 	secret(t, ns, "b", nil)
 	allow(t, ns, "secrets", "list watch")
 	s := watchedSecrets(t, ns, time.Hour)
-	if err := s.Load(t.Context()); err != nil || !s.Synced() {
-		t.Fatalf("loaded with %v, synced: %v", err, s.Synced())
+	s.Prime(t.Context())
+	if err := s.Complete(); err != nil {
+		t.Fatal(err)
 	}
-	expect(t, s.told, "defined a one", "defined b ")
+	collect(t, s.told, "defined a one", "defined b ")
+	deleteSecret(t, ns, "a")
+	s.Prime(t.Context())
+	expect(t, s.told, "gone a")
 	changeSecret(t, ns, "b", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} })
 	running(t, s.Run) // tells only what is new since
 	expect(t, s.told, "defined b two")
 }
 
-func TestALoadOfNamedSecretsTellsTheMissingFromTheForbidden(t *testing.T) {
+func TestPrimingOfNamedSecretsTellsTheMissingFromTheForbidden(t *testing.T) {
 	ns := cluster.Namespace(t)
 	secret(t, ns, "a", nil)
 	secret(t, ns, "forbidden", nil)
 	allow(t, ns, "secrets", "get", "a", "missing")
 	s := watchedSecrets(t, ns, time.Hour, "a", "forbidden", "missing")
-	err := s.Load(t.Context())
+	s.Prime(t.Context())
+	err := s.Complete()
 	if !apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), ns+"/forbidden") || strings.Contains(fmt.Sprint(err), ns+"/missing") {
 		t.Errorf("error %v, want that one is forbidden", err)
 	}
 	expect(t, s.told, "defined a ", "unread forbidden true", "gone missing")
-	if s.Synced() {
-		t.Error("synced, although one could not be read")
-	}
-	_ = s.Load(t.Context())
+	await(t, s.reports, "secrets of "+ns+": ", "forbidden")
+	s.Prime(t.Context())
 	allow(t, ns, "secrets", "get", "forbidden")
-	eventually(t, "all read", func() bool { return s.Load(t.Context()) == nil })
+	eventually(t, "all read", func() bool { s.Prime(t.Context()); return s.Complete() == nil })
 	expect(t, s.told, "defined forbidden ") // and not once more that it is unread
+	await(t, s.reports, "secrets of "+ns+": <nil>")
 }
 
 func TestTheWatchOfSecretsEndsWhileTheAPIServerIsAway(t *testing.T) {
@@ -255,7 +263,7 @@ func TestTheWatchOfSecretsEndsWhileTheAPIServerIsAway(t *testing.T) {
 	allow(t, ns, "secrets", "get list watch")
 	label, names := watchedSecrets(t, ns, time.Hour), watchedSecrets(t, ns, time.Hour, "a", "b", "c")
 	stopLabel, stopNames := running(t, label.Run), running(t, names.Run)
-	eventually(t, "synced", func() bool { return label.Synced() && names.Synced() })
+	eventually(t, "complete", func() bool { return label.Complete() == nil && names.Complete() == nil })
 	cluster.StopAPIServer(t)
 	await(t, label.reports, "refused")
 	await(t, names.reports, "refused")

@@ -176,14 +176,15 @@ func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
 
 // target asks the Secret what it is to hold.
 func (c *clusterDiff) target(ctx context.Context, def targets.SecretDefinition, v *config.Validation) (*targets.Target, error) {
-	source, err := c.client.Source(ctx, def.Namespace, def.Name)
+	secret, err := c.client.Secret(ctx, def.Namespace, def.Name)
 	switch {
+	case err == nil:
+		def.Annotations, def.Map, def.HasMap = secret.Annotations, secret.Map, secret.HasMap
 	case apierrors.IsNotFound(err):
 		def.Missing = true
-	case err != nil:
+	default:
 		return nil, err
 	}
-	def.Annotations, def.Map, def.HasMap = source.Annotations, source.Map, source.HasMap
 	t, warnings := targets.FromSecret(def)
 	if def.Missing && len(t.Variables()) == 0 && !t.Wildcard() {
 		return nil, &sinks.MissingError{Namespace: def.Namespace, Name: def.Name}

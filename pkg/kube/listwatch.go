@@ -1,0 +1,235 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// firstPause is the time before a request that failed is made again.
+const firstPause = 200 * time.Millisecond
+
+// listWatch is where an informer gets objects from. The informer itself would
+// wait for up to a minute after a request that failed, say nothing of an API
+// server that refuses connections, and not stop meanwhile. So a request is made
+// again here until it succeeds, or the informer has to do something else.
+type listWatch[T object] struct {
+	list func(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
+	open func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// look reads all objects with the least rights that do. Together with an
+	// error it may return those that it could read, and those that are stored
+	// of what it could not.
+	look     func(context.Context) ([]T, error)
+	store    cache.Store // of the informer
+	interval time.Duration
+	report   func(error)
+	remark   func(error)
+
+	polling atomic.Bool // instead of watching
+
+	mu    sync.Mutex
+	ended bool           // no list begins
+	calls sync.WaitGroup // lists under way, and polling
+}
+
+// ListWithContext is what the informer falls back to when it may not watch, or
+// when the API server does not stream lists.
+func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if !l.begin() {
+		return nil, context.Canceled
+	}
+	defer l.calls.Done()
+	return again(ctx, l.interval, l.failed, handedOn, func() (runtime.Object, error) {
+		items, meta, err := l.list(ctx, options)
+		if apierrors.IsForbidden(err) {
+			meta = metav1.ListMeta{}
+			if items, err = l.look(ctx); items != nil && err != nil {
+				l.failed(err)
+				err = nil
+			}
+		}
+		list := &metainternalversion.List{ListMeta: meta, Items: make([]runtime.Object, len(items))}
+		for i, item := range items {
+			list.Items[i] = item
+		}
+		return list, err
+	})
+}
+
+// begin counts a list in, and reports whether it may begin.
+func (l *listWatch[T]) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.calls.Add(1)
+	}
+	return !l.ended
+}
+
+// end waits for the list that an informer gives up when its context ends: it
+// does not wait for it itself.
+func (l *listWatch[T]) end() {
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	l.calls.Wait()
+}
+
+// WatchWithContext opens a watch, or polls when that is forbidden.
+func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	hear := handedOn
+	if options.SendInitialEvents != nil {
+		hear = func(err error) bool { return handedOn(err) || unstreamed(err) }
+	}
+	return again(ctx, l.interval, l.failed, hear, func() (watch.Interface, error) {
+		w, err := l.open(ctx, options)
+		if apierrors.IsForbidden(err) && options.SendInitialEvents == nil {
+			return l.poll(ctx, options, err), nil
+		}
+		if err == nil {
+			l.polling.Store(false)
+			l.report(nil)
+		}
+		return w, err
+	})
+}
+
+// List and Watch are of an interface that the informer takes but does not use.
+func (l *listWatch[T]) List(o metav1.ListOptions) (runtime.Object, error) {
+	return l.ListWithContext(context.Background(), o)
+}
+
+func (l *listWatch[T]) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return l.WatchWithContext(context.Background(), o)
+}
+
+// poll returns a watch that looks for what has changed at each interval. Once a
+// true watch is permitted it ends like one whose history is gone, so that the
+// informer begins anew.
+func (l *listWatch[T]) poll(ctx context.Context, options metav1.ListOptions, refusal error) watch.Interface {
+	l.polling.Store(true)
+	events := make(chan watch.Event)
+	w := watch.NewProxyWatcher(events)
+	l.calls.Go(func() {
+		defer close(events)
+		tick := time.NewTicker(l.interval)
+		defer tick.Stop()
+		for {
+			for _, event := range l.looked(ctx, refusal) {
+				select {
+				case events <- event:
+				case <-w.StopChan():
+					return
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-w.StopChan():
+				return
+			}
+			if l.permitted(ctx, options) {
+				permitted := apierrors.NewResourceExpired("it may be watched now").ErrStatus
+				select {
+				case events <- watch.Event{Type: watch.Error, Object: &permitted}:
+				case <-w.StopChan():
+				}
+				return
+			}
+		}
+	})
+	return w
+}
+
+// permitted reports whether a watch would stand.
+func (l *listWatch[T]) permitted(ctx context.Context, options metav1.ListOptions) bool {
+	w, err := l.open(ctx, options)
+	if err == nil {
+		w.Stop()
+	}
+	return err == nil || handedOn(err)
+}
+
+// looked returns what has changed since the last look.
+func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event {
+	all, err := l.look(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		l.failed(err)
+	default:
+		l.remark(fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, l.interval))
+	}
+	if err != nil && all == nil {
+		return nil
+	}
+	return changes(l.store, all)
+}
+
+// advice says what lets a watch stand.
+const advice = "grant the verbs list and watch to hear of changes at once"
+
+func (l *listWatch[T]) failed(err error) {
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w; %s (trying again every %v)", err, advice, l.interval)
+	}
+	l.report(err)
+}
+
+// changes returns the events that make what is stored into all that there is.
+func changes[T object](store cache.Store, all []T) (events []watch.Event) {
+	there := sets.New[string]()
+	for _, o := range all {
+		key := cache.MetaObjectToName(o).String()
+		there.Insert(key)
+		stored, _, _ := store.GetByKey(key)
+		if before, ok := stored.(T); !ok || before.GetResourceVersion() != o.GetResourceVersion() {
+			events = append(events, watch.Event{Type: watch.Modified, Object: o})
+		}
+	}
+	for _, stored := range store.List() {
+		if o := stored.(T); !there.Has(cache.MetaObjectToName(o).String()) {
+			events = append(events, watch.Event{Type: watch.Deleted, Object: o})
+		}
+	}
+	return events
+}
+
+// again makes a request until it succeeds, or ctx ends, or its error is one to
+// be handed on. Others are failures, after which there are pauses of interval
+// at most.
+func again[R any](ctx context.Context, interval time.Duration, failed func(error), handedOn func(error) bool, request func() (R, error)) (R, error) {
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(min(firstPause, interval)), backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(0.25), backoff.WithMaxInterval(interval*4/5), backoff.WithMaxElapsedTime(0))
+	return backoff.RetryNotifyWithData(func() (R, error) {
+		result, err := request()
+		if handedOn(err) {
+			err = backoff.Permanent(err)
+		}
+		return result, err
+	}, backoff.WithContext(pauses, ctx), func(err error, _ time.Duration) { failed(err) })
+}
+
+// handedOn reports whether an error says that the informer must list anew.
+func handedOn(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// unstreamed reports whether an error says that a list cannot be had as a
+// stream, but perhaps without.
+func unstreamed(err error) bool {
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	return answered && status.ErrStatus.Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
+}

@@ -1,0 +1,126 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/brief"
+)
+
+// pageSize is how many objects one answer to a list holds at most.
+const pageSize = 500
+
+// Secret reads one Secret.
+func (c *Client) Secret(ctx context.Context, namespace, name string) (*Secret, error) {
+	s, err := c.Core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
+	}
+	return strip(s), nil
+}
+
+// ConfigMap reads one ConfigMap.
+func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	m, err := c.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading configmap %s/%s: %w", namespace, name, err)
+	}
+	return m, nil
+}
+
+// listSecrets returns a page of a list of Secrets.
+func (c *Client) listSecrets(ctx context.Context, namespace string, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
+	page, err := c.Core.Secrets(namespace).List(ctx, options)
+	if err != nil {
+		return nil, metav1.ListMeta{}, fmt.Errorf("listing the secrets of %s: %w", describeNamespace(namespace), err)
+	}
+	secrets := make([]*Secret, len(page.Items))
+	for i := range page.Items {
+		secrets[i] = strip(&page.Items[i])
+	}
+	return secrets, page.ListMeta, nil
+}
+
+// pages reads a list from its first page to its last.
+func pages[T any](ctx context.Context, list func(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)) (all []T, err error) {
+	for options := (metav1.ListOptions{Limit: pageSize}); ; {
+		items, page, err := list(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// eachNamespace reads the labelled Secrets of all namespaces one namespace
+// after the other; of known ones, when the namespaces may not be listed. What
+// may not be read is taken from what is held, and is named in the error; where
+// nothing may be read there are no Secrets.
+func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secret) ([]*Secret, error) {
+	namespaces, err := c.namespaces(ctx)
+	listed := err == nil
+	var problems []error
+	if !listed {
+		namespaces = known
+		problems = append(problems, fmt.Errorf("only these namespaces are known: %s: %w", strings.Join(known, ", "), err))
+	}
+	all := []*Secret{}
+	var read, refused []string
+	var refusal error
+	for _, namespace := range namespaces {
+		secrets, err := pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
+			return c.listSecrets(ctx, namespace, selecting("", options))
+		})
+		switch {
+		case err == nil:
+			all, read = append(all, secrets...), append(read, namespace)
+		case apierrors.IsForbidden(err):
+			refused, refusal = append(refused, namespace), err
+		default:
+			problems = append(problems, err)
+		}
+	}
+	if len(refused) > 0 {
+		problems = append(problems, fmt.Errorf("%d of %d namespaces are not served, since no role grants the verb list for their secrets: %s: %w",
+			len(refused), len(namespaces), brief.List(refused), refusal))
+	}
+	if len(read) == 0 {
+		return nil, errors.Join(problems...)
+	}
+	for _, s := range held {
+		if !slices.Contains(read, s.Namespace) && (!listed || slices.Contains(namespaces, s.Namespace)) {
+			all = append(all, s)
+		}
+	}
+	return all, errors.Join(problems...)
+}
+
+// namespaces returns the names of all namespaces.
+func (c *Client) namespaces(ctx context.Context) ([]string, error) {
+	list, err := c.Core.Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the namespaces: %w", err)
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names, nil
+}
+
+func describeNamespace(namespace string) string {
+	if namespace == "" {
+		return "all namespaces"
+	}
+	return "namespace " + namespace
+}
