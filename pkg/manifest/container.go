@@ -14,39 +14,34 @@ type Container struct {
 	Name, Image string
 	Command     []string // instead of the image's own; nil: none
 	Args        []string
-	// Env is the variables by their names, as far as the manifest tells.
+	// Env is the variables by their names, as far as the manifest has them.
 	Env map[string]Variable
-	// Open tells that there may be more variables than Env has, from a
-	// ConfigMap or a Secret that is not in the manifest.
+	// Open: there may be more variables than Env has, from a ConfigMap or a
+	// Secret that is not in the manifest.
 	Open bool
 	// PostStart is the command of the hook of that name; nil: none.
 	PostStart []string
 	// ReadOnlyRoot: nothing but mounted volumes can be written to.
 	ReadOnlyRoot bool
 
-	mounts map[string]mounted // by path
+	mounts map[string]map[string]string // path → the files there by name; nil: not known
 	image  yaml.Node
 }
 
 // Variable is a variable of a container's environment.
 type Variable struct {
 	Value string
-	// Known is false for a variable that is set to something the manifest
-	// does not tell, such as a key of a Secret; Value is empty then.
+	// Known is false for a variable whose value is not in the manifest, such
+	// as a key of a Secret; Value is empty then.
 	Known bool
 }
 
-// mounted is what is mounted at a path.
-type mounted struct {
-	files map[string]string // by name; nil: not known
-}
-
-// Mounted tells whether a volume is mounted at a folder, above or below it;
-// files is what the folder holds, by name, or nil when the manifest does not
-// tell.
+// Mounted reports whether a volume is mounted at a folder, above or below it;
+// files is what the folder holds, by name, or nil when that is not in the
+// manifest.
 func (c *Container) Mounted(folder string) (files map[string]string, ok bool) {
-	if m, ok := c.mounts[folder]; ok {
-		return m.files, true
+	if files, ok := c.mounts[folder]; ok {
+		return files, true
 	}
 	for at := range c.mounts {
 		if strings.HasPrefix(folder+"/", strings.TrimSuffix(at, "/")+"/") || strings.HasPrefix(at, folder+"/") {
@@ -115,22 +110,19 @@ type (
 func (m *Manifest) container(c container, volumes []volume) (*Container, error) {
 	made := &Container{
 		Name: c.Name, Command: c.Command, Args: c.Args, PostStart: c.Lifecycle.PostStart.Exec.Command,
-		ReadOnlyRoot: c.SecurityContext.ReadOnlyRootFilesystem, Env: map[string]Variable{}, mounts: map[string]mounted{}, image: c.Image,
+		ReadOnlyRoot: c.SecurityContext.ReadOnlyRootFilesystem, Env: map[string]Variable{}, mounts: map[string]map[string]string{}, image: c.Image,
 	}
-	var errs []error
 	var err error
 	if !c.Image.IsZero() {
-		if made.Image, err = text(&c.Image, "the image"); err != nil {
-			errs = append(errs, err)
-		}
+		made.Image, err = text(&c.Image, "the image")
 	}
 	m.envFrom(made, c)
-	errs = append(errs, m.env(made, c))
+	errs := []error{err, m.env(made, c)}
 	for _, mount := range c.VolumeMounts {
 		at := strings.TrimSuffix(mount.MountPath, "/")
-		made.mounts[at] = mounted{}
+		made.mounts[at] = nil
 		if mount.SubPath == "" && mount.SubPathExpr == "" {
-			made.mounts[at] = mounted{m.volume(volumes, mount.Name)}
+			made.mounts[at] = m.volume(volumes, mount.Name)
 		}
 	}
 	return made, within("container "+c.Name, errs...)
@@ -164,9 +156,8 @@ func (m *Manifest) env(made *Container, c container) error {
 			}
 		case !e.Value.IsZero() && e.Value.Tag != "!!null":
 			var err error
-			if v.Value, err = text(&e.Value, "the value of the variable "+e.Name); err != nil {
-				errs = append(errs, err)
-			}
+			v.Value, err = text(&e.Value, "the value of the variable "+e.Name)
+			errs = append(errs, err)
 			if strings.Contains(v.Value, "$(") {
 				v = Variable{}
 			}
@@ -176,7 +167,7 @@ func (m *Manifest) env(made *Container, c container) error {
 	return errors.Join(errs...)
 }
 
-// volume gives the files of a volume that is a ConfigMap of the manifest; nil
+// volume returns the files of a volume that is a ConfigMap of the manifest; nil
 // for any other.
 func (m *Manifest) volume(volumes []volume, name string) map[string]string {
 	for _, v := range volumes {

@@ -15,7 +15,7 @@ import (
 // YAML without quotes.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
 
-// WithImage gives the manifest's text with another image in the containers,
+// WithImage returns the manifest's text with another image in the containers,
 // which are its own, and every other byte as it was: comments, order, blank
 // lines and quotes.
 func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, error) {
@@ -91,8 +91,8 @@ func offset(text []byte, line, column int) int {
 	return at
 }
 
-// checkReplaced reads the new text and holds it against the old: nothing but
-// the images may differ.
+// checkReplaced checks that nothing but the images differs between the new text
+// and the old.
 func (m *Manifest) checkReplaced(replaced []byte, image string, containers []*Container) error {
 	before, err := documents(m.text)
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *Manifest) checkReplaced(replaced []byte, image string, containers []*Co
 		}
 		same := true
 		for i := range before {
-			same = same && sameBut(before[i], after[i], changed)
+			same = same && sameBut(before[i].node, after[i].node, changed)
 		}
 		if same {
 			return nil
@@ -115,7 +115,7 @@ func (m *Manifest) checkReplaced(replaced []byte, image string, containers []*Co
 	return fmt.Errorf("the image cannot be replaced by %s without changing something else; replace it by hand", image)
 }
 
-// sameBut tells whether two trees say the same, save for the scalars of before
+// sameBut reports whether two trees are the same, save for the scalars of before
 // whose place is in changed, which must have the text that stands there. What
 // an anchor names may stand in other places too and must not change.
 func sameBut(before, after *yaml.Node, changed map[[2]int]string) bool {

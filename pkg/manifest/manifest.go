@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,11 +44,11 @@ func Parse(text []byte) (*Manifest, error) {
 		return nil, err
 	}
 	var errs []error
-	for _, node := range objects { // those that others refer to come first
-		errs = append(errs, m.addData(node))
+	for _, o := range objects { // those that others refer to come first
+		errs = append(errs, m.addData(o))
 	}
-	for _, node := range objects {
-		errs = append(errs, m.addWorkload(node))
+	for _, o := range objects {
+		errs = append(errs, m.addWorkload(o))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -55,16 +56,15 @@ func Parse(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ConfigMap gives the data of the ConfigMap of that name, whatever its
+// ConfigMap returns the data of the ConfigMap of that name, whatever its
 // namespace; false when it is not in the manifest.
 func (m *Manifest) ConfigMap(name string) (data map[string]string, ok bool) {
 	data, ok = m.configMaps[name]
 	return data, ok
 }
 
-// documents gives the objects of a text, those of a List one by one.
-func documents(text []byte) ([]*yaml.Node, error) {
-	var objects []*yaml.Node
+// documents returns the objects of a text, those of a List one by one.
+func documents(text []byte) (objects []object, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var doc yaml.Node
@@ -86,30 +86,42 @@ func documents(text []byte) ([]*yaml.Node, error) {
 			return nil, explain(err)
 		}
 		if list.Kind != "List" {
-			objects = append(objects, root)
+			objects = append(objects, object{list.Kind, root})
 			continue
 		}
 		for _, item := range list.Items {
-			objects = append(objects, &item)
+			o := object{node: &item}
+			if err := item.Decode(&o); err != nil {
+				return nil, explain(err)
+			}
+			objects = append(objects, o)
 		}
 	}
 }
 
+// object is an object of Kubernetes.
+type object struct {
+	Kind string
+	node *yaml.Node
+}
+
 // addData takes a ConfigMap, a Secret or a Role.
-func (m *Manifest) addData(node *yaml.Node) error {
+func (m *Manifest) addData(o object) error {
+	switch o.Kind {
+	case "Secret":
+		return m.addSecret(o.node)
+	case "Role", "ClusterRole":
+		return m.addRole(o.Kind, o.node)
+	case "ConfigMap":
+		return m.addConfigMap(o.node)
+	}
+	return nil
+}
+
+func (m *Manifest) addConfigMap(node *yaml.Node) error {
 	var object struct {
 		Metadata struct{ Name string }
 		Data     map[string]yaml.Node
-	}
-	switch kind, err := kindOf(node); {
-	case err != nil:
-		return err
-	case kind == "Secret":
-		return m.addSecret(node)
-	case kind == "Role" || kind == "ClusterRole":
-		return m.addRole(kind, node)
-	case kind != "ConfigMap":
-		return nil
 	}
 	if err := node.Decode(&object); err != nil {
 		return explain(err)
@@ -120,15 +132,6 @@ func (m *Manifest) addData(node *yaml.Node) error {
 	}
 	m.configMaps[object.Metadata.Name] = data
 	return nil
-}
-
-// kindOf reads an object's kind alone.
-func kindOf(node *yaml.Node) (string, error) {
-	var object struct{ Kind string }
-	if err := node.Decode(&object); err != nil {
-		return "", explain(err)
-	}
-	return object.Kind, nil
 }
 
 // explain takes from an error of the YAML decoder what may be shown: the lines
@@ -158,7 +161,7 @@ func explain(err error) error {
 	return errors.Join(errs...)
 }
 
-// within says of each error, and of each that it joins, where it is.
+// within puts the place before each error, and before each that it joins.
 func within(place string, errs ...error) error {
 	var all []error
 	for _, err := range errs {
@@ -171,7 +174,20 @@ func within(place string, errs ...error) error {
 	return errors.Join(all...)
 }
 
-// text gives a scalar that Kubernetes wants to be text, as what says.
+// annotations returns the texts of annotations, as far as they are texts.
+func annotations(nodes map[string]yaml.Node) (map[string]string, error) {
+	texts := map[string]string{}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		value := nodes[key]
+		var err error
+		texts[key], err = text(&value, "the annotation "+key)
+		errs = append(errs, err)
+	}
+	return texts, errors.Join(errs...)
+}
+
+// text returns a scalar that Kubernetes wants to be text, as what says.
 func text(node *yaml.Node, what string) (string, error) {
 	n := node
 	if n.Kind == yaml.AliasNode {
@@ -183,8 +199,8 @@ func text(node *yaml.Node, what string) (string, error) {
 	return "", fmt.Errorf("line %d: %s must be text; put it in quotes", node.Line, what)
 }
 
-// oldBoolean tells the words that YAML 1.1, which Kubernetes reads, takes for
-// a Boolean though YAML 1.2 does not.
+// oldBoolean reports whether YAML 1.1, which Kubernetes reads, takes a word for a
+// Boolean though YAML 1.2 does not.
 func oldBoolean(word string) bool {
 	switch strings.ToLower(word) {
 	case "y", "n", "yes", "no", "on", "off":

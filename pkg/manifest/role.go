@@ -22,7 +22,7 @@ type Rule struct {
 // String is the kind and the name, such as "Role/syncer".
 func (r *Role) String() string { return r.Kind + "/" + r.Name }
 
-// Allows tells whether the Role has a verb for Secrets of any name, or, if
+// Allows reports whether the Role has a verb for Secrets of any name, or, if
 // byName, for some.
 func (r *Role) Allows(verb string, byName bool) bool {
 	return slices.ContainsFunc(r.Rules, func(rule Rule) bool {

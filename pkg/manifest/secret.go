@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
+	corev1 "k8s.io/api/core/v1"
 
-// mapKey is where a Secret says what goes into it.
-const mapKey = "conjur-map"
+	"github.com/secretsync/syncer/pkg/targets"
+)
 
 // ManagedLabel is the label, with the value true, by which a provider finds
 // Secrets that it is not told the names of.
@@ -23,14 +23,13 @@ const ManagedLabel = "conjur.org/managed-by-provider"
 // and by no error.
 type Secret struct {
 	Namespace, Name string // the namespace may be empty
-	// Map tells that it has the key conjur-map.
-	Map bool
+	Map             bool   // it has the key conjur-map
 	// Annotations are those of the Secret itself.
 	Annotations map[string]string
-	// Labelled tells that it has the ManagedLabel, and Label is what that says.
+	// Labelled: it has the ManagedLabel with the value true. Label is the value.
 	Labelled bool
 	Label    string
-	// Immutable tells that nothing can be put into it once it is there.
+	// Immutable: nothing can be put into it once it is there.
 	Immutable bool
 
 	object           *yaml.Node
@@ -54,24 +53,18 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	if err := node.Decode(&object); err != nil {
 		return explain(err)
 	}
-	_, stored := object.Data[mapKey]
-	_, written := object.StringData[mapKey]
+	_, stored := object.Data[targets.ConjurMapKey]
+	_, written := object.StringData[targets.ConjurMapKey]
 	s := &Secret{
-		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Map: stored || written, Annotations: map[string]string{},
+		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Map: stored || written,
 		Label: object.Metadata.Labels[ManagedLabel].Value, Immutable: object.Immutable,
 		object: node, data: object.Data, stringData: object.StringData,
 	}
 	s.Labelled = s.Label == "true"
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(object.Metadata.Annotations)) {
-		value := object.Metadata.Annotations[key]
-		var err error
-		if s.Annotations[key], err = text(&value, "the annotation "+key); err != nil {
-			errs = append(errs, fmt.Errorf("%v: %w", s, err))
-		}
-	}
+	var err error
+	s.Annotations, err = annotations(object.Metadata.Annotations)
 	m.Secrets = append(m.Secrets, s)
-	return errors.Join(errs...)
+	return within(s.String(), err)
 }
 
 // Keys lists the data keys in ascending order.
@@ -81,50 +74,58 @@ func (s *Secret) Keys() []string {
 	return slices.Compact(keys)
 }
 
-// ConjurMap is the text under the key conjur-map; of stringData, which wins in
-// Kubernetes too, or else of data. It is empty when Map is false.
+// ConjurMap is the text under the key conjur-map. It is empty when Map is false.
 func (s *Secret) ConjurMap() (string, error) {
-	if node, ok := s.stringData[mapKey]; ok {
-		return dataText(node, mapKey)
-	}
-	node, ok := s.data[mapKey]
-	if !ok {
-		return "", nil
-	}
-	encoded, err := dataText(node, mapKey)
+	encoded, line, err := s.encoded(targets.ConjurMapKey)
 	if err != nil {
 		return "", err
 	}
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return "", fmt.Errorf("line %d: the value of %s in data is not base64; write it so, or as text in stringData", node.Line, mapKey)
+		return "", fmt.Errorf("line %d: the value of %s in data is not base64; write it so, or as text in stringData", line, targets.ConjurMapKey)
 	}
 	return string(decoded), nil
 }
 
-// WithData gives the Secret as a YAML document with values put into its data,
+// encoded returns a value as data has it, of stringData, which wins in
+// Kubernetes too, or else of data; empty when neither has the key.
+func (s *Secret) encoded(key string) (value string, line int, err error) {
+	node, written := s.stringData[key]
+	if !written {
+		node = s.data[key]
+	}
+	if node.IsZero() || node.Kind == yaml.ScalarNode && node.Tag == "!!null" { // which stands for none
+		return "", node.Line, nil
+	}
+	if value, err = text(&node, "the value of "+key); written {
+		value = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	return value, node.Line, err
+}
+
+// WithData returns the Secret as a YAML document with values put into its data,
 // where they win. Its stringData goes into data, as Kubernetes does it; all
 // other keys of data, and all else, stay as they are. It is an error when the
 // data are more than Kubernetes takes.
 func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 	data := map[string]string{}
 	var errs []error
-	for key, node := range s.data {
-		value, err := dataText(node, key)
+	for _, key := range s.Keys() {
+		value, _, err := s.encoded(key)
 		data[key], errs = value, append(errs, err)
 	}
-	for key, node := range s.stringData {
-		value, err := dataText(node, key)
-		data[key], errs = base64.StdEncoding.EncodeToString([]byte(value)), append(errs, err)
-	}
-	if err := errors.Join(sorted(errs)...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	for key, value := range values {
 		data[key] = base64.StdEncoding.EncodeToString(value)
 	}
-	if size := decodedSize(data); size > maxData {
-		return nil, fmt.Errorf("the values would have %d bytes in sum, %s included, and Kubernetes allows %d", size, mapKey, maxData)
+	size := 0
+	for _, value := range data {
+		size += base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(value, "=")))
+	}
+	if size > corev1.MaxSecretSize {
+		return nil, fmt.Errorf("the values would have %d bytes in sum, %s included, and Kubernetes allows %d", size, targets.ConjurMapKey, corev1.MaxSecretSize)
 	}
 	var whole any // refuses aliases that contain themselves or multiply
 	if err := s.object.Decode(&whole); err != nil {
@@ -135,34 +136,6 @@ func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 		return nil, err
 	}
 	return encode(replaceData(flatten(s.object), &node))
-}
-
-// maxData is how many bytes the values of a Secret may have together (core/v1
-// MaxSecretSize).
-const maxData = 1 << 20
-
-// decodedSize is how many bytes base64 texts stand for together.
-func decodedSize(data map[string]string) (size int) {
-	for _, text := range data {
-		size += base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
-	}
-	return size
-}
-
-// dataText gives the text of one value; null stands for none, as in
-// Kubernetes.
-func dataText(node yaml.Node, key string) (string, error) {
-	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
-		return "", nil
-	}
-	return text(&node, "the value of "+key)
-}
-
-// sorted puts errors, of which some may be nil, into the order of their texts.
-func sorted(errs []error) []error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
-	return errs
 }
 
 // flatten copies a tree and puts what YAML aliases stand for in their place,

@@ -57,7 +57,7 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	return nil, fmt.Errorf("%w: no image's name has secrets-provider or syncer in it, but %s; name the container by --container", ErrNoProvider, strings.Join(others, ", "))
 }
 
-// provides tells by its image whether a container is the Secrets Provider or
+// provides reports by its image whether a container is the Secrets Provider or
 // Syncer. Tag, digest and registry say nothing.
 func (c *Container) provides() bool {
 	image, _, _ := strings.Cut(c.Image, "@")
@@ -86,34 +86,25 @@ type (
 )
 
 // addWorkload takes an object that makes Pods.
-func (m *Manifest) addWorkload(node *yaml.Node) error {
+func (m *Manifest) addWorkload(o object) error {
 	var object struct {
-		Kind     string
 		Metadata struct {
 			Name        string
 			Annotations map[string]yaml.Node
 		}
 		Spec yaml.Node
 	}
-	if _, err := kindOf(node); err != nil {
-		return nil // reported by addData
-	}
-	wrong := node.Decode(&object) // as far as it goes
-	template, ok, err := podOf(object.Kind, node, &object.Spec)
+	wrong := o.node.Decode(&object) // as far as it goes
+	template, ok, err := podOf(o.Kind, o.node, &object.Spec)
 	if !ok {
 		return nil
 	}
-	w := &Workload{Kind: object.Kind, Name: object.Metadata.Name, Annotations: map[string]string{}}
+	w := &Workload{Kind: o.Kind, Name: object.Metadata.Name}
 	if err = cmp.Or(err, wrong); err != nil {
 		return within(w.String(), explain(err))
 	}
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(template.Metadata.Annotations)) {
-		value := template.Metadata.Annotations[key]
-		if w.Annotations[key], err = text(&value, "the annotation "+key); err != nil {
-			errs = append(errs, err)
-		}
-	}
+	w.Annotations, err = annotations(template.Metadata.Annotations)
+	errs := []error{err}
 	for _, key := range slices.Sorted(maps.Keys(object.Metadata.Annotations)) {
 		if _, inside := w.Annotations[key]; !inside && strings.HasPrefix(key, "conjur.org/") {
 			w.Outside = append(w.Outside, key)
