@@ -328,29 +328,3 @@ func TestFormatThatCannotHoldAllVariables(t *testing.T) {
 		t.Errorf("want an error at the start and no request; requests: %+v", w.server.Counts())
 	}
 }
-
-// The tools know no server: all variables are those of the file of values.
-func TestToolsWithAllVariables(t *testing.T) {
-	annotations := `conjur.org/secrets-destination="file"
-conjur.org/conjur-secrets-policy-path.g="app"
-conjur.org/conjur-secrets.g=`
-	dir := files(t, "all", annotations+`"*"`, "some", annotations+`"- \"*\"\n- app/a: b\n"`, "out/g.yaml", `"app/b": "2"`,
-		"values.json", `{"app/b": "2", "app/a": "1", "other": "3"}`, "none.json", `{"other": "3"}`)
-	for group, want := range map[string]string{
-		"all":  "\"app/a\": \"1\"\n\"app/b\": \"2\"",
-		"some": "\"app/b\": \"2\"\n\"app/a\": \"2\"",
-	} {
-		out, errs, status := runTool(t, "", "render", "--annotations", dir+"/"+group, "--values", dir+"/values.json", "--group", "g")
-		if out != want || errs != "" || status != 0 {
-			t.Errorf("render of %s: %q and %q with status %d, want %q", group, out, errs, status, want)
-		}
-	}
-	out, _, status := runTool(t, "", "diff", "--annotations", dir+"/all", "--values", dir+"/values.json", "--secrets-dir", dir+"/out")
-	if out != "file/g: content: app/a\n" || status != 1 {
-		t.Errorf("diff: %q with status %d", out, status)
-	}
-	_, errs, status := runTool(t, "", "render", "--annotations", dir+"/all", "--values", dir+"/none.json", "--group", "g")
-	if !strings.Contains(errs, "has no variable that the * of file/g stands for") || status != 1 {
-		t.Errorf("render of none: %q with status %d", errs, status)
-	}
-}

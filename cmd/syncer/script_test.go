@@ -1,11 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/yaml"
 )
 
 // TestStories plays what a user does with the tools: each file of
@@ -21,6 +26,7 @@ func TestStories(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"edit": edit, "cluster": cluster},
 		Setup: func(env *testscript.Env) error {
 			bin := filepath.Join(env.WorkDir, ".bin")
 			if err := os.Mkdir(bin, 0o755); err != nil {
@@ -31,4 +37,50 @@ func TestStories(t *testing.T) {
 			return os.Symlink(self, filepath.Join(bin, "syncer"))
 		},
 	})
+}
+
+// edit OLD NEW FROM TO writes a file as another with texts replaced, in which \n
+// is the end of a line; "" as OLD appends.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: edit OLD NEW FROM TO")
+	}
+	text := ts.ReadFile(args[2])
+	before, after := strings.ReplaceAll(args[0], `\n`, "\n"), strings.ReplaceAll(args[1], `\n`, "\n")
+	if !strings.Contains(text, before) {
+		ts.Fatalf("%s has no %q", args[2], before)
+	}
+	if before == "" {
+		text += after
+	} else {
+		text = strings.ReplaceAll(text, before, after)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[3]), []byte(text), 0o600))
+}
+
+// cluster FOLDER answers GET of single objects as an API server does, each from
+// a file NAMESPACE/RESOURCE/NAME.yaml of the folder, and writes the file
+// kubeconfig, with the namespace shop.
+func cluster(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: cluster FOLDER")
+	}
+	dir := ts.MkAbs(args[0])
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		object := strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/")
+		text, err := os.ReadFile(filepath.Join(dir, object+".yaml"))
+		if err == nil {
+			text, err = yaml.YAMLToJSON(text)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err != nil || r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusNotFound)
+			text = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"kind":%q},"code":404}`, strings.Split(object+"//", "/")[1])
+		}
+		_, _ = w.Write(text)
+	}))
+	ts.Defer(server.Close)
+	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, namespace: shop}}]}`, server.URL)
+	ts.Check(os.WriteFile(ts.MkAbs("kubeconfig"), []byte(kubeconfig), 0o600))
 }
