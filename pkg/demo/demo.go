@@ -39,7 +39,7 @@ func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 		world.served.URL, account, cfg.Folders.Secrets, cfg.Refresh.Interval)
 
 	stage := &stage{world: world, out: out, outcomes: make(chan outcome, 100)}
-	parts := pipeline.Parts{Workers: 4, Grace: 5 * time.Second, Log: zap.NewNop(), Observe: stage.observe}
+	parts := pipeline.Parts{Workers: 4, Grace: 5 * time.Second, Log: zap.NewNop(), Listener: stage}
 
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -75,14 +75,14 @@ type stage struct {
 	turn     int // counts rotations
 }
 
-// observe passes on what was written. It never blocks: the stage asks the
+// Settled passes on what was written. It never blocks: the stage asks the
 // files themselves, an outcome only tells which trigger it was.
-func (s *stage) observe(item queue.Item, r workers.Result) {
-	if !r.Wrote {
+func (s *stage) Settled(o pipeline.Outcome) {
+	if !o.Wrote {
 		return
 	}
 	select {
-	case s.outcomes <- outcome{item, r, time.Now()}:
+	case s.outcomes <- outcome{o.Item, o.Result, time.Now()}:
 	default:
 	}
 }

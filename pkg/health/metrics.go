@@ -145,12 +145,16 @@ func (m *Metrics) Leads(leads bool) {
 	}
 }
 
-// Watch has the age of each target, by Ages, among the metrics from now on:
-// one series for each target of keys, which is called at each scrape. The
+// Lane tells how long ago each target was proven to hold what Conjur has.
+type Lane interface {
+	Ages() map[targets.Key]time.Duration
+}
+
+// Watch has the age of each target of a lane among the metrics from now on. The
 // function that it returns ends that. The counters of syncs and removals begin
 // at 0 with it: Prometheus sees no increase in a counter that appears with its
 // first one.
-func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key) (unwatch func()) {
+func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 	if m == nil {
 		return func() {}
 	}
@@ -159,7 +163,7 @@ func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key
 	}
 	m.removals.WithLabelValues(identity)
 	m.holds.WithLabelValues(identity)
-	c := &ages{f: f, keys: keys, desc: prometheus.NewDesc("syncer_target_freshness_seconds",
+	c := &ages{lane: l, desc: prometheus.NewDesc("syncer_target_freshness_seconds",
 		"Seconds since the target was last proven to hold what Conjur has.", []string{"target"}, prometheus.Labels{"identity": identity})}
 	m.registry.MustRegister(c)
 	return func() { m.registry.Unregister(c) }
@@ -167,15 +171,14 @@ func (m *Metrics) Watch(identity string, f *Freshness, keys func() []targets.Key
 
 // ages is a collector of the targets' ages.
 type ages struct {
-	f    *Freshness
-	keys func() []targets.Key
+	lane Lane
 	desc *prometheus.Desc
 }
 
 func (a *ages) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
 
 func (a *ages) Collect(ch chan<- prometheus.Metric) {
-	for key, age := range a.f.Ages(a.keys()) {
+	for key, age := range a.lane.Ages() {
 		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, age.Seconds(), string(key))
 	}
 }

@@ -106,8 +106,9 @@ func TestMetricsAreServed(t *testing.T) {
 	q.Add(queue.Hint{Trigger: "test"}, "secret/shop/db", "secret/shop/other")
 	defer q.ShutDown()
 
-	f := NewFreshness()
-	unwatch := m.Watch("default", f, func() []targets.Key { return []targets.Key{"secret/shop/db"} })
+	lane := &targets.Lane{}
+	lane.Put(&targets.Target{Key: "secret/shop/db"})
+	unwatch := m.Watch("default", lane)
 	_, body := get(t, url+"/metrics")
 	for _, line := range []string{
 		`syncer_syncs_total{identity="default",result="written"} 1`,
@@ -135,7 +136,7 @@ func TestMetricsAreServed(t *testing.T) {
 
 func TestRemovalsAreCountedFromZero(t *testing.T) {
 	m := NewMetrics()
-	defer m.Watch("default", NewFreshness(), func() []targets.Key { return nil })()
+	defer m.Watch("default", &targets.Lane{})()
 	_, body := get(t, serve(t, &Server{Metrics: m.Handler()})+"/metrics")
 	for _, line := range []string{`syncer_removals_total{identity="default"} 0`, `syncer_removal_holds_total{identity="default"} 0`} {
 		if !strings.Contains(body, line) {
@@ -152,7 +153,7 @@ func TestNilMetricsCountNothing(t *testing.T) {
 	m.Restarted("shop")
 	m.Signalled(1, 1)
 	m.Leads(true)
-	m.Watch("default", NewFreshness(), nil)()
+	m.Watch("default", nil)()
 	if m.Queues() != nil {
 		t.Error("metrics of queues from nothing")
 	}

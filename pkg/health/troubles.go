@@ -8,10 +8,9 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-)
 
-// Reminder is how often a trouble that lasts is logged again.
-const Reminder = time.Hour
+	"github.com/secretsync/syncer/pkg/targets"
+)
 
 // Troubles follows the errors that last: each is logged once when it begins,
 // hourly while it lasts, and when it ends, however often it is met. Safe for
@@ -20,54 +19,55 @@ type Troubles struct {
 	log *zap.Logger
 
 	mu      sync.Mutex
-	present map[string]*trouble // :: subject → its trouble
+	present map[string]trouble // :: subject → its trouble
 }
 
 type trouble struct {
-	level         zapcore.Level
-	began, logged time.Time
-	text          string
-	times         int
+	level zapcore.Level
+	targets.Trouble
 }
 
 // NewTroubles logs to log.
 func NewTroubles(log *zap.Logger) *Troubles {
-	return &Troubles{log: log, present: map[string]*trouble{}}
+	return &Troubles{log: log, present: map[string]trouble{}}
 }
 
-// Report notes how it went with a subject, such as "poll" or a target's key;
-// a nil error means well. An error with another text than before is logged
-// as a new one, at most once a minute.
-func (t *Troubles) Report(subject string, err error) { t.note(subject, err, zap.ErrorLevel, "Failing") }
+// Report notes how it went with a subject, such as "poll"; a nil error means
+// well. See targets.Trouble.Met for what is logged of it.
+func (t *Troubles) Report(subject string, err error) { t.note(subject, err, zap.ErrorLevel) }
 
 // Remark notes what keeps a subject from going as well as it could, though it
 // goes: it is logged as a warning, and not again while it lasts. Report with a
 // nil error ends it as well.
-func (t *Troubles) Remark(subject string, err error) { t.note(subject, err, zap.WarnLevel, "Limited") }
+func (t *Troubles) Remark(subject string, err error) { t.note(subject, err, zap.WarnLevel) }
 
-func (t *Troubles) note(subject string, err error, level zapcore.Level, message string) {
+func (t *Troubles) note(subject string, err error, level zapcore.Level) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	known := t.present[subject]
+	before := t.present[subject]
+	if err != nil && before.level != level {
+		before = trouble{level: level}
+	}
+	after, due := before.Met(err, time.Now())
+	if t.present[subject] = (trouble{level, after}); err == nil {
+		delete(t.present, subject)
+	}
+	t.mu.Unlock()
+	switch {
+	case !due:
+	case err == nil || level == zap.ErrorLevel:
+		t.Log(subject, err, before.Trouble, after)
+	case before.Times == 0 || before.Text != after.Text:
+		t.log.Warn("Limited", zap.String("subject", subject), zap.Error(err), zap.Int("failures", after.Times))
+	}
+}
+
+// Log logs that a trouble has begun, lasts or is over.
+func (t *Troubles) Log(subject string, err error, before, after targets.Trouble) {
 	if err == nil {
-		if known != nil {
-			delete(t.present, subject)
-			t.log.Info("Recovered", zap.String("subject", subject), zap.Duration("after", now.Sub(known.began).Round(time.Millisecond)), zap.Int("failures", known.times))
-		}
+		t.log.Info("Recovered", zap.String("subject", subject), zap.Duration("after", time.Since(before.Began).Round(time.Millisecond)), zap.Int("failures", before.Times))
 		return
 	}
-	if known == nil || known.level != level {
-		known = &trouble{began: now, level: level}
-		t.present[subject] = known
-	}
-	known.times++
-	quiet := now.Sub(known.logged)
-	changed := known.text != err.Error()
-	if known.times == 1 || level == zap.ErrorLevel && quiet >= Reminder || changed && quiet >= time.Minute {
-		known.logged, known.text = now, err.Error()
-		t.log.Log(level, message, zap.String("subject", subject), zap.Error(err), zap.Int("failures", known.times))
-	}
+	t.log.Error("Failing", zap.String("subject", subject), zap.Error(err), zap.Int("failures", after.Times))
 }
 
 // Forget drops a subject that no longer exists.

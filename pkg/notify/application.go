@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 
+	"go.uber.org/zap"
+
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -15,24 +17,27 @@ import (
 type Application struct {
 	status  *Status
 	journal journal
-	keys    func() []targets.Key
-	told    func(sentinel string)
+	targets Targets
+	log     *zap.Logger
 	also    []Teller
 
-	mu        sync.Mutex
-	delivered map[targets.Key]bool   // targets that were right once
-	failures  map[targets.Key]string // why the others are not, as far as known
-	said      string                 // what MissingFile was given
-	owed      owed
+	mu   sync.Mutex
+	said string // what MissingFile was given
+	owed owed
 }
 
-// NewApplication tells the application of the status folder. The keys are
-// those of all targets; told hears of each sentinel file that was written.
-func NewApplication(status *Status, keys func() []targets.Key, told func(sentinel string)) *Application {
-	return &Application{
-		status: status, journal: journal{folder: status.folder},
-		keys: keys, told: told, delivered: map[targets.Key]bool{},
-	}
+// Targets lists all targets and what is known of them.
+type Targets interface{ Records() []targets.Record }
+
+// NewApplication makes the application of a status folder. What it is told goes
+// to the log too.
+func NewApplication(status *Status, all Targets, log *zap.Logger) *Application {
+	return &Application{status: status, journal: journal{folder: status.folder}, targets: all, log: log}
+}
+
+// told logs that the application was told by a sentinel file.
+func (a *Application) told(sentinel string) {
+	a.log.Info("Sentinel file written", zap.String("file", sentinel))
 }
 
 // Teller is another way to tell the application that something was updated.
@@ -42,13 +47,6 @@ type Teller func(context.Context) error
 // was written. A way that fails is not tried again before the next update:
 // it would have to be tried for ever. Call it before all else.
 func (a *Application) Also(tellers ...Teller) { a.also = append(a.also, tellers...) }
-
-// Delivered notes that a target was right at the end of a sync.
-func (a *Application) Delivered(key targets.Key) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.delivered[key] = true
-}
 
 // Writing notes that a target is about to be written. If the process dies
 // before Updated, the next one tells the application; see Recover.
@@ -120,7 +118,7 @@ func (a *Application) recover(ctx context.Context, marks []string) error {
 // been delivered, and what is missing until then. An earlier process may have
 // told it already.
 func (a *Application) Provided() error {
-	if len(a.Missing()) > 0 {
+	if len(a.missing()) > 0 {
 		a.owe(func(o *owed) { o.provision = false })
 		return a.SayMissing()
 	}
@@ -134,15 +132,11 @@ func (a *Application) Provided() error {
 	return err
 }
 
-// Missing lists the targets that have not been delivered even once.
-func (a *Application) Missing() []targets.Key {
-	keys := a.keys()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var missing []targets.Key
-	for _, key := range keys {
-		if !a.delivered[key] {
-			missing = append(missing, key)
+// missing lists the targets that have not been delivered even once.
+func (a *Application) missing() (missing []targets.Record) {
+	for _, r := range a.targets.Records() {
+		if r.Status.Proven.IsZero() {
+			missing = append(missing, r)
 		}
 	}
 	return missing

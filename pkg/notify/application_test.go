@@ -13,7 +13,7 @@ import (
 
 // telling adds a teller to an application that notes in told when it was
 // called, and gives an error.
-func telling(a *notify.Application, told *[]string, name string, err error) {
+func telling(a *app, told *[]string, name string, err error) {
 	a.Also(func(context.Context) error {
 		*told = append(*told, name)
 		return err

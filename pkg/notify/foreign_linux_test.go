@@ -44,7 +44,7 @@ func sticky(t *testing.T) (*notify.Status, string) {
 }
 
 // all writes everything that is ever written into the folder.
-func all(t *testing.T, a *notify.Application, status *notify.Status) []error {
+func all(t *testing.T, a *app, status *notify.Status) []error {
 	t.Helper()
 	errs := []error{status.InstallScripts(), a.Recover(t.Context()), a.SayMissing(), a.Writing()}
 	a.Delivered("file/a")

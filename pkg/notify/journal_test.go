@@ -11,7 +11,7 @@ import (
 )
 
 // provided is an application that has been provided for.
-func provided(t *testing.T, dir string) (*notify.Application, *[]string) {
+func provided(t *testing.T, dir string) (*app, *[]string) {
 	t.Helper()
 	a, told := application(t, dir)
 	a.Delivered("file/a")

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"strings"
 	"unicode"
-
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Bounds of MissingFile, which is for people to read.
@@ -17,35 +15,25 @@ const (
 	mostShown   = 4000
 )
 
-// Failed notes why a target has not been delivered.
-func (a *Application) Failed(key targets.Key, why error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.failures == nil {
-		a.failures = map[targets.Key]string{}
-	}
-	a.failures[key] = shorten(why.Error(), mostReason)
-}
-
 // SayMissing writes MissingFile, for those who wait and do not see the log.
 // Where all is delivered, or was once, it does nothing.
 func (a *Application) SayMissing() error {
-	missing := a.Missing()
+	missing := a.missing()
 	if provided, err := a.status.Provided(); len(missing) == 0 || provided || err != nil {
 		return err
 	}
 	var text strings.Builder
 	a.mu.Lock()
-	for i, key := range missing {
+	for i, r := range missing {
 		if i == mostMissing {
 			fmt.Fprintf(&text, "and %d more\n", len(missing)-i)
 			break
 		}
-		why, ok := a.failures[key]
-		if !ok {
-			why = "not tried yet"
+		why := "not tried yet"
+		if r.Status.Err != nil {
+			why = shorten(r.Status.Err.Error(), mostReason)
 		}
-		fmt.Fprintf(&text, "%s: %s\n", key, why)
+		fmt.Fprintf(&text, "%s: %s\n", r.Spec.Key, why)
 	}
 	same := text.String() == a.said
 	a.said = text.String()

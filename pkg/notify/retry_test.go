@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/notify"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // away takes a folder away; back brings it back.
@@ -26,7 +25,7 @@ func away(t *testing.T, dir string) (back func()) {
 }
 
 // retries has an application retry, and checks how that went.
-func retries(t *testing.T, a *notify.Application, want map[string]bool) {
+func retries(t *testing.T, a *app, want map[string]bool) {
 	t.Helper()
 	went := map[string]bool{} // :: subject → well
 	done := a.Retry(t.Context(), func(subject string, err error) { went[subject] = err == nil })
@@ -85,8 +84,7 @@ func TestWhatTheFolderLackedAtTheStartComesLater(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "status")
 	status, err := notify.NewStatus(dir)
 	must(t, err)
-	var told []string
-	a := notify.NewApplication(status, func() []targets.Key { return five[:1] }, func(s string) { told = append(told, s) })
+	a, told := of(status, five[:1]...)
 	back := away(t, dir)
 	failing(t, status.InstallScripts())
 	a.Delivered("file/a")
@@ -97,7 +95,7 @@ func TestWhatTheFolderLackedAtTheStartComesLater(t *testing.T) {
 	retries(t, a, nil)
 	_, err = os.Stat(filepath.Join(dir, "conjur-secrets-unchanged.sh"))
 	must(t, err)
-	wasTold(t, told, notify.ProvidedFile)
+	wasTold(t, *told, notify.ProvidedFile)
 }
 
 func TestWhatCouldNotBeRecoveredIsRecoveredLater(t *testing.T) {
@@ -134,17 +132,16 @@ func TestTheSecondWriteMakesTheMarkThatTheFirstCouldNot(t *testing.T) {
 func TestRoundsRetryUntilNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left, tried atomic.Int32
-		r := &notify.Rounds{
-			Announce: func(context.Context) { left.Store(3) },
-			Ended:    func(context.Context) {},
-			Retry: func(context.Context) bool {
+		r := &notify.Rounds{Announcer: announcer{
+			announce: func(context.Context) { left.Store(3) },
+			retry: func() bool {
 				if left.Load() == 0 {
 					return true
 				}
 				tried.Add(1)
 				return left.Add(-1) == 0
 			},
-		}
+		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Run(ctx) })

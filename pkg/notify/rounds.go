@@ -14,7 +14,7 @@ import (
 // rest of the round.
 const Patience = 5 * time.Second
 
-// RetryEvery is the time between two calls of Rounds.Retry.
+// RetryEvery is the time between two calls of Announcer.Retry.
 const RetryEvery = time.Second
 
 // Rounds folds the writes that one trigger caused into one announcement. A
@@ -22,16 +22,8 @@ const RetryEvery = time.Second
 // each, begun after the trigger, has had its outcome. The zero Rounds is
 // ready; Run must run for announcements to be made.
 type Rounds struct {
-	// Announce is called when a round that wrote something has ended, or
-	// Patience after its first write.
-	Announce func(context.Context)
-	// Ended is called, after Announce, when a round has ended, whether it
-	// wrote or not. Both are called from Run's goroutine.
-	Ended func(context.Context)
-	// Retry, when not nil, does what these two could not do, and tells whether
-	// nothing is left of it. It is called after them, and from then on every
-	// RetryEvery until it is done.
-	Retry func(context.Context) (done bool)
+	// Announcer, when not nil, is called from Run's goroutine.
+	Announcer Announcer
 
 	mu     sync.Mutex
 	open   map[targets.Key][]*round // rounds that wait for a sync of the key to begin
@@ -40,6 +32,20 @@ type Rounds struct {
 	made   int                      // announcements made so far
 	ended  bool                     // a round has ended since Ended was called
 	wake   chan struct{}
+}
+
+// Announcer makes the announcements of Rounds.
+type Announcer interface {
+	// Announce is called when a round that wrote something has ended, or
+	// Patience after its first write.
+	Announce(context.Context)
+	// Ended is called, after Announce, when a round has ended, whether it wrote
+	// or not.
+	Ended(context.Context)
+	// Retry does what these two could not do, and reports whether nothing is
+	// left of it. It is called after them, and from then on every RetryEvery
+	// until it is done.
+	Retry(context.Context) (done bool)
 }
 
 // round is what is left of a trigger's keys.
@@ -180,7 +186,9 @@ func (r *Rounds) Run(ctx context.Context) {
 }
 
 // retry tells whether nothing is left to do.
-func (r *Rounds) retry(ctx context.Context) (done bool) { return r.Retry == nil || r.Retry(ctx) }
+func (r *Rounds) retry(ctx context.Context) (done bool) {
+	return r.Announcer == nil || r.Announcer.Retry(ctx)
+}
 
 // announce makes the announcements that are due by then, and tells how long
 // it is to the next. What is written while one is being made asks for another.
@@ -193,11 +201,11 @@ func (r *Rounds) announce(ctx context.Context, by time.Time) (wait time.Duration
 	}
 	r.ended = false
 	r.mu.Unlock()
-	if due {
-		r.Announce(ctx)
+	if due && r.Announcer != nil {
+		r.Announcer.Announce(ctx)
 	}
-	if ended {
-		r.Ended(ctx)
+	if ended && r.Announcer != nil {
+		r.Announcer.Ended(ctx)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

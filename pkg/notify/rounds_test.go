@@ -19,15 +19,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // keys of the rounds below.
 var five = []targets.Key{"file/a", "file/b", "file/c", "file/d", "file/e"}
 
+// announcer is an Announcer of functions, each of which may be nil.
+type announcer struct {
+	announce func(context.Context)
+	ended    func()
+	retry    func() bool
+}
+
+func (a announcer) Announce(ctx context.Context) { a.announce(ctx) }
+
+func (a announcer) Ended(context.Context) {
+	if a.ended != nil {
+		a.ended()
+	}
+}
+
+func (a announcer) Retry(context.Context) bool { return a.retry == nil || a.retry() }
+
 // inBubble runs f in virtual time beside a running Rounds that counts its
 // announcements.
 func inBubble(t *testing.T, f func(t *testing.T, r *notify.Rounds, announced, ended *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		var announced, ended atomic.Int32
-		r := &notify.Rounds{
-			Announce: func(context.Context) { announced.Add(1) },
-			Ended:    func(context.Context) { ended.Add(1) },
-		}
+		r := &notify.Rounds{Announcer: announcer{
+			announce: func(context.Context) { announced.Add(1) },
+			ended:    func() { ended.Add(1) },
+		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Run(ctx) })
@@ -141,12 +158,12 @@ func TestTwoRoundsThatOverlapEachAnnounce(t *testing.T) {
 func TestWhatIsDueIsAnnouncedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		announced := 0
-		r := &notify.Rounds{Announce: func(ctx context.Context) {
+		r := &notify.Rounds{Announcer: announcer{announce: func(ctx context.Context) {
 			announced++
 			if ctx.Err() != nil {
 				t.Error("the last announcement got an ended context")
 			}
-		}, Ended: func(context.Context) {}}
+		}}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Run(ctx) })

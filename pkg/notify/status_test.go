@@ -10,21 +10,64 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // application makes one with two targets over dir, and the list of what it
 // was told.
-func application(t *testing.T, dir string) (*notify.Application, *[]string) {
+// app is an application, and what is known of its targets.
+type app struct {
+	*notify.Application
+	set *targets.Lane
+}
+
+// Delivered has a sync of a target end well, and Failed for a reason.
+func (a *app) Delivered(key targets.Key) { a.Failed(key, nil) }
+func (a *app) Failed(key targets.Key, why error) {
+	r, _ := a.set.Begin(key)
+	r.Status.Err = why
+	a.set.Settle(r)
+}
+
+// sentinels is a log that collects the sentinel files that are written.
+type sentinels struct {
+	zapcore.LevelEnabler
+	told *[]string
+}
+
+func (s sentinels) With([]zapcore.Field) zapcore.Core { return s }
+func (s sentinels) Sync() error                       { return nil }
+
+func (s sentinels) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return c.AddCore(e, s)
+}
+
+func (s sentinels) Write(_ zapcore.Entry, fields []zapcore.Field) error {
+	*s.told = append(*s.told, fields[0].String)
+	return nil
+}
+
+func application(t *testing.T, dir string) (*app, *[]string) {
 	t.Helper()
 	status, err := notify.NewStatus(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return of(status, five[:2]...)
+}
+
+// of makes the application of a status folder with these targets.
+func of(status *notify.Status, keys ...targets.Key) (*app, *[]string) {
 	var told []string
-	keys := func() []targets.Key { return five[:2] }
-	return notify.NewApplication(status, keys, func(s string) { told = append(told, s) }), &told
+	set := &targets.Lane{}
+	for _, key := range keys {
+		set.Put(&targets.Target{Key: key})
+	}
+	return &app{notify.NewApplication(status, set, zap.New(sentinels{zapcore.DebugLevel, &told})), set}, &told
 }
 
 func must(t *testing.T, err error) {

@@ -68,11 +68,24 @@ func (r Restart) String() string {
 	return strings.Join(texts, ", ")
 }
 
+// RestartListener is called with each restart, and with each workload that
+// could not be looked at or restarted, and for which Secrets, ascending by
+// name; at each try.
+type RestartListener interface {
+	Restarted(Restart)
+	NotRestarted(w Workload, secrets []string, err error)
+}
+
+// Reporter is told how it goes with a subject; nil means well.
+type Reporter interface {
+	Report(subject string, err error)
+}
+
 // Restarts restarts workloads when Secrets that they use have changed, by
 // noting the new revisions in their Pod templates. What must be restarted is
 // read from the cluster each time, so neither a restart of the process nor
 // another replica restarts anything by itself, and none is forgotten. All
-// fields but Quiet, PerHour, Restarted and Failed are needed; Run must run.
+// fields but Quiet and PerHour are needed; Run must run.
 type Restarts struct {
 	Cluster Cluster
 	// Quiet is how long a workload's Secrets must have been unchanged; 0: 10 s.
@@ -80,15 +93,11 @@ type Restarts struct {
 	Quiet time.Duration
 	// PerHour is how many restarts a namespace may have; 0: 60. They may come
 	// at once.
-	PerHour int
-	// Restarted, when not nil, hears of each restart.
-	Restarted func(Restart)
-	// Failed, when not nil, hears of a workload that could not be looked at or
-	// restarted, and for which Secrets, ascending by name; at each try.
-	Failed func(w Workload, secrets []string, err error)
-	// Report hears how it went with a workload, or a namespace; nil: well.
-	Report func(subject string, err error)
-	Log    *zap.Logger
+	PerHour  int
+	Listener RestartListener
+	// Reporter is told how it went with a workload, or a namespace; nil: well.
+	Reporter Reporter
+	Log      *zap.Logger
 
 	mu      sync.Mutex
 	pending map[Workload]*doubt
@@ -230,19 +239,19 @@ func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	var over *budgetError
 	var gone *missingError
 	now := time.Now()
-	if err != nil && !errors.As(err, &over) && ctx.Err() == nil && r.Failed != nil {
-		r.Failed(w, secrets, err)
+	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
+		r.Listener.NotRestarted(w, secrets, err)
 	}
 	switch {
 	case errors.As(err, &over):
-		r.Report("restarts in "+w.Namespace, err)
+		r.Reporter.Report("restarts in "+w.Namespace, err)
 		d.notBefore = over.until
 	case err != nil && !errors.As(err, &gone):
-		r.Report("restart of "+w.String(), err)
+		r.Reporter.Report("restart of "+w.String(), err)
 		d.failures++
 		d.notBefore = now.Add(retryDelay(d.failures))
 	default: // done; one that is missing will be newer than what it missed
-		r.Report("restart of "+w.String(), err)
+		r.Reporter.Report("restart of "+w.String(), err)
 		return
 	}
 	r.mu.Lock()
@@ -270,11 +279,9 @@ func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) er
 		taken.CancelAt(now) // at a later time it would count as used
 		return err
 	}
-	r.Report("restarts in "+w.Namespace, nil)
+	r.Reporter.Report("restarts in "+w.Namespace, nil)
 	r.Log.Info("Workload restarted", zap.Stringer("workload", w), zap.Stringer("secrets", done))
-	if r.Restarted != nil {
-		r.Restarted(*done)
-	}
+	r.Listener.Restarted(*done)
 	return nil
 }
 

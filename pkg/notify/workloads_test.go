@@ -114,30 +114,33 @@ func (w *watch) told() (restarts []notify.Restart, reports []string) {
 	return w.restarts, w.reports
 }
 
+// Restarted and NotRestarted implement notify.RestartListener.
+func (w *watch) Restarted(r notify.Restart) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restarts = append(w.restarts, r)
+}
+
+func (w *watch) NotRestarted(workload notify.Workload, secrets []string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = append(w.failed, fmt.Sprint(workload, " ", strings.Join(secrets, " "), " ", err))
+}
+
+// Report implements notify.Reporter.
+func (w *watch) Report(subject string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.reports = append(w.reports, subject+": "+err.Error())
+	}
+}
+
 // restarting runs Restarts over a cluster; the returned function ends it.
 func restarting(t *testing.T, c *cluster, perHour int) (*notify.Restarts, *watch, func()) {
 	t.Helper()
 	seen := &watch{}
-	r := &notify.Restarts{
-		Cluster: c, PerHour: perHour, Log: zap.NewNop(),
-		Restarted: func(r notify.Restart) {
-			seen.mu.Lock()
-			defer seen.mu.Unlock()
-			seen.restarts = append(seen.restarts, r)
-		},
-		Failed: func(w notify.Workload, secrets []string, err error) {
-			seen.mu.Lock()
-			defer seen.mu.Unlock()
-			seen.failed = append(seen.failed, fmt.Sprint(w, " ", strings.Join(secrets, " "), " ", err))
-		},
-		Report: func(subject string, err error) {
-			seen.mu.Lock()
-			defer seen.mu.Unlock()
-			if err != nil {
-				seen.reports = append(seen.reports, subject+": "+err.Error())
-			}
-		},
-	}
+	r := &notify.Restarts{Cluster: c, PerHour: perHour, Log: zap.NewNop(), Listener: seen, Reporter: seen}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { r.Run(ctx) })

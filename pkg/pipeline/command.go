@@ -88,29 +88,33 @@ func (a *Command) keys() map[targets.Key]bool {
 	return keys
 }
 
-// sink sends the targets of the environment there, and all others on.
-func (a *Command) sink(files workers.Sink) workers.Sink {
-	return fork{keys: a.keys(), environment: a.Environment, files: files}
+// sink sends the targets of the environment there, and all others on; without
+// a command all.
+func (a *Command) sink(files *sinks.Files) workers.Sink {
+	if a == nil {
+		return files
+	}
+	return fork{keys: a.keys(), environment: a.Environment, Files: files}
 }
 
 // fork is two sinks in one.
 type fork struct {
 	keys        map[targets.Key]bool // of what goes to the environment
 	environment *sinks.Environment
-	files       workers.Sink
+	*sinks.Files
 }
 
-func (f fork) of(t *targets.Target) workers.Sink {
-	if f.keys[t.Key] {
+func (f fork) of(r targets.Record) workers.Sink {
+	if f.keys[r.Spec.Key] {
 		return f.environment
 	}
-	return f.files
+	return f.Files
 }
 
-func (f fork) Read(ctx context.Context, t *targets.Target) (sinks.State, error) {
-	return f.of(t).Read(ctx, t)
+func (f fork) Read(ctx context.Context, r targets.Record) (sinks.State, error) {
+	return f.of(r).Read(ctx, r)
 }
 
-func (f fork) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) error {
-	return f.of(t).Apply(ctx, t, c)
+func (f fork) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+	return f.of(r).Apply(ctx, r, c)
 }

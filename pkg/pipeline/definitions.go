@@ -2,93 +2,91 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // upsert makes a Secret as it is now the target of its lane.
-func (s *secretsPlace) upsert(secret *kube.Secret, redefined bool) {
-	key := targets.KubeSecretKey(secret.Namespace, secret.Name)
-	s.mu.Lock()
-	s.found[key] = secret.UID
-	s.mu.Unlock()
-	l := s.lane(key, secret.Namespace, secret.Name)
+func (s *secrets) upsert(found *kube.Secret, redefined bool) {
+	key := targets.KubeSecretKey(found.Namespace, found.Name)
+	l := s.lane(key, found.Namespace, found.Name, string(found.UID))
 	if l == nil {
 		return
 	}
 	switch {
 	case redefined:
-		def := s.definition(l, secret.Namespace, secret.Name)
-		def.UID, def.Annotations, def.Map, def.HasMap = string(secret.UID), secret.Annotations, secret.Map, secret.HasMap
+		def := s.definition(l, found.Namespace, found.Name)
+		def.UID, def.Annotations, def.Map, def.HasMap = string(found.UID), found.Annotations, found.Map, found.HasMap
 		s.define(l, def)
-	case s.secrets.News(secret.Namespace, secret.Name, secret.ResourceVersion):
+	case s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion)):
 		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
-	}
-}
-
-// drifted has a Secret looked at that somebody else has changed.
-func (s *secretsPlace) drifted(namespace, name string) {
-	if l := s.laneOf(namespace, name); l != nil {
-		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, targets.KubeSecretKey(namespace, name))
 	}
 }
 
 // gone takes a Secret out of its lane. One that is named by the configuration
 // is waited for, or made.
-func (s *secretsPlace) gone(namespace, name string) {
+func (s *secrets) gone(namespace, name string) {
 	key := targets.KubeSecretKey(namespace, name)
-	s.mu.Lock()
-	delete(s.found, key)
-	s.mu.Unlock()
-	l := s.lane(key, namespace, name)
-	if l == nil {
-		return
+	if l := s.laneOf(namespace, name); l != nil {
+		if def := s.definition(l, namespace, name); def.Named {
+			def.Missing = true
+			s.define(l, def)
+			return
+		}
 	}
-	if def := s.definition(l, namespace, name); def.Named {
-		def.Missing = true
-		s.define(l, def)
-		return
-	}
-	l.targets.Delete(key)
-	l.queue.Costly(key, false)
-	l.fresh.Forget(key)
-	s.secrets.Forget(namespace, name)
+	s.take(queue.Hint{}, s.set.Delete(key))
 	s.troubles.Forget(string(key))
-	s.news.forget(key)
 	s.texts.refresh()
 }
 
+// laneOf finds the lane of the identity that serves a Kubernetes Secret; nil
+// when there is none.
+func (s *secrets) laneOf(namespace, name string) *lane {
+	identity, ok := s.cfg.IdentityOf(namespace, name)
+	i := slices.IndexFunc(s.lanes, func(l *lane) bool { return l.identity.Name == identity.Name })
+	if !ok || i < 0 {
+		return nil
+	}
+	return s.lanes[i]
+}
+
 // lane finds the lane of a Secret, and says so when there is none.
-func (s *secretsPlace) lane(key targets.Key, namespace, name string) *lane {
+func (s *secrets) lane(key targets.Key, namespace, name, uid string) *lane {
 	l := s.laneOf(namespace, name)
 	if l == nil {
 		err := fmt.Errorf("no identity serves the namespace %q; add it to one of the identities, or configure a default identity", namespace)
 		s.troubles.Report(string(key), err)
-		s.news.failed(key, err)
+		s.news.failed(kube.SecretReference(namespace, name, types.UID(uid)), err)
 	}
 	return l
 }
 
 // define has a target made of a definition, and synced.
-func (s *secretsPlace) define(l *lane, def targets.SecretDefinition) {
+func (s *secrets) define(l *lane, def targets.SecretDefinition) {
 	t, warnings := targets.FromSecret(def)
-	if l.targets.Put(t) {
+	changes := l.targets.Put(t)
+	if len(changes) > 0 {
 		for _, warning := range warnings {
-			s.log.Warn(warning, zap.String("target", string(t.Key)))
+			s.Log.Warn(warning, zap.String("target", string(t.Key)))
 		}
 		s.news.warned(t.Key, warnings)
 		s.texts.refresh()
+	} else { // another Secret may be there, of which the same is wanted
+		changes = []targets.Change{{Key: t.Key, Lane: l.identity.Name}}
 	}
-	l.enqueue(queue.Hint{Trigger: "secret", Wakes: true}, t.Key)
+	s.take(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	s.news.defined(t)
 }
 
 // definition is what the configuration says of a Secret.
-func (s *secretsPlace) definition(l *lane, namespace, name string) targets.SecretDefinition {
+func (s *secrets) definition(l *lane, namespace, name string) targets.SecretDefinition {
 	for _, def := range s.cfg.Kubernetes.Definitions {
 		if def.Namespace == namespace && def.Name == name {
 			def.Account, def.Named = l.identity.Conjur.Account, true
@@ -100,9 +98,9 @@ func (s *secretsPlace) definition(l *lane, namespace, name string) targets.Secre
 
 // unreadable takes down that a Secret which the configuration names may be
 // there or not.
-func (s *secretsPlace) unreadable(namespace, name string, err error) {
+func (s *secrets) unreadable(namespace, name string, err error) {
 	key := targets.KubeSecretKey(namespace, name)
-	if l := s.lane(key, namespace, name); l != nil {
+	if l := s.lane(key, namespace, name, ""); l != nil {
 		def := s.definition(l, namespace, name)
 		def.Unread = err.Error()
 		s.define(l, def)

@@ -13,10 +13,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
-	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
-	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // host is what a pipeline runs in and what outlives it: the way to the cluster,
@@ -121,8 +118,8 @@ func (h *host) elected(ctx context.Context, work func(context.Context) error) er
 func (h *host) show(p *pipeline) (hide func()) {
 	var unwatch []func()
 	for _, l := range p.lanes {
-		h.metrics.Held(identityName(l.identity), 0, false)
-		unwatch = append(unwatch, h.metrics.Watch(identityName(l.identity), l.fresh, l.targets.Keys))
+		h.metrics.Held(l.name, 0, false)
+		unwatch = append(unwatch, h.metrics.Watch(l.name, l.targets))
 	}
 	h.set(p)
 	return func() {
@@ -166,31 +163,8 @@ func (h *host) healthy() error {
 	}
 	for _, l := range p.lanes {
 		if l.pool.Overdue() {
-			return fmt.Errorf("the workers of the identity %s do not move", identityName(l.identity))
+			return fmt.Errorf("the workers of the identity %s do not move", l.name)
 		}
 	}
 	return nil
-}
-
-// settled counts one outcome.
-func (h *host) settled(l *lane, item queue.Item, r workers.Result) {
-	outcome := health.OutcomeUnchanged
-	switch {
-	case r.Removed:
-		outcome = health.OutcomeRemoved
-	case r.Err != nil:
-		outcome = health.OutcomeFailed
-	case r.Wrote:
-		outcome = health.OutcomeWritten
-	}
-	h.metrics.Sync(identityName(l.identity), outcome, item.Since)
-}
-
-// held counts removals that are held back.
-func (h *host) held(l *lane, e variables.HoldEvent) {
-	held := 0
-	if e.State == variables.HoldBegan {
-		held = e.Gone
-	}
-	h.metrics.Held(identityName(l.identity), held, e.State == variables.HoldBegan)
 }

@@ -3,17 +3,12 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
@@ -25,82 +20,51 @@ import (
 // lane is one identity's way from triggers to what is written: its targets,
 // its client of Conjur, its queue and its workers. No lane waits for another.
 type lane struct {
-	laneParts
+	*pipeline
+	identity config.Identity
+	name     string // in logs and metrics
 
-	targets *targets.Set
+	targets *targets.Lane
 	client  *conjur.Client
 	values  *variables.Client
 	listing *listing
 	queue   *queue.Queue
 	rounds  *notify.Rounds
 	pool    *workers.Pool
-	fresh   *health.Freshness
 
-	halt    func()        // nil before start
-	revoked chan struct{} // closed when something was removed
-	once    sync.Once
+	halt func() // nil before start
 }
 
-// laneParts is what a lane is given. What may be nil says so.
-type laneParts struct {
-	cfg      *config.Config
-	identity config.Identity
-	workers  int
-	grace    time.Duration
-	version  string
-	log      *zap.Logger
-
-	inbox      *inject.Inbox // of the process
-	sink       workers.Sink
-	templates  workers.Templates
-	deliveries *workers.Deliveries // may be nil
-	renderings *notify.Renderings  // may be nil
-	// altered finds the targets that are not as they were left, at each poll.
-	altered func(*lane) []targets.Key
-	// writing hears of each write that is about to begin, settled of each
-	// outcome, announce and ended of rounds, observe of each request to
-	// Conjur, held of removals that are held back.
-	writing         func(targets.Key) // may be nil
-	settled         func(*lane, queue.Item, workers.Result)
-	announce, ended func(context.Context)
-	retry           func(context.Context) (done bool) // what these two could not do
-	observe         func(conjur.Exchange)             // may be nil
-	held            func(*lane, variables.HoldEvent)
-	queues          workqueue.MetricsProvider // may be nil
-	// report is told how it goes, beat that all moves.
-	report sources.Report
-	beat   func() error
-}
-
-// newLane makes a lane without targets, which does nothing yet. It must be
-// stopped, whatever comes.
-func newLane(parts laneParts) (*lane, error) {
-	l := &lane{laneParts: parts, targets: &targets.Set{}, fresh: health.NewFreshness(), revoked: make(chan struct{})}
+// newLane makes a lane, which does nothing yet. It must be stopped, whatever
+// comes.
+func newLane(p *pipeline, identity config.Identity) (*lane, error) {
+	l := &lane{pipeline: p, identity: identity, name: cmp.Or(identity.Name, "default"), targets: p.set.Lane(identity.Name)}
+	l.targets.Renew()
 	if err := l.newClient(); err != nil {
 		return nil, err
 	}
 	l.listing = &listing{catalog: l.values.NewCatalog(), set: l.targets}
-	l.rounds = &notify.Rounds{Announce: l.announce, Ended: l.ended, Retry: l.retry}
+	l.rounds = &notify.Rounds{}
+	if p.app != nil {
+		l.rounds.Announcer = announcer{p}
+	}
 	l.queue = queue.New(l.queueConfig())
 	l.pool = workers.NewPool(workers.PoolConfig{
 		Work: l.queue,
 		Syncer: &workers.Syncer{
 			Targets:    l.targets,
 			Values:     l.values,
-			Templates:  l.templates,
-			Sink:       l.sink,
-			Policy:     workers.Policy{RemoveRevoked: l.cfg.RemoveDeleted, KeepDeleted: !l.cfg.RestoreDeletedFiles},
-			List:       l.listing.first,
-			Rendering:  l.renderings.Begin,
-			Writing:    l.writing,
-			Deliveries: l.deliveries,
-			Log:        l.log,
+			Templates:  p.texts,
+			Sink:       p.sink,
+			Policy:     workers.Policy{RemoveRevoked: p.cfg.RemoveDeleted, KeepDeleted: !p.cfg.RestoreDeletedFiles},
+			Lister:     l.listing,
+			Renderings: p.renderings,
+			Log:        p.Log,
 		},
-		Workers: l.workers,
-		Timeout: 3 * l.cfg.Conjur.HTTPTimeout,
-		Grace:   l.grace,
-		Started: func(item queue.Item) { l.rounds.Started(item.Key) },
-		Settled: l.settle,
+		Workers:  p.Workers,
+		Timeout:  3 * p.cfg.Conjur.HTTPTimeout,
+		Grace:    p.Grace,
+		Listener: l,
 	})
 	return l, nil
 }
@@ -137,54 +101,89 @@ func (l *lane) stop() {
 func (l *lane) enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, key := range keys {
 		if delay := l.renderings.Delay(key); delay > 0 {
-			l.log.Warn("A process died while it rendered this target; it comes after the others", zap.String("target", string(key)), zap.Duration("after", delay))
+			l.Log.Warn("A process died while it rendered this target; it comes after the others", zap.String("target", string(key)), zap.Duration("after", delay))
 		}
 	}
 	l.rounds.Begin(keys)
 	l.rounds.Drop(l.queue.Add(h, keys...))
 }
 
-// settle spreads the news of an outcome.
-func (l *lane) settle(item queue.Item, r workers.Result) {
-	l.fresh.Settled(r.Key, r.Err)
-	l.settled(l, item, r)
-	l.rounds.Settled(r.Key, r.Wrote && !r.Restored)
-	if !errors.Is(r.Err, context.Canceled) { // else the process was told to stop
-		l.report(string(r.Key), r.Err)
+// forget drops what is to be done for a target that is gone.
+func (l *lane) forget(key targets.Key) {
+	l.queue.Forget(key)
+	l.rounds.Drop([]targets.Key{key})
+}
+
+// Started implements workers.Listener.
+func (l *lane) Started(item queue.Item) { l.rounds.Started(item.Key) }
+
+// Settled implements workers.Listener: it is the one way out of each outcome.
+func (l *lane) Settled(item queue.Item, r workers.Result) {
+	for _, listener := range l.settled {
+		listener.Settled(Outcome{r, l.name, item})
 	}
+	l.rounds.Settled(r.Key, r.Wrote && !r.Restored)
+	l.take(queue.Hint{Trigger: "drift", Wakes: true}, r.Again)
 	if r.Removed {
 		l.once.Do(func() { close(l.revoked) })
+	}
+}
+
+// Asked implements conjur.Observer.
+func (l *lane) Asked(e conjur.Exchange) {
+	for _, listener := range l.asked {
+		listener.Asked(l.name, e)
+	}
+}
+
+// Held implements variables.Listener.
+func (l *lane) Held(e variables.HoldEvent) {
+	for _, listener := range l.held {
+		listener.Held(Hold{e, l.name, l.targets.ByVariable(e.Variables...)})
 	}
 }
 
 // polled is how a poll ended.
 func (l *lane) polled(subject string, err error) {
 	if subject == "poll" && err == nil {
-		l.fresh.Polled()
+		l.targets.Polled()
 	}
 	if l.identity.Name != "" {
 		subject += " as " + l.identity.Name
 	}
-	l.report(subject, err)
+	l.troubles.Report(subject, err)
 }
 
 // poll is the lane's watch on Conjur.
 func (l *lane) poll() *sources.Poll {
-	poll := &sources.Poll{
+	return &sources.Poll{
 		Interval:   l.cfg.Refresh.Interval,
 		Deadline:   2 * l.cfg.Conjur.HTTPTimeout,
 		Variables:  l.targets.Variables,
 		List:       l.listing.poll,
 		Values:     l.values,
 		ByVariable: l.targets.ByVariable,
-		Altered:    func() []targets.Key { return l.altered(l) },
+		Altered:    l.altered,
 		Enqueue:    l.enqueue,
 		Report:     l.polled,
 		Beat:       l.beat,
 		Stuck:      l.pool.Overdue,
 	}
-	return poll
 }
 
-// identityName is an identity's name in logs and metrics.
-func identityName(identity config.Identity) string { return cmp.Or(identity.Name, "default") }
+// altered finds the targets that are not as they were left. A watch tells of
+// Secrets.
+func (l *lane) altered() []targets.Key {
+	if l.files == nil {
+		return nil
+	}
+	return l.files.Altered(l.targets.Records())
+}
+
+// beat shows those who look at the status folder that all moves.
+func (l *lane) beat() error {
+	if l.status == nil {
+		return nil
+	}
+	return l.status.Beat()
+}

@@ -14,29 +14,25 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
-	"github.com/secretsync/syncer/pkg/workers"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
 // stuckSink hangs, whatever its context says, until it is closed.
 type stuckSink chan struct{}
 
-func (s stuckSink) Read(context.Context, *targets.Target) (sinks.State, error) {
+func (s stuckSink) Read(context.Context, targets.Record) (sinks.State, error) {
 	<-s
 	return sinks.State{}, nil
 }
 
-func (s stuckSink) Apply(context.Context, *targets.Target, sinks.Changes) error { return nil }
-
-// noText is the templates of targets that are what they are without a variable.
-type noText struct{}
-
-func (noText) Text(context.Context, *targets.Target) (string, error) { return "text", nil }
+func (s stuckSink) Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error) {
+	return targets.Sight{}, nil
+}
 
 // TestHealthzWhenAllWorkersAreOverdue: one worker that moves is health enough,
 // and so is a lane of another identity that is idle.
@@ -45,19 +41,16 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		const timeout = time.Minute // of a request; a worker has three
 		sink := make(stuckSink)
 		h := &host{cfg: &config.Config{}, log: zap.NewNop()}
-		p := &pipeline{}
+		p := &pipeline{
+			Parts: Parts{Workers: 2, Log: zap.NewNop()}, cfg: &config.Config{Conjur: config.Conjur{HTTPTimeout: timeout}},
+			set: &targets.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
+		}
+		p.texts = newTexts(p)
 		for _, name := range []string{"idle", "stuck"} {
-			l, err := newLane(laneParts{
-				cfg: &config.Config{Conjur: config.Conjur{HTTPTimeout: timeout}}, workers: 2, log: zap.NewNop(),
-				identity: config.Identity{Name: name, Conjur: config.Conjur{
-					ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey,
-					Login: "host/x", APIKey: secret.New([]byte("key")),
-				}},
-				sink: sink, templates: noText{},
-				settled:  func(*lane, queue.Item, workers.Result) {},
-				announce: func(context.Context) {}, ended: func(context.Context) {}, retry: func(context.Context) bool { return true },
-				held: func(*lane, variables.HoldEvent) {}, report: func(string, error) {},
-			})
+			l, err := newLane(p, config.Identity{Name: name, Conjur: config.Conjur{
+				ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey,
+				Login: "host/x", APIKey: secret.New([]byte("key")),
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +68,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		begin := func(names ...string) {
 			for _, name := range names {
 				key := targets.FileKey(name)
-				stuck.targets.Put(&targets.Target{Key: key, Group: name, Format: targets.FormatTemplate, File: targets.File{Path: name}})
+				stuck.targets.Put(&targets.Target{Key: key, Group: name, Format: targets.FormatTemplate, Template: targets.Template{Inline: "text"}, File: targets.File{Path: name}})
 				stuck.enqueue(queue.Hint{}, key)
 				synctest.Wait()
 			}
@@ -153,7 +146,7 @@ identities:
 			before := goleak.IgnoreCurrent()
 			cfg := load()
 			c.spoil(cfg)
-			s := &Process{options: Options{Workers: 2}, log: zap.NewNop(), files: sinks.NewFiles(dir, nil)}
+			s := &Process{options: Options{Workers: 2}, log: zap.NewNop()}
 			if err := s.serve(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one about %s", err, c.want)
 			}

@@ -53,10 +53,10 @@ func (l *lane) lastRetries(ctx context.Context) {
 // suspects lists the targets of which a variable seems to be gone without
 // being proven to be, and when all of these may be.
 func (l *lane) suspects() (keys []targets.Key, due time.Time) {
-	for key, err := range l.queue.Errors() {
+	for _, r := range l.targets.Records() {
 		var suspect *variables.SuspectError
-		if errors.As(err, &suspect) {
-			keys = append(keys, key)
+		if errors.As(r.Status.Err, &suspect) {
+			keys = append(keys, r.Spec.Key)
 			if suspect.NotBefore.After(due) {
 				due = suspect.NotBefore
 			}
@@ -66,17 +66,17 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 }
 
 // exitOnRevoked is closed when the process has to end because of a removal.
-func (l *lane) exitOnRevoked() <-chan struct{} {
-	if l.cfg.Mode == config.ModeStandalone || !l.cfg.ExitOnRevoked && !l.cfg.Mode.OneShot() {
+func (p *pipeline) exitOnRevoked() <-chan struct{} {
+	if p.cfg.Mode == config.ModeStandalone || !p.cfg.ExitOnRevoked && !p.cfg.Mode.OneShot() {
 		return nil
 	}
-	return l.revoked
+	return p.revoked
 }
 
-// mustExit tells whether exitOnRevoked is closed.
-func (l *lane) mustExit() bool {
+// mustExit reports whether exitOnRevoked is closed.
+func (p *pipeline) mustExit() bool {
 	select {
-	case <-l.exitOnRevoked():
+	case <-p.exitOnRevoked():
 		return true
 	default:
 		return false

@@ -31,7 +31,7 @@ func anyWildcard(ts []*targets.Target) bool {
 // variables that there are.
 type listing struct {
 	catalog *variables.Catalog
-	set     *targets.Set
+	set     *targets.Lane
 
 	mu sync.Mutex // no older list is taken after a newer one
 }
@@ -56,11 +56,15 @@ func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
 	if _, expanded := l.set.Wild(); expanded && !changed {
 		return nil, nil
 	}
-	return l.set.Expand(l.catalog.IDs()), nil
+	var differ []targets.Key
+	for _, change := range l.set.Expand(l.catalog.IDs()) {
+		differ = append(differ, change.Key)
+	}
+	return differ, nil
 }
 
-// first lets a worker go on that has a target before there was any list.
-func (l *listing) first(ctx context.Context) error {
+// List lets a worker go on that has a target before there was any list.
+func (l *listing) List(ctx context.Context) error {
 	_, err := l.refresh(ctx)
 	return err
 }

@@ -30,7 +30,7 @@ func newListing(t *testing.T, server *conjurdtest.Server) *listing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := &targets.Set{}
+	set := &targets.Lane{}
 	set.Replace([]*targets.Target{{Key: "file/g", Entries: []targets.Entry{{Alias: "*", Variable: "*"}}}})
 	return &listing{catalog: values.NewCatalog(), set: set}
 }
@@ -66,7 +66,7 @@ func TestListThatIsNoNewsIsUsedAllTheSame(t *testing.T) {
 	if _, err := l.catalog.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.first(t.Context()); err != nil {
+	if err := l.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.set.Variables(); !slices.Equal(got, []string{"a"}) {

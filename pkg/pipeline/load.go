@@ -12,16 +12,16 @@ import (
 	"github.com/secretsync/syncer/pkg/sources"
 )
 
-// prepare reads, in a one-shot process, what there is; otherwise the watches
+// prime reads, in a one-shot process, what there is; otherwise the watches
 // do.
-func (s *secretsPlace) prepare(ctx context.Context) {
+func (s *secrets) prime(ctx context.Context) {
 	if s.cfg.Mode.OneShot() {
 		s.unread, s.unreadFor = s.loadAll(ctx, s.watches)
 	}
 }
 
 // loadAll tells which of the watches could not be loaded, and why.
-func (s *secretsPlace) loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
+func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
 	for _, watch := range watches {
 		if err := s.load(ctx, watch); err != nil {
 			unread = append(unread, watch)
@@ -32,16 +32,16 @@ func (s *secretsPlace) loadAll(ctx context.Context, watches []*sources.Secrets) 
 }
 
 // load reads what a watch would tell of.
-func (s *secretsPlace) load(ctx context.Context, watch *sources.Secrets) error {
+func (s *secrets) load(ctx context.Context, watch *sources.Secrets) error {
 	watch.Prime(ctx)
 	return watch.Complete()
 }
 
-// complete reads what prepare could not.
-func (s *secretsPlace) complete(ctx context.Context) error {
+// complete reads what prime could not.
+func (s *secrets) complete(ctx context.Context) error {
 	defer s.completed.Store(true)
 	unread, why := s.unread, s.unreadFor
-	tried := false // by complete; prepare did
+	tried := false // by complete; prime did
 	return backoff.Retry(func() error {
 		if tried {
 			unread, why = s.loadAll(ctx, unread)
@@ -61,8 +61,10 @@ func limited(cfg *config.Config) backoff.BackOff {
 	return backoff.WithMaxRetries(pauses, uint64(cfg.Retry.Limit))
 }
 
-// reload looks again for Secrets that a one-shot process waits for.
-func (s *secretsPlace) reload(ctx context.Context) {
+// reloading looks again for Secrets that a one-shot process waits for.
+type reloading struct{ *secrets }
+
+func (s reloading) Run(ctx context.Context) {
 	tick := time.NewTicker(min(max(s.cfg.Retry.Interval, time.Second), secretsLook))
 	defer tick.Stop()
 	for {

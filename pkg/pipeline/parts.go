@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/authn"
@@ -16,24 +17,14 @@ import (
 
 // newClient makes the lane's client of Conjur, and what knows its variables.
 func (l *lane) newClient() (err error) {
-	c := ClientConfig(l.identity.Conjur, l.version, l.log, l.inbox)
+	c := ClientConfig(l.identity.Conjur, l.Version, l.Log, l.inbox)
 	c.Observer = l
 	if l.client, err = conjur.New(c); err != nil {
 		return err
 	}
-	l.values, err = variables.New(l.client, variables.Config{Rules: rules(l.cfg), Listener: l, Logger: l.log})
+	l.values, err = variables.New(l.client, variables.Config{Rules: rules(l.cfg), Listener: l, Logger: l.Log})
 	return err
 }
-
-// Asked implements conjur.Observer.
-func (l *lane) Asked(e conjur.Exchange) {
-	if l.observe != nil {
-		l.observe(e)
-	}
-}
-
-// Held implements variables.Listener.
-func (l *lane) Held(e variables.HoldEvent) { l.held(l, e) }
 
 // rules are the settings about what is believed of the variables, and when.
 func rules(cfg *config.Config) variables.Rules {
@@ -109,13 +100,17 @@ func (l *lane) queueConfig() queue.Config {
 	if !l.cfg.Mode.OneShot() {
 		limit = -1
 	}
+	var metrics workqueue.MetricsProvider
+	if l.host != nil {
+		metrics = l.host.metrics.Queues()
+	}
 	return queue.Config{
 		Backoff:   queue.Backoff{First: l.cfg.Retry.Interval, Max: l.cfg.LongestRetry()},
 		Limit:     limit,
 		Permanent: l.permanent,
 		Delay:     l.renderings.Delay,
-		Name:      identityName(l.identity),
-		Metrics:   l.queues,
+		Name:      l.name,
+		Metrics:   metrics,
 	}
 }
 

@@ -18,62 +18,63 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// pipeline is the parts of Syncer, wired as one configuration says: a lane for
-// each identity, the place where secrets go, and those who are told.
-type pipeline struct {
-	cfg     *config.Config
-	workers int
-	grace   time.Duration
-	log     *zap.Logger
-	host    *host // nil: nobody looks from outside
-	// observe, when not nil, hears of every outcome.
-	observe func(queue.Item, workers.Result)
-	// deliveries outlives pipelines; nil: nothing is known to be deleted.
-	deliveries *workers.Deliveries
-	// files is the sink for files, which outlives pipelines too; nil: a new one.
-	files *sinks.Files
-	// tellers tell the application too, after the sentinel files.
-	tellers []notify.Teller
-	command *Command // nil: all goes to the place
-	version string
-
-	troubles *health.Troubles
-	inbox    *inject.Inbox
-	place    place
-	lanes    []*lane
-	status   *notify.Status // nil: there is no status folder
-	app      *notify.Application
-
-	renderings *notify.Renderings // nil: nothing is remembered
-}
-
-// Parts is what a pipeline has beside its configuration.
+// Parts is what a pipeline has beside its configuration. All but Workers and
+// Log may be zero.
 type Parts struct {
 	// Workers is how many targets of an identity are worked on at once.
 	Workers int
 	// Grace is how long writes under way may go on when told to stop.
-	Grace time.Duration
-	Log   *zap.Logger
-	// Observe, when not nil, is called with each outcome, by several goroutines.
-	Observe func(queue.Item, workers.Result)
+	Grace   time.Duration
+	Version string // of the build
+	Log     *zap.Logger
+	// Command is what runs beside the pipeline.
+	Command *Command
+	// Listener is called with each outcome; it may be a HeldListener and an
+	// AskedListener too.
+	Listener SettledListener
 }
 
 // Run does what cfg says until ctx ends or all is done; it follows no change of
 // the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
-	p := &pipeline{cfg: cfg, workers: parts.Workers, grace: parts.Grace, log: parts.Log, observe: parts.Observe}
-	return p.run(ctx)
+	return (&pipeline{Parts: parts, cfg: cfg, set: &targets.Set{}}).run(ctx)
+}
+
+// pipeline is the parts of Syncer, wired as one configuration says: a lane for
+// each identity, the inputs that say what belongs in them, the sink where
+// secrets go, and those who listen.
+type pipeline struct {
+	Parts
+	cfg  *config.Config
+	set  *targets.Set // which outlives pipelines
+	host *host        // nil: nobody looks from outside
+	// tellers tell the application too, after the sentinel files.
+	tellers []notify.Teller
+
+	troubles   *health.Troubles
+	inbox      *inject.Inbox
+	status     *notify.Status // nil: there is no status folder
+	app        *notify.Application
+	renderings *notify.Renderings // nil: nothing is remembered
+
+	files   *files   // nil: secrets go to the cluster
+	secrets *secrets // nil: they go to files
+	sink    workers.Sink
+	texts   *texts
+	lanes   []*lane
+	listeners
+
+	revoked chan struct{} // closed when something was removed
+	once    sync.Once
 }
 
 // run makes the parts, starts them from the bottom to the top, waits until the
 // job is done or ctx ends, and stops them from the top to the bottom. Nothing
 // that it started outlives it. The error is nil only when the job was done.
 func (p *pipeline) run(ctx context.Context) error {
-	p.troubles = health.NewTroubles(p.log)
 	defer p.stop()
 	if err := p.build(); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	}
 	var top sync.WaitGroup
 	for _, source := range p.sources() {
-		top.Go(func() { source(intake) })
+		top.Go(func() { source.Run(intake) })
 	}
 
 	incomplete := p.untilDone(intake)
@@ -99,41 +100,32 @@ func (p *pipeline) run(ctx context.Context) error {
 	return p.verdict(incomplete)
 }
 
-// begin does what comes before the first sync.
-func (p *pipeline) begin(ctx context.Context) {
-	if p.app != nil {
-		p.troubles.Report("scripts", p.status.InstallScripts())
-		p.troubles.Report(notify.UpdatedFile, p.app.Recover(ctx))
-	}
-	p.place.prepare(ctx)
-	if p.app != nil {
-		p.troubles.Report(notify.ProvidedFile, p.app.SayMissing())
-	}
-}
-
-// stop stops the lanes, all at once; a second time it does nothing.
-func (p *pipeline) stop() { p.each((*lane).stop) }
-
-// sources lists what hints at targets: the polls, and what the place brings.
-func (p *pipeline) sources() []func(context.Context) {
-	run := p.place.sources()
-	if !p.cfg.Mode.OneShot() {
-		for _, l := range p.lanes {
-			run = append(run, l.poll().Run)
-		}
-	}
-	return run
-}
-
 // build makes the parts.
 func (p *pipeline) build() (err error) {
+	p.troubles, p.revoked = health.NewTroubles(p.Log), make(chan struct{})
 	if err := p.openStatus(); err != nil {
 		return err
 	}
 	p.inbox = inject.NewInbox(p.cfg.Conjur.InboxPath)
-	p.place = p.newPlace()
+	p.texts = newTexts(p)
+	p.listen(troubleLog{p.troubles})
+	if p.host != nil && p.host.metrics != nil {
+		p.listen(counts{p.host.metrics})
+	}
+	if p.cfg.Destination == config.DestinationFile {
+		p.files = &files{pipeline: p, Files: sinks.NewFiles(p.cfg.Folders.Secrets, nil)}
+		p.sink = p.Command.sink(p.files.Files)
+	} else {
+		p.secrets = newSecrets(p)
+		p.sink = p.secrets.sink
+		p.listen(p.secrets.news)
+	}
+	if p.app != nil {
+		p.sink = journaled{p.sink, p}
+	}
+	p.listen(p.Listener)
 	for _, identity := range p.cfg.Identities {
-		l, err := p.newLane(identity)
+		l, err := newLane(p, identity)
 		if err != nil {
 			return err
 		}
@@ -158,14 +150,12 @@ func (p *pipeline) openStatus() (err error) {
 		if p.cfg.Destination == config.DestinationFile && !p.cfg.Mode.OneShot() {
 			return err
 		}
-		p.log.Warn("Going on without a status folder", zap.Error(err))
+		p.Log.Warn("Going on without a status folder", zap.Error(err))
 		p.status = nil
 		return nil
 	}
 	p.openRenderings(p.status)
-	p.app = notify.NewApplication(p.status, p.keys, func(sentinel string) {
-		p.log.Info("Sentinel file written", zap.String("file", sentinel))
-	})
+	p.app = notify.NewApplication(p.status, p.set, p.Log)
 	p.app.Also(p.tellers...)
 	return nil
 }
@@ -175,74 +165,48 @@ func (p *pipeline) openStatus() (err error) {
 func (p *pipeline) openRenderings(status *notify.Status) {
 	var err error
 	if p.renderings, err = status.NewRenderings(); err != nil {
-		p.log.Debug("Renderings are not remembered", zap.Error(err))
+		p.Log.Debug("Renderings are not remembered", zap.Error(err))
 		p.renderings = nil
 	}
 }
 
-// keys lists the keys of all targets.
-func (p *pipeline) keys() (keys []targets.Key) {
-	for _, l := range p.lanes {
-		keys = append(keys, l.targets.Keys()...)
+// begin does what comes before the first sync.
+func (p *pipeline) begin(ctx context.Context) {
+	if p.app != nil {
+		p.troubles.Report("scripts", p.status.InstallScripts())
+		p.troubles.Report(notify.UpdatedFile, p.app.Recover(ctx))
 	}
-	return keys
-}
-
-// settled spreads the news of an outcome.
-func (p *pipeline) settled(l *lane, item queue.Item, r workers.Result) {
-	switch {
-	case p.app == nil:
-	case r.Err == nil:
-		p.app.Delivered(r.Key)
-	default:
-		p.app.Failed(r.Key, r.Err)
+	if p.files != nil {
+		p.files.prime(ctx)
+	} else {
+		p.secrets.prime(ctx)
 	}
-	p.place.settled(l, r)
-	if p.host != nil {
-		p.host.settled(l, item, r)
-	}
-	if p.observe != nil {
-		p.observe(item, r)
+	if p.app != nil {
+		p.troubles.Report(notify.ProvidedFile, p.app.SayMissing())
 	}
 }
 
-// held spreads the news that removals are held back, or no longer are.
-func (p *pipeline) held(l *lane, e variables.HoldEvent) {
-	p.place.held(l, e)
-	if p.host != nil {
-		p.host.held(l, e)
-	}
-}
+// source runs until its context ends.
+type source interface{ Run(context.Context) }
 
-// untilDone waits until there is nothing left to do, or ctx ends: a one-shot
-// process has delivered or given up every target, a sidecar has removed what
-// was revoked and brought all else up to date. The error is of what could not
-// be found out.
-func (p *pipeline) untilDone(ctx context.Context) error {
-	if p.cfg.Mode.OneShot() {
-		err := p.place.complete(ctx)
-		p.each(func(l *lane) { l.lastRetries(ctx) }) // verdict looks at what was delivered
-		return err
+// sources lists what hints at targets, and what else is to be done while the
+// lanes work.
+func (p *pipeline) sources() (all []source) {
+	if p.files != nil {
+		all = p.files.sources()
+	} else {
+		all = p.secrets.sources()
 	}
-	revoked := make(chan struct{})
-	var once sync.Once
-	ended, stop := context.WithCancel(ctx)
-	p.each(func(l *lane) {
-		select {
-		case <-ended.Done():
-		case <-l.exitOnRevoked():
-			once.Do(func() { close(revoked) })
-			stop()
+	if !p.cfg.Mode.OneShot() {
+		for _, l := range p.lanes {
+			all = append(all, l.poll())
 		}
-	})
-	stop()
-	select {
-	case <-revoked:
-		p.each(func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
-	default:
 	}
-	return nil
+	return all
 }
+
+// stop stops the lanes, all at once; a second time it does nothing.
+func (p *pipeline) stop() { p.each((*lane).stop) }
 
 // each calls f for all lanes at once and waits.
 func (p *pipeline) each(f func(*lane)) {
@@ -251,4 +215,38 @@ func (p *pipeline) each(f func(*lane)) {
 		wg.Go(func() { f(l) })
 	}
 	wg.Wait()
+}
+
+// enqueue hints at targets, each in its lane.
+func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
+	for _, l := range p.lanes {
+		var own []targets.Key
+		for _, key := range keys {
+			if _, ok := l.targets.Get(key); ok {
+				own = append(own, key)
+			}
+		}
+		if len(own) > 0 {
+			l.enqueue(h, own...)
+		}
+	}
+}
+
+// take has targets synced that have changed, and those forgotten that are gone.
+func (p *pipeline) take(h queue.Hint, changes []targets.Change) {
+	for _, l := range p.lanes {
+		var own []targets.Key
+		for _, c := range changes {
+			switch {
+			case c.Lane != l.identity.Name:
+			case c.Gone:
+				l.forget(c.Key)
+			default:
+				own = append(own, c.Key)
+			}
+		}
+		if len(own) > 0 {
+			l.enqueue(h, own...)
+		}
+	}
 }

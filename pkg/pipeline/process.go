@@ -16,9 +16,8 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/process"
-	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
-	"github.com/secretsync/syncer/pkg/workers"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // inputsLook is the time between looks at the annotations and the
@@ -61,8 +60,7 @@ type Process struct {
 	log     *zap.Logger
 	level   zap.AtomicLevel
 
-	deliveries workers.Deliveries
-	files      *sinks.Files
+	set targets.Set // of files
 
 	mu  sync.Mutex
 	cfg *config.Config     // the valid configuration that was read last
@@ -100,7 +98,6 @@ func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
 }
 
 func (s *Process) run(ctx context.Context) error {
-	s.files = sinks.NewFiles(s.options.Sources.SecretsDir, nil)
 	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsLook}
 	inputs.Note()
 	cfg, err := s.load()
@@ -155,8 +152,12 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	return h.run(ctx, func(ctx context.Context) error {
-		p := &pipeline{cfg: cfg, workers: s.options.Workers, grace: s.options.Grace, log: s.log, host: h,
-			deliveries: &s.deliveries, files: s.files, tellers: tellers, command: s.options.Command, version: s.options.Version}
+		p := &pipeline{cfg: cfg, set: &s.set, host: h, tellers: tellers, Parts: Parts{
+			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command,
+		}}
+		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
+			p.set = &targets.Set{}
+		}
 		return p.run(ctx)
 	})
 }

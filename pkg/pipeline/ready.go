@@ -24,7 +24,9 @@ func (h *host) ready() (remarks []string, err error) {
 	case p == nil:
 		return nil, errors.New("the work has not begun yet")
 	}
-	remarks, err = p.place.ready()
+	if p.secrets != nil {
+		remarks, err = p.secrets.ready()
+	}
 	for _, l := range p.lanes {
 		if err != nil {
 			break
@@ -40,11 +42,15 @@ func (h *host) ready() (remarks []string, err error) {
 // for too long. That a target which was delivered fails now makes no process
 // unready; metrics and Events tell.
 func (l *lane) ready(server config.Server) (remarks []string, err error) {
-	keys, identity := l.targets.Keys(), identityName(l.identity)
-	missing := l.fresh.Missing(keys)
+	all, identity := l.targets.Records(), l.name
+	missing := 0
 	var untried, owed []string
-	for _, key := range missing {
-		switch why := l.fresh.Failure(key); {
+	for _, r := range all {
+		if !r.Status.Proven.IsZero() {
+			continue
+		}
+		missing++
+		switch key, why := r.Spec.Key, r.Status.Err; {
 		case why == nil:
 			untried = append(untried, string(key))
 		case server.Tried:
@@ -54,18 +60,26 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 			owed = append(owed, reason(key, why))
 		}
 	}
-	age := l.fresh.SincePoll()
+	age, polled := l.targets.SincePoll()
 	switch {
 	case len(untried) > 0:
-		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(keys), identity, brief.List(untried))
-	case l.cfg.Refresh.Enabled && len(keys) > 0 && !l.fresh.EverPolled() && len(missing) == len(keys):
+		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(all), identity, brief.List(untried))
+	case l.cfg.Refresh.Enabled && len(all) > 0 && !polled && missing == len(all):
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
-		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), len(keys), identity), owed)
+		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), len(all), identity), owed)
 	case l.cfg.Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}
 	return brief.Some(remarks, brief.Names), err
+}
+
+// synced says what is not known yet of what belongs into the lanes.
+func (p *pipeline) synced() error {
+	if p.secrets == nil {
+		return nil
+	}
+	return p.secrets.synced()
 }
 
 // reason says why a target is not delivered; most errors name it.

@@ -1,38 +1,28 @@
 package pipeline
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/brief"
-	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
-	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
-	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // secretsLook is the time between looks at Secrets that may be read but not
 // watched.
 const secretsLook = 10 * time.Second
 
-// secretsPlace is the Kubernetes Secrets of some namespaces. What belongs
-// there is said by the Secrets themselves, and by the configuration.
-type secretsPlace struct {
+// secrets is the Kubernetes Secrets of some namespaces. What belongs there is
+// said by the Secrets themselves, and by the configuration.
+type secrets struct {
 	*pipeline
-	secrets *sinks.KubeSecrets
-	texts   *texts
+	sink    *sinks.KubeSecrets
 	watches []*sources.Secrets
 	news    *news
 
@@ -41,20 +31,12 @@ type secretsPlace struct {
 	unread    []*sources.Secrets
 	unreadFor error
 	completed atomic.Bool
-
-	mu    sync.Mutex
-	found map[targets.Key]types.UID // the Secrets that are there
 }
 
-func newSecretsPlace(p *pipeline) *secretsPlace {
-	s := &secretsPlace{
-		pipeline: p,
-		secrets:  sinks.NewKubeSecrets(p.host.cluster.Core),
-		texts:    newTexts(p),
-		found:    map[targets.Key]types.UID{},
-	}
-	s.secrets.Drifted, s.secrets.Remark = s.drifted, p.troubles.Remark
-	s.news = newNews(p, s.reference)
+func newSecrets(p *pipeline) *secrets {
+	s := &secrets{pipeline: p, sink: sinks.NewKubeSecrets(p.host.cluster.Core)}
+	s.sink.Remarker = p.troubles
+	s.news = newNews(p)
 	for namespace, names := range watched(p.cfg.Kubernetes) {
 		s.watches = append(s.watches, &sources.Secrets{
 			Client:    p.host.cluster,
@@ -101,25 +83,19 @@ func watched(k config.Kubernetes) map[string][]string {
 	return namespaces
 }
 
-func (s *secretsPlace) sink() workers.Sink           { return s.secrets }
-func (s *secretsPlace) templates() workers.Templates { return s.texts }
-
-// altered finds nothing: the watch tells of it.
-func (s *secretsPlace) altered(*lane) []targets.Key { return nil }
-
-func (s *secretsPlace) sources() []func(context.Context) {
-	run := []func(context.Context){s.news.run}
+func (s *secrets) sources() []source {
+	all := []source{s.news}
 	if s.cfg.Mode.OneShot() {
-		return append(run, s.reload)
+		return append(all, reloading{s})
 	}
 	for _, watch := range s.watches {
-		run = append(run, watch.Run)
+		all = append(all, watch)
 	}
-	return append(run, s.texts.sources()...)
+	return append(all, s.texts.sources()...)
 }
 
 // synced says whose Secrets are not all known.
-func (s *secretsPlace) synced() error {
+func (s *secrets) synced() error {
 	for _, watch := range s.watches {
 		if err := watch.Complete(); err != nil {
 			return err
@@ -129,7 +105,7 @@ func (s *secretsPlace) synced() error {
 }
 
 // ready is satisfied with what may be read, if there is any.
-func (s *secretsPlace) ready() (remarks []string, err error) {
+func (s *secrets) ready() (remarks []string, err error) {
 	for _, watch := range s.watches {
 		switch err := watch.Complete(); {
 		case err == nil:
@@ -144,15 +120,3 @@ func (s *secretsPlace) ready() (remarks []string, err error) {
 	}
 	return brief.Some(remarks, brief.Names), nil
 }
-
-func (s *secretsPlace) held(l *lane, e variables.HoldEvent) { s.news.held(l, e) }
-
-// reference refers to a Secret in Events.
-func (s *secretsPlace) reference(key targets.Key) corev1.ObjectReference {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return kube.SecretReference(namespace, name, s.found[key])
-}
-
-func (s *secretsPlace) settled(l *lane, r workers.Result) { s.news.settled(l, r) }

@@ -2,10 +2,8 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -26,8 +24,8 @@ func newTexts(p *pipeline) *texts {
 	t.files = &sources.Templates{
 		Dir:        p.cfg.Folders.Templates,
 		Interval:   templateLook,
-		Files:      func() []string { return union(p, (*targets.Set).TemplateFiles) },
-		ByTemplate: func(files ...string) []targets.Key { return union(p, byEach((*targets.Set).ByTemplate, files)) },
+		Files:      func() []string { return union(p, (*targets.Lane).TemplateFiles) },
+		ByTemplate: func(files ...string) []targets.Key { return union(p, byEach((*targets.Lane).ByTemplate, files)) },
 		Enqueue:    p.enqueue,
 		Report:     p.troubles.Report,
 	}
@@ -35,9 +33,9 @@ func newTexts(p *pipeline) *texts {
 		t.configMaps = &sources.ConfigMaps{
 			Client:   p.host.cluster,
 			Interval: templateLook,
-			Wanted:   func() []targets.ConfigMapKey { return union(p, (*targets.Set).ConfigMaps) },
+			Wanted:   func() []targets.ConfigMapKey { return union(p, (*targets.Lane).ConfigMaps) },
 			ByConfigMap: func(places ...targets.ConfigMapKey) []targets.Key {
-				return union(p, byEach((*targets.Set).ByConfigMap, places))
+				return union(p, byEach((*targets.Lane).ByConfigMap, places))
 			},
 			Enqueue: p.enqueue,
 			Report:  p.troubles.Report,
@@ -68,33 +66,24 @@ func (t *texts) refresh() {
 }
 
 // sources are the watches on the templates that may be in use.
-func (t *texts) sources() (run []func(context.Context)) {
+func (t *texts) sources() (all []source) {
 	if len(t.files.Files()) > 0 {
-		run = append(run, t.files.Run)
+		all = append(all, t.files)
 	}
 	if t.configMaps != nil {
-		run = append(run, t.configMaps.Run)
+		all = append(all, t.configMaps)
 	}
-	return run
-}
-
-// enqueue hints at targets, each in its lane.
-func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
-	for _, l := range p.lanes {
-		if own := slices.DeleteFunc(slices.Clone(keys), func(key targets.Key) bool { _, ok := l.targets.Get(key); return !ok }); len(own) > 0 {
-			l.enqueue(h, own...)
-		}
-	}
+	return all
 }
 
 // union puts together what is asked of each lane's targets.
-func union[T any](p *pipeline, ask func(*targets.Set) []T) (all []T) {
+func union[T any](p *pipeline, ask func(*targets.Lane) []T) (all []T) {
 	for _, l := range p.lanes {
 		all = append(all, ask(l.targets)...)
 	}
 	return all
 }
 
-func byEach[N any](look func(*targets.Set, ...N) []targets.Key, names []N) func(*targets.Set) []targets.Key {
-	return func(s *targets.Set) []targets.Key { return look(s, names...) }
+func byEach[N any](look func(*targets.Lane, ...N) []targets.Key, names []N) func(*targets.Lane) []targets.Key {
+	return func(s *targets.Lane) []targets.Key { return look(s, names...) }
 }

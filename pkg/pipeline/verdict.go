@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,11 +19,39 @@ import (
 // ErrRevoked is the end of a process that had to remove something.
 var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
 
+// untilDone waits until there is nothing left to do, or ctx ends: a one-shot
+// process has delivered or given up every target, a sidecar has removed what
+// was revoked and brought all else up to date. The error is of what could not
+// be found out.
+func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
+	if p.cfg.Mode.OneShot() {
+		if p.secrets != nil {
+			incomplete = p.secrets.complete(ctx)
+		}
+		p.each(func(l *lane) { l.lastRetries(ctx) }) // verdict looks at what was delivered
+		return incomplete
+	}
+	select {
+	case <-ctx.Done():
+	case <-p.exitOnRevoked():
+		p.each(func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
+	}
+	return nil
+}
+
+// keys lists the keys of all targets.
+func (p *pipeline) keys() (keys []targets.Key) {
+	for _, l := range p.lanes {
+		keys = append(keys, l.targets.Keys()...)
+	}
+	return keys
+}
+
 // verdict tells, at the end, whether the job was done; incomplete is why not all
 // is known that belongs to it.
 func (p *pipeline) verdict(incomplete error) error {
 	errs := []error{incomplete}
-	if slices.ContainsFunc(p.lanes, (*lane).mustExit) {
+	if p.mustExit() {
 		errs = append(errs, ErrRevoked)
 	}
 	if p.cfg.Mode.OneShot() {
@@ -43,9 +72,13 @@ func (p *pipeline) verdict(incomplete error) error {
 func (p *pipeline) undelivered() error {
 	failed := map[targets.Key]error{}
 	var missing []targets.Key
-	for _, l := range p.lanes {
-		maps.Copy(failed, l.queue.Errors())
-		missing = append(missing, l.fresh.Missing(l.targets.Keys())...)
+	for _, r := range p.set.Records() {
+		if r.Status.Err != nil {
+			failed[r.Spec.Key] = r.Status.Err
+		}
+		if r.Status.Proven.IsZero() {
+			missing = append(missing, r.Spec.Key)
+		}
 	}
 	if len(missing) > 0 {
 		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(p.keys()), join(missing))

@@ -55,8 +55,7 @@ func (o *order) Pop() targets.Key {
 }
 
 // Costly says whether a sync of the key takes much work. Such a key is handed
-// out when no other waits, and as the last one of a share. A target that is no
-// longer kept in sync is to be said not to be costly.
+// out when no other waits, and as the last one of a share.
 func (q *Queue) Costly(key targets.Key, is bool) {
 	q.order.mu.Lock()
 	defer q.order.mu.Unlock()

@@ -73,10 +73,12 @@ type state struct {
 	hinted  bool // somebody asked for a sync that has not begun
 	wakes   bool // … because of a changed input
 	working bool
-	trigger string
-	since   time.Time
-	err     error     // of the last sync
-	retryAt time.Time // zero: no retry is coming
+	// forgotten: what comes of the work is of no concern.
+	forgotten bool
+	trigger   string
+	since     time.Time
+	err       error     // of the last sync
+	retryAt   time.Time // zero: no retry is coming
 }
 
 // New makes a queue and starts its timekeeping goroutine.
@@ -200,6 +202,9 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 func (q *Queue) Done(key targets.Key, err error) {
 	q.mu.Lock()
 	s := q.keys[key]
+	if s.forgotten {
+		s.forgotten, err = false, nil
+	}
 	s.working, s.err = false, err
 	switch {
 	case err == nil || q.permanent(err):
@@ -218,6 +223,23 @@ func (q *Queue) Done(key targets.Key, err error) {
 	q.announceLocked()
 	q.mu.Unlock()
 	q.work.Done(key)
+}
+
+// Forget drops a key, whatever is queued or waits for it. While a worker holds
+// it, that happens as soon as it is done.
+func (q *Queue) Forget(key targets.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limiter.Forget(key)
+	q.Costly(key, false)
+	switch s := q.keys[key]; {
+	case s == nil:
+	case s.working:
+		s.hinted, s.wakes, s.forgotten = false, false, true
+	default:
+		delete(q.keys, key)
+	}
+	q.announceLocked()
 }
 
 // ShutDown makes the queue refuse hints and hand out nothing more, also not

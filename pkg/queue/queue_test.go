@@ -298,11 +298,39 @@ func TestPermanentErrorsAreParked(t *testing.T) {
 		if err := q.WaitDone(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !errors.Is(q.Errors()["file/a"], errLasting) {
-			t.Errorf("errors are %v, want that of file/a", q.Errors())
-		}
 		assertEmpty(t, q, 24*time.Hour)
 	})
+}
+
+func TestWhatIsForgottenIsNotTriedAgain(t *testing.T) {
+	for _, when := range []string{"parked", "backing off", "waiting", "worked on"} {
+		t.Run(when, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *queue.Queue) {
+				q.Add(tick, "file/a")
+				switch when {
+				case "parked", "backing off":
+					takeOne(t, q, "file/a")
+					q.Done("file/a", map[string]error{"parked": errLasting, "backing off": errors.New("down")}[when])
+					q.Forget("file/a")
+				case "waiting":
+					q.Forget("file/a")
+				default:
+					takeOne(t, q, "file/a")
+					q.Forget("file/a")
+					q.Done("file/a", errors.New("down"))
+				}
+				if err := q.WaitDone(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				assertEmpty(t, q, time.Hour)
+				if refused := q.Add(tick, "file/a"); len(refused) > 0 {
+					t.Error("it is refused when it is there again")
+				}
+				takeOne(t, q, "file/a")
+				q.Done("file/a", nil)
+			})
+		})
+	}
 }
 
 func TestLimitCountsRetries(t *testing.T) {

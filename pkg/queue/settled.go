@@ -3,8 +3,6 @@ package queue
 import (
 	"context"
 	"maps"
-
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // announceLocked wakes those who wait for a state of the queue.
@@ -44,17 +42,4 @@ func (q *Queue) wait(ctx context.Context, rests func(*state) bool) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// Errors gives the last error of each key whose last sync failed.
-func (q *Queue) Errors() map[targets.Key]error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	errs := map[targets.Key]error{}
-	for key, s := range q.keys {
-		if s.err != nil {
-			errs[key] = s.err
-		}
-	}
-	return errs
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Altered finds the targets that are not as the last Read or Apply of this
-// Files saw or left them, or whose last Apply failed. It opens no file: a stat
+// Altered finds the targets that are not as they were last seen or left, or to
+// which a change failed. It opens no file: a stat
 // must show the same device, inode, size, times, mode and owner, which any
 // later write, rename, chmod or touch changes. (An old kernel may give two
 // changes within a few milliseconds the same time; one in place that keeps the
@@ -17,20 +17,22 @@ import (
 // One of which something is due to be removed, and could not be, is reported too.
 //
 // Each is a hint: a target may be reported that Read then finds unchanged. One
-// that was never read is not reported, since there is nothing to compare it
+// that was never seen is not reported, since there is nothing to compare it
 // with; neither is one that was missing, or removed, and still is, so that a
 // removed target costs nothing. When a stat fails, its target is reported, and
 // Read tells why.
-func (f *Files) Altered(ts []*targets.Target) []targets.Key {
+func (f *Files) Altered(all []targets.Record) []targets.Key {
 	root, err := f.root()
 	if err == nil {
 		defer root.close()
 	}
 	var altered []targets.Key
-	for _, t := range ts {
-		last, ok := f.memory.last(t)
-		if ok && (err != nil || last.failed || f.memory.hasFormer(t.Key) || !same(root, last.stamps)) {
-			altered = append(altered, t.Key)
+	for _, r := range all {
+		last, seen := parseSight(r.Status.Version)
+		seen = seen && last.Path == r.Spec.File.Path
+		failed := r.Status.WriteFailed || r.Status.RemovalFailed
+		if failed || seen && (err != nil || len(r.Status.Former) > 0 || !same(root, last.Stamps)) {
+			altered = append(altered, r.Spec.Key)
 		}
 	}
 	return altered

@@ -35,7 +35,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func isAltered(files *Files, target *targets.Target) bool {
+func isAltered(files *keeper, target *targets.Target) bool {
 	return slices.Contains(files.Altered([]*targets.Target{target}), target.Key)
 }
 
@@ -94,10 +94,10 @@ func TestAltered(t *testing.T) {
 // read.
 func testAltered(t *testing.T, target *targets.Target, change Changes, alter func(t *testing.T, dir, name string)) {
 	dir := t.TempDir()
-	writer, reader, stranger := NewFiles(dir, nil), NewFiles(dir, nil), NewFiles(dir, nil)
+	writer, reader, stranger := newKeeper(dir, nil), newKeeper(dir, nil), newKeeper(dir, nil)
 	apply(t, writer, target, change)
 	read(t, reader, target)
-	for _, files := range []*Files{writer, reader, stranger} {
+	for _, files := range []*keeper{writer, reader, stranger} {
 		if isAltered(files, target) {
 			t.Fatal("reported before it was altered")
 		}
@@ -110,7 +110,7 @@ func testAltered(t *testing.T, target *targets.Target, change Changes, alter fun
 		name = real
 	}
 	alter(t, folder, name)
-	for _, files := range []*Files{writer, reader} {
+	for _, files := range []*keeper{writer, reader} {
 		for range 2 {
 			if !isAltered(files, target) {
 				t.Error("not reported")
@@ -128,7 +128,7 @@ func testAltered(t *testing.T, target *targets.Target, change Changes, alter fun
 func TestAlteredKnowsAbsence(t *testing.T) {
 	for _, target := range []*targets.Target{fileTarget("app/a", 0o640), directoryTarget("app/a", 0o640)} {
 		dir := t.TempDir()
-		files, other := NewFiles(dir, nil), NewFiles(dir, nil)
+		files, other := newKeeper(dir, nil), newKeeper(dir, nil)
 		name := WholeFile
 		if target.Format == targets.FormatDirectory {
 			name = "user"
@@ -182,7 +182,7 @@ func TestAlteredDuringWrite(t *testing.T) {
 // Keys come in the order of the targets, and only of those asked for.
 func TestAlteredKeys(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(dir, nil)
+	files := newKeeper(dir, nil)
 	var all []*targets.Target
 	for _, name := range []string{"c", "a", "b"} {
 		target := fileTarget(name, 0o640)
@@ -198,7 +198,7 @@ func TestAlteredKeys(t *testing.T) {
 	if got := files.Altered(all[1:2]); len(got) != 0 {
 		t.Errorf("Altered gives %q", got)
 	}
-	if got := NewFiles(filepath.Join(dir, "missing"), nil).Altered(all); len(got) != 0 {
+	if got := newKeeper(filepath.Join(dir, "missing"), nil).Altered(all); len(got) != 0 {
 		t.Errorf("a sink that has seen nothing gives %q", got)
 	}
 	must(t, os.RemoveAll(dir))
@@ -225,7 +225,7 @@ func TestAlteredCannotTell(t *testing.T) {
 // A target with another path is another one, whatever its key.
 func TestAlteredAfterAMove(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(dir, nil)
+	files := newKeeper(dir, nil)
 	apply(t, files, fileTarget("a", 0o640), rewrite(WholeFile, "text"))
 	must(t, os.Remove(filepath.Join(dir, "a")))
 	if isAltered(files, fileTarget("b", 0o640)) {

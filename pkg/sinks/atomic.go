@@ -40,7 +40,7 @@ func replace(dir folder, name string, content []byte, how manner) (stamp, error)
 	// The rename changed the ctime. All else is compared with what was
 	// written, so a change made since then shows as one.
 	if info, err := dir.lstat(name); err == nil {
-		made.ctime = stampOf(info).ctime
+		made.Ctime = stampOf(info).Ctime
 	}
 	return made, nil
 }

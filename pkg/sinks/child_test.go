@@ -59,7 +59,7 @@ func TestWriteBeyondLimit(t *testing.T) {
 }
 
 func writeBeyondLimit() error {
-	ctx, files, target := context.Background(), NewFiles(".", nil), fileTarget("a", 0o600)
+	ctx, files, target := context.Background(), newKeeper(".", nil), fileTarget("a", 0o600)
 	const limit = 10_000
 	old, large := rewrite(WholeFile, "old"), rewrite(WholeFile, strings.Repeat("x", 2*limit))
 	if err := files.Apply(ctx, target, old); err != nil {
@@ -110,7 +110,7 @@ func writeWithoutRight() error {
 
 // foreignOwner asks for an owner that the process may not give files to.
 func foreignOwner() error {
-	files := NewFiles("secrets", &Owner{os.Getuid() + 1, -1})
+	files := newKeeper("secrets", &Owner{os.Getuid() + 1, -1})
 	err := files.Apply(context.Background(), fileTarget("foreign", 0o600), rewrite(WholeFile, "text"))
 	left, listErr := os.ReadDir("secrets")
 	if !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "set the owner") || len(left) != 0 {
@@ -120,7 +120,7 @@ func foreignOwner() error {
 }
 
 func readOnlyFolder() error {
-	ctx, files, target := context.Background(), NewFiles("secrets", nil), fileTarget("a", 0o600)
+	ctx, files, target := context.Background(), newKeeper("secrets", nil), fileTarget("a", 0o600)
 	change := rewrite(WholeFile, "text")
 	if err := os.Chmod("secrets", 0o555); err != nil {
 		return err
@@ -154,7 +154,7 @@ func readOnlyFolder() error {
 
 // unreadableFile is one that the process may replace, but not read.
 func unreadableFile() error {
-	ctx, files, target := context.Background(), NewFiles("secrets", nil), fileTarget("a", 0o600)
+	ctx, files, target := context.Background(), newKeeper("secrets", nil), fileTarget("a", 0o600)
 	change := rewrite(WholeFile, "text")
 	if err := os.Chmod("secrets/a", 0); err != nil {
 		return err

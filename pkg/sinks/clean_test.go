@@ -16,7 +16,7 @@ import (
 
 func TestClean(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(dir, nil)
+	files := newKeeper(dir, nil)
 	plain, directory := fileTarget("app/a", 0o640), directoryTarget("all", 0o640)
 	apply(t, files, plain, rewrite(WholeFile, "text"))
 	apply(t, files, directory, rewrite("user", "text"))
@@ -60,7 +60,7 @@ func TestCleanGoesOn(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, safefile.TempName()), nil, 0o600))
 	bad, good := fileTarget("file/a", 0o600), fileTarget("b", 0o600)
-	err := NewFiles(dir, nil).Clean(t.Context(), []*targets.Target{bad, good})
+	err := newKeeper(dir, nil).Clean(t.Context(), []*targets.Target{bad, good})
 	if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, "file/a")+": ") {
 		t.Errorf("Clean says %v", err)
 	}
@@ -98,7 +98,7 @@ func TestCleanEnds(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, safefile.TempName()), nil, 0o600))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := NewFiles(dir, nil).Clean(ended, []*targets.Target{fileTarget("a", 0o600)}); !errors.Is(err, context.Canceled) {
+	if err := newKeeper(dir, nil).Clean(ended, []*targets.Target{fileTarget("a", 0o600)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Clean says %v", err)
 	}
 	if got := tree(t, dir); len(got) != 1 {
@@ -114,7 +114,7 @@ func TestAFolderWithTooManyNamesIsNotListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, target := NewFiles(dir, nil), fileTarget("a", 0o640)
+	files, target := newKeeper(dir, nil), fileTarget("a", 0o640)
 	if err := files.Clean(t.Context(), []*targets.Target{target}); err == nil || !strings.Contains(err.Error(), "more than 100000 entries") {
 		t.Errorf("Clean says %v", err)
 	}

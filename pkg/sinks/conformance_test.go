@@ -42,7 +42,7 @@ func TestKubeSecretConformance(t *testing.T) {
 	sinkstest.Run(t, func(t *testing.T) sinkstest.Fixture {
 		k := newKube(t)
 		return sinkstest.Fixture{
-			Sink:    k.sink,
+			Sink:    k.sink.Sink,
 			Target:  k.created("a", "", "password", "url", "user"),
 			Names:   []string{"password", "url", "user"},
 			Version: func() string { return k.get(t, "a").ResourceVersion },

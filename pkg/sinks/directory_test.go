@@ -11,7 +11,7 @@ import (
 
 func TestDirectoryLayout(t *testing.T) {
 	dir := t.TempDir()
-	files, target := NewFiles(dir, nil), directoryTarget("app/db/a", 0o640)
+	files, target := newKeeper(dir, nil), directoryTarget("app/db/a", 0o640)
 	apply(t, files, target, rewrite("user", "u", "word", "w"))
 	want := append([]string{"drwxr-xr-x app", "drwxr-xr-x app/db"}, directoryTree("user", "word")...)
 	expectTree(t, dir, want...)
@@ -51,7 +51,7 @@ func TestDirectoryIsMended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := t.TempDir()
 			dir := filepath.Join(base, "app/db/a")
-			files, target := NewFiles(base, nil), directoryTarget("app/db/a", 0o640)
+			files, target := newKeeper(base, nil), directoryTarget("app/db/a", 0o640)
 			wanted := map[string]string{"user": "u", "word": "w"}
 			change := rewrite("user", "u", "word", "w")
 			apply(t, files, target, change)
@@ -72,7 +72,7 @@ func TestDirectoryIsMended(t *testing.T) {
 
 func TestDirectoryKeepsForeignFiles(t *testing.T) {
 	dir := t.TempDir()
-	files, target := NewFiles(dir, nil), directoryTarget("a", 0o640)
+	files, target := newKeeper(dir, nil), directoryTarget("a", 0o640)
 	must(t, os.MkdirAll(filepath.Join(dir, "a/sub/x"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "a/theirs"), []byte("text"), 0o600))
 	must(t, os.Symlink("theirs", filepath.Join(dir, "a/link")))
@@ -93,7 +93,7 @@ func TestDirectoryRefusesFolderAtPart(t *testing.T) {
 		dir := t.TempDir()
 		must(t, os.MkdirAll(filepath.Join(dir, "a", name), 0o755))
 		before := tree(t, dir)
-		err := NewFiles(dir, nil).Apply(t.Context(), directoryTarget("a", 0o640), rewrite("user", "u", "word", "w"))
+		err := newKeeper(dir, nil).Apply(t.Context(), directoryTarget("a", 0o640), rewrite("user", "u", "word", "w"))
 		if err == nil || !strings.Contains(err.Error(), name+" is a folder") {
 			t.Errorf("with a folder at %s Apply says %v", name, err)
 		}
@@ -110,7 +110,7 @@ func TestDirectoryNeedsFolder(t *testing.T) {
 		must(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
 		must(t, make(filepath.Join(dir, "a")))
 		before := tree(t, dir)
-		files, target := NewFiles(dir, nil), directoryTarget("a", 0o640)
+		files, target := newKeeper(dir, nil), directoryTarget("a", 0o640)
 		if _, err := files.Read(t.Context(), target); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 			t.Errorf("with a %s there Read says %v", name, err)
 		}
@@ -126,7 +126,7 @@ func TestDirectoryNeedsFolder(t *testing.T) {
 // The bound is on all parts together.
 func TestDirectorySizeIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	files, target := NewFiles(dir, nil), directoryTarget("a", 0o640)
+	files, target := newKeeper(dir, nil), directoryTarget("a", 0o640)
 	half := strings.Repeat("x", MaxSize/2)
 	apply(t, files, target, rewrite("user", half, "word", half))
 	if got := read(t, files, target); got.Stale || got.Parts["word"].Len() != len(half) {
@@ -142,7 +142,7 @@ func TestDirectorySizeIsBounded(t *testing.T) {
 func TestDirectoryRestOfARemoval(t *testing.T) {
 	for _, gone := range [][]string{{"..data"}, {"..data", "user"}, {"user", "VERSION"}, {"..data", "VERSION"}} {
 		dir := t.TempDir()
-		files, target := NewFiles(dir, nil), directoryTarget("a", 0o640)
+		files, target := newKeeper(dir, nil), directoryTarget("a", 0o640)
 		apply(t, files, target, rewrite("user", "u"))
 		version, err := os.Readlink(filepath.Join(dir, "a/..data"))
 		must(t, err)

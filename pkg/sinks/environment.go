@@ -34,10 +34,10 @@ func CheckEnvironmentName(name string) error {
 }
 
 // Read gives what was applied.
-func (e *Environment) Read(ctx context.Context, t *targets.Target) (State, error) {
+func (e *Environment) Read(ctx context.Context, r targets.Record) (State, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return State{Parts: copyParts(e.byKey[t.Key]), Mode: t.File.Mode}, ctx.Err()
+	return State{Parts: copyParts(e.byKey[r.Spec.Key]), Mode: r.Spec.File.Mode}, ctx.Err()
 }
 
 // longestVariable is what Linux lets one "NAME=value" have, with the byte that
@@ -46,9 +46,9 @@ const longestVariable = 32 * 4096
 
 // Apply takes over the parts. A value with a NUL byte, or one that is too long,
 // is an error, since no environment can hold it.
-func (e *Environment) Apply(ctx context.Context, t *targets.Target, c Changes) error {
+func (e *Environment) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
 	if err := ctx.Err(); err != nil || c.Empty() {
-		return err
+		return targets.Sight{}, err
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Parts)) {
@@ -62,16 +62,16 @@ func (e *Environment) Apply(ctx context.Context, t *targets.Target, c Changes) e
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return targets.Sight{}, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	wipe(e.byKey[t.Key])
+	wipe(e.byKey[r.Spec.Key])
 	if e.byKey == nil {
 		e.byKey = map[targets.Key]map[string]secret.Value{}
 	}
-	e.byKey[t.Key] = copyParts(c.Parts)
-	return nil
+	e.byKey[r.Spec.Key] = copyParts(c.Parts)
+	return targets.Sight{}, nil
 }
 
 // Variables lists all as "NAME=value", ascending. These are texts, which nobody

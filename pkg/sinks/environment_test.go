@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -28,11 +29,12 @@ func environmentParts(pairs ...string) sinks.Changes {
 }
 
 func TestTheEnvironmentHoldsWhatWasApplied(t *testing.T) {
-	var e sinks.Environment
+	variables := &sinks.Environment{}
+	e := sinkstest.Keep(variables)
 	db, web := environmentTarget("db"), environmentTarget("web")
 	assert := func(want ...string) {
 		t.Helper()
-		if got := e.Variables(); !slices.Equal(got, want) {
+		if got := variables.Variables(); !slices.Equal(got, want) {
 			t.Errorf("the environment is %q, want %q", got, want)
 		}
 	}
@@ -72,7 +74,8 @@ func TestTheEnvironmentHoldsWhatWasApplied(t *testing.T) {
 }
 
 func TestWhatNoEnvironmentCanHoldChangesNothing(t *testing.T) {
-	var e sinks.Environment
+	variables := &sinks.Environment{}
+	e := sinkstest.Keep(variables)
 	db := environmentTarget("db")
 	if err := e.Apply(t.Context(), db, environmentParts("A", "one")); err != nil {
 		t.Fatal(err)
@@ -81,14 +84,14 @@ func TestWhatNoEnvironmentCanHoldChangesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"B"`) || !strings.Contains(err.Error(), `"C-D"`) || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("error %v, want one that names B and C-D and no value", err)
 	}
-	if got := e.Variables(); !slices.Equal(got, []string{"A=one"}) {
+	if got := variables.Variables(); !slices.Equal(got, []string{"A=one"}) {
 		t.Errorf("the environment is %q", got)
 	}
 }
 
 // What fits is just what the system takes.
 func TestAVariableMayBeAsLongAsTheSystemLetsIt(t *testing.T) {
-	var e sinks.Environment
+	e := sinkstest.Keep(&sinks.Environment{})
 	for n := 32*4096 - len("A=") - 1; ; n++ {
 		variable := "A=" + strings.Repeat("x", n)
 		taken := e.Apply(t.Context(), environmentTarget("db"), environmentParts("A", variable[2:])) == nil

@@ -46,7 +46,7 @@ func TestSymlinkAtTheTargetIsReplaced(t *testing.T) {
 		if err := os.Symlink(to, filepath.Join(dir, "loop")); err != nil {
 			t.Fatal(err)
 		}
-		files, target := NewFiles(dir, nil), fileTarget("loop", 0o640)
+		files, target := newKeeper(dir, nil), fileTarget("loop", 0o640)
 		if got := read(t, files, target); got.Parts != nil {
 			t.Errorf("%s: Read follows the symlink to %q", to, plaintext(got))
 		}
@@ -65,7 +65,7 @@ func TestSymlinkAtTheTargetIsRemoved(t *testing.T) {
 	if err := os.Symlink("../outside/a", filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, NewFiles(dir, nil), fileTarget("a", 0o600), removal(WholeFile))
+	apply(t, newKeeper(dir, nil), fileTarget("a", 0o600), removal(WholeFile))
 	untouched(t, outside)
 	expectTree(t, dir)
 }
@@ -77,7 +77,7 @@ func TestSymlinkOnTheWay(t *testing.T) {
 		if err := os.Symlink(to, filepath.Join(dir, "app")); err != nil {
 			t.Fatal(err)
 		}
-		files := NewFiles(dir, nil)
+		files := newKeeper(dir, nil)
 		for _, target := range []*targets.Target{
 			fileTarget("app/a", 0o600), fileTarget("app/new/a", 0o600),
 			directoryTarget("app", 0o600), directoryTarget("app/a", 0o600), directoryTarget("app/new", 0o600),
@@ -111,7 +111,7 @@ func TestSymlinkInside(t *testing.T) {
 	if err := os.Symlink("real", filepath.Join(dir, "app")); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, NewFiles(dir, nil), fileTarget("app/a", 0o600), rewrite(WholeFile, "text"))
+	apply(t, newKeeper(dir, nil), fileTarget("app/a", 0o600), rewrite(WholeFile, "text"))
 	expectTree(t, dir, "link app -> real", "drwxr-xr-x real", "-rw------- real/a")
 }
 
@@ -120,7 +120,7 @@ func TestFolderReplacedDuringWrite(t *testing.T) {
 	for _, moment := range []string{"create", "write", "rename", "sync folder"} {
 		dir, outside := places(t)
 		target := fileTarget("app/a", 0o600)
-		apply(t, NewFiles(dir, nil), target, rewrite(WholeFile, "old"))
+		apply(t, newKeeper(dir, nil), target, rewrite(WholeFile, "old"))
 		f := &faults{}
 		f.hook = func(call string) {
 			if call != moment {
@@ -156,7 +156,7 @@ func TestSomethingElseAtTheTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := tree(t, dir)
-		files, target := NewFiles(dir, nil), fileTarget("a", 0o600)
+		files, target := newKeeper(dir, nil), fileTarget("a", 0o600)
 		_, readErr := files.Read(t.Context(), target)
 		for _, err := range []error{
 			readErr,
@@ -177,7 +177,7 @@ func TestSomethingElseAtTheTarget(t *testing.T) {
 func TestFIFODuringRead(t *testing.T) {
 	dir := t.TempDir()
 	target := fileTarget("a", 0o600)
-	apply(t, NewFiles(dir, nil), target, rewrite(WholeFile, "text"))
+	apply(t, newKeeper(dir, nil), target, rewrite(WholeFile, "text"))
 	f := &faults{}
 	f.hook = func(call string) {
 		if call == "open" {
@@ -197,7 +197,7 @@ func TestFIFODuringRead(t *testing.T) {
 func TestFileGrowsDuringRead(t *testing.T) {
 	dir := t.TempDir()
 	target := fileTarget("a", 0o600)
-	apply(t, NewFiles(dir, nil), target, rewrite(WholeFile, "text"))
+	apply(t, newKeeper(dir, nil), target, rewrite(WholeFile, "text"))
 	f, grown := &faults{}, false
 	f.hook = func(call string) {
 		if call == "read" && !grown {
@@ -218,7 +218,7 @@ func TestAFIFOInPlaceOfAFolderIsRefusedWithoutWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, target := range []*targets.Target{fileTarget("sub/db", 0o640), directoryTarget("sub", 0o640), directoryTarget("sub/db", 0o640)} {
-		files := NewFiles(dir, nil)
+		files := newKeeper(dir, nil)
 		if _, err := files.Read(t.Context(), target); err == nil || !strings.Contains(err.Error(), target.File.Path) {
 			t.Errorf("Read of %s: %v, want an error that names it", target.File.Path, err)
 		}

@@ -74,7 +74,7 @@ func TestEveryCallFails(t *testing.T) {
 // gives the calls that the change made.
 func (c faultCase) run(t *testing.T, f *faults) []string {
 	dir := memoryDir(t)
-	plain := NewFiles(dir, nil)
+	plain := newKeeper(dir, nil)
 	for _, earlier := range c.before {
 		apply(t, plain, c.target, earlier)
 	}
@@ -107,7 +107,7 @@ func (c faultCase) run(t *testing.T, f *faults) []string {
 	return calls
 }
 
-func (c faultCase) checkError(t *testing.T, files *Files, err error) {
+func (c faultCase) checkError(t *testing.T, files *keeper, err error) {
 	t.Helper()
 	if err == nil {
 		return
@@ -126,7 +126,7 @@ func (c faultCase) checkError(t *testing.T, files *Files, err error) {
 // checkWhole looks through a sink that knows nothing of the fault.
 func (c faultCase) checkWhole(t *testing.T, dir string, old, wanted map[string]string, done bool) {
 	t.Helper()
-	state := read(t, NewFiles(dir, nil), c.target)
+	state := read(t, newKeeper(dir, nil), c.target)
 	got := plaintext(state)
 	switch {
 	case maps.Equal(got, wanted) && (got == nil) == (wanted == nil):
@@ -229,7 +229,7 @@ func TestReadFails(t *testing.T) {
 		if target.Format == targets.FormatDirectory {
 			names = []string{"user", "text", "word", "text"}
 		}
-		apply(t, NewFiles(dir, nil), target, rewrite(names...))
+		apply(t, newKeeper(dir, nil), target, rewrite(names...))
 		f := &faults{}
 		read(t, f.files(dir, nil), target)
 		for i, call := range f.calls {

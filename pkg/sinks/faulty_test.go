@@ -34,8 +34,8 @@ func (f *faults) do(call string, op func() error) error {
 }
 
 // files is a sink on the real file system with these faults.
-func (f *faults) files(dir string, owner *Owner) *Files {
-	files := NewFiles(dir, owner)
+func (f *faults) files(dir string, owner *Owner) *keeper {
+	files := newKeeper(dir, owner)
 	files.open = func(dir string) (folder, error) {
 		return f.folder("open secrets folder", func() (folder, error) { return openFolder(dir) })
 	}

@@ -27,10 +27,9 @@ import (
 // volume; elsewhere the files would land where the application does not see
 // them.
 type Files struct {
-	dir    string
-	owner  *Owner
-	open   func(dir string) (folder, error)
-	memory memory
+	dir   string
+	owner *Owner
+	open  func(dir string) (folder, error)
 }
 
 // Owner is the user and the group that files are given to; −1 leaves either
@@ -46,20 +45,20 @@ func NewFiles(dir string, owner *Owner) *Files {
 
 // Read finds what is there. Anything but a file where a file must be is an
 // error, save a symlink, which is nothing. An error names the target's path.
-func (f *Files) Read(ctx context.Context, t *targets.Target) (State, error) {
+func (f *Files) Read(ctx context.Context, r targets.Record) (State, error) {
 	if err := ctx.Err(); err != nil {
 		return State{}, err
 	}
-	state, seen, err := f.read(t)
+	state, seen, err := f.read(r)
 	if err != nil {
-		return State{}, f.failed(t, err)
+		return State{}, f.failed(r.Spec, err)
 	}
-	f.memory.keep(t, sight{stamps: seen})
+	state.Sight = sightOf(r, seen)
 	return state, nil
 }
 
-func (f *Files) read(t *targets.Target) (State, stamps, error) {
-	l, err := f.layout(t)
+func (f *Files) read(r targets.Record) (State, stamps, error) {
+	l, err := f.layout(r.Spec)
 	if err != nil {
 		return State{}, nil, err
 	}
@@ -81,7 +80,7 @@ func (f *Files) read(t *targets.Target) (State, stamps, error) {
 	defer dir.close()
 	// What a failed change has done may be there, but not yet for good; if
 	// it is right, nothing will be written and no later sync comes.
-	if last, ok := f.memory.last(t); ok && last.failed {
+	if r.Status.WriteFailed || r.Status.RemovalFailed {
 		if err := dir.sync(); err != nil {
 			return State{}, nil, step("sync the folder", err)
 		}
@@ -95,15 +94,15 @@ func (f *Files) read(t *targets.Target) (State, stamps, error) {
 // names the target's path and the step that failed. A failure leaves nothing
 // behind; if removing the rest failed as well, the error says so, and what is
 // left of a folder of files makes the next State stale.
-func (f *Files) Apply(ctx context.Context, t *targets.Target, c Changes) error {
+func (f *Files) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
-		return err
+		return r.Status.Sight, err
 	}
-	done, err := f.apply(t, c)
-	if done != nil || err != nil {
-		f.memory.keep(t, sight{stamps: done, failed: err != nil, ours: err == nil})
+	done, err := f.apply(r.Spec, c)
+	if err != nil || done == nil {
+		return r.Status.Sight, f.failed(r.Spec, err)
 	}
-	return f.failed(t, err)
+	return sightOf(r, done), nil
 }
 
 func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
@@ -191,7 +190,7 @@ func isMount(dir string) bool {
 	if err != nil || aboveErr != nil || os.SameFile(here, above) {
 		return false
 	}
-	return stampOf(here).dev != stampOf(above).dev || isBound(dir)
+	return stampOf(here).Dev != stampOf(above).Dev || isBound(dir)
 }
 
 // enter opens a folder below root.

@@ -25,7 +25,7 @@ func TestModesAndUmask(t *testing.T) {
 			t.Run(fmt.Sprintf("umask %04o mode %v", mask, mode), func(t *testing.T) {
 				dir := t.TempDir()
 				setUmask(t, mask)
-				files := NewFiles(dir, nil)
+				files := newKeeper(dir, nil)
 				apply(t, files, fileTarget("app/a", mode), rewrite(WholeFile, "text"))
 				folder := fs.ModeDir | 0o755&^fs.FileMode(mask)
 				expectTree(t, dir, folder.String()+" app", mode.String()+" app/a")
@@ -40,7 +40,7 @@ func TestModesAndUmask(t *testing.T) {
 // A change of the mode alone is a write like any other.
 func TestModeChange(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(dir, nil)
+	files := newKeeper(dir, nil)
 	apply(t, files, fileTarget("a", 0o600), rewrite(WholeFile, "text"))
 	apply(t, files, fileTarget("a", 0o644), rewrite(WholeFile, "text"))
 	expectTree(t, dir, "-rw-r--r-- a")
@@ -49,7 +49,7 @@ func TestModeChange(t *testing.T) {
 // The mode that Read gives shows bits that no target has, so that they go.
 func TestReadShowsSpecialBits(t *testing.T) {
 	dir := t.TempDir()
-	files, target := NewFiles(dir, nil), fileTarget("a", 0o755)
+	files, target := newKeeper(dir, nil), fileTarget("a", 0o755)
 	apply(t, files, target, rewrite(WholeFile, "text"))
 	if err := os.Chmod(filepath.Join(dir, "a"), 0o755|fs.ModeSetuid); err != nil {
 		t.Fatal(err)
@@ -62,10 +62,10 @@ func TestReadShowsSpecialBits(t *testing.T) {
 func TestOwner(t *testing.T) {
 	dir := t.TempDir()
 	target := fileTarget("a", 0o600)
-	mine, theirs := NewFiles(dir, nil), NewFiles(dir, &Owner{os.Getuid() + 1, -1})
-	theirGroup, anyone := NewFiles(dir, &Owner{-1, os.Getgid() + 1}), NewFiles(dir, &Owner{-1, -1})
+	mine, theirs := newKeeper(dir, nil), newKeeper(dir, &Owner{os.Getuid() + 1, -1})
+	theirGroup, anyone := newKeeper(dir, &Owner{-1, os.Getgid() + 1}), newKeeper(dir, &Owner{-1, -1})
 	apply(t, mine, target, rewrite(WholeFile, "text"))
-	for files, stale := range map[*Files]bool{mine: false, theirs: true, theirGroup: true, anyone: false} {
+	for files, stale := range map[*keeper]bool{mine: false, theirs: true, theirGroup: true, anyone: false} {
 		if got := read(t, files, target); got.Stale != stale {
 			t.Errorf("for the owner %v the file of %d:%d is stale: %t", files.owner, os.Getuid(), os.Getgid(), got.Stale)
 		}
@@ -84,7 +84,7 @@ func TestOwner(t *testing.T) {
 
 func TestBadTargets(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(dir, nil)
+	files := newKeeper(dir, nil)
 	targets := []*targets.Target{
 		fileTarget("", 0o600), fileTarget(".", 0o600), fileTarget("..", 0o600), fileTarget("../a", 0o600), fileTarget("a/../../b", 0o600),
 		fileTarget("/a", 0o600), fileTarget("a/", 0o600), fileTarget("a//b", 0o600), fileTarget(".syncer-a", 0o600), fileTarget("a/.syncer-b/c", 0o600),
@@ -122,7 +122,7 @@ func TestBadParts(t *testing.T) {
 		for _, name := range c.names {
 			pairs = append(pairs, name, "text")
 		}
-		err := NewFiles(dir, nil).Apply(t.Context(), c.target, rewrite(pairs...))
+		err := newKeeper(dir, nil).Apply(t.Context(), c.target, rewrite(pairs...))
 		if err == nil {
 			t.Errorf("the parts %q are taken", c.names)
 			continue
@@ -140,7 +140,7 @@ func TestBadParts(t *testing.T) {
 func TestSizeIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for _, target := range []*targets.Target{fileTarget("a", 0o600), directoryTarget("b", 0o600)} {
-		files := NewFiles(dir, nil)
+		files := newKeeper(dir, nil)
 		name, part := filepath.Join(dir, "a"), WholeFile
 		if target.Format == targets.FormatDirectory {
 			name, part = filepath.Join(dir, "b/user"), "user"
@@ -169,7 +169,7 @@ func TestSizeIsBounded(t *testing.T) {
 
 func TestMissingFolders(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
-	files, target := NewFiles(dir, nil), fileTarget("app/db/a", 0o600)
+	files, target := newKeeper(dir, nil), fileTarget("app/db/a", 0o600)
 	all := []*targets.Target{target}
 	_, readErr := files.Read(t.Context(), target)
 	errs := []error{
@@ -205,7 +205,7 @@ func TestReplacedSecretsFolder(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	files, target := NewFiles(dir, nil), fileTarget("a", 0o600)
+	files, target := newKeeper(dir, nil), fileTarget("a", 0o600)
 	apply(t, files, target, rewrite(WholeFile, "text"))
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
 		t.Fatal(err)

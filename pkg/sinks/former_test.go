@@ -12,7 +12,7 @@ import (
 
 // moved is a sink whose target was written at a.json, or with directory at a,
 // and is at b now; between is what happens in between.
-func moved(t *testing.T, f *faults, directory bool, between func(dir string, files *Files)) (files *Files, dir string) {
+func moved(t *testing.T, f *faults, directory bool, between func(dir string, files *keeper)) (files *keeper, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	files = f.files(dir, nil)
@@ -35,18 +35,18 @@ func TestWhatATargetHadAtAnotherPathIsRemovedIfItIsAsItWasLeft(t *testing.T) {
 	all := []*targets.Target{fileTarget("b.json", 0o640)}
 	for name, c := range map[string]struct {
 		directory        bool
-		between          func(dir string, files *Files)
+		between          func(dir string, files *keeper)
 		removed, altered string
 		left             []string
 	}{
 		"a file":   {removed: "a.json"},
 		"a folder": {directory: true, removed: "a", left: []string{"drwxr-xr-x a"}},
-		"touched": {between: func(dir string, _ *Files) {
+		"touched": {between: func(dir string, _ *keeper) {
 			if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, altered: "a.json", left: []string{"-rw-r----- a.json"}},
-		"dropped from the configuration meanwhile": {between: func(_ string, files *Files) { files.Assign(nil) }, left: []string{"-rw-r----- a.json"}},
+		"dropped from the configuration meanwhile": {between: func(_ string, files *keeper) { files.Assign(nil) }, left: []string{"-rw-r----- a.json"}},
 	} {
 		files, dir := moved(t, &faults{}, c.directory, c.between)
 		removed, altered, err := files.RemoveFormer(all[0].Key)
@@ -73,13 +73,14 @@ func paths(dir, name string) []string {
 
 func TestWhatIsAtThePathOfAnotherTargetStays(t *testing.T) {
 	for _, path := range []string{"a.json", "a.json/b"} {
-		files, dir := NewFiles(t.TempDir(), nil), ""
+		files, dir := newKeeper(t.TempDir(), nil), ""
 		dir = files.dir
 		old := fileTarget("a.json", 0o640)
 		apply(t, files, old, rewrite(WholeFile, "text"))
 		other := fileTarget(path, 0o640)
 		other.Key = "file/other"
 		files.Assign([]*targets.Target{fileTarget("b.json", 0o640), other})
+		read(t, files, fileTarget("b.json", 0o640))
 		if removed, altered, err := files.RemoveFormer(old.Key); len(removed)+len(altered) > 0 || err != nil {
 			t.Errorf("%s: removed %q, altered %q (%v)", path, removed, altered, err)
 		}
@@ -93,13 +94,14 @@ func TestWhatWasNeverRightIsNobodysToRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, confirmed := range []bool{false, true} {
-		files, target := NewFiles(dir, nil), fileTarget("a.json", 0o640)
+		files, target := newKeeper(dir, nil), fileTarget("a.json", 0o640)
 		read(t, files, target)
 		if confirmed { // as it is what would have been written
 			files.Confirm(target.Key)
 			read(t, files, target)
 		}
 		files.Assign([]*targets.Target{fileTarget("b.json", 0o640)})
+		read(t, files, fileTarget("b.json", 0o640))
 		removed, _, err := files.RemoveFormer(target.Key)
 		if err != nil || (len(removed) == 1) != confirmed {
 			t.Errorf("confirmed %t: removed %q (%v)", confirmed, removed, err)

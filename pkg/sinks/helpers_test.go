@@ -36,14 +36,14 @@ func rewrite(pairs ...string) Changes {
 
 func removal(names ...string) Changes { return Changes{Remove: names} }
 
-func apply(t *testing.T, f *Files, target *targets.Target, c Changes) {
+func apply(t *testing.T, f *keeper, target *targets.Target, c Changes) {
 	t.Helper()
 	if err := f.Apply(t.Context(), target, c); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
 }
 
-func read(t *testing.T, f *Files, target *targets.Target) State {
+func read(t *testing.T, f *keeper, target *targets.Target) State {
 	t.Helper()
 	state, err := f.Read(t.Context(), target)
 	if err != nil {

@@ -23,7 +23,7 @@ func killTargets() []*targets.Target {
 // rewriteForever writes both targets in turn, and one byte to standard output
 // after each.
 func rewriteForever() error {
-	files, all := NewFiles(".", nil), killTargets()
+	files, all := newKeeper(".", nil), killTargets()
 	for i := 0; ; i++ {
 		text := selfDescribing(fmt.Sprint(i), 1+i*7919%5000)
 		changes := []Changes{rewrite(WholeFile, text), rewrite("user", text, "word", text)}
@@ -47,7 +47,7 @@ func rewriteForever() error {
 func TestKill(t *testing.T) {
 	const kills = 200
 	dir := t.TempDir()
-	files, all := NewFiles(dir, nil), killTargets()
+	files, all := newKeeper(dir, nil), killTargets()
 	random := rand.New(rand.NewPCG(1, 2)) // of the number of writes; the moment itself is anyone's guess
 	rests := 0
 	for kill := range kills {

@@ -27,7 +27,7 @@ import (
 // kube is a namespace, a sink, and another client's view of the namespace.
 type kube struct {
 	ns      string
-	sink    *sinks.KubeSecrets
+	sink    *sinkstest.Keeper
 	wire    *wire
 	secrets corev1client.SecretInterface
 }
@@ -42,10 +42,18 @@ func newKube(t *testing.T) *kube {
 }
 
 // newSink makes a sink that knows nothing yet; its requests go over the wire.
-func (k *kube) newSink(t *testing.T, config *rest.Config) *sinks.KubeSecrets {
+func (k *kube) newSink(t *testing.T, config *rest.Config) *sinkstest.Keeper {
 	t.Helper()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return through{k.wire, next} })
-	return sinks.NewKubeSecrets(secretsOf(t, config))
+	return sinkstest.Keep(sinks.NewKubeSecrets(secretsOf(t, config)))
+}
+
+// forget is what is done when somebody has seen a Secret go.
+func (k *kube) forget(name string) { k.sink.Set.Delete(targets.KubeSecretKey(k.ns, name)) }
+
+// news reports whether others than the sink have left a Secret so.
+func (k *kube) news(s *corev1.Secret) bool {
+	return k.sink.Set.Observe(targets.KubeSecretKey(k.ns, s.Name), sinks.SecretVersion(s.UID, s.ResourceVersion))
 }
 
 func secretsOf(t *testing.T, config *rest.Config) corev1client.SecretsGetter {

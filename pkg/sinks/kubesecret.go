@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,17 +31,18 @@ import (
 // Values that are not ours are cleared as soon as an answer was looked at. The
 // client library makes copies that nobody can clear.
 type KubeSecrets struct {
-	secrets   corev1client.SecretsGetter
-	now       func() time.Time
-	revisions revisions
-	sightings sightings
+	secrets corev1client.SecretsGetter
+	now     func() time.Time
 
-	// Drifted, when not nil, hears of each Secret that others have changed while
-	// a change of ours was under way. It must not block.
-	Drifted func(namespace, name string)
-	// Remark, when not nil, is called after each write with what is lacking in
+	// Remarker, when not nil, is called after each write with what is lacking in
 	// our rights, nil meaning nothing. It must not block.
-	Remark func(subject string, err error)
+	Remarker Remarker
+}
+
+// Remarker is told what keeps a subject from going as well as it could; nil
+// means nothing does.
+type Remarker interface {
+	Remark(subject string, err error)
 }
 
 // NewKubeSecrets makes the sink, without asking the API server anything. The
@@ -50,25 +52,14 @@ func NewKubeSecrets(secrets corev1client.SecretsGetter) *KubeSecrets {
 	return &KubeSecrets{secrets: secrets, now: time.Now}
 }
 
-// News tells whether somebody else has left the Secret in the state that an
-// event tells of by its resource version: it is not the one that was read or
-// written last. While a change is under way it is not known which events are
-// due to that; then there is no news, and Drifted tells if there was.
-func (k *KubeSecrets) News(namespace, name, version string) bool {
-	return k.sightings.hear(targets.KubeSecretKey(namespace, name), version)
+// SecretVersion is the version in the status of a target that is a Secret.
+func SecretVersion(uid types.UID, resourceVersion string) string {
+	return string(uid) + "/" + resourceVersion
 }
 
-// Forget drops what is known of a Secret that is no longer kept in sync.
-func (k *KubeSecrets) Forget(namespace, name string) {
-	key := targets.KubeSecretKey(namespace, name)
-	k.revisions.leave(key)
-	k.sightings.drop(key)
-}
-
-// remember notes a Secret as it is, and what it holds of ours.
-func (k *KubeSecrets) remember(t *targets.Target, live *corev1.Secret, ours map[string][]byte) {
-	k.revisions.note(t.Key, live.Annotations, ours)
-	k.sightings.see(t.Key, live)
+// sight is how a Secret is, and what it holds of ours.
+func (k *KubeSecrets) sight(r targets.Record, live *corev1.Secret, ours map[string][]byte) targets.Sight {
+	return targets.Sight{Version: SecretVersion(live.UID, live.ResourceVersion), Revision: revisionOf(r, live.Annotations, ours)}
 }
 
 // Read finds the keys that are ours. The state is stale when our field manager
@@ -76,14 +67,14 @@ func (k *KubeSecrets) remember(t *targets.Target, live *corev1.Secret, ours map[
 // Secret that does not exist is nothing if the target is to be created, and a
 // [*MissingError] otherwise. One that is not the object that the target was
 // defined by is an error.
-func (k *KubeSecrets) Read(ctx context.Context, t *targets.Target) (State, error) {
+func (k *KubeSecrets) Read(ctx context.Context, r targets.Record) (State, error) {
+	t := r.Spec
 	live, err := k.get(ctx, t)
 	switch {
 	case err != nil:
 		return State{}, failed(t, err)
 	case live == nil:
-		k.Forget(t.Secret.Namespace, t.Secret.Name)
-		return State{}, failed(t, absent(t.Secret))
+		return State{Sight: targets.Sight{Revision: r.Status.Revision}}, failed(t, absent(t.Secret))
 	}
 	defer clearData(live.Data)
 	if t.Secret.UID != "" && string(live.UID) != t.Secret.UID {
@@ -97,7 +88,7 @@ func (k *KubeSecrets) Read(ctx context.Context, t *targets.Target) (State, error
 	for key, value := range state.Parts {
 		ours[key] = value.Bytes()
 	}
-	k.remember(t, live, ours)
+	state.Sight = k.sight(r, live, ours)
 	return state, nil
 }
 
@@ -148,66 +139,62 @@ const maxAttempts = 16
 // A Secret that was deleted and made anew since its definition, or else its
 // state, was read is not written to, as it may hold another definition: that is
 // an error, and goes with the next definition, or Read.
-func (k *KubeSecrets) Apply(ctx context.Context, t *targets.Target, c Changes) error {
+func (k *KubeSecrets) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
+	left := r.Status.Sight
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
-		return err
+		return left, err
 	}
-	k.sightings.begin(t.Key)
-	defer func() {
-		if k.sightings.end(t.Key) && k.Drifted != nil {
-			k.Drifted(t.Secret.Namespace, t.Secret.Name)
-		}
-	}()
-	seen := cmp.Or(types.UID(t.Secret.UID), k.sightings.get(t.Key).uid)
+	uid, _, _ := strings.Cut(left.Version, "/")
+	seen := types.UID(cmp.Or(r.Spec.Secret.UID, uid))
 	var err error
 	for attempt := range maxAttempts {
 		if err = pause(ctx, attempt); err != nil {
 			break
 		}
-		if err = k.apply(ctx, t, c, seen); !errors.Is(err, errConflict) {
+		if left, err = k.apply(ctx, r, c, seen); !errors.Is(err, errConflict) {
 			break
 		}
 	}
-	return failed(t, err)
+	return left, failed(r.Spec, err)
 }
 
 // apply tries once. seen is which Secret it must be, "" when there was none.
-func (k *KubeSecrets) apply(ctx context.Context, t *targets.Target, c Changes, seen types.UID) error {
+func (k *KubeSecrets) apply(ctx context.Context, r targets.Record, c Changes, seen types.UID) (targets.Sight, error) {
+	t, before := r.Spec, r.Status.Sight
 	live, err := k.get(ctx, t)
 	switch {
 	case err != nil:
-		return err
+		return before, err
 	case live != nil && seen != "" && live.UID != seen:
-		return errReplaced
+		return before, errReplaced
 	case live == nil && c.Parts == nil:
-		return nil // what should go is gone
+		return before, nil // what should go is gone
 	case live == nil:
 		if err := absent(t.Secret); err != nil {
-			return err
+			return before, err
 		}
 		live = newSecret(t.Secret)
 	}
 	defer clearData(live.Data)
 	e, err := k.edit(live, t, c)
 	if err != nil {
-		return err
+		return before, err
 	}
 	if e.idle() {
-		k.remember(t, live, e.content(live.Type))
-		return nil
+		return k.sight(r, live, e.content(live.Type)), nil
 	}
-	after, err := k.write(ctx, t, live, e)
+	after, err := k.write(ctx, r, live, e)
 	if err != nil {
-		return err
+		return before, err
 	}
 	defer clearData(after.Data)
-	k.remember(t, after, e.content(live.Type))
+	left := k.sight(r, after, e.content(live.Type))
 	for _, key := range e.removed {
 		if _, ok := after.Data[key]; ok {
-			return fmt.Errorf("the key %q was removed, but is still there: %w", key, errConflict)
+			return left, fmt.Errorf("the key %q was removed, but is still there: %w", key, errConflict)
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // pause waits a random time before another attempt, none before the first.

@@ -67,15 +67,16 @@ func (k *KubeSecrets) ownAlone(ctx context.Context, t *targets.Target, live *cor
 // write makes the edit and returns the Secret as it is then. Where a role
 // grants update and not patch, as that of the Secrets Provider does, an update
 // does what can be done so (decision 022).
-func (k *KubeSecrets) write(ctx context.Context, t *targets.Target, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
-	after, err := k.patchData(ctx, t, live, e)
+func (k *KubeSecrets) write(ctx context.Context, r targets.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+	t := r.Spec
+	after, err := k.patchData(ctx, r, live, e)
 	if _, refused := errors.AsType[*unpatchableError](err); !refused {
 		if err == nil {
 			k.wrote(t.Secret.Namespace, nil)
 		}
 		return after, err
 	}
-	after, updateErr := k.update(ctx, t, live, e)
+	after, updateErr := k.update(ctx, r, live, e)
 	if live.UID != "" && apierrors.IsForbidden(updateErr) {
 		return nil, err // patch alone would do
 	}
@@ -87,21 +88,22 @@ func (k *KubeSecrets) write(ctx context.Context, t *targets.Target, live *corev1
 
 // wrote remarks how the Secrets of a namespace are written.
 func (k *KubeSecrets) wrote(namespace string, err error) {
-	if k.Remark != nil {
-		k.Remark("writing secrets of namespace "+namespace, err)
+	if k.Remarker != nil {
+		k.Remarker.Remark("writing secrets of namespace "+namespace, err)
 	}
 }
 
 // patchData makes the edit by a server-side apply. Keys that are to go and are
 // not ours alone become so first.
-func (k *KubeSecrets) patchData(ctx context.Context, t *targets.Target, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *KubeSecrets) patchData(ctx context.Context, r targets.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+	t := r.Spec
 	if len(e.shared) > 0 {
 		var err error
 		if live.ResourceVersion, err = k.ownAlone(ctx, t, live, e.shared); err != nil {
 			return nil, err
 		}
 	}
-	body, err := k.applyConfiguration(live, e)
+	body, err := k.applyConfiguration(r, live, e)
 	if err != nil {
 		return nil, err
 	}
@@ -118,10 +120,10 @@ func (k *KubeSecrets) patchData(ctx context.Context, t *targets.Target, live *co
 
 // update makes the edit by replacing the Secret as it was read; if it has
 // changed since, that is a conflict.
-func (k *KubeSecrets) update(ctx context.Context, t *targets.Target, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *KubeSecrets) update(ctx context.Context, r targets.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	wanted := *live
+	t, wanted := r.Spec, *live
 	wanted.Data = e.data
 	wanted.Annotations = maps.Clone(live.Annotations)
 	if wanted.Annotations == nil {
@@ -130,7 +132,7 @@ func (k *KubeSecrets) update(ctx context.Context, t *targets.Target, live *corev
 	if e.members != nil {
 		delete(wanted.Annotations, targets.MembersAnnotation)
 	}
-	maps.Copy(wanted.Annotations, k.metadata(live, e).Annotations)
+	maps.Copy(wanted.Annotations, k.metadata(r, live, e).Annotations)
 	secrets := k.secrets.Secrets(t.Secret.Namespace)
 	if live.UID == "" {
 		after, err := secrets.Create(ctx, &wanted, metav1.CreateOptions{FieldManager: targets.FieldManager})
@@ -170,7 +172,7 @@ type applyMeta struct {
 
 // metadata names what is to be ours afterwards besides the data. The revision
 // is raised when the data change.
-func (k *KubeSecrets) metadata(live *corev1.Secret, e *secretEdit) applyMeta {
+func (k *KubeSecrets) metadata(r targets.Record, live *corev1.Secret, e *secretEdit) applyMeta {
 	isNew := live.UID == ""
 	meta := applyMeta{
 		Name: live.Name, UID: live.UID,
@@ -178,8 +180,7 @@ func (k *KubeSecrets) metadata(live *corev1.Secret, e *secretEdit) applyMeta {
 		Annotations: among(live.Annotations, e.owned.names("metadata", "annotations"), isNew),
 	}
 	if e.changed {
-		key := targets.KubeSecretKey(live.Namespace, live.Name)
-		maps.Copy(meta.Annotations, k.revisions.next(key, live.Annotations, e.content(live.Type), e.first, k.now()))
+		maps.Copy(meta.Annotations, nextAnnotations(r, live.Annotations, e.content(live.Type), e.first, k.now()))
 	}
 	if e.members != nil {
 		delete(meta.Annotations, targets.MembersAnnotation)
@@ -197,8 +198,8 @@ func (k *KubeSecrets) metadata(live *corev1.Secret, e *secretEdit) applyMeta {
 // The values are written straight into it, for encoding/json would keep them
 // in a buffer of its own. The body cannot be cleared: net/http may read it
 // even after the answer has come.
-func (k *KubeSecrets) applyConfiguration(live *corev1.Secret, e *secretEdit) ([]byte, error) {
-	head, err := json.Marshal(k.metadata(live, e))
+func (k *KubeSecrets) applyConfiguration(r targets.Record, live *corev1.Secret, e *secretEdit) ([]byte, error) {
+	head, err := json.Marshal(k.metadata(r, live, e))
 	if err != nil {
 		return nil, err
 	}

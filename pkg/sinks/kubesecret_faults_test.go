@@ -240,7 +240,7 @@ func TestLostAnswerIsFound(t *testing.T) {
 	if c := sinkstest.Plan(state, map[string]string{"a": "1"}, 0); !c.Empty() || !state.Parts["a"].Equal(secret.New([]byte("1"))) {
 		t.Errorf("read again, there is more to do: %q, stale %t", c.Set, state.Stale)
 	}
-	if k.sink.News(k.ns, "s", k.get(t, "s").ResourceVersion) {
+	if k.news(k.get(t, "s")) {
 		t.Error("read again, it is news")
 	}
 }

@@ -153,7 +153,7 @@ func TestOtherThanDefined(t *testing.T) {
 					}
 				case "before Apply":
 					replace()
-					k.sink.Forget(k.ns, "s") // somebody saw it go
+					k.forget("s") // somebody saw it go
 				default:
 					k.wire.before(replace)
 				}

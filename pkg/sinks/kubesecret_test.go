@@ -138,7 +138,7 @@ func TestRevisionOfWhatIsMadeAnew(t *testing.T) {
 		k.sync(t, target, content)
 		annotations := k.get(t, "s").Annotations
 		must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
-		k.sink.Forget(k.ns, "s")
+		k.forget("s")
 		return annotations
 	}
 	one, other := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "3"}
@@ -175,17 +175,18 @@ func TestRevisionOfWhatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// News tells our own writes from those of others.
+// The version in the status tells our own writes from those of others.
 func TestNews(t *testing.T) {
 	k := newKube(t)
 	target := k.created("s", "", "a")
 	expect := func(when string, want bool) {
 		t.Helper()
-		if got := k.sink.News(k.ns, "s", k.get(t, "s").ResourceVersion); got != want {
+		if got := k.news(k.get(t, "s")); got != want {
 			t.Errorf("%s: news %t, want %t", when, got, want)
 		}
 	}
 	k.make(t, "s", "", "f", "1")
+	k.sink.Set.Lane("").Put(target)
 	expect("made", true)
 	k.sync(t, target, map[string]string{"a": "1"})
 	expect("filled", false)
@@ -198,13 +199,14 @@ func TestNews(t *testing.T) {
 	expect("written", false)
 	k.sync(t, target, nil)
 	expect("emptied", false)
-	before := k.get(t, "s").ResourceVersion
-	k.sink.Forget(k.ns, "s")
+	before := k.get(t, "s")
+	k.forget("s")
+	k.sink.Set.Lane("").Put(target)
 	expect("forgotten", true)
 	k.read(t, target)
 	must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
 	k.read(t, target)
-	if !k.sink.News(k.ns, "s", before) {
+	if !k.news(before) {
 		t.Error("read as deleted: no news")
 	}
 }
@@ -215,8 +217,6 @@ func TestNewsDuringAWrite(t *testing.T) {
 	k := newKube(t)
 	target := k.target("s", "a")
 	k.make(t, "s", "", "f", "1")
-	var drifted []string
-	k.sink.Drifted = func(namespace, name string) { drifted = append(drifted, namespace+"/"+name) }
 	for _, c := range []struct {
 		what  string
 		after func() // what others do after the write, before its answer
@@ -228,7 +228,7 @@ func TestNewsDuringAWrite(t *testing.T) {
 		{"alone again", nil, false, 0},
 		{"an answer that is lost", nil, true, 1},
 	} {
-		drifted = nil
+		k.sink.Drifted = nil
 		k.wire.hook = func(_ int, r *http.Request, next http.RoundTripper) (*http.Response, error) {
 			resp, err := next.RoundTrip(r)
 			if r.Method != http.MethodPatch {
@@ -238,7 +238,7 @@ func TestNewsDuringAWrite(t *testing.T) {
 			if c.after != nil {
 				c.after()
 			}
-			if version := k.get(t, "s").ResourceVersion; k.sink.News(k.ns, "s", version) {
+			if k.news(k.get(t, "s")) {
 				t.Errorf("%s: news while the write is under way", c.what)
 			}
 			if c.lost {
@@ -250,8 +250,8 @@ func TestNewsDuringAWrite(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 		k.wire.hook = nil
-		if len(drifted) != c.want || c.want > 0 && drifted[0] != k.ns+"/s" {
-			t.Errorf("%s: drifted %q", c.what, drifted)
+		if len(k.sink.Drifted) != c.want || c.want > 0 && k.sink.Drifted[0] != target.Key {
+			t.Errorf("%s: k.sink.Drifted %q", c.what, k.sink.Drifted)
 		}
 		k.read(t, target)
 	}

@@ -8,15 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // reported collects what a sink reports of its rights.
 type reported map[string]error
 
+func (r reported) Remark(subject string, err error) { r[subject] = err }
+
 func (k *kube) reports() reported {
 	r := reported{}
-	k.sink.Remark = func(subject string, err error) { r[subject] = err }
+	k.sink.Sink.(*sinks.KubeSecrets).Remarker = r
 	return r
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -60,7 +61,7 @@ func TestValuesAreCleared(t *testing.T) {
 	k := newKube(t)
 	k.makeForeign(t, "1", "2", "other", nil)
 	r := &recorder{secretsOf(t, sinks.Cluster(t).Config()), map[string][][]byte{}}
-	k.sink = sinks.NewKubeSecrets(r)
+	k.sink = sinkstest.Keep(sinks.NewKubeSecrets(r))
 	target := k.target("s", "a", "b", "none")
 	cleared := func(when string, keys ...string) {
 		t.Helper()

@@ -22,7 +22,7 @@ func TestMembersAreNeverTooFew(t *testing.T) {
 	target := fileTarget("app/a.conf", 0o640)
 	run := func(t *testing.T, f *faults) []string {
 		dir := memoryDir(t)
-		apply(t, NewFiles(dir, nil), target, withMembers(rewrite(WholeFile, "old"), "a", "b"))
+		apply(t, newKeeper(dir, nil), target, withMembers(rewrite(WholeFile, "old"), "a", "b"))
 		c := withMembers(rewrite(WholeFile, "new"), "b", "c")
 		sink := f.files(dir, nil)
 		err := sink.Apply(t.Context(), target, c)
@@ -32,7 +32,7 @@ func TestMembersAreNeverTooFew(t *testing.T) {
 		calls := f.calls
 		f.fail = 0
 
-		next := NewFiles(dir, nil)
+		next := newKeeper(dir, nil)
 		state := read(t, next, target)
 		held := map[string][]string{"old": {"a", "b"}, "new": {"b", "c"}}[plaintext(state)[WholeFile]]
 		for _, id := range held {
@@ -63,7 +63,7 @@ func TestMembersAreNeverTooFew(t *testing.T) {
 
 func TestMembersGoWithTheFile(t *testing.T) {
 	dir := memoryDir(t)
-	f, target := NewFiles(dir, nil), fileTarget("a.conf", 0o400)
+	f, target := newKeeper(dir, nil), fileTarget("a.conf", 0o400)
 	apply(t, f, target, withMembers(rewrite(WholeFile, "1"), "x", "ü/y z"))
 	before := read(t, f, target)
 	if !slices.Equal(before.Members, []string{"x", "ü/y z"}) {

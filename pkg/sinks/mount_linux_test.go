@@ -32,7 +32,7 @@ func testMadeInVolume(t *testing.T, source, kind string, flags uintptr) {
 			t.Error(err)
 		}
 	})
-	files, target := NewFiles(filepath.Join(volume, "secrets"), nil), fileTarget("a", 0o640)
+	files, target := newKeeper(filepath.Join(volume, "secrets"), nil), fileTarget("a", 0o640)
 	for range 2 { // an application that owns the volume may remove it
 		if err := files.Clean(t.Context(), []*targets.Target{target}); err != nil {
 			t.Error(err)
@@ -48,7 +48,7 @@ func testMadeInVolume(t *testing.T, source, kind string, flags uintptr) {
 			t.Fatal(err)
 		}
 	}
-	below := NewFiles(filepath.Join(volume, "app", "secrets"), nil)
+	below := newKeeper(filepath.Join(volume, "app", "secrets"), nil)
 	if err := below.Apply(t.Context(), target, rewrite(WholeFile, "text")); err == nil {
 		t.Error("a folder was made that is not right below the volume")
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // WholeFile is the name of the single part of a target that is one file.
@@ -20,6 +21,8 @@ const MaxSize = 16 << 20
 
 // State is what is there for a target. The zero State is nothing at all.
 type State struct {
+	// Sight is for the target's status.
+	targets.Sight
 	// Parts is the content by part name; nil when nothing is there. The
 	// receiver owns the values and wipes them.
 	Parts map[string]secret.Value
@@ -50,6 +53,8 @@ type Changes struct {
 	// Members, when not nil, are to be remembered with the content, for a State
 	// of a later process: the ids of variables that the content does not name.
 	Members []string
+	// Restores: all that is changed is what somebody deleted.
+	Restores bool
 }
 
 // Empty tells whether no part is to be changed, whatever Parts holds. Applying

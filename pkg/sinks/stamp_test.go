@@ -19,37 +19,37 @@ func TestStamp(t *testing.T) {
 	}
 	must(t, os.WriteFile(name, []byte("text"), 0o600))
 	first := stat()
-	if first.uid != os.Getuid() || first.dev == 0 || first != stat() {
+	if first.UID != os.Getuid() || first.Dev == 0 || first != stat() {
 		t.Errorf("the stamp is %+v, and then %+v", first, stat())
 	}
 
 	must(t, os.Chmod(name, 0o640))
-	if s := stat(); s.mode == first.mode || s.size != first.size || s.mtime != first.mtime || s.ino != first.ino {
+	if s := stat(); s.Mode == first.Mode || s.Size != first.Size || s.Mtime != first.Mtime || s.Ino != first.Ino {
 		t.Errorf("a chmod makes %+v of %+v", s, first)
 	}
 	must(t, os.Truncate(name, 0))
-	if s := stat(); s.size == first.size || s.ino != first.ino {
+	if s := stat(); s.Size == first.Size || s.Ino != first.Ino {
 		t.Errorf("a truncation makes %+v of %+v", s, first)
 	}
 	must(t, os.Chtimes(name, time.Time{}, time.Unix(1, 0)))
-	if s := stat(); s.mtime == first.mtime || s.ino != first.ino {
+	if s := stat(); s.Mtime == first.Mtime || s.Ino != first.Ino {
 		t.Errorf("a touch makes %+v of %+v", s, first)
 	}
 
 	must(t, os.Chmod(name, 0o600))
 	overwrite(t, name, "TEXT")
-	must(t, os.Chtimes(name, time.Time{}, time.Unix(0, first.mtime)))
+	must(t, os.Chtimes(name, time.Time{}, time.Unix(0, first.Mtime)))
 	s := stat()
-	if s.ctime == first.ctime {
-		t.Errorf("the time of the change is still %d", s.ctime)
+	if s.Ctime == first.Ctime {
+		t.Errorf("the time of the change is still %d", s.Ctime)
 	}
-	if s.ctime = first.ctime; s != first {
+	if s.Ctime = first.Ctime; s != first {
 		t.Errorf("put back, all but the time of the change is %+v, was %+v", s, first)
 	}
 
 	must(t, os.WriteFile(name+"2", []byte("text"), 0o600))
 	must(t, os.Rename(name+"2", name))
-	if s := stat(); s.ino == first.ino {
+	if s := stat(); s.Ino == first.Ino {
 		t.Errorf("another file has %+v, the first %+v", s, first)
 	}
 }

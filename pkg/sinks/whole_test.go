@@ -65,7 +65,7 @@ func readWhole(name string, mode fs.FileMode) (string, error) {
 func TestReaderSeesWholeFiles(t *testing.T) {
 	setUmask(t, 0o077)
 	eachFileSystem(t, func(t *testing.T, dir string) {
-		files, target := NewFiles(dir, nil), fileTarget("a", 0o644)
+		files, target := newKeeper(dir, nil), fileTarget("a", 0o644)
 		write := func(i int) {
 			apply(t, files, target, rewrite(WholeFile, selfDescribing(fmt.Sprint(i), 1+i*7919%20_000)))
 		}
@@ -114,7 +114,7 @@ func readOneVersion(dir string, mode fs.FileMode, parts ...string) (string, erro
 func TestReaderSeesOneVersion(t *testing.T) {
 	setUmask(t, 0o077)
 	eachFileSystem(t, func(t *testing.T, dir string) {
-		files, target := NewFiles(dir, nil), directoryTarget("a", 0o644)
+		files, target := newKeeper(dir, nil), directoryTarget("a", 0o644)
 		write := func(i int) {
 			name := fmt.Sprint(i)
 			apply(t, files, target, rewrite("user", selfDescribing(name, 1+i%100), "word", selfDescribing(name, 1+i*7919%10_000)))

@@ -95,7 +95,7 @@ func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, er
 	synctest.Test(t, func(t *testing.T) {
 		var h hints
 		var beats, errs atomic.Int32
-		var set targets.Set
+		var set targets.Lane
 		set.Replace([]*targets.Target{
 			{Key: "file/a", Entries: []targets.Entry{{Alias: "x", Variable: "x"}}},
 			{Key: "file/b", Entries: []targets.Entry{{Alias: "x", Variable: "x"}, {Alias: "y", Variable: "y"}}},

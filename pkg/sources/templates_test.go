@@ -33,7 +33,7 @@ func templated() []*targets.Target {
 // hint an element.
 func watching(t *testing.T, dir string, interval time.Duration) (*sources.Templates, <-chan []targets.Key) {
 	t.Helper()
-	var set targets.Set
+	var set targets.Lane
 	set.Replace(templated())
 	got := make(chan []targets.Key, 100)
 	s := &sources.Templates{

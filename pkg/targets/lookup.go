@@ -4,46 +4,52 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Variables lists the ids of all variables in use, each once.
-func (s *Set) Variables() []string {
+func (l *Lane) Variables() []string {
+	s := l.all()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.variables == nil {
-		s.variables = slices.Sorted(maps.Keys(s.byVariable))
+	if l.variables == nil {
+		l.variables = slices.Sorted(maps.Keys(l.byVariable))
 	}
-	return slices.Clone(s.variables)
+	return slices.Clone(l.variables)
 }
 
 // ByVariable lists the targets that mention any of the variables, each once.
-func (s *Set) ByVariable(ids ...string) []Key {
+func (l *Lane) ByVariable(ids ...string) []Key {
+	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byVariable.union(ids)
+	return l.byVariable.union(ids)
 }
 
 // TemplateFiles lists the template files in use, each once.
-func (s *Set) TemplateFiles() []string {
+func (l *Lane) TemplateFiles() []string {
+	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Sorted(maps.Keys(s.byTemplate))
+	return slices.Sorted(maps.Keys(l.byTemplate))
 }
 
 // ByTemplate lists the targets that use any of the template files, each once.
-func (s *Set) ByTemplate(files ...string) []Key {
+func (l *Lane) ByTemplate(files ...string) []Key {
+	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byTemplate.union(files)
+	return l.byTemplate.union(files)
 }
 
 // ConfigMaps lists the places of templates in ConfigMaps that are in use, each
 // once, by namespace, name and key.
-func (s *Set) ConfigMaps() []ConfigMapKey {
+func (l *Lane) ConfigMaps() []ConfigMapKey {
+	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var places []ConfigMapKey
-	for place := range s.byConfigMap {
+	for place := range l.byConfigMap {
 		if place.Key != "" {
 			places = append(places, place)
 		}
@@ -56,10 +62,11 @@ func (s *Set) ConfigMaps() []ConfigMapKey {
 
 // ByConfigMap lists the targets whose templates are in any of the places, each
 // once. A place without Key stands for all keys of the ConfigMap.
-func (s *Set) ByConfigMap(places ...ConfigMapKey) []Key {
+func (l *Lane) ByConfigMap(places ...ConfigMapKey) []Key {
+	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byConfigMap.union(places)
+	return l.byConfigMap.union(places)
 }
 
 // index finds targets by what they depend on; the keys are in order.
@@ -102,37 +109,51 @@ func (x index[K]) remove(name K, key Key) (last bool) {
 }
 
 // link puts a target into the look-ups. The lock is held.
-func (s *Set) link(t *Target) {
+func (l *Lane) link(t *Target) {
 	for _, id := range t.Variables() {
-		if s.byVariable.add(id, t.Key) {
-			s.variables = nil
+		if l.byVariable.add(id, t.Key) {
+			l.variables = nil
 		}
 	}
 	for _, part := range t.Parts() {
 		if name := part.Template.File; name != "" {
-			s.byTemplate.add(name, t.Key)
+			l.byTemplate.add(name, t.Key)
 		}
 		if place := part.Template.ConfigMap; place != (ConfigMapKey{}) {
-			s.byConfigMap.add(place, t.Key)
-			s.byConfigMap.add(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key)
+			l.byConfigMap.add(place, t.Key)
+			l.byConfigMap.add(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key)
 		}
 	}
 }
 
 // unlink is the contrary of link.
-func (s *Set) unlink(t *Target) {
+func (l *Lane) unlink(t *Target) {
 	for _, id := range t.Variables() {
-		if s.byVariable.remove(id, t.Key) {
-			s.variables = nil
+		if l.byVariable.remove(id, t.Key) {
+			l.variables = nil
 		}
 	}
 	for _, part := range t.Parts() {
 		if name := part.Template.File; name != "" {
-			s.byTemplate.remove(name, t.Key)
+			l.byTemplate.remove(name, t.Key)
 		}
 		if place := part.Template.ConfigMap; place != (ConfigMapKey{}) {
-			s.byConfigMap.remove(place, t.Key)
-			s.byConfigMap.remove(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key)
+			l.byConfigMap.remove(place, t.Key)
+			l.byConfigMap.remove(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key)
 		}
 	}
+}
+
+// Taken reports whether a path below the secrets folder is that of a target, or
+// one above or below it.
+func (l *Lane) Taken(path string) bool {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.records {
+		if own := r.spec.File.Path; r.spec.Secret == nil && (strings.HasPrefix(path+"/", own+"/") || strings.HasPrefix(own+"/", path+"/")) {
+			return true
+		}
+	}
+	return false
 }

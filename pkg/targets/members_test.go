@@ -17,7 +17,7 @@ func wildcard(group, match string, more ...string) *Target {
 	return t
 }
 
-func entriesOf(t *testing.T, s *Set, key Key) string {
+func entriesOf(t *testing.T, s *Lane, key Key) string {
 	t.Helper()
 	target, ok := s.Get(key)
 	if !ok {
@@ -30,8 +30,20 @@ func entriesOf(t *testing.T, s *Set, key Key) string {
 	return text
 }
 
-func wantKeys(t *testing.T, what string, got []Key, want ...Key) {
+// wantKeys checks keys, or those of changes that are to be synced.
+func wantKeys[K Key | Change](t *testing.T, what string, list []K, want ...Key) {
 	t.Helper()
+	var got []Key
+	for _, item := range list {
+		switch item := any(item).(type) {
+		case Key:
+			got = append(got, item)
+		case Change:
+			if !item.Gone {
+				got = append(got, item.Key)
+			}
+		}
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
@@ -57,7 +69,7 @@ func TestExpandATarget(t *testing.T) {
 }
 
 func TestWildcardIsNoVariable(t *testing.T) {
-	var s Set
+	var s Lane
 	s.Replace([]*Target{wildcard("g", "p/*", "q/named")})
 	if got := s.Variables(); !slices.Equal(got, []string{"q/named"}) {
 		t.Errorf("variables %q", got)
@@ -65,7 +77,7 @@ func TestWildcardIsNoVariable(t *testing.T) {
 }
 
 func TestSetExpands(t *testing.T) {
-	var s Set
+	var s Lane
 	plain := &Target{Key: FileKey("plain"), Entries: []Entry{{"p/a", "p/a", ContentText}}}
 	s.Replace([]*Target{plain, wildcard("all", "*"), wildcard("some", "p/*")})
 	wantKeys(t, "expanded", s.Expand([]string{"q/c", "p/b", "p/a"}), "file/all", "file/some")
@@ -90,7 +102,7 @@ func TestSetExpands(t *testing.T) {
 }
 
 func TestAMemberStaysUntilItIsReleased(t *testing.T) {
-	var s Set
+	var s Lane
 	given := []*Target{wildcard("g", "*"), wildcard("h", "*")}
 	s.Replace(given)
 	s.Expand([]string{"a", "b", "c"})
@@ -118,7 +130,7 @@ func allOf(name, match string) *Target {
 }
 
 func TestASecretIsExpandedInMapAndGroups(t *testing.T) {
-	var s Set
+	var s Lane
 	s.Put(allOf("late", "p/*"))
 	if got, _ := s.Get("secret/ns/late"); !got.Wildcard() || got.Expanded != nil {
 		t.Error("expanded without a list")
@@ -143,7 +155,7 @@ func TestASecretIsExpandedInMapAndGroups(t *testing.T) {
 }
 
 func TestReleaseOfASecret(t *testing.T) {
-	var s Set
+	var s Lane
 	s.Put(allOf("a", "*"))
 	s.Expand([]string{"x", "y"})
 	s.Expand([]string{"y"})
@@ -171,7 +183,7 @@ func TestAWildcardLeavesAloneWhatIsHeld(t *testing.T) {
 
 // A list that nobody keeps up to date is not used for a later target.
 func TestListIsForgottenWithTheLastWildcard(t *testing.T) {
-	var s Set
+	var s Lane
 	wantWild := func(what string, wild, expanded bool) {
 		t.Helper()
 		if w, e := s.Wild(); w != wild || e != expanded {

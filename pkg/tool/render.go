@@ -97,7 +97,8 @@ func writeAll(ctx context.Context, out string, all []made) error {
 	var errs []error
 	for _, m := range all {
 		if !m.changes.Empty() {
-			errs = append(errs, sink.Apply(ctx, m.target, m.changes))
+			_, err := sink.Apply(ctx, targets.Record{Spec: m.target}, m.changes)
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

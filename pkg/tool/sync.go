@@ -113,7 +113,9 @@ type rehearsal struct {
 
 // run has the target made.
 func (r *rehearsal) run(ctx context.Context) (err error) {
-	syncer := workers.Syncer{Targets: r, Values: r, Templates: r, Sink: r, Log: zap.NewNop()}
+	var lane targets.Lane
+	lane.Put(r.target)
+	syncer := workers.Syncer{Targets: &lane, Values: r, Templates: r, Sink: r, Log: zap.NewNop()}
 	syncer.Sync(ctx, ctx, []targets.Key{r.target.Key}, func(result workers.Result) {
 		left := map[string]bool{} // out of a file
 		for _, w := range result.Warnings {
@@ -166,15 +168,6 @@ type ownError struct{ err error }
 
 func (e *ownError) Error() string { return e.err.Error() }
 
-// Get implements workers.Targets.
-func (r *rehearsal) Get(targets.Key) (*targets.Target, bool) { return r.target, true }
-
-// Release implements workers.Targets. No variable is proven to be gone.
-func (r *rehearsal) Release(targets.Key, ...string) {}
-
-// Recall implements workers.Targets. The values are all that there are.
-func (r *rehearsal) Recall(targets.Key, ...string) (*targets.Target, bool) { return nil, false }
-
 // Fetch implements workers.Values. What it returns is wiped after use.
 func (r *rehearsal) Fetch(_ context.Context, ids []string) map[string]variables.Answer {
 	answers := make(map[string]variables.Answer, len(ids))
@@ -197,11 +190,11 @@ func (r *rehearsal) Text(ctx context.Context, t *targets.Target) (string, error)
 }
 
 // Read implements workers.Sink.
-func (r *rehearsal) Read(ctx context.Context, t *targets.Target) (sinks.State, error) {
+func (r *rehearsal) Read(ctx context.Context, record targets.Record) (sinks.State, error) {
 	if r.sink == nil {
 		return sinks.State{}, nil
 	}
-	state, err := r.sink.Read(ctx, t)
+	state, err := r.sink.Read(ctx, record)
 	var missing *sinks.MissingError
 	if err != nil && !errors.As(err, &missing) {
 		return state, &ownError{err}
@@ -213,10 +206,10 @@ func (r *rehearsal) Read(ctx context.Context, t *targets.Target) (sinks.State, e
 
 // Apply implements workers.Sink. It keeps what would be written, but for what
 // only a process needs that comes again.
-func (r *rehearsal) Apply(_ context.Context, _ *targets.Target, changes sinks.Changes) error {
+func (r *rehearsal) Apply(_ context.Context, _ targets.Record, changes sinks.Changes) (targets.Sight, error) {
 	r.changes = changes
 	r.changes.Parts, r.changes.Members = cloned(changes.Parts), nil
-	return nil
+	return targets.Sight{}, nil
 }
 
 func cloned(parts map[string]secret.Value) map[string]secret.Value {

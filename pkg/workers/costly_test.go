@@ -32,7 +32,7 @@ func TestCostlyTemplatesComeAfterTheOthers(t *testing.T) {
 		most, before := 0, 0 // work of a costly target; done before the other's turn
 		hinted, settled := false, false
 		var q *queue.Queue
-		q, _, end := s.running(workers.PoolConfig{Workers: 1, Settled: func(_ queue.Item, r workers.Result) {
+		q, _, end := s.running(workers.PoolConfig{Workers: 1, Listener: listener{func(queue.Item) {}, func(_ queue.Item, r workers.Result) {
 			most = max(most, r.Work)
 			switch {
 			case r.Err != nil:
@@ -45,7 +45,7 @@ func TestCostlyTemplatesComeAfterTheOthers(t *testing.T) {
 			case hinted && !settled:
 				before += r.Work
 			}
-		}})
+		}}})
 		defer end()
 		q.Add(queue.Hint{Wakes: true}, costly...)
 		if err := q.WaitSettled(t.Context()); err != nil {

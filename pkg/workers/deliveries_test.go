@@ -17,7 +17,7 @@ import (
 func delivering(t *testing.T, keep bool) *fixture {
 	t.Helper()
 	f := newFixture(t, group("a", "x"))
-	f.syncer.Deliveries, f.syncer.Policy.KeepDeleted = &workers.Deliveries{}, keep
+	f.syncer.Policy.KeepDeleted = keep
 	f.values.set("x", "1")
 	if r := f.syncA(); r.Err != nil || !r.Wrote || r.Restored {
 		t.Fatalf("the first sync: %+v", r)
@@ -47,7 +47,7 @@ func (f *fixture) assertA(what string, wrote, restored bool, content string) {
 func TestWhatWasDeletedIsRestoredWithoutBeingNews(t *testing.T) {
 	f := delivering(t, false)
 	written := 0
-	f.syncer.Writing = func(targets.Key) { written++ }
+	f.syncer.Sink = counting{f.syncer.Sink, &written}
 	f.delete("a.json")
 	f.assertA("deleted", true, true, `{"x":"1"}`)
 	if written > 0 {
@@ -75,7 +75,7 @@ func TestWhatWasDeletedStaysAwayUntilItChangesOrIsRequested(t *testing.T) {
 	f.assertA("changed", true, false, `{"x":"2"}`)
 	f.delete("a.json")
 	f.assertA("deleted again", false, false, "")
-	f.syncer.Deliveries.Request("file/a")
+	f.set.Ask("file/a")
 	f.assertA("requested", true, true, `{"x":"2"}`)
 	f.delete("a.json")
 	f.assertA("deleted after the request", false, false, "")
@@ -83,7 +83,7 @@ func TestWhatWasDeletedStaysAwayUntilItChangesOrIsRequested(t *testing.T) {
 
 func TestARequestOfWhatIsThereIsForgotten(t *testing.T) {
 	f := delivering(t, true)
-	f.syncer.Deliveries.Request("file/a")
+	f.set.Ask("file/a")
 	f.assertA("requested while there", false, false, `{"x":"1"}`)
 	f.delete("a.json")
 	f.assertA("deleted after that", false, false, "")
@@ -113,7 +113,7 @@ func TestWhatIsLeftOfAFolderIsMended(t *testing.T) {
 		Key: "file/a", Group: "a", Format: targets.FormatDirectory, File: targets.File{Path: "d", Mode: 0o640},
 		Entries: []targets.Entry{{Alias: "x", Variable: "x"}, {Alias: "y", Variable: "y"}},
 	})
-	f.syncer.Deliveries, f.syncer.Policy.KeepDeleted = &workers.Deliveries{}, true
+	f.syncer.Policy.KeepDeleted = true
 	f.values.set("x", "1")
 	f.values.set("y", "2")
 	f.syncA()
@@ -144,11 +144,25 @@ func TestWhatWasRevokedIsNewsWhenItComesBack(t *testing.T) {
 	f.assertA("granted again after a deletion", true, false, `{"x":"1"}`)
 }
 
+// counting is a sink that counts the writes that are to be told of.
+type counting struct {
+	workers.Sink
+	written *int
+}
+
+func (s counting) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+	if !c.Empty() && !c.Restores {
+		*s.written++
+	}
+	return s.Sink.Apply(ctx, r, c)
+}
+
 // effective is a sink whose changes are made, and then reported to have failed.
 type effective struct{ workers.Sink }
 
-func (e effective) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) error {
-	return errors.Join(errors.New("the last step failed"), e.Sink.Apply(ctx, t, c))
+func (e effective) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+	left, err := e.Sink.Apply(ctx, r, c)
+	return left, errors.Join(errors.New("the last step failed"), err)
 }
 
 func TestAChangeThatSeemedToFailIsNewsWhenItIsFoundMade(t *testing.T) {

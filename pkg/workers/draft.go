@@ -17,7 +17,7 @@ import (
 )
 
 // draft is what a target should hold, as far as its definition, templates and
-// variablesOf tell, and what keeps it from being as it should.
+// variables tell, and what keeps it from being as it should.
 type draft struct {
 	want    Want
 	choices []choice // one for each of the target's Parts
@@ -45,20 +45,21 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 	d.want.Parts, d.want.KeepAll, d.held = map[string]secret.Value{}, true, true
 }
 
-func (s *Syncer) draft(ctx context.Context, t *targets.Target, answers map[string]variables.Answer) draft {
-	if s.Rendering != nil && t.Templated() {
-		defer s.Rendering(t.Key)()
+func (s *Syncer) draft(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
+	if s.Renderings != nil && r.Spec.Templated() {
+		defer s.Renderings.Begin(r.Spec.Key)()
 	}
-	if t.Secret != nil {
-		return s.draftSecret(ctx, t, answers)
+	if r.Spec.Secret != nil {
+		return s.draftSecret(ctx, r, answers)
 	}
-	return s.draftFile(ctx, t, answers)
+	return s.draftFile(ctx, r, answers)
 }
 
 // draftFile works out what a file, or a folder of files, should hold. It is
 // all or nothing.
-func (s *Syncer) draftFile(ctx context.Context, t *targets.Target, answers map[string]variables.Answer) draft {
-	c := s.choose(t.Key, t, answers)
+func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
+	t := r.Spec
+	c := s.choose(r, t, answers)
 	d := draft{choices: []choice{c}}
 	if c.err != nil {
 		d.errs, d.held = []error{c.err}, true
@@ -196,10 +197,10 @@ func (d *draft) fell(i int) bool {
 }
 
 // variablesOf lists the ids of the targets' variables.
-func variablesOf(ts []*targets.Target) []string {
+func variablesOf(rs []*job) []string {
 	ids := map[string]bool{}
-	for _, t := range ts {
-		for _, id := range t.Variables() {
+	for _, r := range rs {
+		for _, id := range r.Spec.Variables() {
 			ids[id] = true
 		}
 	}

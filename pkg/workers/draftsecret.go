@@ -26,7 +26,8 @@ type secretDraft struct {
 	unknown []error
 }
 
-func (s *Syncer) draftSecret(ctx context.Context, t *targets.Target, answers map[string]variables.Answer) draft {
+func (s *Syncer) draftSecret(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
+	t := r.Spec
 	d := secretDraft{t: t, answers: answers, gone: map[string]bool{}, render: targets.Target{Key: t.Key, Secret: &targets.Secret{}}}
 	d.want = Want{Parts: map[string]secret.Value{}, Revoked: map[string]bool{}, Keep: map[string]bool{}, KeepAll: t.Secret.HoldAll}
 	for _, key := range t.Secret.Hold {
@@ -34,10 +35,10 @@ func (s *Syncer) draftSecret(ctx context.Context, t *targets.Target, answers map
 	}
 	keys := *t
 	keys.Secret = nil // the map alone
-	d.choices = append(d.choices, s.choose(t.Key, &keys, answers))
+	d.choices = append(d.choices, s.choose(r, &keys, answers))
 	d.addMap()
 	for _, group := range t.Secret.Groups {
-		d.choices = append(d.choices, s.choose(t.Key, group, answers))
+		d.choices = append(d.choices, s.choose(r, group, answers))
 		d.addGroup(&d.choices[len(d.choices)-1])
 	}
 	if len(d.unknown) > 0 {

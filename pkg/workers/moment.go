@@ -18,12 +18,12 @@ import (
 
 // fetch reads the variables of targets. It gives the answers for each of the
 // targets, and a function that wipes them.
-func (s *Syncer) fetch(ctx context.Context, ts []*targets.Target) (of func(*targets.Target) map[string]variables.Answer, done func()) {
-	first := s.Values.Fetch(ctx, variablesOf(ts))
+func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target) map[string]variables.Answer, done func()) {
+	first := s.Values.Fetch(ctx, variablesOf(rs))
 	again := map[string]bool{}
-	for _, t := range ts {
-		if apart(t, first) {
-			for _, id := range found(t, first) {
+	for _, r := range rs {
+		if apart(r.Spec, first) {
+			for _, id := range found(r.Spec, first) {
 				again[id] = true
 			}
 		}

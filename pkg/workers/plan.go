@@ -40,8 +40,7 @@ type Policy struct {
 	// is proven to be gone.
 	RemoveRevoked bool
 	// KeepDeleted leaves away what somebody deleted until its content changes
-	// or it is asked for; see Deliveries, without which nothing is known to be
-	// deleted.
+	// or it is asked for.
 	KeepDeleted bool
 }
 

@@ -29,11 +29,16 @@ type PoolConfig struct {
 	// Grace is how long writes may go on when Run's context ends. What is
 	// being read ends at once.
 	Grace time.Duration
-	// Started and Settled, when not nil, hear of each key that a worker took
-	// and of each outcome, the latter before the key is given back. They are
-	// called from several goroutines and must not block.
-	Started func(queue.Item)
-	Settled func(queue.Item, Result)
+	// Listener, when not nil, is called with each key that a worker took, and
+	// with each outcome, before the key is given back.
+	Listener Listener
+}
+
+// Listener hears of the work of a pool. It is called from several goroutines
+// and must not block.
+type Listener interface {
+	Started(queue.Item)
+	Settled(queue.Item, Result)
 }
 
 // Pool runs a bounded number of workers.
@@ -120,13 +125,13 @@ func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64)
 	byKey := make(map[targets.Key]queue.Item, len(items))
 	for i, item := range items {
 		keys[i], byKey[item.Key] = item.Key, item
-		if p.Started != nil {
-			p.Started(item)
+		if p.Listener != nil {
+			p.Listener.Started(item)
 		}
 	}
 	p.Syncer.Sync(reading, writing, keys, func(r Result) {
-		if p.Settled != nil {
-			p.Settled(byKey[r.Key], r)
+		if p.Listener != nil {
+			p.Listener.Settled(byKey[r.Key], r)
 		}
 		if r.Work > 0 {
 			p.Work.Costly(r.Key, r.Work > costlyWork)

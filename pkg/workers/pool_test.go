@@ -86,13 +86,13 @@ type slowSink struct {
 	began chan struct{}
 }
 
-func (s *slowSink) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) error {
+func (s *slowSink) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
 	s.began <- struct{}{}
 	select {
 	case <-time.After(s.takes):
-		return s.Sink.Apply(ctx, t, c)
+		return s.Sink.Apply(ctx, r, c)
 	case <-ctx.Done():
-		return ctx.Err()
+		return r.Status.Sight, ctx.Err()
 	}
 }
 
@@ -155,6 +155,15 @@ func TestManyKeysAtOnceNeedFewFetches(t *testing.T) {
 	})
 }
 
+// listener is a Listener of two functions.
+type listener struct {
+	started func(queue.Item)
+	settled func(queue.Item, workers.Result)
+}
+
+func (l listener) Started(item queue.Item)                   { l.started(item) }
+func (l listener) Settled(item queue.Item, r workers.Result) { l.settled(item, r) }
+
 func TestStartedComesBeforeTheFetchAndSettledBeforeTheKeyIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, group("a", "x"))
@@ -162,14 +171,14 @@ func TestStartedComesBeforeTheFetchAndSettledBeforeTheKeyIsGivenBack(t *testing.
 		var story []string
 		var q *queue.Queue
 		f.values.hook = func(context.Context) { story = append(story, "fetch") }
-		q, _, end := f.running(workers.PoolConfig{
-			Started: func(item queue.Item) { story = append(story, "started by "+item.Trigger) },
-			Settled: func(item queue.Item, r workers.Result) {
+		q, _, end := f.running(workers.PoolConfig{Listener: listener{
+			func(item queue.Item) { story = append(story, "started by "+item.Trigger) },
+			func(item queue.Item, r workers.Result) {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
 				story = append(story, fmt.Sprintf("settled, wrote %v, queue at rest %v", r.Wrote, q.WaitSettled(ctx) == nil))
 			},
-		})
+		}})
 		q.Add(queue.Hint{Trigger: "test"}, "file/a")
 		synctest.Wait()
 		end()

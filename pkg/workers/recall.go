@@ -12,11 +12,12 @@ import (
 
 // recall brings the variables into a target with a wildcard that its content
 // holds though the list lacks them: a list is no proof that they are gone.
-func (s *Syncer) recall(ctx context.Context, t *targets.Target) *targets.Target {
+func (s *Syncer) recall(ctx context.Context, r *job) *job {
+	t := r.Spec
 	var ids []string
 	var unknown []*targets.Target // the parts of which it is not known how they came about
 	for _, part := range t.Parts() {
-		before := s.contents.of(t.Key, part.Group)
+		before := r.Status.Content[part.Group]
 		if part.Expanded != nil && before == nil {
 			unknown = append(unknown, part)
 		}
@@ -27,25 +28,27 @@ func (s *Syncer) recall(ctx context.Context, t *targets.Target) *targets.Target 
 		}
 	}
 	if len(unknown) > 0 {
-		ids = append(ids, s.held(ctx, t, unknown)...)
+		ids = append(ids, s.held(ctx, r, unknown)...)
 	}
 	if len(ids) == 0 {
-		return t
+		return r
 	}
 	if recalled, ok := s.Targets.Recall(t.Key, ids...); ok {
-		return recalled
+		r.Spec = recalled
 	}
-	return t
+	return r
 }
 
 // held lists variables that the content of the parts may hold. After a restart
 // only the content tells that they were ever listed, or what was remembered with
 // it.
-func (s *Syncer) held(ctx context.Context, t *targets.Target, parts []*targets.Target) []string {
-	have, err := s.Sink.Read(ctx, t)
+func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []string {
+	t := r.Spec
+	have, err := s.Sink.Read(ctx, r.Record)
 	if err != nil {
 		return nil // as the sync will find out
 	}
+	r.Status.See(have.Sight)
 	defer wipeParts(have.Parts)
 	ids := have.Members
 	for _, part := range parts {

@@ -26,7 +26,7 @@ func TestShortListAtAStart(t *testing.T) {
 			before := w.file("a.json")
 
 			w.restart()
-			w.set = targets.Set{}
+			w.set = targets.Lane{}
 			w.set.Replace([]*targets.Target{target})
 			w.list("e")
 			w.rests(before)
@@ -41,7 +41,7 @@ func TestShortListAtAStart(t *testing.T) {
 			w.assertFile("a.json", before)
 
 			w.restart()
-			w.set = targets.Set{}
+			w.set = targets.Lane{}
 			w.set.Replace([]*targets.Target{target})
 			w.list("e")
 			w.suspect("c,d")

@@ -176,7 +176,7 @@ func TestARevokedKeyAndOneThatLeftTheMap(t *testing.T) {
 // brought back, whatever is set for files.
 func TestKeysOfASecretThatWereDeletedComeBack(t *testing.T) {
 	s := newShop(t, "user: p/user")
-	s.syncer.Deliveries, s.syncer.Policy.KeepDeleted = &workers.Deliveries{}, true
+	s.syncer.Policy.KeepDeleted = true
 	s.give("p/user", "me")
 	s.one()
 	s.data.keys = nil

@@ -190,12 +190,12 @@ func TestOnePoisonousSecretAmongOthers(t *testing.T) {
 // many is a Sink for Secrets of which nothing is there.
 type many map[targets.Key]map[string]string
 
-func (m many) Read(context.Context, *targets.Target) (sinks.State, error) { return sinks.State{}, nil }
+func (m many) Read(context.Context, targets.Record) (sinks.State, error) { return sinks.State{}, nil }
 
-func (m many) Apply(_ context.Context, t *targets.Target, c sinks.Changes) error {
-	m[t.Key] = map[string]string{}
+func (m many) Apply(_ context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+	m[r.Spec.Key] = map[string]string{}
 	for key, value := range c.Parts {
-		m[t.Key][key] = string(value.Bytes())
+		m[r.Spec.Key][key] = string(value.Bytes())
 	}
-	return nil
+	return targets.Sight{}, nil
 }

@@ -26,30 +26,37 @@ type data struct {
 	t     *testing.T
 	mu    sync.Mutex
 	keys  map[string]string
+	ids   []string // the members that are remembered with the keys
 	reads int
 	stale bool
 	fails error
 }
 
-func (d *data) Read(context.Context, *targets.Target) (sinks.State, error) {
+func (d *data) Read(context.Context, targets.Record) (sinks.State, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
-	state := sinks.State{Stale: d.stale, Parts: map[string]secret.Value{}}
+	state := sinks.State{Stale: d.stale, Members: d.ids, Parts: map[string]secret.Value{}}
 	for key, value := range d.keys {
 		state.Parts[key] = secret.New([]byte(value))
 	}
 	return state, nil
 }
 
-func (d *data) Apply(_ context.Context, _ *targets.Target, c sinks.Changes) error {
+func (d *data) Apply(_ context.Context, _ targets.Record, c sinks.Changes) (targets.Sight, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fails != nil {
-		return d.fails
+		return targets.Sight{}, d.fails
 	}
 	if c.Parts == nil {
 		d.t.Error("a Secret is never to go as a whole")
+	}
+	if c.Members != nil {
+		d.ids = c.Members
+	}
+	if c.Empty() {
+		return targets.Sight{}, nil
 	}
 	before := d.keys
 	d.keys, d.stale = map[string]string{}, false
@@ -61,7 +68,7 @@ func (d *data) Apply(_ context.Context, _ *targets.Target, c sinks.Changes) erro
 			d.t.Errorf("the key %q goes, and is not among those to remove", key)
 		}
 	}
-	return nil
+	return targets.Sight{}, nil
 }
 
 // shop is a fixture with the target "secret/shop/db", which the tests define as
@@ -90,6 +97,7 @@ func (s *shop) restart() {
 	core, logs := observer.New(zapcore.InfoLevel)
 	s.logs = logs
 	before := s.syncer
+	s.forget()
 	s.syncer = &workers.Syncer{
 		Targets: &s.set, Values: s.values, Templates: s, Sink: s.data,
 		Policy: before.Policy, Log: zap.New(core),

@@ -4,6 +4,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -14,14 +15,14 @@ import (
 	"github.com/secretsync/syncer/pkg/variables"
 )
 
-// Targets finds the target of a key; false when it is no longer kept in sync.
-// Release takes variables that are proven to be gone out of a target that
-// holds all variables, unless there is more to it than that, and Recall brings
-// back into it those that it seems to have held; see targets.Set.
+// Targets has the targets and keeps what is known of them; see targets.Lane.
 type Targets interface {
+	Begin(targets.Key) (targets.Record, bool)
+	Settle(targets.Record) (after targets.Status, again []targets.Change)
 	Get(targets.Key) (*targets.Target, bool)
 	Release(key targets.Key, ids ...string)
 	Recall(key targets.Key, ids ...string) (*targets.Target, bool)
+	Taken(path string) bool
 }
 
 // Values fetches variables. The answer holds every id asked for; its values
@@ -37,34 +38,39 @@ type Templates interface {
 
 // Sink is where a target lands.
 type Sink interface {
-	Read(context.Context, *targets.Target) (sinks.State, error)
-	Apply(context.Context, *targets.Target, sinks.Changes) error
+	Read(context.Context, targets.Record) (sinks.State, error)
+	Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error)
 }
 
-// Syncer makes targets right. All fields but List and Writing are needed. It
-// may be used by several goroutines, one for each key at a time, and keeps no
-// state but which variables are in the targets that hold all of them.
+// Mover is a Sink whose targets may move, and leave something behind.
+type Mover interface {
+	RemoveFormer(former []string, taken func(path string) bool) (sinks.Cleared, error)
+}
+
+// Lister finds out which variables there are, and has Targets expand the
+// targets that hold all variables.
+type Lister interface {
+	List(context.Context) error
+}
+
+// Renderings is told before a target with a template is rendered, and what
+// Begin returns is called afterwards.
+type Renderings interface {
+	Begin(targets.Key) (end func())
+}
+
+// Syncer makes targets right. The fields from Lister on may be nil. It may be
+// used by several goroutines, and keeps no state.
 type Syncer struct {
 	Targets   Targets
 	Values    Values
 	Templates Templates
 	Sink      Sink
 	Policy    Policy
-	// List finds out which variables there are, and has Targets expand the
-	// targets that hold all variables. It is called for those that are not
-	// expanded yet; nil when there are none.
-	List func(context.Context) error
-	// Rendering, when not nil, is called before a target with a template is
-	// rendered, and what it returns afterwards.
-	Rendering func(targets.Key) (end func())
-	// Writing, when not nil, is called before a target is written or removed,
-	// unless it is only restored.
-	Writing func(targets.Key)
-	// Deliveries, when not nil, tells what somebody deleted from what is new.
-	Deliveries *Deliveries
-	Log        *zap.Logger
-
-	contents contents
+	Log       *zap.Logger
+	// Lister is asked for targets that are not expanded yet.
+	Lister     Lister
+	Renderings Renderings
 }
 
 // Result is what a sync did to one key.
@@ -92,6 +98,13 @@ type Result struct {
 	// an error of the template or the sink. A target can be both written, or
 	// removed from, and in error. See Permanent.
 	Err error
+	// Moved is why what the target had at a former place could not be removed.
+	Moved error
+	// Before and After are what was and is known of the target; the zero
+	// Statuses of one that is no longer kept in sync, or not here.
+	Before, After targets.Status
+	// Again is the target itself if it is to be synced once more.
+	Again []targets.Change
 }
 
 // Warning is what a person should know of a content.
@@ -110,46 +123,89 @@ type Warning struct {
 // targets are written within writing: a process that is told to stop need not
 // wait for a server, but should not leave a write half-way.
 func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, report func(Result)) {
-	var ts []*targets.Target
-	var unlisted []targets.Key
+	var ready, unlisted []*job
 	for _, key := range keys {
-		switch t, ok := s.Targets.Get(key); {
-		case !ok:
-			s.contents.forget(key)
-			s.Deliveries.removed(key)
-			report(Result{Key: key}) // forgotten; what it wrote is left
+		r, ok := s.Targets.Begin(key)
+		if !ok {
+			report(Result{Key: key}) // what it wrote is left
+			continue
+		}
+		j := &job{Record: r, syncer: s, before: r.Status, report: report}
+		switch t := r.Spec; {
 		case t.Secret != nil && t.Secret.Unread != "":
-			report(Result{Key: key, Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
+			j.end(Result{Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
-			report(Result{Key: key, Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
+			j.end(Result{Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
 		case t.Wildcard():
-			unlisted = append(unlisted, key)
+			unlisted = append(unlisted, j)
 		default:
-			ts = append(ts, s.recall(reading, t))
+			ready = append(ready, s.recall(reading, j))
 		}
 	}
-	s.syncAll(reading, writing, ts, report)
+	s.syncAll(reading, writing, ready)
 	if len(unlisted) > 0 {
-		s.syncAll(reading, writing, s.list(reading, unlisted, report), report)
+		s.syncAll(reading, writing, s.list(reading, unlisted))
 	}
 }
 
-func (s *Syncer) syncAll(reading, writing context.Context, ts []*targets.Target, report func(Result)) {
-	answers, done := s.fetch(reading, ts)
+// job is one target that is being made right.
+type job struct {
+	targets.Record
+	syncer *Syncer
+	before targets.Status
+	report func(Result)
+}
+
+// end settles the target and reports the outcome.
+func (j *job) end(result Result) {
+	s := j.syncer
+	result.Key, result.Before = j.Spec.Key, j.before
+	j.Status.Err = result.Err
+	result.Moved = s.clear(j, result.Err)
+	result.After, result.Again = s.Targets.Settle(j.Record)
+	j.report(result)
+}
+
+// clear removes what a target left at another place, once it is right where it
+// is now, or revoked.
+func (s *Syncer) clear(j *job, err error) error {
+	if revoked, ok := errors.AsType[*RevokedError](err); err != nil && (!ok || revoked.Kept) {
+		return nil
+	}
+	j.Status.Ours = j.Status.Ours || err == nil && j.Status.Version != ""
+	mover, moves := s.Sink.(Mover)
+	if !moves || len(j.Status.Former) == 0 {
+		return nil
+	}
+	key := zap.String("target", string(j.Spec.Key))
+	done, err := mover.RemoveFormer(j.Status.Former, s.Targets.Taken)
+	j.Status.Former = done.Left
+	for _, path := range done.Removed {
+		s.Log.Info("Removed what a target had under another name", key, zap.String("file", path))
+	}
+	for _, path := range done.Altered {
+		s.Log.Warn("Leaving what a target had under another name, as somebody has altered it", key, zap.String("file", path))
+	}
+	return err
+}
+
+func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
+	answers, done := s.fetch(reading, jobs)
 	defer done()
-	for _, t := range ts {
-		report(s.sync(reading, writing, t, answers(t)))
+	for _, j := range jobs {
+		j.end(s.sync(reading, writing, j, answers(j.Spec)))
 	}
 }
 
-func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answers map[string]variables.Answer) Result {
-	d := s.draft(reading, t, answers)
+func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[string]variables.Answer) Result {
+	t := j.Spec
+	d := s.draft(reading, j, answers)
 	defer wipeParts(d.want.Parts)
-	result := Result{Key: t.Key, Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
+	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
 	if d.idle() {
 		return result
 	}
-	have, err := s.Sink.Read(reading, t)
+	have, err := s.Sink.Read(reading, j.Record)
 	if err == nil {
 		err = reading.Err() // what the draft was made from may be cut short
 	}
@@ -158,6 +214,7 @@ func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answe
 		return result
 	}
 	defer wipeParts(have.Parts)
+	j.Status.See(have.Sight)
 
 	changes := Plan(d.want, have, s.Policy)
 	if errs := d.doubts(t, have); len(errs) > 0 && !changes.Empty() {
@@ -166,56 +223,58 @@ func (s *Syncer) sync(reading, writing context.Context, t *targets.Target, answe
 		changes = Plan(d.want, have, s.Policy)
 	}
 	changes.Members = d.members(t, have.Members)
-	deleted, stays := s.deleted(t, d.want, have)
+	deleted, stays := s.deleted(j, d.want, have)
+	changes.Restores = deleted
 	switch {
 	case changes.Empty():
-		if err := s.note(writing, t, changes); err != nil {
+		if err := s.note(writing, j, changes); err != nil {
 			result.Err = err
 			return result
 		}
-		late := (!d.held || d.want.Gone != nil) && s.remember(t, d.want)
+		late := (!d.held || d.want.Gone != nil) && remember(j, d.want)
 		result.Wrote, result.Removed = late, late && d.want.Gone != nil
-		s.settle(t, &d)
+		s.noteContent(j, &d)
 		return result
 	case stays:
-		s.settle(t, &d)
+		s.noteContent(j, &d)
 		return result
 	}
-	if err := s.apply(writing, t, changes, deleted); err != nil {
-		s.Deliveries.failed(t.Key, d.want.Gone != nil)
+	if err := s.apply(writing, j, changes); err != nil {
+		unsure(&j.Status, d.want.Gone != nil)
 		result.Err = err
 		return result
 	}
-	s.remember(t, d.want)
-	s.settle(t, &d)
+	remember(j, d.want)
+	s.noteContent(j, &d)
 	result.Wrote, result.Restored = true, deleted
 	s.tell(t, &d, changes, &result)
 	return result
 }
 
 // apply brings the changes to the sink.
-func (s *Syncer) apply(ctx context.Context, t *targets.Target, changes sinks.Changes, restores bool) error {
-	log := s.Log.With(place(t)...)
+func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error {
+	log := s.Log.With(place(j.Spec)...)
 	log.Info("Writing target", zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
-	if s.Writing != nil && !restores {
-		s.Writing(t.Key)
+	left, err := s.Sink.Apply(ctx, j.Record, changes)
+	j.Status.Sight = left
+	if err != nil {
+		return failed("writing", j.Spec, err)
 	}
-	if err := s.Sink.Apply(ctx, t, changes); err != nil {
-		s.contents.forget(t.Key)
-		return failed("writing", t, err)
-	}
+	j.Status.Ours = true
 	log.Info("Target written")
 	return nil
 }
 
 // note has the sink remember what is in a content that stays as it is. Nobody
 // needs to be told.
-func (s *Syncer) note(ctx context.Context, t *targets.Target, changes sinks.Changes) error {
+func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error {
 	if changes.Members == nil {
 		return nil
 	}
-	if err := s.Sink.Apply(ctx, t, changes); err != nil {
-		return failed("writing", t, err)
+	left, err := s.Sink.Apply(ctx, j.Record, changes)
+	j.Status.Sight = left
+	if err != nil {
+		return failed("writing", j.Spec, err)
 	}
 	return nil
 }

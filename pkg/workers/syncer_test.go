@@ -66,7 +66,7 @@ type fixture struct {
 	t      *testing.T
 	dir    string
 	values *answers
-	set    targets.Set
+	set    targets.Lane
 	syncer *workers.Syncer
 }
 
@@ -91,6 +91,18 @@ func newFixture(t *testing.T, ts ...*targets.Target) *fixture {
 		Policy: workers.Policy{RemoveRevoked: true}, Log: zap.NewNop(),
 	}
 	return f
+}
+
+// forget has nothing known of any target, as in a new process.
+func (f *fixture) forget() {
+	for _, key := range f.set.Keys() {
+		r, ok := f.set.Begin(key)
+		if !ok {
+			f.t.Fatalf("%s is being worked on", key)
+		}
+		r.Status = targets.Status{}
+		f.set.Settle(r)
+	}
 }
 
 // inline is a Templates for targets with their template in themselves.

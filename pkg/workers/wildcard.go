@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.uber.org/zap"
 
@@ -21,26 +20,29 @@ var (
 
 // list has the variables listed for targets that wait for that, and gives the
 // targets with them in.
-func (s *Syncer) list(ctx context.Context, keys []targets.Key, report func(Result)) (ts []*targets.Target) {
+func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 	err := errNotListed
-	if s.List != nil {
-		err = s.List(ctx)
+	if s.Lister != nil {
+		err = s.Lister.List(ctx)
 	}
-	for _, key := range keys {
+	for _, r := range rs {
+		key := r.Spec.Key
 		t, ok := s.Targets.Get(key)
 		switch {
 		case !ok:
-			report(Result{Key: key})
+			r.end(Result{})
+			continue
 		case err == nil && t.Wildcard():
 			err = errNotListed
-			fallthrough
-		case err != nil:
-			report(Result{Key: key, Err: &UnknownError{Key: key, Errs: []error{err}}})
-		default:
-			ts = append(ts, s.recall(ctx, t))
 		}
+		if err != nil {
+			r.end(Result{Err: &UnknownError{Key: key, Errs: []error{err}}})
+			continue
+		}
+		r.Spec = t
+		listed = append(listed, s.recall(ctx, r))
 	}
-	return ts
+	return listed
 }
 
 // choice is which variables the content of a target, or of a Secret's group, is
@@ -79,14 +81,14 @@ type doubt struct {
 // left out sooner, so that a variable without a value, or one that may be seen
 // and not read, does not hold up all others.
 //
-// t is a file, a Secret's map or a group of it, and key names the whole target.
-func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]variables.Answer) choice {
+// t is a file, a Secret's map or a group of it.
+func (s *Syncer) choose(r *job, t *targets.Target, answers map[string]variables.Answer) choice {
 	c := choice{name: t.Group, target: t}
 	if t.Expanded == nil {
 		return c
 	}
 	c.in, c.out = make(map[string]bool, len(t.Expanded)), map[string]error{}
-	before := s.contents.of(key, c.name)
+	before := r.Status.Content[c.name]
 	reduced := *t
 	reduced.Entries = make([]targets.Entry, 0, len(t.Entries))
 	for _, e := range t.Entries {
@@ -104,9 +106,9 @@ func (s *Syncer) choose(key targets.Key, t *targets.Target, answers map[string]v
 	case len(reduced.Entries) > 0:
 		c.target = &reduced
 	case len(t.Entries) == 0:
-		c.err = &UnknownError{Key: key, Errs: []error{errNoMatch}}
+		c.err = &UnknownError{Key: r.Spec.Key, Errs: []error{errNoMatch}}
 	case len(c.gone) < len(t.Entries):
-		c.err, c.target = &UnknownError{Key: key, Errs: errorsOf(t, c.out)}, &reduced
+		c.err, c.target = &UnknownError{Key: r.Spec.Key, Errs: errorsOf(t, c.out)}, &reduced
 	default: // the whole of it is gone
 		c.left, c.gone, c.lost = nil, nil, nil
 	}
@@ -188,26 +190,26 @@ func (c *choice) leaveOutUnfit(err error) bool {
 	return true
 }
 
-// settle remembers what a target with a wildcard holds now, and tells of what
-// it does not.
-func (s *Syncer) settle(t *targets.Target, d *draft) {
+// noteContent notes what a target with a wildcard holds now, and says what it
+// does not.
+func (s *Syncer) noteContent(r *job, d *draft) {
 	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return
 	}
-	for i, part := range t.Parts() {
+	for i, part := range r.Spec.Parts() {
 		c := &d.choices[i]
 		switch {
 		case c.in == nil:
 		case d.fell(i) && s.Policy.RemoveRevoked: // it holds nothing, and the error tells
-			s.contents.set(t.Key, c.name, map[string]bool{})
+			r.Status.SetContent(c.name, map[string]bool{})
 		case !d.held && !c.failed && !d.fell(i):
-			s.settlePart(t.Key, part, c)
+			s.notePart(r, part, c)
 		}
 	}
 }
 
-func (s *Syncer) settlePart(key targets.Key, part *targets.Target, c *choice) {
-	before := s.contents.of(key, c.name)
+func (s *Syncer) notePart(r *job, part *targets.Target, c *choice) {
+	key, before := r.Spec.Key, r.Status.Content[c.name]
 	fresh := map[string]error{}
 	for id, err := range c.out {
 		if in, seen := before[id]; in || !seen {
@@ -218,7 +220,7 @@ func (s *Syncer) settlePart(key targets.Key, part *targets.Target, c *choice) {
 		s.Log.Warn("Variables are left out of a target that holds all variables", zap.String("target", string(key)),
 			zap.Int("variables", len(fresh)), zap.String("why", list(errorsOf(part, fresh))))
 	}
-	s.contents.set(key, c.name, c.in)
+	r.Status.SetContent(c.name, c.in)
 	if len(c.gone) > 0 {
 		s.Targets.Release(key, c.gone...)
 	}
@@ -232,38 +234,4 @@ func errorsOf(t *targets.Target, byVariable map[string]error) (errs []error) {
 		}
 	}
 	return errs
-}
-
-// contents is what is known of the targets with a wildcard: of each group, and
-// under "" of a Secret's map, which variables its content has, true, and which
-// were left out of it, false. What it is given and gives is not changed any
-// more.
-type contents struct {
-	mu    sync.Mutex
-	byKey map[targets.Key]map[string]map[string]bool
-}
-
-// of gives nil when it is not known what the content has.
-func (m *contents) of(key targets.Key, group string) map[string]bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.byKey[key][group]
-}
-
-func (m *contents) set(key targets.Key, group string, in map[string]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.byKey == nil {
-		m.byKey = map[targets.Key]map[string]map[string]bool{}
-	}
-	if m.byKey[key] == nil {
-		m.byKey[key] = map[string]map[string]bool{}
-	}
-	m.byKey[key][group] = in
-}
-
-func (m *contents) forget(key targets.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.byKey, key)
 }

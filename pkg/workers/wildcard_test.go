@@ -43,6 +43,7 @@ func (w *wild) restart() {
 	core, logs := observer.New(zap.WarnLevel)
 	w.logs = logs
 	before := w.syncer
+	w.forget()
 	w.syncer = &workers.Syncer{
 		Targets: &w.set, Values: w.values, Templates: inline{}, Sink: sinks.NewFiles(w.dir, nil),
 		Policy: before.Policy, Log: zap.New(core),
@@ -111,19 +112,24 @@ func TestAllVariablesAreDeliveredInOrder(t *testing.T) {
 	w.warned()
 }
 
+// lister is a Lister that is one function.
+type lister func() error
+
+func (l lister) List(context.Context) error { return l() }
+
 func TestTheListIsMadeWhenItIsNeeded(t *testing.T) {
 	w := newWild(t, group("plain", "x"))
 	w.values.set("x", "1")
 	w.values.set("y", "2")
 	lists, fail := 0, errors.New("status 502")
-	w.syncer.List = func(context.Context) error {
+	w.syncer.Lister = lister(func() error {
 		lists++
 		w.assertFile("plain.json", `{"x":"1"}`) // does not wait for the list
 		if fail == nil {
 			w.list("x", "y")
 		}
 		return fail
-	}
+	})
 	results := w.sync("file/plain", "file/a")
 	w.assertFile("a.json", "")
 	if err := results["file/a"].Err; err == nil || !strings.Contains(err.Error(), "502") {
@@ -140,7 +146,7 @@ func TestTheListIsMadeWhenItIsNeeded(t *testing.T) {
 func TestWithoutAListNothingIsWritten(t *testing.T) {
 	w := newWild(t)
 	w.keeps("", "not known which variables there are")
-	w.syncer.List = func(context.Context) error { return nil } // and yet tells nothing
+	w.syncer.Lister = lister(func() error { return nil }) // and yet tells nothing
 	w.keeps("", "not known which variables there are")
 	for _, ids := range w.values.fetches {
 		if len(ids) > 0 {
@@ -440,8 +446,8 @@ func TestAFailedWriteIsNoKnowledge(t *testing.T) {
 
 type failing struct{ workers.Sink }
 
-func (failing) Apply(context.Context, *targets.Target, sinks.Changes) error {
-	return errors.New("disk full")
+func (failing) Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error) {
+	return targets.Sight{}, errors.New("disk full")
 }
 
 func TestTemplatesGoThroughAllVariables(t *testing.T) {

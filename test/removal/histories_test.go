@@ -74,7 +74,7 @@ type history struct {
 	rand    *rand.Rand
 	fate    *rand.Rand // of the followers; nil: there are none
 	ids     []string
-	set     targets.Set
+	set     targets.Lane
 	server  *model
 	web     *web
 	sink    *parts
@@ -258,4 +258,12 @@ func (h *history) end() {
 	}
 	h.wait(interval)
 	h.judge.compareAll("in the end")
+}
+
+// targets lists those that are kept in sync.
+func (h *history) targets() (all []*targets.Target) {
+	for _, r := range h.set.Records() {
+		all = append(all, r.Spec)
+	}
+	return all
 }

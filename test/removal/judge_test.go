@@ -229,7 +229,7 @@ func (j *judge) look() {
 	if !ok {
 		return
 	}
-	for _, t := range j.history.set.All() {
+	for _, t := range j.history.targets() {
 		changed := well
 		for _, id := range t.Variables() {
 			v := j.history.server.vars[id]
@@ -279,7 +279,7 @@ func (j *judge) compare(t *targets.Target, when string) {
 func (j *judge) compareAll(when string) {
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
-	for _, t := range j.history.set.All() {
+	for _, t := range j.history.targets() {
 		j.compare(t, when)
 	}
 }
@@ -288,7 +288,7 @@ func (j *judge) compareAll(when string) {
 func (j *judge) content() bool {
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
-	return !slices.ContainsFunc(j.history.set.All(), func(t *targets.Target) bool {
+	return !slices.ContainsFunc(j.history.targets(), func(t *targets.Target) bool {
 		return j.history.sink.whole(t.Key) != j.wanted(t)
 	})
 }

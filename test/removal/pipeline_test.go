@@ -39,7 +39,8 @@ type parts struct {
 	lost    map[targets.Key]bool // somebody deleted it
 }
 
-func (p *parts) Read(_ context.Context, t *targets.Target) (sinks.State, error) {
+func (p *parts) Read(_ context.Context, r targets.Record) (sinks.State, error) {
+	t := r.Spec
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.lost, t.Key)
@@ -53,7 +54,8 @@ func (p *parts) Read(_ context.Context, t *targets.Target) (sinks.State, error) 
 	return state, nil
 }
 
-func (p *parts) Apply(_ context.Context, t *targets.Target, c sinks.Changes) error {
+func (p *parts) Apply(_ context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+	t := r.Spec
 	if c.Parts == nil {
 		p.removing(t)
 	} else {
@@ -68,7 +70,7 @@ func (p *parts) Apply(_ context.Context, t *targets.Target, c sinks.Changes) err
 	for name, value := range c.Parts {
 		p.content[t.Key][name] = string(value.Bytes())
 	}
-	return nil
+	return targets.Sight{}, nil
 }
 
 // drop is somebody's who deletes what a target holds.
@@ -96,7 +98,7 @@ func (p *parts) whole(key targets.Key) string {
 
 // pipeline is a process: the real parts, wired as the binary wires them.
 type pipeline struct {
-	set     *targets.Set
+	set     *targets.Lane
 	sink    *parts
 	dial    *web
 	grace   time.Duration
@@ -163,10 +165,14 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue
 			Targets: p.set, Values: values, Templates: noTemplates{}, Sink: p.sink,
 			Policy: workers.Policy{RemoveRevoked: true}, Log: zap.NewNop(),
 		},
-		Settled: func(_ queue.Item, r workers.Result) { p.settled(r) },
+		Listener: p,
 	})
 	return client, values, q, pool
 }
+
+// Started and Settled implement workers.Listener.
+func (p *pipeline) Started(queue.Item)                     {}
+func (p *pipeline) Settled(_ queue.Item, r workers.Result) { p.settled(r) }
 
 // revoked gives the variables of which a result says that they are gone.
 func revoked(r workers.Result) []string {

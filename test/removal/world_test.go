@@ -58,7 +58,7 @@ type world struct {
 	values map[string]string // :: variable → the value it has
 	all    []string          // that were ever set
 
-	set    targets.Set
+	set    targets.Lane
 	client *conjur.Client
 	known  *variables.Client
 	syncer *workers.Syncer

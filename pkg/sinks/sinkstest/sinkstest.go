@@ -16,12 +16,6 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Sink is what is tested.
-type Sink interface {
-	Read(context.Context, *targets.Target) (sinks.State, error)
-	Apply(context.Context, *targets.Target, sinks.Changes) error
-}
-
 // Fixture is a sink and a target of which nothing is there yet.
 type Fixture struct {
 	Sink   Sink
@@ -31,6 +25,8 @@ type Fixture struct {
 	// Version tells what is stored from what was stored before, however
 	// alike: an inode, a resource version.
 	Version func() string
+
+	keeper *Keeper
 }
 
 // Run tests the sink; fixture is called once for each test.
@@ -50,7 +46,11 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"an ended context", testContext},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { test.run(t, fixture(t)) })
+		t.Run(test.name, func(t *testing.T) {
+			f := fixture(t)
+			f.keeper = Keep(f.Sink)
+			test.run(t, f)
+		})
 	}
 }
 
@@ -90,7 +90,7 @@ func (f Fixture) values(version string) map[string]string {
 func (f Fixture) sync(t *testing.T, want map[string]string) sinks.Changes {
 	t.Helper()
 	c := Plan(f.read(t), want, f.Target.File.Mode)
-	if err := f.Sink.Apply(t.Context(), f.Target, c); err != nil {
+	if err := f.keeper.Apply(t.Context(), f.Target, c); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
 	return c
@@ -98,7 +98,7 @@ func (f Fixture) sync(t *testing.T, want map[string]string) sinks.Changes {
 
 func (f Fixture) read(t *testing.T) sinks.State {
 	t.Helper()
-	state, err := f.Sink.Read(t.Context(), f.Target)
+	state, err := f.keeper.Read(t.Context(), f.Target)
 	if err != nil {
 		t.Fatalf("Read: %v", err)
 	}
@@ -159,7 +159,7 @@ func testUnchanged(t *testing.T, f Fixture) {
 	}
 	empty := sinks.Changes{Parts: map[string]secret.Value{f.Names[0]: secret.New([]byte("other"))}}
 	for _, c := range []sinks.Changes{{}, empty} {
-		if err := f.Sink.Apply(t.Context(), f.Target, c); err != nil {
+		if err := f.keeper.Apply(t.Context(), f.Target, c); err != nil {
 			t.Errorf("Apply of empty changes: %v", err)
 		}
 	}
@@ -196,7 +196,7 @@ func testRemove(t *testing.T, f Fixture) {
 	f.sync(t, f.values("first"))
 	remove := f.sync(t, nil)
 	f.expect(t, nil)
-	if err := f.Sink.Apply(t.Context(), f.Target, remove); err != nil {
+	if err := f.keeper.Apply(t.Context(), f.Target, remove); err != nil {
 		t.Errorf("removing what is gone: %v", err)
 	}
 	f.expect(t, nil)
@@ -222,12 +222,12 @@ func testContext(t *testing.T, f Fixture) {
 	f.sync(t, f.values("first"))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Sink.Read(ended, f.Target); !errors.Is(err, context.Canceled) {
+	if _, err := f.keeper.Read(ended, f.Target); !errors.Is(err, context.Canceled) {
 		t.Errorf("Read says %v, want %v", err, context.Canceled)
 	}
 	for _, want := range []map[string]string{f.values("second"), nil} {
 		c := Plan(f.read(t), want, f.Target.File.Mode)
-		if err := f.Sink.Apply(ended, f.Target, c); !errors.Is(err, context.Canceled) {
+		if err := f.keeper.Apply(ended, f.Target, c); !errors.Is(err, context.Canceled) {
 			t.Errorf("Apply says %v, want %v", err, context.Canceled)
 		}
 	}

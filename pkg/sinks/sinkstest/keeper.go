@@ -1,0 +1,57 @@
+package sinkstest
+
+import (
+	"context"
+
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Sink is what is tested.
+type Sink interface {
+	Read(context.Context, targets.Record) (sinks.State, error)
+	Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error)
+}
+
+// Keeper keeps the status of targets for a sink, as those do who sync.
+type Keeper struct {
+	Sink
+	Set     targets.Set
+	Drifted []targets.Key // those that others changed while a change was under way
+}
+
+// Keep returns a Keeper that knows of no target.
+func Keep(sink Sink) *Keeper { return &Keeper{Sink: sink} }
+
+// Read reads what is there for a target.
+func (k *Keeper) Read(ctx context.Context, t *targets.Target) (state sinks.State, err error) {
+	k.with(t, func(r *targets.Record) {
+		if state, err = k.Sink.Read(ctx, *r); err == nil || state.Version != r.Status.Version && ctx.Err() == nil {
+			r.Status.See(state.Sight)
+		}
+	})
+	return state, err
+}
+
+// Apply makes changes to a target.
+func (k *Keeper) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) (err error) {
+	k.with(t, func(r *targets.Record) {
+		r.Status.Sight, err = k.Sink.Apply(ctx, *r, c)
+		r.Status.WriteFailed, r.Status.Ours = err != nil, err == nil
+	})
+	return err
+}
+
+func (k *Keeper) with(t *targets.Target, f func(*targets.Record)) {
+	lane := k.Set.Lane("")
+	lane.Put(t)
+	r, ok := lane.Begin(t.Key)
+	if !ok {
+		panic(t.Key + " is being worked on")
+	}
+	f(&r)
+	_, again := lane.Settle(r)
+	for _, change := range again {
+		k.Drifted = append(k.Drifted, change.Key)
+	}
+}
