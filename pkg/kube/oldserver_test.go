@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/kube"
@@ -114,6 +115,18 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
 	h.await(t, "failing: ", "too many requests")
 	h.await(t, "failing: ", "too many requests")
+}
+
+// The library would take this for a watch that stands and is empty.
+func TestAGatewayThatClosesConnectionsIsReported(t *testing.T) {
+	c := played(t, func(http.ResponseWriter, *http.Request, func(string, ...any)) { panic(http.ErrAbortHandler) })
+	h, handler := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	for range 3 {
+		if state := next(t, h.state, "a trouble"); !strings.Contains(state, "failing: ") {
+			t.Errorf("state %q", state)
+		}
+	}
 }
 
 func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {

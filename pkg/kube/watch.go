@@ -2,6 +2,8 @@ package kube
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,11 +80,9 @@ type Watch[T object] struct {
 func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 	w := &Watch[*Secret]{Selection: s, log: c.log, handler: h}
 	source := &listWatch[*Secret]{
+		open: c.opening("secrets", s),
 		list: func(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
 			return c.listSecrets(ctx, s.Namespace, selecting(s.Name, options))
-		},
-		open: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Core.Secrets(s.Namespace).Watch(ctx, selecting(s.Name, options))
 		},
 	}
 	source.look = func(ctx context.Context) ([]*Secret, error) {
@@ -107,10 +107,10 @@ func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 // WatchConfigMap returns a Watch of one ConfigMap.
 func (c *Client) WatchConfigMap(s Selection, h Handler[*corev1.ConfigMap]) *Watch[*corev1.ConfigMap] {
 	w := &Watch[*corev1.ConfigMap]{Selection: s, log: c.log, handler: h}
-	maps := c.Core.ConfigMaps(s.Namespace)
 	w.inform("configmaps", &listWatch[*corev1.ConfigMap]{
+		open: c.opening("configmaps", s),
 		list: func(ctx context.Context, options metav1.ListOptions) (all []*corev1.ConfigMap, meta metav1.ListMeta, err error) {
-			page, err := maps.List(ctx, selecting(s.Name, options))
+			page, err := c.Core.ConfigMaps(s.Namespace).List(ctx, selecting(s.Name, options))
 			if err != nil {
 				return nil, metav1.ListMeta{}, err
 			}
@@ -119,14 +119,28 @@ func (c *Client) WatchConfigMap(s Selection, h Handler[*corev1.ConfigMap]) *Watc
 			}
 			return all, page.ListMeta, nil
 		},
-		open: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return maps.Watch(ctx, selecting(s.Name, options))
-		},
 		look: func(ctx context.Context) ([]*corev1.ConfigMap, error) {
 			return single(c.ConfigMap(ctx, s.Namespace, s.Name))
 		},
 	}, func(o any) (any, error) { return o, nil })
 	return w
+}
+
+// opening returns a function that opens a watch, and tries only once: the
+// client's Watch methods try for ten seconds, and then return a watch that is
+// empty, when something on the way closes the connection.
+func (c *Client) opening(resource string, s Selection) func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	empty := reflect.TypeOf(watch.NewEmptyWatch())
+	return func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		options = selecting(s.Name, options)
+		options.Watch = true
+		w, err := c.Core.RESTClient().Get().Namespace(s.Namespace).Resource(resource).
+			VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Watch(ctx)
+		if err == nil && reflect.TypeOf(w) == empty {
+			return nil, fmt.Errorf("watching %s of %s: the connection was closed before an answer came", resource, describeNamespace(s.Namespace))
+		}
+		return w, err
+	}
 }
 
 // selecting has the API server select one object by its name, or else by the
