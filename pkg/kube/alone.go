@@ -56,7 +56,7 @@ func (c *Client) mayContest(ctx context.Context, e Election) bool {
 	return err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// errAlone is reported while this process leads alone.
+// errAlone is remarked on while this process leads alone.
 func errAlone(e Election, err error) error {
 	return fmt.Errorf("lease %s/%s: %w; this process works without an election, so run one replica, or grant the verbs get, create and update for leases",
 		e.Namespace, e.Name, err)

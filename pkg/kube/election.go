@@ -32,9 +32,9 @@ type Election struct {
 	// Leader is told who leads, whenever that changes; "" is nobody. Nil: do
 	// not tell.
 	Leader func(identity string)
-	// Report is told how it goes with the Lease, nil meaning well. Nil: do not
-	// tell.
-	Report func(error)
+	// Report is called with how it goes with the Lease, nil meaning well, and
+	// Remark while lead is called without it. Nil: neither is said.
+	Report, Remark func(error)
 }
 
 // Elect contests until ctx ends, and calls lead each time the Lease is ours.
@@ -52,8 +52,8 @@ type Election struct {
 //
 // Where no role permits to read and write the Lease, and it was not seen in
 // another's hands either, lead is called without it: the Roles of the Secrets
-// Provider do not grant leases. That is reported, and lasts until the Lease is
-// permitted (decision 023).
+// Provider do not grant leases. That is remarked on, and lasts until the Lease
+// is permitted (decision 023).
 func (c *Client) Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	e.complete()
 	r := &refusals{enough: make(chan error, 1)}
@@ -86,6 +86,9 @@ func (e *Election) complete() {
 	}
 	if e.Report == nil {
 		e.Report = func(error) {}
+	}
+	if e.Remark == nil {
+		e.Remark = func(error) {}
 	}
 }
 
@@ -124,7 +127,7 @@ func (c *Client) contest(ctx context.Context, e Election, r *refusals, lead func
 		if r.may {
 			return true, nil // permitted just now
 		}
-		e.Report(errAlone(e, refused))
+		e.Remark(errAlone(e, refused))
 		return c.alone(ctx, e, lead), nil
 	}
 }

@@ -17,25 +17,26 @@ import (
 // candidate contests for the lease of a test. Its lead hands on its context
 // and returns when it is told to.
 type candidate struct {
-	leads  chan context.Context
-	let    chan struct{} // lets one lead return
-	leader chan string
-	errs   chan error
-	ended  chan error
-	stop   func()
+	leads         chan context.Context
+	let           chan struct{} // lets one lead return
+	leader        chan string
+	errs, remarks chan error
+	ended         chan error
+	stop          func()
 }
 
 func contest(t *testing.T, c *kube.Client, namespace, identity string, leading *atomic.Int32) *candidate {
 	t.Helper()
 	p := &candidate{
 		leads: make(chan context.Context, 10), let: make(chan struct{}, 10),
-		leader: make(chan string, 1000), errs: make(chan error, 1000), ended: make(chan error, 1),
+		leader: make(chan string, 1000), errs: make(chan error, 1000), remarks: make(chan error, 1000), ended: make(chan error, 1),
 	}
 	e := kube.Election{
 		Namespace: namespace, Name: "syncer", Identity: identity,
 		LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
 		Leader: func(identity string) { p.leader <- identity },
 		Report: func(err error) { p.errs <- err },
+		Remark: func(err error) { p.remarks <- err },
 	}
 	p.stop = running(t, func(ctx context.Context) {
 		p.ended <- c.Elect(ctx, e, func(ctx context.Context) {
@@ -139,7 +140,7 @@ func TestWithoutRightsOneLeadsAloneUntilTheyAreGranted(t *testing.T) {
 			var leading atomic.Int32
 			one := contest(t, c, ns, "one", &leading)
 			first := next(t, one.leads, "a lead without the lease")
-			awaitError(t, one.errs, "works without an election", "forbidden", ns+"/syncer")
+			awaitError(t, one.remarks, "works without an election", "forbidden", ns+"/syncer")
 			cluster.Bind(t, ns, "app", rules("leases", "get", "create", "update"))
 			<-first.Done()
 			one.let <- struct{}{}

@@ -105,6 +105,7 @@ func (h *host) elected(ctx context.Context, work func(context.Context) error) er
 			h.follow(who)
 		},
 		Report: func(err error) { troubles.Report("lease", err) },
+		Remark: func(err error) { troubles.Remark("lease", err) },
 	}, func(ctx context.Context) {
 		h.metrics.Leads(true)
 		defer h.metrics.Leads(false)

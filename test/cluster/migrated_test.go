@@ -39,6 +39,11 @@ func TestTheRoleOfTheSecretsProviderSuffices(t *testing.T) {
 			t.Errorf("%d lines say %q, want one", n, words)
 		}
 	}
+	for _, words := range []string{"works without an election", "grants the verb patch", "until then"} {
+		if n := len(p.Lines(words, "Limited")); n != 1 {
+			t.Errorf("%d warnings say %q, want one", n, words)
+		}
+	}
 	p.Stop()
 }
 
