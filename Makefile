@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test kube image lint bench soak demo conformance
+.PHONY: help build test test-node kube node image lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,14 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 	$(GO) test -timeout 20m -run TestHistories ./test/removal
 	$(GO) test -timeout 20m ./pkg/versions -histories 100000
 
+NODE_TEST = SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -count=1 -tags node -timeout 30m
+
+test-node: ## Run Syncer in real Pods, on a kubelet of its own: Linux, root, and some packages that it names
+	$(NODE_TEST) ./test/node $(ARGS)
+
+node: ## Build what makes Pods run in tests, once, and print its path
+	@GO="$(GO)" test/kube/build.sh node
+
 kube: ## Build the control plane of the tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh
 
@@ -51,6 +59,7 @@ lint: ## gofmt, vet, staticcheck, and the direction of imports
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) vet -tags node ./test/node/... && $(GO) run $(STATICCHECK) -tags node ./test/node/...
 	cd test/kube && $(GO) vet ./plane && $(GO) run $(STATICCHECK) ./plane
 	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd keyset && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...

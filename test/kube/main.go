@@ -1,10 +1,10 @@
 // Command kube holds the parts of a Kubernetes control plane that tests talk
 // to: etcd and kube-apiserver, the genuine ones, and "up", which runs the two
-// as its children. It is a module of its own, so that Kubernetes is no
+// as its children, with a node beside them if asked for. It is a module of its own, so that Kubernetes is no
 // dependency of the main module. "make kube" builds it; tests start it through
 // the package kubetest.
 //
-//	kube up [--dir DIR] [--stdin] [--timeout 2m]
+//	kube up [--dir DIR] [--stdin] [--timeout 2m] [--node PROGRAM --images DIR]
 //	kube etcd …
 //	kube kube-apiserver …
 package main
@@ -31,6 +31,8 @@ func main() {
 	switch name {
 	case "up":
 		os.Exit(plane.Up(os.Args[1:]))
+	case "node":
+		os.Exit(plane.Node(os.Args[1:]))
 	case "etcd":
 		etcdmain.Main(os.Args)
 	case "kube-apiserver":

@@ -63,13 +63,13 @@ type ControlPlane struct {
 // Start starts a control plane and returns when it is ready. It is an error,
 // never a reason to skip, when SYNCER_KUBE is unset. The caller calls Stop;
 // should its process be killed, the control plane ends by itself and takes its
-// files along.
-func Start() (*ControlPlane, error) {
+// files along. The flags are more of "kube up", such as those for a node.
+func Start(flags ...string) (*ControlPlane, error) {
 	program := os.Getenv(variable)
 	if program == "" {
 		return nil, fmt.Errorf("%s is not set: this test needs a Kubernetes control plane; run \"make test\", or \"export %[1]s=$(make -s kube)\" before go test", variable)
 	}
-	p, kubeconfig, err := startProcess(program)
+	p, kubeconfig, err := startProcess(program, flags...)
 	if err != nil {
 		return nil, fmt.Errorf("start of the control plane %s, from %s=%s: %w (\"make kube\" builds it)", program, variable, program, err)
 	}

@@ -26,8 +26,9 @@ type process struct {
 
 // startProcess returns when the control plane is ready, with the path of its
 // kubeconfig.
-func startProcess(program string) (p *process, kubeconfig string, err error) {
-	p = &process{cmd: exec.Command(program, "up", "--stdin", "--timeout", patience.String()), turn: make(chan struct{}, 1)}
+func startProcess(program string, flags ...string) (p *process, kubeconfig string, err error) {
+	flags = append([]string{"up", "--stdin", "--timeout", patience.String()}, flags...)
+	p = &process{cmd: exec.Command(program, flags...), turn: make(chan struct{}, 1)}
 	p.turn <- struct{}{}
 	// A file and not a buffer, which would need a goroutine.
 	if p.stderr, err = os.CreateTemp("", "kubetest"); err != nil {

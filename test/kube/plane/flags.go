@@ -20,26 +20,31 @@ func (p *plane) etcdFlags() []string {
 }
 
 func (p *plane) apiserverFlags() []string {
-	return []string{
+	flags := []string{
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", p.ports.etcd),
 		"--secure-port=" + strconv.Itoa(p.ports.apiserver),
 		"--permit-port-sharing", // the port is held, see ports.go
-		"--bind-address=127.0.0.1",
-		// An Endpoints object may not hold a loopback address.
-		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=10.0.0.0/24",
+		"--service-cluster-ip-range=" + serviceNetwork,
 		"--tls-cert-file=" + p.path("apiserver.crt"), "--tls-private-key-file=" + p.path("apiserver.key"),
 		"--client-ca-file=" + p.path("ca.crt"),
-		"--authorization-mode=RBAC",
 		"--service-account-issuer=" + p.url,
 		"--service-account-signing-key-file=" + p.path("sa.key"), "--service-account-key-file=" + p.path("sa.pub"),
-		// The plugin wants each Pod to have a service account that a controller
-		// makes; no controller runs here.
-		"--disable-admission-plugins=ServiceAccount",
 		"--audit-policy-file=" + p.path("audit-policy.yaml"), "--audit-log-path=" + p.path("audit.log"),
 		"--audit-log-maxsize=0", // one file, whatever its size
 		"--profiling=false",
 	}
+	if p.pods != nil {
+		return append(flags, p.flagsForPods()...)
+	}
+	return append(flags,
+		"--bind-address=127.0.0.1",
+		// An Endpoints object may not hold a loopback address.
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+		"--authorization-mode=RBAC",
+		// The plugin wants each Pod to have a service account that a controller
+		// makes; no controller runs here.
+		"--disable-admission-plugins=ServiceAccount",
+	)
 }
 
 // auditPolicy records who asked for what and how it was answered, but no

@@ -10,11 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// plane is a control plane: its directory, its keys, its two processes.
+// plane is a control plane: its directory, its keys, its processes.
 type plane struct {
 	dir        string
 	kubeconfig string // the administrator's, a path
@@ -23,14 +24,14 @@ type plane struct {
 	ports      *ports
 	authority  *authority
 	client     *http.Client // the administrator
-	etcd       *child
-	apiserver  *child
+	pods       *pods        // nil: no Pod runs
+	children   []*child
 	died       chan *child
 }
 
 // newPlane makes the directory and what the parts need to start: keys,
 // certificates, the audit policy, ports.
-func newPlane(dir string, timeout time.Duration) (*plane, error) {
+func newPlane(dir string, timeout time.Duration, pods *pods) (*plane, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -44,15 +45,15 @@ func newPlane(dir string, timeout time.Duration) (*plane, error) {
 		return nil, err
 	}
 	p := &plane{
-		dir: dir, timeout: timeout, ports: held,
+		dir: dir, timeout: timeout, ports: held, pods: pods,
 		kubeconfig: filepath.Join(dir, "admin.kubeconfig"),
 		url:        "https://127.0.0.1:" + strconv.Itoa(held.apiserver),
-		died:       make(chan *child, 4), // never more than two are unread
+		died:       make(chan *child, 8), // never more than six are unread
 	}
 	if p.authority, err = newAuthority(); err != nil {
 		return nil, err
 	}
-	server, err := p.authority.issue("kube-apiserver", "", "127.0.0.1", "localhost")
+	server, err := p.authority.issue("kube-apiserver", "", "127.0.0.1", "localhost", kubernetesService)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,11 @@ func newPlane(dir string, timeout time.Duration) (*plane, error) {
 	}
 	if p.client, err = p.authority.client(admin); err != nil {
 		return nil, err
+	}
+	if pods != nil {
+		if err := p.credentials(); err != nil {
+			return nil, err
+		}
 	}
 	return p, errors.Join(
 		p.authority.write(dir),
@@ -74,49 +80,61 @@ func newPlane(dir string, timeout time.Duration) (*plane, error) {
 
 func (p *plane) path(name string) string { return filepath.Join(p.dir, name) }
 
-// start starts both parts; the API server waits for etcd by itself.
-func (p *plane) start() (err error) {
-	if p.etcd, err = run(p.dir, "etcd", p.died, p.etcdFlags()...); err != nil {
-		return err
+// start starts etcd, the API server, which waits for etcd by itself, and the
+// node.
+func (p *plane) start() error {
+	err := errors.Join(p.run(part{name: "etcd", args: p.etcdFlags()}), p.run(p.apiserver()))
+	if err == nil && p.pods != nil {
+		err = p.startNode()
 	}
-	p.apiserver, err = run(p.dir, "kube-apiserver", p.died, p.apiserverFlags()...)
 	return err
 }
 
-// kill ends what runs, and waits for it.
+func (p *plane) apiserver() part { return part{name: "kube-apiserver", args: p.apiserverFlags()} }
+
+// child returns the part of this name that was started last.
+func (p *plane) child(name string) *child {
+	for _, c := range slices.Backward(p.children) {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// kill ends what runs, the last started first, and waits for it.
 func (p *plane) kill() {
-	for _, c := range []*child{p.apiserver, p.etcd} {
-		if c != nil {
-			c.kill()
+	for _, c := range slices.Backward(p.children) {
+		c.kill()
+	}
+	if p.pods != nil {
+		if err := removeCgroup(p.pods.cgroup); err != nil {
+			fmt.Fprintln(os.Stderr, "kube up:", err)
 		}
 	}
 	p.ports.release()
 }
 
 func (p *plane) stopAPIServer() error {
-	if !p.apiserver.running() {
+	apiserver := p.child("kube-apiserver")
+	if !apiserver.running() {
 		return errors.New("kube-apiserver is not running")
 	}
-	p.apiserver.kill()
+	apiserver.kill()
 	return nil
 }
 
 func (p *plane) startAPIServer() error {
-	if p.apiserver.running() {
+	if p.child("kube-apiserver").running() {
 		return errors.New("kube-apiserver is running")
 	}
-	next, err := run(p.dir, "kube-apiserver", p.died, p.apiserverFlags()...)
-	if err != nil {
-		return err
-	}
-	p.apiserver = next
-	return nil
+	return p.run(p.apiserver())
 }
 
-// awaitReady asks /readyz, which includes the bootstrap roles of RBAC, until
-// the answer is 200. It gives up early when the API server ends.
-func (p *plane) awaitReady() <-chan error {
-	apiserver := p.apiserver
+// awaitReady asks again and again until ready returns no error. It gives up
+// early when the API server ends.
+func (p *plane) awaitReady(ready func(context.Context) error) <-chan error {
+	apiserver := p.child("kube-apiserver")
 	result := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
@@ -124,7 +142,7 @@ func (p *plane) awaitReady() <-chan error {
 		tick := time.NewTicker(25 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			err := p.ready(ctx)
+			err := ready(ctx)
 			if err == nil {
 				result <- nil
 				return
@@ -135,7 +153,7 @@ func (p *plane) awaitReady() <-chan error {
 				result <- apiserver.failure()
 				return
 			case <-ctx.Done():
-				result <- fmt.Errorf("the API server was not ready within %v: %w\n%s", p.timeout, err, apiserver.lastWords())
+				result <- fmt.Errorf("not ready within %v: %w\n%s", p.timeout, err, apiserver.lastWords())
 				return
 			}
 		}
@@ -143,23 +161,31 @@ func (p *plane) awaitReady() <-chan error {
 	return result
 }
 
+// ready returns an error while /readyz, which includes the bootstrap roles of
+// RBAC, is not 200.
 func (p *plane) ready(ctx context.Context) error {
+	_, err := p.get(ctx, "/readyz")
+	return err
+}
+
+// get asks the API server; another status than 200 is an error.
+func (p *plane) get(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", resp.Status, body)
 	}
-	return err
+	return body, err
 }
 
 // client is an HTTP client with the certificate given.

@@ -13,14 +13,14 @@ func TestDirectoryMustBeEmpty(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := newPlane(dir, time.Minute); err == nil || !strings.Contains(err.Error(), dir) {
+	if p, err := newPlane(dir, time.Minute, nil); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, %v; want an error with the directory", p, err)
 	}
 }
 
 func TestKeysAreForTheirOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
-	p, err := newPlane(dir, time.Minute)
+	p, err := newPlane(dir, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

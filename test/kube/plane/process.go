@@ -11,7 +11,15 @@ import (
 	"time"
 )
 
-// child is this program, running as one of its other parts.
+// part is what to run: a program with the part's name as its first argument.
+type part struct {
+	program    string // empty: this one
+	name       string
+	namespaces uintptr // new ones, as for clone(2)
+	args       []string
+}
+
+// child is a part that was started.
 type child struct {
 	name   string
 	log    string // file with its output
@@ -20,35 +28,40 @@ type child struct {
 	wanted bool          // its end is; the main goroutine's
 }
 
-// run starts the part called name, with its output appended to name.log in
-// dir. The child is sent to died when it ends.
+// run starts a part, with its output appended to name.log in the plane's
+// directory. The child is sent to died when it ends.
 //
 // The kernel kills the child when the calling thread ends: nothing stays
 // behind, however this process dies.
-func run(dir, name string, died chan<- *child, args ...string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+func (p *plane) run(what part) error {
+	program := what.program
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		program = self
 	}
-	c := &child{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
+	c := &child{name: what.name, log: p.path(what.name + ".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
-	c.cmd = exec.Command(self, append([]string{name}, args...)...)
+	c.cmd = exec.Command(program, append([]string{what.name}, what.args...)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	// A group of its own keeps a terminal's ^C from it: we end it ourselves.
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Cloneflags: what.namespaces}
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", what.name, err)
 	}
+	p.children = append(p.children, c)
 	go func() {
 		_ = c.cmd.Wait() // failure reads the state
 		close(c.done)
-		died <- c
+		p.died <- c
 	}()
-	return c, nil
+	return nil
 }
 
 // kill ends the child at once and waits for it. Its data are either thrown

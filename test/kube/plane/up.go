@@ -20,12 +20,15 @@ import (
 // kubeconfig once the API server is ready; with --stdin it then answers each
 // line of standard input with a line of standard output (see command). The
 // children are this same program, with "etcd" or "kube-apiserver" as the first
-// argument. The arguments are the flags; the result is an exit code.
+// argument. With --node a node and what it needs runs too, see Node, and the
+// API server is announced when Pods can run. The arguments are the flags; the result is an exit code.
 func Up(args []string) int {
 	flags := flag.NewFlagSet("up", flag.ExitOnError)
 	dir := flags.String("dir", "", "`directory` for the state, new or empty; kept at the end. Empty: a temporary one that goes at the end")
 	stdin := flags.Bool("stdin", false, "end with standard input, and take commands from it")
-	timeout := flags.Duration("timeout", 2*time.Minute, "how long the API server may take to be ready")
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long the API server, and then the node, may take to be ready")
+	program := flags.String("node", "", "`program` with kubelet, scheduler, controllers and proxy: then Pods run")
+	images := flags.String("images", "", "`directory` with archives of images for the node, syncer.test/pause:1 among them")
 	_ = flags.Parse(args) // ends the process on an error
 	if flags.NArg() > 0 {
 		flags.Usage()
@@ -43,7 +46,11 @@ func Up(args []string) int {
 		lines = readLines()
 	}
 
-	if err := serve(*dir, *timeout, ended, lines); err != nil {
+	var with *pods
+	if *program != "" {
+		with = &pods{program: *program, images: *images, cgroup: cgroupName()}
+	}
+	if err := serve(*dir, *timeout, with, ended, lines); err != nil {
 		fmt.Fprintln(os.Stderr, "kube up:", err)
 		return 1
 	}
@@ -63,7 +70,7 @@ func readLines() <-chan string {
 }
 
 // serve runs one control plane from its making to its end.
-func serve(dir string, timeout time.Duration, ended <-chan os.Signal, lines <-chan string) error {
+func serve(dir string, timeout time.Duration, with *pods, ended <-chan os.Signal, lines <-chan string) error {
 	if dir == "" {
 		made, err := os.MkdirTemp("", "kube")
 		if err != nil {
@@ -76,7 +83,7 @@ func serve(dir string, timeout time.Duration, ended <-chan os.Signal, lines <-ch
 	if err != nil {
 		return err
 	}
-	p, err := newPlane(dir, timeout)
+	p, err := newPlane(dir, timeout, with)
 	if err != nil {
 		return err
 	}
@@ -92,7 +99,7 @@ func serve(dir string, timeout time.Duration, ended <-chan os.Signal, lines <-ch
 // whoever asked may have gone.
 func (p *plane) converse(ended <-chan os.Signal, lines <-chan string) error {
 	announced := false
-	for ready := p.awaitReady(); ; {
+	for ready := p.awaitReady(p.ready); ; {
 		select {
 		case <-ended:
 			return nil
@@ -114,6 +121,11 @@ func (p *plane) converse(ended <-chan os.Signal, lines <-chan string) error {
 				answer(err)
 			case err != nil:
 				return err
+			case p.pods != nil && !p.pods.started:
+				if err := p.startControllers(); err != nil {
+					return err
+				}
+				ready = p.awaitReady(p.podsReady)
 			default:
 				fmt.Println(p.kubeconfig)
 				announced = true
@@ -147,11 +159,11 @@ func (p *plane) command(line string) (<-chan error, error) {
 		if err := p.startAPIServer(); err != nil {
 			return nil, err
 		}
-		return p.awaitReady(), nil
+		return p.awaitReady(p.ready), nil
 	case "pause-apiserver":
-		return nil, p.apiserver.pause()
+		return nil, p.child("kube-apiserver").pause()
 	case "continue-apiserver":
-		return nil, p.apiserver.resume()
+		return nil, p.child("kube-apiserver").resume()
 	}
 	return nil, fmt.Errorf("there is no command %q; there are stop-apiserver, start-apiserver, pause-apiserver, continue-apiserver", line)
 }
