@@ -16,11 +16,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	text := string(e.Kind)
-	if e.Subject != "" {
-		text += " " + e.Subject
-	}
-	text += fmt.Sprintf(": the server answered %d", e.Status)
+	text := fmt.Sprintf("%s: the server answered %d", about(e.Kind, e.Subject), e.Status)
 	if e.Code != "" {
 		text += " " + e.Code
 	}
@@ -28,6 +24,14 @@ func (e *StatusError) Error() string {
 		text += ": " + e.Detail
 	}
 	return text
+}
+
+// about names a request in an error; the subject may be empty.
+func about(kind Kind, subject string) string {
+	if subject == "" {
+		return string(kind)
+	}
+	return string(kind) + " " + subject
 }
 
 // IdentityError says that the server refuses this identity what it grants every

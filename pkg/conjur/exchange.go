@@ -129,7 +129,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 		return nil, err
 	}
 	if err := c.limiter.Wait(ctx); err != nil {
-		return nil, fmt.Errorf("%s %s: waiting for the rate limit: %w", kind, subject, err)
+		return nil, fmt.Errorf("%s: waiting for the rate limit: %w", about(kind, subject), err)
 	}
 	limited, cancel := context.WithTimeout(ctx, c.config.HTTPTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 		case limited.Err() != nil:
 			err = fmt.Errorf("%w %s", errTimeout, c.config.HTTPTimeout)
 		}
-		return nil, fmt.Errorf("%s %s: %w", kind, subject, err)
+		return nil, fmt.Errorf("%s: %w", about(kind, subject), err)
 	}
 	if r.status == http.StatusTooManyRequests || r.status >= 500 {
 		c.gate.pause(r.status, r.header.Get("Retry-After"))
