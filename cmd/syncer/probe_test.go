@@ -66,7 +66,7 @@ func TestAProbeThatThereIsNotFails(t *testing.T) {
 
 func TestWaitEndsWhenTheSecretsAreProvided(t *testing.T) {
 	dir := t.TempDir()
-	err := command(t, "wait", "--status-dir", dir, "--timeout", "50ms")
+	err := command(t, "wait", "--status-dir", dir, "--timeout", "50ms", "--termination-log", filepath.Join(dir, "none"))
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, notify.ProvidedFile)) {
 		t.Errorf("with nothing provided: %v, want an error that names the file", err)
 	}
@@ -77,6 +77,26 @@ func TestWaitEndsWhenTheSecretsAreProvided(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWaitLeavesATerminationMessage where there is a file for it, since the
+// kubelet shows of a failed hook nothing else.
+func TestWaitLeavesATerminationMessage(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "termination-log")
+	if err := command(t, "wait", "--status-dir", dir, "--timeout", "1ms", "--termination-log", log); err == nil {
+		t.Error("nothing was provided, and no error")
+	}
+	if _, err := os.Stat(log); err == nil {
+		t.Error("a file was made")
+	}
+	if err := os.WriteFile(log, []byte("an earlier message, which is longer than a path"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := command(t, "wait", "--status-dir", dir, "--timeout", "1ms", "--termination-log", log)
+	if text, read := os.ReadFile(log); read != nil || err == nil || string(text) != err.Error()+"\n" {
+		t.Errorf("the message is %q, %v; the error %v", text, read, err)
 	}
 }
 

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,15 +18,36 @@ import (
 const waitMost = 2 * time.Minute
 
 func newWaitCommand() *cobra.Command {
-	var dir string
+	var dir, log string
 	var most time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait",
 		Short: "Wait until all secrets have been provided; for a postStart hook",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return tool.Wait(cmd.Context(), dir, most) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := tool.Wait(cmd.Context(), dir, most)
+			if err != nil {
+				return errors.Join(err, terminationMessage(log, err))
+			}
+			return nil
+		},
 	}
 	cmd.Flags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
 	cmd.Flags().DurationVar(&most, "timeout", waitMost, "give up after this time, and say what is missing; 0: never")
+	cmd.Flags().StringVar(&log, "termination-log", "/dev/termination-log", "the file from which the kubelet takes why a container ended; written to if it is there")
 	return cmd
+}
+
+// terminationMessage writes why a hook fails to where the kubelet, which drops
+// what a hook prints, takes the message of the container that it now ends.
+func terminationMessage(path string, why error) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // not in a container of Kubernetes
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, why)
+	return errors.Join(err, file.Close())
 }
