@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-node kube node image lint bench soak demo conformance
+.PHONY: help build test test-node bench-node kube node image lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ NODE_TEST = SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="
 
 test-node: ## Run Syncer in real Pods, on a kubelet of its own: Linux, root, and some packages that it names
 	$(NODE_TEST) ./test/node $(ARGS)
+
+bench-node: ## Measure how soon applications start in real Pods, and what an idle sidecar costs
+	$(NODE_TEST) -run '^$$' -bench Start -benchtime 12x ./test/node
+	$(NODE_TEST) -run '^$$' -bench Idle -benchtime 1x ./test/node
 
 node: ## Build what makes Pods run in tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh node

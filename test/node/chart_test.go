@@ -1,0 +1,332 @@
+//go:build node
+
+package node
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/test/deploy"
+)
+
+// restricted lets the namespace admit only what restricted Pod Security does.
+func (w *world) restricted() {
+	w.t.Helper()
+	patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	_, err := client.CoreV1().Namespaces().Patch(w.t.Context(), w.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	w.check(err)
+}
+
+// release installs the chart, as syncer, with values that know this world's
+// Conjur. More are merged into it.
+func (w *world) release(more map[string]any) deploy.Release {
+	w.t.Helper()
+	w.configMap("conjur-ca", map[string]string{"ca.crt": w.ca})
+	values := map[string]any{
+		"config": map[string]any{
+			"conjur":  map[string]any{"applianceUrl": w.address, "account": account, "authnUrl": w.address + "/authn-jwt/cluster"},
+			"refresh": map[string]any{"interval": "1s"},
+		},
+		"credentials": map[string]any{"certificate": map[string]any{"configMapName": "conjur-ca"}},
+		"replicas":    1,
+	}
+	merge(values, more)
+	r := deploy.Release{Namespace: w.namespace, Values: w.yaml(values)}
+	deploy.Connect(w.t, plane.Config()).Install(w.t, r)
+	return r
+}
+
+func merge(into, more map[string]any) {
+	for key, value := range more {
+		if value == nil {
+			delete(into, key)
+			continue
+		}
+		if a, ok := into[key].(map[string]any); ok {
+			if b, ok := value.(map[string]any); ok {
+				merge(a, b)
+				continue
+			}
+		}
+		into[key] = value
+	}
+}
+
+// managed makes a Secret that is found by its label.
+func (w *world) managed(name, conjurMap string, annotations map[string]string) {
+	w.t.Helper()
+	_, err := client.CoreV1().Secrets(w.namespace).Create(w.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"conjur.org/managed-by-provider": "true"}, Annotations: annotations},
+		StringData: map[string]string{"conjur-map": conjurMap},
+	}, metav1.CreateOptions{})
+	w.check(err)
+}
+
+// awaitSecret waits until a Secret has all of the data.
+func (w *world) awaitSecret(name string, want map[string]string) {
+	w.t.Helper()
+	w.eventually("data of the Secret "+name, func() bool {
+		s, err := client.CoreV1().Secrets(w.namespace).Get(w.t.Context(), name, metav1.GetOptions{})
+		w.check(err)
+		got := map[string]string{}
+		for key := range want {
+			got[key] = string(s.Data[key])
+		}
+		return maps.Equal(got, want)
+	})
+}
+
+// podOf returns the one Pod with a label, once there is one.
+func (w *world) podOf(selector string) *pod {
+	w.t.Helper()
+	p := &pod{world: w}
+	w.eventually("one Pod with "+selector, func() bool {
+		list, err := client.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: selector})
+		w.check(err)
+		if len(list.Items) != 1 {
+			return false
+		}
+		p.name = list.Items[0].Name
+		return true
+	})
+	return p
+}
+
+// TestStandaloneRollsAWorkloadOut once for a rotation of five values: the
+// chart's Deployment under restricted Pod Security, and the real controllers.
+func TestStandaloneRollsAWorkloadOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, five("first"))
+	w.restricted()
+	w.release(map[string]any{
+		"access": map[string]any{"workloads": []string{"deployment/shop"}},
+		"config": map[string]any{"restarts": map[string]any{"quietPeriod": "2s"}},
+	})
+	w.managed("five", "v0: shop/v0\nv1: shop/v1\nv2: shop/v2\nv3: shop/v3\nv4: shop/v4\n",
+		map[string]string{"conjur.org/restart-workloads": "deployment/shop"})
+	want := func(text string) map[string]string {
+		return map[string]string{"v0": text, "v1": text, "v2": text, "v3": text, "v4": text}
+	}
+	w.awaitSecret("five", want("first"))
+	w.deployment("shop", "five")
+	w.rolledOut("shop", "first")
+	before := w.revisions("shop")
+	for i, text := range []string{"second", "third"} {
+		w.set(five(text))
+		w.awaitSecret("five", want(text))
+		w.rolledOut("shop", text)
+		if n := w.revisions("shop") - before; n != i+1 {
+			t.Errorf("%d rollouts after %d rotations", n, i+1)
+		}
+	}
+	syncer := w.podOf("app.kubernetes.io/name=syncer")
+	syncer.ready()
+	syncer.delete()
+	w.podOf("app.kubernetes.io/name=syncer").ready()
+	if n := w.revisions("shop") - before; n != 2 {
+		t.Errorf("%d rollouts after Syncer's Pod was replaced", n)
+	}
+}
+
+// deployment makes a Deployment whose Pods have a Secret as their environment.
+func (w *world) deployment(name, secret string) {
+	w.t.Helper()
+	labels := map[string]string{"app": name}
+	optional := true
+	_, err := client.AppsV1().Deployments(w.namespace).Create(w.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(10001)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers: []corev1.Container{{
+						Name: "app", Image: appImage, Args: []string{"run"},
+						EnvFrom:         []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Optional: &optional}}},
+						SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+					}},
+				},
+			},
+		},
+	}, metav1.CreateOptions{})
+	w.check(err)
+}
+
+// rolledOut waits until the Deployment's only Pod has v0 in its environment.
+func (w *world) rolledOut(name, text string) {
+	w.t.Helper()
+	w.eventually("Pod of "+name+" with "+text, func() bool {
+		list, err := client.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+		w.check(err)
+		if len(list.Items) != 1 || list.Items[0].DeletionTimestamp != nil {
+			return false
+		}
+		p := &pod{world: w, name: list.Items[0].Name}
+		got, err := p.exec("app", "/app", "env", "v0")
+		return err == nil && strings.TrimSpace(got) == text
+	})
+}
+
+// revisions returns how many ReplicaSets the Deployment has had.
+func (w *world) revisions(name string) int {
+	w.t.Helper()
+	list, err := client.AppsV1().ReplicaSets(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	w.check(err)
+	return len(list.Items)
+}
+
+// TestExampleOfTheChart in a namespace with restricted Pod Security: with a read
+// only root, not as root, without capabilities, as another user than the image's.
+func TestExampleOfTheChart(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"sidecar", "hook", "init"} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, shop())
+			w.restricted()
+			annotations := map[string]any{
+				"conjur.org/conjur-secrets.db":     "- user: shop/user\n- password: shop/password\n",
+				"conjur.org/secret-file-format.db": "json",
+			}
+			sidecar := map[string]any{"mode": "sidecar"}
+			annotations["conjur.org/secrets-refresh-interval"] = "1s"
+			switch form {
+			case "hook":
+				sidecar["startup"] = "hook"
+			case "init":
+				sidecar["mode"] = "init"
+				annotations["conjur.org/secrets-refresh-interval"] = nil // takes the chart's own away
+			}
+			w.release(map[string]any{
+				"shape": "example", "sidecar": sidecar,
+				"serviceAccount": map[string]any{"create": false, "name": "app"},
+				"example":        map[string]any{"image": shellImage, "command": []string{"/app", "run", dbFile}, "annotations": annotations},
+			})
+			p := w.podOf("app.kubernetes.io/name=syncer")
+			p.ready()
+			p.startedWith(dbFile, db("first"))
+			if form != "init" {
+				w.set(map[string]string{"shop/password": "second"})
+				p.awaitRestarts("app", 1)
+				p.awaitFile(dbFile, db("second"))
+			}
+		})
+	}
+}
+
+// TestKustomizeOverlay as the documentation has it: copied, edited, applied.
+func TestKustomizeOverlay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	w.restricted()
+	dir := t.TempDir()
+	w.check(os.CopyFS(dir, os.DirFS("../../deploy/kustomize")))
+	overlay := filepath.Join(dir, "overlays", "example")
+	for name, pairs := range map[string][]string{
+		"kustomization.yaml": {"namespace: platform", "namespace: " + w.namespace, "  - namespace.yaml\n", ""},
+		"config.yaml": {
+			"https://conjur.example.net/authn-jwt/platform", w.address + "/authn-jwt/cluster", "https://conjur.example.net", w.address,
+			"[platform]", "[" + w.namespace + "]", "account: platform", "account: " + account + "\n      sslCertificate: " + strconv.Quote(w.ca), "5m", "1s",
+		},
+	} {
+		path := filepath.Join(overlay, name)
+		text, err := os.ReadFile(path)
+		w.check(err)
+		w.check(os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600))
+	}
+	text, err := deploy.Kustomize(overlay)
+	w.check(err)
+	cluster := deploy.Connect(t, plane.Config())
+	for _, o := range deploy.Decode(t, text) {
+		_, err := cluster.Create(t.Context(), w.namespace, o, false)
+		w.check(err)
+	}
+	w.managed("db", "user: shop/user\npassword: shop/password\n", nil)
+	w.awaitSecret("db", map[string]string{"user": "anna", "password": "first"})
+	w.set(map[string]string{"shop/password": "second"})
+	w.awaitSecret("db", map[string]string{"user": "anna", "password": "second"})
+	w.eventually("both replicas ready", func() bool {
+		d, err := client.AppsV1().Deployments(w.namespace).Get(t.Context(), "syncer", metav1.GetOptions{})
+		w.check(err)
+		return d.Status.ReadyReplicas == 2
+	})
+}
+
+// TestJob of the chart: it ends well, and with a revoked variable it fails once
+// and says which.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		missing bool
+		status  int32
+	}{"success": {}, "revoked": {missing: true, status: 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, shop())
+			w.restricted()
+			conjurMap := "user: shop/user\npassword: shop/password\n"
+			if c.missing {
+				conjurMap += "gone: shop/gone\n"
+			}
+			w.secret("db", conjurMap)
+			w.release(map[string]any{
+				"shape": "job", "config": map[string]any{
+					"kubernetes": map[string]any{"secrets": []string{"db"}}, "refresh": nil,
+					"retry": map[string]any{"limit": 1, "intervalSeconds": 1},
+				},
+			})
+			var job *batchv1.Job
+			w.eventually("end of the Job", func() bool {
+				var err error
+				job, err = client.BatchV1().Jobs(w.namespace).Get(t.Context(), "syncer-1", metav1.GetOptions{})
+				w.check(err)
+				return job.Status.Succeeded+job.Status.Failed > 0
+			})
+			p := w.podOf("batch.kubernetes.io/job-name=syncer-1")
+			ended := container(p.get(), "syncer").State.Terminated
+			if ended == nil || ended.ExitCode != c.status || (job.Status.Failed == 1) != c.missing {
+				t.Fatalf("Pod:\n%s", p.described(t.Context()))
+			}
+			if c.missing && !strings.Contains(ended.Message, "shop/gone") {
+				t.Errorf("the termination message is %q", ended.Message)
+			}
+			if !c.missing {
+				w.awaitSecret("db", map[string]string{"user": "anna", "password": "first"})
+			}
+		})
+	}
+}
+
+// TestJobBesideASidecar ends, since the kubelet ends sidecars after all else.
+func TestJobBesideASidecar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	spec := w.documented(files("secrets-refresh-interval", "1s"), "read", dbFile)
+	spec.Spec.RestartPolicy = corev1.RestartPolicyNever
+	_, err := client.BatchV1().Jobs(w.namespace).Create(t.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec:       batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{ObjectMeta: spec.ObjectMeta, Spec: spec.Spec}},
+	}, metav1.CreateOptions{})
+	w.check(err)
+	w.eventually("success of the Job", func() bool {
+		job, err := client.BatchV1().Jobs(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
+		w.check(err)
+		return job.Status.Succeeded == 1
+	})
+	p := w.podOf("batch.kubernetes.io/job-name=shop")
+	p.awaitLog("app", db("first"))
+	if ended := container(p.get(), "syncer").State.Terminated; ended == nil || ended.ExitCode != 0 {
+		t.Errorf("Syncer ended with %+v", ended)
+	}
+}

@@ -1,0 +1,163 @@
+//go:build node
+
+package node
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestReactions to what is edited while Pods run: an annotation, a mounted
+// ConfigMap, a labelled Secret.
+func TestReactions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	w.configMap("templates", map[string]string{"greeting.tpl": `hello {{ secret "user" }}`})
+	spec := w.documented(files("secrets-refresh-interval", "1h", // so that nothing but the edit is followed
+		"conjur-secrets.greeting", "- user: shop/user\n", "secret-file-format.greeting", "template"), "run")
+	s := &spec.Spec.InitContainers[0]
+	s.VolumeMounts = append(s.VolumeMounts, corev1.VolumeMount{Name: "templates", MountPath: "/conjur/templates"})
+	spec.Spec.Volumes = append(spec.Spec.Volumes, corev1.Volume{Name: "templates", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "templates"}},
+	}})
+	p := w.start("shop", spec)
+	p.ready()
+	const greeting = secretsDir + "greeting.out"
+	p.awaitFile(greeting, "hello anna")
+
+	edit := []byte(`{"metadata":{"annotations":{"conjur.org/secret-file-format.db":"dotenv"}}}`)
+	_, err := client.CoreV1().Pods(w.namespace).Patch(t.Context(), p.name, types.MergePatchType, edit, metav1.PatchOptions{})
+	w.check(err)
+	p.awaitFile(secretsDir+"db.dotenv", "user=\"anna\"\npassword=\"first\"")
+
+	edit = []byte(`{"data":{"greeting.tpl":"good day {{ secret \"user\" }}"}}`)
+	_, err = client.CoreV1().ConfigMaps(w.namespace).Patch(t.Context(), "templates", types.MergePatchType, edit, metav1.PatchOptions{})
+	w.check(err)
+	p.awaitFile(greeting, "good day anna")
+
+	w.release(map[string]any{"config": map[string]any{"refresh": map[string]any{"interval": "1h"}}})
+	w.managed("db", "user: shop/user\n", nil)
+	w.awaitSecret("db", map[string]string{"user": "anna"})
+	edit = []byte(`{"stringData":{"conjur-map":"login: shop/user\npassword: shop/password\n"}}`)
+	_, err = client.CoreV1().Secrets(w.namespace).Patch(t.Context(), "db", types.MergePatchType, edit, metav1.PatchOptions{})
+	w.check(err)
+	w.awaitSecret("db", map[string]string{"user": "", "login": "anna", "password": "first"})
+}
+
+// large are eight values of so many bytes in sum, and largeNames their list in
+// an annotation.
+func large(bytes int, letter string) map[string]string {
+	values := map[string]string{}
+	for i := range 8 {
+		values[fmt.Sprintf("shop/large%d", i)] = strings.Repeat(letter, bytes/8)
+	}
+	return values
+}
+
+func largeNames() (list string) {
+	for i := range 8 {
+		list += fmt.Sprintf("- shop/large%d\n", i)
+	}
+	return list
+}
+
+// TestLargeValuesFitIntoTheDocumentedMemory at the start and at a rotation,
+// though files in memory count too.
+func TestLargeValuesFitIntoTheDocumentedMemory(t *testing.T) {
+	t.Parallel()
+	for _, megabytes := range []int{4, 8} {
+		t.Run(fmt.Sprint(megabytes), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, large(8, "a"))
+			w.set(large(megabytes<<20, "a"))
+			p := w.start("shop", w.documented(files("conjur-secrets.db", largeNames(), "secrets-refresh-interval", "1s"), "watch", dbFile))
+			p.ready()
+			for _, letter := range []string{"b", "c"} {
+				w.set(large(megabytes<<20, letter))
+				p.eventually("file of "+letter, func() bool { return strings.Contains(p.rootFile("app", dbFile), letter+letter) })
+			}
+			if log := p.log("app"); strings.Contains(log, "torn") {
+				t.Errorf("the application said\n%s", log)
+			}
+			if n := p.restarts("syncer"); n != 0 {
+				t.Errorf("Syncer was restarted:\n%s", p.described(t.Context()))
+			}
+		})
+	}
+}
+
+// rootFile reads a file as a container sees it, without the API server.
+func (p *pod) rootFile(name, path string) string {
+	p.t.Helper()
+	return p.reader(name, path)()
+}
+
+// reader returns what does so again and again.
+func (p *pod) reader(name, path string) func() string {
+	p.t.Helper()
+	pids := p.processes(name)
+	return func() string {
+		for _, pid := range pids {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/root%s", pid, path)); err == nil {
+				return string(text)
+			}
+		}
+		return ""
+	}
+}
+
+// TestKilledWhileItWrites leaves no torn file, and is mended by the next start.
+func TestKilledWhileItWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, large(8, "a")) // whose values are in a ConfigMap, which holds 1 MB
+	w.set(large(2<<20, "a"))
+	p := w.start("shop", w.documented(files("conjur-secrets.db", largeNames(), "secrets-refresh-interval", "1s"), "watch", dbFile))
+	p.ready()
+	for i := range 5 {
+		letter := string(rune('b' + i))
+		w.set(large(2<<20, letter))
+		p.signal("syncer", syscall.SIGKILL)
+		p.awaitRestarts("syncer", i+1)
+		p.eventually("file of "+letter, func() bool { return strings.Contains(p.rootFile("app", dbFile), letter+letter) })
+	}
+	if log := p.log("app"); strings.Contains(log, "torn") {
+		t.Errorf("the application said\n%s", log)
+	}
+}
+
+// TestAPIServerAway for 22 seconds: files are kept fresh all the time, Secrets
+// afterwards, and nothing is restarted. It runs alone, since it takes the API
+// server from everybody.
+func TestAPIServerAway(t *testing.T) {
+	w := newWorld(t, shop())
+	w.release(nil)
+	w.managed("db", "user: shop/user\npassword: shop/password\n", nil)
+	sidecar := w.start("shop", w.documented(files("secrets-refresh-interval", "1s"), "watch", dbFile))
+	sidecar.ready()
+	w.awaitSecret("db", map[string]string{"password": "first"})
+	standalone := w.podOf("app.kubernetes.io/name=syncer")
+	standalone.ready()
+	set, read := w.setter(), sidecar.reader("app", dbFile)
+	plane.StopAPIServer(t)
+	for i, end := 0, time.Now().Add(22*time.Second); time.Now().Before(end); i++ {
+		password := fmt.Sprintf("away%d", i)
+		set(map[string]string{"shop/password": password})
+		w.eventually("file with "+password, func() bool { return read() == db(password) })
+	}
+	plane.StartAPIServer(t)
+	w.awaitSecret("db", map[string]string{"password": w.values["shop/password"]})
+	for name, p := range map[string]*pod{"standalone": standalone, "sidecar": sidecar} {
+		p.ready()
+		if n := p.restarts("syncer"); n != 0 {
+			t.Errorf("%s: Syncer was restarted:\n%s", name, p.described(t.Context()))
+		}
+	}
+}

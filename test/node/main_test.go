@@ -1,0 +1,136 @@
+//go:build node
+
+// Package node runs Syncer in real Pods: the genuine kubelet, scheduler and
+// controllers with containerd and runc, in a network namespace of their own
+// beside the control plane of the other tests. It needs Linux, root, and some
+// packages of the system; "make test-node" builds the rest.
+package node
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/kubetest"
+)
+
+// Variables of the environment.
+const (
+	programVariable = "SYNCER_NODE"      // the program with the kubelet; "make node" prints it
+	dirVariable     = "SYNCER_NODE_TEST" // set in the process that runs the tests: its directory
+)
+
+var (
+	plane   *kubetest.ControlPlane
+	client  *kubernetes.Clientset
+	testDir string // with images, tools, and the state of the node
+)
+
+// TestMain runs the tests in a child that has a network namespace of its own,
+// and then looks at what the child has left behind.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := 0, error(nil)
+	if testDir = os.Getenv(dirVariable); testDir != "" {
+		code, err = runTests(m)
+	} else {
+		code, err = runChild()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// runTests starts node and control plane, and runs the tests.
+func runTests(m *testing.M) (code int, err error) {
+	began := time.Now()
+	plane, err = kubetest.Start("--dir="+filepath.Join(testDir, "s"), "--node="+os.Getenv(programVariable), "--images="+filepath.Join(testDir, "images"))
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	config := plane.Config()
+	config.WarningHandler = rest.NoWarnings{}
+	if client, err = kubernetes.NewForConfig(config); err != nil {
+		return 1, err
+	}
+	if err := loadImage(); err != nil {
+		return 1, err
+	}
+	fmt.Printf("node: up after %.1f s\n", time.Since(began).Seconds())
+	return m.Run(), nil
+}
+
+// runChild prepares what the tests need, runs them, and compares the machine
+// before and after.
+func runChild() (code int, err error) {
+	if err := errors.Join(missing()...); err != nil {
+		return 1, err
+	}
+	dir, err := os.MkdirTemp("", "node")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := prepare(dir); err != nil {
+		return 1, err
+	}
+	before, err := look()
+	if err != nil {
+		return 1, err
+	}
+	child := exec.Command(os.Args[0], os.Args[1:]...)
+	child.Env = append(os.Environ(), dirVariable+"="+dir)
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Setpgid: true}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	if err := child.Start(); err != nil {
+		return 1, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	for waiting := true; waiting; {
+		select {
+		case s := <-signals:
+			_ = child.Process.Signal(s)
+		case <-ended:
+			waiting = false
+		}
+	}
+	return child.ProcessState.ExitCode(), before.compare(dir)
+}
+
+// prepare builds what is shipped, with the commands that are documented, and
+// the images of the tests.
+func prepare(dir string) error {
+	root, err := deploy.Root()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		return err
+	}
+	image := exec.Command("make", "-s", "-C", root, "image", "IMAGE_TAR="+filepath.Join(dir, "bin", "syncer-image.tar"))
+	if out, err := image.CombinedOutput(); err != nil {
+		return fmt.Errorf("make image: %w\n%s", err, out)
+	}
+	tool := filepath.Join(dir, "chart")
+	if err := deploy.BuildTool(tool); err != nil {
+		return err
+	}
+	return errors.Join(os.Setenv(deploy.ToolVariable, tool), writeImages(dir))
+}

@@ -1,0 +1,133 @@
+//go:build node
+
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// forms are the ways in which Syncer starts before its application.
+var forms = map[string]func(*corev1.Pod){
+	"init container":               asInitContainer,
+	"sidecar with a startup probe": func(*corev1.Pod) {}, // the documented one
+	"sidecar with a hook":          func(p *corev1.Pod) { asHook(p, "/syncer", "wait", "--timeout", "3s") },
+	"container with a hook, as with the Secrets Provider": func(p *corev1.Pod) {
+		asHook(p, "/usr/local/bin/conjur-secrets-provided.sh")
+		asContainer(p)
+	},
+}
+
+func asInitContainer(p *corev1.Pod) {
+	s := &p.Spec.InitContainers[0]
+	s.RestartPolicy, s.StartupProbe = nil, nil
+	set(s, "CONTAINER_MODE", "init")
+	delete(p.Annotations, "conjur.org/secrets-refresh-interval")
+}
+
+func asHook(p *corev1.Pod, command ...string) {
+	s := &p.Spec.InitContainers[0]
+	s.StartupProbe = nil
+	s.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: command}}}
+}
+
+// asContainer puts Syncer beside the application, as the first: the kubelet
+// starts containers in their order, each after the hook of the one before.
+func asContainer(p *corev1.Pod) {
+	s := p.Spec.InitContainers[0]
+	s.RestartPolicy = nil
+	p.Spec.InitContainers = nil
+	p.Spec.Containers = slices.Insert(p.Spec.Containers, 0, s)
+}
+
+// set sets a variable of a container.
+func set(c *corev1.Container, name, value string) {
+	for i := range c.Env {
+		if c.Env[i].Name == name {
+			c.Env[i].Value = value
+			return
+		}
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+}
+
+// TestApplicationNeverSeesAMissingOrPartialFile at its start: each form, a dozen
+// times, while something else wants both processors.
+func TestApplicationNeverSeesAMissingOrPartialFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	spin := corev1.Container{Image: appImage, Args: []string{"spin"}}
+	first, second := spin, spin
+	first.Name, second.Name = "one", "two"
+	w.start("spin", &corev1.Pod{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{first, second}}}).ready()
+	const times = 13
+	for name, change := range forms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := w.under(t)
+			for i := range times {
+				spec := w.documented(files("secrets-refresh-interval", "1s"), "run", dbFile)
+				change(spec)
+				p := w.start(fmt.Sprintf("%s-%d", label(name), i), spec)
+				p.startedWith(dbFile, db("first"))
+				p.abandon()
+			}
+		})
+	}
+}
+
+// TestOutageAtTheStartDelaysTheApplication, says why, and leaves a Pod that can
+// be deleted. What stands beside the application is in its way, and cannot be
+// deleted, as long as its hook lasts: so nothing more is asked of it.
+func TestOutageAtTheStartDelaysTheApplication(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	w.outage(true)
+	var waiting, doomed []*pod
+	for name, change := range forms {
+		spec := w.documented(files("secrets-refresh-interval", "1s", "retry-interval-sec", "1"), "run", dbFile)
+		change(spec)
+		waiting = append(waiting, w.start("waits-"+label(name), spec))
+		if len(spec.Spec.InitContainers) > 0 {
+			doomed = append(doomed, w.start("doomed-"+label(name), spec))
+		}
+	}
+	for _, p := range doomed {
+		p.awaitDescription(strings.TrimPrefix(w.address, "https://"))
+	}
+	for _, p := range waiting {
+		if c := container(p.get(), "app"); c.State.Running != nil || c.RestartCount > 0 {
+			t.Errorf("%s: the application runs without its file", p.name)
+		}
+	}
+	for _, p := range doomed {
+		p.delete()
+	}
+	w.outage(false)
+	for _, p := range waiting {
+		p.startedWith(dbFile, db("first"))
+	}
+}
+
+// TestDeletionIsQuick in each form, while all goes well.
+func TestDeletionIsQuick(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	for name, change := range forms {
+		spec := w.documented(files("secrets-refresh-interval", "1s"), "run", dbFile)
+		change(spec)
+		spec.Spec.TerminationGracePeriodSeconds = new(int64(120)) // what is killed at its end takes that long
+		p := w.start(label(name), spec)
+		p.awaitLog("app", "started")
+		if took := p.delete(); took > 100*time.Second {
+			t.Errorf("%s: deletion took %v", name, took)
+		} else {
+			t.Logf("%s: deleted after %.1f s", name, took.Seconds())
+		}
+	}
+}
