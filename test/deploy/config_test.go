@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,8 +48,8 @@ func loadRelease(t *testing.T, objects []*unstructured.Unstructured, extra map[s
 // TestConfigurationIsValid: Syncer takes the configuration of every release.
 func TestConfigurationIsValid(t *testing.T) {
 	for shape := range shapes {
-		if shape == "example" || shape == "init" {
-			continue // have none
+		if strings.Contains(shapes[shape], "shape: example") {
+			continue // which has none
 		}
 		t.Run(shape, func(t *testing.T) {
 			loadRelease(t, deploy.Release{Values: values(shape, "syncer", "other")}.Objects(t), nil)

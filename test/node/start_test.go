@@ -92,6 +92,9 @@ func TestOutageAtTheStartDelaysTheApplication(t *testing.T) {
 	for name, change := range forms {
 		spec := w.documented(files("secrets-refresh-interval", "1s", "retry-interval-sec", "1"), "run", dbFile)
 		change(spec)
+		if len(spec.Spec.InitContainers) == 0 {
+			spec.Spec.Containers[0].Lifecycle.PostStart.Exec.Command = []string{"/syncer", "wait", "--timeout", "0"}
+		}
 		waiting = append(waiting, w.start("waits-"+label(name), spec))
 		if len(spec.Spec.InitContainers) > 0 {
 			doomed = append(doomed, w.start("doomed-"+label(name), spec))

@@ -25,11 +25,18 @@ secrets have been provided, and the sidecar stays beside it.
   terminationMessagePolicy: FallbackToLogsOnError
   {{- if eq .Values.sidecar.mode "sidecar" }}
   restartPolicy: Always
+  {{- if eq .Values.sidecar.startup "hook" }}
+  lifecycle:
+    postStart:
+      exec:
+        command: [/syncer, wait]
+  {{- else }}
   startupProbe:
     exec:
       command: [/syncer, probe, provided]
     periodSeconds: 1
     failureThreshold: 300
+  {{- end }}
   livenessProbe:
     exec:
       command: [/syncer, probe, alive]
