@@ -16,12 +16,14 @@ build: ## Build the static binary, bin/syncer
 # Most tests wait most of the time, so that several packages a processor run at
 # once, the longest first, when all is compiled. Less time goes to collecting
 # garbage than usual; the processes that tests start and measure are not told so.
+# With the race detector a process sleeps for a second at its end, unless told.
 # What Go remembers of a test does not know the binary that the test has built:
 # -count=1 has it run.
 AT_ONCE  = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 LONGEST  = ./test/soak ./cmd/syncer ./test/cluster ./test/samples ./test/removal ./pkg/sinks
 
 test: export GOGC = 400
+test: export GORACE = atexit_sleep_ms=0
 test: lint kube ## Check the code, then run every test under the race detector, and the histories at length
 	$(GO) list -race -test -export ./... >/dev/null
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -race -vet=off -count=1 -p $(AT_ONCE) -timeout 20m $(LONGEST) ./...

@@ -56,6 +56,9 @@ func Start(t testing.TB, patience time.Duration, cmd *exec.Cmd, begin func(*exec
 	t.Helper()
 	p := &Process{t: t, cmd: cmd, done: make(chan struct{}), patience: patience}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	if cmd.Env != nil { // else it has ours
+		cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // instead of a second
+	}
 	cmd.WaitDelay = patience // for what the process has started and left behind
 	if begin == nil {
 		begin = (*exec.Cmd).Start
