@@ -49,8 +49,10 @@ func suffer(t *testing.T, w *world, begin, end func(), met func() bool) {
 	db, single := w.renew("db/password"), w.renew(odd)
 	w.await("db.json", db)
 	w.await("odd.bash", single)
+	words := func() []string { return p.Lines(`"subject": "poll"`) }
+	eventually(t, "the end of what troubled the poll", func() bool { return len(words())%2 == 0 })
 	p.Stop()
-	said := p.Lines(`"subject": "poll"`)
+	said := words()
 	for i, line := range said {
 		// A machine with too much to do may have troubles of its own as well.
 		if want := []string{"Failing", "Recovered"}[i%2]; !strings.Contains(line, want) {

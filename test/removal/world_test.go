@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // A mode is how a process lives: it delivers once, with retries, before the
 // application starts, or it stays and polls.

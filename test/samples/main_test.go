@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
