@@ -1,6 +1,7 @@
 package conjur
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -14,10 +15,11 @@ const (
 	// maxBody is for values: the longest that the genuine server was seen to take
 	// is 16 MiB, which is some 23 MiB in base64 with line breaks.
 	maxBody = 24 << 20
-	// maxListBody is for a page of the list, some 400 bytes a variable, and for
-	// what is said about one variable: both name all roles that may do something.
+	// maxListBody is for a page of the list, some 400 bytes a variable and more
+	// where many roles may do something with it.
 	maxListBody = 8 << 20
-	// maxNameBody is for what holds a token, some 600 bytes, or a name.
+	// maxNameBody is for what holds a token, some 600 bytes, or a name, and for who
+	// may do what with one variable.
 	maxNameBody = 1 << 20
 	// maxErrorBody is for an answer that is not 200: Conjur's own are a few
 	// hundred bytes.
@@ -29,9 +31,9 @@ func (k Kind) longest(status int) int64 {
 	switch {
 	case status != http.StatusOK:
 		return maxErrorBody
-	case k == KindAuthenticate, k == KindLogin, k == KindWhoami, k == KindCheck:
+	case k == KindAuthenticate, k == KindLogin, k == KindWhoami, k == KindCheck, k == KindResource:
 		return maxNameBody
-	case k == KindList, k == KindResource:
+	case k == KindList:
 		return maxListBody
 	}
 	return maxBody
@@ -40,36 +42,49 @@ func (k Kind) longest(status int) int64 {
 var errTooLarge = errors.New("the answer is longer than the limit")
 
 // readBody reads an answer's body, at most limit bytes of it. When the length
-// is known, it makes no copies that would have to be wiped.
+// is known it makes no copies; else it makes one, of pieces that are no longer
+// than segment, so that what is too large takes no more than the limit.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	if resp.ContentLength > limit {
 		return nil, errTooLarge
 	}
-	size := resp.ContentLength
-	if size < 0 {
-		size = 4 << 10
-	}
-	buf := make([]byte, 0, size+1) // one more, to see the end
-	for {
-		n, err := resp.Body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case err == io.EOF:
-			return buf, nil
-		case err != nil:
-			clear(buf)
+	if resp.ContentLength >= 0 {
+		body := make([]byte, resp.ContentLength)
+		if _, err := io.ReadFull(resp.Body, body); err != nil {
+			clear(body)
 			return nil, err
-		case int64(len(buf)) > limit:
-			clear(buf)
-			return nil, errTooLarge
-		case len(buf) == cap(buf):
-			grown := make([]byte, len(buf), min(2*int64(cap(buf)), limit+1))
-			copy(grown, buf)
-			clear(buf)
-			buf = grown
 		}
+		return body, nil
+	}
+	var pieces [][]byte
+	defer func() {
+		for _, p := range pieces {
+			clear(p)
+		}
+	}()
+	size, total := 4<<10, int64(0)
+	for {
+		piece, n := make([]byte, size), 0
+		pieces = append(pieces, piece)
+		for n < size {
+			m, err := resp.Body.Read(piece[n:])
+			n, total = n+m, total+int64(m)
+			switch {
+			case total > limit:
+				return nil, errTooLarge
+			case err == io.EOF: // not io.ErrUnexpectedEOF, which io.ReadFull makes of it
+				pieces[len(pieces)-1] = piece[:n]
+				return bytes.Join(pieces, nil), nil
+			case err != nil:
+				return nil, err
+			}
+		}
+		size = min(2*size, segment)
 	}
 }
+
+// segment is the longest piece that a body of unknown length is read in.
+const segment = 1 << 20
 
 // credentialBody is a request's body that can be wiped although the transport
 // may still be reading it, which it may do after it has handed out the answer.

@@ -39,19 +39,17 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 	default:
 		return nil, nil, errEncoding
 	}
-	var raw map[string]json.RawMessage
-	defer func() {
-		for _, r := range raw {
-			clear(r)
-		}
-	}()
-	if json.Unmarshal(body, &raw) != nil || raw == nil {
+	raw := make(map[string][]byte, len(ids)) // in the body itself
+	for _, id := range ids {
+		raw[prefix+id] = nil
+	}
+	if !pick(body, raw) {
 		return nil, nil, errNotBatch
 	}
 	values, bad := make(map[string]secret.Value, len(ids)), map[string]error{}
 	for _, id := range ids {
-		r, ok := raw[prefix+id]
-		if !ok {
+		r := raw[prefix+id]
+		if r == nil {
 			bad[id] = ofVariable(id, errLacking)
 			continue
 		}
@@ -70,6 +68,70 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 		return nil, nil, errAmbiguous
 	}
 	return values, bad, nil
+}
+
+// pick sets each of the members to where it is in the body, a JSON object; false
+// if it is none. Of several with one key the last counts. It is here because
+// encoding/json copies all members, and a body may have millions of small ones.
+func pick(body []byte, members map[string][]byte) bool {
+	rest := bytes.TrimLeft(body, jsonSpace)
+	if !json.Valid(body) || rest[0] != '{' {
+		return false
+	}
+	for rest = rest[1:]; ; {
+		rest = bytes.TrimLeft(rest, jsonSpace+",")
+		if rest[0] == '}' {
+			return true
+		}
+		n := valueLength(rest)
+		key := rest[:n]
+		rest = bytes.TrimLeft(rest[n:], jsonSpace+":")
+		n = valueLength(rest)
+		if name := key[1 : len(key)-1]; bytes.IndexByte(name, '\\') >= 0 {
+			var unescaped string
+			_ = json.Unmarshal(key, &unescaped) // it is valid
+			key = []byte(unescaped)
+		} else {
+			key = name
+		}
+		if _, wanted := members[string(key)]; wanted {
+			members[string(key)] = rest[:n]
+		}
+		rest = rest[n:]
+	}
+}
+
+const jsonSpace = " \t\r\n"
+
+// valueLength returns the length of the value that valid JSON begins with.
+func valueLength(text []byte) int {
+	depth := 0
+	for i := 0; ; i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 { // it ends what a number or a word is in
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
 }
 
 func ofVariable(id string, err error) error { return fmt.Errorf("variable %q: %w", id, err) }
@@ -95,7 +157,7 @@ func wipeAll(values map[string]secret.Value) {
 }
 
 // decodeValue reads one JSON string.
-func decodeValue(raw json.RawMessage, encoded bool) ([]byte, error) {
+func decodeValue(raw []byte, encoded bool) ([]byte, error) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil, errNotBatch
 	}

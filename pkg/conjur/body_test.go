@@ -1,0 +1,74 @@
+package conjur
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// stream is a body of n bytes, unless it breaks off before.
+type stream struct {
+	n   int
+	end error
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.n == 0 {
+		return 0, s.end
+	}
+	n := min(len(p), s.n)
+	for i := range p[:n] {
+		p[i] = 'x'
+	}
+	s.n -= n
+	return n, nil
+}
+
+func TestReadBody(t *testing.T) {
+	const limit = 3<<20 + 5
+	for _, c := range []struct {
+		length, declared int
+		end, want        error
+	}{
+		{0, -1, io.EOF, nil}, {1, -1, io.EOF, nil}, {4 << 10, -1, io.EOF, nil}, {limit, -1, io.EOF, nil}, {limit, limit, io.EOF, nil}, {0, 0, io.EOF, nil},
+		{limit + 1, -1, io.EOF, errTooLarge}, {0, limit + 1, io.EOF, errTooLarge}, {limit - 1, limit, io.EOF, io.ErrUnexpectedEOF},
+		{100, -1, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF}, {100, 200, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF},
+	} {
+		body, err := readBody(&http.Response{Body: io.NopCloser(&stream{c.length, c.end}), ContentLength: int64(c.declared)}, limit)
+		if !errors.Is(err, c.want) || err == nil && !bytes.Equal(body, bytes.Repeat([]byte{'x'}, c.length)) {
+			t.Errorf("%d bytes, declared %d, ended by %v: %d bytes, %v", c.length, c.declared, c.end, len(body), err)
+		}
+	}
+}
+
+// What is allocated for an answer is a small multiple of what is read of one.
+func TestAnswersAreNotMultiplied(t *testing.T) {
+	small := "{" + strings.Repeat(`"k":"",`, maxBody/7-2) + `"z":""}`
+	list := "[" + strings.Repeat("{},", maxListBody/3-1) + "{}]"
+	values := `{"secrets":[` + strings.Repeat("{},", maxBody/3-10) + "{}]}"
+	for name, c := range map[string]struct {
+		most   uint64
+		decode func()
+	}{
+		"an answer without end": {maxBody + 2*segment, func() {
+			_, _ = readBody(&http.Response{Body: io.NopCloser(&stream{1 << 40, io.EOF}), ContentLength: -1}, maxBody)
+		}},
+		"a batch of others":         {maxBody + 2*segment, func() { _, _, _ = decodeBatch(jsonHeader(""), []byte(small), []string{"a"}, ofDev) }},
+		"a list of more than asked": {2 * maxListBody, func() { _, _ = decodeList(jsonHeader(""), []byte(list), "", 1000) }},
+		"a status for each of more": {2 * maxBody, func() { _, _ = decodeValues(jsonHeader(""), []byte(values)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			c.decode()
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > c.most {
+				t.Errorf("%d KiB allocated, want %d at most", took>>10, c.most>>10)
+			}
+		})
+	}
+}
