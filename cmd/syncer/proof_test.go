@@ -53,7 +53,7 @@ func TestGatewayThatRefusesEverything(t *testing.T) {
 			w.server.Intercept(refusing(&asked))
 			eventually(t, "what was seen in the log", func() bool { return len(p.Lines("any gateway may say")) > 0 })
 			seen := asked.Load()
-			eventually(t, "many polls", func() bool { return asked.Load() >= seen+int64(6*n) })
+			eventually(t, "many polls", func() bool { return asked.Load() >= seen+12 })
 			w.untouched(before)
 			w.server.Intercept(nil)
 			w.await("g0.json", w.renew("app/v0"))

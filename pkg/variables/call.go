@@ -16,14 +16,18 @@ type call struct {
 	budget int      // requests left beyond the first one for each sound chunk
 	// stop is why the server is not to be asked for anything more in this
 	// call; nil while all is well.
-	stop     error
-	anyGood  bool // some request for values was answered well
-	bare500s int  // while none was
-	refusals int  // of batches
-	looked   bool // at the list of variables
-	afresh   bool // the connections that were idle have been closed
-	whoami   map[*conjur.Token]identity
-	controls map[*conjur.Token]error // whether a check was answered yes where it must be
+	stop      error
+	anyGood   bool // some request for values was answered well
+	heard     bool // or something else was said that only Conjur can say
+	fruitless int  // calls before this one that asked on and heard nothing
+	sampled   bool // the one variable that they leave to this one was asked for
+	refused   bool // some batch or variable was
+	bare500s  int  // while none was
+	refusals  int  // of batches
+	looked    bool // at the list of variables
+	afresh    bool // the connections that were idle have been closed
+	whoami    map[*conjur.Token]identity
+	controls  map[*conjur.Token]error // whether a check was answered yes where it must be
 }
 
 // handler takes the answers of a call.
@@ -41,7 +45,7 @@ type handler interface {
 
 func (c *Client) begin(ctx context.Context, ids []string) *call {
 	return &call{
-		Client: c, ctx: ctx, ids: ids, step: c.memory.step(),
+		Client: c, ctx: ctx, ids: ids, step: c.memory.step(), fruitless: c.searches.get(),
 		budget: c.memory.budget(), whoami: map[*conjur.Token]identity{}, controls: map[*conjur.Token]error{},
 	}
 }
@@ -77,7 +81,7 @@ func (k *call) batch(ch *chunk) conjur.Values {
 // that it asked for.
 func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 	for i, id := range ids {
-		if k.stop != nil || k.budget <= reserve || !k.pay(k.memory.trustOf(id)) {
+		if k.stop != nil || k.budget <= reserve || !k.worthwhile() || !k.pay(k.memory.trustOf(id)) {
 			return ids[:i]
 		}
 		h.single(id, k.read(id, ""))

@@ -158,6 +158,7 @@ type Client struct {
 	flights  flights
 	list     *Catalog    // of what there may be, to look in where much is refused
 	looks    conjur.Rest // between such looks
+	searches searches
 
 	polling chan struct{} // holds one element while a Changed is under way
 	plan    plan          // owned by the Changed that is under way
@@ -188,7 +189,7 @@ func New(c Conjur, config Config) (*Client, error) {
 
 // SetRules changes the rules from the next answer on. What is known stays as it
 // is: fingerprints and ETags, the proofs gathered so far, and a hold that is on
-// with its end.
+// with its end, unless the brake is switched off. Nothing is asked anew.
 func (c *Client) SetRules(rules Rules) error {
 	rules, err := rules.withDefaults()
 	if err != nil {

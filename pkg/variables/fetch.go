@@ -28,7 +28,7 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 	valid, _ := distinct(ids)
 	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids)), singly: map[string]bool{}}
 	q := c.memory.sort(valid)
-	defer c.report(false)
+	defer l.end(false)
 	l.keepHalf(len(q.aside) > 0, func() { l.askTogether(q) })
 	open, gone := c.memory.pending(q.aside)
 	aside := slices.Concat(open, gone)

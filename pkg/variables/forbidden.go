@@ -60,6 +60,7 @@ func (k *call) seen(id, role string, t *conjur.Token) error {
 			return nil
 		}
 	}
+	k.heard = true // it is Conjur's word, though it proves nothing
 	return r.Because("whatever privilege was asked about, so that its no means nothing")
 }
 

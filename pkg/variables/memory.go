@@ -73,10 +73,14 @@ func (m *memory) fingerprint(v secret.Value) fingerprint {
 	return fingerprint(h.Sum(nil))
 }
 
+// setRules ends the hold that is on if there is to be no brake.
 func (m *memory) setRules(r Rules) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rules = r
+	if r.Brake.Disabled && m.hold != nil {
+		m.endHold(Passed, time.Now())
+	}
 }
 
 // budget returns how many requests a call may spend.

@@ -56,6 +56,8 @@ func (n *narrowing) next(p *part) {
 		n.halve(p, false)
 	case several && p.presumed:
 		n.halve(p, true)
+	case (p.single || p.presumed) && p.paid() && !n.worthwhile():
+		n.leave(p, errFruitless)
 	case p.paid() && !n.pay(p.trust), p.trust > proven && !p.paid() && !n.canPay():
 		n.leave(p, ErrBudget)
 	case p.single || p.presumed:
@@ -96,7 +98,7 @@ func (n *narrowing) halve(p *part, refused bool) {
 func (n *narrowing) ask(p *part) {
 	v := n.batch(p.chunk)
 	if v.Form == conjur.Given || v.Form == conjur.Unchanged {
-		n.anyGood, n.progress, p.sick = true, true, false
+		n.anyGood, n.heard, n.progress, p.sick = true, true, true, false
 		n.trouble.End()
 		if p.twin != nil {
 			p.twin.presumed = true
@@ -126,7 +128,7 @@ func (n *narrowing) name(p *part, culprits []string) {
 	for _, id := range culprits {
 		n.memory.setAside(id, n.step)
 	}
-	n.progress = true
+	n.progress, n.heard = true, true
 	if n.h.perVariable(p.ids) {
 		return
 	}
@@ -143,8 +145,10 @@ func (n *narrowing) refuse(p *part, r conjur.Reading) {
 		n.leave(p, r.Err)
 		return
 	}
-	p.sick = true
+	p.sick, n.refused = true, true
 	switch {
+	case !n.searchable(p.ids):
+		n.leave(p, r.Err)
 	case n.h.perVariable(p.ids):
 		n.progress = true
 	case n.consult(p.chunk):

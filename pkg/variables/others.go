@@ -17,15 +17,13 @@ func (l *load) askOthers(ids, aside []string) {
 	if len(others) == 0 {
 		return
 	}
-	k := *l.call
-	q := k.memory.sort(others)
-	chunks := q.chunks(k.room(), k.encodedLen)
-	k.keepHalf(true, func() {
+	q := l.memory.sort(others)
+	chunks := q.chunks(l.room(), l.encodedLen)
+	l.keepHalf(true, func() {
 		for _, ch := range chunks {
-			k.narrow(ch, presence{&k})
+			l.narrow(ch, presence{l.call})
 		}
 	})
-	l.budget, l.stop = k.budget, k.stop
 }
 
 // presence is the handler of these answers: it notes who is there.

@@ -38,7 +38,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 		p.reconnect()
 	}
 	p.errs = append(p.errs, invalid...)
-	defer c.report(true)
+	defer p.end(true)
 	c.plan.update(q, p.room(), c.encodedLen)
 
 	// First what is well, by which it is known that not all is gone.

@@ -37,12 +37,14 @@ func (k *call) read(id, etag string) reading {
 	}
 	switch v.Form {
 	case conjur.Given:
-		k.anyGood = true
+		k.anyGood, k.heard = true, true
 		return reading{Answer: Answer{Verdict: Found, Value: v.Found[id]}, etag: v.ETag}
 	case conjur.Unchanged:
-		k.anyGood = true
+		k.anyGood, k.heard = true, true
 		return reading{Answer: Answer{Verdict: Found}, etag: v.ETag, same: true}
 	case conjur.Missing, conjur.Forbidden:
+		k.refused = true
+		k.heard = k.heard || v.Form == conjur.Missing
 		return k.prove(id, reasonOf(v), v.Token)
 	case conjur.Formless:
 		return k.readByBatch(id, v.Err)
@@ -86,7 +88,7 @@ func (k *call) readByBatch(id string, cause error) reading {
 	value, ok := v.Found[id]
 	switch {
 	case ok:
-		k.anyGood = true
+		k.anyGood, k.heard = true, true
 		return reading{Answer: Answer{Verdict: Found, Value: value}}
 	case v.Form == conjur.Down:
 		k.stop = v.Err
@@ -103,6 +105,7 @@ func (k *call) prove(id string, reason Reason, t *conjur.Token) reading {
 	if who.err != nil {
 		return reading{Answer: unknown(who.err)}
 	}
+	k.heard = true
 	return reading{Answer: k.memory.suspect(id, observation{reason: reason, identity: who.Name, issued: t.Issued(), call: k.step})}
 }
 

@@ -57,7 +57,7 @@ func (e *ReturnedError) Error() string {
 func (m *memory) believe(id string, v *variable, p fingerprint) error {
 	c, now := &v.course, time.Now()
 	if m.rules.Steady == 0 || !c.known {
-		c.print, c.known = p, true
+		*c = course{print: p, known: true, polled: c.polled}
 		return nil
 	}
 	need := max(c.need, m.rules.Steady)

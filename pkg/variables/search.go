@@ -1,0 +1,88 @@
+package variables
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// A gateway may refuse all that asks for values, for good. To search for the
+// variables at fault costs as much as the budget has, and finds none. So where a
+// call has asked on and heard nothing that only Conjur can say, the next ones ask
+// for each chunk once, by which it is known when the gateway lets them through, and
+// for one variable by itself at times, which may be of Conjur's word where the chunk
+// is not. Once something is heard, they search again.
+
+// longestUnsampled is how many such calls in a row ask for no variable by itself.
+const longestUnsampled = 4
+
+// errFruitless says that a variable was not asked for because what was asked for
+// before had no answer of Conjur's.
+var errFruitless = errors.New("not asked: what was asked for before was refused, and not in Conjur's form")
+
+// searches counts the calls in a row that asked on and heard nothing.
+type searches struct {
+	mu        sync.Mutex
+	fruitless int
+}
+
+func (s *searches) get() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fruitless
+}
+
+// ended is called at the end of a call.
+func (s *searches) ended(heard, refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case heard:
+		s.fruitless = 0
+	case refused:
+		s.fruitless++
+	}
+}
+
+// end ends a call.
+func (k *call) end(isPoll bool) {
+	k.searches.ended(k.heard, k.refused)
+	k.report(isPoll)
+}
+
+// worthwhile reports whether a variable that was refused before is to be asked for
+// by itself: always, or once in this call, or not.
+func (k *call) worthwhile() bool {
+	n := k.fruitless
+	if k.heard || n == 0 {
+		return true
+	}
+	k.refused = true // this call too, also if nothing else is asked for
+	if k.sampled || n&(n-1) != 0 && n%longestUnsampled != 0 {
+		return false
+	}
+	k.sampled = true
+	return true
+}
+
+// searchable reports whether a search among refused variables can find something.
+// If others before were fruitless, the one that was not asked for longest tells.
+func (k *call) searchable(ids []string) bool {
+	switch {
+	case k.heard || k.fruitless == 0:
+		return true
+	case !k.worthwhile() || !k.pay(proven):
+		return false
+	}
+	r := k.read(k.memory.longestUnasked(ids), "")
+	r.Value.Wipe()
+	return k.heard
+}
+
+// longestUnasked returns the variable that was not asked for by itself longest.
+func (m *memory) longestUnasked(ids []string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.MinFunc(ids, func(a, b string) int { return cmp.Compare(m.get(a).asked, m.get(b).asked) })
+}
