@@ -325,7 +325,7 @@ func messageCode(body []byte) string { return string(codeForm.Find(body)) }
 // which Conjur sends a value, which has no frame of its own. It sends each as
 // an attachment in binary, headers that nobody else combines. Where something
 // on the way drops them, or a broken connection may have cut the value, the
-// ETag tells: it is a hash of just this body.
+// ETag decides: it is a hash of just this body.
 func (r *reply) isSentValue() bool {
 	disposition, _, _ := mime.ParseMediaType(r.header.Get("Content-Disposition"))
 	binary := strings.EqualFold(r.header.Get("Content-Transfer-Encoding"), "binary")

@@ -157,8 +157,8 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	return r, nil
 }
 
-// errTimeout is not context.DeadlineExceeded, so that a slow server is told
-// from a caller who gave up.
+// errTimeout is not context.DeadlineExceeded, so that a slow server is not
+// taken for a caller who gave up.
 var errTimeout = errors.New("no complete answer within")
 
 func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *reply) error {

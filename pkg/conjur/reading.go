@@ -35,7 +35,7 @@ const (
 	// TooLarge: the answer is longer than what is read.
 	TooLarge
 	// Formless: 200 for one variable, without the headers that Conjur sends a value
-	// with. A batch of one can tell.
+	// with. A batch of one names the variable.
 	Formless
 	// Down: there is no answer, or one after which asking for something else is of no
 	// use now.

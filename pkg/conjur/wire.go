@@ -175,7 +175,7 @@ func (w *wire) touched(info fs.FileInfo) bool {
 	return !os.SameFile(info, w.stat) || !info.ModTime().Equal(w.stat.ModTime()) || info.Size() != w.stat.Size()
 }
 
-// noteContent tells whether the content is another one than that last read.
+// noteContent reports whether the content is another one than that last read.
 func (w *wire) noteContent(info fs.FileInfo, sum [sha256.Size]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

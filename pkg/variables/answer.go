@@ -6,9 +6,9 @@ import "github.com/secretsync/syncer/pkg/secret"
 type Verdict int
 
 const (
-	// Unknown: the server gave no usable answer; nothing follows from it.
+	// Unknown: the server sent no usable answer; nothing follows from it.
 	Unknown Verdict = iota
-	// Found: the server gave the value.
+	// Found: the server sent the value.
 	Found
 	// Gone: it is proven that the variable has no value for this identity.
 	Gone
@@ -32,8 +32,8 @@ type Answer struct {
 	// Value is set when the Verdict is Found. It belongs to the receiver, who
 	// wipes it.
 	Value secret.Value
-	// Request tells, of the values that one Fetch gives, which came with the
-	// same request: as far as the server keeps its word, they were all there
+	// Request is the same for values of one Fetch that came with the same
+	// request: as far as the server keeps its word, they were all there
 	// at one moment. It numbers the requests from 1 on.
 	Request int
 	// Err is nil when the Verdict is Found, a *GoneError when it is Gone, and

@@ -37,7 +37,7 @@ func (b Brake) takes(n, all int) bool {
 
 // hold is a time in which the variables that are marked as held are not called
 // gone. It begins quietly, when it is not known how most others are doing, and
-// is told of when half of its time is over, or when most are gone, with which it
+// is announced when half of its time is over, or when most are gone, with which it
 // begins anew.
 type hold struct {
 	since, until time.Time

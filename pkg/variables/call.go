@@ -16,18 +16,18 @@ type call struct {
 	budget int      // requests left beyond the first one for each sound chunk
 	// stop is why the server is not to be asked for anything more in this
 	// call; nil while all is well.
-	stop      error
-	anyGood   bool // some request for values was answered well
-	heard     bool // or something else was said that only Conjur can say
-	fruitless int  // calls before this one that asked on and heard nothing
-	sampled   bool // the one variable that they leave to this one was asked for
-	refused   bool // some batch or variable was
-	bare500s  int  // while none was
-	refusals  int  // of batches
-	looked    bool // at the list of variables
-	afresh    bool // the connections that were idle have been closed
-	whoami    map[*conjur.Token]identity
-	controls  map[*conjur.Token]error // whether a check was answered yes where it must be
+	stop     error
+	anyGood  bool  // some request for values was answered well
+	heard    bool  // or something else was said that only Conjur can say
+	before   int32 // how many calls in a row had asked on and heard nothing
+	sampled  bool  // the one variable that they leave to this one was asked for
+	refused  bool  // some batch or variable was
+	bare500s int   // while none was
+	refusals int   // of batches
+	looked   bool  // at the list of variables
+	afresh   bool  // the connections that were idle have been closed
+	whoami   map[*conjur.Token]identity
+	controls map[*conjur.Token]error // whether a check was answered yes where it must be
 }
 
 // handler takes the answers of a call.
@@ -45,7 +45,7 @@ type handler interface {
 
 func (c *Client) begin(ctx context.Context, ids []string) *call {
 	return &call{
-		Client: c, ctx: ctx, ids: ids, step: c.memory.step(), fruitless: c.searches.get(),
+		Client: c, ctx: ctx, ids: ids, step: c.memory.step(), before: c.fruitless.Load(),
 		budget: c.memory.budget(), whoami: map[*conjur.Token]identity{}, controls: map[*conjur.Token]error{},
 	}
 }

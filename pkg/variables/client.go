@@ -48,6 +48,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -146,19 +147,19 @@ func orDefault[T comparable](v, standard T) T {
 // Client knows the variables of one identity. It is safe for use by several
 // goroutines. Between calls it has no goroutine of its own.
 type Client struct {
-	conjur   Conjur
-	listener Listener
-	log      *zap.Logger
-	bareLine int           // the length of a batch's request line without any id
-	search   *rate.Limiter // of the requests that a budget pays for
-	trouble  conjur.Rest   // while it is on, one failure of the server ends a call
-	memory   *memory
-	line     *lineLimit
-	route    valuesRoute
-	flights  flights
-	list     *Catalog    // of what there may be, to look in where much is refused
-	looks    conjur.Rest // between such looks
-	searches searches
+	conjur    Conjur
+	listener  Listener
+	log       *zap.Logger
+	bareLine  int           // the length of a batch's request line without any id
+	search    *rate.Limiter // of the requests that a budget pays for
+	trouble   conjur.Rest   // while it is on, one failure of the server ends a call
+	memory    *memory
+	line      *lineLimit
+	route     atomic.Int32 // to a status for each variable; see values.go
+	flights   flights
+	list      *Catalog     // of what there may be, to look in where much is refused
+	looks     conjur.Rest  // between such looks
+	fruitless atomic.Int32 // calls in a row that asked on and heard nothing
 
 	polling chan struct{} // holds one element while a Changed is under way
 	plan    plan          // owned by the Changed that is under way

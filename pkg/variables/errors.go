@@ -23,7 +23,7 @@ const (
 )
 
 // GoneError is the proof that a variable has no value for this identity. Its
-// text tells the whole of it.
+// text says the whole of it.
 type GoneError struct {
 	Variable string
 	Reason   Reason // as last seen
@@ -95,6 +95,6 @@ func (e *HeldError) Error() string {
 		e.Suspicion.Variable, e.Suspicion.Reason, e.Variables, e.Of, e.Until.UTC().Format(time.RFC3339))
 }
 
-// Unwrap gives the suspicion: nothing else follows from a proof that is held
+// Unwrap returns the suspicion: nothing else follows from a proof that is held
 // back.
 func (e *HeldError) Unwrap() error { return e.Suspicion }

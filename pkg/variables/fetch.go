@@ -47,11 +47,11 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 // askTogether asks for what batches can ask for, and for the variables that
 // always go by themselves.
 func (l *load) askTogether(q question) {
-	if l.route.offered() {
+	if l.route.Load() == routeOffered {
 		l.perVariable(q.together())
 	}
 	for t, ids := range q.shared {
-		if l.route.offered() {
+		if l.route.Load() == routeOffered {
 			q.shared[t] = nil // what is left was not answered for
 			continue
 		}
@@ -74,8 +74,8 @@ type load struct {
 	*call
 	answers map[string]Answer
 	request int // the number of the last one that brought values
-	// singly holds the variables of which an answer per variable gave no
-	// value; their state is asked for by itself.
+	// singly holds the variables that an answer per variable had no
+	// value for; their state is asked for by itself.
 	singly map[string]bool
 }
 

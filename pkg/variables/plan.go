@@ -63,7 +63,7 @@ func (p *plan) update(q question, room int, size func(string) int) {
 	}
 }
 
-// promote gives a chunk the trust of its variables when they have all come to
+// promote sets the trust of a chunk to that of its variables when they have all come to
 // the same.
 func (ch *chunk) promote(places map[string]place) {
 	at := places[ch.ids[0]]

@@ -75,7 +75,7 @@ func (m *memory) count(s *suspicion, o observation, now time.Time) {
 
 // proven reports whether an observation completes the proof: with it there are
 // enough, the grace is over, and, if more than one is needed, it was made with
-// a token that the server gave out after the first. An identity that was
+// a token that the server issued after the first. An identity that was
 // deleted sees every variable gone while its old token lasts, but gets no new
 // one.
 func (m *memory) proven(s *suspicion, o observation, now time.Time) bool {

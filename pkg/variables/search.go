@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"sync"
 )
 
 // A gateway may refuse all that asks for values, for good. To search for the
@@ -21,40 +20,21 @@ const longestUnsampled = 4
 // before had no answer of Conjur's.
 var errFruitless = errors.New("not asked: what was asked for before was refused, and not in Conjur's form")
 
-// searches counts the calls in a row that asked on and heard nothing.
-type searches struct {
-	mu        sync.Mutex
-	fruitless int
-}
-
-func (s *searches) get() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fruitless
-}
-
-// ended is called at the end of a call.
-func (s *searches) ended(heard, refused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case heard:
-		s.fruitless = 0
-	case refused:
-		s.fruitless++
-	}
-}
-
 // end ends a call.
 func (k *call) end(isPoll bool) {
-	k.searches.ended(k.heard, k.refused)
+	switch {
+	case k.heard:
+		k.fruitless.Store(0)
+	case k.refused:
+		k.fruitless.Add(1)
+	}
 	k.report(isPoll)
 }
 
 // worthwhile reports whether a variable that was refused before is to be asked for
 // by itself: always, or once in this call, or not.
 func (k *call) worthwhile() bool {
-	n := k.fruitless
+	n := k.before
 	if k.heard || n == 0 {
 		return true
 	}
@@ -67,10 +47,11 @@ func (k *call) worthwhile() bool {
 }
 
 // searchable reports whether a search among refused variables can find something.
-// If others before were fruitless, the one that was not asked for longest tells.
+// If those before were fruitless, the one variable that was not asked for longest
+// decides.
 func (k *call) searchable(ids []string) bool {
 	switch {
-	case k.heard || k.fruitless == 0:
+	case k.heard || k.before == 0:
 		return true
 	case !k.worthwhile() || !k.pay(proven):
 		return false

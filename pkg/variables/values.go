@@ -2,47 +2,24 @@ package variables
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// valuesRoute remembers whether the server has the route that answers with a
-// status for each variable: POST /secrets/values, which the genuine server has
-// in its SaaS edition only.
-type valuesRoute struct {
-	mu    sync.Mutex
-	state routeState
-}
-
-type routeState int
-
+// What is known of whether the server has the route that answers with a status for
+// each variable: POST /secrets/values, which the genuine server has in its SaaS
+// edition only.
 const (
-	routeUntested routeState = iota
+	routeUntested int32 = iota
 	routeOffered
 	routeAbsent
 )
-
-func (v *valuesRoute) mayOffer() bool { return v.get() != routeAbsent }
-func (v *valuesRoute) offered() bool  { return v.get() == routeOffered }
-
-func (v *valuesRoute) get() routeState {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.state
-}
-
-func (v *valuesRoute) set(s routeState) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.state = s
-}
 
 // perVariable asks for variables over the values route. It is false when
 // the server does not offer it, and then has answered for none of those that
 // are left.
 func (l *load) perVariable(ids []string) bool {
-	if !l.route.mayOffer() || !l.route.offered() && !l.pay(proven) {
+	if l.route.Load() == routeAbsent || l.route.Load() == routeUntested && !l.pay(proven) {
 		return false
 	}
 	for some := range slices.Chunk(ids, conjur.MostValues) {
@@ -67,10 +44,10 @@ func (l *load) askValues(ids []string) bool {
 		l.stop = v.Err
 		return true
 	default:
-		l.route.set(routeAbsent)
+		l.route.Store(routeAbsent)
 		return false
 	}
-	l.route.set(routeOffered)
+	l.route.Store(routeOffered)
 	l.request++
 	for _, id := range v.Missing {
 		l.memory.setAside(id, l.step)
