@@ -1,20 +1,15 @@
 package authn_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
-	"fmt"
 	"io"
-	"log"
 	"math/big"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,37 +33,33 @@ type request struct {
 // fake is a Conjur that has one variable, "app/a". It serves TLS over pipes, so
 // that the clock of a test need not be the real one.
 type fake struct {
+	*conjurtest.Double
 	t         *testing.T
 	authority *authority
-	conns     chan net.Conn
-	closed    chan struct{}
+	config    conjur.Config
+	stop      func()
 	// inject answers a request for a certificate, and admit one for a token:
 	// with a status.
 	inject, admit func(request) int
 
-	stop func()
-
-	mu     sync.Mutex
-	seen   []request
-	tokens int
-	used   map[string]bool // tokens; each is good for one read
+	mu   sync.Mutex
+	seen []request
+	used map[string]bool // tokens; each is good for one read
 }
 
 func newFake(t *testing.T) *fake {
 	f := &fake{
-		t: t, authority: newAuthority(t), conns: make(chan net.Conn), closed: make(chan struct{}),
+		Double: conjurtest.New(), t: t, authority: newAuthority(t),
 		inject: func(request) int { return http.StatusNotFound },
 		admit:  func(request) int { return http.StatusOK },
 		used:   map[string]bool{},
 	}
-	server := &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}
+	f.Set("app/a", "v")
+	f.Intercept = f.answer
 	pair := f.authority.issue(t, "conjur.test", nil, time.Hour*24*3650)
-	listener := tls.NewListener(f, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert,
+	f.config, f.stop = f.PipeTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert,
 		// Of another authority than the client's certificate is.
 		ClientCAs: x509.NewCertPool()})
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(listener) }()
-	f.stop = func() { _ = server.Close(); <-done }
 	t.Cleanup(f.stop)
 	return f
 }
@@ -81,56 +73,12 @@ func (f *fake) end(clients ...*conjur.Client) {
 	time.Sleep(time.Hour)
 }
 
-func (f *fake) Accept() (net.Conn, error) {
-	select {
-	case c := <-f.conns:
-		return c, nil
-	case <-f.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (f *fake) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (f *fake) Close() error {
-	select {
-	case <-f.closed:
-	default:
-		close(f.closed)
-	}
-	return nil
-}
-
-func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case f.conns <- abrupt{far}:
-		return abrupt{near}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// abrupt is an end of a pipe by which TLS says no farewell: it would wait for
-// somebody who listens, with the server locked.
-type abrupt struct{ net.Conn }
-
-// SetWriteDeadline lets what is written from now on fail, unless it takes the
-// deadline away. Only the farewell has one.
-func (a abrupt) SetWriteDeadline(t time.Time) error {
-	if !t.IsZero() {
-		t = time.Now()
-	}
-	return a.Conn.SetWriteDeadline(t)
-}
-
 // client logs in anew for each call.
 func (f *fake) client(a conjur.Authenticator) *conjur.Client {
 	f.t.Helper()
-	c, err := conjur.New(conjur.Config{
-		ApplianceURL: "https://conjur.test", Account: "dev", Authenticator: a, CA: f.authority.pem(),
-		Dial: f.dial, RateLimit: 1e6,
-	})
+	config := f.config
+	config.Authenticator, config.CA = a, f.authority.pem()
+	c, err := conjur.New(config)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -138,46 +86,38 @@ func (f *fake) client(a conjur.Authenticator) *conjur.Client {
 	return c
 }
 
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	got := request{path: r.URL.EscapedPath(), body: string(body), contentType: r.Header.Get("Content-Type"), prefix: r.Header.Get("Host-Id-Prefix")}
-	if len(r.TLS.PeerCertificates) > 0 {
-		got.certificate = r.TLS.PeerCertificates[0]
-	}
-	if r.URL.Path == "/secrets" {
-		f.mu.Lock()
+// answer takes the Double's place, but for a read with a token that is not used up.
+func (f *fake) answer(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+	f.mu.Lock()
+	if kind == conjur.KindBatch {
 		token := r.Header.Get("Authorization")
 		used := f.used[token]
 		f.used[token] = true
 		f.mu.Unlock()
 		if used {
 			w.WriteHeader(http.StatusUnauthorized)
-			return
 		}
-		io.WriteString(w, `{"dev:variable:app/a":"v"}`)
-		return
+		return used
 	}
-	f.mu.Lock()
+	body, _ := io.ReadAll(r.Body)
+	got := request{path: r.URL.EscapedPath(), body: string(body), contentType: r.Header.Get("Content-Type"), prefix: r.Header.Get("Host-Id-Prefix")}
+	if len(r.TLS.PeerCertificates) > 0 {
+		got.certificate = r.TLS.PeerCertificates[0]
+	}
 	f.seen = append(f.seen, got)
 	inject, admit := f.inject, f.admit
 	f.mu.Unlock()
-	status := 0
-	switch {
-	case strings.HasSuffix(got.path, "/inject_client_cert"):
+	status := http.StatusNotFound
+	if kind == conjur.KindAuthenticate {
+		if status = admit(got); status == http.StatusOK {
+			f.Admit(w)
+			return true
+		}
+	} else if strings.HasSuffix(got.path, "/inject_client_cert") {
 		status = inject(got)
-	case strings.HasSuffix(got.path, "/authenticate"):
-		status = admit(got)
-	default:
-		status = http.StatusNotFound
 	}
 	w.WriteHeader(status)
-	if status == http.StatusOK {
-		f.mu.Lock()
-		f.tokens++
-		claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"jti":%d}`, time.Now().Unix(), time.Now().Unix()+480, f.tokens)
-		f.mu.Unlock()
-		fmt.Fprintf(w, `{"protected":"p","payload":%q,"signature":"s"}`, base64.URLEncoding.EncodeToString([]byte(claims)))
-	}
+	return true
 }
 
 // set changes how the fake answers.

@@ -5,6 +5,7 @@
 package conjurtest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
@@ -44,7 +45,8 @@ type Double struct {
 	Conns    int    // made so far
 	Latency  time.Duration
 	Tokens   map[string]time.Time // header → expiry
-	// Intercept may answer a request itself; it is called without a lock.
+	// Intercept may answer a request itself, of which it may read the body; it is
+	// called without a lock.
 	Intercept func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool
 
 	mu    *sync.Mutex
@@ -192,6 +194,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	intercept, latency := d.Intercept, d.Latency
 	d.mu.Unlock()
 	time.Sleep(latency)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	if intercept != nil && intercept(rec, r, kind) {
 		return
 	}
@@ -246,6 +249,17 @@ func (d *Double) authenticate(w http.ResponseWriter, r *http.Request, body []byt
 		Bare(w, http.StatusUnauthorized)
 		return
 	}
+	d.admit(w)
+}
+
+// Admit answers a log-in with a token.
+func (d *Double) Admit(w http.ResponseWriter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.admit(w)
+}
+
+func (d *Double) admit(w http.ResponseWriter) {
 	now := time.Now()
 	claims, life := fmt.Sprintf(`{"iat":%d,"note":"?>~","sub":%q}`, now.Unix(), d.Name), 8*time.Minute
 	if d.Life != 0 {

@@ -2,6 +2,7 @@ package conjurtest
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -41,14 +43,25 @@ func Certificate(s *httptest.Server) string {
 // Pipe serves the Double over pipes, for tests whose clock is not the real one,
 // and returns the configuration of a client. The server ends with the test.
 func (d *Double) Pipe(t testing.TB) conjur.Config {
+	config, stop := d.PipeTLS(nil)
+	t.Cleanup(stop)
+	config.ApplianceURL = "http://conjur.test"
+	return config
+}
+
+// PipeTLS does so with TLS, if config is not nil, until stop is called.
+func (d *Double) PipeTLS(config *tls.Config) (client conjur.Config, stop func()) {
 	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	s := &http.Server{Handler: d, ErrorLog: NoLog(), ConnContext: inConn}
+	var listener net.Listener = l
+	if config != nil {
+		listener = tls.NewListener(l, config)
+	}
 	done := make(chan struct{})
-	go func() { defer close(done); _ = s.Serve(l) }()
-	t.Cleanup(func() { _ = s.Close(); <-done })
-	config := configTo("http://conjur.test", "")
-	config.Dial = l.dial
-	return config
+	go func() { defer close(done); _ = s.Serve(listener) }()
+	client = configTo("https://conjur.test", "")
+	client.Dial = l.dial
+	return client, func() { _ = s.Close(); <-done }
 }
 
 func configTo(url, ca string) conjur.Config {
@@ -79,6 +92,19 @@ func ConnOf(r *http.Request) net.Conn {
 	return c
 }
 
+// abrupt is an end of a pipe by which TLS says no farewell: it would wait for
+// somebody who listens, with the server locked.
+type abrupt struct{ net.Conn }
+
+// SetWriteDeadline lets what is written from now on fail, unless it takes the
+// deadline away. Only the farewell has one.
+func (a abrupt) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() {
+		t = time.Now()
+	}
+	return a.Conn.SetWriteDeadline(t)
+}
+
 // pipes is a listener without a network.
 type pipes struct {
 	conns  chan net.Conn
@@ -89,8 +115,8 @@ type pipes struct {
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
-	case p.conns <- far:
-		return near, nil
+	case p.conns <- abrupt{far}:
+		return abrupt{near}, nil
 	case <-p.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
