@@ -1,11 +1,9 @@
 package pipeline
 
 import (
-	"fmt"
 	"slices"
 
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
@@ -16,10 +14,7 @@ import (
 // upsert makes a Secret as it is now the target of its lane.
 func (s *secrets) upsert(found *kube.Secret, redefined bool) {
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
-	l := s.lane(key, found.Namespace, found.Name, string(found.UID))
-	if l == nil {
-		return
-	}
+	l := s.laneOf(found.Namespace, found.Name)
 	switch {
 	case redefined:
 		def := s.definition(l, found.Namespace, found.Name)
@@ -34,38 +29,22 @@ func (s *secrets) upsert(found *kube.Secret, redefined bool) {
 // is waited for, or made.
 func (s *secrets) gone(namespace, name string) {
 	key := targets.KubeSecretKey(namespace, name)
-	if l := s.laneOf(namespace, name); l != nil {
-		if def := s.definition(l, namespace, name); def.Named {
-			def.Missing = true
-			s.define(l, def)
-			return
-		}
+	l := s.laneOf(namespace, name)
+	if def := s.definition(l, namespace, name); def.Named {
+		def.Missing = true
+		s.define(l, def)
+		return
 	}
 	s.take(queue.Hint{}, s.set.Delete(key))
 	s.troubles.Forget(string(key))
 	s.texts.refresh()
 }
 
-// laneOf finds the lane of the identity that serves a Kubernetes Secret; nil
-// when there is none.
+// laneOf returns the lane of the identity that serves a Kubernetes Secret. The
+// configuration was checked to have one for each that is watched.
 func (s *secrets) laneOf(namespace, name string) *lane {
-	identity, ok := s.cfg.IdentityOf(namespace, name)
-	i := slices.IndexFunc(s.lanes, func(l *lane) bool { return l.identity.Name == identity.Name })
-	if !ok || i < 0 {
-		return nil
-	}
-	return s.lanes[i]
-}
-
-// lane finds the lane of a Secret, and says so when there is none.
-func (s *secrets) lane(key targets.Key, namespace, name, uid string) *lane {
-	l := s.laneOf(namespace, name)
-	if l == nil {
-		err := fmt.Errorf("no identity serves the namespace %q; add it to one of the identities, or configure a default identity", namespace)
-		s.troubles.Report(string(key), err)
-		s.news.failed(kube.SecretReference(namespace, name, types.UID(uid)), err)
-	}
-	return l
+	identity, _ := s.cfg.IdentityOf(namespace, name)
+	return s.lanes[slices.IndexFunc(s.lanes, func(l *lane) bool { return l.identity.Name == identity.Name })]
 }
 
 // define has a target made of a definition, and synced.
@@ -99,10 +78,8 @@ func (s *secrets) definition(l *lane, namespace, name string) targets.SecretDefi
 // unreadable takes down that a Secret which the configuration names may be
 // there or not.
 func (s *secrets) unreadable(namespace, name string, err error) {
-	key := targets.KubeSecretKey(namespace, name)
-	if l := s.lane(key, namespace, name, ""); l != nil {
-		def := s.definition(l, namespace, name)
-		def.Unread = err.Error()
-		s.define(l, def)
-	}
+	l := s.laneOf(namespace, name)
+	def := s.definition(l, namespace, name)
+	def.Unread = err.Error()
+	s.define(l, def)
 }
