@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Explain writes all that belongs to a target of the configuration, or to a
@@ -53,15 +54,18 @@ func (t *Tool) printFile(e fileExplanation) error {
 	if e.Template != "" {
 		table.row("template", e.Template)
 	}
-	var entries []string
-	for _, entry := range e.Entries {
-		entries = append(entries, fmt.Sprintf("%s: %s (%s)", entry.Alias, entry.Variable, entry.ContentType))
-	}
-	table.list("entries", entries)
+	table.list("entries", entryLines(e.Entries))
 	table.list("variables", e.Variables)
 	table.list("triggers", triggerLines(e.Triggers))
 	e.Login.addTo(table)
 	return table.Flush()
+}
+
+func entryLines(entries []targets.Entry) (lines []string) {
+	for _, e := range entries {
+		lines = append(lines, fmt.Sprintf("%s: %s (%s)", e.Alias, e.Variable, e.ContentType))
+	}
+	return lines
 }
 
 func triggerLines(triggers []config.Trigger) (lines []string) {

@@ -24,16 +24,10 @@ type secretExplanation struct {
 // explainedDataKey is what one data key holds: the value of its single entry,
 // or what a format or a template makes of its entries.
 type explainedDataKey struct {
-	Name     string           `json:"name"` // "*": a key for each variable that there is
-	Format   targets.Format   `json:"format,omitempty"`
-	Template string           `json:"template,omitempty"` // where it is
-	Entries  []explainedEntry `json:"entries"`
-}
-
-type explainedEntry struct {
-	Alias       string              `json:"alias"`
-	Variable    string              `json:"variable"`
-	ContentType targets.ContentType `json:"contentType"`
+	Name     string          `json:"name"` // "*": a key for each variable that there is
+	Format   targets.Format  `json:"format,omitempty"`
+	Template string          `json:"template,omitempty"` // where it is
+	Entries  []targets.Entry `json:"entries"`
 }
 
 // explainOfManifest explains a Secret of the manifest, or else a target of the
@@ -103,10 +97,10 @@ func (tool *Tool) newSecretExplanation(cfg *config.Config, p *provider, t *targe
 		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),
 	}
 	for _, entry := range t.Entries {
-		e.DataKeys = append(e.DataKeys, explainedDataKey{Name: entry.Alias, Entries: explainEntries(entry)})
+		e.DataKeys = append(e.DataKeys, explainedDataKey{Name: entry.Alias, Entries: []targets.Entry{entry}})
 	}
 	for _, group := range t.Secret.Groups {
-		e.DataKeys = append(e.DataKeys, explainedDataKey{group.Group, group.Format, templatePlace(group), explainEntries(group.Entries...)})
+		e.DataKeys = append(e.DataKeys, explainedDataKey{group.Group, group.Format, templatePlace(group), group.Entries})
 	}
 	for _, part := range t.Parts() {
 		for _, entry := range part.Entries {
@@ -127,14 +121,6 @@ func (tool *Tool) newSecretExplanation(cfg *config.Config, p *provider, t *targe
 		e.Key = targets.Key("secret/" + t.Secret.Name)
 	}
 	return e
-}
-
-func explainEntries(entries ...targets.Entry) []explainedEntry {
-	explained := make([]explainedEntry, len(entries))
-	for i, e := range entries {
-		explained[i] = explainedEntry{e.Alias, e.Variable, cmp.Or(e.ContentType, targets.ContentText)}
-	}
-	return explained
 }
 
 // templatePlace says where a group's template is; "" when it has none.
@@ -205,9 +191,5 @@ func (k explainedDataKey) lines() (lines []string) {
 	if k.Template != "" {
 		head += ", " + k.Template
 	}
-	lines = append(lines, head)
-	for _, e := range k.Entries {
-		lines = append(lines, fmt.Sprintf("%s: %s (%s)", e.Alias, e.Variable, e.ContentType))
-	}
-	return lines
+	return append([]string{head}, entryLines(k.Entries)...)
 }

@@ -117,15 +117,16 @@ func (t *Tool) renderSecrets(ctx context.Context) error {
 	var ts []*targets.Target
 	var owners []int // of ts, the place in secrets
 	for i, s := range secrets {
-		if s.target != nil {
-			named := *s.target
-			named.Key = targets.Key(s.String()) // which says where it is from
-			expanded := o.expand([]*targets.Target{&named})[0]
-			for _, w := range expanded.Secret.LeftOut {
-				t.line("warning", problem(s.String(), w))
-			}
-			ts, owners = append(ts, expanded), append(owners, i)
+		if s.target == nil {
+			continue
 		}
+		named := *s.target
+		named.Key = targets.Key(s.String()) // which says where it is from
+		expanded := o.expand([]*targets.Target{&named})[0]
+		for _, w := range expanded.Secret.LeftOut {
+			t.line("warning", problem(s.String(), w))
+		}
+		ts, owners = append(ts, expanded), append(owners, i)
 	}
 	all, err := o.sync(ctx, ts, nil)
 	if err != nil {
