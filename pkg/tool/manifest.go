@@ -85,22 +85,16 @@ func annotated(annotations map[string]string) bool {
 	return false
 }
 
-// manifestCheck is what a manifest has for a provider, and what is wrong in it.
-type manifestCheck struct {
-	config.Validation
-	providers []provider
-	secrets   []readSecret
-}
-
-// checkManifest checks every workload and every Secret of a manifest. With
-// naming, a problem has the name of its workload.
-func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) manifestCheck {
+// checkManifest checks every workload and every Secret of a manifest, and
+// returns the providers with their configurations. With naming, a problem has
+// the name of its workload.
+func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]provider, config.Validation) {
 	found, problems := t.providers(m)
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
 		problems = append(problems, t.nothing())
 	}
-	c := manifestCheck{Validation: config.NewValidation(nil, nil), providers: found}
-	c.Errors = append(c.Errors, problems...)
+	all := config.NewValidation(nil, nil)
+	all.Errors = append(all.Errors, problems...)
 	named := map[string]bool{}
 	for i, p := range found {
 		cfg, v := t.loadProvider(p, connection)
@@ -108,7 +102,7 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) mani
 		if naming {
 			v = config.Validation{Errors: prefixed(p.workload.String()+": ", v.Errors), Warnings: prefixed(p.workload.String()+": ", v.Warnings)}
 		}
-		c.add(v)
+		all = both(all, v)
 		if cfg != nil {
 			for _, def := range cfg.Kubernetes.Definitions {
 				named[def.Name] = named[def.Name] || def.Configured == nil
@@ -116,17 +110,15 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) mani
 		}
 	}
 	secrets, v := readSecrets(m, named)
-	c.secrets = secrets
-	c.add(v)
+	all = both(all, v)
 	for _, s := range secrets {
-		c.add(config.Validation{Errors: s.check(t.templates(m))})
+		all.Errors = append(all.Errors, s.check(t.templates(m))...)
 	}
-	return c
+	return found, all
 }
 
-func (c *manifestCheck) add(v config.Validation) {
-	c.Errors = append(c.Errors, v.Errors...)
-	c.Warnings = append(c.Warnings, v.Warnings...)
+func both(a, b config.Validation) config.Validation {
+	return config.Validation{Errors: append(a.Errors, b.Errors...), Warnings: append(a.Warnings, b.Warnings...)}
 }
 
 func prefixed(prefix string, problems []config.Problem) []config.Problem {

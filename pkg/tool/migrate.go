@@ -54,13 +54,13 @@ func (t *Tool) printFindings(v any, errs []config.Problem) error {
 
 // migrate checks everything and, if nothing is wrong, replaces the images.
 func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
-	c := t.checkManifest(m, false, true)
-	result := migration{Notes: []config.Problem{}}
+	found, checked := t.checkManifest(m, false, true)
+	result := migration{Notes: []config.Problem{}, Validation: checked}
 	var containers []*manifest.Container
 	var logins []config.Problem // what of them is to be done by hand
-	for _, p := range c.providers {
+	for _, p := range found {
 		prefix := p.workload.String() + ": "
-		c.add(config.Validation{Errors: prefixed(prefix, ownCommand(p.container))})
+		result.Errors = append(result.Errors, prefixed(prefix, ownCommand(p.container))...)
 		notes, byHand := notesOn(p)
 		result.Notes, logins = append(result.Notes, prefixed(prefix, notes)...), append(logins, prefixed(prefix, byHand)...)
 		containers = append(containers, p.container)
@@ -68,10 +68,9 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	for _, s := range m.Secrets {
 		result.Notes = append(result.Notes, notesOnSecret(s)...)
 	}
-	must, better := notesOnRights(m, c.providers)
+	must, better := notesOnRights(m, found)
 	result.Notes = append(result.Notes, better...)
-	result.Validation = c.Validation
-	result.Warnings = slices.Concat(must, logins, unchecked(c.providers), result.Warnings)
+	result.Warnings = slices.Concat(must, logins, unchecked(found), result.Warnings)
 	if len(result.Errors) > 0 {
 		return result, nil
 	}

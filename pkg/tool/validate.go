@@ -37,7 +37,8 @@ func (t *Tool) validate(connection bool) config.Validation {
 		if err != nil {
 			return config.NewValidation(nil, err)
 		}
-		return t.checkManifest(m, connection, len(m.Workloads) > 1).Validation
+		_, v := t.checkManifest(m, connection, len(m.Workloads) > 1)
+		return v
 	}
 	src := t.Sources
 	apart := !connection && !slices.ContainsFunc(os.Environ(), isConnection)
