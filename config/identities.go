@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,44 +46,44 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 }
 
 // ownNamespaces are the namespaces of an identity, which no other may have.
-func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) (kept []string) {
-	key := id[nameNamespaces].key
-	for _, name := range l.unique(key, id[nameNamespaces].names()) {
-		switch other, taken := served[name]; {
-		case name == AllNamespaces:
-			l.fail(key, "* is not the name of a namespace; what no identity serves is served as the process's own")
-		case checkLabel(name) != nil:
-			l.fail(key, "%v", checkLabel(name))
-		case taken:
-			l.fail(key, "the namespace %q is already that of the identity %q", name, other)
-		case !k.serves(name):
-			l.fail(key, "the namespace %q is not one that is served; add it to the list of namespaces", name)
-		default:
-			served[name] = id[nameName].text
-			kept = append(kept, name)
+func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) []string {
+	return l.own(id, nameNamespaces, "namespace", served, func(name string) error {
+		if name == AllNamespaces {
+			return errors.New("* is not the name of a namespace; what no identity serves is served as the process's own")
 		}
-	}
-	return kept
+		return cmp.Or(checkLabel(name), k.checkServes(name))
+	})
 }
 
 // ownSecrets are the Secrets of an identity, which no other may have.
-func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) (kept []string) {
-	key := id[nameSecrets].key
-	for _, text := range l.unique(key, id[nameSecrets].names()) {
+func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []string {
+	return l.own(id, nameSecrets, "Secret", served, func(text string) error {
 		namespace, name, ok := strings.Cut(text, "/")
 		listed := func(def targets.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
-		switch other, taken := served[text]; {
+		switch {
 		case !ok || checkLabel(namespace) != nil || targets.CheckObjectName(name) != nil:
-			l.fail(key, "%q is not the place of a Secret; write namespace/name", text)
-		case taken:
-			l.fail(key, "the Secret %q is already that of the identity %q", text, other)
-		case !k.serves(namespace):
-			l.fail(key, "the namespace %q is not one that is served; add it to the list of namespaces", namespace)
+			return fmt.Errorf("%q is not the place of a Secret; write namespace/name", text)
 		case !k.ByLabel() && !slices.ContainsFunc(k.Definitions, listed):
-			l.fail(key, "the Secret %q is not one that is listed", text)
+			return cmp.Or(k.checkServes(namespace), fmt.Errorf("the Secret %q is not one that is listed", text))
+		}
+		return k.checkServes(namespace)
+	})
+}
+
+// own reads a list of what an identity serves. What check refuses, or another
+// identity serves, is reported and left out.
+func (l *loader) own(id item, list, noun string, served map[string]string, check func(string) error) (kept []string) {
+	key := id[list].key
+	for _, name := range l.unique(key, id[list].names()) {
+		other, taken := served[name]
+		switch err := check(name); {
+		case err != nil:
+			l.fail(key, "%v", err)
+		case taken:
+			l.fail(key, "the %s %q is already that of the identity %q", noun, name, other)
 		default:
-			served[text] = id[nameName].text
-			kept = append(kept, text)
+			served[name] = id[nameName].text
+			kept = append(kept, name)
 		}
 	}
 	return kept

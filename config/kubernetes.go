@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -65,9 +66,13 @@ func (l *loader) namespaces(mode Mode, own string) []string {
 	return l.checked(val.key, names, checkLabel)
 }
 
-// serves reports whether a namespace is one of those that are served, or may be.
-func (k Kubernetes) serves(namespace string) bool {
-	return len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, AllNamespaces) || slices.Contains(k.Namespaces, namespace)
+// checkServes returns an error if a namespace is not one of those that are
+// served, unless these are not known.
+func (k Kubernetes) checkServes(namespace string) error {
+	if len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, AllNamespaces) || slices.Contains(k.Namespaces, namespace) {
+		return nil
+	}
+	return fmt.Errorf("the namespace %q is not one that is served; add it to the list of namespaces", namespace)
 }
 
 // definitions are the Secrets that are listed.

@@ -28,8 +28,8 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []targets.
 		switch {
 		case cfg.Mode != ModeStandalone && namespace.set && def.Namespace != k.Namespace && k.Namespace != "":
 			l.fail(place, "the Pod's namespace is %q; Secrets of another are for the mode standalone", k.Namespace)
-		case !k.serves(def.Namespace):
-			l.fail(place, "the namespace %q is not one that is served; add it to the list of namespaces", def.Namespace)
+		case k.checkServes(def.Namespace) != nil:
+			l.fail(place, "%v", k.checkServes(def.Namespace))
 		case seen[def.Namespace+"/"+def.Name]:
 			l.fail(name.key, "the Secret %q is listed twice", def.Name)
 		default:

@@ -17,6 +17,7 @@ const (
 	readyTried     = "tried"
 )
 
+// either returns the text of a choice of two.
 func either(is bool, yes, no string) string {
 	if is {
 		return yes

@@ -145,7 +145,7 @@ func (v value) isTrue() bool {
 	return err == nil && is
 }
 
-// names are the texts of a list in the configuration file.
+// names returns the texts of a list in the configuration file.
 func (v value) names() []string {
 	if v.node == nil || v.bad {
 		return nil
@@ -157,8 +157,8 @@ func (v value) names() []string {
 	return names
 }
 
-// fill sets what the settings of a table are for to what is said, else to
-// their defaults. A default that is not one text is for the caller to fill in.
+// fill sets what the settings of a table set, to what is said or else to the
+// default. The caller fills in a default that follows from something else.
 func fill(table []setting, said item, into subject) {
 	for _, s := range table {
 		if s.of == nil {
