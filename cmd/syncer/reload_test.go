@@ -1,8 +1,14 @@
 package main
 
 import (
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 func TestAChangedConfigurationTakesEffectWithoutARestart(t *testing.T) {
@@ -113,4 +119,64 @@ func TestAChangedFormatTakesTheOldFileAway(t *testing.T) {
 		t.Errorf("the file that has become another target's holds %q", text)
 	}
 	p.Stop()
+}
+
+// TestALiveChangeKeepsWhatRuns: neither a group nor a setting that only guides
+// what runs costs a login or a count.
+func TestALiveChangeKeepsWhatRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.annotations["server-address"] = proctest.FreeAddress(t)
+	p := w.start()
+	w.awaitProvided()
+	logins := w.server.Counts().Authentications
+	for i, change := range []func(){
+		func() { w.group("new", "yaml", "new/password") },
+		func() {
+			maps.Copy(w.annotations, map[string]string{
+				"log-level": "debug", "secrets-refresh-interval": "2s", "health-freshness": "5m", "restore-deleted-files": "never",
+			})
+		},
+		func() {
+			maps.Copy(w.annotations, map[string]string{
+				"removal-brake": "90%", "removal-confirmations": "3", "removal-grace": "1s", "remove-deleted-secrets-enabled": "false",
+				"retry-interval-sec": "2", "exit-on-revoked": "false",
+			})
+		},
+	} {
+		change()
+		w.annotate()
+		eventually(t, "the change taken up", func() bool { return len(p.Lines("what runs takes it up")) == i+1 })
+		w.await("db.json", w.renew("db/password"))
+	}
+	w.await("new.yaml", w.value["new/password"])
+	if now := w.server.Counts().Authentications; now != logins {
+		t.Errorf("%d logins became %d", logins, now)
+	}
+	if n := w.writes(); n < 5 { // two at first, and one for each change
+		t.Errorf("%d writes are counted, want 5", n)
+	}
+	p.Stop()
+}
+
+// writes is how many writes the metrics count.
+func (w *world) writes() int {
+	w.t.Helper()
+	resp, err := http.Get("http://" + w.annotations["server-address"] + "/metrics")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), `syncer_syncs_total{identity="default",result="written"} `)
+	line, _, _ := strings.Cut(after, "\n")
+	n, err := strconv.Atoi(line)
+	if err != nil {
+		w.t.Errorf("the metrics do not count writes: %v", err)
+	}
+	return n
 }

@@ -19,9 +19,9 @@ type Application struct {
 	journal journal
 	targets Targets
 	log     *zap.Logger
-	also    []Teller
 
 	mu   sync.Mutex
+	also []Teller
 	said string // what MissingFile was given
 	owed owed
 }
@@ -43,10 +43,14 @@ func (a *Application) told(sentinel string) {
 // Teller is another way to tell the application that something was updated.
 type Teller func(context.Context) error
 
-// Also has the application told in further ways, each time after UpdatedFile
-// was written. A way that fails is not tried again before the next update:
-// it would have to be tried for ever. Call it before all else.
-func (a *Application) Also(tellers ...Teller) { a.also = append(a.also, tellers...) }
+// SetTellers has the application told in further ways, each time after
+// UpdatedFile was written. A way that fails is not tried again before the next
+// update: it would have to be tried for ever.
+func (a *Application) SetTellers(tellers ...Teller) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.also = tellers
+}
 
 // Writing notes that a target is about to be written. If the process dies
 // before Updated, the next one tells the application; see Recover.
@@ -80,8 +84,11 @@ func (a *Application) tell(ctx context.Context) (failed, err error) {
 		return nil, err
 	}
 	a.told(UpdatedFile)
+	a.mu.Lock()
+	also := a.also
+	a.mu.Unlock()
 	var errs []error
-	for _, tell := range a.also {
+	for _, tell := range also {
 		errs = append(errs, tell(ctx))
 	}
 	return errors.Join(errs...), nil

@@ -10,18 +10,25 @@ import (
 
 // budget finds the budget of a namespace, which is full at first.
 func (r *Restarts) budget(namespace string) *rate.Limiter {
-	if b := r.budgets[namespace]; b != nil {
-		return b
-	}
+	r.mu.Lock()
 	perHour := r.PerHour
+	r.mu.Unlock()
 	if perHour <= 0 {
 		perHour = perHourDefault
 	}
-	if r.budgets == nil {
-		r.budgets = map[string]*rate.Limiter{}
+	every := rate.Every(time.Hour / time.Duration(perHour))
+	b := r.budgets[namespace]
+	switch {
+	case b == nil:
+		b = rate.NewLimiter(every, perHour)
+		if r.budgets == nil {
+			r.budgets = map[string]*rate.Limiter{}
+		}
+		r.budgets[namespace] = b
+	case b.Burst() != perHour:
+		b.SetLimit(every)
+		b.SetBurst(perHour)
 	}
-	b := rate.NewLimiter(rate.Every(time.Hour/time.Duration(perHour)), perHour)
-	r.budgets[namespace] = b
 	return b
 }
 

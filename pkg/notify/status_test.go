@@ -22,7 +22,8 @@ import (
 // app is an application, and what is known of its targets.
 type app struct {
 	*notify.Application
-	set *targets.Lane
+	set     *targets.Lane
+	tellers []notify.Teller
 }
 
 // Delivered has a sync of a target end well, and Failed for a reason.
@@ -67,7 +68,7 @@ func of(status *notify.Status, keys ...targets.Key) (*app, *[]string) {
 	for _, key := range keys {
 		set.Put(&targets.Target{Key: key})
 	}
-	return &app{notify.NewApplication(status, set, zap.New(sentinels{zapcore.DebugLevel, &told})), set}, &told
+	return &app{Application: notify.NewApplication(status, set, zap.New(sentinels{zapcore.DebugLevel, &told})), set: set}, &told
 }
 
 func must(t *testing.T, err error) {

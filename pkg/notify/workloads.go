@@ -135,6 +135,17 @@ func (r *Restarts) Check(namespace, secret string, workloads []string) {
 	}
 }
 
+// SetLimits changes Quiet and PerHour.
+func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Quiet, r.PerHour = quiet, perHour
+	select {
+	case r.wakeLocked() <- struct{}{}:
+	default:
+	}
+}
+
 // addLocked adds to what is in doubt about a workload.
 func (r *Restarts) addLocked(w Workload, d *doubt) {
 	known := r.pending[w]

@@ -63,8 +63,8 @@ func newCluster(t *testing.T, mode config.Mode) *cluster {
 		}}},
 	}
 	p := &pipeline{
-		Parts: Parts{Workers: 2, Log: zap.NewNop()}, cfg: cfg, set: &targets.Set{}, sink: leftover{},
-		troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}), host: &host{cfg: cfg, cluster: client},
+		Parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: newSettings(cfg), set: &targets.Set{}, sink: leftover{},
+		troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}), host: &host{settings: newSettings(cfg), cluster: client},
 	}
 	p.texts = newTexts(p)
 	p.secrets = &secrets{pipeline: p}

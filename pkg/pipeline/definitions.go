@@ -43,7 +43,7 @@ func (s *secrets) gone(namespace, name string) {
 // laneOf returns the lane of the identity that serves a Kubernetes Secret. The
 // configuration was checked to have one for each that is watched.
 func (s *secrets) laneOf(namespace, name string) *lane {
-	identity, _ := s.cfg.IdentityOf(namespace, name)
+	identity, _ := s.config().IdentityOf(namespace, name)
 	return s.lanes[slices.IndexFunc(s.lanes, func(l *lane) bool { return l.identity.Name == identity.Name })]
 }
 
@@ -66,7 +66,7 @@ func (s *secrets) define(l *lane, def targets.SecretDefinition) {
 
 // definition is what the configuration says of a Secret.
 func (s *secrets) definition(l *lane, namespace, name string) targets.SecretDefinition {
-	for _, def := range s.cfg.Kubernetes.Definitions {
+	for _, def := range s.config().Kubernetes.Definitions {
 		if def.Namespace == namespace && def.Name == name {
 			def.Account, def.Named = l.identity.Conjur.Account, true
 			return def

@@ -39,8 +39,8 @@ type news struct {
 
 func newNews(p *pipeline) *news {
 	n := &news{pipeline: p, recorder: p.host.cluster.NewRecorder("syncer", p.troubles.Report)}
-	if !p.cfg.Mode.OneShot() {
-		limits := p.cfg.Kubernetes.Restarts
+	if !p.config().Mode.OneShot() {
+		limits := p.config().Kubernetes.Restarts
 		n.restarts = &notify.Restarts{
 			Cluster: workloads{p.host.cluster}, Quiet: limits.QuietPeriod, PerHour: limits.PerHour,
 			Listener: n, Reporter: p.troubles, Log: p.Log,

@@ -24,8 +24,8 @@ type files struct {
 // prime takes over what is configured, and removes what an earlier process left
 // half-way.
 func (f *files) prime(ctx context.Context) {
-	f.lanes[0].targets.Replace(f.cfg.Targets)
-	if own := f.Command.files(f.cfg.Targets); len(own) > 0 {
+	f.lanes[0].targets.Replace(f.config().Targets)
+	if own := f.Command.files(f.config().Targets); len(own) > 0 {
 		if err := f.Clean(ctx, own); ctx.Err() == nil { // else the next start looks
 			f.troubles.Report("leftovers", err)
 		}
@@ -34,11 +34,11 @@ func (f *files) prime(ctx context.Context) {
 
 // sources are none in a one-shot process, and no watch where refresh is off.
 func (f *files) sources() (all []source) {
-	if f.cfg.Mode.OneShot() {
+	if f.config().Mode.OneShot() {
 		return nil
 	}
 	all = append(all, f.requests())
-	if f.cfg.Refresh.Enabled {
+	if f.config().Refresh.Enabled {
 		all = append(all, f.texts.sources()...)
 	}
 	return all
@@ -47,7 +47,7 @@ func (f *files) sources() (all []source) {
 // requests is the watch for an application that wants its files now.
 func (f *files) requests() *sources.Requests {
 	return &sources.Requests{
-		Folder:   f.cfg.Folders.Status,
+		Folder:   f.config().Folders.Status,
 		Interval: requestsLook,
 		Take:     f.status.TakeRequested,
 		Taken:    f.requested,

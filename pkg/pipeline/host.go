@@ -19,7 +19,7 @@ import (
 // host is what a pipeline runs in and what outlives it: the way to the cluster,
 // the election of the process that works, and what is seen from outside.
 type host struct {
-	cfg     *config.Config
+	*settings
 	log     *zap.Logger
 	metrics *health.Metrics // nil when nobody can ask for them
 	cluster *kube.Client    // nil when none is needed
@@ -31,7 +31,7 @@ type host struct {
 
 // newHost makes what the configuration needs; nothing runs yet.
 func newHost(cfg *config.Config, version string, log *zap.Logger) (h *host, err error) {
-	h = &host{cfg: cfg, log: log}
+	h = &host{settings: newSettings(cfg), log: log}
 	if cfg.Server.Address != "" {
 		h.metrics = health.NewMetrics()
 	}
@@ -59,10 +59,10 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 	if h.cluster != nil {
 		defer h.cluster.Close()
 	}
-	if h.cfg.Server.Address == "" {
+	if h.config().Server.Address == "" {
 		return h.elected(ctx, work)
 	}
-	server := &health.Server{Address: h.cfg.Server.Address, Healthy: h.healthy, Ready: h.ready, Metrics: h.metrics.Handler()}
+	server := &health.Server{Address: h.config().Server.Address, Healthy: h.healthy, Ready: h.ready, Metrics: h.metrics.Handler()}
 	listener, err := server.Listen(ctx)
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 
 // elected has work done whenever this process is the one that is to work.
 func (h *host) elected(ctx context.Context, work func(context.Context) error) error {
-	election := h.cfg.Kubernetes.LeaderElection
-	if h.cfg.Mode != config.ModeStandalone || !election.Enabled {
+	election := h.config().Kubernetes.LeaderElection
+	if h.config().Mode != config.ModeStandalone || !election.Enabled {
 		return work(ctx)
 	}
 	troubles := health.NewTroubles(h.log)
@@ -123,6 +123,7 @@ func (h *host) show(p *pipeline) (hide func()) {
 		unwatch = append(unwatch, h.metrics.Watch(l.name, l.targets))
 	}
 	h.set(p)
+	p.troubles.Report("configuration", p.takeUp()) // one may have come while the parts were made
 	return func() {
 		h.set(nil)
 		for _, f := range unwatch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -31,6 +32,8 @@ type lane struct {
 	queue   *queue.Queue
 	rounds  *notify.Rounds
 	pool    *workers.Pool
+	// intervals brings the poll another one; it holds the last.
+	intervals chan time.Duration
 
 	halt func() // nil before start
 }
@@ -38,7 +41,7 @@ type lane struct {
 // newLane makes a lane, which does nothing yet. It must be stopped, whatever
 // comes.
 func newLane(p *pipeline, identity config.Identity) (*lane, error) {
-	l := &lane{pipeline: p, identity: identity, name: cmp.Or(identity.Name, "default"), targets: p.set.Lane(identity.Name)}
+	l := &lane{pipeline: p, identity: identity, name: cmp.Or(identity.Name, "default"), targets: p.set.Lane(identity.Name), intervals: make(chan time.Duration, 1)}
 	l.targets.Renew()
 	if err := l.newClient(); err != nil {
 		return nil, err
@@ -56,13 +59,13 @@ func newLane(p *pipeline, identity config.Identity) (*lane, error) {
 			Values:     l.values,
 			Templates:  p.texts,
 			Sink:       p.sink,
-			Policy:     workers.Policy{RemoveRevoked: p.cfg.RemoveDeleted, KeepDeleted: !p.cfg.RestoreDeletedFiles},
+			Policy:     policy(p.config()),
 			Lister:     l.listing,
 			Renderings: p.renderings,
 			Log:        p.Log,
 		},
 		Workers:  p.Workers,
-		Timeout:  3 * p.cfg.Conjur.HTTPTimeout,
+		Timeout:  3 * p.config().Conjur.HTTPTimeout,
 		Grace:    p.Grace,
 		Listener: l,
 	})
@@ -124,7 +127,7 @@ func (l *lane) Settled(item queue.Item, r workers.Result) {
 	}
 	l.rounds.Settled(r.Key, r.Wrote && !r.Restored)
 	l.take(queue.Hint{Trigger: "drift", Wakes: true}, r.Again)
-	if r.Removed {
+	if r.Removed && exits(l.config()) {
 		l.once.Do(func() { close(l.revoked) })
 	}
 }
@@ -157,8 +160,9 @@ func (l *lane) polled(subject string, err error) {
 // poll is the lane's watch on Conjur.
 func (l *lane) poll() *sources.Poll {
 	return &sources.Poll{
-		Interval:   l.cfg.Refresh.Interval,
-		Deadline:   2 * l.cfg.Conjur.HTTPTimeout,
+		Interval:   l.config().Refresh.Interval,
+		Intervals:  l.intervals,
+		Deadline:   2 * l.config().Conjur.HTTPTimeout,
 		Variables:  l.targets.Variables,
 		List:       l.listing.poll,
 		Values:     l.values,

@@ -40,9 +40,9 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = time.Minute // of a request; a worker has three
 		sink := make(stuckSink)
-		h := &host{cfg: &config.Config{}, log: zap.NewNop()}
+		h := &host{settings: newSettings(&config.Config{}), log: zap.NewNop()}
 		p := &pipeline{
-			Parts: Parts{Workers: 2, Log: zap.NewNop()}, cfg: &config.Config{Conjur: config.Conjur{HTTPTimeout: timeout}},
+			Parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: newSettings(&config.Config{Conjur: config.Conjur{HTTPTimeout: timeout}}),
 			set: &targets.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
 		}
 		p.texts = newTexts(p)

@@ -28,7 +28,7 @@ func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 		if keys, due = l.suspects(); len(keys) == 0 {
 			return
 		}
-		proof := time.NewTimer(max(confirmAfter(l.cfg), time.Until(due)))
+		proof := time.NewTimer(max(confirmAfter(l.config()), time.Until(due)))
 		select {
 		case <-proof.C:
 		case <-ctx.Done():
@@ -42,7 +42,7 @@ func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 // target. Where it may try again at all, what seems to be gone then is not given
 // up before it could have been proven.
 func (l *lane) lastRetries(ctx context.Context) {
-	if l.queue.WaitDone(ctx) != nil || l.cfg.Retry.Limit == 0 {
+	if l.queue.WaitDone(ctx) != nil || l.config().Retry.Limit == 0 {
 		return
 	}
 	if keys, _ := l.suspects(); len(keys) > 0 {
@@ -65,18 +65,15 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	return keys, due
 }
 
-// exitOnRevoked is closed when the process has to end because of a removal.
-func (p *pipeline) exitOnRevoked() <-chan struct{} {
-	if p.cfg.Mode == config.ModeStandalone || !p.cfg.ExitOnRevoked && !p.cfg.Mode.OneShot() {
-		return nil
-	}
-	return p.revoked
+// exits reports whether a process ends because of a removal.
+func exits(cfg *config.Config) bool {
+	return cfg.Mode != config.ModeStandalone && (cfg.ExitOnRevoked || cfg.Mode.OneShot())
 }
 
-// mustExit reports whether exitOnRevoked is closed.
+// mustExit reports whether the process has to end because of a removal.
 func (p *pipeline) mustExit() bool {
 	select {
-	case <-p.exitOnRevoked():
+	case <-p.revoked:
 		return true
 	default:
 		return false

@@ -15,7 +15,7 @@ import (
 // prime reads, in a one-shot process, what there is; otherwise the watches
 // do.
 func (s *secrets) prime(ctx context.Context) {
-	if s.cfg.Mode.OneShot() {
+	if s.config().Mode.OneShot() {
 		s.unread, s.unreadFor = s.loadAll(ctx, s.watches)
 	}
 }
@@ -48,7 +48,7 @@ func (s *secrets) complete(ctx context.Context) error {
 		}
 		tried = true
 		return why
-	}, backoff.WithContext(limited(s.cfg), ctx))
+	}, backoff.WithContext(limited(s.config()), ctx))
 }
 
 // limited is how often, and how fast, a one-shot process tries again.
@@ -65,7 +65,7 @@ func limited(cfg *config.Config) backoff.BackOff {
 type reloading struct{ *secrets }
 
 func (s reloading) Run(ctx context.Context) {
-	tick := time.NewTicker(min(max(s.cfg.Retry.Interval, time.Second), secretsLook))
+	tick := time.NewTicker(min(max(s.config().Retry.Interval, time.Second), secretsLook))
 	defer tick.Stop()
 	for {
 		select {

@@ -22,7 +22,7 @@ func (l *lane) newClient() (err error) {
 	if l.client, err = conjur.New(c); err != nil {
 		return err
 	}
-	l.values, err = variables.New(l.client, variables.Config{Rules: rules(l.cfg), Listener: l, Logger: l.Log})
+	l.values, err = variables.New(l.client, variables.Config{Rules: rules(l.config()), Listener: l, Logger: l.Log})
 	return err
 }
 
@@ -96,8 +96,8 @@ func steadyFor(cfg *config.Config) time.Duration {
 // queueConfig says how failures are retried: for ever beside an application
 // that runs, within the configured limit before one that waits.
 func (l *lane) queueConfig() queue.Config {
-	limit := l.cfg.Retry.Limit
-	if !l.cfg.Mode.OneShot() {
+	limit := l.config().Retry.Limit
+	if !l.config().Mode.OneShot() {
 		limit = -1
 	}
 	var metrics workqueue.MetricsProvider
@@ -105,7 +105,7 @@ func (l *lane) queueConfig() queue.Config {
 		metrics = l.host.metrics.Queues()
 	}
 	return queue.Config{
-		Backoff:   queue.Backoff{First: l.cfg.Retry.Interval, Max: l.cfg.LongestRetry()},
+		Backoff:   backoffOf(l.config()),
 		Limit:     limit,
 		Permanent: l.permanent,
 		Delay:     l.renderings.Delay,
@@ -117,5 +117,5 @@ func (l *lane) queueConfig() queue.Config {
 // permanent tells the errors that no retry mends. A variable that is gone is
 // one of them where the poll will see it come back.
 func (l *lane) permanent(err error) bool {
-	return workers.Permanent(err, l.cfg.Refresh.Enabled)
+	return workers.Permanent(err, l.config().Refresh.Enabled)
 }

@@ -40,7 +40,7 @@ type Parts struct {
 // Run does what cfg says until ctx ends or all is done; it follows no change of
 // the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
-	return (&pipeline{Parts: parts, cfg: cfg, set: &targets.Set{}}).run(ctx)
+	return (&pipeline{Parts: parts, settings: newSettings(cfg), set: &targets.Set{}}).run(ctx)
 }
 
 // pipeline is the parts of Syncer, wired as one configuration says: a lane for
@@ -48,11 +48,9 @@ func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
 // secrets go, and those who listen.
 type pipeline struct {
 	Parts
-	cfg  *config.Config
+	*settings
 	set  *targets.Set // which outlives pipelines
 	host *host        // nil: nobody looks from outside
-	// tellers tell the application too, after the sentinel files.
-	tellers []notify.Teller
 
 	troubles   *health.Troubles
 	inbox      *inject.Inbox
@@ -67,7 +65,9 @@ type pipeline struct {
 	lanes   []*lane
 	listeners
 
-	revoked chan struct{} // closed when something was removed
+	taking  sync.Mutex // held while a configuration is taken up
+	taken   *config.Config
+	revoked chan struct{} // closed when something was removed, and the process ends for that
 	once    sync.Once
 }
 
@@ -85,12 +85,12 @@ func (p *pipeline) run(ctx context.Context) error {
 	for _, l := range p.lanes {
 		l.start(intake)
 	}
-	if p.host != nil {
-		defer p.host.show(p)()
-	}
 	var top sync.WaitGroup
 	for _, source := range p.sources() {
 		top.Go(func() { source.Run(intake) })
+	}
+	if p.host != nil {
+		defer p.host.show(p)()
 	}
 
 	incomplete := p.untilDone(intake)
@@ -102,18 +102,18 @@ func (p *pipeline) run(ctx context.Context) error {
 
 // build makes the parts.
 func (p *pipeline) build() (err error) {
-	p.troubles, p.revoked = health.NewTroubles(p.Log), make(chan struct{})
+	p.troubles, p.revoked, p.taken = health.NewTroubles(p.Log), make(chan struct{}), p.config()
 	if err := p.openStatus(); err != nil {
 		return err
 	}
-	p.inbox = inject.NewInbox(p.cfg.Conjur.InboxPath)
+	p.inbox = inject.NewInbox(p.config().Conjur.InboxPath)
 	p.texts = newTexts(p)
 	p.listen(troubleLog{p.troubles})
 	if p.host != nil && p.host.metrics != nil {
 		p.listen(counts{p.host.metrics})
 	}
-	if p.cfg.Destination == config.DestinationFile {
-		p.files = &files{pipeline: p, Files: sinks.NewFiles(p.cfg.Folders.Secrets, nil)}
+	if p.config().Destination == config.DestinationFile {
+		p.files = &files{pipeline: p, Files: sinks.NewFiles(p.config().Folders.Secrets, nil)}
 		p.sink = p.Command.sink(p.files.Files)
 	} else {
 		p.secrets = newSecrets(p)
@@ -124,7 +124,7 @@ func (p *pipeline) build() (err error) {
 		p.sink = journaled{p.sink, p}
 	}
 	p.listen(p.Listener)
-	for _, identity := range p.cfg.Identities {
+	for _, identity := range p.config().Identities {
 		l, err := newLane(p, identity)
 		if err != nil {
 			return err
@@ -138,16 +138,16 @@ func (p *pipeline) build() (err error) {
 // for its probes and the application's. Otherwise there may be none that can be
 // written to: then nobody looks there.
 func (p *pipeline) openStatus() (err error) {
-	if p.cfg.Mode == config.ModeStandalone {
-		p.openRenderings(notify.OpenStatus(p.cfg.Folders.Status))
+	if p.config().Mode == config.ModeStandalone {
+		p.openRenderings(notify.OpenStatus(p.config().Folders.Status))
 		return nil
 	}
-	p.status, err = notify.NewStatus(p.cfg.Folders.Status)
-	if err == nil && p.cfg.Mode.OneShot() && p.status.ReadOnly() {
-		err = fmt.Errorf("status folder: %s: %w; mount a volume there if anybody looks at it", p.cfg.Folders.Status, syscall.EROFS)
+	p.status, err = notify.NewStatus(p.config().Folders.Status)
+	if err == nil && p.config().Mode.OneShot() && p.status.ReadOnly() {
+		err = fmt.Errorf("status folder: %s: %w; mount a volume there if anybody looks at it", p.config().Folders.Status, syscall.EROFS)
 	}
 	if err != nil {
-		if p.cfg.Destination == config.DestinationFile && !p.cfg.Mode.OneShot() {
+		if p.config().Destination == config.DestinationFile && !p.config().Mode.OneShot() {
 			return err
 		}
 		p.Log.Warn("Going on without a status folder", zap.Error(err))
@@ -156,8 +156,7 @@ func (p *pipeline) openStatus() (err error) {
 	}
 	p.openRenderings(p.status)
 	p.app = notify.NewApplication(p.status, p.set, p.Log)
-	p.app.Also(p.tellers...)
-	return nil
+	return p.renewTellers()
 }
 
 // openRenderings finds out what earlier processes died of, where there is a
@@ -197,7 +196,7 @@ func (p *pipeline) sources() (all []source) {
 	} else {
 		all = p.secrets.sources()
 	}
-	if !p.cfg.Mode.OneShot() {
+	if !p.config().Mode.OneShot() {
 		for _, l := range p.lanes {
 			all = append(all, l.poll())
 		}

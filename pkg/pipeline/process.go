@@ -14,8 +14,6 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
-	"github.com/secretsync/syncer/pkg/notify"
-	signals "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -62,9 +60,10 @@ type Process struct {
 
 	set targets.Set // of files
 
-	mu  sync.Mutex
-	cfg *config.Config     // the valid configuration that was read last
-	end context.CancelFunc // of the pipeline that runs
+	mu   sync.Mutex
+	cfg  *config.Config     // that the host was made for
+	host *host              // that runs; nil: none does
+	end  context.CancelFunc // ends it
 }
 
 // New returns a process that runs nothing yet. The log is written, to the
@@ -147,12 +146,11 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	tellers, err := s.tellers(cfg, h)
-	if err != nil {
-		return err
-	}
+	s.mu.Lock()
+	s.host = h
+	s.mu.Unlock()
 	return h.run(ctx, func(ctx context.Context) error {
-		p := &pipeline{cfg: cfg, set: &s.set, host: h, tellers: tellers, Parts: Parts{
+		p := &pipeline{settings: h.settings, set: &s.set, host: h, Parts: Parts{
 			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command,
 		}}
 		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
@@ -160,27 +158,6 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 		}
 		return p.run(ctx)
 	})
-}
-
-// tellers are the ways to tell the application of updates besides files.
-func (s *Process) tellers(cfg *config.Config, h *host) ([]notify.Teller, error) {
-	if s.options.Command != nil {
-		return []notify.Teller{s.options.Command.Tell}, nil
-	}
-	if cfg.Signal.Number == 0 {
-		return nil, nil
-	}
-	signaller, err := signals.NewSignaller(signals.SignalConfig{
-		Signal:  cfg.Signal.Number,
-		User:    cfg.Signal.User,
-		Command: cfg.Signal.Command,
-		Sent:    h.metrics.Signalled,
-		Log:     s.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return []notify.Teller{signaller.Tell}, nil
 }
 
 // begin gives the configuration to run with; end is called when it is
@@ -198,12 +175,19 @@ func (s *Process) replaced(cfg *config.Config) bool {
 	return s.cfg != cfg
 }
 
-// reload reads the configuration again and lets the pipeline that runs come to
-// its end. An invalid one changes nothing.
+// reload reads the configuration again. What runs takes it up, if it can, or
+// comes to its end. An invalid one changes nothing.
 func (s *Process) reload() error {
 	cfg, err := s.load()
 	if err != nil {
 		return errors.New("what was written is not valid, see above (keeping the old configuration)")
+	}
+	s.mu.Lock()
+	h := s.host
+	s.mu.Unlock()
+	if h != nil && isLive(h.config(), cfg) {
+		s.log.Info("The configuration has changed; what runs takes it up")
+		return h.takeUp(cfg)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

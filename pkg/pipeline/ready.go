@@ -32,7 +32,7 @@ func (h *host) ready() (remarks []string, err error) {
 			break
 		}
 		var more []string
-		more, err = l.ready(h.cfg.Server)
+		more, err = l.ready(h.config().Server)
 		remarks = append(remarks, more...)
 	}
 	return remarks, err
@@ -64,11 +64,11 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	switch {
 	case len(untried) > 0:
 		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(all), identity, brief.List(untried))
-	case l.cfg.Refresh.Enabled && len(all) > 0 && !polled && missing == len(all):
+	case l.config().Refresh.Enabled && len(all) > 0 && !polled && missing == len(all):
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
 		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), len(all), identity), owed)
-	case l.cfg.Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
+	case l.config().Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}
 	return brief.Some(remarks, brief.Names), err

@@ -37,12 +37,12 @@ func newSecrets(p *pipeline) *secrets {
 	s := &secrets{pipeline: p, sink: sinks.NewKubeSecrets(p.host.cluster.Core)}
 	s.sink.Remarker = p.troubles
 	s.news = newNews(p)
-	for namespace, names := range watched(p.cfg.Kubernetes) {
+	for namespace, names := range watched(p.config().Kubernetes) {
 		s.watches = append(s.watches, &sources.Secrets{
 			Client:    p.host.cluster,
 			Namespace: namespace,
 			Names:     names,
-			Known:     knownNamespaces(p.cfg),
+			Known:     knownNamespaces(p.config()),
 			Interval:  secretsLook,
 			Upsert:    s.upsert,
 			Gone:      s.gone,
@@ -85,7 +85,7 @@ func watched(k config.Kubernetes) map[string][]string {
 
 func (s *secrets) sources() []source {
 	all := []source{s.news}
-	if s.cfg.Mode.OneShot() {
+	if s.config().Mode.OneShot() {
 		return append(all, reloading{s})
 	}
 	for _, watch := range s.watches {

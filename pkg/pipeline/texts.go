@@ -22,7 +22,7 @@ type texts struct {
 func newTexts(p *pipeline) *texts {
 	t := &texts{pipeline: p}
 	t.files = &sources.Templates{
-		Dir:        p.cfg.Folders.Templates,
+		Dir:        p.config().Folders.Templates,
 		Interval:   templateLook,
 		Files:      func() []string { return union(p, (*targets.Lane).TemplateFiles) },
 		ByTemplate: func(files ...string) []targets.Key { return union(p, byEach((*targets.Lane).ByTemplate, files)) },

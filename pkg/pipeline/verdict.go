@@ -24,7 +24,7 @@ var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and wh
 // was revoked and brought all else up to date. The error is of what could not
 // be found out.
 func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
-	if p.cfg.Mode.OneShot() {
+	if p.config().Mode.OneShot() {
 		if p.secrets != nil {
 			incomplete = p.secrets.complete(ctx)
 		}
@@ -33,7 +33,7 @@ func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-p.exitOnRevoked():
+	case <-p.revoked:
 		p.each(func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	}
 	return nil
@@ -54,11 +54,11 @@ func (p *pipeline) verdict(incomplete error) error {
 	if p.mustExit() {
 		errs = append(errs, ErrRevoked)
 	}
-	if p.cfg.Mode.OneShot() {
+	if p.config().Mode.OneShot() {
 		errs = append(errs, p.undelivered())
 		switch {
 		case errors.Join(errs...) != nil:
-		case len(p.keys()) == 0 && p.cfg.Destination == config.DestinationKubernetes:
+		case len(p.keys()) == 0 && p.config().Destination == config.DestinationKubernetes:
 			errs = append(errs, fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=true", kube.ManagedLabel))
 		case p.app != nil:
 			errs = append(errs, p.unprovided())

@@ -47,10 +47,9 @@ func (b Backoff) start() *backoff.ExponentialBackOff {
 // limiter adapts Backoff to workqueue.TypedRateLimiter, which client-go fills
 // only with limiters that have no jitter.
 type limiter struct {
+	mu      sync.Mutex
 	backoff Backoff
-
-	mu   sync.Mutex
-	keys map[targets.Key]*failures
+	keys    map[targets.Key]*failures
 }
 
 type failures struct {
@@ -60,6 +59,14 @@ type failures struct {
 
 func newLimiter(b Backoff) *limiter {
 	return &limiter{backoff: b, keys: map[targets.Key]*failures{}}
+}
+
+// SetBackoff spaces the retries of the keys that fail for the first time from
+// now on.
+func (q *Queue) SetBackoff(b Backoff) {
+	q.limiter.mu.Lock()
+	defer q.limiter.mu.Unlock()
+	q.limiter.backoff = b
 }
 
 // When counts a failure of the key and tells how long it has to wait.

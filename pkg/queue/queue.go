@@ -54,7 +54,7 @@ type Config struct {
 type Queue struct {
 	permanent func(error) bool
 	limit     int
-	limiter   workqueue.TypedRateLimiter[targets.Key]
+	limiter   *limiter
 	work      workqueue.TypedDelayingInterface[targets.Key]
 	order     *order // of work
 	delay     func(targets.Key) time.Duration

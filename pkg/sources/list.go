@@ -26,7 +26,7 @@ type listed struct {
 
 // look begins to look, unless that is under way, and waits for what is found,
 // though not for long: a server that lists slowly must not delay what rotates.
-func (l *lookout) look(ctx context.Context) []targets.Key {
+func (l *lookout) look(ctx context.Context, interval time.Duration) []targets.Key {
 	if l.List == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (l *lookout) look(ctx context.Context) []targets.Key {
 			found <- listed{keys, err}
 		})
 	}
-	patience := time.NewTimer(min(l.Interval/2, mostPatience))
+	patience := time.NewTimer(min(interval/2, mostPatience))
 	defer patience.Stop()
 	select {
 	case found := <-l.found:

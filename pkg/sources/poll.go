@@ -39,6 +39,8 @@ type Poll struct {
 	// Interval is the time between ticks; 0 for none: then only the heart
 	// beats.
 	Interval time.Duration
+	// Intervals, when not nil, brings another Interval, if there was one.
+	Intervals <-chan time.Duration
 	// Deadline bounds one poll.
 	Deadline time.Duration
 	// List, when not nil, finds out at each tick which variables there are,
@@ -74,7 +76,7 @@ func (p *Poll) Run(ctx context.Context) {
 		tick.Stop()
 	}
 
-	list := &lookout{Poll: p}
+	list, interval := &lookout{Poll: p}, p.Interval
 	defer list.running.Wait()
 	var polling sync.WaitGroup
 	defer polling.Wait()
@@ -92,14 +94,22 @@ func (p *Poll) Run(ctx context.Context) {
 			}
 		case now := <-tick.C:
 			done := make(chan struct{})
-			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(p.next())
+			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(next(interval))
 			polling.Go(func() {
 				defer close(done)
-				p.poll(ctx, list)
+				p.poll(ctx, list, interval)
 			})
 		case <-ended:
 			ended = nil
 			tick.Reset(time.Until(due))
+		case d := <-p.Intervals:
+			if p.Interval <= 0 || d <= 0 || d == interval {
+				continue
+			}
+			interval, due = d, time.Now().Add(time.Duration(rand.Float64()*float64(d)))
+			if ended == nil {
+				tick.Reset(time.Until(due))
+			}
 		}
 	}
 }
@@ -108,17 +118,17 @@ func (p *Poll) Run(ctx context.Context) {
 const overrunSlack = 5 * time.Second
 
 // next is the time from one tick to the next.
-func (p *Poll) next() time.Duration {
-	return time.Duration(float64(p.Interval) * (1 - jitter*rand.Float64()))
+func next(interval time.Duration) time.Duration {
+	return time.Duration(float64(interval) * (1 - jitter*rand.Float64()))
 }
 
 // poll looks at results, list and variables, in this order, and hints when all
 // have been looked at: a sync that began earlier could meet a rotation and
 // deliver one target of it, and tell, before all others. For the same reason no
 // target is in two of the hints: each is a round of its own.
-func (p *Poll) poll(ctx context.Context, list *lookout) {
+func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) {
 	altered := p.Altered()
-	listed := list.look(ctx)
+	listed := list.look(ctx, interval)
 	if ctx.Err() != nil {
 		return
 	}

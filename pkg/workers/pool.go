@@ -44,7 +44,8 @@ type Listener interface {
 // Pool runs a bounded number of workers.
 type Pool struct {
 	PoolConfig
-	busy []atomic.Int64 // :: worker → when it began what it holds, unix nanoseconds; 0: idle
+	syncer atomic.Pointer[Syncer]
+	busy   []atomic.Int64 // :: worker → when it began what it holds, unix nanoseconds; 0: idle
 }
 
 // NewPool makes a pool that does nothing yet.
@@ -52,7 +53,16 @@ func NewPool(c PoolConfig) *Pool {
 	if c.Timeout <= 0 {
 		c.Timeout = 3 * time.Minute
 	}
-	return &Pool{PoolConfig: c, busy: make([]atomic.Int64, max(c.Workers, 1))}
+	p := &Pool{PoolConfig: c, busy: make([]atomic.Int64, max(c.Workers, 1))}
+	p.syncer.Store(c.Syncer)
+	return p
+}
+
+// SetPolicy changes what the syncs from the next one on may do.
+func (p *Pool) SetPolicy(policy Policy) {
+	next := *p.syncer.Load()
+	next.Policy = policy
+	p.syncer.Store(&next)
 }
 
 // A worker takes what waits in shares. Keys taken together fetch their values
@@ -129,7 +139,7 @@ func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64)
 			p.Listener.Started(item)
 		}
 	}
-	p.Syncer.Sync(reading, writing, keys, func(r Result) {
+	p.syncer.Load().Sync(reading, writing, keys, func(r Result) {
 		if p.Listener != nil {
 			p.Listener.Settled(byKey[r.Key], r)
 		}
