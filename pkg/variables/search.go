@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// A gateway may refuse all that asks for values, for good. To search for the
-// variables at fault costs as much as the budget has, and finds none. So where a
-// call has asked on and heard nothing that only Conjur can say, the next ones ask
-// for each chunk once, by which it is known when the gateway lets them through, and
-// for one variable by itself at times, which may be of Conjur's word where the chunk
-// is not. Once something is heard, they search again.
+// A gateway may refuse all that asks for values, for good. A search for the
+// variables at fault then costs the whole budget and finds none. So after a call
+// that asked on and heard nothing that only Conjur can say, the next ones ask for
+// each chunk once, which shows when the gateway is gone, and some of them for one
+// variable by itself, which shows it too where a chunk is refused for another
+// reason. Once something is heard, they search again (decision 012).
 
-// longestUnsampled is how many such calls in a row ask for no variable by itself.
+// longestUnsampled is such that one in so many calls, at least, asks for a variable
+// by itself.
 const longestUnsampled = 4
 
 // errFruitless says that a variable was not asked for because what was asked for
