@@ -24,5 +24,12 @@ func Some(texts []string, most int) []string {
 	return some
 }
 
-// List is Some of the names in one text.
-func List(names []string) string { return strings.Join(Some(names, Names), ", ") }
+// List is Some of the names in one text, "a, b and 3 more".
+func List(names []string) string {
+	some := Some(names, Names)
+	if len(names) <= Names {
+		return strings.Join(some, ", ")
+	}
+	last := len(some) - 1
+	return strings.Join(some[:last], ", ") + " " + some[last]
+}

@@ -31,7 +31,7 @@ func TestListNamesTwenty(t *testing.T) {
 	for i := range 22 {
 		names = append(names, fmt.Sprint(i))
 	}
-	const want = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, and 2 more"
+	const want = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 2 more"
 	if got := brief.List(names); got != want {
 		t.Errorf("got %q", got)
 	}
