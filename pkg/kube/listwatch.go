@@ -24,7 +24,8 @@ const firstPause = 200 * time.Millisecond
 // listWatch is where an informer gets objects from. The informer itself would
 // wait for up to a minute after a request that failed, say nothing of an API
 // server that refuses connections, and not stop meanwhile. So a request is made
-// again here until it succeeds, or the informer has to do something else.
+// again here until it succeeds, or the informer has to do something else
+// (decision 027).
 type listWatch[T object] struct {
 	list func(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
 	open func(context.Context, metav1.ListOptions) (watch.Interface, error)
