@@ -42,8 +42,8 @@ func missing() (lacks []error) {
 // machine is what a node could leave behind.
 type machine map[string]bool
 
-// look finds the mounts of this process, all cgroups, all processes in other
-// network namespaces, and the names of such namespaces.
+// look finds the mounts of this process, all cgroups, all processes of containerd
+// or in other network namespaces, and the names of such namespaces.
 func look() (machine, error) {
 	m := machine{}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
