@@ -35,12 +35,14 @@ func aliasRule(format targets.Format) (func(alias string) string, bool) {
 		return fileAlias, true
 	case targets.FormatTemplate:
 		return func(string) string { return "" }, true
+	case targets.FormatJWKS, targets.FormatJWKSPublic:
+		return func(string) string { return "it holds sets only, as in {keys: id}" }, true
 	}
 	return nil, false
 }
 
 func formatNames() string {
-	return "yaml, json, dotenv, bash, properties, template, java-properties, env-file, directory"
+	return "yaml, json, dotenv, bash, properties, template, java-properties, env-file, directory, jwks, jwks-public"
 }
 
 // yamlAlias allows YAML 1.2's printable characters (c-printable).

@@ -27,7 +27,7 @@ func TestBufferClearsWhatItOutgrows(t *testing.T) {
 func TestDecodedValuesAreCleared(t *testing.T) {
 	target, items := target("directory", "k", "c2VjcmV0")
 	target.Entries[0].ContentType = "base64"
-	values, _ := decode(target.Entries, items)
+	values, _, _ := decode(target.Format, target.Entries, items)
 	decoded := values.entries[0].value
 	if string(decoded) != "secret" {
 		t.Fatalf("decoded %q", decoded)

@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // entry is an alias with the value that is to appear under it.
 type entry struct {
 	alias string
 	value []byte
+	set   *versions.Document // of an entry that is laid out as one
 }
 
 // values are decoded entries, and the buffers that decoding made.
@@ -30,11 +32,20 @@ func (v values) wipe() {
 // is not base64 is used as it is, and a warning says so. Line breaks inside
 // base64 text are allowed; NUL bytes at the end of what it stands for are
 // kept.
-func decode(entries []targets.Entry, items []Item) (v values, warnings []string) {
-	v.entries = make([]entry, len(items))
+//
+// A set becomes a file, or a data key, for each part where format is that of a
+// folder; elsewhere it stays one entry.
+func decode(format targets.Format, entries []targets.Entry, items []Item) (v values, warnings []string, err error) {
+	v.entries = make([]entry, 0, len(items))
 	for i, item := range items {
 		value := item.Value.Bytes()
-		v.entries[i] = entry{alias: item.Alias, value: value}
+		if entries[i].Set() {
+			if err := v.addSet(format, entries[i], value); err != nil {
+				return v, nil, err
+			}
+			continue
+		}
+		v.entries = append(v.entries, entry{alias: item.Alias, value: value})
 		if entries[i].ContentType != targets.ContentBase64 {
 			continue
 		}
@@ -45,7 +56,7 @@ func decode(entries []targets.Entry, items []Item) (v values, warnings []string)
 			warnings = append(warnings, fmt.Sprintf("alias %q: the value is not base64, so it is used as it is; store it as base64 or remove content-type", clip(item.Alias)))
 			continue
 		}
-		v.entries[i].value = decoded[:n]
+		v.entries[len(v.entries)-1].value = decoded[:n]
 	}
-	return v, warnings
+	return v, warnings, v.twice(entries)
 }

@@ -55,9 +55,11 @@ func renderWithin(budget *work, t *targets.Target, template string, items []Item
 	if err := checkItems(t, items); err != nil {
 		return Result{}, err
 	}
-	values, warnings := decode(t.Entries, items)
+	values, warnings, err := decode(t.Format, t.Entries, items)
 	defer values.wipe()
-
+	if err != nil {
+		return Result{}, err
+	}
 	parts, err := renderParts(budget, t, template, values.entries)
 	if err != nil {
 		return Result{}, err
@@ -75,6 +77,12 @@ func renderParts(budget *work, t *targets.Target, template string, entries []ent
 		return map[string]secret.Value{"": content}, nil
 	case targets.FormatDirectory:
 		return partOfEach(entries), nil
+	case targets.FormatJWKS, targets.FormatJWKSPublic:
+		content, err := jwks(entries, t.Format == targets.FormatJWKSPublic)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]secret.Value{"": content}, nil
 	default:
 		content, err := renderFile(t.Format, entries)
 		if err != nil {
@@ -106,11 +114,11 @@ func Check(t *targets.Target, template string) error {
 	for _, e := range t.Entries {
 		if e.All() {
 			all = true
-			continue
+		} else if !e.Set() {
+			aliases = append(aliases, e.Alias)
 		}
-		aliases = append(aliases, e.Alias)
 	}
-	err := checkAliases(t.Format, aliases)
+	err := errors.Join(checkAliases(t.Format, aliases), checkSets(t.Format, t.Entries))
 	if all {
 		err = errors.Join(err, checkAll(t.Format))
 	}
@@ -129,14 +137,16 @@ func checkItems(t *targets.Target, items []Item) error {
 	if len(items) != len(t.Entries) {
 		return fmt.Errorf("%d values for %d entries", len(items), len(t.Entries))
 	}
-	aliases := make([]string, len(items))
+	var aliases []string
 	for i, item := range items {
 		if item.Alias != t.Entries[i].Alias {
 			return fmt.Errorf("a value for alias %q where one for %q is due", item.Alias, t.Entries[i].Alias)
 		}
-		aliases[i] = item.Alias
+		if !t.Entries[i].Set() {
+			aliases = append(aliases, item.Alias)
+		}
 	}
-	return checkAliases(t.Format, aliases)
+	return errors.Join(checkAliases(t.Format, aliases), checkSets(t.Format, t.Entries))
 }
 
 // checkAliases reports unknown formats, aliases that break the format's rule,

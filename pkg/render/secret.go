@@ -21,7 +21,8 @@ type Data struct {
 	// Parts are the values by data key. The receiver owns and wipes them.
 	Parts map[string]secret.Value
 	// Errs says, by data key, why a group has none in Parts. It is as with
-	// Render, or what the look-up of the template says.
+	// Render, or what the look-up of the template says. Under "" is why there
+	// is nothing at all: a set of the map cannot be laid out.
 	Errs map[string]error
 	// Warnings tell what was taken otherwise than it was meant, each naming
 	// the data key.
@@ -37,8 +38,11 @@ type Data struct {
 // value gives the value of a variable, which is only read, and template the
 // text of the template of a group that has the format template.
 func Secret(t *targets.Target, value func(variable string) secret.Value, template func(group *targets.Target) (string, error)) Data {
-	decoded, warnings := decode(t.Entries, itemsOf(t, value))
+	decoded, warnings, err := decode(targets.FormatDirectory, t.Entries, itemsOf(t, value))
 	defer decoded.wipe()
+	if err != nil {
+		return Data{Errs: map[string]error{"": err}}
+	}
 	data := Data{Parts: partOfEach(decoded.entries), Errs: map[string]error{}, Warnings: warnings}
 	if t.Secret == nil {
 		return data

@@ -154,10 +154,19 @@ func (p *entryParser) mapped(e Entry, id string) {
 	if e.Variable = p.variable(id); len(p.errs) > before {
 		return
 	}
-	if e.Alias == "*" && !e.All() {
+	switch prefix, pattern := strings.CutSuffix(e.Alias, "*"); {
+	case e.Set() && !pattern:
+		p.fail("the data key %q is to hold a set, which has several; write \"*\", or a prefix and *", e.Alias)
+		return
+	case e.Set():
+		if fault := secretKeyFault(prefix + "id"); fault != "" {
+			p.fail("the data key %q %s; use another prefix", e.Alias, fault)
+			return
+		}
+	case e.Alias == "*" && !e.All():
 		e.Alias = secretKey(e.Variable)
 	}
-	if fault := secretKeyFault(e.Alias); fault != "" && !e.All() {
+	if fault := secretKeyFault(e.Alias); fault != "" && !e.All() && !e.Set() {
 		p.fail("the data key %q %s; use another one", e.Alias, fault)
 		return
 	}
@@ -170,12 +179,20 @@ func (p *entryParser) attributes(e *Entry, value *yaml.Node) (id *yaml.Node) {
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		name, attribute := resolve(value.Content[i]), resolve(value.Content[i+1])
 		switch name.Value {
-		case "id":
-			id = attribute
+		case "id", string(ContentKeys), string(ContentCredential):
+			if id != nil {
+				p.fail("%q has two of id, keys and credential; write one", e.Alias)
+				return nil
+			}
+			if id = attribute; name.Value != "id" {
+				e.ContentType = ContentType(name.Value)
+			}
 		case "content-type":
-			e.ContentType = p.contentType(attribute.Value)
+			if !e.Set() {
+				e.ContentType = p.contentType(attribute.Value)
+			}
 		default:
-			p.warn("%q has an attribute %q, which is ignored; use id and content-type", e.Alias, name.Value)
+			p.warn("%q has an attribute %q, which is ignored; use id and content-type, or keys, or credential", e.Alias, name.Value)
 		}
 	}
 	if id == nil {

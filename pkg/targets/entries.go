@@ -159,6 +159,13 @@ func (p *entryParser) mapping(node *yaml.Node) {
 	e := Entry{ContentType: ContentText}
 	for pair := range slices.Chunk(node.Content, 2) {
 		key, value := resolve(pair[0]), resolve(pair[1])
+		if key.Kind == yaml.ScalarNode && namesSet(value) {
+			p.setItem(key.Value, value)
+			if len(node.Content) > 2 {
+				p.fail("the item of %q has more than one alias; begin each with its own \"- \"", key.Value)
+			}
+			return
+		}
 		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
 			p.fail("an item is \"- alias: id\": the value of %s must be text, not %s", keyName(key), describe(value))
 			return
@@ -185,6 +192,33 @@ func (p *entryParser) mapping(node *yaml.Node) {
 		p.add(e)
 	default:
 		p.fail("the item has %d aliases (%q); begin each with its own \"- \"", len(aliases), aliases)
+	}
+}
+
+// namesSet reports whether a node is {keys: …} or {credential: …}.
+func namesSet(node *yaml.Node) bool {
+	if node.Kind != yaml.MappingNode {
+		return false
+	}
+	for pair := range slices.Chunk(node.Content, 2) {
+		if name := pair[0].Value; name == string(ContentKeys) || name == string(ContentCredential) {
+			return true
+		}
+	}
+	return false
+}
+
+// setItem reads "alias: {keys: id}" and "alias: {credential: id}".
+func (p *entryParser) setItem(alias string, value *yaml.Node) {
+	e := Entry{Alias: alias, ContentType: ContentText}
+	id := p.attributes(&e, value)
+	switch {
+	case id == nil:
+	case id.Kind != yaml.ScalarNode || id.Tag != "!!str":
+		p.fail("the variable of %q must be text, not %s; write its id", alias, describe(id))
+	default:
+		e.Variable = p.variable(id.Value)
+		p.add(e)
 	}
 }
 
@@ -228,6 +262,9 @@ func (p *entryParser) add(e Entry) {
 	case len(url.PathEscape(e.Variable)) > maxVariable:
 		p.fail("the variable %q is too long for a request: it takes %d bytes in a URL, and at most %d are sent",
 			e.Variable, len(url.PathEscape(e.Variable)), maxVariable)
+	}
+	if e.Set() && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*")) {
+		p.fail("%q names all variables, but a set is one; write its id", e.Alias)
 	}
 	if name := e.Variable[strings.LastIndex(e.Variable, "/")+1:]; utf8.RuneCountInString(name) > maxVariableName {
 		p.fail("the name %q is longer than %d characters", name, maxVariableName)

@@ -16,6 +16,6 @@ func DefaultFileName(group string, format Format) string {
 func Formats() []Format {
 	return []Format{
 		FormatYAML, FormatJSON, FormatDotenv, FormatBash, FormatProperties, FormatTemplate,
-		FormatJavaProperties, FormatEnvFile, FormatDirectory,
+		FormatJavaProperties, FormatEnvFile, FormatDirectory, FormatJWKS, FormatJWKSPublic,
 	}
 }

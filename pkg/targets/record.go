@@ -48,6 +48,9 @@ type Status struct {
 	// out, false. A group that is missing is not known. The maps are not changed
 	// once they are here.
 	Content map[string]map[string]bool
+	// Steps are those of the sets of versions that were delivered, by variable. The
+	// map is not changed once it is here.
+	Steps map[string]uint64
 }
 
 // Sight is how a sink found or left the destination of a target. What it says

@@ -81,6 +81,22 @@ const (
 	ContentBase64 ContentType = "base64" // decoded from base64
 )
 
+// The content types of sets of versions, which one variable holds whole. In the
+// map of a Secret and in a folder the alias is a pattern, such as "*" or "db-*",
+// whose asterisk stands for the names below.
+const (
+	// ContentKeys: each valid version as ID.PART, the primary as ID.PART.primary.
+	ContentKeys ContentType = "keys"
+	// ContentCredential: the primary's parts by name, those of the one before as
+	// PART.old while it is valid.
+	ContentCredential ContentType = "credential"
+)
+
+// Set reports whether the entry's variable is a set of versions.
+func (e Entry) Set() bool {
+	return e.ContentType == ContentKeys || e.ContentType == ContentCredential
+}
+
 // Format is how a target's entries are laid out.
 type Format string
 
@@ -98,6 +114,11 @@ const (
 const (
 	FormatJavaProperties Format = "java-properties" // as java.util.Properties reads it
 	FormatEnvFile        Format = "env-file"        // as docker run --env-file reads it
+
+	// A JSON Web Key Set of the keys of sets: with the private ones, or with the
+	// public ones only.
+	FormatJWKS       Format = "jwks"
+	FormatJWKSPublic Format = "jwks-public"
 
 	// FormatDirectory makes a target a folder with one file for each entry,
 	// named by its alias.

@@ -24,7 +24,8 @@ type draft struct {
 	errs    []error
 	// warnings are those of the rendering; see allWarnings.
 	warnings []string
-	work     int // as in Result
+	work     int               // as in Result
+	steps    map[string]uint64 // of the sets that it delivers, by variable
 	// held: for something that is unknown nothing but a removal may be done.
 	held bool
 }
@@ -70,10 +71,12 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 		d.want.Gone, d.errs = gone, []error{gone}
 		return d
 	}
-	if errs := unknownOf(c.target.Variables(), answers); len(errs) > 0 {
+	steps, faults := setsOf(r, answers)
+	if errs := append(unknownOf(c.target.Variables(), answers), faults...); len(errs) > 0 {
 		d.hold(t.Key, errs...)
 		return d
 	}
+	d.steps = steps
 	s.Log.Info("Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
 	text, err := s.Templates.Text(ctx, t)
 	if err != nil {

@@ -41,6 +41,9 @@ func (s *Syncer) draftSecret(ctx context.Context, r *job, answers map[string]var
 		d.choices = append(d.choices, s.choose(r, group, answers))
 		d.addGroup(&d.choices[len(d.choices)-1])
 	}
+	var faults []error
+	d.steps, faults = setsOf(r, answers)
+	d.unknown = append(d.unknown, faults...)
 	if len(d.unknown) > 0 {
 		d.hold(t.Key, d.unknown...)
 	} else {
@@ -126,6 +129,10 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	s.Log.Info("Rendering target", zap.String("target", string(d.t.Key)))
 	value := func(id string) secret.Value { return d.answers[id].Value }
 	made := render.Secret(&d.render, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
+	if err := made.Errs[""]; err != nil {
+		d.hold(d.t.Key, err)
+		return
+	}
 	if again := d.leaveOutUnfit(made.Errs); again != nil {
 		more := render.Secret(again, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
 		maps.Copy(made.Parts, more.Parts)

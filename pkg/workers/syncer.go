@@ -216,6 +216,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 	defer wipeParts(have.Parts)
 	j.Status.See(have.Sight)
 
+	d.revokeSets(t, have)
 	changes := Plan(d.want, have, s.Policy)
 	if errs := d.doubts(t, have); len(errs) > 0 && !changes.Empty() {
 		d.hold(t.Key, errs...)

@@ -129,6 +129,8 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	}
 	var suspect *variables.SuspectError
 	switch {
+	case isSet(e, a):
+		err = fmt.Errorf("variable %q: it is a set of versions; name it in an entry of its own, as {keys: %s}", e.Variable, e.Variable)
 	case a.Verdict == variables.Found:
 		return false
 	case a.Verdict == variables.Gone:
@@ -193,6 +195,9 @@ func (c *choice) leaveOutUnfit(err error) bool {
 // noteContent notes what a target with a wildcard holds now, and says what it
 // does not.
 func (s *Syncer) noteContent(r *job, d *draft) {
+	if !d.held {
+		r.Status.Steps = d.steps
+	}
 	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return
 	}

@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"pkg/variables": {"pkg/conjur", "pkg/secret"},
 	"pkg/authn":     {"pkg/conjur", "pkg/safefile", "pkg/secret"},
 	"pkg/queue":     {"pkg/targets"},
-	"pkg/render":    {"pkg/secret", "pkg/targets"},
+	"pkg/render":    {"pkg/secret", "pkg/targets", "pkg/versions"},
 	"pkg/sinks":     {"pkg/safefile", "pkg/secret", "pkg/targets"},
 	"pkg/notify":    {"pkg/safefile", "pkg/targets"},
 	"pkg/health":    {"pkg/targets"},

@@ -1,0 +1,115 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// SetStep returns the step of a set of versions, or why a value cannot be
+// delivered as one.
+func SetStep(value []byte) (uint64, error) {
+	doc, err := readSet(value)
+	if err != nil {
+		return 0, err
+	}
+	return doc.Step, nil
+}
+
+func readSet(value []byte) (*versions.Document, error) {
+	doc, err := versions.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := doc.Primary(); !ok {
+		return nil, errors.New("the set has no primary yet")
+	}
+	return doc, nil
+}
+
+// IsSet reports whether a value is a set of versions.
+func IsSet(value []byte) bool { return versions.IsSet(value) }
+
+// checkSets reports sets where a format cannot hold them, and patterns that are
+// none.
+func checkSets(format targets.Format, entries []targets.Entry) error {
+	var errs []error
+	for _, e := range entries {
+		if !e.Set() {
+			continue
+		}
+		prefix, pattern := strings.CutSuffix(e.Alias, "*")
+		fault := ""
+		switch format {
+		case targets.FormatJWKS, targets.FormatJWKSPublic, targets.FormatTemplate:
+		case targets.FormatDirectory:
+			if fault = fileAlias(prefix + "id"); !pattern {
+				fault = `a set has several files; write "*", or a prefix and *`
+			}
+		default:
+			fault = "it is a set; use format directory, template, jwks or jwks-public"
+		}
+		if fault != "" {
+			errs = append(errs, fmt.Errorf("alias %q does not suit format %s: %s", clip(e.Alias), format, fault))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// addSet adds the entries of a set.
+func (v *values) addSet(format targets.Format, e targets.Entry, value []byte) error {
+	doc, err := readSet(value)
+	if err != nil {
+		return fmt.Errorf("set %q: %w", clip(e.Variable), err)
+	}
+	for _, version := range doc.Versions {
+		for _, part := range version.Parts {
+			v.own = append(v.own, part.Bytes())
+		}
+	}
+	prefix := strings.TrimSuffix(e.Alias, "*")
+	switch {
+	case format != targets.FormatDirectory:
+		v.entries = append(v.entries, entry{alias: e.Alias, set: doc})
+	case e.ContentType == targets.ContentKeys:
+		for _, version := range doc.Usable() {
+			suffix := ""
+			if version.State == versions.Primary {
+				suffix = ".primary"
+			}
+			v.addParts(prefix+version.ID+".", suffix, version)
+		}
+	default:
+		primary, _ := doc.Primary()
+		v.addParts(prefix, "", primary)
+		if former, ok := doc.Former(); ok {
+			v.addParts(prefix, ".old", former)
+		}
+	}
+	return nil
+}
+
+func (v *values) addParts(prefix, suffix string, version versions.Version) {
+	for _, name := range version.PartNames() {
+		v.entries = append(v.entries, entry{alias: prefix + name + suffix, value: version.Parts[name].Bytes()})
+	}
+}
+
+// twice returns an error if what a set stands for has the name of something else.
+func (v *values) twice(entries []targets.Entry) error {
+	if !slices.ContainsFunc(entries, targets.Entry.Set) {
+		return nil
+	}
+	names := make([]string, len(v.entries))
+	for i, e := range v.entries {
+		names[i] = e.alias
+	}
+	if twice := repeated(names); len(twice) > 0 {
+		return fmt.Errorf("%q is made by two entries; give a set a prefix of its own, as in \"db-*\"", twice)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package workers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
+)
+
+// setsOf returns the steps of the sets of versions in the target, by variable,
+// and what is wrong with others: they cannot be read, or are older than what was
+// delivered. Such a target keeps its last good state.
+func setsOf(r *job, answers map[string]variables.Answer) (steps map[string]uint64, errs []error) {
+	for _, part := range r.Spec.Parts() {
+		for _, e := range part.Entries {
+			if _, known := steps[e.Variable]; known || !e.Set() || answers[e.Variable].Verdict != variables.Found {
+				continue
+			}
+			step, err := render.SetStep(answers[e.Variable].Value.Bytes())
+			if was := r.Status.Steps[e.Variable]; err == nil && step < was {
+				err = fmt.Errorf("it is at step %d, but step %d was delivered already, as after a restored backup; put the later one back", step, was)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("set %q: %w", e.Variable, err))
+				continue
+			}
+			if steps == nil {
+				steps = map[string]uint64{}
+			}
+			steps[e.Variable] = step
+		}
+	}
+	return steps, errs
+}
+
+// revokeSets has what is there of sets that are gone go, in place of the patterns
+// that stand for it. What anything else in the definition may have made stays.
+func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
+	if t.Secret == nil || d.want.Gone == nil {
+		return
+	}
+	for _, e := range t.Entries {
+		if !e.Set() || !d.want.Revoked[e.Alias] {
+			continue
+		}
+		delete(d.want.Revoked, e.Alias)
+		for name := range have.Parts {
+			if belongs(t, e, name) && !d.want.Keep[name] && !t.Secret.HoldAll {
+				d.want.Revoked[name] = true
+				d.want.Gone.Parts = append(d.want.Gone.Parts, name)
+			}
+		}
+		slices.Sort(d.want.Gone.Parts)
+	}
+}
+
+// belongs reports whether a data key can only have come from the set e.
+func belongs(t *targets.Target, e targets.Entry, name string) bool {
+	if !strings.HasPrefix(name, strings.TrimSuffix(e.Alias, "*")) {
+		return false
+	}
+	for _, other := range t.Entries {
+		prefix, pattern := strings.CutSuffix(other.Alias, "*")
+		if other != e && (other.Alias == name || pattern && strings.HasPrefix(name, prefix)) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(t.Secret.Groups, func(group *targets.Target) bool { return group.Group == name })
+}
+
+// isSet reports whether a value is a set of versions, which a wildcard does not
+// deliver: nobody could read it.
+func isSet(e targets.Entry, a variables.Answer) bool {
+	return a.Verdict == variables.Found && !e.Set() && render.IsSet(a.Value.Bytes())
+}
