@@ -116,7 +116,7 @@ func dearestCalls() map[string][]call {
 		calls     []call
 	}{
 		{"b64enc b64dec b32dec sha1sum sha256sum sha512sum adler32sum", []call{texts("A")}},
-		{"secret fail base clean dir ext isAbs osBase osClean osDir osExt osIsAbs", []call{texts("x"), texts("/../")}},
+		{"secret versions fail base clean dir ext isAbs osBase osClean osDir osExt osIsAbs", []call{texts("x"), texts("/../")}},
 		{"b32enc camelcase kebabcase lower nospace snakecase swapcase title trim untitle upper regexQuoteMeta", []call{texts("\xff"), texts("a "), texts("b\u0301"), texts("1."), texts(" ")}},
 		{"initials", []call{texts("a "), texts("\xff "), texts("x")}},
 		{"abbrev", []call{with("\xff", []any{1 << 20})}},

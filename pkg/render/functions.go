@@ -12,8 +12,8 @@ import (
 )
 
 // ownFunctions are those of the Secrets Provider, which with text/template's
-// own are all that its templates can use.
-const ownFunctions = "secret b64enc b64dec"
+// own are all that its templates can use, and versions, of a set.
+const ownFunctions = "secret b64enc b64dec versions"
 
 // builtins are the functions of text/template.
 const builtins = "and call eq ge gt html index js le len lt ne not or print printf println slice urlquery"

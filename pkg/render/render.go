@@ -110,11 +110,14 @@ func partOfEach(entries []entry) map[string]secret.Value {
 // A template that runs into an error which other values might not cause, such
 // as JSON that does not parse, is not reported.
 func Check(t *targets.Target, template string) error {
+	var sets []string
 	aliases, all := make([]string, 0, len(t.Entries)), false
 	for _, e := range t.Entries {
 		if e.All() {
 			all = true
-		} else if !e.Set() {
+		} else if e.Set() {
+			sets = append(sets, e.Alias)
+		} else {
 			aliases = append(aliases, e.Alias)
 		}
 	}
@@ -126,7 +129,7 @@ func Check(t *targets.Target, template string) error {
 		return err
 	}
 	if t.Format == targets.FormatTemplate {
-		return checkTemplate(t.Group, template, aliases, all)
+		return checkTemplate(t.Group, template, aliases, sets, all)
 	}
 	return nil
 }

@@ -113,3 +113,44 @@ func (v *values) twice(entries []targets.Entry) error {
 	}
 	return nil
 }
+
+// templateVersion is a version of a set as templates see it.
+type templateVersion struct {
+	ID      string
+	Primary bool
+	parts   map[string]string // nil: any part is the placeholder
+}
+
+// versionsOf returns the valid versions, the newest first.
+func versionsOf(doc *versions.Document) []templateVersion {
+	var all []templateVersion
+	for _, v := range doc.Usable() {
+		parts := make(map[string]string, len(v.Parts))
+		for name, part := range v.Parts {
+			parts[name] = string(part.Bytes())
+		}
+		all = append(all, templateVersion{v.ID, v.State == versions.Primary, parts})
+	}
+	return all
+}
+
+// Part returns the part of that name.
+func (v templateVersion) Part(name string) (string, error) {
+	if v.parts == nil {
+		return placeholder, nil
+	}
+	part, ok := v.parts[name]
+	if !ok {
+		return "", &functionError{"Part", "the version has no such part"}
+	}
+	return part, nil
+}
+
+// versions returns those of the set with that alias. The error must not name it,
+// since it may be computed from a value.
+func (r *run) versions(alias string) ([]templateVersion, error) {
+	if set, ok := r.sets[alias]; ok {
+		return set, nil
+	}
+	return nil, unknownAlias("the group has no set of that alias")
+}

@@ -18,7 +18,7 @@ func (r *run) ownFunctions(sprigs map[string]any) map[string]any {
 	toStrings := sprigs["toStrings"].(func(any) []string)
 	wrapWith := sprigs["wrapWith"].(func(int, string, string) string)
 	funcs := map[string]any{
-		"secret": r.secret,
+		"secret": r.secret, "versions": r.versions,
 		"b64enc": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 		"b64dec": func(s string) (string, error) {
 			b, err := base64.StdEncoding.DecodeString(s)

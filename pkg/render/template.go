@@ -30,16 +30,21 @@ func runTemplate(name, text string, entries []entry, budget *work) (secret.Value
 	if err != nil {
 		return secret.Value{}, err
 	}
-	secrets := make([]templateSecret, len(entries))
-	for i, e := range entries {
-		secrets[i] = templateSecret{e.alias, string(e.value)}
+	secrets := make([]templateSecret, 0, len(entries))
+	sets := map[string][]templateVersion{}
+	for _, e := range entries {
+		if e.set != nil {
+			sets[e.alias] = versionsOf(e.set)
+		} else {
+			secrets = append(secrets, templateSecret{e.alias, string(e.value)})
+		}
 	}
-	return parsed.execute(secrets, budget)
+	return parsed.execute(secrets, sets, budget)
 }
 
 // checkTemplate runs a template with placeholders; all tells that there may be
-// any other alias too.
-func checkTemplate(name, text string, aliases []string, all bool) error {
+// any other alias too, and sets are the aliases of sets.
+func checkTemplate(name, text string, aliases, sets []string, all bool) error {
 	parsed, err := parseTemplate(name, text)
 	if err != nil {
 		return err
@@ -51,7 +56,11 @@ func checkTemplate(name, text string, aliases []string, all bool) error {
 	for i, alias := range aliases {
 		secrets[i] = templateSecret{alias, placeholder}
 	}
-	content, err := parsed.execute(secrets, nil)
+	versions := map[string][]templateVersion{}
+	for _, alias := range sets {
+		versions[alias] = []templateVersion{{ID: placeholder, Primary: true}}
+	}
+	content, err := parsed.execute(secrets, versions, nil)
 	switch {
 	case err == nil:
 	case all:
@@ -93,11 +102,12 @@ type run struct {
 	work    work
 	depth   int // of templates that call templates
 	secrets map[string]any
+	sets    map[string][]templateVersion
 	out     buffer
 }
 
-func (p *parsed) execute(secrets []templateSecret, budget *work) (content secret.Value, err error) {
-	r := &run{work: work{left: maxWork}, secrets: make(map[string]any, len(secrets))}
+func (p *parsed) execute(secrets []templateSecret, sets map[string][]templateVersion, budget *work) (content secret.Value, err error) {
+	r := &run{work: work{left: maxWork}, secrets: make(map[string]any, len(secrets)), sets: sets}
 	if budget != nil {
 		r.work.left = min(maxWork, budget.left)
 		defer func(before int) { budget.left -= before - r.work.left }(r.work.left)
