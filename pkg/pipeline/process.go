@@ -14,6 +14,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/logs"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -54,7 +55,7 @@ func (o *Options) check() error {
 // left it, so what did not change is not touched. Make it with New.
 type Process struct {
 	options Options
-	lines   *logQueue // that log writes to
+	lines   *logs.Queue // that log writes to
 	log     *zap.Logger
 	level   zap.AtomicLevel
 
@@ -69,12 +70,12 @@ type Process struct {
 // New returns a process that runs nothing yet. The log is written, to the
 // standard error, until stop is called.
 func New(o Options) (s *Process, stop func(), err error) {
-	s = &Process{options: o, lines: newLogQueue(os.Stderr)}
-	s.log, s.level, err = newLogger(o.LogFormat, s.lines)
+	s = &Process{options: o, lines: logs.NewQueue(os.Stderr)}
+	s.log, s.level, err = logs.New(o.LogFormat, s.lines)
 	if err := errors.Join(err, o.check()); err != nil {
 		return nil, nil, err
 	}
-	return s, s.lines.start(), nil
+	return s, s.lines.Start(), nil
 }
 
 // Log returns where the process logs.
@@ -215,7 +216,7 @@ func (s *Process) load() (*config.Config, error) {
 	}
 	if s.options.LogFormat == "" { // decided once, for the life of the process
 		s.options.LogFormat = cfg.Log.Format
-		if s.log, s.level, err = newLogger(cfg.Log.Format, s.lines); err != nil {
+		if s.log, s.level, err = logs.New(cfg.Log.Format, s.lines); err != nil {
 			return nil, err
 		}
 	}

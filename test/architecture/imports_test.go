@@ -38,8 +38,9 @@ var allowed = map[string][]string{
 	"pkg/versions":  {"pkg/secret"},
 	"pkg/sources":   {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":   {"pkg/brief", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables"},
+	"pkg/logs":      {},
 	"pkg/pipeline": {
-		"config", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/notify", "pkg/process", "pkg/queue",
+		"config", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/process", "pkg/queue",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/variables", "pkg/workers",
 	},
 	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/workers"},

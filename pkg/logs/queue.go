@@ -1,4 +1,4 @@
-package pipeline
+package logs
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ const (
 	lastWords = time.Second
 )
 
-// logQueue writes lines in the background, so that a log that nobody reads
+// Queue writes lines in the background, so that a log that nobody reads
 // stops no work. What finds no room is dropped and counted. Make it with
-// newLogQueue.
-type logQueue struct {
+// NewQueue.
+type Queue struct {
 	out   io.Writer
 	lines chan []byte
 	stop  chan struct{} // closed when what waits is to be written, and no more
@@ -32,17 +32,17 @@ type logQueue struct {
 	logger  atomic.Pointer[zap.Logger] // that writes here; it says that lines were dropped
 }
 
-// newLogQueue returns a queue that writes nothing before it is started.
-func newLogQueue(out io.Writer) *logQueue {
-	q := &logQueue{out: out, lines: make(chan []byte, mostLines), stop: make(chan struct{}), done: make(chan struct{})}
+// NewQueue returns a queue that writes nothing before it is started.
+func NewQueue(out io.Writer) *Queue {
+	q := &Queue{out: out, lines: make(chan []byte, mostLines), stop: make(chan struct{}), done: make(chan struct{})}
 	q.logger.Store(zap.NewNop())
 	return q
 }
 
-// start writes until the function that it returns is called, which waits for
+// Start writes until the function that it returns is called, which waits for
 // what is left, though not for ever: a writer that is stuck ends with the
 // process.
-func (q *logQueue) start() (stop func()) {
+func (q *Queue) Start() (stop func()) {
 	go q.run()
 	return func() {
 		close(q.stop)
@@ -54,7 +54,7 @@ func (q *logQueue) start() (stop func()) {
 }
 
 // Write takes one line; it never blocks or fails.
-func (q *logQueue) Write(line []byte) (int, error) {
+func (q *Queue) Write(line []byte) (int, error) {
 	size := int64(len(line))
 	if q.size.Add(size) > mostQueued || !q.offer(bytes.Clone(line)) {
 		q.size.Add(-size)
@@ -63,7 +63,7 @@ func (q *logQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (q *logQueue) offer(line []byte) bool {
+func (q *Queue) offer(line []byte) bool {
 	select {
 	case q.lines <- line:
 		return true
@@ -73,10 +73,10 @@ func (q *logQueue) offer(line []byte) bool {
 }
 
 // Sync has nothing to do: lines are on their way.
-func (q *logQueue) Sync() error { return nil }
+func (q *Queue) Sync() error { return nil }
 
 // run says that lines were dropped once one could be written again.
-func (q *logQueue) run() {
+func (q *Queue) run() {
 	defer close(q.done)
 	told := int64(0)
 	for line, ok := q.next(); ok; line, ok = q.next() {
@@ -94,7 +94,7 @@ func (q *logQueue) run() {
 
 // next waits for a line; when the queue has been stopped it takes only what is
 // there.
-func (q *logQueue) next() (line []byte, ok bool) {
+func (q *Queue) next() (line []byte, ok bool) {
 	select {
 	case line = <-q.lines:
 		return line, true

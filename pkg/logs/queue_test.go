@@ -1,4 +1,4 @@
-package pipeline
+package logs
 
 import (
 	"io"
@@ -18,12 +18,12 @@ func (g gatedWriter) Write(line []byte) (int, error) {
 
 func TestTheLogIsBoundedAndCountsWhatItDrops(t *testing.T) {
 	out := gatedWriter{make(chan string)}
-	q := newLogQueue(out)
-	log, _, err := newLogger("text", q)
+	q := NewQueue(out)
+	log, _, err := New("text", q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := q.start()
+	stop := q.Start()
 	const lines, long = 2000, 1000
 	for range lines {
 		log.Info(strings.Repeat("x", long))
@@ -57,8 +57,8 @@ func TestTheLogIsBoundedAndCountsWhatItDrops(t *testing.T) {
 }
 
 func TestLinesThatCannotBeWrittenAreCounted(t *testing.T) {
-	q := newLogQueue(brokenWriter{})
-	stop := q.start()
+	q := NewQueue(brokenWriter{})
+	stop := q.Start()
 	for range 3 {
 		_, _ = q.Write([]byte("line\n"))
 	}

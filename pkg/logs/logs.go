@@ -1,4 +1,5 @@
-package pipeline
+// Package logs writes the log, so that one that nobody reads stops no work.
+package logs
 
 import (
 	"fmt"
@@ -8,9 +9,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger logs to a queue, as text for people or as JSON, one line an event.
+// New logs to a queue, as text for people or as JSON, one line an event.
 // The level can be changed later.
-func newLogger(format string, out *logQueue) (*zap.Logger, zap.AtomicLevel, error) {
+func New(format string, out *Queue) (*zap.Logger, zap.AtomicLevel, error) {
 	level := zap.NewAtomicLevel()
 	config := zapcore.EncoderConfig{
 		TimeKey: "time", LevelKey: "level", MessageKey: "msg", NameKey: "logger",
