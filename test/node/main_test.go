@@ -1,9 +1,5 @@
 //go:build node
 
-// Package node runs Syncer in real Pods: the genuine kubelet, scheduler and
-// controllers with containerd and runc, in a network namespace of their own
-// beside the control plane of the other tests. It needs Linux, root, and some
-// packages of the system; "make test-node" builds the rest.
 package node
 
 import (
