@@ -62,8 +62,8 @@ type Process struct {
 	set targets.Set // of files
 
 	mu   sync.Mutex
-	cfg  *config.Config     // that the host was made for
-	host *host              // that runs; nil: none does
+	cfg  *config.Config     // that the host was made for, or that the next one is
+	host *host              // that takes up changes; nil: none does
 	end  context.CancelFunc // ends it
 }
 
@@ -143,13 +143,10 @@ func (s *Process) inputs() []string {
 
 // serve does what a configuration says until ctx ends or it is done.
 func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
-	h, err := newHost(cfg, s.options.Version, s.log)
+	h, err := s.newHost(cfg)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.host = h
-	s.mu.Unlock()
 	return h.run(ctx, func(ctx context.Context) error {
 		p := &pipeline{settings: h.settings, set: &s.set, host: h, Parts: Parts{
 			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command,
@@ -159,6 +156,21 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 		}
 		return p.run(ctx)
 	})
+}
+
+// newHost returns the host for a configuration. It takes up changes from now on,
+// unless it is about to end for one.
+func (s *Process) newHost(cfg *config.Config) (*host, error) {
+	h, err := newHost(cfg, s.options.Version, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg == cfg {
+		s.host = h
+	}
+	return h, nil
 }
 
 // begin gives the configuration to run with; end is called when it is
@@ -192,7 +204,7 @@ func (s *Process) reload() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cfg = cfg
+	s.cfg, s.host = cfg, nil
 	if s.end != nil {
 		s.end()
 	}
