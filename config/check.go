@@ -26,7 +26,7 @@ func (s setting) check(text string) error {
 	case kindInteger, kindPercent:
 		_, err := s.integer(text)
 		return err
-	case kindDuration:
+	case kindDuration, kindPeriod:
 		_, err := s.duration(text)
 		return err
 	case kindChoice:
@@ -99,6 +99,9 @@ func (s setting) duration(text string) (time.Duration, error) {
 		return time.Duration(min(int64(n), math.MaxInt64/int64(time.Second))) * time.Second, err
 	}
 	d, err := time.ParseDuration(text)
+	if s.kind == kindPeriod {
+		d, err = parsePeriod(text)
+	}
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%.200q is not a duration; write numbers with the units h, m, s, such as 5m or 1h30m", text)
@@ -106,6 +109,20 @@ func (s setting) duration(text string) (time.Duration, error) {
 		return d, fmt.Errorf("%.200q is too short; use at least %v", text, s.least)
 	}
 	return d, nil
+}
+
+// parsePeriod reads a duration that may begin with days.
+func parsePeriod(text string) (time.Duration, error) {
+	days, rest, ok := strings.Cut(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || rest == "" {
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(rest)
+	return time.Duration(n)*24*time.Hour + d, err
 }
 
 func checkAddress(text string) error {

@@ -61,6 +61,7 @@ type Config struct {
 	// is empty, first. IdentityOf chooses among them.
 	Identities []Identity
 	Kubernetes Kubernetes
+	Rotation   Rotation // in ModeStandalone
 	Folders    Folders
 }
 

@@ -43,6 +43,9 @@ func (v *values) parseFile(name string, data []byte, r *report) {
 		v.process[s.name] = val
 	}
 	v.identities = f[nameIdentities]
+	for _, s := range v.rotationTable {
+		v.rotation[s.name] = f[s.name]
+	}
 	v.addTargets(f[nameTargets].items, r)
 }
 
@@ -168,7 +171,11 @@ func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 // items reads the items of a list, or those of a map with their names.
 func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
 	table := s.items()
-	if s.kind == kindMap {
+	switch s.kind {
+	case kindObject:
+		v.items = []item{d.item(s, table, path, node, node)}
+		return
+	case kindMap:
 		d.fields(path, node, func(key, n *yaml.Node, name string) {
 			v.keys = append(v.keys, name)
 			v.items = append(v.items, d.item(s, table, join(path, name), key, n))
@@ -217,12 +224,17 @@ func (s setting) wants(node *yaml.Node) error {
 		return wantsScalar(node, "!!str", "a number or off")
 	case kindNames:
 		return wantsNames(node)
+	case kindTexts:
+		if node.Kind == yaml.SequenceNode {
+			return wantsNames(node)
+		}
+		return wantsScalar(node, "!!str", "text, or a list of texts")
 	case kindSecrets, kindItems:
 		if node.Kind != yaml.SequenceNode {
 			return errors.New("must be a list; begin each item with \"- \"")
 		}
 		return nil
-	case kindMap, kindEntries: // which are read further
+	case kindMap, kindObject, kindEntries: // which are read further
 		return nil
 	}
 	return wantsScalar(node, "!!str", "text")

@@ -67,6 +67,16 @@ func reference(t *testing.T) string {
 		"secretgroups":   itemTable(secretGroupSettings()),
 		"identities":     itemTable(identitySettings()),
 		"authenticators": authenticatorTable(),
+		"rotation":       itemTable(rotationSettings()),
+		"rotated":        itemTable(rotatedSettings()),
+		"generated":      itemTable(generateSettings()),
+		"htpasswd":       itemTable(htpasswdSettings()),
+		"x509":           itemTable(x509Settings()),
+		"published":      itemTable(publishedSettings()),
+		"postgresql":     itemTable(postgresqlSettings()),
+		"apikeys":        itemTable(apiKeysSettings()),
+		"http":           itemTable(httpSettings()),
+		"exec":           itemTable(execSettings()),
 		"functions":      "`" + strings.Join(render.Functions(), "` `") + "`",
 	} {
 		place = "<<" + place + ">>"

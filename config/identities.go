@@ -31,6 +31,9 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 			l.fail(name.key, "the name %q is already that of another identity", name.text)
 			continue
 		}
+		if !id[nameNamespaces].set && !id[nameSecrets].set && l.rotation[nameRotationIdentity].text == name.text {
+			continue // it has no lane
+		}
 		ids = append(ids, Identity{
 			Name:       name.text,
 			Namespaces: l.ownNamespaces(id, cfg.Kubernetes, served),

@@ -106,6 +106,7 @@ func (l *loader) config() *Config {
 	l.conjur(cfg)
 	l.kubernetes(cfg)
 	cfg.Identities = l.allIdentities(cfg)
+	l.rotate(cfg)
 	l.warnOfIdle(cfg.Identities)
 	if cfg.Destination == DestinationKubernetes {
 		l.ignoreGroups()

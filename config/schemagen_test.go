@@ -58,6 +58,8 @@ func (s setting) schema() object {
 		switch s.kind {
 		case kindMap:
 			schema = object{"type": "object", "additionalProperties": of}
+		case kindObject:
+			schema = of
 		case kindSecrets:
 			schema = object{"type": "array", "items": of, "minItems": 1}
 		default:
@@ -84,6 +86,8 @@ func (s setting) valueSchema() object {
 		}
 	case kindPercent:
 		o["anyOf"] = []object{{"type": "integer", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": "^(off|[+-]?0*([0-9]{1,2}|100)%?)$"}}
+	case kindTexts:
+		o["anyOf"] = []object{{"type": "string"}, {"type": "array", "items": object{"type": "string"}}}
 	case kindNames:
 		o["type"], o["minItems"], o["items"] = "array", 1, object{"type": "string"}
 	case kindEntries:
@@ -109,6 +113,7 @@ func patterns() map[kind]string {
 	const label = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 	return map[kind]string{
 		kindDuration:    `^(\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|[+-]?0)?$`,
+		kindPeriod:      `^(([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*|0)$`,
 		kindSignal:      "^SIG[A-Z0-9]+$",
 		kindPermissions: "^(-?rw[x-]([r-][w-][x-]){2})?$",
 		kindAddress:     "^(.*:[0-9]{1,5})?$",

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -42,6 +43,8 @@ type subject struct {
 	target   *targets.Target // of a group
 	secret   *targets.SecretDefinition
 	identity *Identity
+	rotated  *RotatedSet
+	password *generate.Password
 }
 
 // configured returns what the configuration says of a Secret.
@@ -57,7 +60,7 @@ func (s subject) configured() *targets.Target {
 // the same as before, and one whose default follows another changes with it.
 func Compare(before, after *Config) Difference {
 	var d Difference
-	d.compare("", settings(), subject{Config: before, conjur: &before.Conjur}, subject{Config: after, conjur: &after.Conjur})
+	d.compare("", append(settings(), rotationSettings()...), subject{Config: before, conjur: &before.Conjur}, subject{Config: after, conjur: &after.Conjur})
 	if before.Folders != after.Folders {
 		d.add("folders", ScopeSources)
 	}

@@ -32,6 +32,9 @@ const (
 	kindSecrets     kind = "list of Secrets"
 	kindMap         kind = "map"
 	kindItems       kind = "list"
+	kindObject      kind = "map of the settings below"
+	kindTexts       kind = "text, or list of texts"
+	kindPeriod      kind = "duration; days too, such as `30d`"
 )
 
 // setting is one thing that an operator may set. The names, defaults and
@@ -53,12 +56,12 @@ type setting struct {
 	noun     string        // what a value of kindChoice is
 	allowed  []string      // kindChoice: all values
 	min, max int           // kindInteger: bounds; max 0 means none
-	least    time.Duration // kindDuration: the shortest
+	least    time.Duration // kindDuration, kindPeriod: the shortest
 	def      string        // default
 	// follows says in words what the default is where that is not one text.
 	follows string
-	// items returns the table of an item of a list, or of a map of maps, in
-	// the configuration file. With short a text stands for the item's first
+	// items returns the table of an item of a list, of a map of maps, or of the
+	// one map of kindObject, in the configuration file. With short a text stands for the item's first
 	// setting.
 	items func() []setting
 	short bool
@@ -144,7 +147,7 @@ func settings() []setting {
 
 // fileSettings is the table of the configuration file, which has lists besides.
 func fileSettings() []setting {
-	return append(settings(),
+	return append(append(settings(), rotationSettings()...),
 		setting{name: nameTargets, kind: kindItems, items: targetSettings, doc: "The secret groups, each a file that is kept in sync."},
 		setting{name: nameIdentities, kind: kindItems, items: identitySettings, doc: "Identities that Conjur is asked as besides the process's own, and whom they serve."})
 }

@@ -36,14 +36,16 @@ type values struct {
 	process    item
 	groups     map[string]item // by the group's name
 	identities value           // which only the configuration file has
+	rotation   item            // as well
 
-	table, groupTable []setting // settings() and groupSettings(), made once
+	// settings(), groupSettings() and rotationSettings(), made once
+	table, groupTable, rotationTable []setting
 }
 
 func newValues() values {
 	return values{
-		process: item{}, groups: map[string]item{},
-		table: settings(), groupTable: groupSettings(),
+		process: item{}, groups: map[string]item{}, rotation: item{},
+		table: settings(), groupTable: groupSettings(), rotationTable: rotationSettings(),
 	}
 }
 
@@ -145,6 +147,15 @@ func (v value) isTrue() bool {
 	return err == nil && is
 }
 
+// texts returns the texts of a list in the configuration file, or the one text
+// that stands for it.
+func (v value) texts() []string {
+	if v.set && !v.bad && v.node == nil {
+		return []string{v.text}
+	}
+	return v.names()
+}
+
 // names returns the texts of a list in the configuration file.
 func (v value) names() []string {
 	if v.node == nil || v.bad {
@@ -176,6 +187,10 @@ func fill(table []setting, said item, into subject) {
 			*p, _ = s.integer(text)
 		case *time.Duration:
 			*p, _ = s.duration(text)
+		case *[]string:
+			if s.kind == kindTexts {
+				*p = val.texts()
+			}
 		case *secret.Value:
 			*p = secret.New([]byte(text))
 		default:

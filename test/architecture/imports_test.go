@@ -34,13 +34,15 @@ var allowed = map[string][]string{
 	"pkg/manifest":  {"pkg/targets"},
 	"pkg/process":   {},
 	"pkg/generate":  {"pkg/secret"},
-	"pkg/rotate":    {"pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
+	"pkg/actuators": {"pkg/conjur", "pkg/secret", "pkg/versions"},
+	"pkg/consumers": {"pkg/kube", "pkg/rotate", "pkg/versions"},
+	"pkg/rotate":    {"pkg/actuators", "pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
 	"pkg/versions":  {"pkg/secret"},
 	"pkg/sources":   {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":   {"pkg/brief", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables"},
 	"pkg/logs":      {},
 	"pkg/pipeline": {
-		"config", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/process", "pkg/queue",
+		"config", "pkg/actuators", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/consumers", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/process", "pkg/queue", "pkg/rotate",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/variables", "pkg/workers",
 	},
 	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/workers"},
@@ -48,7 +50,7 @@ var allowed = map[string][]string{
 	"pkg/tool": {
 		"config", "pkg/conjur", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables", "pkg/workers",
 	},
-	"config": {"pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
+	"config": {"pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
 		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/tool",
 	},

@@ -1,0 +1,235 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/secretsync/syncer/pkg/generate"
+)
+
+// The defaults of what depends on the kind of a set.
+const (
+	defaultSettle = time.Minute
+	defaultGrace  = 10 * time.Minute
+	defaultKeep   = 24 * time.Hour
+)
+
+// LoadRotation reads from a configuration file and the environment how sets are
+// rotated by a process that delivers nothing. Problems are reported as by Load.
+func LoadRotation(src Sources) (Rotation, []Problem, error) {
+	if src.Getenv == nil {
+		src.Getenv = func(string) string { return "" }
+	}
+	l := &loader{src: src, values: newValues()}
+	l.addFile(cmp.Or(src.ConfigFile, src.Getenv(ConfigFileVariable)), &l.report)
+	l.addEnvironment(src.Getenv, &l.report)
+	cfg := &Config{}
+	fill(l.table, l.process, subject{Config: cfg, conjur: &cfg.Conjur})
+	l.conjur(cfg)
+	l.rotate(cfg)
+	if len(cfg.Rotation.Sets) == 0 && len(l.problems) == 0 {
+		l.fail(src.ConfigFile, "it has no %s; list the sets to rotate", nameRotationSets)
+	}
+	if len(l.problems) > 0 {
+		return Rotation{}, l.warnings, &InvalidError{l.problems}
+	}
+	return cfg.Rotation, l.warnings, nil
+}
+
+// rotate checks and completes what is rotated.
+func (l *loader) rotate(cfg *Config) {
+	list := l.rotation[nameRotationSets]
+	switch {
+	case len(list.items) == 0:
+		return
+	case cfg.Mode != "" && cfg.Mode != ModeStandalone:
+		l.warn(list.key, "sets are rotated in the mode standalone, or by \"syncer rotate run\"; ignored")
+		return
+	}
+	fill(l.rotationTable, l.rotation, subject{Config: cfg})
+	cfg.Rotation.Conjur = l.rotatesAs(cfg)
+	seen := map[string]bool{}
+	for _, it := range list.items {
+		set := l.rotated(it)
+		if seen[set.Set] && set.Set != "" {
+			l.fail(it[nameSet].key, "the set %q is listed twice", set.Set)
+		}
+		seen[set.Set] = true
+		cfg.Rotation.Sets = append(cfg.Rotation.Sets, set)
+	}
+}
+
+// rotatesAs returns how Conjur is reached to change sets.
+func (l *loader) rotatesAs(cfg *Config) Conjur {
+	name := l.rotation[nameRotationIdentity]
+	if !name.set || name.bad {
+		return cfg.Conjur
+	}
+	for _, id := range cfg.Identities {
+		if id.Name == name.text {
+			return id.Conjur
+		}
+	}
+	i := slices.IndexFunc(l.identities.items, func(id item) bool { return id[nameName].text == name.text })
+	if i < 0 {
+		l.fail(name.key, "no item of identities has the name %q; add one", name.text)
+		return cfg.Conjur
+	}
+	return l.identityConjur(l.identities.items[i], cfg.Conjur)
+}
+
+// rotated reads one set.
+func (l *loader) rotated(it item) RotatedSet {
+	var set RotatedSet
+	fill(rotatedSettings(), it, subject{rotated: &set})
+	l.actuator(it, &set)
+	l.generated(it, &set)
+	l.schedule(it, &set)
+	l.kept(it, &set)
+	l.published(it, &set)
+	for i, part := range it[nameAdopt].keys {
+		if set.Adopt == nil {
+			set.Adopt = map[string]string{}
+		}
+		set.Adopt[part] = it[nameAdopt].items[i][nameVariable].text
+	}
+	return set
+}
+
+// actuator reads what has to accept the versions.
+func (l *loader) actuator(it item, set *RotatedSet) {
+	first := ""
+	for _, name := range []string{namePostgreSQL, nameAPIKeys, nameHTTP, nameExec} {
+		val := it[name]
+		if !val.set {
+			continue
+		}
+		if first != "" {
+			l.fail(val.key, "the set has %s too; remove one of the two", first)
+		}
+		first = name
+		switch name {
+		case namePostgreSQL:
+			set.PostgreSQL = &PostgreSQL{}
+		case nameAPIKeys:
+			set.APIKeys = &APIKeys{}
+		case nameHTTP:
+			set.HTTP = &HTTP{}
+		case nameExec:
+			set.Exec = &Exec{}
+		}
+		s, _ := find(rotatedSettings(), name)
+		fill(s.items(), val.object(), subject{rotated: set})
+	}
+}
+
+// object is what a setting of kindObject says.
+func (v value) object() item {
+	if len(v.items) == 0 {
+		return item{}
+	}
+	return v.items[0]
+}
+
+// generated reads what a version consists of.
+func (l *loader) generated(it item, set *RotatedSet) {
+	val := it[nameGenerate]
+	if !val.set {
+		if !set.Outside() {
+			l.fail(it[nameSet].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
+		}
+		return
+	}
+	g := val.object()
+	into := subject{rotated: set}
+	if g[nameX509].set {
+		set.Generate.X509 = &generate.X509{}
+		fill(x509Settings(), g[nameX509].object(), into)
+	}
+	fill(generateSettings(), g, into)
+	for name, field := range map[string]**generate.Password{namePassword: &set.Generate.Password, nameHtpasswd: &set.Generate.Htpasswd} {
+		if g[name].set {
+			*field = &generate.Password{}
+			fill(htpasswdSettings(), g[name].object(), subject{password: *field})
+		}
+	}
+	if err := set.Generate.Check(); err != nil && !bad(g) {
+		l.failAll(val.key, err)
+	}
+}
+
+// bad reports whether something in an item was reported already.
+func bad(it item) bool {
+	for _, val := range it {
+		if val.bad || slices.ContainsFunc(val.items, bad) {
+			return true
+		}
+	}
+	return false
+}
+
+// schedule reads when a version is made.
+func (l *loader) schedule(it item, set *RotatedSet) {
+	switch {
+	case it[nameEvery].set && it[nameCron].set:
+		l.fail(it[nameCron].key, "the set has every too; remove one of the two")
+	case it[nameCron].set:
+		if _, err := cron.ParseStandard(set.Cron); err != nil {
+			l.fail(it[nameCron].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
+		}
+	case !it[nameEvery].set && !it[nameBefore].set:
+		if every := l.rotation[nameRotationEvery]; every.set && !every.bad {
+			set.Every, _ = parsePeriod(every.text)
+		}
+	}
+	if it[nameBefore].set && set.Generate.X509 == nil {
+		l.fail(it[nameBefore].key, "only certificates expire; use it with generate: {x509: …}")
+	}
+}
+
+// kept reads how long an old version stays, and what else depends on the kind of
+// the set.
+func (l *loader) kept(it item, set *RotatedSet) {
+	set.Settle = defaultSettle
+	if it[nameSettle].set {
+		set.Settle, _ = parsePeriod(it[nameSettle].text)
+	}
+	name, other, why := nameKeep, nameGrace, "keys have keep"
+	set.Keep = defaultKeep
+	if set.Outside() {
+		name, other, why = nameGrace, nameKeep, "logins have grace"
+		set.Keep = defaultGrace
+	}
+	if it[name].set {
+		set.Keep, _ = parsePeriod(it[name].text)
+	}
+	if it[other].set {
+		l.fail(it[other].key, "%s instead", why)
+	}
+	if it[nameMigrate].set && !strings.HasPrefix(set.Migrate, "cronjob/") {
+		l.fail(it[nameMigrate].key, "%.200q is not a CronJob; write cronjob/NAME", set.Migrate)
+	}
+}
+
+// published reads the variables that follow the primary.
+func (l *loader) published(it item, set *RotatedSet) {
+	val := it[namePublish]
+	for i, id := range val.keys {
+		p := val.items[i]
+		switch {
+		case p[nameText].set == p[nameParts].set:
+			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
+		case id == set.Set:
+			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the set cannot be published to itself; name another variable")
+		}
+		if set.Publish == nil {
+			set.Publish = map[string]Published{}
+		}
+		set.Publish[id] = Published{Text: p[nameText].text, Parts: p[nameParts].texts()}
+	}
+}

@@ -1,0 +1,41 @@
+// Package actuators has the outside learn of a version: a database, Conjur
+// itself, whatever answers a request or a command.
+package actuators
+
+import (
+	"context"
+	"errors"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// ErrRefused says that the outcome of an act is known and is no. It is wrapped.
+// After every other error the outcome is unknown, and the act is repeated.
+var ErrRefused = errors.New("refused")
+
+// Actuator has something outside accept and refuse the versions of one set. It
+// keeps Version.Fence beside what it changes, as [versions.Apply] and
+// [versions.Revoke] want it. Repeating an act is harmless.
+type Actuator interface {
+	// Apply has a version accepted under its fence. It returns the parts that
+	// the outside minted, or nil; they are written to the set before anything
+	// else happens.
+	Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error)
+	// Verify uses a version, at every address.
+	Verify(ctx context.Context, v versions.Version) error
+	// Revoke has a version refused. One that is not there is refused already.
+	Revoke(ctx context.Context, v versions.Version) error
+}
+
+// Preparer is an Actuator that decides some parts of a version before it is made,
+// such as whose turn it is. The error says why no version may begin now.
+type Preparer interface {
+	Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error)
+}
+
+// User is an Actuator that sees who uses a version: each as a person would name
+// it.
+type User interface {
+	InUse(ctx context.Context, v versions.Version) ([]string, error)
+}
