@@ -10,10 +10,12 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // The defaults of what depends on the kind of a set.
 const (
+	defaultWait   = 3 * time.Minute
 	defaultSettle = time.Minute
 	defaultGrace  = 10 * time.Minute
 	defaultKeep   = 24 * time.Hour
@@ -91,6 +93,7 @@ func (l *loader) rotated(it item) RotatedSet {
 	l.generated(it, &set)
 	l.schedule(it, &set)
 	l.kept(it, &set)
+	l.confirmed(it, &set)
 	l.published(it, &set)
 	for i, part := range it[nameAdopt].keys {
 		if set.Adopt == nil {
@@ -211,8 +214,26 @@ func (l *loader) kept(it item, set *RotatedSet) {
 	if it[other].set {
 		l.fail(it[other].key, "%s instead", why)
 	}
-	if it[nameMigrate].set && !strings.HasPrefix(set.Migrate, "cronjob/") {
+	if kind, name, _ := strings.Cut(set.Migrate, "/"); it[nameMigrate].set && (kind != "cronjob" || targets.CheckObjectName(name) != nil) {
 		l.fail(it[nameMigrate].key, "%.200q is not a CronJob; write cronjob/NAME", set.Migrate)
+	}
+}
+
+// confirmed checks who is asked. Time is waited for where nothing else is given.
+func (l *loader) confirmed(it item, set *RotatedSet) {
+	for _, text := range set.Confirm.Ask {
+		if _, err := targets.ParseEndpoint(text); err != nil {
+			l.failAll(it[nameAsk].key, err)
+		}
+	}
+	if len(set.Confirm.Restarted) > 0 {
+		workloads, err := targets.ParseWorkloads(strings.Join(set.Confirm.Restarted, "\n"))
+		if set.Confirm.Restarted = workloads; err != nil {
+			l.failAll(it[nameRestarted].key, err)
+		}
+	}
+	if !it[nameWait].set && len(set.Confirm.Ask)+len(set.Confirm.Restarted) == 0 {
+		set.Confirm.Wait = defaultWait
 	}
 }
 

@@ -58,7 +58,7 @@ func (s RotatedSet) Outside() bool {
 // be. All that is given must hold. The zero Confirm is met at once.
 type Confirm struct {
 	Wait      time.Duration // since all Secrets of the set have it
-	Restarted []string      // workloads, each as "deployment/name"
+	Restarted []string      // workloads, each once, as "deployment/name"
 	// Ask are workloads whose Pods are asked, each as "deployment/name:port/path",
 	// or the URLs of consumers that are no Pods.
 	Ask []string

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/rotate"
@@ -99,22 +99,42 @@ func newRotateMake(name, short string, do func(rotate.Hand, context.Context, gen
 	return cmd
 }
 
-// addGateFlags adds what opens a gate.
-func addGateFlags(cmd *cobra.Command, gate *rotate.Gate, name string, least time.Duration, usage string) {
-	gate.Client = &http.Client{}
-	cmd.Flags().StringArrayVar(&gate.Ask, "ask", nil, "the URL at which a consumer says which keys it has; name all of them")
-	if name != "" {
-		cmd.Flags().DurationVar(&gate.Wait, name, least, usage)
-		cmd.Flags().BoolVar(&gate.Force, "force", false, "go on though the gate is shut")
-		cmd.Flags().StringVar(&gate.Reason, "reason", "", "why; the set's log keeps it")
+// gateFlags is what opens a gate, as flags.
+type gateFlags struct {
+	rotate.Gate
+	ask  []string
+	wait time.Duration // without ask
+}
+
+func (f *gateFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.ask, "ask", nil, "the URL at which a consumer says which keys it has; name all of them")
+}
+
+func (f *gateFlags) addForce(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Force, "force", false, "go on though the gate is shut")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "why; the set's log keeps it")
+}
+
+// gate returns what the flags say for a set.
+func (f *gateFlags) gate(set string) (rotate.Gate, error) {
+	config := consumers.Config{Set: set, Ask: f.ask, Now: time.Now}
+	if len(f.ask) == 0 {
+		config.Wait = f.wait
 	}
+	c, err := consumers.New(config)
+	f.Consumers = c
+	return f.Gate, err
 }
 
 func newRotatePromote() *cobra.Command {
-	var gate rotate.Gate
+	var flags gateFlags
 	cmd := &cobra.Command{
 		Use: "promote SET", Short: "Make the added version the primary, if every consumer has it", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			gate, err := flags.gate(args[0])
+			if err != nil {
+				return err
+			}
 			return byHand(args[0], func(h rotate.Hand) error {
 				id, err := h.Promote(cmd.Context(), gate)
 				if err == nil {
@@ -124,15 +144,21 @@ func newRotatePromote() *cobra.Command {
 			})
 		},
 	}
-	addGateFlags(cmd, &gate, "wait", 3*time.Minute, "without --ask, how long ago the version must have been added")
+	flags.add(cmd)
+	flags.addForce(cmd)
+	cmd.Flags().DurationVar(&flags.wait, "wait", 3*time.Minute, "without --ask, how long ago the version must have been added")
 	return cmd
 }
 
 func newRotateRetire() *cobra.Command {
-	var gate rotate.Gate
+	var flags gateFlags
 	cmd := &cobra.Command{
 		Use: "retire SET ID", Short: "Take a version away, if no consumer uses it", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			gate, err := flags.gate(args[0])
+			if err != nil {
+				return err
+			}
 			return byHand(args[0], func(h rotate.Hand) error {
 				err := h.Retire(cmd.Context(), args[1], gate)
 				if err == nil {
@@ -142,7 +168,9 @@ func newRotateRetire() *cobra.Command {
 			})
 		},
 	}
-	addGateFlags(cmd, &gate, "keep", 24*time.Hour, "how long ago another version must have become the primary: the longest life of a token")
+	flags.add(cmd)
+	flags.addForce(cmd)
+	cmd.Flags().DurationVar(&flags.Keep, "keep", 24*time.Hour, "how long ago another version must have become the primary: the longest life of a token")
 	return cmd
 }
 
@@ -194,10 +222,14 @@ func printReports(out io.Writer, reports []rotate.Report, asJSON bool) error {
 }
 
 func newRotateCheck() *cobra.Command {
-	var gate rotate.Gate
+	var flags gateFlags
 	cmd := &cobra.Command{
 		Use: "check SET", Short: "Say all that would keep a set from being rotated", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			gate, err := flags.gate(args[0])
+			if err != nil {
+				return err
+			}
 			return byHand(args[0], func(h rotate.Hand) error {
 				problems := h.Check(cmd.Context(), gate)
 				for _, problem := range problems {
@@ -211,6 +243,6 @@ func newRotateCheck() *cobra.Command {
 			})
 		},
 	}
-	addGateFlags(cmd, &gate, "", 0, "")
+	flags.add(cmd)
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+	batchv1client "k8s.io/client-go/kubernetes/typed/batch/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -51,6 +52,7 @@ type Config struct {
 type Client struct {
 	Core         corev1client.CoreV1Interface
 	Apps         appsv1client.AppsV1Interface
+	Batch        batchv1client.BatchV1Interface
 	Coordination coordinationv1client.CoordinationV1Interface
 	// Namespace is the one that this process runs in, or that the kubeconfig's
 	// context names; "" when neither is known.
@@ -77,6 +79,9 @@ func Connect(c Config) (*Client, error) {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
 	if k.Apps, err = appsv1client.NewForConfigAndClient(config, k.http); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	if k.Batch, err = batchv1client.NewForConfigAndClient(config, k.http); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
 	if k.Coordination, err = coordinationv1client.NewForConfigAndClient(config, k.http); err != nil {

@@ -26,6 +26,18 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (*Secret, e
 	return strip(s), nil
 }
 
+// Annotations reads those of a Secret.
+func (c *Client) Annotations(ctx context.Context, namespace, name string) (map[string]string, error) {
+	s, err := c.Core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
+	}
+	for _, value := range s.Data { // none of our business here
+		clear(value)
+	}
+	return s.Annotations, nil
+}
+
 // ConfigMap reads one ConfigMap.
 func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	m, err := c.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -32,33 +34,79 @@ type PodTemplate struct {
 
 // PodTemplate reads a workload's.
 func (c *Client) PodTemplate(ctx context.Context, w Workload) (PodTemplate, error) {
-	var meta metav1.ObjectMeta
-	var pods corev1.PodTemplateSpec
-	var err error
+	state, err := c.workload(ctx, w)
+	return PodTemplate{Annotations: state.template.Annotations, Created: state.created}, err
+}
+
+// Rollout is how far a workload has come with its Pods.
+type Rollout struct {
+	// Selector matches the workload's Pods.
+	Selector labels.Selector
+	// Complete: all Pods that it is to have are there and available, and are made
+	// from its present template.
+	Complete bool
+}
+
+// Rollout reads a workload's.
+func (c *Client) Rollout(ctx context.Context, w Workload) (Rollout, error) {
+	state, err := c.workload(ctx, w)
+	if err != nil {
+		return Rollout{}, err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(state.selector)
+	if err != nil {
+		return Rollout{}, fmt.Errorf("the selector of %s of namespace %s: %w", w, w.Namespace, err)
+	}
+	return Rollout{selector, state.complete}, nil
+}
+
+// workload is what the kinds of workloads have in common.
+type workload struct {
+	created  time.Time
+	template corev1.PodTemplateSpec
+	selector *metav1.LabelSelector
+	complete bool
+}
+
+func (c *Client) workload(ctx context.Context, w Workload) (state workload, err error) {
 	options := metav1.GetOptions{}
 	switch w.Kind {
 	case "deployment":
-		o, e := c.Apps.Deployments(w.Namespace).Get(ctx, w.Name, options)
-		if err = e; e == nil {
-			meta, pods = o.ObjectMeta, o.Spec.Template
+		var o *appsv1.Deployment
+		if o, err = c.Apps.Deployments(w.Namespace).Get(ctx, w.Name, options); err == nil {
+			want, is := replicas(o.Spec.Replicas), o.Status
+			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
+				is.ObservedGeneration >= o.Generation && is.Replicas == want && is.UpdatedReplicas == want && is.AvailableReplicas == want}
 		}
 	case "statefulset":
-		o, e := c.Apps.StatefulSets(w.Namespace).Get(ctx, w.Name, options)
-		if err = e; e == nil {
-			meta, pods = o.ObjectMeta, o.Spec.Template
+		var o *appsv1.StatefulSet
+		if o, err = c.Apps.StatefulSets(w.Namespace).Get(ctx, w.Name, options); err == nil {
+			want, is := replicas(o.Spec.Replicas), o.Status
+			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
+				is.ObservedGeneration >= o.Generation && is.Replicas == want && is.UpdatedReplicas == want && is.AvailableReplicas == want}
 		}
 	case "daemonset":
-		o, e := c.Apps.DaemonSets(w.Namespace).Get(ctx, w.Name, options)
-		if err = e; e == nil {
-			meta, pods = o.ObjectMeta, o.Spec.Template
+		var o *appsv1.DaemonSet
+		if o, err = c.Apps.DaemonSets(w.Namespace).Get(ctx, w.Name, options); err == nil {
+			is := o.Status
+			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
+				is.ObservedGeneration >= o.Generation && is.UpdatedNumberScheduled == is.DesiredNumberScheduled && is.NumberAvailable == is.DesiredNumberScheduled}
 		}
 	default:
 		err = fmt.Errorf("there is no kind %q; use deployment, statefulset or daemonset", w.Kind)
 	}
 	if err != nil {
-		return PodTemplate{}, fmt.Errorf("reading %s of namespace %s: %w", w, w.Namespace, err)
+		return workload{}, fmt.Errorf("reading %s of namespace %s: %w", w, w.Namespace, err)
 	}
-	return PodTemplate{Annotations: pods.Annotations, Created: meta.CreationTimestamp.Time}, nil
+	return state, nil
+}
+
+// replicas returns how many Pods are wanted; the API's default is one.
+func replicas(wanted *int32) int32 {
+	if wanted == nil {
+		return 1
+	}
+	return *wanted
 }
 
 // Annotate sets annotations of a workload's Pod template and leaves all others.

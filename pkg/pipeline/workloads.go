@@ -4,7 +4,6 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
@@ -27,21 +26,18 @@ func (c workloads) Annotate(ctx context.Context, w notify.Workload, annotations 
 }
 
 func (c workloads) Revision(ctx context.Context, namespace, secret string) (notify.Revision, bool, error) {
-	live, err := c.client.Core.Secrets(namespace).Get(ctx, secret, metav1.GetOptions{})
+	annotations, err := c.client.Annotations(ctx, namespace, secret)
 	if apierrors.IsNotFound(err) {
 		return notify.Revision{}, false, nil
 	}
 	if err != nil {
 		return notify.Revision{}, false, err
 	}
-	for _, value := range live.Data { // none of our business here
-		clear(value)
-	}
-	number, ok := live.Annotations[targets.RevisionAnnotation]
+	number, ok := annotations[targets.RevisionAnnotation]
 	if !ok {
 		return notify.Revision{}, false, nil
 	}
-	revision, err := notify.ParseRevision(number, live.Annotations[targets.RevisedAnnotation])
-	revision.First = live.Annotations[targets.FilledAnnotation] == number
+	revision, err := notify.ParseRevision(number, annotations[targets.RevisedAnnotation])
+	revision.First = annotations[targets.FilledAnnotation] == number
 	return revision, err == nil, err
 }

@@ -93,7 +93,7 @@ func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 	if !ok || coming.State != versions.Accepted {
 		return "", fmt.Errorf("no version of %s waits to be promoted; make one with add", h.ID)
 	}
-	if err := gate.pass(gate.introduced(ctx, coming.ID, h.Now().Sub(coming.Since))); err != nil {
+	if err := gate.pass(gate.introduced(ctx, held.Document, coming)); err != nil {
 		return "", fmt.Errorf("%s is not promoted: %w", coming.ID, err)
 	}
 	return coming.ID, h.Write(ctx, held, held.Promote(coming.ID, h.by(gate.Reason)))
@@ -106,7 +106,6 @@ func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
 		return err
 	}
 	version, ok := held.Version(id)
-	primary, _ := held.Primary()
 	switch {
 	case !ok:
 		return fmt.Errorf("the set %s has no version %s", h.ID, id)
@@ -115,27 +114,10 @@ func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
 	case version.State == versions.Retired:
 		return fmt.Errorf("%s is retired already", id)
 	}
-	if version.Promoted.IsZero() {
-		gate.Wait = 0 // nothing was made with it
-	}
-	if err := gate.pass(gate.left(ctx, primary.ID, h.Now().Sub(version.Since))); err != nil {
+	if err := gate.pass(gate.left(ctx, held.Document, version, h.Now())); err != nil {
 		return fmt.Errorf("%s is not retired: %w", id, err)
 	}
 	return h.Write(ctx, held, held.Retire(id, h.by(gate.Reason)))
-}
-
-// pass returns nil if nothing speaks against going on, or if a person says that
-// it does not count and why.
-func (g Gate) pass(against []string) error {
-	switch {
-	case len(against) == 0:
-		return nil
-	case g.Force && strings.TrimSpace(g.Reason) != "":
-		return nil
-	case g.Force:
-		return errors.New("--force needs a --reason, which the set's log keeps")
-	}
-	return fmt.Errorf("%s (to go on all the same, add --force --reason …)", strings.Join(against, "; "))
 }
 
 // begun returns a set that a person may change.

@@ -2,13 +2,10 @@ package rotate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,20 +50,26 @@ func hand(t *testing.T, server *conjurdtest.Server) Hand {
 	return Hand{Set: Set{Conjur: client, ID: "jwt"}, Now: time.Now}
 }
 
-// consumer answers with what it was given.
-type consumer struct {
-	*httptest.Server
-	holding atomic.Pointer[Holding]
+// asked are consumers by their names, each with the ids that it has, the primary
+// first.
+type asked map[string][]string
+
+func (a asked) Introduced(_ context.Context, _ *versions.Document, v versions.Version) Answer {
+	return a.all("does not have "+v.ID, func(ids []string) bool { return slices.Contains(ids, v.ID) })
 }
 
-func newConsumer(t *testing.T, h Holding) *consumer {
-	c := &consumer{}
-	c.holding.Store(&h)
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(c.holding.Load())
-	}))
-	t.Cleanup(c.Close)
-	return c
+func (a asked) Left(_ context.Context, doc *versions.Document, _ versions.Version) Answer {
+	primary, _ := doc.Primary()
+	return a.all("does not use "+primary.ID, func(ids []string) bool { return ids[0] == primary.ID })
+}
+
+func (a asked) all(lacks string, has func([]string) bool) Answer {
+	for name, ids := range a {
+		if !has(ids) {
+			return Answer{Waits: name + " " + lacks}
+		}
+	}
+	return Answer{Open: true}
 }
 
 func wants(t *testing.T, err error, says string) {
@@ -100,26 +103,21 @@ func TestARotationByHand(t *testing.T) {
 			_, err = h.Add(ctx, config)
 			wants(t, err, second+" is on its way")
 
-			quick := newConsumer(t, Holding{IDs: []string{first, second}, Primary: first})
-			slow := newConsumer(t, Holding{IDs: []string{first}, Primary: first})
-			gate := Gate{Ask: []string{quick.URL, slow.URL}, Wait: 3 * time.Minute, Client: slow.Client()}
+			consumers := asked{"quick": {first, second}, "slow": {first}}
+			gate := Gate{Consumers: consumers}
 			_, err = h.Promote(ctx, gate)
-			wants(t, err, slow.URL+": it does not have "+second)
-			_, err = h.Promote(ctx, Gate{Wait: 3 * time.Minute})
-			wants(t, err, "have passed of 3m0s")
-			slow.holding.Store(quick.holding.Load())
+			wants(t, err, "slow does not have "+second)
+			consumers["slow"] = consumers["quick"]
 			if id, err := h.Promote(ctx, gate); err != nil || id != second {
 				t.Fatalf("%s is promoted: %v", id, err)
 			}
 
 			wants(t, h.Retire(ctx, second, gate), "is the primary")
 			wants(t, h.Retire(ctx, "r9", gate), "has no version r9")
-			gate.Wait = 0
-			wants(t, h.Retire(ctx, first, gate), quick.URL+": its primary is not "+second)
-			for _, c := range []*consumer{quick, slow} {
-				c.holding.Store(&Holding{IDs: []string{first, second}, Primary: second})
-			}
-			wants(t, h.Retire(ctx, first, Gate{Ask: gate.Ask, Client: gate.Client, Wait: time.Hour}), "have passed of 1h0m0s")
+			consumers["quick"] = []string{second, first}
+			wants(t, h.Retire(ctx, first, gate), "slow does not use "+second)
+			consumers["slow"] = consumers["quick"]
+			wants(t, h.Retire(ctx, first, Gate{Consumers: consumers, Keep: time.Hour}), "have passed of 1h0m0s")
 			if err := h.Retire(ctx, first, gate); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +144,7 @@ func TestForceNeedsAReasonAndKeepsIt(t *testing.T) {
 	if _, err := h.Add(t.Context(), generate.Config{UUID: true}); err != nil {
 		t.Fatal(err)
 	}
-	gate := Gate{Wait: time.Hour, Force: true}
+	gate := Gate{Consumers: asked{"slow": {"none"}}, Force: true}
 	_, err := h.Promote(t.Context(), gate)
 	wants(t, err, "--force needs a --reason")
 	gate.Reason = "the key was seen in a log"
@@ -269,8 +267,7 @@ func TestCheckSaysAllThatIsMissing(t *testing.T) {
 	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
 		t.Fatal(err)
 	}
-	c := newConsumer(t, Holding{Primary: "another"})
-	if got := h.Check(t.Context(), Gate{Ask: []string{c.URL}, Client: c.Client()}); len(got) != 1 || !strings.Contains(got[0], c.URL) {
+	if got := h.Check(t.Context(), Gate{Consumers: asked{"slow": {"another"}}}); len(got) != 1 || !strings.Contains(got[0], "slow") {
 		t.Errorf("of a consumer that lags it says %q", got)
 	}
 }

@@ -2,6 +2,9 @@ package rotate
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/versions"
@@ -15,6 +18,9 @@ type Answer struct {
 	Waits string
 	// Until is when to ask again; zero: nothing says when.
 	Until time.Time
+	// InUse: a consumer is known not to be where it has to be. Without it, a gate
+	// may be shut as that is not known.
+	InUse bool
 }
 
 // Consumers says how far those are who use the versions of one set. It is asked
@@ -42,4 +48,53 @@ type Shown struct {
 // them are known.
 type Targets interface {
 	Shown(set string) ([]Shown, error)
+}
+
+// Gate is what stands between two steps by hand.
+type Gate struct {
+	Consumers Consumers     // nil: nobody is asked
+	Keep      time.Duration // least time since a version was the primary, to retire it
+	// Force goes past what speaks against a step, for a Reason that the set's log
+	// keeps.
+	Force  bool
+	Reason string
+}
+
+// introduced returns what speaks against making a version the primary.
+func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions.Version) (against []string) {
+	if g.Consumers == nil {
+		return nil
+	}
+	if a := g.Consumers.Introduced(ctx, doc, v); !a.Open {
+		against = append(against, a.Waits)
+	}
+	return against
+}
+
+// left returns what speaks against taking a version away.
+func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Version, now time.Time) (against []string) {
+	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // else nothing was made with it
+		against = append(against, fmt.Sprintf("%s have passed of %s", since.Round(time.Second), g.Keep))
+	}
+	if g.Consumers == nil {
+		return against
+	}
+	if a := g.Consumers.Left(ctx, doc, v); !a.Open {
+		against = append(against, a.Waits)
+	}
+	return against
+}
+
+// pass returns nil if nothing speaks against going on, or if a person says that
+// it does not count and why.
+func (g Gate) pass(against []string) error {
+	switch {
+	case len(against) == 0:
+		return nil
+	case g.Force && strings.TrimSpace(g.Reason) != "":
+		return nil
+	case g.Force:
+		return errors.New("--force needs a --reason, which the set's log keeps")
+	}
+	return fmt.Errorf("%s (to go on all the same, add --force --reason …)", strings.Join(against, "; "))
 }

@@ -70,5 +70,10 @@ func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
 	if report.Problem != "" {
 		return append(problems, report.Problem)
 	}
-	return append(problems, gate.lacking(ctx, func(h Holding) bool { return h.Primary == report.Primary }, "its primary is not "+report.Primary)...)
+	held, err := s.Read(ctx)
+	if err != nil {
+		return append(problems, err.Error())
+	}
+	primary, _ := held.Primary()
+	return append(problems, gate.introduced(ctx, held.Document, primary)...)
 }

@@ -3,7 +3,9 @@ package targets
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,4 +39,26 @@ func ParseWorkloads(text string) (workloads []string, err error) {
 		}
 	}
 	return workloads, errors.Join(errs...)
+}
+
+// Endpoint is where consumers of a set answer.
+type Endpoint struct {
+	URL string // of one; empty: each Pod of a workload answers
+	// Workload is "deployment/app"; its Pods answer at the port and the path.
+	Workload, Port, Path string
+}
+
+// ParseEndpoint reads an endpoint, a URL or "deployment/app:8080/keys".
+func ParseEndpoint(text string) (Endpoint, error) {
+	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return Endpoint{URL: text}, nil
+	}
+	workload, rest, _ := strings.Cut(text, ":")
+	port, path, _ := strings.Cut(rest, "/")
+	n, err := strconv.ParseUint(port, 10, 16)
+	workloads, fault := ParseWorkloads(workload)
+	if err != nil || n == 0 || fault != nil || len(workloads) != 1 {
+		return Endpoint{}, fmt.Errorf("%q is neither a URL nor the port of a workload; write it as deployment/app:8080/keys", clip(text))
+	}
+	return Endpoint{Workload: workloads[0], Port: port, Path: "/" + path}, nil
 }

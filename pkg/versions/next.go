@@ -58,7 +58,8 @@ type Facts struct {
 	Introduced bool
 	// Left opens gate B of the versions in it, by ID: every consumer uses the
 	// primary, from a document whose step is the version's or a later one, no
-	// session is left and the migration is done.
+	// session is left and the migration is done. False says that a version is in
+	// use; of one that is not in it, that is not known.
 	Left map[string]bool
 	// Shown are the versions that a target shows as the primary, by ID.
 	Shown   map[string]bool
@@ -211,7 +212,8 @@ func (d decision) comeBack(v Version) Action {
 
 func (d decision) leave(v Version) Action {
 	_, used := d.doc.Primary()
-	left := d.f.Left[v.ID] || !used
+	left, known := d.f.Left[v.ID]
+	left = left || !used
 	switch {
 	case d.commands("retire", v.ID):
 		return write(d.doc.change("retires "+v.ID+" by force", d.commanded(), func(next *Document) {
@@ -220,10 +222,10 @@ func (d decision) leave(v Version) Action {
 				v.Forced = true
 			})
 		}))
-	case !left && !v.Left.IsZero():
+	case known && !left && !v.Left.IsZero():
 		return write(d.doc.left(v.ID, time.Time{}, d.by()))
 	case !left:
-		return wait("%s is still in use", v.ID)
+		return wait("not all consumers are known to have left %s", v.ID)
 	case v.Left.IsZero() && d.p.Keep > 0:
 		return write(d.doc.left(v.ID, d.f.Now, d.by()))
 	case d.p.Keep > 0 && d.f.Now.Before(v.Left.Add(d.p.Keep)):

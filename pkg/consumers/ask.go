@@ -1,0 +1,81 @@
+package consumers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+const (
+	askTime  = 5 * time.Second // in which a consumer has to answer
+	askBytes = 64 << 10        // of an answer
+	askers   = 32              // that ask at once
+)
+
+// Holding is what a consumer says of its keys, as keyset's handler answers.
+type Holding struct {
+	IDs     []string         `json:"ids"`
+	Primary string           `json:"primary"`
+	Used    map[string]int64 `json:"used,omitempty"` // seconds ago, by id
+}
+
+// newClient returns a client that asks whom it is told to, and nobody else: no
+// proxy, and not where an answer points to.
+func newClient() *http.Client {
+	return &http.Client{
+		Timeout:       askTime,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// podURL is where a Pod answers; empty if it has no address yet.
+func podURL(ip string, e targets.Endpoint) string {
+	if ip == "" {
+		return ""
+	}
+	return (&url.URL{Scheme: "http", Host: net.JoinHostPort(ip, e.Port), Path: e.Path}).String()
+}
+
+// ask asks a consumer what it holds of the set. Nothing of its answer is in the
+// error.
+func (c *Consumers) ask(ctx context.Context, to string) (h Holding, err error) {
+	if to == "" {
+		return h, errors.New("no answer: it has no address yet")
+	}
+	u, err := url.Parse(to)
+	if err != nil {
+		return h, err
+	}
+	query := u.Query()
+	query.Set("set", c.Set)
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return h, err
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return h, fmt.Errorf("no answer: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return h, fmt.Errorf("no answer: status %d", resp.StatusCode)
+	}
+	if json.NewDecoder(io.LimitReader(resp.Body, askBytes)).Decode(&h) != nil {
+		return h, errors.New("no answer in the form of keyset's handler")
+	}
+	return h, nil
+}

@@ -1,0 +1,224 @@
+// Package consumers finds out who has which version of a set: from Pods that
+// are asked, from workloads that were restarted, and where neither is possible,
+// from the time that has passed. Silence opens nothing.
+package consumers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+const (
+	// defaultWait covers the kubelet's sync period and cache at their defaults.
+	defaultWait = 3 * time.Minute
+	// defaultAgain is the time between the two looks at Pods.
+	defaultAgain = 10 * time.Second
+)
+
+// Config is how it is known where the consumers of one set are. All that is
+// given must hold.
+type Config struct {
+	Set string // the variable's id
+	// Wait is the least time since all Secrets of the set show a step. 0 is 3
+	// minutes for Pods that use one of them and that nothing covers.
+	Wait      time.Duration
+	Restarted []string // workloads, each as "deployment/name"
+	Ask       []string // each "deployment/name:port/path", or a URL
+	Namespace string   // of the workloads; empty: that of the set's Secrets
+	// Settle is the least time since all Secrets show a step at the last look at
+	// Pods, and Again that since the first look; 0 is 10 seconds.
+	Settle, Again time.Duration
+	Unused        time.Duration // for which nobody may have used an old key; 0: that does not matter
+	Migrate       string        // the suspended CronJob, as "cronjob/name"; empty: none
+
+	Targets rotate.Targets   // nil: no Secrets are known
+	Cluster *kube.Client     // nil: there is none, so nothing may be given that needs it
+	Now     func() time.Time // by Conjur's clock
+}
+
+// Consumers answers for the consumers of one set. It implements
+// rotate.Consumers; its methods are called by one goroutine at a time.
+type Consumers struct {
+	Config
+	parsed
+	client *http.Client
+
+	ways     map[way]*progress
+	unused   map[string]*watch // by the id of the version that is to go
+	migrated map[string]bool   // the ids of versions whose migration was seen to be complete
+	last     survey
+}
+
+// way is that of a version's present state to its consumers.
+type way struct {
+	id   string
+	step uint64
+}
+
+// progress is what was seen on a way.
+type progress struct {
+	shown  time.Time // when all Secrets were first seen to show the step
+	again  time.Time // when the second look is due; zero: the first one has not held
+	proven bool      // it has held
+}
+
+// New returns what answers for a set. The error says all that is wrong with the
+// configuration.
+func New(config Config) (*Consumers, error) {
+	config.Again = cmp.Or(config.Again, defaultAgain)
+	parsed, err := parse(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Consumers{
+		Config: config, parsed: parsed, client: newClient(),
+		ways: map[way]*progress{}, unused: map[string]*watch{}, migrated: map[string]bool{},
+	}, nil
+}
+
+// Introduced implements rotate.Consumers.
+func (c *Consumers) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotate.Answer {
+	c.forget(doc)
+	return c.answer(ctx, v, "does not have "+v.ID, func(h Holding) bool { return slices.Contains(h.IDs, v.ID) })
+}
+
+// Left implements rotate.Consumers.
+func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions.Version) rotate.Answer {
+	c.forget(doc)
+	primary, ok := doc.Primary()
+	if !ok {
+		return rotate.Answer{Open: true} // so none was used
+	}
+	a := c.answer(ctx, v, "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
+		used, _ := doc.Version(h.Primary)
+		return h.Primary == primary.ID || used.Promoted.After(v.Promoted)
+	})
+	if !a.Open || v.Promoted.IsZero() { // nothing was made with one that never was the primary
+		return a
+	}
+	if !settled(v) {
+		if a = c.migrate(ctx, v.ID, primary.ID); !a.Open {
+			return a
+		}
+	}
+	if c.Unused > 0 && c.asks() {
+		return c.idle(v)
+	}
+	return a
+}
+
+// settled reports whether the document says that gate B of a version was open:
+// what a leader has to see, another one has seen.
+func settled(v versions.Version) bool {
+	return !v.Left.IsZero() || v.State == versions.Revoking && !v.Forced
+}
+
+// forget drops what is known of the ways of versions that have taken them.
+func (c *Consumers) forget(doc *versions.Document) {
+	maps.DeleteFunc(c.ways, func(w way, _ *progress) bool {
+		v, _ := doc.Version(w.id)
+		return v.Step != w.step
+	})
+	over := func(id string) bool {
+		v, _ := doc.Version(id)
+		return v.State != versions.Retiring && v.State != versions.Revoking
+	}
+	maps.DeleteFunc(c.unused, func(id string, _ *watch) bool { return over(id) })
+	maps.DeleteFunc(c.migrated, func(id string, _ bool) bool { return over(id) })
+}
+
+// answer finds out whether all consumers are where v's state wants them, as has
+// says of each.
+func (c *Consumers) answer(ctx context.Context, v versions.Version, lacks string, has func(Holding) bool) rotate.Answer {
+	secrets, behind := c.secrets(v.Step)
+	if len(behind) > 0 {
+		return rotate.Answer{Waits: brief.List(behind)}
+	}
+	p := c.progress(v, secrets)
+	if !p.proven {
+		if a := until(p.shown.Add(c.Wait), "%s for files to follow, of which %s have passed", c.Wait, time.Since(p.shown).Round(time.Second)); !a.Open {
+			return a
+		}
+		if a := until(p.again, secondLook); !a.Open {
+			return a
+		}
+	}
+	if !c.asks() {
+		return rotate.Answer{Open: true}
+	}
+	seen := c.look(ctx, p.again, secrets)
+	against, inUse := seen.against(lacks, has)
+	switch wait := cmp.Or(c.Wait, defaultWait); {
+	case against != "":
+		p.again, p.proven = time.Time{}, false
+		return rotate.Answer{Waits: against, InUse: inUse}
+	case p.proven:
+		return rotate.Answer{Open: true}
+	case len(seen.unasked) > 0 && time.Since(p.shown) < wait:
+		return shut(p.shown.Add(wait), "Pods that confirm does not name, but that use the set's Secrets: %s", brief.List(seen.unasked))
+	case p.again.IsZero() && seen.pods:
+		p.again = seen.at.Add(c.Again)
+		if settled := p.shown.Add(c.Settle); len(secrets) > 0 && settled.After(p.again) {
+			p.again = settled
+		}
+		return shut(p.again, secondLook)
+	}
+	p.proven = true
+	return rotate.Answer{Open: true}
+}
+
+// progress returns what was seen of a version's way so far.
+func (c *Consumers) progress(v versions.Version, secrets []rotate.Shown) *progress {
+	w := way{v.ID, v.Step}
+	p := c.ways[w]
+	if p == nil {
+		p = &progress{shown: time.Now(), proven: settled(v)}
+		if len(secrets) == 0 { // who has it has it from Conjur
+			p.shown = p.shown.Add(v.Since.Sub(c.Now()))
+		}
+		c.ways[w] = p
+	}
+	return p
+}
+
+// secrets returns the Secrets of the set, and which of them are behind a step.
+func (c *Consumers) secrets(step uint64) (secrets []rotate.Shown, behind []string) {
+	if c.Targets == nil {
+		return nil, nil
+	}
+	secrets, err := c.Targets.Shown(c.Set)
+	if err != nil {
+		return nil, []string{fmt.Sprintf("not all Secrets of the set are known: %v", err)}
+	}
+	for _, s := range secrets {
+		if s.Step < step {
+			behind = append(behind, fmt.Sprintf("secret/%s of namespace %s has step %d, not %d", s.Name, s.Namespace, s.Step, step))
+		}
+	}
+	return secrets, behind
+}
+
+// secondLook is what a gate waits for after the first look at Pods.
+const secondLook = "a second look at the Pods"
+
+// until returns an answer that is open from that time on.
+func until(at time.Time, format string, args ...any) rotate.Answer {
+	if !time.Now().Before(at) {
+		return rotate.Answer{Open: true}
+	}
+	return shut(at, format, args...)
+}
+
+func shut(until time.Time, format string, args ...any) rotate.Answer {
+	return rotate.Answer{Waits: fmt.Sprintf(format, args...), Until: until}
+}

@@ -1,0 +1,61 @@
+package consumers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// parsed is what a Config's texts mean.
+type parsed struct {
+	urls      []string
+	pods      []targets.Endpoint // of workloads
+	restarted []kube.Workload    // without their namespace
+	cronJob   string             // its name
+}
+
+// asks reports whether there is more to see than time that passes.
+func (p parsed) asks() bool { return len(p.urls)+len(p.pods)+len(p.restarted) > 0 }
+
+func parse(c Config) (p parsed, err error) {
+	var errs []error
+	for _, text := range c.Ask {
+		e, err := targets.ParseEndpoint(text)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case e.URL != "":
+			p.urls = append(p.urls, e.URL)
+		default:
+			p.pods = append(p.pods, e)
+		}
+	}
+	for _, text := range c.Restarted {
+		names, err := targets.ParseWorkloads(text)
+		if errs = append(errs, err); err != nil {
+			continue
+		}
+		for _, name := range names {
+			p.restarted = append(p.restarted, workload(name))
+		}
+	}
+	if c.Migrate != "" {
+		kind, name, _ := strings.Cut(c.Migrate, "/")
+		if p.cronJob = name; kind != "cronjob" || targets.CheckObjectName(name) != nil {
+			errs = append(errs, fmt.Errorf("%q is no CronJob; write cronjob/ and its name", c.Migrate))
+		}
+	}
+	if c.Cluster == nil && len(p.pods)+len(p.restarted)+len(p.cronJob) > 0 {
+		errs = append(errs, errors.New("workloads and CronJobs need a cluster; where there is none, name the URLs of the consumers"))
+	}
+	return p, errors.Join(errs...)
+}
+
+// workload returns the one that was parsed as "kind/name".
+func workload(text string) kube.Workload {
+	kind, name, _ := strings.Cut(text, "/")
+	return kube.Workload{Kind: kind, Name: name}
+}

@@ -1,0 +1,24 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pods lists the Pods of a namespace as they are at this moment, from no cache.
+func (c *Client) Pods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+	all, err := pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Pod, metav1.ListMeta, error) {
+		page, err := c.Core.Pods(namespace).List(ctx, options)
+		if err != nil {
+			return nil, metav1.ListMeta{}, err
+		}
+		return page.Items, page.ListMeta, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,27 @@
+package versions
+
+import (
+	"testing"
+	"time"
+)
+
+// A consumer that is silent for a moment does not have the time begin anew for
+// which an old key is kept; one that uses the key does.
+func TestTheTimeThatAKeyIsKept(t *testing.T) {
+	d := New("us").Make("r1", parts("r1", 0), false, Entry{At: epoch}).Promote("r1", Entry{At: epoch})
+	d = d.Make("r2", parts("r2", 0), false, Entry{At: epoch}).Promote("r2", Entry{At: epoch})
+	p := Policy{Owner: "us", Keep: time.Hour}
+	f := Facts{Now: epoch, Left: map[string]bool{"r1": true}}
+	left := Next(d, p, f).Doc
+	if left == nil {
+		t.Fatal("it is not noted that all have left")
+	}
+	f.Left = nil
+	if a := Next(left, p, f); a.Verb != Wait {
+		t.Errorf("while nothing is known: %+v", a)
+	}
+	f.Left = map[string]bool{"r1": false}
+	if a := Next(left, p, f); a.Verb != Write || !a.Doc.Versions[1].Left.IsZero() {
+		t.Errorf("when it is used: %+v", a)
+	}
+}
