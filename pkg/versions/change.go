@@ -74,7 +74,7 @@ func (d *Document) Again(by Entry, others ...*Document) *Document {
 			}
 		}
 		slices.SortStableFunc(next.Versions, func(a, b Version) int {
-			if later(a.ID, b.ID) {
+			if Later(a.ID, b.ID) {
 				return -1
 			}
 			return 1

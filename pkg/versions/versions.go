@@ -173,7 +173,7 @@ func (d *Document) Counts(other *Document) bool {
 		return d.Step > other.Step
 	}
 	if mine, its := d.newest(), other.newest(); mine != its {
-		return later(mine, its)
+		return Later(mine, its)
 	}
 	return bytes.Compare(d.encode(), other.encode()) > 0
 }
@@ -191,7 +191,7 @@ func (d *Document) NewID(now time.Time) string {
 func (d *Document) newest() (id string) {
 	for _, v := range d.Versions {
 		for _, other := range []string{v.ID, v.Fence} {
-			if id == "" || later(other, id) {
+			if id == "" || Later(other, id) {
 				id = other
 			}
 		}
@@ -201,8 +201,8 @@ func (d *Document) newest() (id string) {
 
 var second = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}$`)
 
-// later orders ids. Those that a person chose are before all that were made.
-func later(a, b string) bool {
+// Later reports whether the id a comes after b. Those that a person chose are before all that were made.
+func Later(a, b string) bool {
 	if isSecond := second.MatchString(a); isSecond != second.MatchString(b) {
 		return isSecond
 	}

@@ -1,0 +1,67 @@
+package actuators
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// lines are those of an error that is made of several.
+func lines(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+func TestCheckSaysWhatIsMissing(t *testing.T) {
+	p := database(t)
+	if err := p.Check(t.Context()); err != nil {
+		t.Fatalf("with all rights: %v", err)
+	}
+	a, b := identifier(p.Users[0]), identifier(p.Users[1])
+	prefix := strings.TrimSuffix(p.Users[0], " a")
+	admin, owner := identifier(prefix+" admin"), identifier(prefix+" owner")
+	p.EndSessions = true
+	server.Query(t, "postgres", "ALTER ROLE "+admin+" NOCREATEROLE; ALTER ROLE "+a+" RESET role; REVOKE "+owner+" FROM "+b+
+		"; GRANT trusted TO "+b)
+	got := lines(p.Check(t.Context()))
+	want := []string{
+		"does not refuse " + p.Users[1] + " with a wrong password",
+		": ALTER ROLE " + admin + " CREATEROLE",
+		": GRANT pg_signal_backend TO " + admin,
+		": GRANT " + owner + " TO " + a + "; ALTER ROLE " + a + " SET role TO " + owner,
+		": GRANT " + owner + " TO " + b,
+	}
+	if len(got) != len(want) || slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(strings.Join(got, "\n"), w) }) {
+		t.Errorf("it says %q,\nand should say %q", got, want)
+	}
+	// Where no password is asked for, a login is not taken for one.
+	users := p.Users
+	p.Users = p.Users[1:]
+	server.Query(t, "postgres", "ALTER ROLE "+b+" LOGIN")
+	if err := p.Verify(t.Context(), p.version(0, 1)); err == nil {
+		t.Error("a login without a password is good enough")
+	}
+	p.Users = users
+	server.Query(t, "postgres", "DROP ROLE "+b)
+	if got := strings.Join(lines(p.Check(t.Context())), "\n"); !strings.Contains(got, "there is no user "+p.Users[1]+": CREATE ROLE "+b) {
+		t.Errorf("it says %s", got)
+	}
+}
+
+// From PostgreSQL 16 on CREATEROLE alone does not do.
+func TestCheckWantsTheAdminOption(t *testing.T) {
+	r := rights{admin: "syncer", version: "160004", createRole: true, users: []roleRights{
+		{name: "shop_a", exists: true, role: "shop", member: true, admin: true},
+		{name: "shop_b", exists: true, role: "shop", member: true},
+	}}
+	const want = `syncer may not change shop_b: GRANT "shop_b" TO "syncer" WITH ADMIN OPTION`
+	if problems := r.missing(false); len(problems) != 1 || problems[0].Error() != want {
+		t.Errorf("it says %q", problems)
+	}
+	r.version = "150019"
+	if problems := r.missing(false); len(problems) != 0 {
+		t.Errorf("of version 15 it says %q", problems)
+	}
+}
