@@ -25,6 +25,7 @@ LONGEST  = ./test/soak ./cmd/syncer ./test/cluster ./test/samples ./test/removal
 test: export GOGC = 400
 test: export GORACE = atexit_sleep_ms=0
 test: lint kube ## Check the code, then run every test under the race detector, and the histories at length
+	test/pgtest/install.sh
 	$(GO) list -race -test -export ./... >/dev/null
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -race -vet=off -count=1 -p $(AT_ONCE) -timeout 20m $(LONGEST) ./...
 	cd test/kube && $(GO) test -race -timeout 20m ./plane

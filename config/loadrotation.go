@@ -104,33 +104,6 @@ func (l *loader) rotated(it item) RotatedSet {
 	return set
 }
 
-// actuator reads what has to accept the versions.
-func (l *loader) actuator(it item, set *RotatedSet) {
-	first := ""
-	for _, name := range []string{namePostgreSQL, nameAPIKeys, nameHTTP, nameExec} {
-		val := it[name]
-		if !val.set {
-			continue
-		}
-		if first != "" {
-			l.fail(val.key, "the set has %s too; remove one of the two", first)
-		}
-		first = name
-		switch name {
-		case namePostgreSQL:
-			set.PostgreSQL = &PostgreSQL{}
-		case nameAPIKeys:
-			set.APIKeys = &APIKeys{}
-		case nameHTTP:
-			set.HTTP = &HTTP{}
-		case nameExec:
-			set.Exec = &Exec{}
-		}
-		s, _ := find(rotatedSettings(), name)
-		fill(s.items(), val.object(), subject{rotated: set})
-	}
-}
-
 // object is what a setting of kindObject says.
 func (v value) object() item {
 	if len(v.items) == 0 {
@@ -145,6 +118,8 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	if !val.set {
 		if !set.Outside() {
 			l.fail(it[nameSet].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
+		} else if set.PostgreSQL != nil {
+			set.Generate.Password = &generate.Password{}
 		}
 		return
 	}
@@ -163,6 +138,12 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	}
 	if err := set.Generate.Check(); err != nil && !bad(g) {
 		l.failAll(val.key, err)
+	}
+	switch {
+	case set.PostgreSQL != nil && set.Generate.Password == nil && !bad(g):
+		l.fail(val.key, "users of a database have passwords; generate a password, or take it out")
+	case set.APIKeys != nil:
+		l.fail(val.key, "Conjur makes API keys; take it out")
 	}
 }
 

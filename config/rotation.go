@@ -72,11 +72,13 @@ type Published struct {
 
 // PostgreSQL is a database whose users take turns.
 type PostgreSQL struct {
-	Address []string // each host:port/database; verified at all, changed at the first
+	Address []string // each host:port/database; all have to accept a login
 	Admin   string   // the variable with the administrator's username and password
-	Users   []string
+	Users   []string // two or more
 	// EndSessions ends the sessions of a user that is refused.
 	EndSessions bool
+	CA          string // file with the authorities that are trusted; empty: the system's
+	Plain       bool   // without TLS
 }
 
 // APIKeys is hosts of Conjur that take turns.

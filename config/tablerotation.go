@@ -31,6 +31,10 @@ const (
 	nameAPIKeys    = "conjur"
 	nameHTTP       = "http"
 	nameExec       = "exec"
+	nameAddress    = "address"
+	nameUsers      = "users"
+	nameHosts      = "hosts"
+	nameURL        = "url"
 
 	nameRandom   = "random"
 	namePassword = "password"
@@ -132,20 +136,22 @@ func adoptedSettings() []setting {
 
 func postgresqlSettings() []setting {
 	return []setting{
-		{name: "address", of: func(s subject) any { return &s.rotated.PostgreSQL.Address }, kind: kindTexts, required: true, doc: "The database as `host:port/database`; of several, each has to accept a login, and the first one is changed."},
+		{name: nameAddress, of: func(s subject) any { return &s.rotated.PostgreSQL.Address }, kind: kindTexts, required: true, doc: "The database as `host:port/database`; of several, each has to accept a login, and the one that is no standby is changed. A host that begins with a slash is the folder of a socket."},
 		{name: "admin", of: func(s subject) any { return &s.rotated.PostgreSQL.Admin }, kind: kindText, required: true, doc: "The variable with the administrator's `{\"username\":…,\"password\":…}`."},
-		{name: "users", of: func(s subject) any { return &s.rotated.PostgreSQL.Users }, kind: kindTexts, required: true, doc: "The users that take turns."},
+		{name: nameUsers, of: func(s subject) any { return &s.rotated.PostgreSQL.Users }, kind: kindTexts, required: true, doc: "The users that take turns, two or more."},
 		{name: "endSessions", of: func(s subject) any { return &s.rotated.PostgreSQL.EndSessions }, kind: kindBoolean, def: "false", doc: "Whether the sessions of a user that is refused are ended."},
+		{name: "ca", of: func(s subject) any { return &s.rotated.PostgreSQL.CA }, kind: kindText, follows: "the system's authorities", doc: "A file with the authorities that the database's certificate is verified with; its name is verified too."},
+		{name: "plain", of: func(s subject) any { return &s.rotated.PostgreSQL.Plain }, kind: kindBoolean, def: "false", doc: "Whether to do without TLS, as where a mesh encrypts."},
 	}
 }
 
 func apiKeysSettings() []setting {
-	return []setting{{name: "hosts", of: func(s subject) any { return &s.rotated.APIKeys.Hosts }, kind: kindTexts, required: true, doc: "The ids of the hosts that take turns."}}
+	return []setting{{name: nameHosts, of: func(s subject) any { return &s.rotated.APIKeys.Hosts }, kind: kindTexts, required: true, doc: "The ids of the hosts that take turns, two or more."}}
 }
 
 func httpSettings() []setting {
 	return []setting{
-		{name: "url", of: func(s subject) any { return &s.rotated.HTTP.URL }, kind: kindText, required: true, doc: "Where each step is sent."},
+		{name: nameURL, of: func(s subject) any { return &s.rotated.HTTP.URL }, kind: kindText, required: true, doc: "Where each step is sent."},
 		{name: "key", of: func(s subject) any { return &s.rotated.HTTP.Key }, kind: kindText, required: true, doc: "The variable with the key that signs what is sent."},
 	}
 }

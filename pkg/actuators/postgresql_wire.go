@@ -50,7 +50,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	}
 	defer conn.Close(ctx) // rolls back, unless all was done
 	// A controller that falls asleep in the middle lets go of the role.
-	const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL idle_in_transaction_session_timeout = '30s'; SET LOCAL lock_timeout = '10s'"
+	const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL lock_timeout = '10s'"
 	rows, err := query(ctx, conn, fmt.Sprintf("%s; ALTER ROLE %s %s; SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = %s",
 		begin, identifier(role), options, literal(role)))
 	switch {

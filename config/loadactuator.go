@@ -1,0 +1,68 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+)
+
+// actuator reads what has to accept the versions.
+func (l *loader) actuator(it item, set *RotatedSet) {
+	first := ""
+	for _, name := range []string{namePostgreSQL, nameAPIKeys, nameHTTP, nameExec} {
+		val := it[name]
+		if !val.set {
+			continue
+		}
+		if first != "" {
+			l.fail(val.key, "the set has %s too; remove one of the two", first)
+		}
+		first = name
+		switch name {
+		case namePostgreSQL:
+			set.PostgreSQL = &PostgreSQL{}
+		case nameAPIKeys:
+			set.APIKeys = &APIKeys{}
+		case nameHTTP:
+			set.HTTP = &HTTP{}
+		case nameExec:
+			set.Exec = &Exec{}
+		}
+		s, _ := find(rotatedSettings(), name)
+		fill(s.items(), val.object(), subject{rotated: set})
+		if !bad(val.object()) {
+			l.checkActuator(val.object(), set)
+		}
+	}
+}
+
+var addressForm = regexp.MustCompile(`^.+:[0-9]+/.+$`)
+
+// checkActuator checks what the form of a setting does not say.
+func (l *loader) checkActuator(it item, set *RotatedSet) {
+	turns := func(name, noun string, of []string) {
+		different := map[string]bool{}
+		for _, name := range of {
+			different[name] = true
+		}
+		if len(different) < max(len(of), 2) {
+			l.fail(it[name].key, "at least two different %s take turns; with one, the old login would end before anybody has the new one", noun)
+		}
+	}
+	switch {
+	case set.PostgreSQL != nil:
+		turns(nameUsers, "users", set.PostgreSQL.Users)
+		for _, address := range set.PostgreSQL.Address {
+			if !addressForm.MatchString(address) {
+				l.fail(it[nameAddress].key, "%.200q is not host:port/database; write it so", address)
+			}
+		}
+	case set.APIKeys != nil:
+		turns(nameHosts, "hosts", set.APIKeys.Hosts)
+	case set.HTTP != nil:
+		to, err := url.Parse(set.HTTP.URL)
+		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !net.ParseIP(to.Hostname()).IsLoopback()) {
+			l.fail(it[nameURL].key, "it is no URL with https://, or with http:// and an address of loopback; passwords are sent there")
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/config"
+)
+
+func loadRotation(t *testing.T, set string) (config.Rotation, []config.Problem) {
+	t.Helper()
+	src := fileSources(t, "{containerMode: standalone, rotation: {sets: [{set: apps/db, "+set+"}]}}", nil, connection)
+	r, _, err := config.LoadRotation(src)
+	var invalid *config.InvalidError
+	if err != nil && !errors.As(err, &invalid) {
+		t.Fatal(err)
+	}
+	if invalid == nil {
+		return r, nil
+	}
+	return r, invalid.Problems
+}
+
+func TestActuatorsOfSets(t *testing.T) {
+	r, wrong := loadRotation(t, `postgresql: {address: ["db:5432/shop", "/run/pg:5432/shop"], admin: apps/admin, users: [a, b], plain: true, ca: /ca.pem}`)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	if p := r.Sets[0].PostgreSQL; len(p.Address) != 2 || len(p.Users) != 2 || p.Admin != "apps/admin" || !p.Plain || p.CA != "/ca.pem" {
+		t.Errorf("it is %+v", p)
+	}
+	if r.Sets[0].Generate.Password == nil {
+		t.Error("no password is generated unless asked for")
+	}
+	for set, says := range map[string]string{
+		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                             `"db/shop" is not host:port/database`,
+		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a]}`:                           "at least two different users",
+		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b, a]}`:                     "at least two different users",
+		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b]}, generate: {rsa: 2048}`: "users of a database have passwords",
+		`conjur: {hosts: [a]}`:                                         "at least two different hosts",
+		`conjur: {hosts: [a, b]}, generate: {random: 32}`:              "Conjur makes API keys",
+		`http: {url: "http://webhook.shop/steps", key: k}`:             "no URL with https://",
+		`http: {url: "webhook", key: k}`:                               "no URL with https://",
+		`http: {url: "https://w/", key: k}, exec: {command: [rotate]}`: "the set has http too",
+	} {
+		if _, wrong := loadRotation(t, set); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), says) {
+			t.Errorf("%s: %q; it should say %q", set, wrong, says)
+		}
+	}
+	for _, url := range []string{"https://w/x", "http://127.0.0.1:8080/x", "http://[::1]:8080/x"} {
+		if _, wrong := loadRotation(t, `http: {url: "`+url+`", key: k}`); len(wrong) > 0 {
+			t.Errorf("%s: %q", url, wrong)
+		}
+	}
+}
