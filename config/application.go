@@ -36,6 +36,13 @@ func (l *loader) server(cfg *Config) {
 		l.warn(address.key, "not used in the mode %s, which ends when all is delivered", cfg.Mode)
 		s.Address = ""
 	}
+	if s.Status && s.Address == "" {
+		l.warn(l.key(nameStatus), "not used without %s", l.key(nameServerAddress))
+		s.Status = false
+	}
+	if token := l.process[nameStatusToken]; token.set && !s.Status {
+		l.warn(token.key, "not used without %s", l.key(nameStatus))
+	}
 	s.Tried = l.process[nameReady].text == readyTried
 	switch {
 	case !cfg.Refresh.Enabled && fresh.set:

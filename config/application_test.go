@@ -117,6 +117,7 @@ func TestServer(t *testing.T) {
 		"sidecar with refresh":  {group.with(refresh), nil, config.Server{Freshness: time.Minute}},
 		"standalone":            {standalone, nil, config.Server{Address: ":8080"}},
 		"standalone, set":       {standalone, dict{"SERVER_ADDRESS": ":8081"}, config.Server{Address: ":8081"}},
+		"status":                {standalone, dict{"SERVER_STATUS": "true", "SERVER_STATUS_TOKEN_FILE": "/t"}, config.Server{Address: ":8080", Status: true, StatusTokenFile: "/t"}},
 		"bound":                 {group.with(refresh).with(dict{"health-freshness": "5m"}), nil, config.Server{Freshness: 5 * time.Minute}},
 		"bound, by environment": {group.with(refresh), dict{"HEALTH_FRESHNESS": "1s"}, config.Server{Freshness: time.Second}},
 	} {
@@ -132,6 +133,10 @@ func TestServer(t *testing.T) {
 	}
 	_, warnings := load(t, sources(t, group.with(dict{"container-mode": "init"}), connection.with(dict{"SERVER_ADDRESS": ":1"})))
 	assertOne(t, warnings, "SERVER_ADDRESS", "not used in the mode init")
+	_, warnings = load(t, sources(t, group.with(dict{"server-status": "true"}), connection))
+	assertOne(t, warnings, "conjur.org/server-status", "not used without conjur.org/server-address")
+	_, warnings = load(t, sources(t, standalone, inCluster.with(dict{"SERVER_STATUS_TOKEN_FILE": "/t"})))
+	assertOne(t, warnings, "SERVER_STATUS_TOKEN_FILE", "not used without")
 	_, warnings = load(t, sources(t, group.with(dict{"health-freshness": "5m"}), connection))
 	assertOne(t, warnings, "conjur.org/health-freshness", "not used without refresh")
 }

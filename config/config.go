@@ -104,6 +104,10 @@ type Signal struct {
 // Server is where probes and metrics are served, and what ready means.
 type Server struct {
 	Address string // host:port; empty: nowhere
+	// Status: the status page is served too, to this machine only or, with a
+	// StatusTokenFile, to whoever has the token in that file.
+	Status          bool
+	StatusTokenFile string
 	// Freshness is how long ago a target may have been proven fresh for the
 	// process to be ready; 0: no bound.
 	Freshness time.Duration

@@ -31,7 +31,7 @@ removal: {confirmations: 3, grace: 1m, brake: 40, brakeHold: 1h}
 exitOnRevoked: false
 restoreDeletedFiles: never
 restartApp: {signal: SIGHUP, user: "1000", command: java}
-server: {address: "127.0.0.1:9000"}
+server: {address: "127.0.0.1:9000", status: true, statusTokenFile: /status-token}
 health: {freshness: 7m, ready: tried}
 log: {level: warn, format: json}
 conjur:
@@ -70,7 +70,7 @@ func TestFileAndAnnotationsGiveTheSame(t *testing.T) {
 		"retry-count-limit": "7", "retry-interval-sec": "3",
 		"remove-deleted-secrets-enabled": "false", "exit-on-revoked": "false",
 		"removal-confirmations": "3", "removal-grace": "60s", "removal-brake": "40%", "removal-brake-hold": "60m",
-		"restore-deleted-files": "never", "server-address": "127.0.0.1:9000", "health-freshness": "420s", "health-ready": "tried",
+		"restore-deleted-files": "never", "server-address": "127.0.0.1:9000", "server-status": "true", "server-status-token-file": "/status-token", "health-freshness": "420s", "health-ready": "tried",
 		"restart-app-signal": "SIGHUP", "restart-app-user": "1000", "restart-app-command": "java",
 		"log-level": "warn", "log-format": "json", "authn-identity": "host/file",
 		"conjur-secrets.map":                 "- k: a/b",

@@ -43,6 +43,9 @@ func TestEffective(t *testing.T) {
   },
   "exitOnRevoked": true,
   "restoreDeletedFiles": "refresh",
+  "server": {
+    "status": false
+  },
   "health": {
     "freshness": "4m30s",
     "ready": "delivered"
@@ -121,7 +124,7 @@ containerMode:`, 1)
 	key, _ := json.Marshal(cfg.Identities[1].Conjur.APIKeyFile)
 	for _, want := range []string{
 		`"containerMode":"standalone","secretsDestination":"k8s_secrets"`,
-		`"server":{"address":":9"}`,
+		`"server":{"address":":9","status":false}`,
 		`"identities":[{"name":"keyed","namespaces":["a"],"secrets":["ns/plain"],"conjur":{"applianceUrl":"https://conjur.example.com","authnUrl":"https://conjur.example.com/authn","authnType":"authn","account":"acct","login":"host/k","apiKeyFile":` + string(key) + `,`,
 		`"kubernetes":{"namespaces":["a","ns"],"namespace":"ns","kubeconfig":"/k","secrets":[{"namespace":"a","name":"db","create":true,"type":"kubernetes.io/basic-auth","entries":[{"alias":"password","variable":"app/db/password","contentType":"text"}`,
 		`{"group":"app.conf","format":"template","template":"inline","entries":[{"alias":"u"`,

@@ -22,7 +22,7 @@ removal: {confirmations: 3, grace: 1m, brake: 40, brakeHold: 1h}
 exitOnRevoked: false
 restoreDeletedFiles: never
 restartApp: {signal: SIGHUP, user: "1000", command: java}
-server: {address: "127.0.0.1:9000"}
+server: {address: "127.0.0.1:9000", status: true, statusTokenFile: /status-token}
 health: {freshness: 7m, ready: tried}
 log: {level: warn, format: json}
 tracing: {console: false, jaegerUrl: "http://old"}
@@ -136,6 +136,8 @@ var changes = map[string]change{
 	"settings restartApp.user":              {sidecarFile, `"1000"`, `"1001"`, "restartApp.user", nil},
 	"settings restartApp.command":           {sidecarFile, "java", "perl", "restartApp.command", nil},
 	"settings server.address":               {sidecarFile, ":9000", ":9001", "server.address", nil},
+	"settings server.status":                {sidecarFile, "status: true", "status: false", "server.status", nil},
+	"settings server.statusTokenFile":       {sidecarFile, "/status-token", "/other-token", "server.statusTokenFile", nil},
 	"settings health.freshness":             {sidecarFile, "freshness: 7m", "freshness: 8m", "health.freshness", nil},
 	"settings health.ready":                 {sidecarFile, "tried", "delivered", "health.ready", nil},
 	"settings log.level":                    {sidecarFile, "warn", "error", "log.level", nil},

@@ -89,6 +89,8 @@ const (
 	nameSignalUser     = "restartApp.user"
 	nameSignalCommand  = "restartApp.command"
 	nameServerAddress  = "server.address"
+	nameStatus         = "server.status"
+	nameStatusToken    = "server.statusTokenFile"
 	nameFreshness      = "health.freshness"
 	nameReady          = "health.ready"
 	nameLogLevel       = "log.level"

@@ -83,6 +83,10 @@ func observationSettings() []setting {
 	return []setting{
 		{name: nameServerAddress, scope: ScopeProcess, of: func(s subject) any { return &s.Server.Address }, annotation: "server-address", env: "SERVER_ADDRESS", kind: kindAddress, follows: defaultServerAddress + " in standalone mode, else none",
 			doc: "Where `standalone`, and a `sidecar` when it is set, serve their probes and metrics."},
+		{name: nameStatus, scope: ScopeProcess, of: func(s subject) any { return &s.Server.Status }, annotation: "server-status", env: "SERVER_STATUS", kind: kindBoolean, def: "false",
+			doc: "Whether [the status page](status.md) is served there too. New in Syncer."},
+		{name: nameStatusToken, scope: ScopeProcess, of: func(s subject) any { return &s.Server.StatusTokenFile }, annotation: "server-status-token-file", env: "SERVER_STATUS_TOKEN_FILE", kind: kindText,
+			doc: "A file with the bearer token that the status page's data are given for, read at each request. None: the page is for the Pod itself only, as for `kubectl port-forward`. New in Syncer."},
 		{name: nameFreshness, scope: ScopeLive, of: func(s subject) any { return &s.Server.Freshness }, annotation: "health-freshness", env: "HEALTH_FRESHNESS", kind: kindDuration, least: time.Second, follows: "three refresh intervals",
 			doc: "How long ago every target may have been proven fresh for the process to be ready. Not used without refresh. New in Syncer."},
 		{name: nameReady, scope: ScopeLive, of: func(s subject) any { return either(s.Server.Tried, readyTried, readyDelivered) }, annotation: "health-ready", env: "HEALTH_READY", kind: kindChoice, noun: "meaning of ready",

@@ -61,7 +61,7 @@ func newCommand() *cobra.Command {
 	}
 	root.Flags().AddFlagSet(run.Flags())
 	root.AddCommand(run, newExecCommand(), newConjurdCommand(), newDemoCommand(), newSetCommand(), newRotateCommand(),
-		newProbeCommand(), newWaitCommand(), newInstallCommand(),
+		newStatusCommand(), newProbeCommand(), newWaitCommand(), newInstallCommand(),
 		newValidateCommand(), newConfigCommand(), newExplainCommand(),
 		newRenderCommand(), newDiffCommand(), newMigrateCommand())
 	return root

@@ -14,12 +14,14 @@ import (
 //	/healthz   200 while Healthy returns no error, else 503 with why
 //	/readyz    the same with Ready; its remarks are lines of the body
 //	/metrics   Metrics, in Prometheus' text format
+//	/status    Status, with all that begins so; nil: there is none
 type Server struct {
 	// Address is host:port, or :port for all addresses.
 	Address string
 	Healthy func() error
 	Ready   func() (remarks []string, err error)
 	Metrics http.Handler
+	Status  http.Handler
 }
 
 // Listen opens the address; the error names it.
@@ -36,6 +38,7 @@ func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handler(),
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // which ends streams
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
@@ -63,6 +66,11 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", probe(func() ([]string, error) { return nil, s.Healthy() }))
 	mux.HandleFunc("GET /readyz", probe(s.Ready))
 	mux.Handle("GET /metrics", s.Metrics)
+	if s.Status != nil {
+		for _, path := range []string{"/status", "/status.json", "/status/"} {
+			mux.Handle(path, s.Status)
+		}
+	}
 	return mux
 }
 

@@ -20,6 +20,7 @@ import (
 // the election of the process that works, and what is seen from outside.
 type host struct {
 	*settings
+	version string // of the build
 	log     *zap.Logger
 	metrics *health.Metrics // nil when nobody can ask for them
 	cluster *kube.Client    // nil when none is needed
@@ -31,7 +32,7 @@ type host struct {
 
 // newHost makes what the configuration needs; nothing runs yet.
 func newHost(cfg *config.Config, version string, log *zap.Logger) (h *host, err error) {
-	h = &host{settings: newSettings(cfg), log: log}
+	h = &host{settings: newSettings(cfg), version: version, log: log}
 	if cfg.Server.Address != "" {
 		h.metrics = health.NewMetrics()
 	}
@@ -63,6 +64,9 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 		return h.elected(ctx, work)
 	}
 	server := &health.Server{Address: h.config().Server.Address, Healthy: h.healthy, Ready: h.ready, Metrics: h.metrics.Handler()}
+	if page := h.page(); page != nil {
+		server.Status = page
+	}
 	listener, err := server.Listen(ctx)
 	if err != nil {
 		return err

@@ -24,6 +24,15 @@ func (l *Lane) SincePoll() (ago time.Duration, ever bool) {
 	return time.Since(l.polled), true
 }
 
+// LastPoll is when the last poll was that looked at every variable; zero: there
+// was none.
+func (l *Lane) LastPoll() time.Time {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return l.polled
+}
+
 // Ages returns for each target how long ago it was proven to hold what Conjur
 // has. What never was counts from the beginning.
 func (l *Lane) Ages() map[Key]time.Duration {

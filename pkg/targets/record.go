@@ -28,6 +28,8 @@ type Status struct {
 	// Proven is when a sync last proved that the target holds what Conjur has;
 	// zero: none has.
 	Proven time.Time
+	// Changed is when a sync last changed the target; zero: none has.
+	Changed time.Time
 	// Err is why the last sync failed; nil: it did not, or there was none.
 	Err     error
 	Trouble Trouble // about Err

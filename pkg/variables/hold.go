@@ -1,6 +1,9 @@
 package variables
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // HoldState is what happened to a hold of the Brake.
 type HoldState string
@@ -31,3 +34,22 @@ type HoldEvent struct {
 
 // mostNamed bounds how many variables an event names.
 const mostNamed = 10
+
+// Doubted returns the variables that the server calls gone and that are not
+// proven to be, in ascending order, and the hold that is on; the zero HoldEvent
+// is none, or one that was not announced.
+func (c *Client) Doubted() (ids []string, hold HoldEvent) {
+	m := c.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, v := range m.vars {
+		if v.suspicion != nil && !v.suspicion.confirmed {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	if h := m.hold; h != nil && h.announced {
+		hold = HoldEvent{State: HoldBegan, Since: h.since, Until: h.until, Gone: h.gone, Of: h.of}
+	}
+	return ids, hold
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -161,6 +162,9 @@ func (j *job) end(result Result) {
 	s := j.syncer
 	result.Key, result.Before = j.Spec.Key, j.before
 	j.Status.Err = result.Err
+	if result.Wrote {
+		j.Status.Changed = time.Now()
+	}
 	result.Moved = s.clear(j, result.Err)
 	result.After, result.Again = s.Targets.Settle(j.Record)
 	j.report(result)

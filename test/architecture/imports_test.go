@@ -41,14 +41,16 @@ var allowed = map[string][]string{
 	"pkg/sources":   {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":   {"pkg/brief", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables"},
 	"pkg/logs":      {},
+	"pkg/page":      {},
+	"pkg/terminal":  {},
 	"pkg/pipeline": {
-		"config", "pkg/actuators", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/consumers", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/process", "pkg/queue", "pkg/rotate",
+		"config", "pkg/actuators", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/consumers", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/page", "pkg/process", "pkg/queue", "pkg/rotate",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/variables", "pkg/workers",
 	},
 	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/workers"},
 	"pkg/conjurd/home": {"pkg/conjurd", "pkg/kube"},
 	"pkg/tool": {
-		"config", "pkg/conjur", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/variables", "pkg/workers",
+		"config", "pkg/conjur", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/page", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",
 	},
 	"config": {"pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {

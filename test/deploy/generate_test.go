@@ -35,7 +35,7 @@ func assertCurrent(t *testing.T, path string, want []byte) {
 // setByTheChart are the settings of the configuration file that follow from
 // the release, or that are for other shapes, by their path.
 var setByTheChart = [][]string{
-	{"containerMode"}, {"secretsDestination"}, {"server"}, {"tracing"},
+	{"containerMode"}, {"secretsDestination"}, {"server", "address"}, {"tracing"},
 	{"kubernetes", "namespace"}, {"kubernetes", "kubeconfig"},
 	{"leaderElection", "leaseName"}, {"leaderElection", "namespace"},
 	{"targets"}, {"restartApp"}, {"restoreDeletedFiles"}, {"exitOnRevoked"},

@@ -27,7 +27,9 @@ release filled in.
 {{- $_ := set $config "containerMode" "application" -}}
 {{- else -}}
 {{- $_ := set $config "containerMode" "standalone" -}}
-{{- $_ := set $config "server" (dict "address" (printf ":%d" (int .Values.port))) -}}
+{{- $server := $config.server | default dict -}}
+{{- $_ := set $server "address" (printf ":%d" (int .Values.port)) -}}
+{{- $_ := set $config "server" $server -}}
 {{- if not $config.refresh }}{{ $_ := set $config "refresh" (dict "enabled" true) }}{{ end -}}
 {{- if not $kubernetes.namespaces -}}
 {{- $_ := set $kubernetes "namespaces" (include "syncer.namespaces" . | fromJsonArray) -}}

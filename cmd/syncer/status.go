@@ -1,0 +1,70 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/pkg/tool"
+)
+
+func newStatusCommand() *cobra.Command {
+	var o tool.Overview
+	var watch bool
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what a running process knows of its targets: what is fresh, what is not, and why",
+		Long: `Asks a process whose status page is on (server.status) for all of its targets,
+and lists those that are not fresh: since when, what is wrong, and what each
+waits for. In its Pod:
+
+  kubectl exec deploy/syncer -- syncer status
+
+or from outside, beside kubectl port-forward deploy/syncer 8080.
+
+Exit status: 0 if every target is fresh, 1 if one is not, 2 if that could not be
+found out.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return &statusError{2, fmt.Errorf("--output %q is not a form; use text or json", output)}
+			}
+			o.JSON, o.Out = output == "json", cmd.OutOrStdout()
+			var err error
+			if watch {
+				err = o.Watch(cmd.Context())
+			} else {
+				err = o.Once(cmd.Context())
+			}
+			if errors.Is(err, tool.ErrNotFresh) {
+				return errLogged
+			}
+			return asStatus(2, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.URL, "url", ownURL(os.Getenv("SERVER_ADDRESS")), "where the process serves its probes")
+	flags.StringVar(&o.TokenFile, "token-file", os.Getenv("SERVER_STATUS_TOKEN_FILE"), "a file with the bearer token that the process wants")
+	flags.BoolVar(&o.All, "all", false, "list the targets that are fresh too")
+	flags.BoolVarP(&watch, "watch", "w", false, "go on, and show what changes")
+	flags.StringVar(&output, "output", "text", "the form of the output: text or json")
+	return cmd
+}
+
+// ownURL is where a process that serves its probes at an address is reached on
+// this machine.
+func ownURL(address string) string {
+	host, port, err := net.SplitHostPort(cmp.Or(address, ":8080"))
+	if err != nil {
+		host, port = "", "8080"
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	statuspage "github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// overseen makes a sidecar that shows its status.
+func (w *world) overseen() statuspage.Client {
+	w.annotations["server-address"] = proctest.FreeAddress(w.t)
+	w.annotations["server-status"] = "true"
+	return statuspage.Client{URL: "http://" + w.annotations["server-address"]}
+}
+
+// awaitStatus waits until what is known is so.
+func (w *world) awaitStatus(c statuspage.Client, what string, so func(statuspage.Status) bool) (s statuspage.Status) {
+	w.t.Helper()
+	eventually(w.t, what, func() bool {
+		var err error
+		s, err = c.Get(w.t.Context())
+		return err == nil && so(s)
+	})
+	if text, _ := json.Marshal(s); leak(string(text), w.values) != "" {
+		w.t.Errorf("a value is in the status: %s", text)
+	}
+	return s
+}
+
+// is reports whether the only target is in a state.
+func is(state statuspage.State) func(statuspage.Status) bool {
+	return func(s statuspage.Status) bool { return len(s.Targets) == 1 && s.Targets[0].State == state }
+}
+
+// ofStatus runs syncer status and returns what it wrote, and how it ended.
+func (w *world) ofStatus(c statuspage.Client, args ...string) (out string, code int) {
+	w.t.Helper()
+	p := spawn(w.t, w.environ(), append([]string{"status", "--url", c.URL}, args...)...)
+	code = p.ExitCode()
+	w.silent(p)
+	return p.Log(), code
+}
+
+func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.overseen()
+	w.annotations["exit-on-revoked"], w.annotations["removal-grace"] = "false", "4s"
+	w.group("db", "json", "db/password")
+	p := w.start()
+	s := w.awaitStatus(c, "the target to be fresh", is(statuspage.Fresh))
+	if got := s.Targets[0]; got.Name != "file/db" || got.Lane != "default" || got.Changed.IsZero() || got.Error != "" || s.Mode != "sidecar" {
+		t.Errorf("got %+v", s)
+	}
+	proven := s.Targets[0].Proven
+	w.awaitStatus(c, "a poll to prove it anew", func(s statuspage.Status) bool { return s.Targets[0].Proven.After(proven) })
+	if out, code := w.ofStatus(c); code != 0 || out != "1 targets, 1 fresh\n" {
+		t.Errorf("status ended with %d: %s", code, out)
+	}
+
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if isData(r) {
+				http.Error(rw, "", http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(rw, r)
+		})
+	})
+	w.awaitStatus(c, "the target to be stale", is(statuspage.Stale))
+	out, code := w.ofStatus(c)
+	if code != 1 || !strings.Contains(out, "1 targets, 0 fresh") || !strings.Contains(out, "stale") || strings.Contains(out, "\x1b") {
+		t.Errorf("status ended with %d: %s", code, out)
+	}
+	w.server.Intercept(nil)
+	w.awaitStatus(c, "the target to be fresh again", is(statuspage.Fresh))
+
+	w.deny("db/password")
+	w.awaitStatus(c, "proof to be awaited", func(s statuspage.Status) bool {
+		return is(statuspage.Doubted)(s) && s.Targets[0].Waits == "proof that a variable is gone"
+	})
+	s = w.awaitStatus(c, "the variable to be proven gone", is(statuspage.Revoked))
+	if got := s.Targets[0]; got.Waits != "the variables to be back" || !strings.Contains(got.Error, "db/password") {
+		t.Errorf("got %+v", got)
+	}
+	p.Stop()
+	if out, code := w.ofStatus(c); code != 2 || !strings.Contains(out, "connection refused") {
+		t.Errorf("without a process, status ended with %d: %s", code, out)
+	}
+}
+
+func TestStatusShowsHeldRemovals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.overseen()
+	ids := []string{"a", "b", "c", "d", "e"}
+	w.group("db", "json", ids...)
+	w.start()
+	w.awaitStatus(c, "the target to be fresh", is(statuspage.Fresh))
+	for _, id := range ids {
+		w.deny(id)
+	}
+	s := w.awaitStatus(c, "the hold", func(s statuspage.Status) bool { return s.Lanes[0].Held != statuspage.Held{} })
+	if h := s.Lanes[0].Held; h.Of != 5 || time.Until(h.Until) > 10*time.Minute {
+		t.Errorf("held: %+v", h)
+	}
+	if got := s.Targets[0]; got.Waits != "the end of the hold on removals" {
+		t.Errorf("got %+v", got)
+	}
+	if out, code := w.ofStatus(c, "--output", "json"); code != 1 || !json.Valid([]byte(out)) {
+		t.Errorf("status ended with %d: %s", code, out)
+	}
+	if out, _ := w.ofStatus(c); !strings.Contains(out, "Removal as default is held back until") {
+		t.Errorf("status: %s", out)
+	}
+}
+
+func TestStatusFollowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.overseen()
+	w.group("db", "json", "db/password")
+	p := w.start()
+	w.awaitStatus(c, "the target to be fresh", is(statuspage.Fresh))
+	watch := spawnBy(t, (*exec.Cmd).Start, w.environ(), "status", "--url", c.URL, "--watch", "--all")
+	eventually(t, "the first lines", func() bool { return strings.Contains(watch.Log(), "fresh  file/db") })
+	w.server.Intercept(func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusServiceUnavailable) })
+	})
+	eventually(t, "the change", func() bool { return strings.Contains(watch.Log(), "stale  file/db") })
+	p.Stop() // although somebody reads the stream
+	watch.Exit(2)
+}
+
+func TestStatusIsOffUnlessASettingTurnsItOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.overseen()
+	delete(w.annotations, "server-status")
+	w.group("db", "json", "db/password")
+	w.start()
+	eventually(t, "an answer", func() bool {
+		_, err := c.Get(context.Background())
+		return err != nil && strings.Contains(err.Error(), "the status page is off there")
+	})
+}

@@ -1,0 +1,127 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Client asks a process for its Status.
+type Client struct {
+	URL   string // where its probes are served, such as http://127.0.0.1:8080
+	Token string // "": none
+}
+
+// most bounds what is read of one answer or event.
+const most = 64 << 20
+
+// Get returns what is known now.
+func (c Client) Get(ctx context.Context) (s Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, slow)
+	defer cancel()
+	body, err := c.ask(ctx, "/status.json")
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = body.Close() }()
+	if err := json.NewDecoder(io.LimitReader(body, most)).Decode(&s); err != nil {
+		return s, fmt.Errorf("%s/status.json: %w", c.URL, err)
+	}
+	return s, nil
+}
+
+// Follow calls show with what is known, now and whenever that has changed, until
+// ctx ends or the process is gone.
+func (c Client) Follow(ctx context.Context, show func(Status)) error {
+	body, err := c.ask(ctx, "/status/events")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, most)
+	var s Status
+	var kind string
+	for lines.Scan() {
+		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			kind = name
+		}
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		if err := s.take(kind, data); err != nil {
+			return fmt.Errorf("%s/status/events: %w", c.URL, err)
+		}
+		show(s)
+	}
+	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: the process has ended the stream", c.URL)
+}
+
+// take takes in an event.
+func (s *Status) take(kind string, data []byte) error {
+	if kind == "status" {
+		*s = Status{}
+		return json.Unmarshal(data, s)
+	}
+	var c change
+	if err := json.Unmarshal(data, &c); err != nil {
+		return err
+	}
+	before := s.polls()
+	s.At, s.Lanes = c.At, c.Lanes
+	after := s.polls()
+	old := map[string]bool{}
+	for _, name := range c.Gone {
+		old[name] = true
+	}
+	for _, t := range c.Targets {
+		old[t.Name] = true
+	}
+	s.Targets = slices.DeleteFunc(s.Targets, func(t Target) bool { return old[t.Name] })
+	for i, t := range s.Targets {
+		if !t.Proven.IsZero() && t.Proven.Equal(before[t.Lane]) {
+			s.Targets[i].Proven = after[t.Lane]
+		}
+	}
+	s.Targets = append(s.Targets, c.Targets...)
+	slices.SortFunc(s.Targets, func(a, b Target) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// ask sends a request; the body is to be closed.
+func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
+	why := strings.TrimSpace(string(text))
+	if answer.StatusCode == http.StatusNotFound {
+		why = "the status page is off there; set server.status"
+	}
+	return nil, fmt.Errorf("%s: %s: %s", c.URL+path, answer.Status, why)
+}

@@ -1,0 +1,192 @@
+package page
+
+import (
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+//go:embed status.html status.css status.js
+var assets embed.FS
+
+// Handler serves what Look returns.
+//
+//	/status          the page, which has no data in itself
+//	/status.json     a Status
+//	/status/events   the Status, and then each second what has changed
+//
+// Use it for /status, /status.json and /status/.
+type Handler struct {
+	// Look returns what is known now. It is called at most once a second.
+	Look func() Status
+	// TokenFile is a file with the bearer token that the data are given for,
+	// read at each request. Empty: the page and the data are given to this
+	// machine only, without a token.
+	TokenFile string
+
+	streams atomic.Int32
+
+	mu   sync.Mutex
+	last Status
+}
+
+// Times of the stream.
+const (
+	step  = time.Second      // between two looks
+	quiet = 15 * time.Second // after which something is sent in any case
+	slow  = 30 * time.Second // for a reader to take what is sent
+)
+
+// mostStreams bounds how many streams there are at a time.
+const mostStreams = 16
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "this is only for reading", http.StatusMethodNotAllowed)
+		return
+	}
+	if h.TokenFile == "" && !local(r) {
+		http.Error(w, "the status page is for this machine only: use kubectl port-forward, or set server.statusTokenFile", http.StatusForbidden)
+		return
+	}
+	switch r.URL.Path {
+	case "/status":
+		asset(w, r, "status.html")
+	case "/status/status.css", "/status/status.js":
+		asset(w, r, strings.TrimPrefix(r.URL.Path, "/status/"))
+	case "/status.json":
+		if h.permits(w, r) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(h.look()) // else the reader is gone
+		}
+	case "/status/events":
+		if h.permits(w, r) {
+			h.stream(w, r)
+		}
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// protect has a browser run nothing but what is served here, and keep nothing.
+func protect(header http.Header) {
+	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+}
+
+func asset(w http.ResponseWriter, r *http.Request, name string) { http.ServeFileFS(w, r, assets, name) }
+
+// local reports whether a request is from this machine, and for it by name: a
+// page on the Web may have a name of its own lead here.
+func local(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// permits reports whether the request has the token; if not, it is answered.
+func (h *Handler) permits(w http.ResponseWriter, r *http.Request) bool {
+	if h.TokenFile == "" {
+		return true
+	}
+	token, err := os.ReadFile(h.TokenFile)
+	want := strings.TrimSpace(string(token))
+	if err == nil && want == "" {
+		err = errors.New("the file of the token is empty")
+	}
+	if err != nil {
+		http.Error(w, "the token cannot be read; see server.statusTokenFile", http.StatusServiceUnavailable)
+		return false
+	}
+	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !bearer || subtle.ConstantTimeCompare([]byte(given), []byte(want)) != 1 {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
+		return false
+	}
+	return true
+}
+
+// look returns what is known, not older than a step.
+func (h *Handler) look() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.last.At) >= step {
+		h.last = h.Look()
+		h.last.At = time.Now()
+	}
+	return h.last
+}
+
+// stream sends server-sent events until the reader or the server is gone.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
+	defer h.streams.Add(-1)
+	if h.streams.Add(1) > mostStreams {
+		http.Error(w, "too many look at this already", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	send := func(format string, args ...any) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(slow)) // that of the server is for short answers
+		_, err := fmt.Fprintf(w, format, args...)
+		return err == nil && control.Flush() == nil
+	}
+	before, sent := h.look(), time.Now()
+	if !send("event: status\ndata: %s\n\n", text(before)) {
+		return
+	}
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+		now, ok := h.look(), true
+		switch c := now.since(before); {
+		case now.Standby != before.Standby || len(now.Lanes) != len(before.Lanes):
+			ok, sent = send("event: status\ndata: %s\n\n", text(now)), now.At
+		case len(c.Targets) > 0 || len(c.Gone) > 0 || !slices.Equal(now.Lanes, before.Lanes):
+			ok, sent = send("event: change\ndata: %s\n\n", text(c)), now.At
+		case time.Since(sent) >= quiet:
+			ok, sent = send(": all is as before\n\n"), time.Now()
+		}
+		if !ok {
+			return
+		}
+		before = now
+	}
+}
+
+// text is v as JSON, in one line. It holds only what can be written so.
+func text(v any) []byte {
+	line, _ := json.Marshal(v)
+	return line
+}

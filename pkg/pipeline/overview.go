@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// page returns what serves the status page; nil: it is off.
+func (h *host) page() *page.Handler {
+	if !h.config().Server.Status {
+		return nil
+	}
+	return &page.Handler{Look: h.overview, TokenFile: h.config().Server.StatusTokenFile}
+}
+
+// overview returns what is known now of all targets.
+func (h *host) overview() page.Status {
+	s := page.Status{At: time.Now(), Version: h.version, Mode: string(h.config().Mode), Lanes: []page.Lane{}, Targets: []page.Target{}}
+	p := h.shown()
+	if p == nil {
+		s.Standby = h.leader()
+		return s
+	}
+	for _, l := range p.lanes {
+		lane, ts := l.overview()
+		s.Lanes, s.Targets = append(s.Lanes, lane), append(s.Targets, ts...)
+	}
+	slices.SortFunc(s.Targets, func(a, b page.Target) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+func (l *lane) overview() (page.Lane, []page.Target) {
+	all, waits := l.targets.Records(), l.queue.Waiting()
+	lane := page.Lane{Name: l.name, Targets: len(all), Polled: l.targets.LastPoll()}
+	ids, hold := l.values.Doubted()
+	if hold.State != "" {
+		lane.Held = page.Held{Gone: hold.Gone, Of: hold.Of, Until: hold.Until}
+	}
+	doubted := map[targets.Key]bool{}
+	for _, key := range l.targets.ByVariable(ids...) {
+		doubted[key] = true
+	}
+	ts := make([]page.Target, len(all))
+	for i, r := range all {
+		t := page.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
+		t.State = l.state(r.Status, &t.Proven, doubted[r.Spec.Key])
+		if err := r.Status.Err; err != nil {
+			t.Error, t.Since = strings.ReplaceAll(err.Error(), "\n", "; "), r.Status.Trouble.Began
+		}
+		t.Waits, t.Next = l.awaited(t.State, r.Status.Err, waits[r.Spec.Key], hold.Until)
+		ts[i] = t
+	}
+	return lane, ts
+}
+
+// state returns how a target is doing, and brings it up to date when it was
+// proven.
+func (l *lane) state(s targets.Status, proven *time.Time, doubted bool) page.State {
+	if s.Err != nil {
+		if _, revoked := errors.AsType[*workers.RevokedError](s.Err); revoked {
+			return page.Revoked
+		}
+		if !doubted {
+			return page.Failing
+		}
+	}
+	if polled := l.targets.LastPoll(); s.Err == nil && !s.Proven.IsZero() && polled.After(s.Proven) {
+		*proven = polled
+	}
+	bound := l.config().Server.Freshness
+	switch {
+	case doubted:
+		return page.Doubted
+	case s.Proven.IsZero():
+		return page.Waiting
+	case l.config().Refresh.Enabled && bound > 0 && time.Since(*proven) > bound:
+		return page.Stale
+	}
+	return page.Fresh
+}
+
+// awaited is what a target waits for, and when that comes if it is known. The
+// zero Wait of one that failed is that no retry is coming.
+func (l *lane) awaited(state page.State, err error, wait queue.Wait, held time.Time) (what string, next time.Time) {
+	_, missing := errors.AsType[*sinks.MissingError](err)
+	switch {
+	case wait.Working:
+		return "the end of its sync", next
+	case wait.Queued:
+		return "its turn", next
+	case state == page.Doubted && !held.IsZero():
+		return "the end of the hold on removals", held
+	case state == page.Doubted:
+		return "proof that a variable is gone", next
+	case state == page.Stale:
+		return "a poll of Conjur that succeeds", next
+	case missing:
+		return "the Secret to be made", wait.Retry
+	case !wait.Retry.IsZero():
+		return "the next try", wait.Retry
+	case state == page.Revoked:
+		return "the variables to be back", next
+	case state == page.Failing:
+		return "a change of its variables, template or definition", next
+	}
+	return "", next
+}

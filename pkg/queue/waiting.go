@@ -1,0 +1,29 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Wait is what a key waits for.
+type Wait struct {
+	Working bool      // for the end of its sync, which is under way
+	Queued  bool      // for its turn
+	Retry   time.Time // for a retry at this time
+}
+
+// Waiting returns the keys that are not done and well, and what each waits for;
+// the zero Wait is a key that is parked or was given up, which waits for a change
+// of its input.
+func (q *Queue) Waiting() map[targets.Key]Wait {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waits := make(map[targets.Key]Wait, len(q.keys))
+	for key, s := range q.keys {
+		if s.working || s.hinted || s.err != nil {
+			waits[key] = Wait{Working: s.working, Queued: s.hinted && !s.working, Retry: s.retryAt}
+		}
+	}
+	return waits
+}

@@ -1,0 +1,154 @@
+// Package terminal writes for people: in colours and in place where the output is
+// a terminal, and as plain lines where it is not.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Screen is an output. Make it with New; it is for one goroutine at a time.
+type Screen struct {
+	w             io.Writer
+	file          *os.File // that is a terminal; nil: none is
+	colours       bool
+	drawn         int // lines
+	progressed    time.Time
+	width, height int
+}
+
+// New returns a Screen that writes to w. Colours are used on a terminal unless
+// the environment variable NO_COLOR is set.
+func New(w io.Writer) *Screen {
+	s := &Screen{w: w}
+	if f, ok := w.(*os.File); ok {
+		if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
+			s.file, s.colours = f, os.Getenv("NO_COLOR") == ""
+		}
+	}
+	return s
+}
+
+// Live reports whether the output is a terminal, where Draw draws in place.
+func (s *Screen) Live() bool { return s.file != nil }
+
+// Colour is one of a terminal's, as its escape sequence has it.
+type Colour int
+
+// The colours; the zero Colour is that of other text.
+const (
+	Red     Colour = 31
+	Green   Colour = 32
+	Yellow  Colour = 33
+	Blue    Colour = 34
+	Magenta Colour = 35
+)
+
+// Row is a line of a table. Its first cell has the Colour.
+type Row struct {
+	Colour Colour
+	Cells  []string
+}
+
+// Table lays rows out in columns. On a terminal a line that is too long is cut
+// off. Control characters in cells are replaced.
+func (s *Screen) Table(rows []Row) []string {
+	s.measure()
+	var widths []int
+	for r, row := range rows {
+		for i, cell := range row.Cells {
+			rows[r].Cells[i] = Plain(cell)
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(rows[r].Cells[i]))
+		}
+	}
+	lines := make([]string, len(rows))
+	for r, row := range rows {
+		var line strings.Builder
+		for i, cell := range row.Cells {
+			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
+		}
+		text := []rune(strings.TrimRight(line.String(), " "))
+		if s.width > 0 && len(text) > s.width {
+			text = append(text[:s.width-1], '…')
+		}
+		first := min(utf8.RuneCountInString(row.Cells[0]), len(text))
+		lines[r] = s.paint(row.Colour, string(text[:first])) + string(text[first:])
+	}
+	return lines
+}
+
+func (s *Screen) paint(c Colour, text string) string {
+	if !s.colours || c == 0 {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
+}
+
+// Plain returns a text without what a terminal would obey: each control or
+// formatting character is a question mark.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// Draw writes lines, on a terminal in the place of those that were drawn before,
+// and no more than fit.
+func (s *Screen) Draw(lines []string) error {
+	var text strings.Builder
+	if s.Live() {
+		s.measure()
+		if room := s.height - 1; len(lines) > room && room > 1 {
+			lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d lines more", len(lines)-room+1))
+		}
+		if s.drawn > 0 {
+			fmt.Fprintf(&text, "\x1b[%dA", s.drawn) // up
+		}
+		text.WriteString("\r\x1b[J") // clear what is below
+		s.drawn = len(lines)
+	}
+	for _, line := range lines {
+		text.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(s.w, text.String())
+	return err
+}
+
+// step is the least time between two progresses.
+const step = 100 * time.Millisecond
+
+// Progress shows how far some work has come, such as "12 of 40 files", on a
+// terminal; done takes it away again. It may be called as often as one likes.
+func (s *Screen) Progress(done bool, format string, args ...any) {
+	switch {
+	case !s.Live() || !done && time.Since(s.progressed) < step:
+	case done && s.drawn > 0:
+		_ = s.Draw(nil) // which nobody misses
+	case !done:
+		s.progressed = time.Now()
+		_ = s.Draw(s.Table([]Row{{Cells: []string{fmt.Sprintf(format, args...)}}}))
+	}
+}
+
+// measure finds out how large a terminal is, which may change.
+func (s *Screen) measure() {
+	if !s.Live() {
+		return
+	}
+	if size, err := unix.IoctlGetWinsize(int(s.file.Fd()), unix.TIOCGWINSZ); err == nil {
+		s.width, s.height = int(size.Col), int(size.Row)
+	}
+}

@@ -1,0 +1,119 @@
+package terminal_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/pkg/terminal"
+)
+
+// openTerminal returns both ends of a terminal of the kernel's, and its size is
+// set.
+func openTerminal(t *testing.T, width, height uint16) (outside, inside *os.File) {
+	t.Helper()
+	outside, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = outside.Close() })
+	fd := int(outside.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width})
+	}
+	if err == nil {
+		inside, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outside, inside
+}
+
+// shown returns what is written on a terminal.
+func shown(t *testing.T, width, height uint16, write func(*terminal.Screen)) string {
+	t.Helper()
+	outside, inside := openTerminal(t, width, height)
+	text := make(chan string)
+	go func() {
+		all, _ := io.ReadAll(outside) // which ends with an error when inside is closed
+		text <- string(all)
+	}()
+	write(terminal.New(inside))
+	if err := inside.Close(); err != nil {
+		t.Error(err)
+	}
+	return strings.ReplaceAll(<-text, "\r\n", "\n")
+}
+
+var rows = []terminal.Row{
+	{Cells: []string{"STATE", "TARGET"}},
+	{Colour: terminal.Red, Cells: []string{"failing", "file/db\x1b[2J\u202egpj"}},
+}
+
+func TestPlainWhereThereIsNoTerminal(t *testing.T) {
+	var out bytes.Buffer
+	s := terminal.New(&out)
+	for range 2 {
+		if err := s.Draw(s.Table(rows)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Progress(false, "1 of 2")
+	s.Progress(true, "")
+	const want = "STATE    TARGET\nfailing  file/db?[2J?gpj\n"
+	if s.Live() || out.String() != want+want {
+		t.Errorf("wrote %q", out.String())
+	}
+}
+
+func TestInPlaceAndInColourOnATerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	got := shown(t, 80, 24, func(s *terminal.Screen) {
+		_ = s.Draw(s.Table(rows))
+		_ = s.Draw([]string{"done"})
+	})
+	const want = "\r\x1b[JSTATE    TARGET\n\x1b[31mfailing\x1b[0m  file/db?[2J?gpj\n\x1b[2A\r\x1b[Jdone\n"
+	if got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+func TestNoColoursWhereNobodyWantsThem(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	if got := shown(t, 80, 24, func(s *terminal.Screen) { _ = s.Draw(s.Table(rows)) }); strings.Contains(got, "\x1b[31m") {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestNoMoreThanFits(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	var many []terminal.Row
+	for i := range 20 {
+		many = append(many, terminal.Row{Cells: []string{fmt.Sprintf("%02d a long line", i)}})
+	}
+	got := shown(t, 8, 5, func(s *terminal.Screen) { _ = s.Draw(s.Table(many)) })
+	if want := "\r\x1b[J00 a lo…\n01 a lo…\n02 a lo…\n… and 17 lines more\n"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+func TestProgressGoesAway(t *testing.T) {
+	got := shown(t, 80, 24, func(s *terminal.Screen) {
+		s.Progress(false, "%d of 9 files", 1)
+		s.Progress(false, "%d of 9 files", 2) // too soon to be seen
+		s.Progress(true, "")
+	})
+	if want := "\r\x1b[J1 of 9 files\n\x1b[1A\r\x1b[J"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,171 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/terminal"
+)
+
+// ErrNotFresh says that a target is not as it should be.
+var ErrNotFresh = errors.New("not every target is fresh")
+
+// Overview prints what a process that runs knows of its targets.
+type Overview struct {
+	URL       string
+	TokenFile string // "": none
+	// All lists the targets that are fresh too.
+	All  bool
+	JSON bool
+	Out  io.Writer
+}
+
+// Once prints it once. The error is ErrNotFresh when that is so.
+func (o Overview) Once(ctx context.Context) error {
+	client, err := o.client()
+	if err != nil {
+		return err
+	}
+	s, err := client.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.print(terminal.New(o.Out), s); err != nil {
+		return err
+	}
+	if !s.Well() {
+		return ErrNotFresh
+	}
+	return nil
+}
+
+// Watch prints it now and whenever it has changed, on a terminal in place, until
+// ctx ends or the process is gone.
+func (o Overview) Watch(ctx context.Context) error {
+	client, err := o.client()
+	if err != nil {
+		return err
+	}
+	screen := terminal.New(o.Out)
+	var failed error
+	var before []string
+	err = client.Follow(ctx, func(s page.Status) {
+		if !screen.Live() { // where it is not written over, that time goes by is no news
+			now := o.lines(screen, untimed(s))
+			if slices.Equal(now, before) {
+				return
+			}
+			before = now
+		}
+		if failed == nil {
+			failed = o.print(screen, s)
+		}
+	})
+	if ctx.Err() != nil {
+		return failed
+	}
+	return errors.Join(failed, err)
+}
+
+// untimed returns a Status without the times that always change.
+func untimed(s page.Status) page.Status {
+	s.Targets = slices.Clone(s.Targets)
+	for i := range s.Targets {
+		s.Targets[i].Proven, s.Targets[i].Changed = time.Time{}, time.Time{}
+	}
+	return s
+}
+
+func (o Overview) client() (page.Client, error) {
+	if o.TokenFile == "" {
+		return page.Client{URL: o.URL}, nil
+	}
+	token, err := os.ReadFile(o.TokenFile)
+	return page.Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
+}
+
+func (o Overview) print(screen *terminal.Screen, s page.Status) error {
+	if o.JSON {
+		return json.NewEncoder(o.Out).Encode(s)
+	}
+	return screen.Draw(o.lines(screen, s))
+}
+
+// badness orders states, the worst first.
+var badness = []page.State{page.Failing, page.Revoked, page.Doubted, page.Stale, page.Waiting, page.Fresh}
+
+// colours are those of the states.
+var colours = map[page.State]terminal.Colour{
+	page.Failing: terminal.Red, page.Revoked: terminal.Magenta, page.Doubted: terminal.Yellow, page.Stale: terminal.Yellow, page.Waiting: terminal.Blue, page.Fresh: terminal.Green,
+}
+
+func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
+	if s.Standby != "" {
+		return []string{"Standing by: " + terminal.Plain(s.Standby) + " works"}
+	}
+	fresh := 0
+	rows := []terminal.Row{{Cells: []string{"STATE", "TARGET", "IDENTITY", "PROVEN", "CHANGED", "WHAT IS WRONG, AND WHAT IT WAITS FOR"}}}
+	ts := slices.Clone(s.Targets)
+	slices.SortStableFunc(ts, func(a, b page.Target) int {
+		return cmp.Compare(slices.Index(badness, a.State), slices.Index(badness, b.State))
+	})
+	for _, t := range ts {
+		if t.State == page.Fresh {
+			fresh++
+			if !o.All {
+				continue
+			}
+		}
+		rows = append(rows, terminal.Row{Colour: colours[t.State], Cells: []string{
+			string(t.State), t.Name, t.Lane, ago(s.At, t.Proven), ago(s.At, t.Changed), wrong(t),
+		}})
+	}
+	lines := []string{fmt.Sprintf("%d targets, %d fresh", len(ts), fresh)}
+	for _, l := range s.Lanes {
+		if h := l.Held; h.Of > 0 {
+			lines = append(lines, terminal.Plain(fmt.Sprintf("Removal as %s is held back until %s: %d of %d variables are gone at once", l.Name, h.Until.Format(time.TimeOnly), h.Gone, h.Of)))
+		}
+	}
+	if len(rows) == 1 {
+		return lines
+	}
+	return append(lines, screen.Table(rows)...)
+}
+
+// wrong says what is wrong with a target and what it waits for.
+func wrong(t page.Target) string {
+	text := t.Error
+	if t.Waits != "" {
+		text = strings.TrimPrefix(text+"; waits for "+t.Waits, "; ")
+	}
+	if !t.Next.IsZero() {
+		text += " at " + t.Next.Format(time.TimeOnly)
+	}
+	return text
+}
+
+// ago is how long before now a time was.
+func ago(now, then time.Time) string {
+	if then.IsZero() {
+		return "-"
+	}
+	d := max(now.Sub(then), 0)
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%ds", int(d.Seconds()))
+}
