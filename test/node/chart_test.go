@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -130,11 +130,18 @@ func TestStandaloneRollsAWorkloadOut(t *testing.T) {
 		}
 	}
 	syncer := w.podOf("app.kubernetes.io/name=syncer")
+	for i, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		syncer.signal("syncer", signal)
+		syncer.awaitRestarts("syncer", i+1)
+	}
 	syncer.ready()
 	syncer.delete()
 	w.podOf("app.kubernetes.io/name=syncer").ready()
-	if n := w.revisions("shop") - before; n != 2 {
-		t.Errorf("%d rollouts after Syncer's Pod was replaced", n)
+	// What Syncer did at its starts came before what it does now.
+	w.set(five("fourth"))
+	w.rolledOut("shop", "fourth")
+	if n := w.revisions("shop") - before; n != 3 {
+		t.Errorf("%d rollouts after 3 rotations, while Syncer was killed, ended and replaced", n)
 	}
 }
 
@@ -261,72 +268,4 @@ func TestKustomizeOverlay(t *testing.T) {
 		w.check(err)
 		return d.Status.ReadyReplicas == 2
 	})
-}
-
-// TestJob of the chart: it ends well, and with a revoked variable it fails once
-// and says which.
-func TestJob(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		missing bool
-		status  int32
-	}{"success": {}, "revoked": {missing: true, status: 1}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, shop())
-			w.restricted()
-			conjurMap := "user: shop/user\npassword: shop/password\n"
-			if c.missing {
-				conjurMap += "gone: shop/gone\n"
-			}
-			w.secret("db", conjurMap)
-			w.release(map[string]any{
-				"shape": "job", "config": map[string]any{
-					"kubernetes": map[string]any{"secrets": []string{"db"}}, "refresh": nil,
-					"retry": map[string]any{"limit": 1, "intervalSeconds": 1},
-				},
-			})
-			var job *batchv1.Job
-			w.eventually("end of the Job", func() bool {
-				var err error
-				job, err = client.BatchV1().Jobs(w.namespace).Get(t.Context(), "syncer-1", metav1.GetOptions{})
-				w.check(err)
-				return job.Status.Succeeded+job.Status.Failed > 0
-			})
-			p := w.podOf("batch.kubernetes.io/job-name=syncer-1")
-			ended := container(p.get(), "syncer").State.Terminated
-			if ended == nil || ended.ExitCode != c.status || (job.Status.Failed == 1) != c.missing {
-				t.Fatalf("Pod:\n%s", p.described(t.Context()))
-			}
-			if c.missing && !strings.Contains(ended.Message, "shop/gone") {
-				t.Errorf("the termination message is %q", ended.Message)
-			}
-			if !c.missing {
-				w.awaitSecret("db", map[string]string{"user": "anna", "password": "first"})
-			}
-		})
-	}
-}
-
-// TestJobBesideASidecar ends, since the kubelet ends sidecars after all else.
-func TestJobBesideASidecar(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, shop())
-	spec := w.documented(files("secrets-refresh-interval", "1s"), "read", dbFile)
-	spec.Spec.RestartPolicy = corev1.RestartPolicyNever
-	_, err := client.BatchV1().Jobs(w.namespace).Create(t.Context(), &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-		Spec:       batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{ObjectMeta: spec.ObjectMeta, Spec: spec.Spec}},
-	}, metav1.CreateOptions{})
-	w.check(err)
-	w.eventually("success of the Job", func() bool {
-		job, err := client.BatchV1().Jobs(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
-		w.check(err)
-		return job.Status.Succeeded == 1
-	})
-	p := w.podOf("batch.kubernetes.io/job-name=shop")
-	p.awaitLog("app", db("first"))
-	if ended := container(p.get(), "syncer").State.Terminated; ended == nil || ended.ExitCode != 0 {
-		t.Errorf("Syncer ended with %+v", ended)
-	}
 }

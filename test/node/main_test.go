@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -57,7 +58,11 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, plane.Stop()) }()
+	defer func() {
+		if err = errors.Join(err, plane.Stop()); err == nil && code == 0 {
+			err = goleak.Find()
+		}
+	}()
 	config := plane.Config()
 	config.WarningHandler = rest.NoWarnings{}
 	if client, err = kubernetes.NewForConfig(config); err != nil {

@@ -13,14 +13,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/tools/watch"
 )
 
 // pod is a Pod by its name.
@@ -192,16 +193,26 @@ func (p *pod) awaitDescription(want string) {
 	})
 }
 
-// delete deletes the Pod, and returns how long that took.
-func (p *pod) delete() time.Duration {
+// delete deletes the Pod, waits until it is gone, and returns how it was last
+// before, while it had its time of grace.
+func (p *pod) delete() (last *corev1.Pod) {
 	p.t.Helper()
-	began := time.Now()
-	p.check(client.CoreV1().Pods(p.namespace).Delete(p.t.Context(), p.name, metav1.DeleteOptions{}))
-	p.eventually("end of Pod "+p.name, func() bool {
-		_, err := client.CoreV1().Pods(p.namespace).Get(p.t.Context(), p.name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	pods, found := client.CoreV1().Pods(p.namespace), p.get()
+	named := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", p.namespace, fields.OneTermEqualSelector("metadata.name", p.name))
+	p.check(pods.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.UID))}))
+	_, err := watch.Until(ctx, found.ResourceVersion, named, func(e apiwatch.Event) (bool, error) {
+		now, ok := e.Object.(*corev1.Pod)
+		if ok && e.Type != apiwatch.Deleted && now.DeletionTimestamp != nil && *now.DeletionGracePeriodSeconds > 0 {
+			last = now
+		}
+		return e.Type == apiwatch.Deleted, nil
 	})
-	return time.Since(began)
+	if err != nil || last == nil {
+		p.t.Fatalf("deletion of Pod %s: %v", p.name, err)
+	}
+	return last
 }
 
 // file reads a file of a volume of the Pod that is on the node's disk.

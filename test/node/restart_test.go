@@ -54,8 +54,8 @@ func withBinary(p *corev1.Pod) {
 	p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, mount)
 }
 
-// TestOneRestartForOneRotation of five values, whatever probe, users and status
-// folder; and none when Syncer is started again or killed, or its Pod is
+// TestOneRestartForOneRotation of five values, whatever probe, users and
+// folders; and none when Syncer is started again or killed, or its Pod is
 // replaced.
 func TestOneRestartForOneRotation(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestOneRestartForOneRotation(t *testing.T) {
 			change(spec)
 			spec.Spec.Containers[0].SecurityContext.RunAsUser = &c.user
 			for i := range spec.Spec.Volumes {
-				if v := &spec.Spec.Volumes[i]; v.Name == "conjur-status" {
+				if v := &spec.Spec.Volumes[i]; v.EmptyDir != nil && v.Name != "tools" {
 					v.EmptyDir.Medium = corev1.StorageMedium(c.medium)
 				}
 			}

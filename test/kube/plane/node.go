@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,8 @@ func (n node) isolate() error {
 }
 
 // run starts containerd, gives it the images, starts the kubelet, and returns
-// when one of the two has ended.
+// when one of the two has ended. A kubelet that ends well was told to, and is
+// started again, as a service manager does.
 func (n node) run(kubelet, images string) error {
 	containerd, err := n.start("containerd", "containerd", "--config", n.path("containerd.toml"))
 	if err != nil {
@@ -102,18 +104,25 @@ func (n node) run(kubelet, images string) error {
 		if err != nil {
 			return err
 		}
-		if status, err := reapUntil(ctr); err != nil || status.ExitStatus() != 0 {
+		if _, status, err := reapUntil(ctr); err != nil || status.ExitStatus() != 0 {
 			return fmt.Errorf("%s cannot be imported: see %s", archive, n.path("ctr.log"))
 		}
 	}
-	k, err := n.start("kubelet", kubelet, "kubelet", "--config="+n.path("kubelet.yaml"),
-		"--kubeconfig="+filepath.Join(n.plane, "kubelet.kubeconfig"), "--root-dir="+n.path("kubelet"),
-		"--cert-dir="+n.path("kubelet/pki"), "--hostname-override="+nodeName, "--node-ip="+nodeAddress)
-	if err != nil {
-		return err
+	for {
+		k, err := n.start("kubelet", kubelet, "kubelet", "--config="+n.path("kubelet.yaml"),
+			"--kubeconfig="+filepath.Join(n.plane, "kubelet.kubeconfig"), "--root-dir="+n.path("kubelet"),
+			"--cert-dir="+n.path("kubelet/pki"), "--hostname-override="+nodeName, "--node-ip="+nodeAddress)
+		if err != nil {
+			return err
+		}
+		pid, status, err := reapUntil(containerd, k)
+		if err != nil {
+			return err
+		}
+		if pid != k || status.ExitStatus() != 0 {
+			return fmt.Errorf("containerd or the kubelet ended with the status %d", status.ExitStatus())
+		}
 	}
-	status, err := reapUntil(containerd, k)
-	return fmt.Errorf("containerd or the kubelet ended: %v %w", status, err)
 }
 
 func (n node) awaitSocket() error {
@@ -148,20 +157,15 @@ func (n node) start(name, program string, args ...string) (int, error) {
 }
 
 // reapUntil waits for children, orphans of containers among them, until one of
-// those named has ended.
-func reapUntil(pids ...int) (status unix.WaitStatus, err error) {
+// those named has ended, and returns which.
+func reapUntil(pids ...int) (pid int, status unix.WaitStatus, err error) {
 	for {
-		pid, err := unix.Wait4(-1, &status, 0, nil)
+		pid, err = unix.Wait4(-1, &status, 0, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil {
-			return status, err
-		}
-		for _, p := range pids {
-			if p == pid {
-				return status, nil
-			}
+		if err != nil || slices.Contains(pids, pid) {
+			return pid, status, err
 		}
 	}
 }

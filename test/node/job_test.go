@@ -1,0 +1,102 @@
+//go:build node
+
+package node
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/test/deploy"
+)
+
+// TestJob of the chart: it fills a Secret. At the next upgrade a variable is
+// revoked: the key goes, and the Job fails as often as it may, and says why.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	w.restricted()
+	w.secret("db", "user: shop/user\npassword: shop/password\n")
+	release := w.release(map[string]any{
+		"shape": "job", "job": map[string]any{"backoffLimit": 1}, "config": map[string]any{
+			"kubernetes": map[string]any{"secrets": []string{"db"}}, "refresh": nil,
+			"retry": map[string]any{"limit": 1, "intervalSeconds": 1},
+		},
+	})
+	w.awaitJob("syncer-1", batchv1.JobComplete)
+	w.awaitSecret("db", map[string]string{"user": "anna", "password": "first"})
+	if ended := w.endsOf("syncer-1"); len(ended) != 1 || ended[0].ExitCode != 0 {
+		t.Errorf("the Job's Pods ended as %+v", ended)
+	}
+
+	w.load("- !policy\n  id: shop\n  body:\n  - !delete { record: !variable password }\n")
+	release.Revision = 2
+	cluster := deploy.Connect(t, plane.Config())
+	for _, o := range release.Objects(t) {
+		if o.GetKind() == "Job" {
+			_, err := cluster.Create(t.Context(), w.namespace, o, false)
+			w.check(err)
+		}
+	}
+	w.awaitJob("syncer-2", batchv1.JobFailed)
+	w.awaitSecret("db", map[string]string{"user": "anna", "password": ""})
+	ended := w.endsOf("syncer-2")
+	if len(ended) != 2 {
+		t.Errorf("the Job had %d Pods", len(ended))
+	}
+	for _, e := range ended {
+		if e.ExitCode != 1 || !strings.Contains(e.Message, "shop/password") {
+			t.Errorf("a Pod of the Job ended with %d and the message %q", e.ExitCode, e.Message)
+		}
+	}
+}
+
+// awaitJob waits until a Job has come to its end.
+func (w *world) awaitJob(name string, end batchv1.JobConditionType) {
+	w.t.Helper()
+	w.eventually("Job "+name+" "+string(end), func() bool {
+		job, err := client.BatchV1().Jobs(w.namespace).Get(w.t.Context(), name, metav1.GetOptions{})
+		w.check(err)
+		for _, c := range job.Status.Conditions {
+			if c.Type == end && c.Status == corev1.ConditionTrue {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// endsOf returns how Syncer ended in each Pod of a Job.
+func (w *world) endsOf(job string) (ends []corev1.ContainerStateTerminated) {
+	w.t.Helper()
+	list, err := client.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
+	w.check(err)
+	for _, p := range list.Items {
+		if e := container(&p, "syncer").State.Terminated; e != nil {
+			ends = append(ends, *e)
+		}
+	}
+	return ends
+}
+
+// TestJobBesideASidecar ends, since the kubelet ends sidecars after all else.
+func TestJobBesideASidecar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	spec := w.documented(files("secrets-refresh-interval", "1s"), "read", dbFile)
+	spec.Spec.RestartPolicy = corev1.RestartPolicyNever
+	_, err := client.BatchV1().Jobs(w.namespace).Create(t.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec:       batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{ObjectMeta: spec.ObjectMeta, Spec: spec.Spec}},
+	}, metav1.CreateOptions{})
+	w.check(err)
+	w.awaitJob("shop", batchv1.JobComplete)
+	p := w.podOf("batch.kubernetes.io/job-name=shop")
+	p.awaitLog("app", db("first"))
+	if ended := container(p.get(), "syncer").State.Terminated; ended == nil || ended.ExitCode != 0 {
+		t.Errorf("Syncer ended with %+v", ended)
+	}
+}
