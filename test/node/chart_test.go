@@ -131,6 +131,7 @@ func TestStandaloneRollsAWorkloadOut(t *testing.T) {
 	}
 	syncer := w.podOf("app.kubernetes.io/name=syncer")
 	for i, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		syncer.ready() // the first process of a container misses a signal that comes too early
 		syncer.signal("syncer", signal)
 		syncer.awaitRestarts("syncer", i+1)
 	}

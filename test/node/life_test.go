@@ -5,14 +5,19 @@ package node
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // TestReactions to what is edited while Pods run: an annotation, a mounted
@@ -115,22 +120,59 @@ func (p *pod) reader(name, path string) func() string {
 }
 
 // TestKilledWhileItWrites leaves no torn file, and is mended by the next start.
+// Syncer is killed when its temporary file appears, again and again until that
+// was there afterwards, too: then it was killed before it was done.
 func TestKilledWhileItWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, large(8, "a")) // whose values are in a ConfigMap, which holds 1 MB
 	w.set(large(2<<20, "a"))
 	p := w.start("shop", w.documented(files("conjur-secrets.db", largeNames(), "secrets-refresh-interval", "1s"), "watch", dbFile))
 	p.ready()
-	for i := range 5 {
-		letter := string(rune('b' + i))
-		w.set(large(2<<20, letter))
-		p.signal("syncer", syscall.SIGKILL)
-		p.awaitRestarts("syncer", i+1)
+	folder := fmt.Sprintf("/proc/%d/root%s", p.processes("app")[0], secretsDir)
+	caught := 0
+	for kills := 1; kills <= 5 || caught == 0; kills++ {
+		letter := string(rune('b' + kills%20))
+		p.killAtWrite(folder, func() { w.set(large(2<<20, letter)) })
+		if left, _ := filepath.Glob(folder + safefile.TempPrefix + "*"); left != nil {
+			caught++
+		}
+		p.awaitRestarts("syncer", kills)
 		p.eventually("file of "+letter, func() bool { return strings.Contains(p.rootFile("app", dbFile), letter+letter) })
 	}
+	t.Logf("killed %d times before the file was renamed", caught)
 	if log := p.log("app"); strings.Contains(log, "torn") {
 		t.Errorf("the application said\n%s", log)
 	}
+	if left, _ := filepath.Glob(folder + safefile.TempPrefix + "*"); left != nil {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// killAtWrite kills Syncer when, after a change, a temporary file appears in a
+// folder, and waits until it is dead.
+func (p *pod) killAtWrite(folder string, change func()) {
+	p.t.Helper()
+	watcher, err := fsnotify.NewWatcher()
+	p.check(err)
+	defer watcher.Close()
+	p.check(watcher.Add(folder))
+	pids := p.processes("syncer")
+	change()
+	deadline := time.After(patience)
+	for writes := false; !writes; {
+		select {
+		case e := <-watcher.Events:
+			writes = e.Has(fsnotify.Create) && strings.HasPrefix(filepath.Base(e.Name), safefile.TempPrefix)
+		case <-deadline:
+			p.t.Fatal("no temporary file")
+		}
+	}
+	for _, pid := range pids {
+		p.check(syscall.Kill(pid, syscall.SIGKILL))
+	}
+	p.eventually("end of Syncer", func() bool {
+		return !slices.ContainsFunc(pids, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
+	})
 }
 
 // TestAPIServerAway for 22 seconds: files are kept fresh all the time, Secrets

@@ -86,7 +86,8 @@ func (w *world) validate(annotations string) map[string]string {
 	root, err := deploy.Root()
 	w.check(err)
 	cmd := exec.Command(filepath.Join(root, "bin", "linux-"+architecture, "syncer"), "validate", "--annotations", annotations)
-	cmd.Env = []string{"CONJUR_APPLIANCE_URL=" + w.address, "CONJUR_ACCOUNT=" + account, "CONJUR_AUTHN_URL=" + w.address + "/authn-jwt/cluster", "CONTAINER_MODE=sidecar"}
+	cmd.Env = []string{"CONJUR_APPLIANCE_URL=" + w.address, "CONJUR_ACCOUNT=" + account, "CONJUR_AUTHN_URL=" + w.address + "/authn-jwt/cluster", "CONTAINER_MODE=sidecar",
+		"JWT_TOKEN_PATH=" + annotations} // a file that is there, as the token is in the Pod
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		w.t.Fatalf("syncer validate found no problem:\n%s", out)

@@ -5,6 +5,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,9 +105,9 @@ func (p *pod) exec(name string, command ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
-	return out.String(), err
+	var out, failure bytes.Buffer
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &failure})
+	return out.String() + failure.String(), err
 }
 
 // read returns what a file is to the application, or why it cannot be read.
@@ -119,8 +120,7 @@ func (p *pod) read(path string) string {
 	return text
 }
 
-// awaitFile waits until a file of the application holds a text. It looks again
-// in any case: what a command prints is sometimes lost where it ends at once.
+// awaitFile waits until a file of the application holds a text.
 func (p *pod) awaitFile(path, want string) {
 	p.t.Helper()
 	var got string
@@ -233,7 +233,9 @@ func (p *pod) abandon() {
 func (p *pod) signal(name string, s syscall.Signal) {
 	p.t.Helper()
 	for _, pid := range p.processes(name) {
-		p.check(syscall.Kill(pid, s))
+		if err := syscall.Kill(pid, s); !errors.Is(err, syscall.ESRCH) { // a probe may have ended
+			p.check(err)
+		}
 	}
 }
 
