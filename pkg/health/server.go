@@ -15,6 +15,7 @@ import (
 //	/readyz    the same with Ready; its remarks are lines of the body
 //	/metrics   Metrics, in Prometheus' text format
 //	/status    Status, with all that begins so; nil: there is none
+//	/keys      Keys; nil: there is none
 type Server struct {
 	// Address is host:port, or :port for all addresses.
 	Address string
@@ -22,6 +23,7 @@ type Server struct {
 	Ready   func() (remarks []string, err error)
 	Metrics http.Handler
 	Status  http.Handler
+	Keys    http.Handler
 }
 
 // Listen opens the address; the error names it.
@@ -70,6 +72,9 @@ func (s *Server) handler() http.Handler {
 		for _, path := range []string{"/status", "/status.json", "/status/"} {
 			mux.Handle(path, s.Status)
 		}
+	}
+	if s.Keys != nil {
+		mux.Handle("GET /keys", s.Keys)
 	}
 	return mux
 }

@@ -14,7 +14,7 @@ import (
 
 // The sentinel files of the status folder, ProvidedFile, UpdatedFile and
 // AliveFile by the names that the Secrets Provider gave them. All but
-// MissingFile are empty.
+// MissingFile and KeysSeenFile are empty.
 const (
 	// ProvidedFile appears when every target has been delivered once.
 	ProvidedFile = "CONJUR_SECRETS_PROVIDED"
@@ -30,6 +30,9 @@ const (
 	// RequestedFile is created by an application that wants what is missing
 	// to be there again; it is deleted when the request is taken up.
 	RequestedFile = "CONJUR_SECRETS_REQUESTED"
+	// KeysSeenFile is written by an application that says which keys it has, by
+	// set: {"apps/shop/jwt":{"ids":["r1","r2"],"primary":"r2"}}.
+	KeysSeenFile = "KEYS_SEEN"
 )
 
 // Status is the folder where applications, probes and hooks look for the
@@ -125,4 +128,13 @@ func (s *Status) Beat() error {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
 	return nil
+}
+
+// KeysSeen returns the text of KeysSeenFile; nil without one.
+func (s *Status) KeysSeen() ([]byte, error) {
+	text, err := s.read(KeysSeenFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
 }

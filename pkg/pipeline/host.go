@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -66,6 +67,9 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 	server := &health.Server{Address: h.config().Server.Address, Healthy: h.healthy, Ready: h.ready, Metrics: h.metrics.Handler()}
 	if page := h.page(); page != nil {
 		server.Status = page
+	}
+	if h.config().Destination != config.DestinationKubernetes {
+		server.Keys = http.HandlerFunc(h.keys)
 	}
 	listener, err := server.Listen(ctx)
 	if err != nil {

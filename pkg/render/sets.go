@@ -5,19 +5,25 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
-// SetStep returns the step of a set of versions, or why a value cannot be
-// delivered as one.
-func SetStep(value []byte) (uint64, error) {
+// DeliveredSet returns what a target shows that has this set of versions, as of
+// now, or why a value cannot be delivered as one.
+func DeliveredSet(value []byte) (targets.DeliveredSet, error) {
 	doc, err := readSet(value)
 	if err != nil {
-		return 0, err
+		return targets.DeliveredSet{}, err
 	}
-	return doc.Step, nil
+	primary, _ := doc.Primary()
+	set := targets.DeliveredSet{Step: doc.Step, Primary: primary.ID, Since: time.Now()}
+	for _, v := range doc.Usable() {
+		set.IDs = append(set.IDs, v.ID)
+	}
+	return set, nil
 }
 
 func readSet(value []byte) (*versions.Document, error) {

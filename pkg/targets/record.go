@@ -50,9 +50,17 @@ type Status struct {
 	// out, false. A group that is missing is not known. The maps are not changed
 	// once they are here.
 	Content map[string]map[string]bool
-	// Steps are those of the sets of versions that were delivered, by variable. The
-	// map is not changed once it is here.
-	Steps map[string]uint64
+	// Sets are what was delivered of sets of versions, by variable. The map is not
+	// changed once it is here.
+	Sets map[string]DeliveredSet
+}
+
+// DeliveredSet is what a target shows of a set of versions.
+type DeliveredSet struct {
+	Step    uint64
+	IDs     []string // of the versions that are valid, the newest first
+	Primary string
+	Since   time.Time // when it was first delivered, or found, at this step
 }
 
 // Sight is how a sink found or left the destination of a target. What it says

@@ -24,8 +24,8 @@ type draft struct {
 	errs    []error
 	// warnings are those of the rendering; see allWarnings.
 	warnings []string
-	work     int               // as in Result
-	steps    map[string]uint64 // of the sets that it delivers, by variable
+	work     int                             // as in Result
+	sets     map[string]targets.DeliveredSet // by variable
 	// held: for something that is unknown nothing but a removal may be done.
 	held bool
 }
@@ -71,12 +71,12 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 		d.want.Gone, d.errs = gone, []error{gone}
 		return d
 	}
-	steps, faults := setsOf(r, answers)
+	sets, faults := setsOf(r, answers)
 	if errs := append(unknownOf(c.target.Variables(), answers), faults...); len(errs) > 0 {
 		d.hold(t.Key, errs...)
 		return d
 	}
-	d.steps = steps
+	d.sets = sets
 	s.Log.Info("Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
 	text, err := s.Templates.Text(ctx, t)
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *Syncer) draftSecret(ctx context.Context, r *job, answers map[string]var
 		d.addGroup(&d.choices[len(d.choices)-1])
 	}
 	var faults []error
-	d.steps, faults = setsOf(r, answers)
+	d.sets, faults = setsOf(r, answers)
 	d.unknown = append(d.unknown, faults...)
 	if len(d.unknown) > 0 {
 		d.hold(t.Key, d.unknown...)

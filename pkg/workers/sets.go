@@ -11,30 +11,34 @@ import (
 	"github.com/secretsync/syncer/pkg/variables"
 )
 
-// setsOf returns the steps of the sets of versions in the target, by variable,
+// setsOf returns what the target is to show of sets of versions, by variable,
 // and what is wrong with others: they cannot be read, or are older than what was
 // delivered. Such a target keeps its last good state.
-func setsOf(r *job, answers map[string]variables.Answer) (steps map[string]uint64, errs []error) {
+func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]targets.DeliveredSet, errs []error) {
 	for _, part := range r.Spec.Parts() {
 		for _, e := range part.Entries {
-			if _, known := steps[e.Variable]; known || !e.Set() || answers[e.Variable].Verdict != variables.Found {
+			if _, known := sets[e.Variable]; known || !e.Set() || answers[e.Variable].Verdict != variables.Found {
 				continue
 			}
-			step, err := render.SetStep(answers[e.Variable].Value.Bytes())
-			if was := r.Status.Steps[e.Variable]; err == nil && step < was {
-				err = fmt.Errorf("it is at step %d, but step %d was delivered already, as after a restored backup; put the later one back", step, was)
+			set, err := render.DeliveredSet(answers[e.Variable].Value.Bytes())
+			was, delivered := r.Status.Sets[e.Variable]
+			if err == nil && set.Step < was.Step {
+				err = fmt.Errorf("it is at step %d, but step %d was delivered already, as after a restored backup; put the later one back", set.Step, was.Step)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("set %q: %w", e.Variable, err))
 				continue
 			}
-			if steps == nil {
-				steps = map[string]uint64{}
+			if delivered && set.Step == was.Step {
+				set.Since = was.Since
 			}
-			steps[e.Variable] = step
+			if sets == nil {
+				sets = map[string]targets.DeliveredSet{}
+			}
+			sets[e.Variable] = set
 		}
 	}
-	return steps, errs
+	return sets, errs
 }
 
 // revokeSets has what is there of sets that are gone go, in place of the patterns

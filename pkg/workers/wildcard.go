@@ -196,7 +196,7 @@ func (c *choice) leaveOutUnfit(err error) bool {
 // does not.
 func (s *Syncer) noteContent(r *job, d *draft) {
 	if !d.held {
-		r.Status.Steps = d.steps
+		r.Status.Sets = d.sets
 	}
 	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return

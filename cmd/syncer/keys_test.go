@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/consumers"
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// setOf gives a variable a set of versions.
+func (w *world) setOf(id string, d *versions.Document) {
+	w.t.Helper()
+	value, err := d.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.server.Conjurd.SetMany(w.t.Context(), map[string][]byte{id: value}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A sidecar answers for the files that it has written, all of them, and for what
+// the application has noted, if it has.
+func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	w.values = []string{"canary-key"}
+	parts := map[string]secret.Value{"key": secret.New([]byte("canary-key"))}
+	by := versions.Entry{At: time.Now()}
+	d := versions.New("").Make("r1", parts, false, by).Promote("r1", by)
+	for _, id := range []string{"jwt", "other"} {
+		w.variable(id)
+		w.setOf(id, d)
+	}
+	for group, format := range map[string]string{"keys": "directory", "public": "jwks", "more": "directory"} {
+		id, alias := "jwt", map[bool]string{true: "*", false: "jwt"}[format == "directory"]
+		if group == "more" {
+			id = "other"
+		}
+		w.annotations["conjur-secrets."+group] = "- \"" + alias + "\": {keys: " + id + "}\n"
+		w.annotations["secret-file-format."+group] = format
+	}
+	p := w.start()
+	w.awaitReady(200, "ok")
+
+	c, err := consumers.New(consumers.Config{
+		Set: "jwt", Ask: []string{"http://" + w.annotations["server-address"] + "/keys"}, Again: time.Millisecond, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	d = d.Make("r2", parts, false, by)
+	coming, _ := d.Version("r2")
+	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "does not have r2") {
+		t.Errorf("before the set is written: %+v", a)
+	}
+	w.setOf("jwt", d)
+	eventually(t, "the new key is in the files", func() bool { return c.Introduced(ctx, d, coming).Open })
+
+	w.write(w.path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r1"],"primary":"r1"}}`)
+	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "does not have r2") {
+		t.Errorf("before the application has it: %+v", a)
+	}
+	w.write(w.path("status", notify.KeysSeenFile), `{"jwt":["r1","r2"]}`)
+	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "no answer: status 503") {
+		t.Errorf("with a note that cannot be read: %+v", a)
+	}
+	w.write(w.path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r2","r1"],"primary":"r1"}}`)
+	if a := c.Introduced(ctx, d, coming); !a.Open {
+		t.Errorf("when the application has it: %+v", a)
+	}
+	p.Stop()
+}

@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/pkg/consumers"
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// keys answers GET /keys?set=ID with what the Pod has of a set of versions: what
+// the application has noted, or without that, what all files of the set have.
+// With one set only, its id may be left out.
+func (h *host) keys(w http.ResponseWriter, r *http.Request) {
+	holding, err := h.holding(r.URL.Query().Get("set"))
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(holding) // else it has gone
+}
+
+func (h *host) holding(set string) (holding consumers.Holding, err error) {
+	p := h.shown()
+	if p == nil || p.files == nil {
+		return holding, errors.New("this process delivers no files now")
+	}
+	sets := map[string][]targets.Record{}
+	for _, l := range p.lanes {
+		for _, r := range l.targets.Records() {
+			for _, e := range r.Spec.Entries {
+				if e.Set() && !slices.ContainsFunc(sets[e.Variable], func(other targets.Record) bool { return other.Spec == r.Spec }) {
+					sets[e.Variable] = append(sets[e.Variable], r)
+				}
+			}
+		}
+	}
+	for id := range sets {
+		if set == "" && len(sets) == 1 {
+			set = id
+		}
+	}
+	if sets[set] == nil {
+		return holding, fmt.Errorf("of the set %.200q no file is delivered here; ask with ?set=ID", set)
+	}
+	if holding, noted, err := p.keysSeen(set); noted || err != nil {
+		return holding, err
+	}
+	return filesHold(set, sets[set])
+}
+
+// keysSeen returns what the application has noted of a set.
+func (p *pipeline) keysSeen(set string) (holding consumers.Holding, noted bool, err error) {
+	if p.status == nil {
+		return holding, false, nil
+	}
+	text, err := p.status.KeysSeen()
+	if text == nil || err != nil {
+		return holding, false, err
+	}
+	var all map[string]consumers.Holding
+	if json.Unmarshal(text, &all) != nil {
+		return holding, false, fmt.Errorf(`%s is not of the form {"SET":{"ids":["r1","r2"],"primary":"r2"}}`, notify.KeysSeenFile)
+	}
+	holding, noted = all[set]
+	return holding, noted, nil
+}
+
+// filesHold returns what all files of a set have: no id that one of them lacks,
+// and no primary where they differ.
+func filesHold(set string, files []targets.Record) (holding consumers.Holding, err error) {
+	var missing []string
+	for i, r := range files {
+		has, ok := r.Status.Sets[set]
+		switch {
+		case !ok:
+			missing = append(missing, string(r.Spec.Key))
+		case i == 0:
+			holding = consumers.Holding{IDs: slices.Clone(has.IDs), Primary: has.Primary}
+		default:
+			holding.IDs = slices.DeleteFunc(holding.IDs, func(id string) bool { return !slices.Contains(has.IDs, id) })
+			if holding.Primary != has.Primary {
+				holding.Primary = ""
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return holding, fmt.Errorf("not delivered yet: %s", brief.List(missing))
+	}
+	return holding, nil
+}
