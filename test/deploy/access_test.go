@@ -77,6 +77,17 @@ func TestRights(t *testing.T) {
 				leases + "create", leases + "get update [syncer]", "secrets get list watch patch", "statefulsets.apps get patch",
 			},
 		}},
+		"sets that are asked for": {conjurWith("rotation: {sets: [" +
+			"{set: a, generate: {random: 32}, migrate: cronjob/m, confirm: {ask: [Deployment/shop:8080/keys, http://x/keys], restarted: statefulset/db}}, " +
+			"{set: b, generate: {random: 32}, confirm: {wait: 5m, ask: http://y/keys}}]}"), map[string][]string{
+			"syncer": {
+				"cronjobs.batch get [m]", "deployments.apps get [shop]", "events create patch", "jobs.batch create get",
+				leases + "create", leases + "get update [syncer]", "pods list", "secrets get list watch patch", "statefulsets.apps get [db]",
+			},
+		}},
+		"sets that are not": {conjurWith("rotation: {sets: [{set: b, generate: {random: 32}, confirm: {ask: http://y/keys}}]}"), map[string][]string{
+			"syncer": {"events create patch", leases + "create", leases + "get update [syncer]", "secrets get list watch patch"},
+		}},
 		"job by label": {connection + "shape: job", map[string][]string{
 			"syncer": {"events create patch", "secrets get list patch"},
 		}},

@@ -105,4 +105,49 @@ any. The context is (list $ NAMESPACE).
 {{- end }}
 {{- end }}
 {{- end }}
+{{- include "syncer.rotationRules" $root }}
+{{- end -}}
+
+{{/*
+The rules for confirmations and migrations of key sets, in each served namespace:
+the workloads may be in any of them. The context is $.
+*/}}
+{{- define "syncer.rotationRules" -}}
+{{- $workloads := list -}}
+{{- $cronJobs := list -}}
+{{- range $set := (.Values.config.rotation | default dict).sets -}}
+{{- $confirm := $set.confirm | default dict -}}
+{{- range $text := concat (kindIs "string" $confirm.ask | ternary (list $confirm.ask) $confirm.ask | default list) (kindIs "string" $confirm.restarted | ternary (list $confirm.restarted) $confirm.restarted | default list) -}}
+{{- if not (contains "://" $text) }}{{ $workloads = append $workloads (splitList ":" $text | first | lower) }}{{ end -}}
+{{- end -}}
+{{- with $set.migrate }}{{ $cronJobs = append $cronJobs (trimPrefix "cronjob/" .) }}{{ end -}}
+{{- end -}}
+{{- if $workloads }}
+# Asks Pods which keys they have, or sees that they were restarted.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
+{{- range $kind := list "deployment" "statefulset" "daemonset" }}
+{{- $names := list }}
+{{- range $workloads }}
+{{- if hasPrefix (print $kind "/") . }}{{ $names = append $names (trimPrefix (print $kind "/") .) }}{{ end }}
+{{- end }}
+{{- with $names }}
+- apiGroups: [apps]
+  resources: [{{ $kind }}s]
+  verbs: [get]
+  resourceNames: {{ . | uniq | sortAlpha | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $cronJobs }}
+# Makes migration Jobs from CronJobs.
+- apiGroups: [batch]
+  resources: [cronjobs]
+  verbs: [get]
+  resourceNames: {{ . | uniq | sortAlpha | toJson }}
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [create, get]
+{{- end }}
 {{- end -}}
