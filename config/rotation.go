@@ -88,11 +88,12 @@ type APIKeys struct {
 
 // HTTP is a service that is sent each step.
 type HTTP struct {
-	URL string
+	URL string // https, or of loopback
 	Key string // the variable with the key that signs requests
 }
 
 // Exec is a program that is run for each step.
 type Exec struct {
 	Command []string
+	Key     string // the variable with the key that signs steps; empty: they are not signed
 }

@@ -157,5 +157,8 @@ func httpSettings() []setting {
 }
 
 func execSettings() []setting {
-	return []setting{{name: "command", of: func(s subject) any { return &s.rotated.Exec.Command }, kind: kindTexts, required: true, doc: "The program and its arguments."}}
+	return []setting{
+		{name: "command", of: func(s subject) any { return &s.rotated.Exec.Command }, kind: kindTexts, required: true, doc: "The program and its arguments."},
+		{name: "key", of: func(s subject) any { return &s.rotated.Exec.Key }, kind: kindText, doc: "The variable with the key that signs what it reads; without any nothing is signed."},
+	}
 }

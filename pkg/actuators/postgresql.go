@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,26 +43,18 @@ type PostgreSQL struct {
 
 // Prepare returns the username whose turn it is.
 func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
-	has := map[string]string{}
-	for _, v := range doc.Versions {
-		if v.State != versions.Retired {
-			has[string(v.Parts[username].Bytes())] = v.ID
-		}
+	user, err := turn(doc, username, p.Users)
+	if err != nil {
+		return nil, err
 	}
-	for _, user := range p.Users {
-		if has[user] != "" {
-			continue
-		}
-		sessions, err := p.sessions(ctx, user)
-		if err != nil {
-			return nil, err
-		}
-		if len(sessions) > 0 {
-			return nil, fmt.Errorf("it is the turn of the user %s, which no version has, but somebody is logged in: %s; end that first", user, strings.Join(sessions, "; "))
-		}
-		return map[string]secret.Value{username: secret.New([]byte(user))}, nil
+	sessions, err := p.sessions(ctx, user)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("each user has a version that is still valid: %v", slices.Sorted(maps.Keys(has)))
+	if len(sessions) > 0 {
+		return nil, fmt.Errorf("it is the turn of the user %s, which no version has, but somebody is logged in: %s; end that first", user, strings.Join(sessions, "; "))
+	}
+	return map[string]secret.Value{username: secret.New([]byte(user))}, nil
 }
 
 // Apply sets the password of the version's user and lets it log in. What is sent

@@ -165,7 +165,7 @@ func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
 	}
 	second := p.version(1, 2)
 	doc = doc.Promote(first.ID, versions.Entry{}).Make(second.ID, second.Parts, true, versions.Entry{})
-	if got := turn(); !strings.Contains(got, "each user has a version") {
+	if got := turn(); !strings.Contains(got, "it is nobody's turn") {
 		t.Errorf("though all have one: %s", got)
 	}
 }

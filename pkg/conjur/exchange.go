@@ -25,11 +25,12 @@ const (
 	KindVariable     Kind = "variable" // one variable
 	KindValues       Kind = "values"   // many variables, with a status for each
 	KindWhoami       Kind = "whoami"
-	KindCheck        Kind = "check"    // has this identity a privilege on the variable?
-	KindResource     Kind = "resource" // what is said about the variable, but its value
-	KindList         Kind = "list"     // a page of the list of variables
-	KindSet          Kind = "set"      // sets one variable
-	KindSetAll       Kind = "set all"  // sets many, all or none
+	KindCheck        Kind = "check"      // has this identity a privilege on the variable?
+	KindResource     Kind = "resource"   // what is said about the variable, but its value
+	KindList         Kind = "list"       // a page of the list of variables
+	KindSet          Kind = "set"        // sets one variable
+	KindSetAll       Kind = "set all"    // sets many, all or none
+	KindRotateKey    Kind = "rotate key" // of another identity
 )
 
 // Exchange is one request with its answer, for metrics.

@@ -56,8 +56,9 @@ var allowed = map[string][]string{
 	"cmd/syncer": {
 		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/tool",
 	},
-	"bench": {"pkg/conjurd"},
-	"test":  {"pkg/conjurd"},
+	"deploy/examples": {},
+	"bench":           {"pkg/conjurd"},
+	"test":            {"pkg/conjurd"},
 	// test/kube is a module of its own, which nothing here can import.
 	"test/kubetest": {},
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+func value(text string) secret.Value { return secret.New([]byte(text)) }
+
+// steps is the actuator that talks to the service as it runs now; the file outlives it.
+func steps(t *testing.T, path, key string) *actuators.Steps {
+	service := httptest.NewServer(handler([]byte("the key that both have"), path))
+	t.Cleanup(service.Close)
+	return &actuators.Steps{Set: "shop/token", Send: actuators.HTTP(service.URL, service.Client()),
+		Key: func(context.Context) (secret.Value, error) { return value(key), nil }}
+}
+
+func TestTheStepsOfARotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.json")
+	ctx := t.Context()
+	s := steps(t, path, "the key that both have")
+	v := versions.Version{ID: "20261122t000001", Fence: "20261122t000001", Parts: map[string]secret.Value{"password": value("c4n4ry")}}
+	again := v
+	again.Fence = "20261122t000009" // after a rollback
+	other := v
+	other.Parts = map[string]secret.Value{"password": value("another")}
+	apply := func(v versions.Version) func() error {
+		return func() error { _, err := s.Apply(ctx, v); return err }
+	}
+	verify := func(v versions.Version) func() error { return func() error { return s.Verify(ctx, v) } }
+	revoke := func(v versions.Version) func() error { return func() error { return s.Revoke(ctx, v) } }
+	for i, c := range []struct {
+		do func() error
+		ok bool
+	}{
+		{verify(v), false}, {apply(v), true}, {apply(v), true}, {verify(v), true}, {verify(other), false},
+		{apply(again), true}, {revoke(v), false}, {apply(v), false}, {verify(v), true},
+		{revoke(again), true}, {revoke(again), true}, {apply(again), false}, {verify(v), false}, {revoke(v), true},
+	} {
+		if err := c.do(); c.ok && err != nil || !c.ok && !errors.Is(err, actuators.ErrRefused) {
+			t.Errorf("step %d: %v", i, err)
+		}
+		s = steps(t, path, "the key that both have") // it may be restarted at any time
+	}
+	if kept, err := os.ReadFile(path); err != nil || bytes.Contains(kept, []byte("c4n4ry")) {
+		t.Errorf("the file has %s: %v", kept, err)
+	}
+	if uses, err := s.InUse(ctx, v); err != nil || len(uses) > 0 {
+		t.Errorf("%v: %v", uses, err)
+	}
+	s = steps(t, path, "a key that nobody else has")
+	if err := s.Verify(ctx, v); err == nil || errors.Is(err, actuators.ErrRefused) {
+		t.Errorf("with another key: %v", err)
+	}
+}

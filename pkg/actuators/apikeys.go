@@ -1,0 +1,109 @@
+package actuators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// The parts of an API key's version.
+const (
+	hostLogin = "login"
+	apiKey    = "apiKey"
+)
+
+// APIKeys is hosts of Conjur that take turns: each has one version at a time, in
+// the parts "login" and "apiKey". Conjur makes the keys, and has no place for a
+// fence. So the set is read again right before anything changes, and a key is
+// tried before it is refused.
+type APIKeys struct {
+	Hosts  []string // two or more ids
+	Conjur interface {
+		RotateKey(ctx context.Context, host string) (secret.Value, error)
+		LogIn(ctx context.Context, login string, key secret.Value) error
+	}
+	Set func(context.Context) (*versions.Document, error)
+}
+
+// Prepare returns the login of the host whose turn it is.
+func (a *APIKeys) Prepare(_ context.Context, doc *versions.Document) (map[string]secret.Value, error) {
+	var logins []string
+	for _, host := range a.Hosts {
+		logins = append(logins, "host/"+host)
+	}
+	login, err := turn(doc, hostLogin, logins)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]secret.Value{hostLogin: secret.New([]byte(login))}, nil
+}
+
+// Apply makes an API key, unless the version has one already. The key before is
+// refused from then on: nobody has it, be it that the answer to an earlier Apply
+// was lost.
+func (a *APIKeys) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
+	if v.Parts[apiKey].Len() > 0 {
+		return nil, a.Verify(ctx, v)
+	}
+	if err := a.still(ctx, v, versions.Pending); err != nil {
+		return nil, err
+	}
+	key, err := a.Conjur.RotateKey(ctx, hostOf(v))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]secret.Value{apiKey: key}, nil
+}
+
+// Verify logs in.
+func (a *APIKeys) Verify(ctx context.Context, v versions.Version) error {
+	err := a.Conjur.LogIn(ctx, string(v.Parts[hostLogin].Bytes()), v.Parts[apiKey])
+	var answered *conjur.StatusError
+	if errors.As(err, &answered) && answered.Status == http.StatusUnauthorized {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err
+}
+
+// Revoke has the host have another key, which nobody gets, if it still has the
+// one of this version, or if that is not known.
+func (a *APIKeys) Revoke(ctx context.Context, v versions.Version) error {
+	if v.Parts[apiKey].Len() > 0 {
+		if err := a.Verify(ctx, v); errors.Is(err, ErrRefused) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := a.still(ctx, v, versions.Revoking); err != nil {
+		return err
+	}
+	key, err := a.Conjur.RotateKey(ctx, hostOf(v))
+	key.Wipe()
+	return err
+}
+
+// still returns an error unless the set says the same of a version as when it was
+// decided to act.
+func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.State) error {
+	doc, err := a.Set(ctx)
+	if err != nil {
+		return err
+	}
+	now, ok := doc.Version(v.ID)
+	if !ok || now.State != state || now.Fence != v.Fence || now.Parts[apiKey].Len() != v.Parts[apiKey].Len() {
+		return fmt.Errorf("the set has changed since %s was looked at; look again", v.ID)
+	}
+	return nil
+}
+
+func hostOf(v versions.Version) string {
+	const prefix = "host/"
+	login := string(v.Parts[hostLogin].Bytes())
+	return login[min(len(prefix), len(login)):]
+}

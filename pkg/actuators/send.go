@@ -1,0 +1,100 @@
+package actuators
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// SignatureHeader has the signature of a message that is sent by HTTP.
+const SignatureHeader = "Syncer-Signature"
+
+// HTTP posts messages to a service. An answer of 2xx is yes and 409 is no; any
+// other, and none, is an unknown outcome. A redirection is not followed.
+func HTTP(to string, client *http.Client) Send {
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return func(ctx context.Context, message []byte, signature string) ([]byte, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(message))
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set(SignatureHeader, signature)
+		res, err := own.Do(req)
+		if err != nil {
+			return nil, withoutURL(err)
+		}
+		defer res.Body.Close()
+		said, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+		switch {
+		case res.StatusCode == http.StatusConflict:
+			return nil, fmt.Errorf("%w: the service answered 409", ErrRefused)
+		case res.StatusCode < 200 || res.StatusCode > 299:
+			return nil, fmt.Errorf("the service answered %d", res.StatusCode)
+		case err != nil:
+			return nil, err
+		case len(said) > maxAnswer:
+			return nil, fmt.Errorf("the service answered more than %d bytes", maxAnswer)
+		}
+		return said, nil
+	}
+}
+
+// withoutURL returns what went wrong, without the URL, which may have a secret.
+func withoutURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// refusedStatus is the exit status that says no: EX_NOPERM of sysexits.h.
+const refusedStatus = 77
+
+// Exec runs a program for each message, which comes at its standard input, with
+// the signature in SYNCER_SIGNATURE. The exit status 0 is yes and 77 is no; any
+// other is an unknown outcome. The answer is its standard output. What it writes
+// to standard error goes where ours does.
+func Exec(command ...string) Send {
+	return func(ctx context.Context, message []byte, signature string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+		said := &bounded{}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(message), said, os.Stderr
+		cmd.Env = append(os.Environ(), "SYNCER_SIGNATURE="+signature)
+		// What it has started ends with it.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		cmd.WaitDelay = time.Second
+		err := cmd.Run()
+		var ended *exec.ExitError
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("the program was ended: %w", ctx.Err())
+		case errors.As(err, &ended) && ended.ExitCode() == refusedStatus:
+			return nil, fmt.Errorf("%w: the program ended with status %d", ErrRefused, refusedStatus)
+		case err != nil:
+			return nil, fmt.Errorf("the program: %w", err)
+		}
+		return said.Bytes(), nil
+	}
+}
+
+// bounded takes what a program says, up to the bound.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxAnswer {
+		return 0, fmt.Errorf("it said more than %d bytes", maxAnswer)
+	}
+	return b.Buffer.Write(p)
+}

@@ -1,0 +1,159 @@
+package actuators
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+const signingKey = "a key of the tests"
+
+func stepper(send Send) *Steps {
+	return &Steps{Set: "shop/token", Send: send, Key: func(context.Context) (secret.Value, error) {
+		return secret.New([]byte(signingKey)), nil
+	}}
+}
+
+func stepVersion() versions.Version {
+	return versions.Version{ID: "20261122t000001", Fence: "20261122t000005", Parts: map[string]secret.Value{"password": secret.New([]byte("c4n4ry"))}}
+}
+
+func signature(message []byte) string {
+	mac := hmac.New(sha256.New, []byte(signingKey))
+	mac.Write(message)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func TestAStepIsSignedAndTimed(t *testing.T) {
+	var got message
+	s := stepper(func(_ context.Context, body []byte, signed string) ([]byte, error) {
+		if signed != signature(body) {
+			t.Errorf("the signature is %q", signed)
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Error(err)
+		}
+		return []byte(`{"parts":{"key":"bWludGVk"},"inUse":["a client"]}`), nil
+	})
+	before := time.Now()
+	minted, err := s.Apply(t.Context(), stepVersion())
+	if err != nil || string(minted["key"].Bytes()) != "minted" {
+		t.Errorf("minted %v: %v", minted, err)
+	}
+	if got.Step != "apply" || got.Set != "shop/token" || got.ID != "20261122t000001" || got.Fence != "20261122t000005" || string(got.Parts["password"]) != "c4n4ry" {
+		t.Errorf("sent was %+v", got)
+	}
+	if got.Time.Before(before.Add(-time.Second)) || got.Time.After(time.Now()) {
+		t.Errorf("its time is %v", got.Time)
+	}
+	if uses, err := s.InUse(t.Context(), stepVersion()); err != nil || !slices.Equal(uses, []string{"a client"}) || got.Step != "inUse" {
+		t.Errorf("%s: in use by %q: %v", got.Step, uses, err)
+	}
+	s.Key = func(context.Context) (secret.Value, error) { return secret.New([]byte("short")), nil }
+	if err := s.Revoke(t.Context(), stepVersion()); err == nil || !strings.Contains(err.Error(), "fewer than 16 bytes") {
+		t.Errorf("with a short key: %v", err)
+	}
+}
+
+// outcome is what an error says of an act.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "yes"
+	case errors.Is(err, ErrRefused):
+		return "no"
+	}
+	return "unknown"
+}
+
+func TestWhatAServiceAnswers(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"200": {status(200), "yes"}, "204": {status(204), "yes"}, "409": {status(409), "no"}, "404": {status(404), "unknown"},
+		"401": {status(401), "unknown"}, "500": {status(500), "unknown"}, "503": {status(503), "unknown"},
+		"a redirection": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, "unknown"},
+		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "unknown"},
+		"half of one": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			_, _ = w.Write([]byte("{"))
+		}, "unknown"},
+		"nonsense":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("c4n4ry")) }, "unknown"},
+		"too much":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxAnswer+1)) }, "unknown"},
+		"late, in time": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "unknown"},
+	} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/elsewhere" {
+				t.Error("a redirection is followed")
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			c.handler(w, r)
+		}))
+		ctx, cancel := t.Context(), context.CancelFunc(func() {})
+		if name == "late, in time" {
+			ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+		}
+		err := stepper(HTTP(service.URL+"/step?token=c4n4ry", service.Client())).Verify(ctx, stepVersion())
+		cancel()
+		service.Close()
+		if got := outcome(err); got != c.want {
+			t.Errorf("%s: the outcome is %s instead of %s: %v", name, got, c.want, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "c4n4ry") {
+			t.Errorf("%s: the error has the secret: %v", name, err)
+		}
+	}
+}
+
+func TestWhatAProgramAnswers(t *testing.T) {
+	dir := t.TempDir()
+	sh := func(script string) Send { return Exec("/bin/sh", "-c", "cd "+dir+"; "+script) }
+	for script, want := range map[string]string{
+		"cat >said; printf %s $SYNCER_SIGNATURE >signed": "yes",
+		"exit 77":                 "no",
+		"exit 1":                  "unknown",
+		"kill -9 $$":              "unknown",
+		"echo nonsense":           "unknown",
+		"head -c 70000 /dev/zero": "unknown",
+	} {
+		if err := stepper(sh(script)).Revoke(t.Context(), stepVersion()); outcome(err) != want {
+			t.Errorf("%s: the outcome is not %s: %v", script, want, err)
+		}
+	}
+	said, err1 := os.ReadFile(filepath.Join(dir, "said"))
+	signed, err2 := os.ReadFile(filepath.Join(dir, "signed"))
+	if err := errors.Join(err1, err2); err != nil || string(signed) != signature(said) {
+		t.Errorf("%s is signed %s: %v", said, signed, err)
+	}
+	if err := stepper(Exec("/no/such/program")).Revoke(t.Context(), stepVersion()); outcome(err) != "unknown" {
+		t.Errorf("without a program: %v", err)
+	}
+	// What the program started ends with it.
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := stepper(sh("sleep 600 & sleep 600")).Revoke(ctx, stepVersion()); outcome(err) != "unknown" || time.Since(began) > 5*time.Minute {
+		t.Errorf("it hangs: %v", err)
+	}
+}

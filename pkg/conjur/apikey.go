@@ -1,0 +1,61 @@
+package conjur
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// RotateKey gives a host a new API key and returns it. The key before is refused
+// from then on; access tokens that were got with it are good until they end. It
+// takes "update" on the host, and refuses to rotate the client's own key. After
+// an error other than a *StatusError it is not known whether there is a new key.
+func (c *Client) RotateKey(ctx context.Context, host string) (secret.Value, error) {
+	if err := CheckID(host); err != nil {
+		return secret.Value{}, err
+	}
+	to := c.base + "/authn/" + url.PathEscape(c.config.Account) + "/api_key?role=" + url.QueryEscape("host:"+host)
+	req, err := http.NewRequest(http.MethodPut, to, nil)
+	if err != nil {
+		return secret.Value{}, err
+	}
+	r, err := c.ask(ctx, KindRotateKey, "of host "+host, req)
+	if err != nil {
+		return secret.Value{}, err
+	}
+	defer r.wipe()
+	if r.status != http.StatusOK {
+		return secret.Value{}, r.statusError("")
+	}
+	if len(r.body) < 16 || isJSON(r.header) {
+		return secret.Value{}, errors.New("what came is no API key")
+	}
+	return secret.New(bytes.Clone(r.body)), nil
+}
+
+// LogIn gets an access token by another identity's API key, and drops it. A key
+// that is refused is a *StatusError with status 401.
+func (c *Client) LogIn(ctx context.Context, login string, key secret.Value) error {
+	body := &credentialBody{value: secret.New(bytes.Clone(key.Bytes()))}
+	defer body.wipe()
+	req, err := c.authenticateRequest(Credential{Login: login, ContentType: "text/plain"}, body)
+	if err != nil {
+		return err
+	}
+	r, err := c.exchange(ctx, KindAuthenticate, login, req, nil)
+	if err != nil {
+		return err
+	}
+	defer r.wipe()
+	if r.status != http.StatusOK {
+		return r.statusError("")
+	}
+	if _, err := parseToken(r.body); err != nil {
+		return r.statusError(err.Error())
+	}
+	return nil
+}
