@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-node bench-node kube node image lint bench soak demo conformance
+.PHONY: help build test test-node bench-node test-page kube node image lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,14 @@ test-node: ## Run Syncer in real Pods, on a kubelet of its own: Linux, root, and
 bench-node: ## Measure how soon applications start in real Pods, and what an idle sidecar costs
 	$(NODE_TEST) -run '^$$' -bench Start -benchtime 12x ./test/node
 	$(NODE_TEST) -run '^$$' -bench Idle -benchtime 1x ./test/node
+
+# axe-core looks for what keeps people from using the page.
+AXE = $(HOME)/.cache/syncer-axe/node_modules/axe-core/axe.min.js
+
+test-page: ## Drive the status page in a real browser (Debian: apt-get install chromium npm); ARGS=-update writes its pictures
+	@command -v chromium >/dev/null || { echo 'make test-page needs chromium: apt-get install chromium' >&2; exit 1; }
+	@[ -f '$(AXE)' ] || npm install --silent --no-audit --no-fund --prefix '$(HOME)/.cache/syncer-axe' axe-core@4.14.1
+	cd test/page && $(GO) vet ./... && SYNCER_AXE='$(AXE)' $(GO) test -count=1 -v ./... $(ARGS)
 
 node: ## Build what makes Pods run in tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh node

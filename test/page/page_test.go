@@ -1,0 +1,244 @@
+// Package page drives the status page in a real browser: Debian's Chromium,
+// without a window. It is a module of its own, so that Syncer does not depend on
+// what drives it. make test-page runs it.
+package page
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/secretsync/syncer/pkg/page"
+)
+
+var (
+	update = flag.Bool("update", false, "write the pictures of docs anew")
+	axe    = flag.String("axe", os.Getenv("SYNCER_AXE"), "axe.min.js of axe-core")
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 3 * time.Minute
+
+// tab is a page that a browser shows.
+type tab struct {
+	context.Context
+	t *testing.T
+
+	mu     sync.Mutex
+	errors []string // what the page reported to its console
+}
+
+// open starts a browser and shows a page.
+func open(t *testing.T, url string) *tab {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("there is no chromium; apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(patience),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	browser, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closed := chromedp.NewContext(browser)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	t.Cleanup(func() { cancel(); closed(); stop() })
+	b := &tab{Context: ctx, t: t}
+	chromedp.ListenTarget(ctx, b.hear)
+	b.run(chromedp.Navigate(url))
+	return b
+}
+
+// hear keeps what goes wrong in the page.
+func (b *tab) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.errors = append(b.errors, e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		b.errors = append(b.errors, fmt.Sprint(e.Type, e.Args))
+	}
+}
+
+func (b *tab) run(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// await waits until an expression is true.
+func (b *tab) await(expression string) {
+	b.t.Helper()
+	if err := chromedp.Run(b, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience))); err != nil {
+		var text string
+		_ = chromedp.Run(b, chromedp.Evaluate("document.body.innerText", &text))
+		b.t.Fatalf("%s: %v; the page shows\n%s", expression, err, text)
+	}
+}
+
+// names returns the targets in the order in which they are shown.
+func (b *tab) names() (names []string) {
+	b.t.Helper()
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("tbody tr")].map(r => r.cells[1].textContent)`, &names))
+	return names
+}
+
+// row is the row of a target, as an expression.
+func row(target string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.cells[1].textContent === %q)`, target)
+}
+
+// shows waits until a target's row begins with a state.
+func (b *tab) shows(target string, state page.State) {
+	b.t.Helper()
+	b.await(fmt.Sprintf("%s?.cells[0].textContent === %q", row(target), state))
+}
+
+// well fails the test if anything went wrong in the page.
+func (b *tab) well() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.errors) > 0 {
+		b.t.Errorf("the page reports %q", b.errors)
+	}
+}
+
+// picture writes a screenshot into docs, if that is wanted.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	var image []byte
+	b.run(chromedp.CaptureScreenshot(&image))
+	if *update {
+		if err := os.WriteFile(filepath.Join("../../docs", name), image, 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// prefer makes the browser prefer light or dark.
+func (b *tab) prefer(scheme string) {
+	b.t.Helper()
+	b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+}
+
+// serve shows a status at an address of this machine.
+func serve(t *testing.T, h *page.Handler) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s.URL + "/status"
+}
+
+func TestHostileTextsAreTexts(t *testing.T) {
+	const evil = `<img src=x onerror="document.title='owned'"><script>document.title="owned"</script>`
+	b := open(t, serve(t, &page.Handler{Look: func() page.Status {
+		return page.Status{Mode: evil, Version: evil, Lanes: []page.Lane{{Name: evil}}, Targets: []page.Target{
+			{Name: "file/" + evil, Lane: evil, State: page.Failing, Error: evil + "\n\nevent: status\ndata: {}", Waits: evil},
+		}}
+	}}))
+	b.shows("file/"+evil, page.Failing)
+	var title string
+	var elements int
+	b.run(chromedp.Title(&title), chromedp.Evaluate(`document.querySelectorAll("img, td *, article script").length`, &elements))
+	if title != "Syncer" || elements > 0 {
+		t.Errorf("the title is %q, and there are %d elements", title, elements)
+	}
+	b.well()
+}
+
+func TestTheTokenIsAskedFor(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("open-sesame"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, serve(t, &page.Handler{TokenFile: file, Look: func() page.Status {
+		return page.Status{Lanes: []page.Lane{}, Targets: []page.Target{{Name: "file/db", State: page.Fresh}}}
+	}}))
+	b.await(`!document.getElementById("login").hidden`)
+	b.run(chromedp.SendKeys("#token", "wrong\r"))
+	b.await(`document.getElementById("refused").textContent !== "" && !document.getElementById("login").hidden`)
+	b.run(chromedp.Evaluate(`document.getElementById("token").value = ""`, nil), chromedp.SendKeys("#token", "open-sesame\r"))
+	b.shows("file/db", page.Fresh)
+	b.well()
+}
+
+// TestTenThousandTargets measures how soon the page shows what is wrong first.
+func TestTenThousandTargets(t *testing.T) {
+	s := page.Status{Mode: "standalone", Lanes: []page.Lane{{Name: "default", Targets: 10_000, Polled: time.Now()}}}
+	for i := range 10_000 {
+		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/team-%03d/app-%05d", i%100, i), Lane: "default", State: page.Fresh, Proven: time.Now(), Changed: time.Now()})
+	}
+	s.Targets[7_777].State, s.Targets[7_777].Error = page.Failing, "no answer"
+	b := open(t, serve(t, &page.Handler{Look: func() page.Status { return s }}))
+	b.shows(s.Targets[7_777].Name, page.Failing)
+	if names := b.names(); len(names) != 200 || names[0] != s.Targets[7_777].Name {
+		t.Errorf("%d rows, the first %q", len(names), names[:min(1, len(names))])
+	}
+	b.run(chromedp.Click("#more"))
+	b.await(`document.querySelectorAll("tbody tr").length === 400`)
+	b.run(chromedp.SendKeys("#words", "team-042"))
+	b.await(`document.querySelectorAll("tbody tr").length === 100`)
+	var rows float64
+	b.run(chromedp.Evaluate(`performance.getEntriesByName("rows")[0].startTime`, &rows))
+	t.Logf("from the navigation to the rows of 10,000 targets: %.0f ms", rows)
+	b.well()
+}
+
+// TestAccessible has axe-core look at a page with all that there can be.
+func TestAccessible(t *testing.T) {
+	script, err := os.ReadFile(*axe)
+	if err != nil {
+		t.Fatalf("%v; make test-page fetches axe-core", err)
+	}
+	now := time.Now()
+	s := page.Status{Mode: "standalone", Version: "1.0", Lanes: []page.Lane{
+		{Name: "default", Targets: 3, Polled: now}, {Name: "shop", Targets: 3, Held: page.Held{Gone: 4, Of: 5, Until: now.Add(time.Hour)}},
+	}}
+	for i, state := range []page.State{page.Fresh, page.Waiting, page.Stale, page.Doubted, page.Failing, page.Revoked} {
+		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/shop/db-%d", i), Lane: "shop", State: state, Proven: now, Error: "no answer", Waits: "the next try", Next: now.Add(time.Minute)})
+	}
+	b := open(t, serve(t, &page.Handler{Look: func() page.Status { return s }}))
+	for _, scheme := range []string{"light", "dark"} {
+		b.prefer(scheme)
+		b.shows("secret/shop/db-5", page.Revoked)
+		var found []struct {
+			ID, Impact, Help string
+			Nodes            []struct{ HTML string }
+		}
+		b.run(chromedp.Evaluate(string(script), nil),
+			chromedp.Evaluate(`axe.run().then(r => r.violations)`, &found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		for _, v := range found {
+			t.Errorf("%s: %s (%s): %s %v", scheme, v.ID, v.Impact, v.Help, v.Nodes)
+		}
+	}
+}
+
+// TestNobodyElseMayReadIt: a page of another origin does not get the data.
+func TestNobodyElseMayReadIt(t *testing.T) {
+	url := serve(t, &page.Handler{Look: func() page.Status { return page.Status{} }})
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<title>waiting</title><script>fetch(%q).then(() => "read", () => "refused").then(s => document.title = s)</script>`, url+".json")
+	}))
+	defer other.Close()
+	b := open(t, strings.Replace(other.URL, "127.0.0.1", "localhost", 1))
+	b.await(`document.title !== "waiting"`)
+	var title string
+	if b.run(chromedp.Title(&title)); title != "refused" {
+		t.Errorf("another page has %s the data", title)
+	}
+}
