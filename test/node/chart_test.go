@@ -4,9 +4,6 @@ package node
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,42 +228,4 @@ func TestExampleOfTheChart(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestKustomizeOverlay as the documentation has it: copied, edited, applied.
-func TestKustomizeOverlay(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, shop())
-	w.restricted()
-	dir := t.TempDir()
-	w.check(os.CopyFS(dir, os.DirFS("../../deploy/kustomize")))
-	overlay := filepath.Join(dir, "overlays", "example")
-	for name, pairs := range map[string][]string{
-		"kustomization.yaml": {"namespace: platform", "namespace: " + w.namespace, "  - namespace.yaml\n", ""},
-		"config.yaml": {
-			"https://conjur.example.net/authn-jwt/platform", w.address + "/authn-jwt/cluster", "https://conjur.example.net", w.address,
-			"[platform]", "[" + w.namespace + "]", "account: platform", "account: " + account + "\n      sslCertificate: " + strconv.Quote(w.ca), "5m", "1s",
-		},
-	} {
-		path := filepath.Join(overlay, name)
-		text, err := os.ReadFile(path)
-		w.check(err)
-		w.check(os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600))
-	}
-	text, err := deploy.Kustomize(overlay)
-	w.check(err)
-	cluster := deploy.Connect(t, plane.Config())
-	for _, o := range deploy.Decode(t, text) {
-		_, err := cluster.Create(t.Context(), w.namespace, o, false)
-		w.check(err)
-	}
-	w.managed("db", "user: shop/user\npassword: shop/password\n", nil)
-	w.awaitSecret("db", map[string]string{"user": "anna", "password": "first"})
-	w.set(map[string]string{"shop/password": "second"})
-	w.awaitSecret("db", map[string]string{"user": "anna", "password": "second"})
-	w.eventually("both replicas ready", func() bool {
-		d, err := client.AppsV1().Deployments(w.namespace).Get(t.Context(), "syncer", metav1.GetOptions{})
-		w.check(err)
-		return d.Status.ReadyReplicas == 2
-	})
 }
