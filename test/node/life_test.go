@@ -167,9 +167,7 @@ func (p *pod) killAtWrite(folder string, change func()) {
 			p.t.Fatal("no temporary file")
 		}
 	}
-	for _, pid := range pids {
-		p.check(syscall.Kill(pid, syscall.SIGKILL))
-	}
+	p.send(syscall.SIGKILL, pids)
 	p.eventually("end of Syncer", func() bool {
 		return !slices.ContainsFunc(pids, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
 	})

@@ -232,8 +232,14 @@ func (p *pod) abandon() {
 // signal sends a signal to the processes of a container.
 func (p *pod) signal(name string, s syscall.Signal) {
 	p.t.Helper()
-	for _, pid := range p.processes(name) {
-		if err := syscall.Kill(pid, s); !errors.Is(err, syscall.ESRCH) { // a probe may have ended
+	p.send(s, p.processes(name))
+}
+
+// send sends a signal to processes. One that has ended may have been a probe.
+func (p *pod) send(s syscall.Signal, pids []int) {
+	p.t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); !errors.Is(err, syscall.ESRCH) {
 			p.check(err)
 		}
 	}
