@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-node bench-node test-page kube node image lint bench soak demo conformance
+.PHONY: help build test test-node bench-node test-page test-alerts kube node image lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +43,15 @@ bench-node: ## Measure how soon applications start in real Pods, and what an idl
 	$(NODE_TEST) -run '^$$' -bench Start -benchtime 12x ./test/node
 	$(NODE_TEST) -run '^$$' -bench Idle -benchtime 1x ./test/node
 
+PROMETHEUS_HOME = $(HOME)/.cache/syncer-prometheus
+PROMETHEUS      = $(PROMETHEUS_HOME)/usr/bin
+
 # axe-core looks for what keeps people from using the page.
 AXE = $(HOME)/.cache/syncer-axe/node_modules/axe-core/axe.min.js
+
+test-alerts: ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
+	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
+	SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(ARGS)
 
 test-page: ## Drive the status page in a real browser (Debian: apt-get install chromium npm); ARGS=-update writes its pictures
 	@command -v chromium >/dev/null || { echo 'make test-page needs chromium: apt-get install chromium' >&2; exit 1; }

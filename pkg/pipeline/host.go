@@ -90,6 +90,7 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 func (h *host) elected(ctx context.Context, work func(context.Context) error) error {
 	election := h.config().Kubernetes.LeaderElection
 	if h.config().Mode != config.ModeStandalone || !election.Enabled {
+		h.metrics.Leads(true)
 		return work(ctx)
 	}
 	troubles := health.NewTroubles(h.log)

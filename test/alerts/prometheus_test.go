@@ -1,0 +1,284 @@
+//go:build prometheus
+
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 3 * time.Minute
+
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(os.Getenv("SYNCER_PROMETHEUS"), name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v; make test-alerts fetches Prometheus", err)
+	}
+	return path
+}
+
+func TestPromtoolFindsNothingWrong(t *testing.T) {
+	if out, err := exec.Command(tool(t, "promtool"), "check", "rules", files+"alerts.yaml").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// minutes and thresholds are what the test makes shorter: minutes become seconds.
+var (
+	minutes    = regexp.MustCompile(`\b(\d+)m\b`)
+	thresholds = strings.NewReplacer("> 900", "> 15", "> 240", "> 4")
+)
+
+// prometheus is one that scrapes each second.
+type prometheus struct {
+	t       *testing.T
+	url     string
+	targets string // a file
+	jobs    []string
+}
+
+func startPrometheus(t *testing.T) *prometheus {
+	t.Helper()
+	dir, address := t.TempDir(), proctest.FreeAddress(t)
+	p := &prometheus{t: t, url: "http://" + address, targets: dir + "/targets.json"}
+	p.scrape("")
+	write(t, dir+"/rules.yaml", thresholds.Replace(minutes.ReplaceAllString(string(read(t, files+"alerts.yaml")), "${1}s")))
+	write(t, dir+"/prometheus.yaml", `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [rules.yaml]
+scrape_configs:
+- job_name: syncer
+  file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
+`)
+	proctest.Start(t, patience, exec.Command(tool(t, "prometheus"), "--config.file="+dir+"/prometheus.yaml", "--storage.tsdb.path="+dir+"/data",
+		"--web.listen-address="+address, "--log.level=error"), (*exec.Cmd).Start)
+	return p
+}
+
+// scrape has Prometheus scrape one process more, as a job of its own.
+func (p *prometheus) scrape(address string) {
+	p.t.Helper()
+	if job, _, ok := strings.Cut(address, "="); ok {
+		p.jobs = append(p.jobs, fmt.Sprintf(`{"targets": [%q], "labels": {"job": %q}}`, address[len(job)+1:], job))
+	}
+	write(p.t, p.targets, "["+strings.Join(p.jobs, ", ")+"]")
+}
+
+// alerts returns what fires, as "Alert job".
+func (p *prometheus) alerts() (names []string) {
+	var answer struct {
+		Data struct {
+			Alerts []struct {
+				State  string
+				Labels map[string]string
+			}
+		}
+	}
+	if !p.get("/api/v1/alerts", &answer) {
+		return nil
+	}
+	for _, a := range answer.Data.Alerts {
+		if a.State == "firing" {
+			names = append(names, strings.TrimSpace(a.Labels["alertname"]+" "+a.Labels["job"]))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (p *prometheus) get(path string, into any) bool {
+	answer, err := http.Get(p.url + path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(into) == nil
+}
+
+func (p *prometheus) await(alert string) {
+	p.t.Helper()
+	proctest.Eventually(p.t, patience, alert, func() bool { return slices.Contains(p.alerts(), alert) })
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// world is one Syncer beside a server of its own, with a group of five
+// variables.
+type world struct {
+	t      *testing.T
+	server *conjurdtest.Server
+	dir    string
+	env    []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, server: conjurdtest.Start(t), dir: t.TempDir()}
+	w.server.Policy("- !host app\n")
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		w.server.Policy("- !variable " + id + "\n")
+		w.privilege("!permit", id)
+		w.server.Set(id, "v")
+	}
+	w.env = []string{"CONJUR_APPLIANCE_URL=" + w.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(w.server.CA),
+		"CONJUR_AUTHN_LOGIN=host/app", "CONJUR_AUTHN_API_KEY=" + w.server.HostKey("app"), "PATH=" + os.Getenv("PATH")}
+	return w
+}
+
+func (w *world) privilege(tag, id string) {
+	w.t.Helper()
+	w.server.Policy(fmt.Sprintf("- %s { role: !host app, privileges: [read, execute], resource: !variable %s }\n", tag, id))
+}
+
+// intercept has each request for data go elsewhere.
+func (w *world) intercept(to http.HandlerFunc) {
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/authn/") {
+				next.ServeHTTP(rw, r)
+				return
+			}
+			to(rw, r)
+		})
+	})
+}
+
+// start starts Syncer with a configuration and returns where its metrics are.
+func (w *world) start(binary, config string) (address string) {
+	w.t.Helper()
+	address = proctest.FreeAddress(w.t)
+	path := filepath.Join(w.dir, "syncer.yaml")
+	write(w.t, path, fmt.Sprintf("server: {address: %q}\n", address)+config)
+	cmd := exec.Command(binary, "--annotations", w.dir+"/none", "--config", path, "--secrets-dir", w.dir, "--status-dir", w.dir)
+	cmd.Env = w.env
+	proctest.Start(w.t, patience, cmd, (*exec.Cmd).Start)
+	return address
+}
+
+const sidecar = `
+containerMode: sidecar
+secretsDestination: file
+refresh: {interval: 1s}
+removal: {grace: 0s}
+exitOnRevoked: false
+targets:
+- {name: db, secrets: [a, b, c, d, e], format: json}
+- {name: web, secrets: [a], format: json}
+`
+
+const standalone = `
+containerMode: standalone
+secretsDestination: k8s_secrets
+refresh: {interval: 1s}
+kubernetes: {namespaces: [shop], namespace: syncer, kubeconfig: %q}
+`
+
+// kubeconfig leads to an API server that is not there.
+const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
+clusters: [{name: x, cluster: {server: "https://%s"}}], users: [{name: x, user: {token: x}}]}`
+
+func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "syncer")
+	build := exec.Command("go", "build", "-o", binary, "../../cmd/syncer")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := startPrometheus(t)
+	p.await("SyncerAbsent")
+
+	well := newWorld(t)
+	p.scrape("well=" + well.start(binary, sidecar))
+	proctest.Eventually(t, patience, "no alert", func() bool { return p.knows() && len(p.alerts()) == 0 })
+
+	outage := newWorld(t)
+	p.scrape("outage=" + outage.start(binary, sidecar))
+	held := newWorld(t)
+	p.scrape("held=" + held.start(binary, sidecar))
+	revoked := newWorld(t)
+	p.scrape("revoked=" + revoked.start(binary, sidecar))
+	proctest.Eventually(t, patience, "deliveries, which were scraped", func() bool {
+		return len(p.query(`syncer_syncs_total{result="written"} == 2`)) == 4
+	})
+	outage.intercept(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusServiceUnavailable) })
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		held.privilege("!deny", id)
+	}
+	revoked.privilege("!deny", "a")
+
+	locked := newWorld(t)
+	locked.env = append(locked.env, "CONJUR_AUTHN_API_KEY=wrong")
+	p.scrape("locked=" + locked.start(binary, sidecar))
+	stuck := newWorld(t)
+	stuck.intercept(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	p.scrape("stuck=" + stuck.start(binary, sidecar))
+	idle := newWorld(t)
+	write(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
+	p.scrape("idle=" + idle.start(binary, fmt.Sprintf(standalone, idle.dir+"/kubeconfig")))
+
+	due := []string{
+		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",
+		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle",
+	}
+	proctest.Eventually(t, patience, "each alert", func() bool { // some fire for a while only
+		now := p.alerts()
+		for _, alert := range now {
+			if strings.HasSuffix(alert, " well") || alert == "SyncerAbsent" {
+				t.Errorf("%s fires too", alert)
+			}
+		}
+		due = slices.DeleteFunc(due, func(alert string) bool { return slices.Contains(now, alert) })
+		return len(due) == 0
+	})
+	p.draws()
+}
+
+// knows reports whether the process that is well was scraped.
+func (p *prometheus) knows() bool {
+	return len(p.query(`syncer_leader{job="well"} == 1`)) == 1
+}
+
+// draws has each expression of the dashboard answered.
+func (p *prometheus) draws() {
+	p.t.Helper()
+	var d dashboard
+	if err := json.Unmarshal(read(p.t, files+"dashboard.json"), &d); err != nil {
+		p.t.Fatal(err)
+	}
+	variables := strings.NewReplacer(`{namespace=~"$namespace"}`, "", "$__rate_interval", "10s")
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			if got := p.query(variables.Replace(target.Expr)); len(got) == 0 && panel.Title != "Restarts of workloads" {
+				p.t.Errorf("%s: nothing for %s", panel.Title, target.Expr)
+			}
+		}
+	}
+}
+
+func (p *prometheus) query(expr string) []any {
+	var answer struct{ Data struct{ Result []any } }
+	p.get("/api/v1/query?query="+url.QueryEscape(expr), &answer)
+	return answer.Data.Result
+}
