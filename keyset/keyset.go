@@ -21,6 +21,7 @@ import (
 	"crypto/cipher"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,15 +47,7 @@ type Key struct {
 func (k Key) Part(name string) []byte { return k.parts[name] }
 
 func (k Key) equal(other Key) bool {
-	if k.ID != other.ID || len(k.parts) != len(other.parts) {
-		return false
-	}
-	for name, content := range k.parts {
-		if got, ok := other.parts[name]; !ok || !bytes.Equal(got, content) {
-			return false
-		}
-	}
-	return true
+	return k.ID == other.ID && maps.EqualFunc(k.parts, other.parts, bytes.Equal)
 }
 
 // A Set is the keys of a folder. Its methods look at the folder once a second

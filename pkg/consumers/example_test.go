@@ -25,7 +25,7 @@ import (
 )
 
 // example is the folder of the migration that is an example.
-const example = "../../deploy/examples/reencrypt"
+const example = "../../deploy/examples/keysets/reencrypt"
 
 // cards is a table of sealed cards in a real PostgreSQL, and what is in it.
 type cards struct {

@@ -1,4 +1,4 @@
-module github.com/secretsync/syncer/deploy/examples/reencrypt
+module github.com/secretsync/syncer/deploy/examples/keysets
 
 go 1.26.0
 
