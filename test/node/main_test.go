@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -81,43 +82,34 @@ func runChild() (code int, err error) {
 	if err := errors.Join(missing()...); err != nil {
 		return 1, err
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	defer stop()
 	dir, err := os.MkdirTemp("", "node")
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := prepare(dir); err != nil {
+	if err := prepare(ctx, dir); err != nil {
 		return 1, err
 	}
 	before, err := look()
 	if err != nil {
 		return 1, err
 	}
-	child := exec.Command(os.Args[0], os.Args[1:]...)
+	child := exec.CommandContext(ctx, os.Args[0], os.Args[1:]...)
+	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	child.Env = append(os.Environ(), dirVariable+"="+dir)
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Setpgid: true}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
-	if err := child.Start(); err != nil {
+	if err := child.Run(); child.ProcessState == nil {
 		return 1, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
-	for waiting := true; waiting; {
-		select {
-		case s := <-signals:
-			_ = child.Process.Signal(s)
-		case <-ended:
-			waiting = false
-		}
 	}
 	return child.ProcessState.ExitCode(), before.compare(dir)
 }
 
 // prepare builds what is shipped, with the commands that are documented, and
 // the images of the tests.
-func prepare(dir string) error {
+func prepare(ctx context.Context, dir string) error {
 	root, err := deploy.Root()
 	if err != nil {
 		return err
@@ -125,7 +117,7 @@ func prepare(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 		return err
 	}
-	image := exec.Command("make", "-s", "-C", root, "image", "IMAGE_TAR="+filepath.Join(dir, "bin", "syncer-image.tar"))
+	image := exec.CommandContext(ctx, "make", "-s", "-C", root, "image", "IMAGE_TAR="+filepath.Join(dir, "bin", "syncer-image.tar"))
 	if out, err := image.CombinedOutput(); err != nil {
 		return fmt.Errorf("make image: %w\n%s", err, out)
 	}

@@ -4,7 +4,7 @@
 // namespaces; else its first argument says what it does:
 //
 //	app run FILE…     print what the files are at the start, then each signal; end with TERM, or by a crash
-//	app watch FILE    the same, and read the file all the time; print what is not whole JSON
+//	app watch FILE    the same, and read the file whenever it is another; print what is not whole JSON
 //	app crash         make the application in the same container crash
 //	app read FILE…    print files
 //	app remove FILE…  remove files
@@ -69,7 +69,7 @@ func check(err error) {
 	}
 }
 
-// run is the application: tick says when to read the first file again.
+// run is the application: tick says when to look at the first file again.
 func run(files []string, tick <-chan time.Time) {
 	signals := make(chan os.Signal, 100)
 	signal.Notify(signals)
@@ -84,6 +84,7 @@ func run(files []string, tick <-chan time.Time) {
 	if len(files) > 0 {
 		fmt.Println("started")
 	}
+	var last os.FileInfo
 	for {
 		select {
 		case s := <-signals:
@@ -98,6 +99,11 @@ func run(files []string, tick <-chan time.Time) {
 				}
 			}
 		case <-tick:
+			now, err := os.Stat(files[0])
+			if err == nil && last != nil && os.SameFile(now, last) && now.Size() == last.Size() && now.ModTime().Equal(last.ModTime()) {
+				continue
+			}
+			last = now
 			if text, err := os.ReadFile(files[0]); err != nil {
 				fmt.Println("torn:", err)
 			} else if !json.Valid(text) {
