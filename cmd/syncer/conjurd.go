@@ -55,13 +55,25 @@ prepares; without it everything is gone at the end.`,
 			return home.Init(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
-	for _, c := range []*cobra.Command{cmd, initialize} {
+	rekey := &cobra.Command{
+		Use:   "rekey --dir DIR",
+		Short: "Have the data in a folder be sealed under a new data key, while the server goes on",
+		Long: `Makes a new data key and has all data be sealed under it, by the server that
+serves the folder or, if none does, by itself. When nothing is left under the old
+key, that is gone. It may be killed at any moment and run again. Backups from
+before need the old key: copy data.key beside them first.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return home.Rekey(cmd.Context(), o, cmd.OutOrStdout()) },
+	}
+	for _, c := range []*cobra.Command{cmd, initialize, rekey} {
 		c.Flags().StringVar(&o.Dir, "dir", "", "the folder for data, keys and CA")
+	}
+	for _, c := range []*cobra.Command{cmd, initialize} {
 		c.Flags().StringVar(&o.Account, "account", "", "the account (default: the one that the folder has, or default)")
 		c.Flags().StringArrayVar(&o.Policies, "policy", nil, "a policy file to load into root; may be repeated")
 		c.Flags().StringArrayVar(&values, "values", nil, "a YAML file of values to set, variable id: text; may be repeated")
 	}
-	cmd.AddCommand(initialize)
+	cmd.AddCommand(initialize, rekey)
 	return cmd
 }
 

@@ -41,8 +41,8 @@ type Options struct {
 	// Data is the path of the data file. Empty: a temporary file, which Close
 	// removes, under a key that nobody knows.
 	Data string
-	// DataKey seals the values in the data file; 32 bytes. See DataKey, the
-	// function. Not used without Data.
+	// DataKey seals the values in the data file; 32 bytes, or several keys one
+	// after the other. See DataKey, the function. Not used without Data.
 	DataKey []byte
 	// Create makes the data file if there is none; otherwise that is an error.
 	Create bool

@@ -107,6 +107,9 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 		scheme = "http://"
 	}
 	defer h.backUpOnSignal()()
+	if !temporary {
+		defer h.followKey()()
+	}
 	h.print(out, scheme+ln.Addr().String())
 	return h.server.Serve(ctx, ln, config)
 }

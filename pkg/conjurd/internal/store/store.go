@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -67,13 +68,13 @@ var (
 // Store is an open data file.
 type Store struct {
 	db    *bbolt.DB
-	seal  sealer
+	seal  atomic.Pointer[sealer]
 	fault func(step string) error
 }
 
 // Options of Open.
 type Options struct {
-	Key []byte // of 32 bytes
+	Key []byte // of 32 bytes, or several, of which the first one seals
 	// Create makes the file when there is none.
 	Create bool
 	// NoSync gives up durability for speed, for files that nobody needs again.
@@ -106,7 +107,8 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data file %s: %w", path, explain(err))
 	}
-	s := &Store{db: db, seal: seal, fault: o.Fault}
+	s := &Store{db: db, fault: o.Fault}
+	s.seal.Store(&seal)
 	if s.fault == nil {
 		s.fault = func(string) error { return nil }
 	}
@@ -148,7 +150,7 @@ func (s *Store) prepare() error {
 		}
 		err := tx.meta.Put(metaFormat, []byte(format))
 		if tx.meta.Get(metaCheck) == nil {
-			err = tx.meta.Put(metaCheck, s.seal.seal([]byte(format), "check"))
+			err = tx.meta.Put(metaCheck, s.seal.Load().seal([]byte(format), "check"))
 		}
 		return errors.Join(err, tx.upgrade(), tx.write())
 	})

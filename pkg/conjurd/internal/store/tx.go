@@ -28,7 +28,7 @@ func (t *Tx) Until(ctx context.Context) { t.ended = ctx.Err }
 const fillPercent = 0.8
 
 func (s *Store) tx(tx *bbolt.Tx) *Tx {
-	t := &Tx{tx: tx, seal: s.seal, fault: s.fault, ended: context.Background().Err}
+	t := &Tx{tx: tx, seal: *s.seal.Load(), fault: s.fault, ended: context.Background().Err}
 	copy(t.sum[:], tx.Bucket(bucketMeta).Get(metaSum))
 	for i, at := range t.buckets() {
 		name := buckets[i]

@@ -166,7 +166,7 @@ func TestWalkNoticesEveryRecord(t *testing.T) {
 			b[at+len(part)/2]++
 			w, err := newWalk(bytes.NewReader(b), int64(len(b)))
 			if err == nil {
-				err = w.identify(s.seal)
+				err = w.identify(*s.seal.Load())
 			}
 			if !errors.Is(err, ErrDamaged) {
 				t.Fatalf("%q: %v", k, err)

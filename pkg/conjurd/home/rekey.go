@@ -1,0 +1,99 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd"
+)
+
+// keyLook is the time between two looks at the file with the data key.
+const keyLook = time.Second
+
+// followKey has the data sealed anew when there is a new data key, until the
+// function that it returns is called.
+func (h *home) followKey() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(keyLook)
+		defer tick.Stop()
+		for said := ""; ; {
+			rekeyed, err := h.server.Rekey(ctx, h.path(dataKeyFile))
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && err.Error() != said:
+				said = err.Error()
+				fmt.Fprintf(os.Stderr, "syncer: rekey: %v\n", err)
+			case err == nil && rekeyed:
+				said = ""
+				fmt.Fprintln(os.Stderr, "syncer: all data are sealed under the new data key; nothing is left under another one")
+			}
+			if _, fixed := os.LookupEnv(conjurd.DataKeyEnv); fixed && err == nil {
+				return // it does not change while the process lives
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// Rekey has the data in the folder be sealed under a new data key, by the server
+// that serves it or, if none does, by itself. It returns when nothing is left
+// under the old one, which is gone then. One that was cut off goes on.
+func Rekey(ctx context.Context, o Options, out io.Writer) error {
+	switch _, fixed := os.LookupEnv(conjurd.DataKeyEnv); {
+	case o.Dir == "":
+		return errors.New("conjurd rekey: name the folder with --dir")
+	case fixed:
+		return fmt.Errorf("conjurd rekey: the data key is in %s; put a new one before it there, with a space between them, start the server, and take the old one out when it says that nothing is left under it", conjurd.DataKeyEnv)
+	}
+	key := o.path(dataKeyFile)
+	if err := conjurd.AddDataKey(key); err != nil && !errors.Is(err, conjurd.ErrRekeying) {
+		return err
+	}
+	if err := rekeyAlone(ctx, o); err != nil && !errors.Is(err, conjurd.ErrInUse) { // else a server does it
+		return err
+	}
+	for {
+		pending, err := conjurd.Rekeying(key)
+		if err != nil {
+			return err
+		}
+		if !pending {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("conjurd rekey: it is not done yet; the server goes on: %w", ctx.Err())
+		case <-time.After(keyLook / 4):
+		}
+	}
+	_, err := fmt.Fprintln(out, "all data are sealed under the new data key; backups from before need the old one")
+	return err
+}
+
+// rekeyAlone seals the data anew where no server does.
+func rekeyAlone(ctx context.Context, o Options) (err error) {
+	key := o.path(dataKeyFile)
+	o.Data, o.Create = o.path(dataFile), false
+	if o.DataKey, err = conjurd.DataKey(key, false); err != nil {
+		return err
+	}
+	server, err := conjurd.Open(o.Options)
+	if err != nil {
+		return err
+	}
+	_, err = server.Rekey(ctx, key)
+	return errors.Join(err, server.Close())
+}
