@@ -16,7 +16,8 @@ func newDemoCommand() *cobra.Command {
 		Long: `Starts a Conjur-compatible server on loopback with 25 variables, runs the
 pipeline against it over TLS into a temporary folder, then rotates values,
 edits a template, revokes a variable and restores it, and shows each change as
-it reaches its file. Values are never shown.
+it reaches its file; on a terminal, as a table that changes in place. The
+address that it prints is that of its status page. Values are never shown.
 
 Exit status: 0 only if every change arrived.`,
 		Args: cobra.NoArgs,

@@ -28,6 +28,9 @@ func TestDemoEndsByItself(t *testing.T) {
 	if len(p.Lines("changes arrived, each in its file")) != 1 {
 		t.Error("no last line")
 	}
+	if len(p.Lines("Page     http://127.0.0.1:", "/status")) != 1 {
+		t.Error("no address of the page")
+	}
 	nothingLeft(t, dir)
 }
 

@@ -35,10 +35,10 @@ func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Server   %s (account %s, 25 variables)\nFiles    %s\nRefresh  every %v\n\n",
-		world.served.URL, account, cfg.Folders.Secrets, cfg.Refresh.Interval)
+	fmt.Fprintf(out, "Server   %s (account %s, 25 variables)\nFiles    %s\nRefresh  every %v\nPage     http://%s/status\n\n",
+		world.served.URL, account, cfg.Folders.Secrets, cfg.Refresh.Interval, cfg.Server.Address)
 
-	stage := &stage{world: world, out: out, outcomes: make(chan outcome, 100)}
+	stage := &stage{world: world, board: newBoard(out, world.groups), outcomes: make(chan outcome, 100)}
 	parts := pipeline.Parts{Workers: 4, Grace: 5 * time.Second, Log: zap.NewNop(), Listener: stage}
 
 	running, stop := context.WithCancel(ctx)
@@ -69,7 +69,7 @@ type outcome struct {
 // stage is where the changes happen and are seen to arrive.
 type stage struct {
 	world    *world
-	out      io.Writer
+	board    *board
 	outcomes chan outcome
 	arrived  int
 	turn     int // counts rotations
@@ -148,8 +148,7 @@ func (s *stage) await(ctx context.Context, what string, made time.Time, there fu
 				continue // an outcome of something else
 			}
 			s.arrived++
-			fmt.Fprintf(s.out, "%6.0f ms  %-44s %-11s by %s\n", o.at.Sub(made).Seconds()*1000, what, o.result.Key, o.item.Trigger)
-			return nil
+			return s.board.arrived(o, what, o.at.Sub(made))
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w before it arrived", what, ctx.Err())
 		case <-patience.C:

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -102,6 +103,11 @@ func (w *world) annotate() error {
 		"container-mode": "sidecar", "secrets-destination": "file",
 		"secrets-refresh-interval": "1s", "removal-grace": "0s", "exit-on-revoked": "false",
 	}
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	annotations["server-address"], annotations["server-status"] = address, "true"
 	for i := range w.groups {
 		g := &w.groups[i]
 		file := g.name + ".conf"
@@ -122,6 +128,15 @@ func (w *world) annotate() error {
 		os.WriteFile(filepath.Join(w.dir, "annotations"), []byte(text.String()), 0o600),
 		w.writeTemplate("# template, edition 1"),
 	)
+}
+
+// freeAddress returns one of this machine's that nobody listened at just now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // templated is the group that has a template.

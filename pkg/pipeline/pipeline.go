@@ -37,9 +37,18 @@ type Parts struct {
 	Listener SettledListener
 }
 
-// Run does what cfg says until ctx ends or all is done; it follows no change of
-// the configuration.
+// Run does what cfg says until ctx ends or all is done, and serves probes where it
+// says so; it follows no change of the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
+	if cfg.Server.Address != "" {
+		h, err := newHost(cfg, parts.Version, parts.Log)
+		if err != nil {
+			return err
+		}
+		return h.run(ctx, func(ctx context.Context) error {
+			return (&pipeline{Parts: parts, settings: h.settings, set: &targets.Set{}, host: h}).run(ctx)
+		})
+	}
 	return (&pipeline{Parts: parts, settings: newSettings(cfg), set: &targets.Set{}}).run(ctx)
 }
 
