@@ -16,6 +16,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 func main() {
@@ -130,7 +132,11 @@ func compare(ctx context.Context, p profile, o options) (ProfileReport, error) {
 	for _, c := range columns {
 		fmt.Fprintf(os.Stderr, "bench: %s, %s …\n", p.name, c.name)
 		m := measurement{profile: p, subject: c.subject, options: o}
-		if *c.to, err = m.run(ctx); err != nil {
+		err := terminal.During(os.Stderr, "measuring", func() (err error) {
+			*c.to, err = m.run(ctx)
+			return err
+		})
+		if err != nil {
 			return report, fmt.Errorf("%s, %s: %w", p.name, c.name, err)
 		}
 	}

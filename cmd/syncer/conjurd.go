@@ -5,6 +5,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/home"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/terminal"
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
@@ -52,7 +53,7 @@ prepares; without it everything is gone at the end.`,
 			if err := readValues(&o, values); err != nil {
 				return err
 			}
-			return home.Init(cmd.Context(), o, cmd.OutOrStdout())
+			return terminal.During(cmd.ErrOrStderr(), "Preparing "+o.Dir, func() error { return home.Init(cmd.Context(), o, cmd.OutOrStdout()) })
 		},
 	}
 	rekey := &cobra.Command{

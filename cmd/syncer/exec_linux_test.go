@@ -38,7 +38,7 @@ func TestExecAtATerminalRestartsACommandThatHasOutlivedCtrlC(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.environment("db", "db/password")
-	keys, screen := terminal(t)
+	keys, screen := newTerminal(t)
 	onTerminal := func(cmd *exec.Cmd) error {
 		cmd.Stdin, cmd.SysProcAttr = screen, &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		return cmd.Start()
@@ -55,8 +55,8 @@ func TestExecAtATerminalRestartsACommandThatHasOutlivedCtrlC(t *testing.T) {
 	p.Exit(128 + 15)
 }
 
-// terminal makes one; what is typed is written to keys.
-func terminal(t *testing.T) (keys, screen *os.File) {
+// newTerminal makes one; what is typed is written to keys.
+func newTerminal(t *testing.T) (keys, screen *os.File) {
 	t.Helper()
 	open := func(path string) *os.File {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)

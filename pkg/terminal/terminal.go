@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -20,7 +21,6 @@ type Screen struct {
 	file          *os.File // that is a terminal; nil: none is
 	colours       bool
 	drawn         int // lines
-	progressed    time.Time
 	width, height int
 }
 
@@ -127,20 +127,34 @@ func (s *Screen) Draw(lines []string) error {
 	return err
 }
 
-// step is the least time between two progresses.
-const step = 100 * time.Millisecond
-
-// Progress shows how far some work has come, such as "12 of 40 files", on a
-// terminal; done takes it away again. It may be called as often as one likes.
-func (s *Screen) Progress(done bool, format string, args ...any) {
-	switch {
-	case !s.Live() || !done && time.Since(s.progressed) < step:
-	case done && s.drawn > 0:
-		_ = s.Draw(nil) // which nobody misses
-	case !done:
-		s.progressed = time.Now()
-		_ = s.Draw(s.Table([]Row{{Cells: []string{fmt.Sprintf(format, args...)}}}))
+// During calls f, and shows on a terminal what is being done and for how long, once
+// that is longer than a second. f must not write there.
+func During(w io.Writer, what string, f func() error) error {
+	s := New(w)
+	if !s.Live() {
+		return f()
 	}
+	began, done := time.Now(), make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				if s.drawn > 0 {
+					_ = s.Draw(nil) // which nobody misses
+				}
+				return
+			case <-tick.C:
+				_ = s.Draw(s.Table([]Row{{Cells: []string{fmt.Sprintf("%s, %v", what, time.Since(began).Round(time.Second))}}}))
+			}
+		}
+	})
+	err := f()
+	close(done)
+	shown.Wait()
+	return err
 }
 
 // measure finds out how large a terminal is, which may change.

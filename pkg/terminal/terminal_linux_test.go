@@ -68,8 +68,6 @@ func TestPlainWhereThereIsNoTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Progress(false, "1 of 2")
-	s.Progress(true, "")
 	const want = "STATE    TARGET\nfailing  file/db?[2J?gpj\n"
 	if s.Live() || out.String() != want+want {
 		t.Errorf("wrote %q", out.String())
@@ -107,13 +105,32 @@ func TestNoMoreThanFits(t *testing.T) {
 	}
 }
 
-func TestProgressGoesAway(t *testing.T) {
-	got := shown(t, 80, 24, func(s *terminal.Screen) {
-		s.Progress(false, "%d of 9 files", 1)
-		s.Progress(false, "%d of 9 files", 2) // too soon to be seen
-		s.Progress(true, "")
+func TestWhatIsBeingDoneIsShownMeanwhile(t *testing.T) {
+	outside, inside := openTerminal(t, 80, 24)
+	var seen strings.Builder
+	err := terminal.During(inside, "loading", func() error {
+		for !strings.Contains(seen.String(), "loading, ") { // it is there before f ends
+			some := make([]byte, 100)
+			n, err := outside.Read(some)
+			if err != nil {
+				return err
+			}
+			seen.Write(some[:n])
+		}
+		return io.ErrUnexpectedEOF
 	})
-	if want := "\r\x1b[J1 of 9 files\n\x1b[1A\r\x1b[J"; got != want {
-		t.Errorf("wrote %q, want %q", got, want)
+	if err != io.ErrUnexpectedEOF {
+		t.Error(err)
+	}
+	if err := inside.Close(); err != nil {
+		t.Error(err)
+	}
+	rest, _ := io.ReadAll(outside)
+	if !strings.HasSuffix(string(rest), "\x1b[1A\r\x1b[J") {
+		t.Errorf("it does not go away: %q, %q", seen.String(), rest)
+	}
+	var plain bytes.Buffer
+	if err := terminal.During(&plain, "loading", func() error { return nil }); err != nil || plain.Len() > 0 {
+		t.Errorf("without a terminal: %v, %q", err, plain.String())
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 // migration is what Migrate says, and prints as JSON.
@@ -24,7 +25,11 @@ func (t *Tool) Migrate(image string) error {
 	if err != nil {
 		return err
 	}
-	result, err := t.migrate(m, image)
+	var result migration
+	err = terminal.During(t.Err, "Checking the manifest", func() (err error) {
+		result, err = t.migrate(m, image)
+		return err
+	})
 	switch {
 	case err != nil:
 		return err

@@ -54,10 +54,10 @@ var allowed = map[string][]string{
 	},
 	"config": {"pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/tool",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/terminal", "pkg/tool",
 	},
 	"deploy/examples": {},
-	"bench":           {"pkg/conjurd"},
+	"bench":           {"pkg/conjurd", "pkg/terminal"},
 	"test":            {"pkg/conjurd"},
 	// test/kube is a module of its own, which nothing here can import.
 	"test/kubetest": {},
