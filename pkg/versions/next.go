@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// clockStep is how much less than by Conjur's clock may have passed: each access
+// token has a whole second to count from.
+const clockStep = 2 * time.Second
+
 // Verb is what an Action does.
 type Verb string
 
@@ -228,8 +232,8 @@ func (d decision) leave(v Version) Action {
 		return wait("not all consumers are known to have left %s", v.ID)
 	case v.Left.IsZero() && d.p.Keep > 0:
 		return write(d.doc.left(v.ID, d.f.Now, d.by()))
-	case d.p.Keep > 0 && d.f.Now.Before(v.Left.Add(d.p.Keep)):
-		return waitUntil(v.Left.Add(d.p.Keep), "%s is kept for a while", v.ID)
+	case d.p.Keep > 0 && d.f.Now.Before(v.Left.Add(d.p.Keep+clockStep)):
+		return waitUntil(v.Left.Add(d.p.Keep+clockStep), "%s is kept for a while", v.ID)
 	}
 	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }

@@ -24,4 +24,13 @@ func TestTheTimeThatAKeyIsKept(t *testing.T) {
 	if a := Next(left, p, f); a.Verb != Write || !a.Doc.Versions[1].Left.IsZero() {
 		t.Errorf("when it is used: %+v", a)
 	}
+	f.Left = map[string]bool{"r1": true}
+	f.Now = epoch.Add(p.Keep) // what was signed last is a second younger, by a clock that counts in seconds
+	if a := Next(left, p, f); a.Verb != Wait || a.Until.Sub(f.Now) != clockStep {
+		t.Errorf("when it seems to be over: %+v", a)
+	}
+	f.Now = f.Now.Add(clockStep)
+	if a := Next(left, p, f); a.Verb != Write || a.Doc.Versions[1].State != Revoking {
+		t.Errorf("when it is over: %+v", a)
+	}
 }
