@@ -47,14 +47,15 @@ func (s setting) check(text string) error {
 // checks are those that need nothing but the text.
 func checks() map[kind]func(string) error {
 	return map[kind]func(string) error{
-		kindAddress:    checkAddress,
-		kindSignal:     checkSignal,
-		kindUser:       checkUser,
-		kindCommand:    checkCommand,
-		kindConfigMap:  checkConfigMap,
-		kindObjectName: targets.CheckObjectName,
-		kindNamespace:  checkLabel,
-		kindLabel:      checkLabel,
+		kindAddress:     checkAddress,
+		kindSignal:      checkSignal,
+		kindUser:        checkUser,
+		kindCommand:     checkCommand,
+		kindConfigMap:   checkConfigMap,
+		kindNodeSecrets: func(text string) error { _, err := targets.ParseNodeSecrets(text); return err },
+		kindObjectName:  targets.CheckObjectName,
+		kindNamespace:   checkLabel,
+		kindLabel:       checkLabel,
 	}
 }
 
@@ -172,7 +173,7 @@ func checkCommand(text string) error {
 // without secrets is not one.
 func (s setting) emptyIsUnset() bool {
 	switch s.kind {
-	case kindBoolean, kindInteger, kindPercent, kindChoice, kindSignal, kindEntries:
+	case kindBoolean, kindInteger, kindPercent, kindChoice, kindSignal, kindEntries, kindNodeSecrets:
 		return false
 	}
 	return true

@@ -62,6 +62,7 @@ type Config struct {
 	Identities []Identity
 	Kubernetes Kubernetes
 	Rotation   Rotation // in ModeStandalone
+	Node       Node
 	Folders    Folders
 }
 

@@ -222,6 +222,11 @@ func (s setting) wants(node *yaml.Node) error {
 			return nil
 		}
 		return wantsScalar(node, "!!str", "a number or off")
+	case kindNodeSecrets:
+		if node.Kind == yaml.ScalarNode && node.Tag == "!!bool" {
+			return nil
+		}
+		return wantsScalar(node, "!!str", "true, false, required or aliases")
 	case kindNames:
 		return wantsNames(node)
 	case kindTexts:

@@ -20,7 +20,7 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 		if group == "" {
 			l.warn(g[nameSecrets].key, "the group has no name; put one after the last dot")
 		}
-		t := l.target(group, g, cfg.Conjur.Account, cfg.Kubernetes.Namespace)
+		t := l.target(group, g, cfg)
 		ts = append(ts, t)
 		if t.File.Path != "" {
 			placed = append(placed, t)
@@ -28,6 +28,9 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 	}
 	if len(ts) == 0 && cfg.Destination == DestinationFile && !l.process[nameDestination].env {
 		l.fail(domain+"conjur-secrets.{group}", "no secret group is defined; there is nothing to deliver")
+	}
+	if l.ofNode {
+		l.checkNodeToken(cfg)
 	}
 	for _, c := range targets.PathConflicts(placed) {
 		l.fail(l.groupKey(c.Group, namePath), "%v", c.Err)
@@ -37,9 +40,10 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 
 // target makes one target. What is faulty is reported and left zero, so that
 // the rest can be checked too.
-func (l *loader) target(group string, g item, account, namespace string) *targets.Target {
+func (l *loader) target(group string, g item, cfg *Config) *targets.Target {
 	t := &targets.Target{Key: targets.FileKey(group), Group: group}
-	l.entries(t, g, account)
+	l.entries(t, g, cfg.Conjur.Account)
+	l.nodeSecrets(t, g, cfg.Node)
 
 	t.Format = targets.Formats()[0]
 	if f := g[nameFormat]; f.set {
@@ -53,7 +57,7 @@ func (l *loader) target(group string, g item, account, namespace string) *target
 		return t
 	}
 	l.path(t, g)
-	l.checkGroup(t, l.template(t, g, namespace), g[nameSecrets].key)
+	l.checkGroup(t, l.template(t, g, cfg.Kubernetes.Namespace), g[nameSecrets].key)
 	return t
 }
 

@@ -40,6 +40,8 @@ type Sources struct {
 
 	// Kubeconfig wins over the setting kubernetes.kubeconfig.
 	Kubeconfig string
+	// Node wins over MY_NODE_NAME.
+	Node string
 
 	// Assume says what is not looked for. The zero Assume is for the process
 	// that does the work; a tool may look at the configuration of another.
@@ -54,13 +56,16 @@ type Assumptions struct {
 	Namespace bool
 	// Files: the files with certificates, tokens and keys are not looked at.
 	Files bool
+	// Node: the node need not be known; it is called NODE.
+	Node bool
 }
 
 // loader is one run of Load.
 type loader struct {
 	report
 	values
-	src Sources
+	src    Sources
+	ofNode bool // a group has secrets of the node's own
 }
 
 // Load reads and checks everything. The error is an *InvalidError with all
@@ -111,6 +116,7 @@ func (l *loader) config() *Config {
 	if cfg.Destination == DestinationKubernetes {
 		l.ignoreGroups()
 	} else {
+		l.node(cfg)
 		cfg.Targets = l.targets(cfg)
 	}
 	return cfg

@@ -88,6 +88,8 @@ func (s setting) valueSchema() object {
 		o["anyOf"] = []object{{"type": "integer", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": "^(off|[+-]?0*([0-9]{1,2}|100)%?)$"}}
 	case kindTexts:
 		o["anyOf"] = []object{{"type": "string"}, {"type": "array", "items": object{"type": "string"}}}
+	case kindNodeSecrets:
+		o["anyOf"] = []object{{"type": "boolean"}, {"type": "string", "minLength": 1}}
 	case kindNames:
 		o["type"], o["minItems"], o["items"] = "array", 1, object{"type": "string"}
 	case kindEntries:

@@ -48,6 +48,13 @@ targets:
 - {name: ref, secrets: [{k: a/b}], format: template, templateConfigMap: tpl/old}
 `
 
+const nodeFile = `
+containerMode: sidecar
+secretsDestination: file
+nodeSecretsBase: data
+targets: [{name: db, secrets: [{k: data/apps/b}], nodeSecrets: true}]
+`
+
 const smallFile = `
 containerMode: init
 secretsDestination: file
@@ -101,6 +108,7 @@ kubernetes: {namespace: ns, secrets: [one]}
 
 var connected = map[string]string{
 	"CONJUR_APPLIANCE_URL": "https://old", "CONJUR_ACCOUNT": "mine", "CONJUR_AUTHN_LOGIN": "host/env", "CONJUR_AUTHN_API_KEY": "old",
+	"MY_NODE_NAME": "n1",
 }
 
 // change is a setting that changes alone.
@@ -125,6 +133,7 @@ var changes = map[string]change{
 	"settings refresh.interval":             {sidecarFile, "90s", "2m", "refresh.interval", nil},
 	"settings retry.limit":                  {sidecarFile, "limit: 7", "limit: 8", "retry.limit", nil},
 	"settings retry.intervalSeconds":        {sidecarFile, "Seconds: 3}", "Seconds: 4}", "retry.intervalSeconds", nil},
+	"settings nodeSecretsBase":              {nodeFile, "Base: data", "Base: data/apps", "nodeSecretsBase targets.db.secrets", nil},
 	"settings removeDeletedSecrets":         {sidecarFile, "DeletedSecrets: false", "DeletedSecrets: true", "removeDeletedSecrets", nil},
 	"settings removal.confirmations":        {sidecarFile, "confirmations: 3", "confirmations: 4", "removal.confirmations", nil},
 	"settings removal.grace":                {sidecarFile, "grace: 1m", "grace: 3m", "removal.grace", nil},
@@ -166,6 +175,7 @@ var changes = map[string]change{
 	"settings kubernetes.namespaces":        {clusterFile, "shop, till]", "shop, till, more]", "kubernetes.namespaces", nil},
 	"settings kubernetes.namespace":         {sidecarFile, "namespace: ns", "namespace: new", "kubernetes.namespace targets.ref.templateConfigMap", nil},
 	"settings kubernetes.podName":           {smallFile, "$MY_POD_NAME", "new", "kubernetes.podName", nil},
+	"settings kubernetes.nodeName":          {nodeFile, "$MY_NODE_NAME", "new", "kubernetes.nodeName targets.db.secrets", nil},
 	"settings kubernetes.kubeconfig":        {clusterFile, "fig: /old", "fig: /new", "kubernetes.kubeconfig", nil},
 	"settings leaderElection.enabled":       {clusterFile, "enabled: true", "enabled: false", "leaderElection.enabled", nil},
 	"settings leaderElection.leaseName":     {clusterFile, "leaseName: old", "leaseName: new", "leaderElection.leaseName", nil},
@@ -177,6 +187,7 @@ var changes = map[string]change{
 	"targets name":              {smallFile, "db", "new", "targets.db targets.new", nil},
 	"targets secrets":           {sidecarFile, "{k: a/b}], policy", "{k: a/c}], policy", "targets.db.secrets", nil},
 	"targets policyPath":        {sidecarFile, "prod", "test", "targets.db.secrets", nil},
+	"targets nodeSecrets":       {nodeFile, "nodeSecrets: true", "nodeSecrets: false", "targets.db.secrets", nil},
 	"targets path":              {sidecarFile, "db/creds", "db/new", "targets.db.path", nil},
 	"targets format":            {sidecarFile, "format: json, p", "format: yaml, p", "targets.db.format", nil},
 	"targets permissions":       {sidecarFile, "rw-r-----", "rw-------", "targets.db.permissions", nil},

@@ -42,6 +42,8 @@ func processSettings() []setting {
 			doc: "How often a failed delivery is tried again before `init` and `application` give up; `-1` is for ever."},
 		{name: nameRetryInterval, scope: ScopeLive, of: func(s subject) any { return &s.Retry.Interval }, annotation: "retry-interval-sec", env: "RETRY_INTERVAL_SEC", kind: kindInteger, lenient: true, def: "1",
 			doc: "Seconds before the first retry; `0` is at once, and more than 60, or than the refresh interval, is taken as that."},
+		{name: nameNodeBase, scope: ScopeLive, of: func(s subject) any { return &s.Node.SecretsBase }, annotation: "node-secrets-base", kind: kindText, follows: "the whole account",
+			doc: "The path, such as `data/apps`, below which all variables are that a node may have [its own](#secrets-of-a-node) in the place of. New in Syncer."},
 	}, append(removalSettings(), append(applicationSettings(), observationSettings()...)...)...)
 }
 
@@ -159,6 +161,8 @@ func kubernetesSettings() []setting {
 			doc: "The Pod's namespace, from the field `metadata.namespace`; required when the destination is `k8s_secrets`."},
 		{name: namePodName, scope: ScopeProcess, of: func(s subject) any { return &s.Conjur.PodName }, env: "MY_POD_NAME", kind: kindText, envOnly: true,
 			doc: "The Pod's name; required by the authenticator `authn-k8s`."},
+		{name: nameNodeName, scope: ScopeProcess, of: func(s subject) any { return &s.Node.Name }, env: "MY_NODE_NAME", kind: kindText, envOnly: true,
+			doc: "The node's name, from the field `spec.nodeName`; required by groups with [secrets of the node's own](#secrets-of-a-node). New in Syncer."},
 		{name: "kubernetes.kubeconfig", scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.Kubeconfig }, kind: kindText, follows: "`$KUBECONFIG`, else the service account of the Pod",
 			doc: "The kubeconfig file that says how the API server is reached; `--kubeconfig` wins over it. New in Syncer."},
 	}

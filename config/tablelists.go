@@ -13,6 +13,8 @@ func groupSettings() []setting {
 			doc: "The secrets of the group: a YAML list of `- id`, `- alias: id`, each with an optional `content-type: base64`, or `*` for all. Required: it defines the group."},
 		{name: namePolicyPath, scope: ScopeLive, annotation: "conjur-secrets-policy-path.", kind: kindText,
 			doc: "A path put in front of the group's variables."},
+		{name: nameNodeSecrets, scope: ScopeLive, annotation: "node-secrets.", kind: kindNodeSecrets, def: "false",
+			doc: "Whether a variable of the [node's own](#secrets-of-a-node) is read first: for all secrets of the group, or those of the aliases, comma-separated. With `required` there is no general one. New in Syncer."},
 		{name: namePath, scope: ScopeLive, of: func(s subject) any { return &s.target.File.Path }, annotation: "secret-file-path.", kind: kindText, follows: "`{group}.{format}`; `{group}.out` for a template, `{group}` for a directory",
 			doc: "The file, or for the format `directory` the folder, relative to the secrets folder, which it must not leave; a file's path that ends in `/` is the folder of the default file."},
 		{name: nameFormat, scope: ScopeLive, of: func(s subject) any { return &s.target.Format }, annotation: "secret-file-format.", kind: kindChoice, noun: "format", allowed: formatNames(), def: string(targets.Formats()[0]),
@@ -53,7 +55,9 @@ func secretSettings() []setting {
 
 // secretGroupSettings is the table of a group of a Secret, which has no file.
 func secretGroupSettings() []setting {
-	table := slices.DeleteFunc(groupSettings(), func(s setting) bool { return s.name == namePath || s.name == namePermissions })
+	table := slices.DeleteFunc(groupSettings(), func(s setting) bool {
+		return s.name == namePath || s.name == namePermissions || s.name == nameNodeSecrets
+	})
 	for i := range table {
 		switch s := &table[i]; s.name {
 		case nameFormat:

@@ -57,7 +57,7 @@ func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
 		return nil, nil
 	}
 	var differ []targets.Key
-	for _, change := range l.set.Expand(l.catalog.IDs()) {
+	for _, change := range l.set.Expand(l.catalog.IDs(), l.catalog.Unset()) {
 		differ = append(differ, change.Key)
 	}
 	return differ, nil

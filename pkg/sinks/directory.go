@@ -30,6 +30,7 @@ type directory struct {
 
 func (d directory) folder() string { return d.path }
 func (d directory) absent() stamps { return stamps{path.Join(d.path, dataLink): {}} }
+func (d directory) memo() memo     { return memo{path.Base(d.path), d.how} }
 
 // enter follows no symlink at the target's own name, as plain does not.
 func (d directory) enter(root folder) (folder, error) {
@@ -87,6 +88,7 @@ func (d directory) read(dir folder) (State, stamps, error) {
 	if len(there.versions) > 1 || !slices.Equal(names, there.links) {
 		state.Stale = true
 	}
+	state.Members = d.memo().read(dir)
 	return state, seen, nil
 }
 

@@ -21,45 +21,69 @@ import (
 )
 
 // Members are remembered where the content itself is, so that they are there as
-// long as it is: of a file in one beside it, of a Secret in an annotation.
+// long as it is: of a file in one beside it, of a folder of files in one in it,
+// and of a Secret in an annotation.
 
-// recordName is the name of the file that has the members. It is short enough
-// whatever the target's name, and none of a target or a temporary file.
-func (p plain) recordName() string {
-	sum := sha256.Sum256([]byte(p.name()))
+// memo is the file that has the members of a target.
+type memo struct {
+	of  string // the target's name
+	how manner
+}
+
+// name is short enough whatever the target's name, and none of a target or a
+// temporary file.
+func (m memo) name() string {
+	sum := sha256.Sum256([]byte(m.of))
 	return safefile.TempPrefix + "variables-" + hex.EncodeToString(sum[:16])
 }
 
-// members reads the record. One that cannot be read has none: the folder is the
-// application's too.
-func (p plain) members(dir folder) []string {
-	info, err := dir.lstat(p.recordName())
+// read returns the members. A memo that cannot be read has none: the folder is
+// the application's too.
+func (m memo) read(dir folder) []string {
+	info, err := dir.lstat(m.name())
 	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text, whole, err := content(dir, p.recordName(), info, MaxSize)
+	text, whole, err := content(dir, m.name(), info, MaxSize)
 	if err != nil || !whole {
 		return nil
 	}
 	return decodeMembers(text.Bytes())
 }
 
-// record writes the record, if it is not right already; one without members is
+// write writes the memo, if it is not right already; one without members is
 // removed.
-func (p plain) record(dir folder, ids []string) error {
-	info, err := dir.lstat(p.recordName())
+func (m memo) write(dir folder, ids []string) error {
+	info, err := dir.lstat(m.name())
 	switch {
-	case len(ids) > 0 && slices.Equal(ids, p.members(dir)):
+	case len(ids) > 0 && slices.Equal(ids, m.read(dir)):
 		return nil
 	case len(ids) > 0:
-		_, err = replace(dir, p.recordName(), encodeMembers(ids), p.how)
+		_, err = replace(dir, m.name(), encodeMembers(ids), m.how)
 	case err == nil && !info.IsDir():
-		err = dir.remove(p.recordName())
+		err = dir.remove(m.name())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return step("record the variables in "+p.recordName(), err)
+	return step("record the variables in "+m.name(), err)
+}
+
+// around makes a change of the content between two of the memo: a crash leaves
+// too many members, never too few. With nil nothing is to be remembered anew.
+func (m memo) around(dir folder, ids []string, change func() error) error {
+	if ids == nil {
+		return change()
+	}
+	both := slices.Concat(m.read(dir), ids)
+	slices.Sort(both)
+	if err := m.write(dir, slices.Compact(both)); err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	return m.write(dir, ids)
 }
 
 // mostMembers bounds the ids of one Secret, in bytes, as the size of a Secret

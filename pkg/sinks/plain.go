@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"slices"
 
 	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -19,6 +18,7 @@ type plain struct {
 func (p plain) folder() string { return path.Dir(p.path) }
 func (p plain) name() string   { return path.Base(p.path) }
 func (p plain) absent() stamps { return stamps{p.path: {}} }
+func (p plain) memo() memo     { return memo{p.name(), p.how} }
 
 func (p plain) enter(root folder) (folder, error) { return enter(root, p.folder()) }
 
@@ -54,29 +54,22 @@ func (p plain) read(dir folder) (State, stamps, error) {
 		Parts:   map[string]secret.Value{WholeFile: v},
 		Mode:    permissions(info),
 		Stale:   !whole || p.how.otherOwner(seen),
-		Members: p.members(dir),
+		Members: p.memo().read(dir),
 	}, stamps{p.path: seen}, nil
 }
 
 func (p plain) write(dir folder, c Changes) (stamps, error) {
 	if c.Empty() {
-		return nil, p.record(dir, c.Members)
+		return nil, p.memo().write(dir, c.Members)
 	}
 	if _, err := p.replaceable(dir); err != nil {
 		return nil, err
 	}
-	if c.Members != nil {
-		// A crash between the two leaves too many, never too few.
-		both := slices.Concat(p.members(dir), c.Members)
-		slices.Sort(both)
-		if err := p.record(dir, slices.Compact(both)); err != nil {
-			return nil, err
-		}
-	}
-	made, err := replace(dir, p.name(), c.Parts[WholeFile].Bytes(), p.how)
-	if err == nil && c.Members != nil {
-		err = p.record(dir, c.Members)
-	}
+	var made stamp
+	err := p.memo().around(dir, c.Members, func() (err error) {
+		made, err = replace(dir, p.name(), c.Parts[WholeFile].Bytes(), p.how)
+		return err
+	})
 	return stamps{p.path: made}, err
 }
 
@@ -88,7 +81,7 @@ func (p plain) remove(dir folder) error {
 	if err := dir.remove(p.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return step("remove the file", err)
 	}
-	return errors.Join(p.record(dir, nil), step("sync the folder", dir.sync()))
+	return errors.Join(p.memo().write(dir, nil), step("sync the folder", dir.sync()))
 }
 
 // replaceable refuses what is not ours to replace: a folder, even an empty

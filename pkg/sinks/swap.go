@@ -28,7 +28,22 @@ import (
 //
 // A failure before the swap takes back 2 and 3. One after it leaves the new
 // version current, and what was not tidied makes the next State stale.
-func (d directory) write(dir folder, c Changes) (stamps, error) {
+func (d directory) write(dir folder, c Changes) (made stamps, err error) {
+	if c.Empty() {
+		return nil, d.memo().write(dir, c.Members)
+	}
+	err = d.memo().around(dir, c.Members, func() error {
+		made, err = d.bring(dir, c)
+		return err
+	})
+	if made != nil {
+		made[d.path] = look(dir, ".")
+	}
+	return made, err
+}
+
+// bring is write but for what is remembered.
+func (d directory) bring(dir folder, c Changes) (stamps, error) {
 	names := slices.Sorted(maps.Keys(c.Parts))
 	there, err := scan(dir) // (1)
 	if err == nil {
@@ -50,7 +65,6 @@ func (d directory) write(dir folder, c Changes) (stamps, error) {
 	}
 	err = there.tidy(dir, names)                                // (7)
 	err = errors.Join(err, step("sync the folder", dir.sync())) // (8)
-	made[d.path] = look(dir, ".")
 	return made, err
 }
 
@@ -66,7 +80,7 @@ func (d directory) remove(dir folder) error {
 			return step("remove "+dataLink, err)
 		}
 	}
-	err = there.tidy(dir, nil)
+	err = errors.Join(there.tidy(dir, nil), d.memo().write(dir, nil))
 	return errors.Join(err, step("sync the folder", dir.sync()))
 }
 

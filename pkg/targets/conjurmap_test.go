@@ -13,7 +13,7 @@ func readMap(text, account string) ([]Entry, []string, error) {
 }
 
 func TestParseConjurMap(t *testing.T) {
-	one := []Entry{{"A", "p/a", ContentText}}
+	one := []Entry{{Alias: "A", Variable: "p/a", ContentType: ContentText}}
 	for _, c := range []struct {
 		name, text string
 		want       []Entry
@@ -24,15 +24,15 @@ func TestParseConjurMap(t *testing.T) {
 		{"a block scalar", "A: |-\n  p/a", one},
 		{"an object", "A:\n  id: p/a", one},
 		{"a full id", "A: acct:variable:p/a", one},
-		{"a YAML alias", "A: &x p/a\nB: *x", []Entry{{"A", "p/a", ContentText}, {"B", "p/a", ContentText}}},
-		{"base64", "A: {id: p/a, content-type: base64}", []Entry{{"A", "p/a", ContentBase64}}},
+		{"a YAML alias", "A: &x p/a\nB: *x", []Entry{{Alias: "A", Variable: "p/a", ContentType: ContentText}, {Alias: "B", Variable: "p/a", ContentType: ContentText}}},
+		{"base64", "A: {id: p/a, content-type: base64}", []Entry{{Alias: "A", Variable: "p/a", ContentType: ContentBase64}}},
 		{"an empty content type", "A:\n  id: p/a\n  content-type: ''", one},
-		{"two keys for a variable", "B: p/a\nA: p/a", []Entry{{"B", "p/a", ContentText}, {"A", "p/a", ContentText}}},
-		{"keys that are no strings in YAML", "1: p/a\ntrue: p/b", []Entry{{"1", "p/a", ContentText}, {"true", "p/b", ContentText}}},
-		{"all", "'*': '*'", []Entry{{"*", "*", ContentText}}},
-		{"all, base64", "'*':\n  id: '*'\n  content-type: base64", []Entry{{"*", "*", ContentBase64}}},
-		{"all of a policy", "'*': p/*\nA: p/a", []Entry{{"*", "p/*", ContentText}, {"A", "p/a", ContentText}}},
-		{"a star for one variable", "'*': p/a b", []Entry{{"p.a.b", "p/a b", ContentText}}},
+		{"two keys for a variable", "B: p/a\nA: p/a", []Entry{{Alias: "B", Variable: "p/a", ContentType: ContentText}, {Alias: "A", Variable: "p/a", ContentType: ContentText}}},
+		{"keys that are no strings in YAML", "1: p/a\ntrue: p/b", []Entry{{Alias: "1", Variable: "p/a", ContentType: ContentText}, {Alias: "true", Variable: "p/b", ContentType: ContentText}}},
+		{"all", "'*': '*'", []Entry{{Alias: "*", Variable: "*", ContentType: ContentText}}},
+		{"all, base64", "'*':\n  id: '*'\n  content-type: base64", []Entry{{Alias: "*", Variable: "*", ContentType: ContentBase64}}},
+		{"all of a policy", "'*': p/*\nA: p/a", []Entry{{Alias: "*", Variable: "p/*", ContentType: ContentText}, {Alias: "A", Variable: "p/a", ContentType: ContentText}}},
+		{"a star for one variable", "'*': p/a b", []Entry{{Alias: "p.a.b", Variable: "p/a b", ContentType: ContentText}}},
 		{"no entries", "{}", nil},
 		{"a comment", "# nothing", nil},
 		{"nothing", "", nil},
@@ -93,7 +93,7 @@ func TestParseConjurMapErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", text, err, want)
 		}
-		if strings.HasPrefix(text, "ok: ") && !reflect.DeepEqual(entries, []Entry{{"ok", "v", ContentText}}) {
+		if strings.HasPrefix(text, "ok: ") && !reflect.DeepEqual(entries, []Entry{{Alias: "ok", Variable: "v", ContentType: ContentText}}) {
 			t.Errorf("%s: %v, want the good entry alone", text, entries)
 		}
 	}

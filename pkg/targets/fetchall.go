@@ -103,6 +103,13 @@ func (t *Target) Wildcard() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
 }
 
+// Open reports whether only the list of variables tells which ones the target
+// has: an entry stands for all, or may have one of this node's own. Expand
+// settles it.
+func (t *Target) Open() bool {
+	return t.Wildcard() || slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.Override != "" })
+}
+
 // Templated reports whether a template makes the target, or a part of it.
 func (t *Target) Templated() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return part.Format == FormatTemplate })
@@ -115,7 +122,14 @@ func (t *Target) Templated() bool {
 // with a dot for each character that such a key cannot have. A data key that the
 // map names, a group makes or Hold lists stays theirs, and of two ids with one
 // key the lesser has it; LeftOut tells of the variables that have none.
+//
+// An entry that may have a variable of this node's own has it if that is among
+// the ids, and else the general one.
 func (t *Target) Expand(ids []string) *Target {
+	if !t.Wildcard() {
+		none := func(string) bool { return false }
+		return t.overridden(func(id string) bool { return slices.Contains(ids, id) }, none)
+	}
 	expanded := *t
 	if t.Secret == nil {
 		expanded.Entries, _ = expandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant

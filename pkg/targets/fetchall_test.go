@@ -18,7 +18,7 @@ func TestSecretKey(t *testing.T) {
 }
 
 func TestExpandAll(t *testing.T) {
-	text := func(alias, id string) Entry { return Entry{alias, id, ContentText} }
+	text := func(alias, id string) Entry { return Entry{Alias: alias, Variable: id, ContentType: ContentText} }
 	all := text("*", "*")
 	for _, c := range []struct {
 		name      string
@@ -30,7 +30,7 @@ func TestExpandAll(t *testing.T) {
 	}{
 		{"in a file", []Entry{all}, []string{"p/b", "p/a", "p/b"}, false, []Entry{text("p/a", "p/a"), text("p/b", "p/b")}, nil},
 		{"in a Secret", []Entry{all}, []string{"p/b", "p/a"}, true, []Entry{text("p.a", "p/a"), text("p.b", "p/b")}, nil},
-		{"the content type is kept", []Entry{{"*", "*", ContentBase64}}, []string{"a"}, true, []Entry{{"a", "a", ContentBase64}}, nil},
+		{"the content type is kept", []Entry{{Alias: "*", Variable: "*", ContentType: ContentBase64}}, []string{"a"}, true, []Entry{{Alias: "a", Variable: "a", ContentType: ContentBase64}}, nil},
 		{"below a prefix", []Entry{text("*", "p/*")}, []string{"p/a", "q/a", "p", "px/a"}, false, []Entry{text("p/a", "p/a")}, nil},
 		{"a variable called *", []Entry{all}, []string{"*", "p/*"}, false, []Entry{text("p/*", "p/*")}, []string{`variable "*" is left out`}},
 		{"none to expand", []Entry{text("x", "a")}, []string{"a", "b"}, true, []Entry{text("x", "a")}, nil},

@@ -46,9 +46,9 @@ func TestFromSecret(t *testing.T) {
 			restartWorkloads: "deployment/app",
 		},
 	})
-	user := []Entry{{"u", "p/user", ContentText}}
+	user := []Entry{{Alias: "u", Variable: "p/user", ContentType: ContentText}}
 	want := &Target{
-		Key: "secret/shop/db", Entries: []Entry{{"user", "p/user", ContentText}, {"key", "p/key", ContentBase64}},
+		Key: "secret/shop/db", Entries: []Entry{{Alias: "user", Variable: "p/user", ContentType: ContentText}, {Alias: "key", Variable: "p/key", ContentType: ContentBase64}},
 		Secret: &Secret{Namespace: "shop", Name: "db", Restart: []string{"deployment/app"}, Groups: []*Target{
 			{Group: "cfg", Entries: user, Format: FormatTemplate, Template: Template{ConfigMap: ConfigMapKey{"shop", "templates", "cfg.tpl"}}},
 			{Group: "env", Entries: user, Format: FormatDotenv},
@@ -202,7 +202,7 @@ func TestASecretThatDefinesNothing(t *testing.T) {
 
 func TestTheConfigurationWinsOverTheSecret(t *testing.T) {
 	configured := &Target{
-		Entries: []Entry{{"a", "q/a", ContentText}, {"cfg", "q/cfg", ContentText}, {"broken", "q/broken", ContentText}},
+		Entries: []Entry{{Alias: "a", Variable: "q/a", ContentType: ContentText}, {Alias: "cfg", Variable: "q/cfg", ContentType: ContentText}, {Alias: "broken", Variable: "q/broken", ContentType: ContentText}},
 		Secret: &Secret{
 			Groups: []*Target{{Group: "m", Format: FormatJSON}}, Create: true, Type: "kubernetes.io/tls",
 			Restart: []string{"deployment/a", "deployment/b"}, Faults: []string{"secrets.yaml:3: no"},

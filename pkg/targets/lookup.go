@@ -110,7 +110,7 @@ func (x index[K]) remove(name K, key Key) (last bool) {
 
 // link puts a target into the look-ups. The lock is held.
 func (l *Lane) link(t *Target) {
-	for _, id := range t.Variables() {
+	for _, id := range slices.Concat(t.Variables(), t.Watched) {
 		if l.byVariable.add(id, t.Key) {
 			l.variables = nil
 		}
@@ -128,7 +128,7 @@ func (l *Lane) link(t *Target) {
 
 // unlink is the contrary of link.
 func (l *Lane) unlink(t *Target) {
-	for _, id := range t.Variables() {
+	for _, id := range slices.Concat(t.Variables(), t.Watched) {
 		if l.byVariable.remove(id, t.Key) {
 			l.variables = nil
 		}

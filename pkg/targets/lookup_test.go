@@ -14,11 +14,11 @@ import (
 func kube(name string, ids []string, places ...ConfigMapKey) *Target {
 	t := &Target{Key: KubeSecretKey("ns", name), Secret: &Secret{Namespace: "ns", Name: name}}
 	for i, id := range ids {
-		t.Entries = append(t.Entries, Entry{fmt.Sprint("k", i), id, ContentText})
+		t.Entries = append(t.Entries, Entry{Alias: fmt.Sprint("k", i), Variable: id, ContentType: ContentText})
 	}
 	for i, place := range places {
 		t.Secret.Groups = append(t.Secret.Groups, &Target{
-			Group: fmt.Sprint("g", i), Entries: []Entry{{"a", "of/" + place.Name, ContentText}}, Format: FormatTemplate, Template: Template{ConfigMap: place},
+			Group: fmt.Sprint("g", i), Entries: []Entry{{Alias: "a", Variable: "of/" + place.Name, ContentType: ContentText}}, Format: FormatTemplate, Template: Template{ConfigMap: place},
 		})
 	}
 	return t
@@ -85,7 +85,7 @@ func TestPutAndDeleteAgreeWithReplace(t *testing.T) {
 	one := rapid.Custom(func(t *rapid.T) *Target {
 		target := kube(rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "name"), nil)
 		for i, id := range rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 0, 3, rapid.ID).Draw(t, "ids") {
-			e := Entry{fmt.Sprint("k", i), id, ContentText}
+			e := Entry{Alias: fmt.Sprint("k", i), Variable: id, ContentType: ContentText}
 			if id == "*" || id == "a/*" {
 				e.Alias = "*"
 			}
@@ -103,7 +103,7 @@ func TestPutAndDeleteAgreeWithReplace(t *testing.T) {
 			"delete": func(t *rapid.T) { key := one.Draw(t, "target").Key; delete(given, key); s.Delete(key) },
 			"list": func(t *rapid.T) { // only ever more: what was listed stays in the targets
 				listed = append(listed, rapid.SampledFrom(ids[2:]).Draw(t, "id"))
-				s.Expand(listed)
+				s.Expand(listed, nil)
 			},
 			"": func(t *rapid.T) { compare(t, &s, given, listed) },
 		})
@@ -125,7 +125,7 @@ func compare(t *rapid.T, s *Lane, given map[Key]*Target, listed []string) {
 	}
 	fresh.Replace(ts)
 	if _, expanded := s.Wild(); expanded {
-		fresh.Expand(listed)
+		fresh.Expand(listed, nil)
 	}
 	if got, want := specs(s), specs(&fresh); !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v, want %+v", got, want)

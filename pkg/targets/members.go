@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// Expand says which variables the identity can see.
+// Expand says which variables the identity can see, and which of these are said
+// to have no value.
 //
 // A variable that is no longer among them stays in the targets that have it,
 // as a list is no proof that a variable is gone; see Release.
-func (l *Lane) Expand(ids []string) (changes []Change) {
+func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
 	s := l.all()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.listed, l.expands = slices.Sorted(slices.Values(ids)), true
+	l.listed, l.unset, l.expands = slices.Sorted(slices.Values(ids)), unset, true
 	for _, key := range slices.Sorted(maps.Keys(l.wild)) {
 		r := s.records[key]
 		if l.put(r, r.given, nil, nil) {
@@ -37,7 +38,7 @@ func (l *Lane) Wild() (wild, expanded bool) {
 // lock is held.
 func (l *Lane) tame() {
 	if len(l.wild) == 0 {
-		l.listed, l.expands = nil, false
+		l.listed, l.unset, l.expands = nil, nil, false
 	}
 }
 
@@ -69,15 +70,42 @@ func (l *Lane) Recall(key Key, ids ...string) (*Target, bool) {
 		return nil, false
 	}
 	r := s.records[key]
+	for _, id := range ids {
+		delete(r.fallen, id)
+	}
 	l.put(r, r.given, ids, nil)
+	return r.spec, true
+}
+
+// Fall has a target read the general variables in the place of those of this
+// node's own. It returns the target then. Those that are listed are watched:
+// they may get a value, or the identity the right to read them.
+func (l *Lane) Fall(key Key, ids ...string) (*Target, bool) {
+	s := l.all()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !l.keys[key] {
+		return nil, false
+	}
+	r := s.records[key]
+	if r.fallen == nil {
+		r.fallen = map[string]bool{}
+	}
+	for _, id := range ids {
+		r.fallen[id] = true
+	}
+	l.put(r, r.given, nil, nil)
 	return r.spec, true
 }
 
 // expanded returns a target with the variables that are listed, recalled, or
 // that its record has already, but for those that are released.
 func (l *Lane) expanded(r *record, t *Target, recalled, released []string) *Target {
-	if !l.expands || !t.Wildcard() {
+	switch {
+	case !l.expands || !t.Open():
 		return t
+	case !t.Wildcard():
+		return l.overridden(r, t, recalled)
 	}
 	ids := slices.Concat(l.listed, recalled)
 	if r.spec != nil {
@@ -90,4 +118,21 @@ func (l *Lane) expanded(r *record, t *Target, recalled, released []string) *Targ
 		}
 	}
 	return t.Expand(ids)
+}
+
+// overridden returns a target with those variables of this node's own that are
+// listed with a value, recalled, or that its record has already, but for those
+// that have fallen.
+func (l *Lane) overridden(r *record, t *Target, recalled []string) *Target {
+	listed := func(id string) bool {
+		_, is := slices.BinarySearch(l.listed, id)
+		return is && !l.unset[id]
+	}
+	use := func(id string) bool {
+		there := listed(id) || slices.Contains(recalled, id) || r.spec != nil && r.spec.Uses(id)
+		return there && !r.fallen[id]
+	}
+	settled := t.overridden(use, func(id string) bool { return r.fallen[id] && listed(id) })
+	maps.DeleteFunc(r.fallen, func(id string, _ bool) bool { return !listed(id) }) // another one of that name counts anew
+	return settled
 }

@@ -10,9 +10,9 @@ import (
 // wildcard is a file target of the group with an entry for all variables
 // that match, and one for each further id under that alias.
 func wildcard(group, match string, more ...string) *Target {
-	t := &Target{Key: FileKey(group), Group: group, Entries: []Entry{{"*", match, ContentText}}}
+	t := &Target{Key: FileKey(group), Group: group, Entries: []Entry{{Alias: "*", Variable: match, ContentType: ContentText}}}
 	for _, id := range more {
-		t.Entries = append(t.Entries, Entry{id, id, ContentText})
+		t.Entries = append(t.Entries, Entry{Alias: id, Variable: id, ContentType: ContentText})
 	}
 	return t
 }
@@ -51,11 +51,11 @@ func wantKeys[K Key | Change](t *testing.T, what string, list []K, want ...Key) 
 
 func TestExpandATarget(t *testing.T) {
 	target := wildcard("g", "*", "q/named")
-	target.Entries = append(target.Entries, Entry{"p/b", "q/other", ContentBase64}, Entry{"short", "p/a", ContentText})
+	target.Entries = append(target.Entries, Entry{Alias: "p/b", Variable: "q/other", ContentType: ContentBase64}, Entry{Alias: "short", Variable: "p/a", ContentType: ContentText})
 	got := target.Expand([]string{"p/b", "q/named", "p/a", "z"})
 	want := []Entry{
-		{"p/a", "p/a", ContentText}, {"z", "z", ContentText},
-		{"q/named", "q/named", ContentText}, {"p/b", "q/other", ContentBase64}, {"short", "p/a", ContentText},
+		{Alias: "p/a", Variable: "p/a", ContentType: ContentText}, {Alias: "z", Variable: "z", ContentType: ContentText},
+		{Alias: "q/named", Variable: "q/named", ContentType: ContentText}, {Alias: "p/b", Variable: "q/other", ContentType: ContentBase64}, {Alias: "short", Variable: "p/a", ContentType: ContentText},
 	}
 	if !slices.Equal(got.Entries, want) {
 		t.Errorf("entries %v, want %v", got.Entries, want)
@@ -78,9 +78,9 @@ func TestWildcardIsNoVariable(t *testing.T) {
 
 func TestSetExpands(t *testing.T) {
 	var s Lane
-	plain := &Target{Key: FileKey("plain"), Entries: []Entry{{"p/a", "p/a", ContentText}}}
+	plain := &Target{Key: FileKey("plain"), Entries: []Entry{{Alias: "p/a", Variable: "p/a", ContentType: ContentText}}}
 	s.Replace([]*Target{plain, wildcard("all", "*"), wildcard("some", "p/*")})
-	wantKeys(t, "expanded", s.Expand([]string{"q/c", "p/b", "p/a"}), "file/all", "file/some")
+	wantKeys(t, "expanded", s.Expand([]string{"q/c", "p/b", "p/a"}, nil), "file/all", "file/some")
 	if got := entriesOf(t, &s, "file/all"); got != "p/a=p/a p/b=p/b q/c=q/c " {
 		t.Errorf("all variables are %s", got)
 	}
@@ -93,8 +93,8 @@ func TestSetExpands(t *testing.T) {
 	if got := s.Variables(); !slices.Equal(got, []string{"p/a", "p/b", "q/c"}) {
 		t.Errorf("variables %q", got)
 	}
-	wantKeys(t, "the same list", s.Expand([]string{"p/a", "p/b", "q/c"}))
-	wantKeys(t, "one more", s.Expand([]string{"p/a", "p/b", "q/c", "q/d"}), "file/all")
+	wantKeys(t, "the same list", s.Expand([]string{"p/a", "p/b", "q/c"}, nil))
+	wantKeys(t, "one more", s.Expand([]string{"p/a", "p/b", "q/c", "q/d"}, nil), "file/all")
 	wantKeys(t, "a new target", s.Replace([]*Target{plain, wildcard("all", "*"), wildcard("new", "q/*")}), "file/new")
 	if got := entriesOf(t, &s, "file/new"); got != "q/c=q/c q/d=q/d " {
 		t.Errorf("a target that came later has %s", got)
@@ -105,8 +105,8 @@ func TestAMemberStaysUntilItIsReleased(t *testing.T) {
 	var s Lane
 	given := []*Target{wildcard("g", "*"), wildcard("h", "*")}
 	s.Replace(given)
-	s.Expand([]string{"a", "b", "c"})
-	wantKeys(t, "a shorter list", s.Expand([]string{"a"}))
+	s.Expand([]string{"a", "b", "c"}, nil)
+	wantKeys(t, "a shorter list", s.Expand([]string{"a"}, nil))
 	wantKeys(t, "the same targets", s.Replace(given))
 	s.Release("file/g", "a", "b") // a is still listed
 	if got := entriesOf(t, &s, "file/g"); got != "a=a c=c " {
@@ -116,7 +116,7 @@ func TestAMemberStaysUntilItIsReleased(t *testing.T) {
 		t.Errorf("after the release h has %s", got)
 	}
 	wantKeys(t, "b", s.ByVariable("b"), "file/h")
-	wantKeys(t, "b is back", s.Expand([]string{"a", "b"}), "file/g")
+	wantKeys(t, "b is back", s.Expand([]string{"a", "b"}, nil), "file/g")
 	s.Release("file/nobody", "c")
 	s.Release("file/g", "c")
 	wantKeys(t, "c", s.ByVariable("c"), "file/h")
@@ -124,8 +124,8 @@ func TestAMemberStaysUntilItIsReleased(t *testing.T) {
 
 // allOf is a Secret whose map and whose group g have all variables that match.
 func allOf(name, match string) *Target {
-	t := &Target{Key: KubeSecretKey("ns", name), Entries: []Entry{{"*", match, ContentText}}, Secret: &Secret{Namespace: "ns", Name: name}}
-	t.Secret.Groups = []*Target{{Group: "g", Format: FormatJSON, Entries: []Entry{{"*", match, ContentText}}}}
+	t := &Target{Key: KubeSecretKey("ns", name), Entries: []Entry{{Alias: "*", Variable: match, ContentType: ContentText}}, Secret: &Secret{Namespace: "ns", Name: name}}
+	t.Secret.Groups = []*Target{{Group: "g", Format: FormatJSON, Entries: []Entry{{Alias: "*", Variable: match, ContentType: ContentText}}}}
 	return t
 }
 
@@ -135,7 +135,7 @@ func TestASecretIsExpandedInMapAndGroups(t *testing.T) {
 	if got, _ := s.Get("secret/ns/late"); !got.Wildcard() || got.Expanded != nil {
 		t.Error("expanded without a list")
 	}
-	wantKeys(t, "expanded", s.Expand([]string{"p/b", "p/a", "q", "p.a", "p/g", "p/."}), "secret/ns/late")
+	wantKeys(t, "expanded", s.Expand([]string{"p/b", "p/a", "q", "p.a", "p/g", "p/."}, nil), "secret/ns/late")
 	s.Put(allOf("early", "*"))
 	for key, want := range map[Key]string{
 		"secret/ns/late":  "p..=p/. p.a=p/a p.b=p/b p.g=p/g ",
@@ -157,8 +157,8 @@ func TestASecretIsExpandedInMapAndGroups(t *testing.T) {
 func TestReleaseOfASecret(t *testing.T) {
 	var s Lane
 	s.Put(allOf("a", "*"))
-	s.Expand([]string{"x", "y"})
-	s.Expand([]string{"y"})
+	s.Expand([]string{"x", "y"}, nil)
+	s.Expand([]string{"y"}, nil)
 	wantKeys(t, "not listed is no proof", s.ByVariable("x"), "secret/ns/a")
 	s.Release("secret/ns/a", "x", "y")
 	wantKeys(t, "x", s.ByVariable("x"))
@@ -175,7 +175,7 @@ func TestAWildcardLeavesAloneWhatIsHeld(t *testing.T) {
 	def := SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: "'*': '*'\np.a: 5\ntwice: q/1\ntwice: q/2"}
 	target, _ := FromSecret(def)
 	got := target.Expand([]string{"p/a", "p/b"})
-	want := []Entry{{"p.b", "p/b", ContentText}, {"twice", "q/1", ContentText}}
+	want := []Entry{{Alias: "p.b", Variable: "p/b", ContentType: ContentText}, {Alias: "twice", Variable: "q/1", ContentType: ContentText}}
 	if !slices.Equal(got.Entries, want) || len(got.Secret.LeftOut) != 1 {
 		t.Errorf("entries %v, left out %q; want %v", got.Entries, got.Secret.LeftOut, want)
 	}
@@ -190,16 +190,16 @@ func TestListIsForgottenWithTheLastWildcard(t *testing.T) {
 			t.Errorf("%s: wild is %v and expanded %v, want %v and %v", what, w, e, wild, expanded)
 		}
 	}
-	s.Expand([]string{"early"})
+	s.Expand([]string{"early"}, nil)
 	wantWild("without a target", false, false)
 	s.Put(wildcard("g", "*"))
 	wantWild("with one", true, false)
-	s.Expand([]string{"a"})
+	s.Expand([]string{"a"}, nil)
 	wantWild("with a list", true, true)
 	s.Put(wildcard("h", "*"))
 	s.Delete(FileKey("g"))
 	wantWild("with another", true, true)
-	s.Put(&Target{Key: FileKey("h"), Group: "h", Entries: []Entry{{"b", "b", ContentText}}})
+	s.Put(&Target{Key: FileKey("h"), Group: "h", Entries: []Entry{{Alias: "b", Variable: "b", ContentType: ContentText}}})
 	wantWild("with none left", false, false)
 	s.Put(wildcard("g", "*"))
 	if got := entriesOf(t, &s, FileKey("g")); got != "*=* " {

@@ -19,7 +19,7 @@ func groupOf(secrets string, more ...string) map[string]string {
 func TestParseSecretGroups(t *testing.T) {
 	const text = `{{ secret "u" }}`
 	inline := Template{Inline: text}
-	one := []Entry{{"u", "p/a", ContentText}}
+	one := []Entry{{Alias: "u", Variable: "p/a", ContentType: ContentText}}
 	for _, c := range []struct {
 		name        string
 		annotations map[string]string
@@ -30,9 +30,9 @@ func TestParseSecretGroups(t *testing.T) {
 		{"a format", groupOf("- u: p/a", groupFormat, "java-properties"), Target{Entries: one, Format: FormatJavaProperties}},
 		{"a policy path", groupOf("- u: a", groupFormat, "yaml", groupPolicyPath, "/p/"), Target{Entries: one, Format: FormatYAML}},
 		{"base64", groupOf("- u: p/a\n  content-type: base64", groupFormat, "json"),
-			Target{Entries: []Entry{{"u", "p/a", ContentBase64}}, Format: FormatJSON}},
-		{"all", groupOf("*", groupTemplate, text), Target{Entries: []Entry{{"*", "*", ContentText}}, Format: FormatTemplate, Template: inline}},
-		{"all of a policy", groupOf("*", groupFormat, "json", groupPolicyPath, "p"), Target{Entries: []Entry{{"*", "p/*", ContentText}}, Format: FormatJSON}},
+			Target{Entries: []Entry{{Alias: "u", Variable: "p/a", ContentType: ContentBase64}}, Format: FormatJSON}},
+		{"all", groupOf("*", groupTemplate, text), Target{Entries: []Entry{{Alias: "*", Variable: "*", ContentType: ContentText}}, Format: FormatTemplate, Template: inline}},
+		{"all of a policy", groupOf("*", groupFormat, "json", groupPolicyPath, "p"), Target{Entries: []Entry{{Alias: "*", Variable: "p/*", ContentType: ContentText}}, Format: FormatJSON}},
 		{"a full id", groupOf("- u: acct:variable:p/a", groupFormat, "json"), Target{Entries: one, Format: FormatJSON}},
 	} {
 		c.want.Group = "cfg"
@@ -115,11 +115,11 @@ func TestSecretContentExpand(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, warnings := content.expand([]string{"p/b", "cfg", "p/a", "p b", "p.b"})
-	want := []Entry{{"p.b", "p b", ContentText}, {"p.a", "p/a", ContentText}, {"X", "q/x", ContentText}}
+	want := []Entry{{Alias: "p.b", Variable: "p b", ContentType: ContentText}, {Alias: "p.a", Variable: "p/a", ContentType: ContentText}, {Alias: "X", Variable: "q/x", ContentType: ContentText}}
 	if !reflect.DeepEqual(got.Entries, want) {
 		t.Errorf("entries %v, want %v", got.Entries, want)
 	}
-	if all := got.Groups[0].Entries; !reflect.DeepEqual(all, []Entry{{"p/a", "p/a", ContentText}, {"p/b", "p/b", ContentText}}) {
+	if all := got.Groups[0].Entries; !reflect.DeepEqual(all, []Entry{{Alias: "p/a", Variable: "p/a", ContentType: ContentText}, {Alias: "p/b", Variable: "p/b", ContentType: ContentText}}) {
 		t.Errorf("the group has %v", all)
 	}
 	if len(warnings) != 3 || !strings.HasPrefix(warnings[2], `conjur-map: variable "cfg" is left out: the group`) {

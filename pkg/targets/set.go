@@ -31,6 +31,9 @@ type record struct {
 	status Status
 	made   uint64
 	asks   int // how often it was asked for
+	// fallen are the variables of this node's own that had no value for this
+	// identity when they were last read, although they are listed.
+	fallen map[string]bool
 }
 
 // work is a key that a worker holds.
@@ -67,7 +70,8 @@ type Lane struct {
 	byTemplate  index[string]
 	byConfigMap index[ConfigMapKey]
 	listed      []string // what there is, by Expand; forgotten with the last of wild
-	expands     bool     // Expand was called, and listed is of use
+	unset       map[string]bool
+	expands     bool // Expand was called, and listed is of use
 
 	start, polled time.Time
 }
@@ -230,7 +234,7 @@ func (l *Lane) put(r *record, t *Target, recalled, released []string) (changed b
 	before, made := r.spec, l.expanded(r, t, recalled, released)
 	r.given = t
 	l.keys[t.Key] = true
-	if delete(l.wild, t.Key); t.Wildcard() {
+	if delete(l.wild, t.Key); t.Open() {
 		l.wild[t.Key] = true
 	}
 	l.tame()

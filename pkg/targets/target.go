@@ -36,6 +36,13 @@ type Target struct {
 	// although no entry names them. Nil before, and for a target without an
 	// entry that stands for all variables.
 	Expanded map[string]bool
+	// Overrides are, once Expand has settled which entries read them, the
+	// variables of this node's own, each with the general one in whose place it
+	// is. Nil before, and for a target without any.
+	Overrides map[string]string
+	// Watched are those of Overrides that no entry reads although they are
+	// listed, as they had no value for this identity: they may get one.
+	Watched []string
 }
 
 // Variables lists the ids of the target's variables, each once, in the order
@@ -70,6 +77,12 @@ type Entry struct {
 	// group's policy path already in front.
 	Variable    string      `json:"variable"`
 	ContentType ContentType `json:"contentType"`
+	// Override is the variable of this node's own that is read in the place of
+	// Variable if there is one; "": none is looked for, or it is settled.
+	Override string `json:"nodeVariable,omitempty"`
+	// General is, where Variable is this node's own, the one in whose place it
+	// is.
+	General string `json:"-"`
 }
 
 // ContentType says how a variable's value becomes an entry's value.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -39,8 +40,9 @@ type Catalog struct {
 	pages  []page   // of the last good list
 	odd    []string // ids in it that no request can ask for
 
-	mu  sync.Mutex
-	ids []string
+	mu    sync.Mutex
+	ids   []string
+	unset map[string]bool
 }
 
 // page is one answer to a request for the list.
@@ -48,6 +50,7 @@ type page struct {
 	etag   string
 	length int // of the list in it
 	ids    []string
+	unset  map[string]bool
 }
 
 // NewCatalog returns a Catalog that knows of no variable yet.
@@ -63,8 +66,16 @@ func (c *Catalog) IDs() []string {
 	return c.ids
 }
 
+// Unset are those of the IDs that are said to have no value. The caller must not
+// change it.
+func (c *Catalog) Unset() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unset
+}
+
 // Refresh asks for the whole list, page by page and conditionally, and
-// reports whether it is another one than before. With an error, which an empty list
+// reports whether it is another one than before, or others have a value. With an error, which an empty list
 // is too, the last good list stays as it was. Calls do not overlap: a second
 // one waits for the first.
 func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
@@ -79,8 +90,10 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 		return false, fmt.Errorf("listing the variables: %w", err)
 	}
 	var all []string
+	unset := map[string]bool{}
 	for _, p := range pages {
 		all = append(all, p.ids...)
+		maps.Copy(unset, p.unset)
 	}
 	ids, odd := askable(all)
 	if len(ids) == 0 {
@@ -88,7 +101,7 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	}
 	c.pages = pages
 	c.report(odd)
-	return c.set(ids), nil
+	return c.set(ids, unset), nil
 }
 
 // askable sorts ids, drops repeated ones, which a list that changes between
@@ -104,11 +117,11 @@ func askable(all []string) (ids, odd []string) {
 	return ids, odd
 }
 
-func (c *Catalog) set(ids []string) (changed bool) {
+func (c *Catalog) set(ids []string, unset map[string]bool) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed = !slices.Equal(ids, c.ids)
-	c.ids = ids
+	changed = !slices.Equal(ids, c.ids) || !maps.Equal(unset, c.unset)
+	c.ids, c.unset = ids, unset
 	return changed
 }
 
@@ -141,10 +154,20 @@ func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
 		}
 		pages = append(pages, p)
 		if p.length < c.length {
-			return pages, nil
+			return pages, c.vouch(ctx, r.Token)
 		}
 	}
 	return nil, fmt.Errorf("the list has more than %d pages", c.mostPages)
+}
+
+// vouch makes sure, for the first list, that it is ours: for what it lacks
+// something else may be delivered.
+func (c *Catalog) vouch(ctx context.Context, t *conjur.Token) error {
+	if c.pages != nil || c.valued {
+		return nil
+	}
+	_, r := c.client.conjur.Whoami(ctx, t)
+	return r.Err
 }
 
 // shorten halves the pages. When they cannot get shorter, their length was
@@ -175,7 +198,7 @@ func (c *Catalog) listed(ctx context.Context, offset int, known page) (page, con
 		if c.valued {
 			ids = slices.DeleteFunc(ids, func(id string) bool { return p.Unset[id] })
 		}
-		return page{etag: r.ETag, length: len(p.IDs), ids: ids}, r
+		return page{etag: r.ETag, length: len(p.IDs), ids: ids, unset: p.Unset}, r
 	}
 	return page{}, r
 }

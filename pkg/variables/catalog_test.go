@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -161,10 +162,20 @@ func TestCatalogEndsWithAFullPage(t *testing.T) {
 	l.wantAsked("+1000:200", "1000+1000:200")
 }
 
-// A new version of a value is in the list, but does not change the ids.
-func TestCatalogLooksAtIDsOnly(t *testing.T) {
-	l := newLibrary(t, "app/a")
+// A new version of a value is in the list, but does not change the ids; the first
+// one says that there is a value.
+func TestCatalogLooksAtIDsAndFirstValues(t *testing.T) {
+	l := newLibrary(t, "app/a", "app/b")
 	l.refresh(true)
+	if unset := l.Unset(); !maps.Equal(unset, map[string]bool{"app/a": true, "app/b": true}) {
+		t.Errorf("without a value: %v", unset)
+	}
+	l.Set("app/a", "v1")
+	l.refresh(true)
+	if unset := l.Unset(); !maps.Equal(unset, map[string]bool{"app/b": true}) {
+		t.Errorf("without a value: %v", unset)
+	}
+	l.wantIDs("app/a", "app/b")
 	l.Set("app/a", "v2")
 	l.look()
 	l.refresh(false)

@@ -190,8 +190,8 @@ func (m *memory) seen(id string, v *variable, call uint64) (changed bool) {
 
 // found is called with the lock held.
 func (m *memory) found(v *variable, call uint64) {
-	if s := v.suspicion; s != nil && s.confirmed {
-		v.changed = true
+	if s := v.suspicion; s != nil && (s.confirmed || !v.hasPrint) {
+		v.changed = true // whoever went on without it may have it
 	}
 	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call
 	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0

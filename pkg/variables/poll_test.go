@@ -148,3 +148,17 @@ func TestOneIDThatComesOrGoesLeavesOtherChunksAlone(t *testing.T) {
 		}
 	}
 }
+
+// What was left out of a target because it seemed to be missing has no value to
+// compare with when it is there after all.
+func TestFoundAfterAMereSuspicionIsReported(t *testing.T) {
+	d := conjurtest.New()
+	ids := []string{"app/a", "app/b"}
+	d.Fill(ids)
+	d.Change("app/b", func(v *conjurtest.Variable) { v.Missing = true })
+	c := start(t, d, nil)
+	wantSuspect(t, c.Fetch(t.Context(), ids)["app/b"])
+	d.Change("app/b", func(v *conjurtest.Variable) { v.Missing = false })
+	poll(t, c, ids, "app/b")
+	poll(t, c, ids)
+}

@@ -60,6 +60,7 @@ func (s *Syncer) draft(ctx context.Context, r *job, answers map[string]variables
 // all or nothing.
 func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
 	t := r.Spec
+	answers = bothNamed(t, answers)
 	c := s.choose(r, t, answers)
 	d := draft{choices: []choice{c}}
 	if c.err != nil {
@@ -162,7 +163,8 @@ func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
 }
 
 // members lists what is to be remembered with the content: the variables that a
-// wildcard has brought into parts that do not name them. have is what is
+// wildcard has brought into parts that do not name them, and those of this node's
+// own. have is what is
 // remembered; nil when that is right, or nothing can be said.
 func (d *draft) members(t *targets.Target, have []string) []string {
 	if d.held || d.fell(0) {
@@ -170,7 +172,7 @@ func (d *draft) members(t *targets.Target, have []string) []string {
 	}
 	in := map[string]bool{}
 	for i, part := range t.Parts() {
-		if readable(part) {
+		if readable(part) && part.Overrides == nil {
 			continue
 		}
 		c := &d.choices[i]
@@ -203,7 +205,7 @@ func (d *draft) fell(i int) bool {
 func variablesOf(rs []*job) []string {
 	ids := map[string]bool{}
 	for _, r := range rs {
-		for _, id := range r.Spec.Variables() {
+		for _, id := range slices.Concat(r.Spec.Variables(), r.Spec.Watched) {
 			ids[id] = true
 		}
 	}

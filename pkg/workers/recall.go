@@ -14,6 +14,9 @@ import (
 // holds though the list lacks them: a list is no proof that they are gone.
 func (s *Syncer) recall(ctx context.Context, r *job) *job {
 	t := r.Spec
+	if t.Overrides != nil {
+		return s.recallOwn(ctx, r)
+	}
 	var ids []string
 	var unknown []*targets.Target // the parts of which it is not known how they came about
 	for _, part := range t.Parts() {

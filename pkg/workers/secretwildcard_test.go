@@ -11,7 +11,7 @@ import (
 const allKeys = "'*': '*'\n"
 
 // list has Conjur list these variables.
-func (s *shop) list(ids ...string) { s.set.Expand(ids) }
+func (s *shop) list(ids ...string) { s.set.Expand(ids, nil) }
 
 // keeps expects that the Secret stays as it is for something that is unknown.
 func (s *shop) keeps(why string) {

@@ -23,6 +23,7 @@ type Targets interface {
 	Get(targets.Key) (*targets.Target, bool)
 	Release(key targets.Key, ids ...string)
 	Recall(key targets.Key, ids ...string) (*targets.Target, bool)
+	Fall(key targets.Key, ids ...string) (*targets.Target, bool)
 	Taken(path string) bool
 }
 
@@ -137,7 +138,7 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 			j.end(Result{Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
 			j.end(Result{Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
-		case t.Wildcard():
+		case t.Open():
 			unlisted = append(unlisted, j)
 		default:
 			ready = append(ready, s.recall(reading, j))
@@ -155,6 +156,7 @@ type job struct {
 	syncer *Syncer
 	before targets.Status
 	report func(Result)
+	turned bool // see turn
 }
 
 // end settles the target and reports the outcome.
@@ -193,11 +195,25 @@ func (s *Syncer) clear(j *job, err error) error {
 	return err
 }
 
+// syncAll makes the targets right. Those of which a variable of this node's own
+// came or went are read once more, as they have other variables for it.
 func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
 	answers, done := s.fetch(reading, jobs)
 	defer done()
+	var turned []*job
 	for _, j := range jobs {
-		j.end(s.sync(reading, writing, j, answers(j.Spec)))
+		answers := answers(j.Spec)
+		switch has, err := s.turn(j, answers); {
+		case err != nil:
+			j.end(Result{Err: err})
+		case has:
+			turned = append(turned, j)
+		default:
+			j.end(s.sync(reading, writing, j, answers))
+		}
+	}
+	if len(turned) > 0 {
+		s.syncAll(reading, writing, turned)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 		case !ok:
 			r.end(Result{})
 			continue
-		case err == nil && t.Wildcard():
+		case err == nil && t.Open():
 			err = errNotListed
 		}
 		if err != nil {
@@ -50,7 +50,7 @@ func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 type choice struct {
 	name   string          // the group's; "" for the map of a Secret
 	target *targets.Target // with the entries of these
-	in     map[string]bool // variable of a wildcard → it is among them; nil: there is no wildcard
+	in     map[string]bool // variable of a wildcard, or of this node's own → it is among them; nil: there are none
 	out    map[string]error
 	left   []leftOut // the entries of those that are out
 	gone   []string  // of those that are out: proven to be gone
@@ -85,6 +85,7 @@ type doubt struct {
 func (s *Syncer) choose(r *job, t *targets.Target, answers map[string]variables.Answer) choice {
 	c := choice{name: t.Group, target: t}
 	if t.Expanded == nil {
+		c.in = overridesOf(t)
 		return c
 	}
 	c.in, c.out = make(map[string]bool, len(t.Expanded)), map[string]error{}
@@ -175,7 +176,7 @@ func (c *choice) part(e targets.Entry) string {
 func (c *choice) leaveOutUnfit(err error) bool {
 	unfit := map[string]error{}
 	for _, e := range render.ValueErrors(err) {
-		if _, ok := c.in[e.Alias]; !ok {
+		if !c.target.Expanded[e.Alias] {
 			return false // an entry names it
 		}
 		unfit[e.Alias] = e

@@ -50,7 +50,7 @@ func (w *wild) restart() {
 	}
 }
 
-func (w *wild) list(ids ...string) { w.set.Expand(ids) }
+func (w *wild) list(ids ...string) { w.set.Expand(ids, nil) }
 
 // one is the result for the target a.
 func (w *wild) one() workers.Result { return w.sync("file/a")["file/a"] }

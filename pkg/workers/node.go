@@ -1,0 +1,129 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
+)
+
+// An entry may have two variables: one of this node's own, which wins where there
+// is one, and the general one. The list says when there is one; only the variable
+// itself says that it is gone. What the list lacks is asked for as long as the
+// content may hold it.
+
+// turn has a target read other variables than it did if the answers say so: the
+// general one in the place of one of this node's own that is gone, or, once in a
+// sync, that one again. It reports whether it did. The error says that it is not
+// known any more what the target is to have.
+//
+// A mere suspicion is enough if the content is known to hold nothing of the
+// node's own, as when there is none. All else that is unknown changes nothing.
+func (s *Syncer) turn(j *job, answers map[string]variables.Answer) (turned bool, err error) {
+	fell, rose := map[string]error{}, []string{}
+	for own := range j.Spec.Overrides {
+		switch a := answers[own]; {
+		case j.Spec.Uses(own):
+			if s.lost(j, own, a) {
+				fell[own] = a.Err
+			}
+		case !j.turned && a.Verdict == variables.Found && slices.Contains(j.Spec.Watched, own):
+			rose = append(rose, own)
+		}
+	}
+	if len(fell)+len(rose) == 0 {
+		return false, nil
+	}
+	for _, own := range slices.Sorted(maps.Keys(fell)) {
+		s.Log.Warn("Falling back to the variable of all nodes", zap.String("target", string(j.Spec.Key)),
+			zap.String("variable", j.Spec.Overrides[own]), zap.NamedError("why", fell[own]))
+	}
+	s.Targets.Recall(j.Spec.Key, rose...)
+	t, ok := s.Targets.Fall(j.Spec.Key, slices.Collect(maps.Keys(fell))...)
+	if !ok || t.Open() || slices.ContainsFunc(slices.Collect(maps.Keys(fell)), t.Uses) {
+		return false, &UnknownError{Key: j.Spec.Key, Errs: []error{errNotListed}}
+	}
+	j.Spec, j.turned = t, true
+	return true, nil
+}
+
+// lost reports whether a variable of this node's own gives way to the general one.
+func (s *Syncer) lost(j *job, own string, a variables.Answer) bool {
+	if a.Verdict == variables.Gone {
+		return true
+	}
+	before := j.Status.Content[j.Spec.Group]
+	var suspect *variables.SuspectError
+	return before != nil && !before[own] && errors.As(a.Err, &suspect)
+}
+
+// recallOwn brings the variables of this node's own back into a target that its
+// content may hold though the list lacks them.
+func (s *Syncer) recallOwn(ctx context.Context, r *job) *job {
+	t := r.Spec
+	before := r.Status.Content[t.Group]
+	if before == nil {
+		have, err := s.Sink.Read(ctx, r.Record)
+		if err != nil {
+			return r // as the sync will find out
+		}
+		wipeParts(have.Parts)
+		r.Status.See(have.Sight)
+		before = map[string]bool{}
+		for _, id := range have.Members {
+			before[id] = len(have.Parts) > 0
+		}
+		r.Status.SetContent(t.Group, before)
+	}
+	var ids []string
+	for own := range t.Overrides {
+		if before[own] && !t.Uses(own) {
+			ids = append(ids, own)
+		}
+	}
+	if len(ids) == 0 {
+		return r
+	}
+	if recalled, ok := s.Targets.Recall(t.Key, ids...); ok {
+		r.Spec = recalled
+	}
+	return r
+}
+
+// overridesOf returns which variables of this node's own the target reads; nil if
+// it may have none.
+func overridesOf(t *targets.Target) map[string]bool {
+	if t.Overrides == nil {
+		return nil
+	}
+	in := make(map[string]bool, len(t.Overrides))
+	for own := range t.Overrides {
+		in[own] = t.Uses(own)
+	}
+	return in
+}
+
+// bothNamed returns answers in which the reason why there is no general variable
+// names this node's own as well, where the target has neither.
+func bothNamed(t *targets.Target, answers map[string]variables.Answer) map[string]variables.Answer {
+	cloned := false
+	for own, general := range t.Overrides {
+		a, read := answers[general]
+		var suspect *variables.SuspectError
+		if !read || t.Uses(own) || a.Verdict != variables.Gone && !errors.As(a.Err, &suspect) {
+			continue
+		}
+		if !cloned {
+			answers, cloned = maps.Clone(answers), true
+		}
+		a.Err = fmt.Errorf("%w; nor is there %q, the node's own: set one of the two", a.Err, own)
+		answers[general] = a
+	}
+	return answers
+}
