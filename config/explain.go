@@ -41,11 +41,14 @@ func explain(cfg *Config, t *targets.Target) Explanation {
 		if entry.All() {
 			e.Variables = append(e.Variables, entry.Variable)
 		}
+		if entry.Override != "" {
+			e.Variables = append(e.Variables, entry.Override)
+		}
 	}
 	if cfg.Mode.OneShot() || !cfg.Refresh.Enabled {
 		return e
 	}
-	if t.Wildcard() {
+	if t.Open() {
 		e.Triggers = append(e.Triggers, Trigger{"list", fmt.Sprintf("when there is another variable in Conjur, within %v", cfg.Refresh.Interval)})
 	}
 	e.Triggers = append(e.Triggers,

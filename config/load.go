@@ -56,7 +56,7 @@ type Assumptions struct {
 	Namespace bool
 	// Files: the files with certificates, tokens and keys are not looked at.
 	Files bool
-	// Node: the node need not be known; it is called NODE.
+	// Node: the node need not be known; it is AnyNode.
 	Node bool
 }
 

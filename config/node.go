@@ -17,17 +17,15 @@ type Node struct {
 	SecretsBase string
 }
 
-// anyNode is the name of a node that is not known, where that is assumed.
-const anyNode = "NODE"
+// AnyNode is what a node is called that is not known, where that is assumed; see
+// Assumptions.
+const AnyNode = "NODE"
 
 // node checks the node's name and the base.
 func (l *loader) node(cfg *Config) {
 	n := &cfg.Node
 	if l.src.Node != "" {
 		n.Name = l.src.Node
-	}
-	if n.Name == "" && l.src.Assume.Node {
-		n.Name = anyNode
 	}
 	if n.Name != "" {
 		if err := targets.CheckNode(n.Name); err != nil {
@@ -55,10 +53,10 @@ func (l *loader) nodeSecrets(t *targets.Target, g item, node Node) {
 	l.ofNode = true
 	name := node.Name
 	if name == "" {
-		if !l.process[nameNodeName].set {
+		if !l.process[nameNodeName].set && l.src.Node == "" && !l.src.Assume.Node {
 			l.fail(l.key(nameNodeName), "not set, but the group %q has secrets of the node's own; take it from the field spec.nodeName", t.Group)
 		}
-		name = anyNode // for what else is wrong
+		name = AnyNode // for what else is wrong
 	}
 	entries, err := choice.Of(t.Entries, node.SecretsBase, name)
 	if err != nil {

@@ -12,6 +12,7 @@ func newDiffCommand() *cobra.Command {
 	cmd := newToolCommand(&t, "diff [SECRET...]", "Tell what is not as it would be rendered, on disk or in the cluster", `json:"key"`, 2,
 		func(cmd *cobra.Command, args []string) error { return t.Diff(cmd.Context(), args, cluster) })
 	flags := cmd.Flags()
+	addNodeFlag(cmd, &t)
 	flags.StringVar(&t.Values, "values", "", "the file of values; - for standard input")
 	flags.StringVarP(&t.Manifest, "file", "f", "", "a manifest of one or several YAML documents, whose Secrets are compared with those in the cluster; - for standard input")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file that says where the cluster is")

@@ -17,9 +17,15 @@ manifest's workload has.
 What is wrong in the definition of a Secret keeps nothing else from being
 delivered; it is told with the rest, as "faults".
 
+With --node the variables of the node's own are named with the general ones, in
+whose place they are. With --values too, a file as render has it, it tells which
+of them each entry reads.
+
 Exit status: 0, or 1 if there is no such target or the configuration is not
 valid.`, 1,
 		func(_ *cobra.Command, args []string) error { return t.Explain(args[0]) })
 	addManifestFlags(cmd, &t)
+	addNodeFlag(cmd, &t)
+	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values, which says what there is; - for standard input")
 	return cmd
 }

@@ -186,3 +186,63 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
+
+// told runs a command line, with this standard input, in this process.
+func told(t *testing.T, input string, args ...string) (out, said string, err error) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	root := newCommand()
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(input))
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	err = root.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+func TestSetOneVariable(t *testing.T) {
+	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
+		t.Run(name, func(t *testing.T) {
+			server := setFixture(t, options...)
+			if _, said, err := told(t, "one\x00", "set", "a"); err != nil || said != "" {
+				t.Errorf("set: %v, %q", err, said)
+			}
+			assertValue(t, server, "a", "one\x00")
+			if _, said, err := told(t, "two\n", "set", "a"); err != nil || !strings.Contains(said, "ends in a line feed") {
+				t.Errorf("set: %v, %q", err, said)
+			}
+			assertValue(t, server, "a", "two\n")
+			if _, _, err := told(t, "", "set", "a"); err == nil || !strings.Contains(err.Error(), "standard input is empty") {
+				t.Errorf("without a value: %v", err)
+			}
+			if _, _, err := told(t, "canary", "set", "c"); err == nil || strings.Contains(err.Error(), "canary") {
+				t.Errorf("a variable that may not be set: %v", err)
+			}
+		})
+	}
+}
+
+func TestNodeList(t *testing.T) {
+	server := setFixture(t)
+	server.Policy(`
+- !variable node/n2/a
+- !variable node/n1/a
+- !variable node/n1/lost
+- !variable user/u/node/n1/key
+- !variable user/u/key
+- !permit { role: !host app, privileges: [read], resources: [!variable node/n1/a, !variable node/n2/a, !variable node/n1/lost, !variable user/u/node/n1/key, !variable user/u/key] }
+`)
+	server.Set("node/n1/a", "canary")
+	out, said, err := told(t, "", "node", "list")
+	want := "NODE  VARIABLE    VALUE\nn1    a           set\nn1    lost        none\nn1    user/u/key  none\nn2    a           none\n"
+	if err != nil || out != want {
+		t.Errorf("%v; it lists\n%s", err, out)
+	}
+	if want := "warning: node n1: there is no variable \"lost\" that all nodes have; other nodes get nothing\n"; said != want {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+	out, _, err = told(t, "", "node", "list", "--output", "json", "--base", "user")
+	if err != nil || !strings.Contains(out, `"overrides": []`) {
+		t.Errorf("below another base: %v, %s", err, out)
+	}
+}

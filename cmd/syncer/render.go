@@ -27,6 +27,7 @@ for the format directory) and its content in "base64"; of Secrets it is a List.
 Exit status: 0, or 1 with nothing written if anything is wrong.`, 1,
 		func(cmd *cobra.Command, _ []string) error { return t.Render(cmd.Context(), group, out) })
 	addManifestFlags(cmd, &t)
+	addNodeFlag(cmd, &t)
 	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values; - for standard input")
 	cmd.Flags().StringVar(&group, "group", "", "the group whose file is printed")
 	cmd.Flags().StringVar(&out, "out", "", "the folder below which all files are written")

@@ -6,19 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/rotate"
 )
 
@@ -46,16 +41,9 @@ CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 
 // byHand calls do with a set in the Conjur that the environment names.
 func byHand(set string, do func(rotate.Hand) error) error {
-	connection, _, err := config.LoadConnection(os.Getenv)
-	if err != nil {
-		return err
-	}
-	client, err := conjur.New(pipeline.ClientConfig(connection, version(), zap.NewNop(), inject.NewInbox(connection.InboxPath)))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return do(rotate.Hand{Set: rotate.Set{Conjur: client, ID: set}, Now: time.Now})
+	return withConjur(func(client *conjur.Client) error {
+		return do(rotate.Hand{Set: rotate.Set{Conjur: client, ID: set}, Now: time.Now})
+	})
 }
 
 func newRotateMake(name, short string, do func(rotate.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,23 +21,31 @@ func newSetCommand() *cobra.Command {
 	var file string
 	var nonAtomic bool
 	cmd := &cobra.Command{
-		Use:   "set -f values.yaml",
-		Short: "Set several variables in Conjur, all of them or none",
-		Long: `Reads a YAML mapping of variable id to value, a text or {base64: …}, and sets
-all values in one transaction. How Conjur is reached is read from the
+		Use:   "set ID | set -f values.yaml",
+		Short: "Set variables in Conjur, all of them or none",
+		Long: `Sets one variable to what standard input has, byte for byte. With -f it reads a
+YAML mapping of variable id to value, a text or {base64: …}, and sets all values
+in one transaction. How Conjur is reached is read from the
 environment (CONJUR_APPLIANCE_URL, CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …).
 
 The genuine server cannot set several values at once. With
 --allow-non-atomic they are then set one by one, and when one fails the earlier
 values are put back as far as that is possible.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 && file == "":
+				return errors.New("name one variable, whose value is standard input, or a file of values with -f")
+			case len(args) == 1 && file != "":
+				return errors.New("a variable and -f are two ways to say what is set; use one of the two")
+			case len(args) == 1:
+				return setValue(cmd, args[0])
+			}
 			return setValues(cmd.Context(), file, nonAtomic, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the YAML file with the values")
 	cmd.Flags().BoolVar(&nonAtomic, "allow-non-atomic", false, "set one by one where the server cannot set all at once")
-	_ = cmd.MarkFlagRequired("file")
 	return cmd
 }
 
@@ -49,6 +58,20 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 	if err != nil {
 		return err
 	}
+	return withConjur(func(client *conjur.Client) error {
+		return tool.Set(ctx, client, values, nonAtomic, out)
+	})
+}
+
+// setValue sets a variable to what standard input has.
+func setValue(cmd *cobra.Command, id string) error {
+	return withConjur(func(client *conjur.Client) error {
+		return tool.SetOne(cmd.Context(), client, id, cmd.InOrStdin(), cmd.ErrOrStderr())
+	})
+}
+
+// withConjur calls do with a client of the Conjur that the environment names.
+func withConjur(do func(*conjur.Client) error) error {
 	connection, _, err := config.LoadConnection(os.Getenv)
 	if err != nil {
 		return err
@@ -58,5 +81,5 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 		return err
 	}
 	defer client.Close()
-	return tool.Set(ctx, client, values, nonAtomic, out)
+	return do(client)
 }

@@ -24,6 +24,9 @@ Secrets and of ConfigMaps that are not in it, is taken to be right, and files
 of the Pod are not looked for. A Secret must have a map or a group if a workload
 lists it, or if it lacks the label by which it is found otherwise.
 
+With --values, a file as render has it, there is a warning of each secret that a
+node may have of its own, where the file has neither that nor the general one.
+
 Problems go to standard error, a line each; with --output json standard output
 is the object {"errors": [...], "warnings": [...]}, each item with "key" and
 "message".
@@ -32,5 +35,7 @@ Exit status: 0 if nothing is wrong, 1 if something is. Warnings are not wrong.`,
 		func(*cobra.Command, []string) error { return t.Validate(connection) })
 	cmd.Flags().BoolVar(&connection, "connection", false, "check that the connection to Conjur is set, whatever the environment")
 	addManifestFlags(cmd, &t)
+	addNodeFlag(cmd, &t)
+	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values, which says what there is; - for standard input")
 	return cmd
 }

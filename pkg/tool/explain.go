@@ -3,6 +3,8 @@ package tool
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -30,19 +32,30 @@ func (t *Tool) explainOf(cfg *config.Config, p *provider, name string) error {
 		return t.printSecret(t.newSecretExplanation(cfg, p, secret))
 	}
 	file, ok := config.Explain(cfg, name)
-	switch {
-	case !ok:
+	if !ok {
 		return fmt.Errorf("there is no target %q; there are %s", name, targetNames(cfg))
-	case t.JSON:
-		return t.printJSON(fileExplanation{file, t.loginOf(cfg, cfg.Conjur, p)})
 	}
-	return t.printFile(fileExplanation{file, t.loginOf(cfg, cfg.Conjur, p)})
+	e := fileExplanation{Explanation: file, Login: t.loginOf(cfg, cfg.Conjur, p)}
+	if t.Values != "" {
+		ids, err := t.variablesIn()
+		if err != nil {
+			return err
+		}
+		e.Read = readOf(file.Entries, ids)
+	}
+	if t.JSON {
+		return t.printJSON(e)
+	}
+	return t.printFile(e)
 }
 
 // fileExplanation is all that belongs to one file.
 type fileExplanation struct {
 	config.Explanation
-	Login *login `json:"login,omitempty"`
+	// Read is the variable that each entry reads, by alias, where there are
+	// those of the file of values.
+	Read  map[string]string `json:"read,omitempty"`
+	Login *login            `json:"login,omitempty"`
 }
 
 func (t *Tool) printFile(e fileExplanation) error {
@@ -55,6 +68,9 @@ func (t *Tool) printFile(e fileExplanation) error {
 		table.row("template", e.Template)
 	}
 	table.list("entries", entryLines(e.Entries))
+	for i, alias := range slices.Sorted(maps.Keys(e.Read)) {
+		table.row([]string{"reads", ""}[min(i, 1)], alias+": "+e.Read[alias])
+	}
 	table.list("variables", e.Variables)
 	table.list("triggers", triggerLines(e.Triggers))
 	e.Login.addTo(table)
@@ -63,7 +79,11 @@ func (t *Tool) printFile(e fileExplanation) error {
 
 func entryLines(entries []targets.Entry) (lines []string) {
 	for _, e := range entries {
-		lines = append(lines, fmt.Sprintf("%s: %s (%s)", e.Alias, e.Variable, e.ContentType))
+		id := e.Variable
+		if e.Override != "" {
+			id = e.Override + ", else " + id
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s (%s)", e.Alias, id, e.ContentType))
 	}
 	return lines
 }

@@ -32,6 +32,7 @@ func (t *Tool) loadProvider(p provider, connection bool) (*config.Config, config
 		Connection: !connection && (c.Open || src.ConfigFile == "" && !connected(c)),
 		Namespace:  c.Open,
 		Files:      true, // they are in the Pod, if anywhere
+		Node:       c.Open,
 	}
 	cfg, v := t.loadFrom(src)
 	v.Warnings = slices.Concat(misplaced(p), t.unmounted(p), v.Warnings)
@@ -126,6 +127,8 @@ func podVariable(c *manifest.Container, name string) string {
 		return "host/not-known"
 	case name == "CONTAINER_MODE":
 		return string(config.ModeSidecar)
+	case name == "MY_NODE_NAME":
+		return config.AnyNode
 	case name == "SECRETS_DESTINATION":
 		return string(config.DestinationKubernetes) // no other is valid there
 	case slices.Contains([]string{"CONJUR_ACCOUNT", "CONJUR_AUTHN_API_KEY", "MY_POD_NAME", "MY_POD_NAMESPACE", "NAMESPACE_ALLOWLIST"}, name):

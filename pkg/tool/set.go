@@ -34,6 +34,28 @@ func Set(ctx context.Context, client *conjur.Client, values map[string][]byte, n
 	return setOneByOne(ctx, client, all, out)
 }
 
+// mostInput bounds a value, as those that Syncer delivers are.
+const mostInput = 1 << 20
+
+// SetOne sets a variable to what there is to read, byte for byte. A warning goes
+// to say.
+func SetOne(ctx context.Context, client *conjur.Client, id string, in io.Reader, say io.Writer) error {
+	text, err := io.ReadAll(io.LimitReader(in, mostInput+1))
+	value := secret.New(text)
+	defer value.Wipe()
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading standard input: %w", err)
+	case len(text) == 0:
+		return errors.New("standard input is empty; a variable has a value of one byte or more")
+	case len(text) > mostInput:
+		return fmt.Errorf("standard input has more than %d bytes", mostInput)
+	case text[len(text)-1] == '\n':
+		fmt.Fprintln(say, "warning: the value ends in a line feed, which belongs to it; printf makes none")
+	}
+	return client.Set(ctx, id, value)
+}
+
 // setOneByOne sets the values in turn and, when one fails, puts back the
 // earlier values of those that were set.
 func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.NewValue, out io.Writer) error {

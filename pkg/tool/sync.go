@@ -47,11 +47,11 @@ type made struct {
 }
 
 // expand puts the variables that have a value in the place of entries that
-// stand for all variables.
+// stand for all variables, or that may have one of this node's own.
 func (o *offline) expand(ts []*targets.Target) []*targets.Target {
 	expanded := slices.Clone(ts)
 	for i, t := range ts {
-		if t.Wildcard() {
+		if t.Open() {
 			expanded[i] = t.Expand(slices.Collect(maps.Keys(o.values)))
 		}
 	}
@@ -93,7 +93,7 @@ func (o *offline) check(ts []*targets.Target) error {
 		}
 		for _, id := range t.Variables() {
 			if _, ok := o.values[id]; !ok && !seen[id] {
-				missing, seen[id] = append(missing, id), true
+				missing, seen[id] = append(missing, id+nor(t, id)), true
 			}
 		}
 	}

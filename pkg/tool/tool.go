@@ -48,7 +48,7 @@ type Tool struct {
 // written.
 func (t *Tool) load() (*config.Config, error) {
 	src := t.Sources
-	src.Assume = config.Assumptions{Connection: true, Namespace: true, Files: true}
+	src.Assume = config.Assumptions{Connection: true, Namespace: true, Files: true, Node: true}
 	cfg, v := t.loadFrom(src)
 	return cfg, t.write(v)
 }

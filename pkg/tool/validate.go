@@ -37,14 +37,17 @@ func (t *Tool) validate(connection bool) config.Validation {
 		if err != nil {
 			return config.NewValidation(nil, err)
 		}
-		_, v := t.checkManifest(m, connection, len(m.Workloads) > 1)
+		found, v := t.checkManifest(m, connection, len(m.Workloads) > 1)
+		for _, p := range found {
+			v = t.checkNodes(p.config, v)
+		}
 		return v
 	}
 	src := t.Sources
 	apart := !connection && !slices.ContainsFunc(os.Environ(), isConnection)
-	src.Assume = config.Assumptions{Connection: apart, Files: apart}
-	_, v := t.loadFrom(src)
-	return v
+	src.Assume = config.Assumptions{Connection: apart, Files: apart, Node: apart}
+	cfg, v := t.loadFrom(src)
+	return t.checkNodes(cfg, v)
 }
 
 // isConnection reports whether a variable, as NAME=value, says how Conjur is

@@ -1,0 +1,177 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/variables"
+)
+
+// variablesIn returns the variables that the file of values has.
+func (t *Tool) variablesIn() (map[string]bool, error) {
+	o, err := t.offline(nil)
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[string]bool, len(o.values))
+	for id, value := range o.values {
+		ids[id] = true
+		value.Wipe()
+	}
+	return ids, nil
+}
+
+// checkNodes warns of variables that a node may have its own in the place of,
+// where the file of values has neither.
+func (t *Tool) checkNodes(cfg *config.Config, v config.Validation) config.Validation {
+	if t.Values == "" || cfg == nil {
+		return v
+	}
+	ids, err := t.variablesIn()
+	if err != nil {
+		return both(v, config.NewValidation(nil, err))
+	}
+	for _, target := range cfg.Targets {
+		for _, e := range target.Entries {
+			if e.Override != "" && !ids[e.Variable] && !ids[e.Override] {
+				v.Warnings = append(v.Warnings, config.Problem{
+					Key:     string(target.Key),
+					Message: fmt.Sprintf("the secret %q is not found; create node-specific secrets, such as %q, on each node, or that one", e.Variable, e.Override),
+				})
+			}
+		}
+	}
+	return v
+}
+
+// readOf returns which variable each entry reads when these have a value.
+func readOf(entries []targets.Entry, ids map[string]bool) map[string]string {
+	read := map[string]string{}
+	for _, e := range entries {
+		switch {
+		case e.Override != "" && ids[e.Override]:
+			read[e.Alias] = e.Override
+		case ids[e.Variable]:
+			read[e.Alias] = e.Variable
+		default:
+			read[e.Alias] = "none"
+		}
+	}
+	return read
+}
+
+// nor names the variable of this node's own that is missing like the general one.
+func nor(t *targets.Target, general string) string {
+	for own, of := range t.Overrides {
+		if of == general && !t.Uses(own) {
+			return " (nor for " + own + ")"
+		}
+	}
+	return ""
+}
+
+// Override is a variable of a node's own.
+type Override struct {
+	Node     string `json:"node"`
+	Variable string `json:"variable"` // in whose place it is
+	Set      bool   `json:"set"`      // it has a value, or the server does not say
+	General  bool   `json:"general"`  // there is the one in whose place it is
+}
+
+// Overrides lists those that an identity can see, by node and variable.
+func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Override, error) {
+	if err := targets.CheckNodeBase(base); err != nil {
+		return nil, err
+	}
+	known, err := variables.New(client, variables.Config{})
+	if err != nil {
+		return nil, err
+	}
+	catalog := known.NewCatalog()
+	if _, err := catalog.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	ids, unset := catalog.IDs(), catalog.Unset()
+	all := []Override{}
+	for _, id := range ids {
+		node, general, ok := targets.SplitNodeVariable(base, id)
+		if !ok {
+			continue
+		}
+		_, there := slices.BinarySearch(ids, general)
+		all = append(all, Override{node, general, !unset[id], there})
+	}
+	slices.SortFunc(all, func(a, b Override) int {
+		return strings.Compare(a.Node+" "+a.Variable, b.Node+" "+b.Variable)
+	})
+	return all, nil
+}
+
+// PrintOverrides writes them, and a warning of each that takes the place of
+// nothing.
+func (t *Tool) PrintOverrides(all []Override) error {
+	for _, o := range all {
+		if !o.General {
+			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; other nodes get nothing", o.Node, o.Variable))
+		}
+	}
+	if t.JSON {
+		return t.printJSON(map[string]any{"overrides": all})
+	}
+	table := t.table()
+	table.row("NODE", "VARIABLE\tVALUE")
+	for _, o := range all {
+		table.row(o.Node, o.Variable+"\t"+map[bool]string{true: "set", false: "none"}[o.Set])
+	}
+	return table.Flush()
+}
+
+// NodePolicy is the policy by which nodes get variables of their own.
+type NodePolicy struct {
+	Base string
+	// Host is the id of the host that reads as a node, in which NODE stands for
+	// its name.
+	Host  string
+	Nodes []string
+	IDs   []string // of the general variables
+	// Remove: it takes the variables away instead.
+	Remove bool
+}
+
+// YAML returns the policy. The error joins what is wrong with each id.
+func (p NodePolicy) YAML() ([]byte, error) {
+	var text strings.Builder
+	errs := []error{targets.CheckNodeBase(p.Base)}
+	for _, node := range p.Nodes {
+		for _, general := range p.IDs {
+			id, err := targets.NodeVariable(p.Base, node, general)
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+			case p.Remove:
+				fmt.Fprintf(&text, "- !delete\n  record: !variable %s\n", quoted(id))
+			default:
+				host := strings.ReplaceAll(p.Host, config.AnyNode, node)
+				fmt.Fprintf(&text, "- !variable %s\n- !permit\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n",
+					quoted(id), quoted(host), quoted(id))
+			}
+		}
+	}
+	return []byte(text.String()), errors.Join(errs...)
+}
+
+// quoted is a text as YAML writes it, in quotes only where it needs them.
+func quoted(text string) string {
+	out, err := yaml.Marshal(text)
+	if err != nil {
+		return fmt.Sprintf("%q", text)
+	}
+	return strings.TrimSpace(string(out))
+}
