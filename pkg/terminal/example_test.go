@@ -1,0 +1,20 @@
+package terminal_test
+
+import (
+	"os"
+
+	"github.com/secretsync/syncer/pkg/terminal"
+)
+
+func ExampleScreen_Table() {
+	screen := terminal.New(os.Stdout)
+	_ = screen.Draw(screen.Table([]terminal.Row{
+		{Cells: []string{"STATE", "TARGET", "PROVEN"}},
+		{Colour: terminal.Red, Cells: []string{"failing", "file/db", "9m"}},
+		{Colour: terminal.Green, Cells: []string{"fresh", "file/web", "2s"}},
+	}))
+	// Output:
+	// STATE    TARGET    PROVEN
+	// failing  file/db   9m
+	// fresh    file/web  2s
+}
