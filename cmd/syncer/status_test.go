@@ -151,3 +151,14 @@ func TestStatusIsOffUnlessASettingTurnsItOn(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "the status page is off there")
 	})
 }
+
+func TestStatusNamesWhatIsOfTheNode(t *testing.T) {
+	t.Parallel()
+	w := onNode(t)
+	c := w.overseen()
+	w.own("apps/user")
+	w.start()
+	w.awaitStatus(c, "the node's own variable", func(s statuspage.Status) bool {
+		return is(statuspage.Fresh)(s) && s.Targets[0].Overrides == "node/n1/apps/user"
+	})
+}

@@ -56,6 +56,9 @@ type Target struct {
 	Name  string `json:"target"` // such as file/db or secret/shop/db
 	Lane  string `json:"lane"`
 	State State  `json:"state"`
+	// Overrides are the variables of the node's own that it reads in the place
+	// of general ones, with commas between them.
+	Overrides string `json:"overrides,omitempty"`
 	// Proven is when it was last proven to hold what Conjur has.
 	Proven time.Time `json:"proven,omitzero"`
 	// Changed is when this process last changed it.

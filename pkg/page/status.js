@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const table = document.querySelector("table");
 const body = table.tBodies[0];
 const states = ["failing", "revoked", "doubted", "stale", "waiting", "fresh"]; // the worst first
-const columns = ["state", "target", "lane", "proven", "changed", "error", "waitsFor"];
+const columns = ["state", "target", "lane", "overrides", "proven", "changed", "error", "waitsFor"];
 const page = 200; // rows
 
 const targets = new Map(); // by name
@@ -70,7 +70,7 @@ function before(a, b) {
 function chosen() {
 	const words = $("words").value.toLowerCase();
 	const some = new Set([...$("states").querySelectorAll("input:checked")].map((i) => i.value));
-	const has = (t) => [t.target, t.lane, t.error, t.waitsFor].some((s) => s?.toLowerCase().includes(words));
+	const has = (t) => [t.target, t.lane, t.overrides, t.error, t.waitsFor].some((s) => s?.toLowerCase().includes(words));
 	return [...targets.values()].filter((t) => some.has(t.state) && has(t)).sort(before);
 }
 
@@ -82,6 +82,7 @@ function draw() {
 	drawLanes();
 	$("choice").hidden = table.hidden = Boolean(status.standby);
 	for (const s of states) set($("states").querySelector(`[data-count=${s}]`), `${s} (${counts.get(s)})`);
+	table.classList.toggle("nodes", targets.values().some((t) => t.overrides));
 	const all = chosen();
 	drawRows(all.slice(0, most));
 	if (all.length > 0 && performance.getEntriesByName("rows").length === 0) performance.mark("rows"); // for measurements
@@ -131,7 +132,7 @@ function drawRows(list) {
 function fill(cells, t, polls) {
 	cells[0].className = t.state;
 	const next = t.next && Date.parse(t.next) > Date.now() ? `, ${new Date(t.next).toLocaleTimeString()}` : "";
-	const texts = [t.state, t.target, t.lane, ago(proven(t, polls)), ago(t.changed), t.error ?? "", (t.waitsFor ?? "") + next];
+	const texts = [t.state, t.target, t.lane, t.overrides ?? "", ago(proven(t, polls)), ago(t.changed), t.error ?? "", (t.waitsFor ?? "") + next];
 	texts.forEach((text, i) => set(cells[i], text));
 }
 

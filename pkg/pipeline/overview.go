@@ -52,6 +52,7 @@ func (l *lane) overview() (page.Lane, []page.Target) {
 	ts := make([]page.Target, len(all))
 	for i, r := range all {
 		t := page.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
+		t.Overrides = strings.Join(overrides(r.Spec), ", ")
 		t.State = l.state(r.Status, &t.Proven, doubted[r.Spec.Key])
 		if err := r.Status.Err; err != nil {
 			t.Error, t.Since = strings.ReplaceAll(err.Error(), "\n", "; "), r.Status.Trouble.Began
@@ -60,6 +61,16 @@ func (l *lane) overview() (page.Lane, []page.Target) {
 		ts[i] = t
 	}
 	return lane, ts
+}
+
+// overrides lists the variables of the node's own that a target reads.
+func overrides(t *targets.Target) (ids []string) {
+	for _, e := range t.Entries {
+		if e.General != "" {
+			ids = append(ids, e.Variable)
+		}
+	}
+	return ids
 }
 
 // state returns how a target is doing, and brings it up to date when it was
