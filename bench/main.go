@@ -68,7 +68,7 @@ func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.syncer, "syncer", "bin/syncer", "the `path` of the binary to measure")
 	flags.StringVar(&o.incumbent, "incumbent", "", "the `path` of a static Secrets Provider to measure too; needs root, see the README")
-	flags.StringVar(&o.profile, "profile", "all", "what to measure: small, large or all")
+	flags.StringVar(&o.profile, "profile", "all", "what to measure: small, large, node or all")
 	flags.StringVar(&o.dir, "dir", memoryFolder(), "the `folder` to work in; by default one that is in memory, as a Pod's secrets are")
 	flags.IntVar(&o.refreshes, "refreshes", 20, "how many unchanged refreshes to measure")
 	flags.IntVar(&o.changes, "changes", 12, "how many changes to time")
@@ -79,8 +79,8 @@ func parseOptions(args []string) (o options, err error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if !slices.Contains([]string{"small", "large", "all"}, o.profile) {
-		return o, fmt.Errorf("-profile %q: use small, large or all", o.profile)
+	if !slices.Contains([]string{"small", "large", "node", "all"}, o.profile) {
+		return o, fmt.Errorf("-profile %q: use small, large, node or all", o.profile)
 	}
 	if o.refreshes < 1 || o.changes < 1 {
 		return o, errors.New("-refreshes and -changes: at least 1")

@@ -53,8 +53,11 @@ func scales() []scale {
 type profile struct {
 	name             string
 	groups, perGroup int
-	starts           int     // how often the start is timed
-	reach            figures // the most that each may be
+	// nodes is how many nodes have each variable of their own, this one among
+	// them; 0: none has.
+	nodes  int
+	starts int     // how often the start is timed
+	reach  figures // the most that each may be
 	// incumbent is what the Secrets Provider 1.9 was once measured at, on such
 	// a machine. Nil: it cannot serve the profile, since it asks for all
 	// variables in one request line.
@@ -80,10 +83,18 @@ func profiles() []profile {
 				cpuPerRefresh: 10, dataRequests: 10, peakRSS: 48, startMedian: 1000, startRequests: 20,
 			},
 		},
+		{
+			name: "node", groups: 4, perGroup: 5, nodes: 300, starts: 3,
+			reach: figures{cpuPerRefresh: 2.5, dataRequests: 1, secretBytes: 0},
+		},
 	}
 }
 
 func (p profile) String() string {
+	if p.nodes > 0 {
+		return fmt.Sprintf("%s: %d groups × %d variables of this node's own, of %d that nodes have, TLS, interval %s",
+			p.name, p.groups, p.perGroup, p.nodes*p.count(), interval)
+	}
 	return fmt.Sprintf("%s: %d groups × %d variables of %d–%d bytes, TLS, interval %s",
 		p.name, p.groups, p.perGroup, shortest, longest, interval)
 }
@@ -94,8 +105,21 @@ const shortest, longest = 10, 100
 // valueLength spreads the lengths evenly.
 func valueLength(variable int) int { return shortest + variable*37%(longest-shortest+1) }
 
-// variable is the id of the i-th variable, counted from 0.
-func (p profile) variable(i int) string { return policyPath + "/" + variableName(i) }
+// variable is the id of the i-th variable, counted from 0: this node's own, where
+// it has one.
+func (p profile) variable(i int) string {
+	if p.nodes > 0 {
+		return p.override(0, i)
+	}
+	return policyPath + "/" + variableName(i)
+}
+
+// override is the id of a node's own variable; the node 0 is this one.
+func (p profile) override(node, i int) string {
+	return fmt.Sprintf("node/%s/%s/%s", nodeName(node), policyPath, variableName(i))
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node%03d", i) }
 
 func variableName(i int) string { return fmt.Sprintf("var%04d", i+1) }
 

@@ -70,7 +70,7 @@ func (w *world) env(tokenPath string) []string {
 	return []string{
 		"CONJUR_APPLIANCE_URL=" + w.served.URL, "CONJUR_AUTHN_URL=" + w.authnURL(), "CONJUR_ACCOUNT=" + account,
 		"CONJUR_SSL_CERTIFICATE=" + string(w.served.CA), "JWT_TOKEN_PATH=" + tokenPath,
-		"MY_POD_NAMESPACE=bench", "MY_POD_NAME=bench",
+		"MY_POD_NAMESPACE=bench", "MY_POD_NAME=bench", "MY_NODE_NAME=" + nodeName(0),
 	}
 }
 

@@ -64,6 +64,16 @@ func (w *world) loadPolicy(ctx context.Context) error {
 	for i := range w.profile.count() {
 		fmt.Fprintf(&text, "  - !permit { role: !host web, privileges: [read, execute], resource: !variable %s }\n", variableName(i))
 	}
+	for node := range w.profile.nodes {
+		for i := range w.profile.count() {
+			fmt.Fprintf(&text, "- !variable %s\n", w.profile.override(node, i))
+		}
+	}
+	if w.profile.nodes > 0 {
+		for i := range w.profile.count() {
+			fmt.Fprintf(&text, "- !permit { role: !host %s, privileges: [read, execute], resource: !variable %s }\n", host, w.profile.override(0, i))
+		}
+	}
 	text.WriteString(jwtPolicy)
 	_, err := w.server.LoadPolicy(ctx, conjurd.Add, "root", strings.NewReader(text.String()))
 	return err
@@ -132,6 +142,9 @@ func (w *world) annotate(context.Context) error {
 		annotations["conjur-secrets-policy-path."+g.name] = policyPath
 		annotations["secret-file-format."+g.name] = g.format
 		annotations["secret-file-path."+g.name] = g.file()
+		if w.profile.nodes > 0 {
+			annotations["node-secrets."+g.name] = "true"
+		}
 		if g.format == "template" {
 			errs = append(errs, os.WriteFile(w.path("templates", g.name+".tpl"), []byte(template.String()), 0o644))
 		}

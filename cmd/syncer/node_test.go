@@ -246,3 +246,9 @@ func TestNodeList(t *testing.T) {
 		t.Errorf("below another base: %v, %s", err, out)
 	}
 }
+
+func TestTheExampleOfANodeAgentIsValid(t *testing.T) {
+	if _, said, err := told(t, "", "validate", "-f", "../../deploy/examples/node-agent/daemonset.yaml"); err != nil || said != "" {
+		t.Errorf("%v: %s", err, said)
+	}
+}

@@ -23,6 +23,9 @@ type Container struct {
 	PostStart []string
 	// ReadOnlyRoot: nothing but mounted volumes can be written to.
 	ReadOnlyRoot bool
+	// Kept says, by the name of a Secret, in what the container keeps its data as
+	// they were at its start, such as "the variable PASSWORD".
+	Kept map[string]string
 
 	mounts map[string]map[string]string // path → the files there by name; nil: not known
 	image  yaml.Node
@@ -76,11 +79,13 @@ type (
 			Value     yaml.Node
 			ValueFrom *struct {
 				ConfigMapKeyRef *struct{ Name, Key string } `yaml:"configMapKeyRef"`
+				SecretKeyRef    *struct{ Name string }      `yaml:"secretKeyRef"`
 			} `yaml:"valueFrom"`
 		}
 		EnvFrom []struct {
 			Prefix       string
 			ConfigMapRef *struct{ Name string } `yaml:"configMapRef"`
+			SecretRef    *struct{ Name string } `yaml:"secretRef"`
 		} `yaml:"envFrom"`
 		VolumeMounts []struct {
 			Name        string
@@ -103,6 +108,9 @@ type (
 			Name  string
 			Items []struct{ Key, Path string }
 		} `yaml:"configMap"`
+		Secret *struct {
+			Name string `yaml:"secretName"`
+		}
 	}
 )
 
@@ -125,7 +133,31 @@ func (m *Manifest) container(c container, volumes []volume) (*Container, error) 
 			made.mounts[at] = m.volume(volumes, mount.Name)
 		}
 	}
+	made.Kept = c.kept(volumes)
 	return made, within("container "+c.Name, errs...)
+}
+
+// kept is Container.Kept.
+func (c container) kept(volumes []volume) map[string]string {
+	kept := map[string]string{}
+	for _, from := range c.EnvFrom {
+		if from.SecretRef != nil {
+			kept[from.SecretRef.Name] = "its environment"
+		}
+	}
+	for _, e := range c.Env {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+			kept[e.ValueFrom.SecretKeyRef.Name] = "the variable " + e.Name
+		}
+	}
+	for _, mount := range c.VolumeMounts {
+		for _, v := range volumes {
+			if v.Name == mount.Name && v.Secret != nil && (mount.SubPath != "" || mount.SubPathExpr != "") {
+				kept[v.Secret.Name] = "the subPath at " + mount.MountPath
+			}
+		}
+	}
+	return kept
 }
 
 // envFrom adds the variables that whole ConfigMaps set.

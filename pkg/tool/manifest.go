@@ -111,6 +111,7 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]p
 	}
 	secrets, v := readSecrets(m, named)
 	all = both(all, v)
+	all.Warnings = append(all.Warnings, kept(m, found, secrets)...)
 	for _, s := range secrets {
 		all.Errors = append(all.Errors, s.check(t.templates(m))...)
 	}
