@@ -32,6 +32,7 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	l.addEnvironment(src.Getenv, &l.report)
 	cfg := &Config{}
 	fill(l.table, l.process, subject{Config: cfg, conjur: &cfg.Conjur})
+	cfg.Mode, cfg.Kubernetes = "", Kubernetes{}
 	l.conjur(cfg)
 	l.rotate(cfg)
 	if len(cfg.Rotation.Sets) == 0 && len(l.problems) == 0 {
@@ -55,6 +56,11 @@ func (l *loader) rotate(cfg *Config) {
 	}
 	fill(l.rotationTable, l.rotation, subject{Config: cfg})
 	cfg.Rotation.Conjur = l.rotatesAs(cfg)
+	if own := &cfg.Rotation.Owner; *own == "" {
+		if *own = cfg.Rotation.Conjur.Login; cfg.Kubernetes.LeaderElection.Lease != "" {
+			*own = strings.TrimSpace(*own + " " + cfg.Kubernetes.LeaderElection.Namespace + "/" + cfg.Kubernetes.LeaderElection.Lease)
+		}
+	}
 	seen := map[string]bool{}
 	for _, it := range list.items {
 		set := l.rotated(it)
@@ -118,7 +124,7 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	if !val.set {
 		if !set.Outside() {
 			l.fail(it[nameSet].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
-		} else if set.PostgreSQL != nil {
+		} else if set.APIKeys == nil {
 			set.Generate.Password = &generate.Password{}
 		}
 		return

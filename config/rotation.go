@@ -11,6 +11,9 @@ import (
 type Rotation struct {
 	PerHour int  // new versions that are begun in an hour, of all sets; at least 1
 	Paused  bool // nothing is changed
+	// Interval is the time between two looks at whether somebody changed a set.
+	Interval time.Duration
+	Owner    string // what this Syncer is called in the sets
 	// Conjur is how the sets are reached: as the identity that rotates.
 	Conjur Conjur
 	Sets   []RotatedSet // no two of one variable

@@ -47,6 +47,8 @@ func rotationSettings() []setting {
 	return []setting{
 		{name: nameRotationEvery, scope: ScopeSources, kind: kindPeriod, least: time.Second, doc: "How long after one version the next one is made, of each set without a schedule of its own. Without any a version is made on demand."},
 		{name: "rotation.perHour", scope: ScopeSources, of: func(s subject) any { return &s.Rotation.PerHour }, kind: kindInteger, min: 1, def: "10", doc: "How many versions are begun in an hour at most, of all sets."},
+		{name: "rotation.interval", scope: ScopeSources, of: func(s subject) any { return &s.Rotation.Interval }, kind: kindPeriod, least: time.Second, def: "5s", doc: "The time between two looks at whether somebody changed a set, or sent a command."},
+		{name: "rotation.owner", scope: ScopeSources, of: func(s subject) any { return &s.Rotation.Owner }, kind: kindText, follows: "the login that changes sets, in a cluster with the Lease's namespace and name", doc: "What this Syncer is called in the sets. Another one does not change them before it is told to `claim` them."},
 		{name: "rotation.paused", scope: ScopeSources, of: func(s subject) any { return &s.Rotation.Paused }, kind: kindBoolean, def: "false", doc: "Whether nothing is changed in any set. Delivery goes on."},
 		{name: nameRotationIdentity, scope: ScopeSources, of: func(s subject) any { return withoutKey(s.Rotation.Conjur) }, kind: kindLabel, follows: "the process's own identity", doc: "The name of the item of `identities` that sets are changed as; it need not serve anything."},
 		{name: nameRotationSets, scope: ScopeSources, of: func(s subject) any { return &s.Rotation.Sets }, kind: kindItems, items: rotatedSettings, doc: "The sets that are rotated."},

@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/versions"
 )
 
 func newRotateCommand() *cobra.Command {
@@ -35,7 +36,8 @@ CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 	}
 	cmd.AddCommand(newRotateMake("init", "Begin a set: its first version is the primary", rotate.Hand.Init),
 		newRotateMake("add", "Add a version, which all consumers get beside the primary", rotate.Hand.Add),
-		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck())
+		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck(), newRotateRun())
+	cmd.AddCommand(newRotateCommands()...)
 	return cmd
 }
 
@@ -44,6 +46,18 @@ func byHand(set string, do func(rotate.Hand) error) error {
 	return withConjur(func(client *conjur.Client) error {
 		return do(rotate.Hand{Set: rotate.Set{Conjur: client, ID: set}, Now: time.Now})
 	})
+}
+
+// orSteer takes the error of a step by hand. Where somebody else rotates the set,
+// a step past its gate is asked of them.
+func (f *gateFlags) orSteer(cmd *cobra.Command, h rotate.Hand, err error, verb, id string) error {
+	if !errors.Is(err, rotate.ErrOwned) || !f.Force {
+		return err
+	}
+	if f.Reason == "" {
+		return errors.New("--force needs a --reason, which the set's log keeps")
+	}
+	return steer(cmd.Context(), h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason}, cmd.OutOrStdout())
 }
 
 func newRotateMake(name, short string, do func(rotate.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {
@@ -128,7 +142,7 @@ func newRotatePromote() *cobra.Command {
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is the primary\n", id)
 				}
-				return err
+				return flags.orSteer(cmd, h, err, "promote", id)
 			})
 		},
 	}
@@ -152,7 +166,7 @@ func newRotateRetire() *cobra.Command {
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", args[1])
 				}
-				return err
+				return flags.orSteer(cmd, h, err, "retire", args[1])
 			})
 		},
 	}

@@ -135,7 +135,7 @@ func FuzzAnswers(f *testing.F) {
 		if tok, err := parseToken(bytes.Clone(body)); err == nil && tok.renew.After(tok.expire) {
 			t.Fatal("renewed after it expires")
 		}
-		if life, _, err := readPayload(body); err == nil && (life < 0 || life > longestLife) {
+		if life, _, _, err := readPayload(body); err == nil && (life < 0 || life > longestLife) {
 			t.Fatalf("a life of %v", life)
 		}
 	})

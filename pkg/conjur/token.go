@@ -29,6 +29,9 @@ type Token struct {
 	issued time.Time // when it was requested; the server knew us then, or later
 	renew  time.Time // from here on a new one is fetched
 	expire time.Time // from here on the server refuses it
+	// The server's clock when it made the token, and ours when it came; zero if
+	// it does not say.
+	said, heard time.Time
 }
 
 // Issued returns when the token was requested. The server knew the identity then,
@@ -45,32 +48,35 @@ func parseToken(data []byte) (*Token, error) {
 	if err != nil {
 		return nil, errors.New("the access token's payload is not base64")
 	}
-	life, subject, err := readPayload(payload)
+	life, subject, said, err := readPayload(payload)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	return &Token{
-		name:   subject,
+		name: subject, said: said, heard: now,
 		header: `Token token="` + base64.StdEncoding.EncodeToString(data) + `"`,
 		renew:  now.Add(life / 4 * 3),
 		expire: now.Add(life),
 	}, nil
 }
 
-func readPayload(payload []byte) (life time.Duration, subject string, err error) {
+func readPayload(payload []byte) (life time.Duration, subject string, said time.Time, err error) {
 	var claims struct {
 		Iat, Exp *float64
 		Sub      string
 	}
 	if json.Unmarshal(payload, &claims) != nil {
-		return 0, "", errors.New("the access token's payload is not a JSON object with a name and numeric times")
+		return 0, "", said, errors.New("the access token's payload is not a JSON object with a name and numeric times")
 	}
 	if claims.Iat == nil || claims.Exp == nil {
-		return lifeWithoutExpiry, claims.Sub, nil
+		return lifeWithoutExpiry, claims.Sub, said, nil
+	}
+	if *claims.Iat > 0 && *claims.Iat < 1<<37 { // a year that can be written
+		said = time.Unix(int64(*claims.Iat), 0).UTC()
 	}
 	seconds := min(max(*claims.Exp-*claims.Iat, 0), longestLife.Seconds())
-	return time.Duration(seconds * float64(time.Second)), claims.Sub, nil
+	return time.Duration(seconds * float64(time.Second)), claims.Sub, said, nil
 }
 
 // decodeAnyBase64 takes the URL-safe form, which the server uses, as well as
@@ -106,6 +112,17 @@ type renewal struct {
 	done  chan struct{}
 	token *Token
 	err   error
+}
+
+// Time returns the time by the server's clock, from when it made the token in
+// use, and ours since then. It may be late by the time that a request takes, and
+// a second. It is zero if the server's tokens do not have it.
+func (c *Client) Time(ctx context.Context) (time.Time, error) {
+	t, err := c.tokens.get(ctx, nil)
+	if err != nil || t.said.IsZero() {
+		return time.Time{}, err
+	}
+	return t.said.Add(time.Since(t.heard)), nil
 }
 
 // get returns a token that is not the refused one, which may be nil. The first

@@ -13,12 +13,13 @@ import (
 )
 
 // Metrics counts and measures, for Prometheus. No label holds a value of a
-// secret or a variable's id, and none can grow beyond what is configured. The
+// secret, nor a variable's id but of a set that is rotated, and none can grow beyond what is configured. The
 // label identity is the name of the identity that Conjur is asked as. Make it
 // with NewMetrics; a nil Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 	queues   *queueMetrics
+	sets     *setMetrics
 
 	syncs    *prometheus.CounterVec
 	lag      *prometheus.HistogramVec
@@ -59,6 +60,7 @@ func NewMetrics() *Metrics {
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
 	m.queues = newQueueMetrics(m.registry)
+	m.sets = newSetMetrics(m.registry)
 	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -57,7 +57,7 @@ func ownOf(m map[string]string) map[string]string {
 	var own map[string]string
 	for key, value := range m {
 		switch key {
-		case targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.MembersAnnotation:
+		case targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
 			continue
 		}
 		if !strings.HasPrefix(key, ours) {

@@ -67,8 +67,9 @@ type pipeline struct {
 	app        *notify.Application
 	renderings *notify.Renderings // nil: nothing is remembered
 
-	files   *files   // nil: secrets go to the cluster
-	secrets *secrets // nil: they go to files
+	files   *files    // nil: secrets go to the cluster
+	secrets *secrets  // nil: they go to files
+	rotates *rotating // nil: no set is rotated
 	sink    workers.Sink
 	texts   *texts
 	lanes   []*lane
@@ -140,7 +141,8 @@ func (p *pipeline) build() (err error) {
 		}
 		p.lanes = append(p.lanes, l)
 	}
-	return nil
+	p.rotates, err = newRotating(p)
+	return err
 }
 
 // openStatus opens the status folder. A sidecar that delivers files needs it,
@@ -204,6 +206,9 @@ func (p *pipeline) sources() (all []source) {
 		all = p.files.sources()
 	} else {
 		all = p.secrets.sources()
+	}
+	if p.rotates != nil {
+		all = append(all, p.rotates)
 	}
 	if !p.config().Mode.OneShot() {
 		for _, l := range p.lanes {

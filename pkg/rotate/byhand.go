@@ -83,13 +83,16 @@ func sameParts(d *versions.Document, parts map[string]secret.Value) error {
 }
 
 // Promote makes the version that is accepted the primary, once all consumers
-// have it.
+// have it. The id is good with ErrOwned too.
 func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 	held, err := h.begun(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrOwned) {
 		return "", err
 	}
 	coming, ok := held.Coming()
+	if err != nil {
+		return coming.ID, err
+	}
 	if !ok || coming.State != versions.Accepted {
 		return "", fmt.Errorf("no version of %s waits to be promoted; make one with add", h.ID)
 	}
@@ -129,7 +132,7 @@ func (h Hand) begun(ctx context.Context) (Held, error) {
 	case held.Document == nil:
 		return held, fmt.Errorf("the set %s has not begun; use init", h.ID)
 	case held.Owner != "":
-		return held, fmt.Errorf("the set %s is %s's, which rotates it", h.ID, held.Owner)
+		return held, fmt.Errorf("the set %s %w: it is %q's; use now, pause, abort and the like, or --force --reason …", h.ID, ErrOwned, held.Owner)
 	}
 	return held, nil
 }

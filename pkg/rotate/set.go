@@ -1,5 +1,6 @@
-// Package rotate changes a set of versions in Conjur: by hand, for a person who
-// says what is to be done, with the same care that [versions.Next] takes.
+// Package rotate changes sets of versions in Conjur: by hand, for a person who
+// says what is to be done ([Hand]), and by itself, as [versions.Next] decides
+// ([Rotator]).
 package rotate
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -30,31 +32,58 @@ var (
 	ErrUndeclared = errors.New("the variable is not declared, or this identity cannot see it")
 	// ErrConflict says that somebody else changed the set meanwhile.
 	ErrConflict = errors.New("somebody else changed the set meanwhile")
+	// ErrOwned says that a set is rotated by itself.
+	ErrOwned = errors.New("is rotated by itself")
 	// ErrUncertain says that it is not known whether the set was written.
 	ErrUncertain = errors.New("it is not known whether the set was written")
+	// ErrEarly says that a write of an earlier process may still be under way.
+	ErrEarly = errors.New("a write of before may still be under way; it is tried again later")
 )
 
 // Set is a set of versions in Conjur.
 type Set struct {
 	Conjur Conjur
 	ID     string // of the variable
+
+	server *server // what is known of the server; nil: nothing
 }
+
+// server is what is known of the one that sets are in.
+type server struct {
+	// uncompared says that it takes every write, whatever it is based on.
+	uncompared atomic.Bool
+	// from is since when no write can be under way that this process does not
+	// know of, in nanoseconds since begin. Without comparing, nothing is written before.
+	from  atomic.Int64
+	begin time.Time
+}
+
+// quiet has no set written for a time, where the server does not compare.
+func (s *server) quiet(d time.Duration) { s.from.Store(int64(time.Since(s.begin) + d)) }
+
+func (s *server) isQuiet() bool { return int64(time.Since(s.begin)) >= s.from.Load() }
 
 // Held is a set as it was read.
 type Held struct {
 	*versions.Document // nil if the variable has no value
 
-	at uint64 // Conjur's number of the value; 0: there is none
+	at   uint64 // Conjur's number of the value; 0: there is none
+	read time.Time
 }
+
+// fresh is for how long a set that was read need not be looked at again before
+// it is written.
+const fresh = 5 * time.Second
 
 // Read returns the newest value of the set.
 func (s Set) Read(ctx context.Context) (Held, error) {
+	begin := time.Now()
 	at, err := s.newest(ctx)
 	if err != nil || at == 0 {
-		return Held{}, err
+		return Held{read: begin}, err
 	}
 	doc, err := s.readAt(ctx, at)
-	return Held{doc, at}, err
+	return Held{doc, at, begin}, err
 }
 
 // newest returns the number of the newest value; 0 if there is none.
@@ -84,16 +113,20 @@ func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) 
 	return doc, nil
 }
 
-// Write sets the variable to doc if it is still as it was read. A server that
-// cannot compare is asked afterwards whether it was.
-func (s Set) Write(ctx context.Context, base Held, doc *versions.Document) error {
+// Write sets the variable to doc if it is still as it was read, and others with
+// it. A server that cannot compare is asked afterwards whether it was, and the
+// others are set after the set.
+func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
 	encoded, err := doc.Encode()
 	if err != nil {
 		return fmt.Errorf("set %s: %w", s.ID, err)
 	}
 	value := secret.New(encoded)
 	defer value.Wipe()
-	err = s.Conjur.SetAll(ctx, []conjur.NewValue{{ID: s.ID, Value: value, Version: &base.at}})
+	if s.server != nil && s.server.uncompared.Load() {
+		return s.writeUncompared(ctx, base, doc, value, others)
+	}
+	err = s.Conjur.SetAll(ctx, append([]conjur.NewValue{{ID: s.ID, Value: value, Version: &base.at}}, others...))
 	var refused *conjur.RefusedError
 	switch {
 	case err == nil:
@@ -103,7 +136,10 @@ func (s Set) Write(ctx context.Context, base Held, doc *versions.Document) error
 	case errors.As(err, &refused):
 		return fmt.Errorf("set %s: %w", s.ID, err)
 	case errors.Is(err, conjur.ErrNotOffered):
-		return s.writeUncompared(ctx, base, doc, value)
+		if s.server != nil {
+			s.server.uncompared.Store(true)
+		}
+		return s.writeUncompared(ctx, base, doc, value, others)
 	}
 	return s.uncertain(err)
 }
@@ -117,26 +153,38 @@ func (s Set) uncertain(err error) error {
 	return fmt.Errorf("set %s: %w, look at it again: %w", s.ID, ErrUncertain, err)
 }
 
-// writeUncompared writes where nothing is compared. It looks right before whether
-// the set is as it was read, and afterwards whether another value came between.
-func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value) error {
-	at, err := s.newest(ctx)
-	if err != nil {
-		return err
+// writeUncompared writes where nothing is compared. It looks before whether the
+// set is as it was read, if that was a while ago, and afterwards whether another
+// value came between.
+func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value, others []conjur.NewValue) error {
+	if s.server != nil && !s.server.isQuiet() {
+		return fmt.Errorf("set %s: %w", s.ID, ErrEarly)
 	}
-	if at != base.at {
-		return fmt.Errorf("set %s: %w; nothing was written, look at it again", s.ID, ErrConflict)
+	if s.server == nil || time.Since(base.read) > fresh {
+		at, err := s.newest(ctx)
+		if err != nil {
+			return err
+		}
+		if at != base.at {
+			return fmt.Errorf("set %s: %w; nothing was written, look at it again", s.ID, ErrConflict)
+		}
 	}
 	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
 		return s.uncertain(err)
 	}
-	if at, err = s.newest(ctx); err != nil {
+	at, err := s.newest(ctx)
+	if err != nil {
 		return fmt.Errorf("it was written, but not looked at again: %w", err)
 	}
-	if at == base.at+1 {
-		return nil
+	if at != base.at+1 {
+		return s.settle(ctx, base.at, at, doc)
 	}
-	return s.settle(ctx, base.at, at, doc)
+	for _, other := range others {
+		if err := s.Conjur.Set(ctx, other.ID, other.Value); err != nil {
+			return fmt.Errorf("set %s: it was written, but %q was not published: %w", s.ID, other.ID, err)
+		}
+	}
+	return nil
 }
 
 // settle writes again what counts of all that was written after base, with what

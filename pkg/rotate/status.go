@@ -3,6 +3,8 @@ package rotate
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,9 @@ type Report struct {
 	Stage    string          `json:"stage,omitempty"`
 	Since    time.Time       `json:"since,omitzero"` // of the last step
 	Primary  string          `json:"primary,omitempty"`
+	Made     time.Time       `json:"made,omitzero"`      // the primary
+	Due      time.Time       `json:"due,omitzero"`       // the next version
+	WaitsFor string          `json:"waitsFor,omitempty"` // of who rotates it
 	Versions []VersionReport `json:"versions,omitempty"`
 }
 
@@ -30,10 +35,25 @@ type VersionReport struct {
 	Parts []string       `json:"parts,omitempty"`
 }
 
+// Reports returns what is known of all sets, in ascending order.
+func (r *Rotator) Reports() (reports []Report) {
+	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
+		if report := r.sets[id].report.Load(); report != nil {
+			reports = append(reports, *report)
+		}
+	}
+	return reports
+}
+
 // Status returns what there is of the set.
 func (s Set) Status(ctx context.Context) Report {
-	r := Report{Set: s.ID}
 	held, err := s.Read(ctx)
+	return s.report(held, err)
+}
+
+// report returns what status says of a set that was read.
+func (s Set) report(held Held, err error) Report {
+	r := Report{Set: s.ID}
 	switch {
 	case err != nil:
 		r.Problem = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")
@@ -43,14 +63,28 @@ func (s Set) Status(ctx context.Context) Report {
 		return r
 	}
 	primary, _ := held.Primary()
-	r.Owner, r.Step, r.Stage, r.Primary = held.Owner, held.Step, held.Stage(), primary.ID
+	r.Owner, r.Step, r.Stage, r.Primary, r.Made = held.Owner, held.Step, held.Stage(), primary.ID, primary.Made
+	r.Since = latest(held.Document)
 	for _, v := range held.Versions {
-		if v.Since.After(r.Since) {
-			r.Since = v.Since
-		}
 		r.Versions = append(r.Versions, VersionReport{v.ID, v.State, v.Since, v.PartNames()})
 	}
 	return r
+}
+
+// waitsFor takes down what the set waits for; "" for nothing.
+func (s *rotated) waitsFor(why string) { s.why = why }
+
+// reported takes down what there is to say of a set after a step.
+func (s *rotated) reported(_ outcome, err error) {
+	report := s.set.report(s.held, nil)
+	report.WaitsFor = s.why
+	if err != nil {
+		report.WaitsFor = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")
+	}
+	if s.held.Document != nil {
+		report.Due = s.Schedule.next(s.ID, s.held.Document)
+	}
+	s.report.Store(&report)
 }
 
 // Check returns all that would keep the set from being rotated: what is wrong

@@ -109,7 +109,7 @@ func stateOf(live *corev1.Secret, t *targets.Target) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	state := State{Members: membersOf(live, owned)}
+	state := State{Members: membersOf(live, owned), Sets: setsOf(live)}
 	named, blank := namedKeys(t), blankKeys(live.Type, live.Data)
 	for key := range ourKeys(live, owned, named) {
 		if blank[key] {
@@ -141,7 +141,7 @@ const maxAttempts = 16
 // an error, and goes with the next definition, or Read.
 func (k *KubeSecrets) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
 	left := r.Status.Sight
-	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
+	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
 		return left, err
 	}
 	uid, _, _ := strings.Cut(left.Version, "/")

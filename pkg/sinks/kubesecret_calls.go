@@ -132,6 +132,9 @@ func (k *KubeSecrets) update(ctx context.Context, r targets.Record, live *corev1
 	if e.members != nil {
 		delete(wanted.Annotations, targets.MembersAnnotation)
 	}
+	if e.sets != nil {
+		delete(wanted.Annotations, targets.RotationAnnotation)
+	}
 	maps.Copy(wanted.Annotations, k.metadata(r, live, e).Annotations)
 	secrets := k.secrets.Secrets(t.Secret.Namespace)
 	if live.UID == "" {
@@ -185,6 +188,12 @@ func (k *KubeSecrets) metadata(r targets.Record, live *corev1.Secret, e *secretE
 	if e.members != nil {
 		delete(meta.Annotations, targets.MembersAnnotation)
 		maps.Copy(meta.Annotations, membersAnnotation(e.members))
+	}
+	if e.sets != nil {
+		delete(meta.Annotations, targets.RotationAnnotation)
+		if *e.sets != "" {
+			meta.Annotations[targets.RotationAnnotation] = *e.sets
+		}
 	}
 	if e.kept || len(e.removed) > 0 {
 		meta.ResourceVersion = live.ResourceVersion

@@ -24,6 +24,7 @@ type secretEdit struct {
 	kept    bool              // keys has values that were read, not given
 	changed bool              // the data differ
 	members []string          // what is to be remembered; nil: what is already
+	sets    *string           // the annotation of the sets, "" for none; nil: what is already
 	first   bool              // nothing of ours is, or was, in the Secret
 }
 
@@ -52,6 +53,9 @@ func (k *KubeSecrets) edit(live *corev1.Secret, t *targets.Target, c Changes) (*
 	e := &secretEdit{owned: owned, keys: map[string][]byte{}}
 	if !slices.Equal(c.Members, membersOf(live, owned)) {
 		e.members = c.Members
+	}
+	if text := encodeSets(c.Sets); c.Sets != nil && text != live.Annotations[targets.RotationAnnotation] {
+		e.sets = &text
 	}
 	for key, value := range c.Parts {
 		e.keys[key] = value.Bytes()
@@ -120,7 +124,7 @@ func (e *secretEdit) idle() bool {
 			return false
 		}
 	}
-	return !e.changed && e.members == nil
+	return !e.changed && e.members == nil && e.sets == nil
 }
 
 // faults lists why the API server, or those who use the Secret, would not

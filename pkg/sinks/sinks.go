@@ -38,6 +38,8 @@ type State struct {
 	// order. Others may have written them: they say what to ask for, and prove
 	// nothing.
 	Members []string
+	// Sets are those of the Changes that were applied last, of a Secret.
+	Sets map[string]targets.DeliveredSet
 }
 
 // Changes is what must be done to a target. The zero Changes is nothing.
@@ -53,6 +55,9 @@ type Changes struct {
 	// Members, when not nil, are to be remembered with the content, for a State
 	// of a later process: the ids of variables that the content does not name.
 	Members []string
+	// Sets, when not nil, are what the content shows then of sets of versions, by
+	// variable, to be noted on a Secret.
+	Sets *map[string]targets.DeliveredSet
 	// Restores: all that is changed is what somebody deleted.
 	Restores bool
 }

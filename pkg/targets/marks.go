@@ -19,4 +19,7 @@ const (
 	// MembersAnnotation lists, packed, the variables that only a wildcard has
 	// brought into the data and that the data do not name; no value.
 	MembersAnnotation = "conjur.org/secret-variables"
+	// RotationAnnotation has the DeliveredSets that the data show, by variable,
+	// in JSON. There is no byte of a key in it.
+	RotationAnnotation = "conjur.org/rotation"
 )

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"hash"
 	"maps"
 	"slices"
@@ -57,10 +58,23 @@ type Status struct {
 
 // DeliveredSet is what a target shows of a set of versions.
 type DeliveredSet struct {
-	Step    uint64
-	IDs     []string // of the versions that are valid, the newest first
-	Primary string
-	Since   time.Time // when it was first delivered, or found, at this step
+	Step    uint64    `json:"step"`
+	Stage   string    `json:"stage"`
+	Primary string    `json:"primary"`
+	IDs     []string  `json:"ids"` // of the versions that are valid, the newest first
+	Since   time.Time `json:"-"`   // when it was first delivered, or found, at this step
+}
+
+// After returns why a set may not be delivered in place of one that was: it is
+// older, or another one of the same step.
+func (d DeliveredSet) After(was DeliveredSet) error {
+	switch {
+	case d.Step < was.Step:
+		return fmt.Errorf("it is at step %d, but step %d was delivered already, as after a restored backup; put the later one back", d.Step, was.Step)
+	case d.Step == was.Step && (d.Primary != was.Primary || !slices.Equal(d.IDs, was.IDs)):
+		return fmt.Errorf("it is at step %d as what was delivered, but has other versions, as after a restored backup; put the one that was delivered back", d.Step)
+	}
+	return nil
 }
 
 // Sight is how a sink found or left the destination of a target. What it says

@@ -122,7 +122,7 @@ func groupPrefixes() []string {
 // that is read or written here.
 func KnownAnnotation(key string) bool {
 	switch key {
-	case restartWorkloads, RevisionAnnotation, RevisedAnnotation, FilledAnnotation, MembersAnnotation:
+	case restartWorkloads, RevisionAnnotation, RevisedAnnotation, FilledAnnotation, MembersAnnotation, RotationAnnotation:
 		return true
 	}
 	return slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) })

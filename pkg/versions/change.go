@@ -27,6 +27,28 @@ func (d *Document) Make(id string, parts map[string]secret.Value, outside bool, 
 	})
 }
 
+// Fill adds parts to a version that is pending: those that the outside minted.
+func (d *Document) Fill(id string, parts map[string]secret.Value, by Entry) *Document {
+	return d.change("filled "+id, by, func(next *Document) {
+		next.edit(id, func(v *Version) {
+			v.Parts = maps.Clone(v.Parts)
+			maps.Copy(v.Parts, parts)
+		})
+	})
+}
+
+// With returns the set as those see it who are to have the named parts alone.
+func (d *Document) With(parts []string) *Document {
+	view := *d
+	view.Versions = slices.Clone(d.Versions)
+	for i := range view.Versions {
+		v := &view.Versions[i]
+		v.Parts = maps.Clone(v.Parts)
+		maps.DeleteFunc(v.Parts, func(name string, _ secret.Value) bool { return !slices.Contains(parts, name) })
+	}
+	return &view
+}
+
 // Promote makes a version the primary; the one that was is retiring then.
 func (d *Document) Promote(id string, by Entry) *Document {
 	return d.change("promoted "+id, by, func(next *Document) {
@@ -121,9 +143,27 @@ func (d *Document) change(what string, by Entry, do func(*Document)) *Document {
 	next.Step++
 	next.Versions = slices.Clone(d.Versions)
 	next.Log = append(slices.Clone(d.Log), by)
-	if extra := len(next.Log) - maxLog; extra > 0 {
-		next.Log = next.Log[extra:]
-	}
+	next.Log = trimmed(next.Log)
 	do(&next)
 	return &next
+}
+
+// trimmed returns the last lines of a log, and the last that answers a command,
+// so that it is not obeyed again.
+func trimmed(log []Entry) []Entry {
+	extra := len(log) - maxLog
+	if extra <= 0 {
+		return log
+	}
+	kept := log[extra:]
+	answers := func(e Entry) bool { return e.Command != "" }
+	if slices.ContainsFunc(kept, answers) {
+		return kept
+	}
+	for _, e := range slices.Backward(log[:extra]) {
+		if answers(e) {
+			return append([]Entry{e}, kept...)
+		}
+	}
+	return kept
 }

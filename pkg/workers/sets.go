@@ -2,6 +2,7 @@ package workers
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]target
 			}
 			set, err := render.DeliveredSet(answers[e.Variable].Value.Bytes())
 			was, delivered := r.Status.Sets[e.Variable]
-			if err == nil && set.Step < was.Step {
-				err = fmt.Errorf("it is at step %d, but step %d was delivered already, as after a restored backup; put the later one back", set.Step, was.Step)
+			if err == nil && delivered {
+				err = set.After(was)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("set %q: %w", e.Variable, err))
@@ -39,6 +40,19 @@ func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]target
 		}
 	}
 	return sets, errs
+}
+
+// older returns what is wrong with sets beside those that the content says it
+// shows, which an earlier process may have delivered.
+func (d *draft) older(have sinks.State) (errs []error) {
+	for _, id := range slices.Sorted(maps.Keys(d.sets)) {
+		if was, delivered := have.Sets[id]; delivered {
+			if err := d.sets[id].After(was); err != nil {
+				errs = append(errs, fmt.Errorf("set %q: %w", id, err))
+			}
+		}
+	}
+	return errs
 }
 
 // revokeSets has what is there of sets that are gone go, in place of the patterns

@@ -238,10 +238,13 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 
 	d.revokeSets(t, have)
 	changes := Plan(d.want, have, s.Policy)
-	if errs := d.doubts(t, have); len(errs) > 0 && !changes.Empty() {
+	if errs := append(d.doubts(t, have), d.older(have)...); len(errs) > 0 && !changes.Empty() {
 		d.hold(t.Key, errs...)
 		result.Err = joined(d.errs...)
 		changes = Plan(d.want, have, s.Policy)
+	}
+	if t.Secret != nil && !d.held && (len(d.sets) > 0 || len(have.Sets) > 0) {
+		changes.Sets = &d.sets
 	}
 	changes.Members = d.members(t, have.Members)
 	deleted, stays := s.deleted(j, d.want, have)
@@ -289,7 +292,7 @@ func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error
 // note has the sink remember what is in a content that stays as it is. Nobody
 // needs to be told.
 func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error {
-	if changes.Members == nil {
+	if changes.Members == nil && changes.Sets == nil {
 		return nil
 	}
 	left, err := s.Sink.Apply(ctx, j.Record, changes)

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"pkg/process":   {},
 	"pkg/generate":  {"pkg/secret"},
 	"pkg/actuators": {"pkg/conjur", "pkg/secret", "pkg/versions"},
-	"pkg/rotate":    {"pkg/actuators", "pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
+	"pkg/rotate":    {"pkg/actuators", "pkg/brief", "pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
 	"pkg/versions":  {"pkg/secret"},
 	"pkg/consumers": {"pkg/brief", "pkg/kube", "pkg/notify", "pkg/rotate", "pkg/targets", "pkg/versions"},
 	"pkg/sources":   {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
@@ -44,8 +44,8 @@ var allowed = map[string][]string{
 	"pkg/page":      {},
 	"pkg/terminal":  {},
 	"pkg/pipeline": {
-		"config", "pkg/actuators", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/consumers", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/page", "pkg/process", "pkg/queue", "pkg/rotate",
-		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/variables", "pkg/workers",
+		"config", "pkg/actuators", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/consumers", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/page", "pkg/process", "pkg/queue", "pkg/rotate", "pkg/secret",
+		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/variables", "pkg/versions", "pkg/workers",
 	},
 	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/targets", "pkg/terminal", "pkg/workers"},
 	"pkg/conjurd/home": {"pkg/conjurd", "pkg/kube"},
@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	},
 	"config": {"pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/terminal", "pkg/tool",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/logs", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/sinks", "pkg/terminal", "pkg/tool", "pkg/versions",
 	},
 	"deploy/examples": {},
 	"bench":           {"pkg/conjurd", "pkg/terminal"},

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/logs"
+	"github.com/secretsync/syncer/pkg/pipeline"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+func newRotateRun() *cobra.Command {
+	var file, format string
+	var once bool
+	cmd := &cobra.Command{
+		Use: "run --config FILE", Short: "Rotate the sets of a configuration file, without a cluster",
+		Long: `Rotates the sets that the configuration file lists below "rotation", as a
+standalone Syncer does in a cluster, until it is told to stop. With --once it
+does what can be done now and ends: call it again and again.
+
+Exit status with --once: 0 if each set waits for its time or for its consumers,
+1 if one could not be brought that far.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			standFast(unix.SIGPIPE, unix.SIGHUP)
+			lines := logs.NewQueue(os.Stderr)
+			log, _, err := logs.New(format, lines)
+			if err != nil {
+				return err
+			}
+			defer lines.Start()()
+			return rotateRun(cmd.Context(), file, once, log)
+		},
+	}
+	addConfigFlag(cmd, &file)
+	cmd.Flags().BoolVar(&once, "once", false, "end when nothing can be done now")
+	cmd.Flags().StringVar(&format, "log-format", "text", "text or json")
+	return cmd
+}
+
+func addConfigFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "config", os.Getenv(config.ConfigFileVariable), "the YAML configuration file")
+}
+
+// rotateRun rotates until ctx ends, or until nothing can be done now. Errors are
+// logged.
+func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) error {
+	r, closing, err := loadRotator(file, log)
+	if err != nil {
+		log.Error("Ending with an error", zap.Error(err))
+		return errLogged
+	}
+	defer closing()
+	if !once {
+		log.Info("Rotating", zap.String("file", file))
+		r.Run(ctx)
+		return nil
+	}
+	if err := r.Once(ctx); err != nil && ctx.Err() == nil {
+		log.Error("Not all sets could be brought to where they wait", zap.Error(err))
+		return errLogged
+	}
+	return nil
+}
+
+// loadRotator returns what rotates the sets of a file without a cluster.
+func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) {
+	if file == "" {
+		return nil, nil, errors.New("no configuration file; name it with --config")
+	}
+	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: file, Getenv: os.Getenv})
+	for _, w := range warnings {
+		log.Warn(w.Message, zap.String("key", w.Key))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return pipeline.NewRotator(c, pipeline.RotatorParts{Version: version(), Log: log})
+}
+
+// newRotateCommands returns the commands by which a set that is rotated by itself
+// is steered.
+func newRotateCommands() (all []*cobra.Command) {
+	for verb, short := range map[string]string{
+		"now":      "Have a new version made now",
+		"pause":    "Have a set left as it is",
+		"resume":   "Have a paused set go on",
+		"rollback": "Have the former version be the primary again, while it is valid",
+		"abort":    "Have the version given up that is on its way",
+		"claim":    "Have a set taken over from another owner, or after a backup was restored",
+	} {
+		cmd := &cobra.Command{
+			Use: verb + " SET", Short: short, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return steer(cmd.Context(), args[0], versions.Command{Verb: verb}, cmd.OutOrStdout())
+			},
+		}
+		all = append(all, cmd)
+	}
+	return all
+}
+
+// steer sends a command to who rotates a set.
+func steer(ctx context.Context, set string, c versions.Command, out io.Writer) error {
+	return withConjur(func(client *conjur.Client) error {
+		now, err := client.Time(ctx)
+		if err != nil {
+			return err
+		}
+		if c.At = now; now.IsZero() {
+			c.At = time.Now()
+		}
+		if err := (rotate.Set{Conjur: client, ID: set}).Steer(ctx, c); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s is asked for; see syncer rotate status %s\n", cmp.Or(c.Verb, "it"), set)
+		return err
+	})
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// keyReader is a program that reads a key set from a folder.
+type keyReader struct {
+	folder string
+	url    string
+
+	mu    sync.Mutex
+	bytes map[string]string // all keys that it ever saw, by id
+}
+
+// read returns the keys and the primary, all of one moment, and false while there
+// are none.
+func (c *keyReader) read() (ids []string, primary string, ok bool) {
+	root, err := filepath.EvalSymlinks(filepath.Join(c.folder, "..data"))
+	if err != nil {
+		return nil, "", false
+	}
+	files, err := os.ReadDir(root)
+	if err != nil {
+		return nil, "", false
+	}
+	seen := map[string]string{}
+	for _, f := range files {
+		content, err := os.ReadFile(filepath.Join(root, f.Name()))
+		if err != nil {
+			return nil, "", false // exchanged meanwhile
+		}
+		id, rest, _ := strings.Cut(f.Name(), ".")
+		if seen[id] = string(content); rest == "key.primary" {
+			primary = id
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(c.bytes, seen)
+	return slices.Collect(maps.Keys(seen)), primary, primary != ""
+}
+
+// serve answers which keys there are, as keyset's handler does.
+func (c *keyReader) serve(t *testing.T) {
+	c.bytes = map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		ids, primary, ok := c.read()
+		if !ok {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"ids": ids, "primary": primary})
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL + "/keys"
+}
+
+// knows reports whether it has a key, which takes two looks where files were
+// exchanged in between.
+func (c *keyReader) knows(id string) bool {
+	for range 20 {
+		if ids, _, ok := c.read(); ok && slices.Contains(ids, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// signAndCheck has each reader sign and the others check, until stop is closed.
+// It returns how often that was done, and what was rejected.
+func signAndCheck(readers []*keyReader, stop <-chan struct{}) (n int, rejected []string) {
+	for {
+		for _, signer := range readers {
+			_, primary, ok := signer.read()
+			if !ok {
+				continue
+			}
+			for _, checker := range readers {
+				if n++; !checker.knows(primary) {
+					rejected = append(rejected, fmt.Sprintf("%s does not know %s", checker.folder, primary))
+				}
+			}
+		}
+		select {
+		case <-stop:
+			return n, rejected
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// rotating is a world with a key set that "syncer rotate run" rotates, and two
+// readers of it.
+type rotating struct {
+	*world
+	readers []*keyReader
+	config  string
+}
+
+func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
+	w := newWorld(t, options...)
+	w.server.Policy(`
+- !variable jwt
+- !variable jwt/control
+- !variable plain
+- !host rotates
+- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control, !variable plain] }
+- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
+`)
+	r := &rotating{world: w, config: w.path("syncer.yaml")}
+	var ask []string
+	for _, name := range []string{"one", "two"} {
+		w.annotations["conjur-secrets."+name] = `- "*": {keys: jwt}`
+		w.annotations["secret-file-format."+name] = "directory"
+		reader := &keyReader{folder: w.path("secrets", name)}
+		reader.serve(t)
+		r.readers, ask = append(r.readers, reader), append(ask, reader.url)
+	}
+	w.write(r.config, fmt.Sprintf(`
+conjur: {httpTimeoutSeconds: 3}
+rotation:
+  interval: 1s
+  perHour: 1000
+  sets:
+  - set: jwt
+    generate: {random: 32}
+    keep: 0s
+    confirm: {ask: [%s]}
+    publish: {plain: key}
+`, strings.Join(ask, ", ")))
+	return r
+}
+
+// asRotator is the environment of the login that rotates.
+func (r *rotating) asRotator() []string {
+	return []string{
+		"CONJUR_APPLIANCE_URL=" + r.url, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(r.server.CA),
+		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + r.server.HostKey("rotates"),
+	}
+}
+
+func (r *rotating) rotate(args ...string) *proctest.Process {
+	r.t.Helper()
+	return spawn(r.t, r.asRotator(), append([]string{"rotate"}, args...)...)
+}
+
+// status returns what syncer rotate status says of the set.
+func (r *rotating) status() rotate.Report {
+	r.t.Helper()
+	for name, value := range map[string]string{"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_APPLIANCE_URL": r.url, "CONJUR_SSL_CERTIFICATE": string(r.server.CA), "CONJUR_AUTHN_LOGIN": "host/rotates", "CONJUR_AUTHN_API_KEY": r.server.HostKey("rotates")} {
+		r.t.Setenv(name, value)
+	}
+	out, _ := rotateBy(r.t, "status", "jwt", "--output", "json")
+	var reports []rotate.Report
+	if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 {
+		r.t.Fatalf("the status is %s (%v)", out, err)
+	}
+	return reports[0]
+}
+
+// idleWith waits until the set is idle with another primary than that.
+func (r *rotating) idleWith(not string) rotate.Report {
+	r.t.Helper()
+	var report rotate.Report
+	eventually(r.t, "a set that is idle with a new primary", func() bool {
+		report = r.status()
+		return report.Stage == "idle" && report.Primary != "" && report.Primary != not
+	})
+	return report
+}
+
+func TestRotateRun(t *testing.T) {
+	for name, options := range map[string][]conjurdtest.Option{"compares": nil, "genuine": {conjurdtest.Strict()}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRotating(t, options...)
+			engine := r.rotate("run", "--config", r.config)
+			first := r.idleWith("")
+			r.start()
+			eventually(t, "keys in both folders", func() bool {
+				return r.readers[0].knows(first.Primary) && r.readers[1].knows(first.Primary)
+			})
+			stop, done := make(chan struct{}), make(chan struct{})
+			var n int
+			var rejected []string
+			go func() { defer close(done); n, rejected = signAndCheck(r.readers, stop) }()
+
+			r.rotate("now", "jwt").Exit(0)
+			second := r.idleWith(first.Primary)
+			r.rotate("now", "jwt").Exit(0)
+			third := r.idleWith(second.Primary)
+			eventually(t, "the third key in both folders, alone", func() bool {
+				for _, reader := range r.readers {
+					if ids, primary, ok := reader.read(); !ok || len(ids) != 1 || primary != third.Primary {
+						return false
+					}
+				}
+				return true
+			})
+			close(stop)
+			<-done
+			if len(rejected) > 0 || n == 0 {
+				t.Errorf("of %d tokens %d were rejected: %v", n, len(rejected), rejected)
+			}
+			if retired := third.Versions[len(third.Versions)-1]; retired.State != "retired" || retired.Parts != nil {
+				t.Errorf("the first key is %+v", retired)
+			}
+			assertValue(t, r.server, "plain", r.readers[0].bytes[third.Primary])
+
+			engine.Signal(os.Interrupt)
+			engine.Exit(0)
+			for _, reader := range r.readers {
+				for id, key := range reader.bytes {
+					if strings.Contains(engine.Log(), key) {
+						t.Errorf("the log has the key %s", id)
+					}
+				}
+			}
+			for _, line := range []string{"RotationStarted", "RotationPromoted", "RotationDone"} {
+				if !strings.Contains(engine.Log(), line) {
+					t.Errorf("the log has no %s:\n%s", line, engine.Log())
+				}
+			}
+		})
+	}
+}
+
+func TestRotateRunOnce(t *testing.T) {
+	r := newRotating(t)
+	once := func() { r.rotate("run", "--once", "--config", r.config).Exit(0) }
+	once()
+	first := r.status()
+	if first.Primary == "" || first.Stage != "idle" {
+		t.Fatalf("after the first time it is %+v", first)
+	}
+	r.rotate("now", "jwt").Exit(0)
+	once()
+	if held := r.status(); held.Primary != first.Primary || held.Stage != "introduce" {
+		t.Fatalf("while the readers have nothing it is %+v", held)
+	}
+	r.start()
+	eventually(t, "two rounds", func() bool {
+		once()
+		return r.status().Stage == "idle"
+	})
+	if last := r.status(); last.Primary == first.Primary {
+		t.Errorf("in the end it is %+v", last)
+	}
+}

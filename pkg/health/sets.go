@@ -1,0 +1,83 @@
+package health
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Set is how far the rotation of a set is.
+type Set struct {
+	ID, Stage        string
+	Since, Made, Due time.Time // the stage, the primary, the next version; zero: not known
+}
+
+// setMetrics are about sets that are rotated, of which the configuration lists
+// all.
+type setMetrics struct {
+	events            *prometheus.CounterVec
+	stage, age, until *prometheus.Desc
+
+	mu   sync.Mutex
+	sets func() []Set // nil: nobody rotates
+}
+
+func newSetMetrics(registry *prometheus.Registry) *setMetrics {
+	m := &setMetrics{
+		events: counter("syncer_rotation_events_total", "What happened to sets, by the reason of the Event.", "set", "reason"),
+		stage:  prometheus.NewDesc("syncer_rotation_stage_seconds", "For how long a set is in its stage.", []string{"set", "stage"}, nil),
+		age:    prometheus.NewDesc("syncer_rotation_age_seconds", "The age of a set's primary.", []string{"set"}, nil),
+		until:  prometheus.NewDesc("syncer_rotation_due_seconds", "The time until the next version of a set is due; negative: since it was.", []string{"set"}, nil),
+	}
+	registry.MustRegister(m.events, m)
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- m.stage
+	to <- m.age
+	to <- m.until
+}
+
+// Collect implements prometheus.Collector.
+func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	sets := m.sets
+	m.mu.Unlock()
+	if sets == nil {
+		return
+	}
+	send := func(desc *prometheus.Desc, at time.Time, sign float64, labels ...string) {
+		if !at.IsZero() {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, sign*time.Since(at).Seconds(), labels...)
+		}
+	}
+	for _, s := range sets() {
+		send(m.stage, s.Since, 1, s.ID, s.Stage)
+		send(m.age, s.Made, 1, s.ID)
+		send(m.until, s.Due, -1, s.ID)
+	}
+}
+
+// WatchSets has sets measured until the function that it returns is called.
+func (m *Metrics) WatchSets(sets func() []Set) (unwatch func()) {
+	if m == nil {
+		return func() {}
+	}
+	set := func(f func() []Set) {
+		m.sets.mu.Lock()
+		defer m.sets.mu.Unlock()
+		m.sets.sets = f
+	}
+	set(sets)
+	return func() { set(nil) }
+}
+
+// Rotated counts what happened to a set, by the reason of its Event.
+func (m *Metrics) Rotated(set, reason string) {
+	if m != nil {
+		m.sets.events.WithLabelValues(set, reason).Inc()
+	}
+}

@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// rotating rotates sets beside the lanes, in a queue of its own, so that no slow
+// database delays a delivery. It knows what the Secrets show of the sets, and
+// tells them what happens.
+type rotating struct {
+	*pipeline
+	rotator *rotate.Rotator
+	closing func()
+
+	mu      sync.Mutex
+	earlier map[targets.Key]map[string]targets.DeliveredSet // of Secrets that this process has not delivered yet
+}
+
+// newRotating returns nil where nothing is to be rotated.
+func newRotating(p *pipeline) (*rotating, error) {
+	cfg := p.config()
+	if len(cfg.Rotation.Sets) == 0 || p.secrets == nil {
+		return nil, nil
+	}
+	r := &rotating{pipeline: p, earlier: map[targets.Key]map[string]targets.DeliveredSet{}}
+	parts := RotatorParts{Version: p.Version, Cluster: p.host.cluster, Targets: r, Listener: r, Inbox: p.inbox, Log: p.Log}
+	if cfg.Kubernetes.LeaderElection.Enabled {
+		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
+	}
+	var err error
+	r.rotator, r.closing, err = NewRotator(cfg.Rotation, parts)
+	return r, err
+}
+
+// Run rotates until ctx ends.
+func (r *rotating) Run(ctx context.Context) {
+	defer r.closing()
+	defer r.host.metrics.WatchSets(r.measured)()
+	r.rotator.Run(ctx)
+}
+
+func (r *rotating) measured() (sets []health.Set) {
+	for _, report := range r.rotator.Reports() {
+		sets = append(sets, health.Set{ID: report.Set, Stage: report.Stage, Since: report.Since, Made: report.Made, Due: report.Due})
+	}
+	return sets
+}
+
+// Shown implements rotate.Targets.
+func (r *rotating) Shown(set string) (shown []rotate.Shown, err error) {
+	if err := r.secrets.synced(); err != nil {
+		return nil, err
+	}
+	for _, record := range r.records(set) {
+		has, delivered := record.Status.Sets[set]
+		if !delivered {
+			if has, err = r.before(record.Spec, set); err != nil {
+				return nil, err
+			}
+		}
+		shown = append(shown, rotate.Shown{
+			Namespace: record.Spec.Secret.Namespace, Name: record.Spec.Secret.Name, Step: has.Step, Primary: has.Primary, Since: has.Since,
+		})
+	}
+	return shown, nil
+}
+
+// records returns the Secrets that show a set.
+func (r *rotating) records(set string) (records []targets.Record) {
+	for _, record := range r.set.Records() {
+		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool {
+			return slices.ContainsFunc(part.Entries, func(e targets.Entry) bool { return e.Set() && e.Variable == set })
+		}) {
+			records = append(records, record)
+		}
+	}
+	return records
+}
+
+// before returns what a Secret shows that an earlier process has delivered. It is
+// asked for once.
+func (r *rotating) before(t *targets.Target, set string) (targets.DeliveredSet, error) {
+	r.mu.Lock()
+	sets, known := r.earlier[t.Key]
+	r.mu.Unlock()
+	if known {
+		return sets[set], nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.config().Conjur.HTTPTimeout)
+	defer cancel()
+	annotations, err := r.host.cluster.Annotations(ctx, t.Secret.Namespace, t.Secret.Name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return targets.DeliveredSet{}, err
+	}
+	sets = sinks.ParseSets(annotations[targets.RotationAnnotation])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.earlier[t.Key] = sets
+	return sets[set], nil
+}
+
+// Rotated tells the Secrets of a set what happens to it, and has them synced.
+func (r *rotating) Rotated(e rotate.Event) {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	r.host.metrics.Rotated(e.Set, e.Reason)
+	for _, record := range r.records(e.Set) {
+		r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
+		if e.Reason != rotate.EventWaiting {
+			r.enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
+		}
+	}
+}

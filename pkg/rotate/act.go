@@ -1,0 +1,243 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// do does what is due: acts outside, one after the other as long as their
+// outcome is known, then one write.
+func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g gates, action versions.Action) (outcome, error) {
+	begin := time.Now()
+	for {
+		switch action.Verb {
+		case versions.Wait:
+			if err := r.verifyIdle(ctx, s); err != nil {
+				return outcome{}, err
+			}
+			return r.wait(ctx, s, g, facts.Now, action)
+		case versions.Write:
+			if wait, ok := r.tooEarly(s, action.Doc, facts.Now); ok {
+				return r.wait(ctx, s, g, facts.Now, wait)
+			}
+			return outcome{}, r.write(ctx, s, action.Doc)
+		case versions.Make:
+			return r.make(ctx, s, facts, action)
+		}
+		if time.Since(begin) > triedFor/2 {
+			return outcome{}, nil
+		}
+		good, minted, err := s.act(ctx, action)
+		if err != nil {
+			return outcome{}, err
+		}
+		if len(minted) > 0 {
+			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
+		}
+		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
+		action = versions.Next(s.doc(), s.Policy, facts)
+	}
+}
+
+// act has the actuator do something. The error says that its outcome is not
+// known.
+func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
+	v, _ := s.doc().Version(action.Version)
+	switch action.Verb {
+	case versions.Apply:
+		minted, err = s.Actuator.Apply(ctx, v)
+	case versions.Verify:
+		err = s.Actuator.Verify(ctx, v)
+	case versions.Revoke:
+		err = s.Actuator.Revoke(ctx, v)
+	}
+	switch {
+	case err == nil:
+		if primary, ok := s.doc().Primary(); ok && primary.ID == v.ID && action.Verb == versions.Verify {
+			s.verified = time.Now()
+		}
+		return true, minted, nil
+	case errors.Is(err, actuators.ErrRefused):
+		return false, nil, nil
+	}
+	return false, nil, fmt.Errorf("set %s: %s %s: %w", s.ID, action.Verb, v.ID, err)
+}
+
+// verifyIdle uses the primary once in a while, also if nothing is due.
+func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
+	primary, ok := s.doc().Primary()
+	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || s.doc().Owner != s.Policy.Owner {
+		return nil
+	}
+	good, _, err := s.act(ctx, versions.Action{Verb: versions.Verify, Version: primary.ID})
+	if err == nil && !good {
+		err = fmt.Errorf("set %s: the primary %s cannot be used", s.ID, primary.ID)
+	}
+	return err
+}
+
+// watch takes down since when this process has seen versions without consumers.
+func (s *rotated) watch() {
+	for _, v := range s.doc().Versions {
+		if v.State != versions.Retiring || v.Left.IsZero() {
+			delete(s.watched, v.ID)
+		} else if s.watched[v.ID].IsZero() {
+			s.watched[v.ID] = time.Now()
+		}
+	}
+}
+
+// tooEarly keeps a version from being revoked that this process has not seen
+// without consumers for long enough, whatever the clock says.
+func (r *Rotator) tooEarly(s *rotated, next *versions.Document, now time.Time) (versions.Action, bool) {
+	least := min(s.Policy.Keep, r.config.Watch)
+	for id, since := range s.watched {
+		v, _ := next.Version(id)
+		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !r.once && rest > 0 {
+			return versions.Action{Verb: versions.Wait, Why: fmt.Sprintf("%s is watched for another %v", id, rest.Round(time.Second)), Until: now.Add(rest)}, true
+		}
+	}
+	return versions.Action{}, false
+}
+
+// make begins a version.
+func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, action versions.Action) (outcome, error) {
+	doc := s.doc()
+	parts := map[string]secret.Value{}
+	if preparer, ok := s.Actuator.(actuators.Preparer); ok {
+		prepared, err := preparer.Prepare(ctx, doc)
+		if err != nil {
+			return outcome{}, fmt.Errorf("set %s: no version can begin: %w", s.ID, err)
+		}
+		maps.Copy(parts, prepared)
+	}
+	generated, err := r.generate(ctx, s, facts.Now)
+	if err != nil {
+		return outcome{}, fmt.Errorf("set %s: %w", s.ID, err)
+	}
+	for name, part := range generated {
+		if _, decided := parts[name]; !decided {
+			parts[name] = part
+		}
+	}
+	if s.Actuator == nil { // else some may come from outside
+		if err := sameParts(doc, parts); err != nil {
+			return outcome{}, fmt.Errorf("set %s: %w", s.ID, err)
+		}
+	}
+	return outcome{}, r.write(ctx, s, doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: facts.Now, Command: action.Command, Reason: s.reason(action.Command)}))
+}
+
+func (s *rotated) reason(command string) string {
+	if command == "" {
+		return ""
+	}
+	return s.command.Reason
+}
+
+// generate makes the parts of a version. The first one may adopt what there is.
+func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (map[string]secret.Value, error) {
+	if len(s.Adopt) > 0 && s.held.Document == nil {
+		return r.adopt(ctx, s)
+	}
+	if s.Generate == (generate.Config{}) {
+		return nil, nil
+	}
+	var issuer *generate.Issuer
+	if s.Generate.X509 != nil && s.Generate.X509.CA != "" {
+		held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate's authority: %w", err)
+		}
+		if held.Document != nil {
+			primary, _ := held.Primary()
+			issuer = &generate.Issuer{Crt: primary.Parts["crt"], Private: primary.Parts["private"]}
+		}
+	}
+	return s.Generate.Parts(now, issuer)
+}
+
+// adopt reads the variables that become the first version.
+func (r *Rotator) adopt(ctx context.Context, s *rotated) (map[string]secret.Value, error) {
+	parts := map[string]secret.Value{}
+	for part, id := range s.Adopt {
+		values := r.config.Conjur.Variable(ctx, id, "")
+		value, ok := values.Found[id]
+		if !ok {
+			return nil, fmt.Errorf("%q, which is to be adopted, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
+		}
+		parts[part] = value
+	}
+	return parts, nil
+}
+
+// write writes the set and what it publishes, and tells what that was.
+func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document) error {
+	before := s.doc()
+	var others []conjur.NewValue
+	was, _ := before.Primary()
+	is, _ := next.Primary()
+	if s.follows(was.ID != is.ID) {
+		var err error
+		if others, err = s.publications(next); err != nil {
+			return err
+		}
+	}
+	s.waits = false
+	err := s.set.Write(ctx, s.held, next, others...)
+	switch {
+	case errors.Is(err, ErrUncertain):
+		r.server.quiet(r.config.Quiet)
+		s.unmended.Store(true)
+		return err
+	case err != nil:
+		s.unmended.Store(len(s.Publish) > 0)
+		return err
+	}
+	for _, e := range r.news(s, before, next) {
+		r.tell(s, e)
+	}
+	return nil
+}
+
+// follows reports whether something that is published changes with a step.
+func (s *rotated) follows(promoted bool) bool {
+	for _, p := range s.Publish {
+		if promoted || p.Text == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// news returns what a step is called.
+func (r *Rotator) news(s *rotated, before, after *versions.Document) (events []Event) {
+	for _, v := range after.Versions {
+		was, known := before.Version(v.ID)
+		switch {
+		case !known:
+			events = append(events, Event{Reason: EventStarted, Message: "made " + v.ID})
+		case v.State == was.State:
+		case v.State == versions.Primary && was.State == versions.Returning:
+			events = append(events, Event{Reason: EventRolledBack, Message: v.ID + " is the primary again"})
+		case v.State == versions.Primary:
+			r.ledger.outcome(s, true)
+			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary"})
+		case v.State == versions.Retiring && was.State != versions.Primary:
+			r.ledger.outcome(s, false)
+			events = append(events, Event{Reason: EventFailed, Message: after.Log[len(after.Log)-1].What, Warning: true})
+		case v.State == versions.Retired:
+			events = append(events, Event{Reason: EventDone, Message: "retired " + v.ID})
+		}
+	}
+	return events
+}

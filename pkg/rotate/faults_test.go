@@ -1,0 +1,293 @@
+package rotate
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+var seeds = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
+
+func parts(text string) map[string]secret.Value {
+	return map[string]secret.Value{"key": secret.New([]byte(text))}
+}
+
+// fault is what happens to a request of an engine.
+type fault int
+
+const (
+	cut        fault = iota // it does not arrive
+	lost                    // its answer is lost
+	killBefore              // the engine dies before it arrives
+	killAfter               // the engine dies before its answer arrives
+	faultKinds
+)
+
+func (f fault) String() string { return []string{"cut", "lost", "killed before", "killed after"}[f] }
+
+// plan is the faults of one engine, which is known by its User-Agent.
+type plan struct {
+	at   int
+	kind fault
+	dice *rand.Rand // for what comes after the first fault
+
+	mu   sync.Mutex
+	n    int
+	kill func()
+}
+
+// next says what happens to the next request.
+func (p *plan) next() (fault, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.n
+	p.n++
+	switch {
+	case n == p.at:
+		return p.kind, true
+	case n > p.at && n < p.at+20 && p.dice.IntN(10) == 0:
+		return fault(p.dice.IntN(int(faultKinds))), true
+	}
+	return 0, false
+}
+
+func (p *plan) dies() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill()
+}
+
+// carriedOut puts the faults of all plans before a server.
+func carriedOut(plans *sync.Map) conjurdtest.Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, agent, _ := strings.Cut(r.UserAgent(), "engine-")
+			found, _ := plans.Load(agent)
+			p, ok := found.(*plan)
+			if !ok {
+				next.ServeHTTP(w, r)
+				return
+			}
+			kind, ok := p.next()
+			if !ok {
+				next.ServeHTTP(w, r)
+				return
+			}
+			if kind == lost || kind == killAfter {
+				next.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			if kind == killBefore || kind == killAfter {
+				p.dies()
+			}
+			panic(http.ErrAbortHandler)
+		})
+	}
+}
+
+// TestFaultsAtEachRequest kills, cuts off and leaves without an answer an engine
+// at each of its requests while it begins a set and rotates it once.
+func TestFaultsAtEachRequest(t *testing.T) {
+	const boundaries = 24 // a rotation without faults has fewer requests
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			var text strings.Builder
+			type trial struct {
+				id   string
+				plan *plan
+			}
+			var trials []trial
+			var plans sync.Map
+			for seed := range *seeds {
+				for at := range boundaries {
+					for kind := range faultKinds {
+						if (at+int(kind)+seed)%each != 0 {
+							continue
+						}
+						id := fmt.Sprintf("t%d", len(trials))
+						p := &plan{at: at, kind: kind, dice: rand.New(rand.NewPCG(uint64(seed), uint64(len(trials))))}
+						plans.Store(id+"/", p)
+						trials = append(trials, trial{id, p})
+						fmt.Fprintf(&text, "- !variable %[1]s\n- !variable %[1]s/control\n- !variable %[1]s/public\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control, !variable %[1]s/public] }\n", id)
+					}
+				}
+			}
+			s.Policy(text.String())
+			s.Intercept(carriedOut(&plans))
+			turns := make(chan struct{}, 24)
+			var all sync.WaitGroup
+			for _, tr := range trials {
+				turns <- struct{}{}
+				all.Go(func() {
+					defer func() { <-turns }()
+					if err := s.survives(tr.id, tr.plan); err != nil {
+						t.Errorf("%v at request %d (%s): %v", tr.plan.kind, tr.plan.at, tr.id, err)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+// survives runs engines, each until it is killed, until a set has begun and was
+// rotated once. The error says what went wrong with it.
+func (s *site) survives(id string, p *plan) error {
+	deadline, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	judged := Set{Conjur: s.reader, ID: id}
+	var first string
+	for {
+		ctx, kill := context.WithCancel(deadline)
+		p.mu.Lock()
+		p.kill = kill
+		p.mu.Unlock()
+		done := make(chan struct{})
+		go func() { defer close(done); s.engine(id).Run(ctx) }()
+		finished := false
+		for ctx.Err() == nil && !finished {
+			held, err := judged.Read(deadline)
+			if err != nil {
+				kill()
+				<-done
+				return err
+			}
+			if held.Document != nil {
+				primary, ok := held.Primary()
+				switch {
+				case ok && first == "" && held.Stage() == "idle":
+					first = primary.ID
+					if err := judged.Steer(deadline, versions.Command{Verb: "now", At: time.Now()}); err != nil {
+						kill()
+						<-done
+						return err
+					}
+				case first != "" && primary.ID != first && held.Stage() == "idle":
+					finished = s.published(deadline, id, primary)
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		kill()
+		<-done
+		if finished {
+			return s.judge(deadline, id)
+		}
+		if deadline.Err() != nil {
+			held, err := judged.Read(context.Background())
+			return fmt.Errorf("it is stuck: %+v (%v)", judged.report(held, err), err)
+		}
+	}
+}
+
+// engine is a Rotator of one set with a client of its own.
+func (s *site) engine(id string) *Rotator {
+	client, err := conjur.New(conjur.Config{
+		ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA), RateLimit: 1e6, HTTPTimeout: 20 * time.Second,
+		Authenticator: apiKey{"host/rotates", s.HostKey("rotates")}, Version: "engine-" + id + "/",
+	})
+	if err != nil {
+		panic(err)
+	}
+	set := s.keys(nil)
+	set.ID, set.Publish = id, map[string]Published{id + "/public": {Text: "key"}}
+	r, _ := s.rotator(client, "me", set)
+	r.config.Retry, r.config.Quiet, r.config.Interval = 5*time.Millisecond, 5*time.Millisecond, 100*time.Millisecond
+	return r
+}
+
+// published reports whether the published variable follows the primary.
+func (s *site) published(ctx context.Context, id string, primary versions.Version) bool {
+	values := s.reader.Variable(ctx, id+"/public", "")
+	return values.Found[id+"/public"].Len() > 0 && values.Found[id+"/public"].Equal(primary.Parts["key"])
+}
+
+// judge looks at all values that a set had: no id ever has two keys, and no key
+// goes before it was retired.
+func (s *site) judge(ctx context.Context, id string) error {
+	numbers, reading := s.reader.Versions(ctx, id)
+	if reading.Err != nil {
+		return reading.Err
+	}
+	keys := map[string]secret.Value{}
+	alive := map[string]bool{}
+	for _, n := range numbers {
+		doc, err := (Set{Conjur: s.reader, ID: id}).readAt(ctx, n)
+		if err != nil {
+			return err
+		}
+		for key := range alive {
+			if v, ok := doc.Version(key); !ok {
+				return fmt.Errorf("value %d has lost %s", n, key)
+			} else if v.State == versions.Retired {
+				delete(alive, key)
+			}
+		}
+		for _, v := range doc.Versions {
+			if v.State == versions.Retired {
+				continue
+			}
+			if was, ok := keys[v.ID]; ok && !was.Equal(v.Parts["key"]) {
+				return fmt.Errorf("value %d has another key for %s", n, v.ID)
+			}
+			keys[v.ID], alive[v.ID] = v.Parts["key"], true
+		}
+	}
+	return nil
+}
+
+// TestTwoEnginesOnOneSet has two engines of one owner rotate one set, where the
+// server compares. Elsewhere only a Lease keeps them apart.
+func TestTwoEnginesOnOneSet(t *testing.T) {
+	s := newSite(t)
+	for range 2 {
+		r, _ := s.rotator(s.as("rotates"), "me", s.keys(nil))
+		r.config.Retry = 5 * time.Millisecond
+		run(t, r)
+	}
+	last := ""
+	for range 4 {
+		primary, _ := s.until("a rotation", idleWith(last)).Primary()
+		last = primary.ID
+		if err := s.judge(t.Context(), "jwt"); err != nil {
+			t.Fatal(err)
+		}
+		s.command("now", versions.Command{})
+	}
+}
+
+// TestAnotherOwnerOnlyLooks has the engine of another cluster look at a set, and
+// then claim it.
+func TestAnotherOwnerOnlyLooks(t *testing.T) {
+	s := newSite(t)
+	r, _ := s.rotator(s.client, "one", s.keys(nil))
+	stop := run(t, r)
+	first, _ := s.until("the set begins", idleWith("")).Primary()
+	stop()
+	other, _ := s.rotator(s.as("other"), "two", s.keys(nil))
+	run(t, other)
+	s.command("now", versions.Command{})
+	waitFor(t, "the other says why it waits", func() bool {
+		report := other.sets["jwt"].report.Load()
+		return report != nil && strings.Contains(report.WaitsFor, `the set is "one"'s`)
+	})
+	if p, _ := s.doc().Primary(); p.ID != first.ID || s.doc().Owner != "one" {
+		t.Errorf("the other engine has changed the set: %v", s.doc().Log)
+	}
+	s.command("claim", versions.Command{})
+	s.until("claimed", func(d *versions.Document) bool { return d.Owner == "two" && d.Step > 1_000_000 })
+	s.command("now", versions.Command{})
+	s.until("rotated by the other", idleWith(first.ID))
+}

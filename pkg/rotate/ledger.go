@@ -1,0 +1,78 @@
+package rotate
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// mostFailures is how many sets may fail in a row at one place outside before no
+// rotation begins there.
+const mostFailures = 3
+
+// ledger has what all sets together may do.
+type ledger struct {
+	perHour int // 0: no bound
+
+	mu     sync.Mutex
+	begun  map[string][]time.Time // when versions of a set were made beside others, of the last hour
+	failed map[string][]string    // the sets that failed in a row, by the place outside
+}
+
+// note takes down what a set that was read says of the last hour.
+func (l *ledger) note(set string, doc *versions.Document, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var begun []time.Time
+	for i, v := range doc.Versions {
+		if first := i == len(doc.Versions)-1; !first && now.Sub(v.Made) < time.Hour {
+			begun = append(begun, v.Made)
+		}
+	}
+	if l.begun == nil {
+		l.begun = map[string][]time.Time{}
+	}
+	l.begun[set] = begun
+}
+
+// barred returns why a set may not begin a version.
+func (l *ledger) barred(s *rotated, doc *versions.Document, now time.Time) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if failed := l.failed[s.Outside]; s.Actuator != nil && len(failed) >= mostFailures {
+		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; mend that and start the rotation anew", len(failed), s.Outside, failed[len(failed)-1])
+	}
+	if _, used := doc.Primary(); !used || l.perHour == 0 {
+		return ""
+	}
+	n := 0
+	for _, begun := range l.begun {
+		for _, at := range begun {
+			if now.Sub(at) < time.Hour {
+				n++
+			}
+		}
+	}
+	if n >= l.perHour {
+		return fmt.Sprintf("%d versions were begun within an hour, and rotation.perHour is %d", n, l.perHour)
+	}
+	return ""
+}
+
+// outcome takes down how a version ended at a place outside.
+func (l *ledger) outcome(s *rotated, good bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil {
+		l.failed = map[string][]string{}
+	}
+	switch {
+	case good:
+		delete(l.failed, s.Outside)
+	case !slices.Contains(l.failed[s.Outside], s.ID):
+		l.failed[s.Outside] = append(l.failed[s.Outside], s.ID)
+	}
+}

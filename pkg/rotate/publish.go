@@ -1,0 +1,90 @@
+package rotate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// Published is what a variable that follows the primary of a set holds.
+type Published struct {
+	Text  string   // a part's name, or a template of parts
+	Parts []string // or the set itself with these parts only, if Text is empty
+}
+
+// value returns what is to be published of a set; false if there is no primary
+// yet.
+func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
+	primary, ok := doc.Primary()
+	switch {
+	case !ok:
+		return secret.Value{}, false, nil
+	case p.Text == "":
+		text, err := doc.With(p.Parts).Encode()
+		return secret.New(text), true, err
+	case !strings.Contains(p.Text, "{{"):
+		part, ok := primary.Parts[p.Text]
+		if !ok {
+			return secret.Value{}, false, fmt.Errorf("the set has no part %q, but %q", p.Text, primary.PartNames())
+		}
+		return secret.New(bytes.Clone(part.Bytes())), true, nil
+	}
+	parts := map[string]string{}
+	for name, part := range primary.Parts {
+		parts[name] = string(part.Bytes())
+	}
+	t, err := template.New("").Option("missingkey=error").Parse(p.Text)
+	if err != nil {
+		return secret.Value{}, false, fmt.Errorf("the template cannot be read: %w", err)
+	}
+	var text bytes.Buffer
+	if err := t.Execute(&text, parts); err != nil {
+		return secret.Value{}, false, fmt.Errorf("the template cannot be filled in with the parts %q", primary.PartNames())
+	}
+	return secret.New(text.Bytes()), true, nil
+}
+
+// publications returns what is to be published of a set, by id in ascending
+// order.
+func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		value, ok, err := s.Publish[id].value(doc)
+		if err != nil {
+			return nil, fmt.Errorf("set %s: %q cannot be published: %w", s.ID, id, err)
+		}
+		if ok {
+			values = append(values, conjur.NewValue{ID: id, Value: value})
+		}
+	}
+	return values, nil
+}
+
+// mend writes what is published and is not as the set has it.
+func (r *Rotator) mend(ctx context.Context, s *rotated) error {
+	values, err := s.publications(s.held.Document)
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		there := r.config.Conjur.Variable(ctx, v.ID, "")
+		is, found := there.Found[v.ID]
+		switch {
+		case found && is.Equal(v.Value):
+			continue
+		case !found && there.Form != conjur.Missing:
+			return fmt.Errorf("set %s: the published %q cannot be read: %w", s.ID, v.ID, there.Err)
+		}
+		if err := r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
+			return fmt.Errorf("set %s: %q is not published: %w", s.ID, v.ID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package rotate
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// Rotated is a set and how it is rotated.
+type Rotated struct {
+	ID       string // of the variable
+	Generate generate.Config
+	Schedule Schedule
+	Policy   versions.Policy
+	// Consumers says how far those are who use the set; nil: nobody does.
+	Consumers Consumers
+	// Actuator has something outside accept versions; nil: they are keys. Sets
+	// with one Outside share what goes wrong there.
+	Actuator actuators.Actuator
+	Outside  string
+	Publish  map[string]Published // by the variable's id
+	Adopt    map[string]string    // the variable's id by the part that it becomes
+}
+
+// The reasons of Events.
+const (
+	EventStarted    = "RotationStarted"
+	EventWaiting    = "RotationWaiting"
+	EventPromoted   = "RotationPromoted"
+	EventDone       = "RotationDone"
+	EventFailed     = "RotationFailed"
+	EventRolledBack = "RotationRolledBack"
+)
+
+// Event is what a person may want to know of a set. It has no byte of a part.
+type Event struct {
+	Set, Reason, Message string
+	Warning              bool
+}
+
+// Listener hears of what happens to sets.
+type Listener interface {
+	// Rotated is called with each Event. It must not block.
+	Rotated(Event)
+}
+
+// rotated is a set and what a Rotator knows of it. All but what is atomic
+// belongs to whoever has its key.
+type rotated struct {
+	Rotated
+	set Set
+
+	stale     atomic.Bool // somebody may have changed the set since it was read
+	commanded atomic.Bool // or what a person wants
+	unmended  atomic.Bool // or what is published
+
+	held       Held
+	waits      bool // held is what was waited with: good for waiting on
+	command    versions.Command
+	steered    bool      // the control variable has a value
+	controlled time.Time // when it was last asked for
+	seen       uint64
+	verified   time.Time            // when the primary was last used with success
+	watched    map[string]time.Time // since when this process has seen a version without consumers
+	failures   int                  // in a row
+	told       string               // the last Event that said what it waits for
+	why        string               // what it waits for
+	polled     atomic.Pointer[[]string]
+	report     atomic.Pointer[Report]
+}
+
+// noted takes down what the poll is to look at: all that has a value.
+func (s *rotated) noted() {
+	ids := s.variables()
+	s.polled.Store(&ids)
+}
+
+func (s *rotated) variables() (ids []string) {
+	if s.held.Document != nil {
+		ids = append(ids, s.ID)
+	}
+	if s.steered {
+		ids = append(ids, ControlOf(s.ID))
+	}
+	for id := range s.Publish {
+		if s.held.Document != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// gates are the answers of the consumers of one set.
+type gates struct {
+	introduced bool
+	left       map[string]bool // false: known not to; absent: not known
+	waits      string          // what the first shut gate waits for
+	until      time.Time       // by our clock, when to ask again; zero: nothing says when
+}
+
+// ask asks the consumers of a set how far they are.
+func (s *rotated) ask(ctx context.Context, doc *versions.Document) (gates, error) {
+	g := gates{left: map[string]bool{}}
+	for _, v := range doc.Versions {
+		switch v.State {
+		case versions.Accepted:
+			_, used := doc.Primary()
+			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.take(s.Consumers.Introduced(ctx, doc, v))
+		case versions.Retiring, versions.Revoking:
+			left := Answer{Open: true}
+			if s.Consumers != nil {
+				left = s.Consumers.Left(ctx, doc, v)
+			}
+			if left.Open {
+				var err error
+				if left, err = s.unused(ctx, v); err != nil {
+					return g, err
+				}
+			}
+			if open := g.take(left); open || left.InUse {
+				g.left[v.ID] = open
+			}
+		}
+	}
+	return g, nil
+}
+
+// take reports whether a gate is open, and takes down what a shut one waits for.
+func (g *gates) take(a Answer) bool {
+	if !a.Open && g.waits == "" {
+		g.waits = a.Waits
+	}
+	if !a.Until.IsZero() && (g.until.IsZero() || a.Until.Before(g.until)) {
+		g.until = a.Until
+	}
+	return a.Open
+}
+
+// unused answers whether nobody uses a version outside.
+func (s *rotated) unused(ctx context.Context, v versions.Version) (Answer, error) {
+	user, ok := s.Actuator.(actuators.User)
+	if !ok {
+		return Answer{Open: true}, nil
+	}
+	who, err := user.InUse(ctx, v)
+	if err != nil {
+		return Answer{}, fmt.Errorf("set %s: who uses %s is not known: %w", s.ID, v.ID, err)
+	}
+	if len(who) == 0 {
+		return Answer{Open: true}, nil
+	}
+	return Answer{Waits: fmt.Sprintf("%s is used by %s", v.ID, brief.List(who)), InUse: true}, nil
+}

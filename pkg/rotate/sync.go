@@ -1,0 +1,231 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+const (
+	// shortest and longest are between two looks at a gate that is shut: a tenth
+	// of the time for which it was.
+	shortest = time.Second
+	longest  = 30 * time.Second
+	// verifiedFor is for how long a login that was used is taken to be good
+	// while its set is idle.
+	verifiedFor = time.Hour
+	// steeredAgain is the time between looks for a control variable that could not
+	// be set.
+	steeredAgain = 10 * time.Minute
+	// triedFor is for how long an outcome outside is a fact.
+	triedFor = time.Minute
+)
+
+// outcome is what came of one step.
+type outcome struct {
+	waits bool          // nothing can be done now
+	again time.Duration // when to look at the set again; negative: when somebody changes it
+}
+
+// Sync takes one step with a set, and returns after which time the next one is
+// due; negative: none before somebody changes something.
+func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
+	s := r.sets[id]
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	o, err := r.step(ctx, s)
+	if err == nil {
+		s.failures = 0
+		return o.again
+	}
+	if errors.Is(err, ErrConflict) {
+		return 0
+	}
+	s.failures++
+	if s.failures >= 3 && !errors.Is(err, ErrEarly) {
+		r.waiting(s, Event{Reason: EventFailed, Message: err.Error(), Warning: true})
+	}
+	r.config.Log.Debug("A step with a set failed", zap.String("set", id), zap.Error(err))
+	return r.retryAfter(s.failures)
+}
+
+// step reads a set, finds out what is due, and does it.
+func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
+	defer func() {
+		s.noted()
+		s.reported(o, err)
+	}()
+	now, err := r.now(ctx)
+	if err != nil {
+		return o, err
+	}
+	if s.commanded.Swap(false) || !s.steered && time.Since(s.controlled) > steeredAgain {
+		if err := r.control(ctx, s); err != nil {
+			s.commanded.Store(true)
+			return o, err
+		}
+	}
+	if stale := s.stale.Swap(false); stale || !s.waits {
+		if err := r.read(ctx, s); err != nil {
+			return o, err
+		}
+	}
+	if r.config.Paused {
+		return r.wait(ctx, s, gates{}, now, versions.Action{Verb: versions.Wait, Why: "rotation.paused is set"})
+	}
+	facts, g, err := r.facts(ctx, s, now)
+	if err != nil {
+		return o, err
+	}
+	action := versions.Next(s.doc(), s.Policy, facts)
+	if action.Verb != versions.Wait && s.waits { // what was waited with is old
+		s.waits = false
+		return outcome{}, nil
+	}
+	return r.do(ctx, s, facts, g, action)
+}
+
+// now returns the time by Conjur's clock.
+func (r *Rotator) now(ctx context.Context) (time.Time, error) {
+	now, err := r.config.Conjur.Time(ctx)
+	switch {
+	case err != nil:
+		return now, err
+	case now.IsZero():
+		return now, errors.New("the access tokens do not have the time at which they were made, which rotation goes by")
+	}
+	return now.UTC().Truncate(time.Second), nil
+}
+
+// read reads a set anew.
+func (r *Rotator) read(ctx context.Context, s *rotated) error {
+	s.waits = false
+	held, err := s.set.Read(ctx)
+	if err != nil {
+		return err
+	}
+	s.held = held
+	s.seen = max(s.seen, s.doc().Step)
+	return nil
+}
+
+// doc returns the set as it was read; one that has not begun is empty.
+func (s *rotated) doc() *versions.Document {
+	if s.held.Document == nil {
+		return versions.New(s.Policy.Owner)
+	}
+	return s.held.Document
+}
+
+// facts gathers what is known beside the set.
+func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versions.Facts, g gates, err error) {
+	doc := s.doc()
+	f = versions.Facts{Now: now, Seen: s.seen, Shown: map[string]bool{}, Command: s.command, Tried: map[versions.Try]bool{}}
+	if r.config.Targets != nil {
+		shown, err := r.config.Targets.Shown(s.ID)
+		if err != nil {
+			return f, g, fmt.Errorf("set %s: what its Secrets show is not known: %w", s.ID, err)
+		}
+		for _, target := range shown {
+			f.Seen = max(f.Seen, target.Step)
+			f.Shown[target.Primary] = true
+		}
+	}
+	s.seen = f.Seen
+	if doc.Owner != s.Policy.Owner || f.Seen > doc.Step {
+		return f, g, nil // nothing but a command counts
+	}
+	s.watch()
+	r.ledger.note(s.ID, doc, now)
+	due := s.Schedule.next(s.ID, doc)
+	f.Due = !due.IsZero() && !now.Before(due)
+	f.Barred = r.ledger.barred(s, doc, now)
+	g, err = s.ask(ctx, doc)
+	f.Introduced, f.Left = g.introduced, g.left
+	return f, g, err
+}
+
+// wait is what becomes of a set that waits: somebody is told why, and it is
+// looked at again in time.
+func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, action versions.Action) (outcome, error) {
+	doc := s.doc()
+	s.waits = true
+	mine := doc.Owner == s.Policy.Owner && s.seen <= doc.Step
+	if s.held.Document != nil && mine && !r.config.Paused && s.unmended.Swap(false) {
+		if err := r.mend(ctx, s); err != nil {
+			s.unmended.Store(true)
+			return outcome{}, err
+		}
+	}
+	why := action.Why
+	if g.waits != "" {
+		why = g.waits
+	}
+	if !mine {
+		r.waiting(s, Event{Reason: EventWaiting, Message: why, Warning: true})
+	}
+	o := outcome{waits: true, again: -1}
+	stage := doc.Stage()
+	if stage == "idle" {
+		s.waitsFor("")
+		if due := s.Schedule.next(s.ID, doc); !due.IsZero() && mine && !doc.Paused && !r.config.Paused {
+			o.again = max(due.Sub(now), shortest)
+		}
+		if !mine || doc.Paused || r.config.Paused || action.Why != idleReason {
+			s.waitsFor(why)
+		}
+		if s.Actuator != nil {
+			o.again = sooner(o.again, verifiedFor)
+		}
+		return o, nil
+	}
+	s.waitsFor(why)
+	if mine {
+		r.waiting(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("%s: %s", stage, why)})
+	}
+	if !mine || doc.Paused || r.config.Paused {
+		return o, nil
+	}
+	since := now.Sub(latest(doc))
+	o.again = min(max(since/10, shortest), longest)
+	if !action.Until.IsZero() { // by Conjur's clock
+		o.again = min(o.again, max(action.Until.Sub(now), 0)+time.Millisecond)
+	}
+	if !g.until.IsZero() { // by ours
+		o.again = min(o.again, max(time.Until(g.until), 0)+time.Millisecond)
+	}
+	return o, nil
+}
+
+// idleReason is what versions.Next says of a set that is idle.
+const idleReason = "the next version is due later"
+
+func sooner(a, b time.Duration) time.Duration {
+	if a < 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// latest returns when the set changed last.
+func latest(doc *versions.Document) (at time.Time) {
+	for _, v := range doc.Versions {
+		if v.Since.After(at) {
+			at = v.Since
+		}
+	}
+	return at
+}
+
+// waiting tells what a set waits for, once.
+func (r *Rotator) waiting(s *rotated, e Event) {
+	if s.told != e.Message {
+		s.told = e.Message
+		r.tell(s, e)
+	}
+}

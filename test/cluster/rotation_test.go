@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// shownSet is what the annotation says of the set.
+type shownSet struct {
+	Step    uint64   `json:"step"`
+	Stage   string   `json:"stage"`
+	Primary string   `json:"primary"`
+	IDs     []string `json:"ids"`
+}
+
+// shown returns what a Secret shows of the set jwt.
+func (w *world) shown(name string) shownSet {
+	var all map[string]shownSet
+	_ = json.Unmarshal([]byte(w.read(name).Annotations["conjur.org/rotation"]), &all)
+	return all["jwt"]
+}
+
+// rotate runs syncer rotate as the host that rotates.
+func (w *world) rotate(args ...string) *proctest.Process {
+	w.t.Helper()
+	env := []string{"CONJUR_APPLIANCE_URL=" + w.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(w.server.CA),
+		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + w.server.HostKey("rotates"), "TMPDIR=" + w.dir}
+	return spawn(w.t, env, append([]string{"rotate"}, args...)...)
+}
+
+// TestAStandaloneRotates a set that a Secret shows, by itself and on command, and
+// leaves a set alone that went back.
+func TestAStandaloneRotates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.Policy(`
+- !variable jwt
+- !variable jwt/control
+- !host rotates
+- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
+- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
+`)
+	keyFile := w.dir + "/key"
+	if err := os.WriteFile(keyFile, []byte(w.server.HostKey("rotates")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.settings = append(w.settings, "leaderElection: {enabled: false}", fmt.Sprintf(`
+identities: [{name: rotates, conjur: {login: host/rotates, apiKeyFile: %q}}]
+rotation:
+  identity: rotates
+  interval: 1s
+  sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}]`, keyFile))
+	w.secret("keys", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) })
+	p := w.start()
+	var first, second shownSet
+	eventually(t, "the first key in the Secret", func() bool {
+		first = w.shown("keys")
+		return first.Stage == "idle" && w.read("keys").Data[first.Primary+".key.primary"] != nil
+	})
+	w.rotate("now", "jwt").Exit(0)
+	eventually(t, "the second key in the Secret, alone", func() bool {
+		second = w.shown("keys")
+		return second.Stage == "idle" && second.Primary != first.Primary && slices.Equal(second.IDs, []string{second.Primary})
+	})
+	data := w.read("keys").Data
+	if len(data[second.Primary+".key.primary"]) == 0 || data[first.Primary+".key"] != nil {
+		t.Errorf("the Secret has the keys %d", len(data))
+	}
+	for _, reason := range []string{"RotationStarted", "RotationPromoted", "RotationDone"} {
+		eventually(t, "an Event "+reason, func() bool {
+			return slices.ContainsFunc(w.events("keys", reason), func(m string) bool { return strings.Contains(m, second.Primary) || reason == "RotationDone" })
+		})
+	}
+	resp, err := http.Get("http://" + w.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{`syncer_rotation_age_seconds{set="jwt"}`, `syncer_rotation_stage_seconds{set="jwt",stage="idle"}`, `syncer_rotation_events_total{reason="RotationPromoted",set="jwt"} 2`} {
+		if !strings.Contains(string(metrics), name) {
+			t.Errorf("the metrics have no %s", name)
+		}
+	}
+	p.Stop()
+
+	// A backup of Conjur is restored: the set begins anew, while the Secret still
+	// tells of a later step.
+	w.server.Policy("- !delete { record: !variable jwt }\n")
+	w.server.Policy("- !variable jwt\n- !permit { role: !host rotates, privileges: [read, execute, update], resource: !variable jwt }\n- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }\n")
+	w.start()
+	eventually(t, "word of what was delivered already", func() bool {
+		return slices.ContainsFunc(w.events("keys", "RotationWaiting"), func(m string) bool {
+			return strings.Contains(m, fmt.Sprintf("step %d was delivered already", second.Step))
+		})
+	})
+	if now := w.read("keys"); string(now.Data[second.Primary+".key.primary"]) != string(data[second.Primary+".key.primary"]) {
+		t.Error("the Secret has lost its key")
+	}
+	w.rotate("claim", "jwt").Exit(0)
+	eventually(t, "a set above all that was delivered", func() bool { return w.shown("keys").Step > 1_000_000 })
+}
