@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -30,6 +31,19 @@ func TestDemoEndsByItself(t *testing.T) {
 	}
 	if len(p.Lines("Page     http://127.0.0.1:", "/status")) != 1 {
 		t.Error("no address of the page")
+	}
+	nothingLeft(t, dir)
+}
+
+func TestDemoOfARotation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := spawn(t, []string{"TMPDIR=" + dir}, "demo", "--rotate")
+	p.Exit(0)
+	for _, what := range []string{"made ", "is the primary", "a new one is asked for", "retired ", "and none was rejected"} {
+		if !strings.Contains(p.Log(), what) {
+			t.Errorf("it does not say %q", what)
+		}
 	}
 	nothingLeft(t, dir)
 }

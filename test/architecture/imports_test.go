@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 		"config", "pkg/actuators", "pkg/authn", "pkg/brief", "pkg/conjur", "pkg/consumers", "pkg/health", "pkg/kube", "pkg/logs", "pkg/notify", "pkg/page", "pkg/process", "pkg/queue", "pkg/rotate", "pkg/secret",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/variables", "pkg/versions", "pkg/workers",
 	},
-	"pkg/demo":         {"config", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/targets", "pkg/terminal", "pkg/workers"},
+	"pkg/demo":         {"config", "pkg/conjur", "pkg/conjurd", "pkg/pipeline", "pkg/queue", "pkg/rotate", "pkg/targets", "pkg/terminal", "pkg/versions", "pkg/workers"},
 	"pkg/conjurd/home": {"pkg/conjurd", "pkg/kube"},
 	"pkg/tool": {
 		"config", "pkg/conjur", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/page", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",

@@ -1,0 +1,145 @@
+package demo
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// program is one that signs tokens with the primary of a key set and checks those
+// of others, as programs with the module keyset do.
+type program struct {
+	name, folder string
+	listener     net.Listener
+	server       *http.Server
+}
+
+func newProgram(folder, name string) (*program, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &program{name: name, folder: folder, listener: listener}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Second}
+	go func() { _ = p.server.Serve(listener) }()
+	return p, nil
+}
+
+func (p *program) url() string { return "http://" + p.listener.Addr().String() + "/keys" }
+
+func (p *program) close() { _ = p.server.Close() }
+
+// ServeHTTP answers which keys there are.
+func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	keys, primary := p.read()
+	if primary == "" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"ids": slices.Sorted(maps.Keys(keys)), "primary": primary})
+}
+
+// read returns the keys of one moment by their ids, and which one is the primary;
+// none while there are none.
+func (p *program) read() (keys map[string][]byte, primary string) {
+	for range 10 { // the folder may be exchanged meanwhile
+		root, err := filepath.EvalSymlinks(filepath.Join(p.folder, "..data"))
+		if err != nil {
+			return nil, ""
+		}
+		if keys, primary, err = readKeys(root); err == nil {
+			return keys, primary
+		}
+	}
+	return nil, ""
+}
+
+func readKeys(root string) (keys map[string][]byte, primary string, err error) {
+	files, err := os.ReadDir(root)
+	if err != nil {
+		return nil, "", err
+	}
+	keys = map[string][]byte{}
+	for _, f := range files {
+		content, err := os.ReadFile(filepath.Join(root, f.Name()))
+		if err != nil {
+			return nil, "", err
+		}
+		id, _, _ := strings.Cut(f.Name(), ".")
+		keys[id] = content
+		if strings.HasSuffix(f.Name(), ".primary") {
+			primary = id
+		}
+	}
+	return keys, primary, nil
+}
+
+func (p *program) has(id string) bool {
+	keys, _ := p.read()
+	return keys[id] != nil
+}
+
+// sign returns a token; false while the program has no key.
+func (p *program) sign(text string) (id string, mac []byte, ok bool) {
+	keys, primary := p.read()
+	if primary == "" {
+		return "", nil, false
+	}
+	return primary, macOf(keys[primary], text), true
+}
+
+// check reports whether a token was signed with a key that the program has.
+func (p *program) check(id, text string, mac []byte) bool {
+	keys, _ := p.read()
+	return keys[id] != nil && hmac.Equal(mac, macOf(keys[id], text))
+}
+
+func macOf(key []byte, text string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// work has each program sign and all check, until ctx ends.
+func (s *shop) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, signer := range s.programs {
+			text := fmt.Sprint("order ", time.Now().UnixNano())
+			id, mac, ok := signer.sign(text)
+			if !ok {
+				continue
+			}
+			for _, checker := range s.programs {
+				if _, primary := checker.read(); primary == "" {
+					continue // it has not begun yet
+				}
+				good := checker.check(id, text, mac)
+				s.mu.Lock()
+				if s.signed++; !good {
+					s.rejected = append(s.rejected, fmt.Sprintf("%s does not know %s of %s", checker.name, id, signer.name))
+				}
+				s.mu.Unlock()
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *shop) tokens() (signed int, rejected []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.signed, s.rejected
+}
