@@ -232,6 +232,8 @@ func (l *loader) published(it item, set *RotatedSet) {
 		switch {
 		case p[nameText].set == p[nameParts].set:
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
+		case p[nameParts].set && len(p[nameParts].texts()) == 0:
+			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
 		case id == set.Set:
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the set cannot be published to itself; name another variable")
 		}

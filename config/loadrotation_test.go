@@ -1,0 +1,79 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// TestRotationOfSets reads all that is said of sets, and fills in the rest.
+func TestRotationOfSets(t *testing.T) {
+	src := fileSources(t, `
+identities: [{name: rotates, conjur: {login: host/rotates, apiKeyFile: /key}}]
+rotation:
+  every: 30d
+  identity: rotates
+  perHour: 3
+  sets:
+  - {set: a, generate: {random: 32}, publish: {a-plain: key, a-public: {parts: [public]}}, adopt: {key: old}}
+  - {set: b, generate: {password: {}}, cron: "0 3 * * 0", keep: 1d12h, confirm: {ask: ["http://127.0.0.1:1/keys"]}}
+  - {set: c, generate: {x509: {subject: c, days: 10}}, before: 3d}
+`, nil, connection)
+	src.Assume.Files = true
+	r, _, err := config.LoadRotation(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const day = 24 * time.Hour
+	a, b, c := r.Sets[0], r.Sets[1], r.Sets[2]
+	switch {
+	case r.PerHour != 3 || r.Conjur.Login != "host/rotates" || r.Owner != "host/rotates" || r.Interval != 5*time.Second:
+		t.Errorf("the rotation is %+v", r)
+	case a.Every != 30*day || a.Keep != day || a.Confirm.Wait != 3*time.Minute || a.Publish["a-plain"].Text != "key" || a.Publish["a-public"].Parts[0] != "public" || a.Adopt["key"] != "old":
+		t.Errorf("the set a is %+v", a)
+	case b.Every != 0 || b.Keep != 36*time.Hour || b.Confirm.Wait != 0 || b.Generate.Password == nil:
+		t.Errorf("the set b is %+v", b)
+	case c.Before != 3*day || c.Generate.X509.Days != 10:
+		t.Errorf("the set c is %+v", c)
+	}
+}
+
+// TestAllFaultsOfSetsAreReported at once, each with its place.
+func TestAllFaultsOfSetsAreReported(t *testing.T) {
+	_, _, err := config.LoadRotation(fileSources(t, `
+rotation:
+  identity: nobody
+  perHour: 0
+  fromPolicy: true
+  sets:
+  - {set: a, generate: {random: 8}}
+  - {set: a, generate: {random: 32, uuid: true}}
+  - {set: b, generate: {uuid: true}, every: soon}
+  - {set: c, generate: {uuid: true}, every: 1d, cron: "* *"}
+  - {set: d, generate: {uuid: true}, before: 1d, grace: 1m, migrate: job/x}
+  - {set: e}
+  - {set: f, generate: {uuid: true}, publish: {f: uuid, g: {parts: []}}, confirm: {ask: "::"}}
+`, nil, connection))
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) {
+		t.Fatal(err)
+	}
+	text := err.Error()
+	for _, want := range []string{
+		"rotation.identity: no item of identities", "rotation.perHour: 0 is less than 1", "rotation.fromPolicy: not a setting",
+		"rotation.sets[0].generate.random: 8 is less than 16", "rotation.sets[1].generate: generate names 2 kinds", `rotation.sets[1].set: the set "a" is listed twice`,
+		"rotation.sets[2].every:", "rotation.sets[3].cron: the set has every too", "rotation.sets[4].before: only certificates expire",
+		"rotation.sets[4].grace: keys have keep", "rotation.sets[4].migrate:", "rotation.sets[5].set: the set has neither generate nor an actuator",
+		"rotation.sets[6].publish.f: the set cannot be published to itself", "rotation.sets[6].publish.g: the list names nothing", "rotation.sets[6].confirm.ask:",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
