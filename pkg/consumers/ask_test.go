@@ -225,6 +225,8 @@ func TestPodsThatNobodyAsks(t *testing.T) {
 			config := w.ask()
 			config.Wait = time.Millisecond
 			w.opens(w.consumers(config), introduced)
+			w.pod("shop-a", "127.0.0.253")
+			w.says(w.shut(c, introduced).Waits, "shop-a: no answer", "Pods that confirm does not name", w.ns+"/job-x")
 		})
 	}
 }

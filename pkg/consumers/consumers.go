@@ -165,7 +165,7 @@ func (c *Consumers) answer(ctx context.Context, v versions.Version, lacks string
 	case p.proven:
 		return rotate.Answer{Open: true}
 	case len(seen.unasked) > 0 && time.Since(p.shown) < wait:
-		return shut(p.shown.Add(wait), "Pods that confirm does not name, but that use the set's Secrets: %s", brief.List(seen.unasked))
+		return shut(p.shown.Add(wait), "%s", seen.others())
 	case p.again.IsZero() && seen.pods:
 		p.again = seen.at.Add(c.Again)
 		if settled := p.shown.Add(c.Settle); len(secrets) > 0 && settled.After(p.again) {

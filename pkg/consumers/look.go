@@ -83,6 +83,11 @@ func all(calls []func()) {
 	wg.Wait()
 }
 
+// others names the Pods that nobody asks.
+func (s survey) others() string {
+	return "Pods that confirm does not name, but that use the set's Secrets: " + brief.List(s.unasked)
+}
+
 // against returns what speaks against going on, empty for nothing, and whether
 // a consumer is known not to be where it has to be.
 func (s survey) against(lacks string, has func(Holding) bool) (text string, inUse bool) {
@@ -113,6 +118,9 @@ func (s survey) against(lacks string, has func(Holding) bool) (text string, inUs
 	}
 	if pods {
 		lines = append(lines, "a Pod that is deleted comes back with what its Secret has now")
+	}
+	if len(lines) > 0 && len(s.unasked) > 0 {
+		lines = append(lines, s.others())
 	}
 	return strings.Join(lines, "; "), inUse
 }
