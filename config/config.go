@@ -50,9 +50,11 @@ type Config struct {
 	// RestoreDeletedFiles: a file that the application deleted comes back at
 	// the next refresh.
 	RestoreDeletedFiles bool
-	Signal              Signal
-	Server              Server
-	Log                 Log
+	// SecretsSizeLimit is how many MiB all files may have together; at least 1.
+	SecretsSizeLimit int
+	Signal           Signal
+	Server           Server
+	Log              Log
 	// Conjur is the default identity's connection. With DestinationKubernetes
 	// it has no authenticator, an empty AuthnType, when none is set and other
 	// identities serve all namespaces.

@@ -43,6 +43,7 @@ func TestEffective(t *testing.T) {
   },
   "exitOnRevoked": true,
   "restoreDeletedFiles": "refresh",
+  "secretsSizeLimit": 64,
   "server": {
     "status": false
   },

@@ -141,6 +141,7 @@ var changes = map[string]change{
 	"settings removal.brakeHold":            {sidecarFile, "brakeHold: 1h", "brakeHold: 2h", "removal.brakeHold", nil},
 	"settings exitOnRevoked":                {sidecarFile, "exitOnRevoked: false", "exitOnRevoked: true", "exitOnRevoked", nil},
 	"settings restoreDeletedFiles":          {sidecarFile, "never", "refresh", "restoreDeletedFiles", nil},
+	"settings secretsSizeLimit":             {smallFile, "containerMode", "secretsSizeLimit: 3\ncontainerMode", "secretsSizeLimit", nil},
 	"settings restartApp.signal":            {sidecarFile, "SIGHUP", "SIGTERM", "restartApp.signal", nil},
 	"settings restartApp.user":              {sidecarFile, `"1000"`, `"1001"`, "restartApp.user", nil},
 	"settings restartApp.command":           {sidecarFile, "java", "perl", "restartApp.command", nil},

@@ -71,6 +71,8 @@ func applicationSettings() []setting {
 		{name: nameRestoreFiles, scope: ScopeLive, of: func(s subject) any { return either(s.RestoreDeletedFiles, restoreAtRefresh, restoreNever) }, annotation: "restore-deleted-files", kind: kindChoice, noun: "way to treat deleted files",
 			allowed: []string{restoreAtRefresh, restoreNever}, def: restoreAtRefresh,
 			doc: "When a file that the application deleted comes back: at the next refresh, or never. An application that wants its files at once makes the file `CONJUR_SECRETS_REQUESTED` in the status folder. New in Syncer."},
+		{name: "secretsSizeLimit", scope: ScopeProcess, of: func(s subject) any { return &s.SecretsSizeLimit }, annotation: "secrets-size-limit", kind: kindInteger, min: 1, def: "64",
+			doc: "How many MiB all files of the secrets folder may have together, as a folder in memory is the node's. A file that would go beyond it keeps what it has, with an error, and the others go on. While a file is replaced, it is there twice. New in Syncer."},
 		{name: nameSignal, scope: ScopeLive, of: func(s subject) any { return &s.Signal.Name }, annotation: "restart-app-signal", kind: kindSignal,
 			doc: "The signal, such as `SIGHUP`, that a sidecar sends to the application's processes after a change. The Pod needs `shareProcessNamespace: true`, and both containers the same user. Signals that only stop a process are refused."},
 		{name: nameSignalUser, scope: ScopeLive, of: func(s subject) any { return &s.Signal.User }, annotation: "restart-app-user", kind: kindUser,

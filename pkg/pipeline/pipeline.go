@@ -124,6 +124,7 @@ func (p *pipeline) build() (err error) {
 	}
 	if p.config().Destination == config.DestinationFile {
 		p.files = &files{pipeline: p, Files: sinks.NewFiles(p.config().Folders.Secrets, nil)}
+		p.files.Limit(int64(p.config().SecretsSizeLimit) << 20)
 		p.sink = p.Command.sink(p.files.Files)
 	} else {
 		p.secrets = newSecrets(p)

@@ -17,7 +17,7 @@ func TestOrderOfCalls(t *testing.T) {
 		"changed file":      "open secrets folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
 		"removed file":      "open secrets folder,sub,lstat,remove,lstat,sync folder",
 		"new file":          "open secrets folder,sub,mkdir,sub,sync folder,mkdir,sub,sync folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
-		"removed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink,remove,remove,remove,removeAll,sync folder",
+		"removed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink,remove,remove,remove,removeAll,lstat,sync folder",
 		"changed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink," +
 			"mkdir,sub,create,write,chmod,chown,sync file,stat,close,create,write,chmod,chown,sync file,stat,close,sync folder,lstat," +
 			"symlink,sync folder,symlink,rename,sync folder,remove,removeAll,sync folder,lstat",

@@ -27,9 +27,10 @@ import (
 // volume; elsewhere the files would land where the application does not see
 // them.
 type Files struct {
-	dir   string
-	owner *Owner
-	open  func(dir string) (folder, error)
+	dir    string
+	owner  *Owner
+	open   func(dir string) (folder, error)
+	budget budget
 }
 
 // Owner is the user and the group that files are given to; −1 leaves either
@@ -43,6 +44,11 @@ func NewFiles(dir string, owner *Owner) *Files {
 	return &Files{dir: dir, owner: owner, open: openFolder}
 }
 
+// Limit bounds what all targets hold together, in bytes; 0 is no bound. A target
+// that would go beyond it keeps what it has, and the others go on. Call it before
+// the first use.
+func (f *Files) Limit(bytes int64) { f.budget.limit = bytes }
+
 // Read finds what is there. Anything but a file where a file must be is an
 // error, save a symlink, which is nothing. An error names the target's path.
 func (f *Files) Read(ctx context.Context, r targets.Record) (State, error) {
@@ -54,6 +60,7 @@ func (f *Files) Read(ctx context.Context, r targets.Record) (State, error) {
 		return State{}, f.failed(r.Spec, err)
 	}
 	state.Sight = sightOf(r, seen)
+	f.budget.is(r.Spec.Key, state.Parts)
 	return state, nil
 }
 
@@ -98,7 +105,17 @@ func (f *Files) Apply(ctx context.Context, r targets.Record, c Changes) (targets
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
 		return r.Status.Sight, err
 	}
+	undo := func() {}
+	if !c.Empty() {
+		var err error
+		if undo, err = f.budget.take(r.Spec.Key, c.Parts); err != nil {
+			return r.Status.Sight, f.failed(r.Spec, err)
+		}
+	}
 	done, err := f.apply(r.Spec, c)
+	if err != nil {
+		undo()
+	}
 	if err != nil || done == nil {
 		return r.Status.Sight, f.failed(r.Spec, err)
 	}

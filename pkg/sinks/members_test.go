@@ -82,3 +82,34 @@ func TestMembersGoWithTheFile(t *testing.T) {
 		t.Errorf("state %+v of no file", state)
 	}
 }
+
+// The same of a folder of files, whose record is in it.
+func TestMembersOfAFolderAreNeverTooFew(t *testing.T) {
+	target := directoryTarget("app/keys", 0o640)
+	run := func(t *testing.T, f *faults) []string {
+		dir := memoryDir(t)
+		apply(t, newKeeper(dir, nil), target, withMembers(rewrite("part", "old"), "a"))
+		sink := f.files(dir, nil)
+		if err := sink.Apply(t.Context(), target, withMembers(rewrite("part", "new"), "b")); err != nil && !errors.Is(err, errFault) {
+			t.Errorf("Apply: %v", err)
+		}
+		calls := f.calls
+		f.fail = 0
+
+		next := newKeeper(dir, nil)
+		state := read(t, next, target)
+		if held := map[string]string{"old": "a", "new": "b"}[plaintext(state)["part"]]; !slices.Contains(state.Members, held) {
+			t.Errorf("the folder has %q and the members are %q", plaintext(state), state.Members)
+		}
+		apply(t, next, target, removal("part"))
+		if state := read(t, next, target); len(state.Parts) > 0 || len(state.Members) > 0 {
+			t.Errorf("after a removal the folder has %q and the members are %q", plaintext(state), state.Members)
+		}
+		return calls
+	}
+	for i, call := range run(t, &faults{}) {
+		t.Run(fmt.Sprintf("%02d %s", i+1, call), func(t *testing.T) {
+			run(t, &faults{fail: i + 1, err: &os.PathError{Op: call, Path: "x", Err: errFault}})
+		})
+	}
+}

@@ -38,7 +38,7 @@ var setByTheChart = [][]string{
 	{"containerMode"}, {"secretsDestination"}, {"server", "address"}, {"tracing"},
 	{"kubernetes", "namespace"}, {"kubernetes", "kubeconfig"},
 	{"leaderElection", "leaseName"}, {"leaderElection", "namespace"},
-	{"targets"}, {"restartApp"}, {"restoreDeletedFiles"}, {"exitOnRevoked"},
+	{"targets"}, {"nodeSecretsBase"}, {"secretsSizeLimit"}, {"restartApp"}, {"restoreDeletedFiles"}, {"exitOnRevoked"},
 }
 
 // TestValuesSchemaIsCurrent: what the schema of the values says of "config" is

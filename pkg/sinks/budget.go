@@ -1,0 +1,61 @@
+package sinks
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// budget bounds what the targets of one folder hold together: a folder in memory
+// is the node's, and that of the other Pods too. The zero budget is none.
+type budget struct {
+	limit int64 // bytes; 0: none
+
+	mu   sync.Mutex
+	used map[targets.Key]int64
+}
+
+// is notes what a target holds.
+func (b *budget) is(key targets.Key, parts map[string]secret.Value) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.setLocked(key, size(parts))
+}
+
+// take makes room for what a target is to hold, or refuses it. What the target
+// held counts again after undo.
+func (b *budget) take(key targets.Key, parts map[string]secret.Value) (undo func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, wanted, others := b.used[key], size(parts), int64(0)
+	for other, n := range b.used {
+		if other != key {
+			others += n
+		}
+	}
+	if b.limit > 0 && wanted > before && others+wanted > b.limit {
+		return nil, fmt.Errorf("its %d bytes, with the %d of the other targets, would be more than the %d that secretsSizeLimit allows; raise that, or deliver less", wanted, others, b.limit)
+	}
+	b.setLocked(key, wanted)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.setLocked(key, before)
+	}, nil
+}
+
+func (b *budget) setLocked(key targets.Key, n int64) {
+	if b.used == nil {
+		b.used = map[targets.Key]int64{}
+	}
+	b.used[key] = n
+}
+
+func size(parts map[string]secret.Value) (n int64) {
+	for _, v := range parts {
+		n += int64(v.Len())
+	}
+	return n
+}
