@@ -93,6 +93,7 @@ type APIKeys struct {
 type HTTP struct {
 	URL string // https, or of loopback
 	Key string // the variable with the key that signs requests
+	CA  string // file with the authorities that are trusted; empty: the system's
 }
 
 // Exec is a program that is run for each step.

@@ -155,6 +155,7 @@ func httpSettings() []setting {
 	return []setting{
 		{name: nameURL, of: func(s subject) any { return &s.rotated.HTTP.URL }, kind: kindText, required: true, doc: "Where each step is sent."},
 		{name: "key", of: func(s subject) any { return &s.rotated.HTTP.Key }, kind: kindText, required: true, doc: "The variable with the key that signs what is sent."},
+		{name: "ca", of: func(s subject) any { return &s.rotated.HTTP.CA }, kind: kindText, follows: "the system's authorities", doc: "A file with the authorities that its certificate is verified with."},
 	}
 }
 

@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/robfig/cron/v3"
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/versions"
 )
@@ -114,40 +111,4 @@ func (a rotation) now() time.Time {
 		return time.Now()
 	}
 	return now
-}
-
-// actuator returns what has the outside accept the versions of a set, and the
-// place outside; nil for keys.
-func (a rotation) actuator(set config.RotatedSet) (actuators.Actuator, string, error) {
-	switch {
-	case set.PostgreSQL != nil:
-		p := set.PostgreSQL
-		return &actuators.PostgreSQL{
-			Addresses: p.Address, Users: p.Users, Admin: func(ctx context.Context) (secret.Value, error) { return a.variable(ctx, p.Admin) },
-			EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain,
-		}, "postgresql " + p.Address[0], nil
-	case set.APIKeys != nil:
-		return &actuators.APIKeys{Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: func(ctx context.Context) (*versions.Document, error) {
-			held, err := rotate.Set{Conjur: a.client, ID: set.Set}.Read(ctx)
-			return held.Document, err
-		}}, "conjur", nil
-	case set.HTTP != nil:
-		h := set.HTTP
-		return &actuators.Steps{
-			Set: set.Set, Key: func(ctx context.Context) (secret.Value, error) { return a.variable(ctx, h.Key) },
-			Send: actuators.HTTP(h.URL, &http.Client{Timeout: a.config.Conjur.HTTPTimeout}),
-		}, "http " + h.URL, nil
-	case set.Exec != nil:
-		return &actuators.Steps{Set: set.Set, Send: actuators.Exec(set.Exec.Command...)}, "exec " + set.Exec.Command[0], nil
-	}
-	return nil, "", nil
-}
-
-// variable reads what an actuator needs.
-func (a rotation) variable(ctx context.Context, id string) (secret.Value, error) {
-	values := a.client.Variable(ctx, id, "")
-	if value, ok := values.Found[id]; ok {
-		return value, nil
-	}
-	return secret.Value{}, fmt.Errorf("the variable %q cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
 }

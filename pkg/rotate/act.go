@@ -60,29 +60,39 @@ func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, m
 	case versions.Revoke:
 		err = s.Actuator.Revoke(ctx, v)
 	}
-	switch {
-	case err == nil:
-		if primary, ok := s.doc().Primary(); ok && primary.ID == v.ID && action.Verb == versions.Verify {
+	good, refused := err == nil, errors.Is(err, actuators.ErrRefused)
+	if v.State == versions.Primary && action.Verb == versions.Verify {
+		s.verified = time.Time{}
+		if good {
 			s.verified = time.Now()
 		}
-		return true, minted, nil
-	case errors.Is(err, actuators.ErrRefused):
-		return false, nil, nil
+	}
+	if good || refused {
+		return good, minted, nil
 	}
 	return false, nil, fmt.Errorf("set %s: %s %s: %w", s.ID, action.Verb, v.ID, err)
 }
 
-// verifyIdle uses the primary once in a while, also if nothing is due.
+// verifyIdle uses the primary once in a while, also if nothing is due. What no
+// longer accepts it, as after a backup was restored, is told of it again, with the
+// same bytes.
 func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 	primary, ok := s.doc().Primary()
-	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || s.doc().Owner != s.Policy.Owner {
+	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || s.doc().Owner != s.Policy.Owner || s.doc().Paused {
 		return nil
 	}
-	good, _, err := s.act(ctx, versions.Action{Verb: versions.Verify, Version: primary.ID})
-	if err == nil && !good {
-		err = fmt.Errorf("set %s: the primary %s cannot be used", s.ID, primary.ID)
+	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
+		good, _, err := s.act(ctx, versions.Action{Verb: verb, Version: primary.ID})
+		switch {
+		case err != nil:
+			return err
+		case good && verb == versions.Verify:
+			return nil
+		case !good && verb == versions.Apply:
+			return fmt.Errorf("set %s: the primary %s cannot be used, and is not accepted again; have a new version made by \"now\", or go back by \"rollback\"", s.ID, primary.ID)
+		}
 	}
-	return err
+	return fmt.Errorf("set %s: the primary %s cannot be used", s.ID, primary.ID)
 }
 
 // watch takes down since when this process has seen versions without consumers.

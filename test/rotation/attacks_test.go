@@ -1,0 +1,230 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// sleeper is a database whose caller falls asleep before one of its acts, until
+// it is woken.
+type sleeper struct {
+	*actuators.PostgreSQL
+	at                 int64
+	acts               atomic.Int64
+	asleep, wake, done chan struct{}
+}
+
+// act does something, after a sleep if that is due.
+func (s *sleeper) act(do func() error) error {
+	if s.acts.Add(1) != s.at {
+		return do()
+	}
+	close(s.asleep)
+	<-s.wake
+	defer close(s.done)
+	return do()
+}
+
+func (s *sleeper) Apply(ctx context.Context, v versions.Version) (minted map[string]secret.Value, err error) {
+	return nil, s.act(func() error { _, err := s.PostgreSQL.Apply(context.WithoutCancel(ctx), v); return err })
+}
+
+func (s *sleeper) Verify(ctx context.Context, v versions.Version) error {
+	return s.act(func() error { return s.PostgreSQL.Verify(ctx, v) })
+}
+
+func (s *sleeper) Revoke(ctx context.Context, v versions.Version) error {
+	return s.act(func() error { return s.PostgreSQL.Revoke(context.WithoutCancel(ctx), v) })
+}
+
+// TestALeaderSleepsWhileAnotherRotatesTwice: whatever it was about to do in the
+// database, it does no harm when it wakes up.
+func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
+	for at := int64(1); ; at++ {
+		s := newShop(t)
+		client := s.as("rotates", "engine")
+		stop := run(t, s.rotator(client, s.database(client, postgres.Addr), nil))
+		s.idle("")
+		stop()
+
+		slow := &sleeper{PostgreSQL: s.database(client, postgres.Addr), at: at, asleep: make(chan struct{}), wake: make(chan struct{}), done: make(chan struct{})}
+		stopSlow := run(t, s.rotator(client, slow, nil))
+		first, _ := s.doc().Primary()
+		if err := s.steer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		slept := false
+		proctest.Eventually(t, patience, "it sleeps, or is done", func() bool {
+			select {
+			case <-slow.asleep:
+				slept = true
+				return true
+			default:
+			}
+			primary, idle, err := s.look(t.Context())
+			return err == nil && idle && primary != first.ID
+		})
+		if !slept {
+			stopSlow()
+			if at < 5 {
+				t.Errorf("a rotation is over after %d acts in the database", at-1)
+			}
+			return
+		}
+		other := s.as("rotates", "engine")
+		stop = run(t, s.rotator(other, s.database(other, postgres.Addr), nil))
+		s.idle(first.ID)
+		for range 1 + at%2 {
+			s.rotate()
+		}
+		stop()
+		close(slow.wake)
+		<-slow.done
+		stopSlow()
+		if err := s.judge(t.Context()); err != nil {
+			t.Errorf("asleep before act %d: %v", at, err)
+		}
+	}
+}
+
+// gate is consumers that have left the old version when it is open.
+type gate struct{ open atomic.Bool }
+
+func (g *gate) Introduced(context.Context, *versions.Document, versions.Version) rotate.Answer {
+	return rotate.Answer{Open: true}
+}
+
+func (g *gate) Left(context.Context, *versions.Document, versions.Version) rotate.Answer {
+	return rotate.Answer{Open: g.open.Load(), Waits: "the gate"}
+}
+
+// TestAPrimaryThatIsBrokenByHandKeepsTheOldOne: rule 1. The primary's user is
+// dropped while the old one waits to be revoked, which it then is not until the
+// primary works again.
+func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	database := s.database(client, postgres.Addr)
+	shut := &gate{}
+	shut.open.Store(true)
+	tried := &sleeper{PostgreSQL: database}
+	run(t, s.rotator(client, tried, shut))
+	old := s.idle("")
+	shut.open.Store(false)
+	if err := s.steer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	primary, _ := s.until("a new primary, and the old one held", func(d *versions.Document) bool {
+		primary, _ := d.Primary()
+		return primary.ID != old.ID && d.Stage() == "switch"
+	}).Primary()
+	user := string(primary.Parts["username"].Bytes())
+	postgres.Query(t, "postgres", "DROP ROLE "+user)
+	shut.open.Store(true)
+	s.until("the old one is about to be revoked", func(d *versions.Document) bool { return d.Stage() == "revoke" })
+	before := tried.acts.Load()
+	proctest.Eventually(t, patience, "some more looks at the primary", func() bool { return tried.acts.Load() > before+4 })
+	if err := database.Verify(t.Context(), old); err != nil {
+		t.Fatalf("the old one was refused though the primary does not work: %v", err)
+	}
+	// As dumped roles come back: without the comment, the password another one.
+	postgres.Query(t, "postgres", fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'another'", user))
+	s.idle(old.ID)
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestARestoredDatabase: its users are those of two rotations before. The primary
+// is applied again with the same bytes, and the next rotation goes its way.
+func TestARestoredDatabase(t *testing.T) {
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	stop := run(t, s.rotator(client, s.database(client, postgres.Addr), nil))
+	s.idle("")
+	backup := postgres.Query(t, "postgres", fmt.Sprintf(`SELECT format('ALTER ROLE %%I %%s PASSWORD %%L; COMMENT ON ROLE %%I IS %%L', rolname,
+		CASE WHEN rolcanlogin THEN 'LOGIN' ELSE 'NOLOGIN' END, rolpassword, rolname, shobj_description(oid, 'pg_authid')) FROM pg_authid WHERE rolname IN ('%s')`,
+		strings.Join(s.users, "', '")))
+	s.rotate()
+	primary := s.rotate()
+	stop()
+	postgres.Query(t, "postgres", strings.Join(backup, "; "))
+	database := s.database(client, postgres.Addr)
+	if err := database.Verify(t.Context(), primary); err == nil {
+		t.Fatal("the restored database has the primary")
+	}
+	run(t, s.rotator(client, database, nil))
+	proctest.Eventually(t, patience, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
+	if now, _ := s.doc().Primary(); now.ID != primary.ID {
+		t.Errorf("the primary is %s instead of %s", now.ID, primary.ID)
+	}
+	s.rotate()
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBothUsersAreDeleted: what is made anew gets the login that the set has.
+func TestBothUsersAreDeleted(t *testing.T) {
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	database := s.database(client, postgres.Addr)
+	stop := run(t, s.rotator(client, database, nil))
+	primary := s.idle("")
+	stop()
+	s.dropRoles()
+	s.createRoles()
+	run(t, s.rotator(client, database, nil))
+	proctest.Eventually(t, patience, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
+	s.rotate()
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBackToTheOldOne goes back while the old login is held, and on again.
+func TestBackToTheOldOne(t *testing.T) {
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	database := s.database(client, postgres.Addr)
+	shut := &gate{}
+	run(t, s.rotator(client, database, shut))
+	old := s.idle("")
+	if err := s.steer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.until("a new primary, and the old one held", func(d *versions.Document) bool {
+		primary, _ := d.Primary()
+		return primary.ID != old.ID && d.Stage() == "switch"
+	})
+	err := rotate.Set{Conjur: s.reader, ID: set}.Steer(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the old one is the primary again", func(d *versions.Document) bool {
+		primary, _ := d.Primary()
+		return primary.ID == old.ID
+	})
+	if err := database.Verify(t.Context(), old); err != nil {
+		t.Error(err)
+	}
+	shut.open.Store(true)
+	s.until("the one that was given back is gone", func(d *versions.Document) bool { return d.Stage() == "idle" })
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.rotate()
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,25 @@
+// Package rotation rotates the logins of a genuine PostgreSQL while programs use
+// them, and while things go wrong.
+package rotation
+
+import (
+	"flag"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/test/pgtest"
+)
+
+var (
+	rotations = flag.Int("rotations", 40, "how many rotations the clients live through")
+	busy      = flag.Bool("busy", false, "clients log in without pause, instead of when their file changes and now and then between them")
+	seeds     = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
+)
+
+var postgres *pgtest.Server
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(pgtest.Main(m, &postgres))
+}

@@ -1,0 +1,114 @@
+package rotation
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// with rotates the set by any actuator.
+func (s *shop) with(client *conjur.Client, a actuators.Actuator, g generate.Config) *rotate.Rotator {
+	values, err := variables.New(client, variables.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rotate.New(rotate.Config{
+		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second,
+		Retry: 10 * time.Millisecond, Watch: time.Nanosecond, Log: zap.NewNop(),
+		Sets: []rotate.Rotated{{ID: set, Generate: g, Actuator: a, Outside: "there", Schedule: rotate.Schedule{Every: time.Hour, Retry: time.Millisecond}}},
+	})
+}
+
+// TestHostsOfConjurTakeTurns rotates API keys, which Conjur makes.
+func TestHostsOfConjurTakeTurns(t *testing.T) {
+	s := newShop(t)
+	s.Policy(`
+- !host app-a
+- !host app-b
+- !permit { role: !host rotates, privileges: [update], resources: [!host app-a, !host app-b] }
+`)
+	client := s.as("rotates", "engine")
+	keys := &actuators.APIKeys{Hosts: []string{"app-a", "app-b"}, Conjur: client, Set: func(ctx context.Context) (*versions.Document, error) {
+		held, err := rotate.Set{Conjur: client, ID: set}.Read(ctx)
+		return held.Document, err
+	}}
+	run(t, s.with(client, keys, generate.Config{}))
+	primary := s.idle("")
+	for range 3 {
+		old := primary
+		primary = s.rotate()
+		if string(primary.Parts["login"].Bytes()) == string(old.Parts["login"].Bytes()) {
+			t.Error("the hosts do not take turns")
+		}
+		if err := keys.Verify(t.Context(), primary); err != nil {
+			t.Error(err)
+		}
+		if err := keys.Verify(t.Context(), old); err == nil {
+			t.Error("the old key is good")
+		}
+	}
+}
+
+// TestAServiceRefusesThreeTimes: each time other bytes are tried, and the primary
+// is not touched.
+func TestAServiceRefusesThreeTimes(t *testing.T) {
+	var mu sync.Mutex
+	refusals, tried, good := 0, map[string]string{}, ""
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var step struct {
+			Step, ID string
+			Parts    map[string][]byte
+		}
+		_ = json.NewDecoder(r.Body).Decode(&step)
+		mu.Lock()
+		defer mu.Unlock()
+		if step.Step == "apply" {
+			tried[step.ID] = string(step.Parts["password"])
+			if good != "" && step.ID != good && refusals < 3 {
+				refusals++
+				w.WriteHeader(http.StatusConflict)
+				return
+			}
+			good = step.ID
+		}
+		if step.Step == "revoke" && step.ID == good {
+			t.Error("the primary is revoked")
+		}
+	}))
+	t.Cleanup(service.Close)
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	steps := &actuators.Steps{Set: set, Send: actuators.HTTP(service.URL, service.Client()), Key: func(context.Context) (secret.Value, error) {
+		return secret.New([]byte("a key of the tests")), nil
+	}}
+	run(t, s.with(client, steps, generate.Config{Password: &generate.Password{}}))
+	s.idle("")
+	for range 3 {
+		old, _ := s.doc().Primary()
+		if err := s.steer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		doc := s.until("a version that came to nothing", func(d *versions.Document) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return d.Stage() == "idle" && len(tried) == refusals+1
+		})
+		if now, _ := doc.Primary(); now.ID != old.ID {
+			t.Fatalf("the primary is %s", now.ID)
+		}
+	}
+}
