@@ -80,7 +80,7 @@ func (s *Status) take(kind string, data []byte) error {
 		return err
 	}
 	before := s.polls()
-	s.At, s.Lanes = c.At, c.Lanes
+	s.At, s.Lanes, s.Rotations = c.At, c.Lanes, c.Rotations
 	after := s.polls()
 	old := map[string]bool{}
 	for _, name := range c.Gone {

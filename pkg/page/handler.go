@@ -173,7 +173,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 		switch c := now.since(before); {
 		case now.Standby != before.Standby || len(now.Lanes) != len(before.Lanes):
 			ok, sent = send("event: status\ndata: %s\n\n", text(now)), now.At
-		case len(c.Targets) > 0 || len(c.Gone) > 0 || !slices.Equal(now.Lanes, before.Lanes):
+		case len(c.Targets) > 0 || len(c.Gone) > 0 || !slices.Equal(now.Lanes, before.Lanes) || !slices.Equal(now.Rotations, before.Rotations):
 			ok, sent = send("event: change\ndata: %s\n\n", text(c)), now.At
 		case time.Since(sent) >= quiet:
 			ok, sent = send(": all is as before\n\n"), time.Now()

@@ -18,6 +18,21 @@ type Status struct {
 	Standby string   `json:"standby,omitempty"`
 	Lanes   []Lane   `json:"lanes"`
 	Targets []Target `json:"targets"` // in the order of their names
+	// Rotations are the sets that the process rotates, in the order of their ids.
+	Rotations []Rotation `json:"rotations,omitempty"`
+}
+
+// Rotation is a set of versions that is rotated.
+type Rotation struct {
+	Set     string    `json:"set"`
+	Stage   string    `json:"stage,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Primary string    `json:"primary,omitempty"`
+	Due     time.Time `json:"due,omitzero"` // the next version
+	// Waits says what it waits for, such as a gate that is shut; Problem is why
+	// nothing is known of it.
+	Waits   string `json:"waitsFor,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // Lane is an identity that Conjur is asked as.
@@ -81,13 +96,15 @@ type change struct {
 	Lanes   []Lane    `json:"lanes"`
 	Targets []Target  `json:"targets,omitempty"` // new, or not as before
 	Gone    []string  `json:"gone,omitempty"`
+	// Rotations are all of them.
+	Rotations []Rotation `json:"rotations,omitempty"`
 }
 
 // since returns what has changed in s since before. A target that only the poll
 // of its lane proves anew is not in it: whoever reads the change knows that from
 // the lane.
 func (s Status) since(before Status) change {
-	c := change{At: s.At, Lanes: s.Lanes}
+	c := change{At: s.At, Lanes: s.Lanes, Rotations: s.Rotations}
 	was := make(map[string]Target, len(before.Targets))
 	for _, t := range before.Targets {
 		was[t.Name] = t

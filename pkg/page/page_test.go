@@ -182,7 +182,10 @@ func TestFollowTellsWhatChanges(t *testing.T) {
 	defer stop()
 	polled := begin.Add(time.Second)
 	failing := page.Target{Name: "file/b", State: page.Failing, Proven: begin, Error: "no answer"}
+	rotating := status(polled, fresh("file/a", polled), fresh("file/b", polled))
+	rotating.Rotations = []page.Rotation{{Set: "jwt", Stage: "switch", Waits: "2 of 5 Pods"}}
 	steps := []page.Status{
+		rotating,
 		status(polled, fresh("file/a", polled), fresh("file/b", polled)), // by the poll alone
 		status(polled, fresh("file/a", polled), failing),
 		status(polled, fresh("file/a", polled), fresh("file/c", polled)),

@@ -3,7 +3,7 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const table = document.querySelector("table");
+const table = $("targets");
 const body = table.tBodies[0];
 const states = ["failing", "revoked", "doubted", "stale", "waiting", "fresh"]; // the worst first
 const columns = ["state", "target", "lane", "overrides", "proven", "changed", "error", "waitsFor"];
@@ -46,6 +46,7 @@ function hear(kind, data) {
 	}
 	status.at = data.at;
 	status.lanes = data.lanes;
+	status.rotations = data.rotations ?? [];
 	for (const t of data.targets ?? []) targets.set(t.target, t);
 	for (const name of data.gone ?? []) targets.delete(name);
 	heard = Date.now();
@@ -80,6 +81,7 @@ function draw() {
 	for (const t of targets.values()) counts.set(t.state, counts.get(t.state) + 1);
 	drawSummary(counts);
 	drawLanes();
+	drawRotations();
 	$("choice").hidden = table.hidden = Boolean(status.standby);
 	for (const s of states) set($("states").querySelector(`[data-count=${s}]`), `${s} (${counts.get(s)})`);
 	table.classList.toggle("nodes", targets.values().some((t) => t.overrides));
@@ -107,6 +109,17 @@ function drawLanes() {
 		return box;
 	});
 	$("lanes").replaceChildren(...boxes);
+}
+
+function drawRotations() {
+	$("rotations").hidden = status.rotations.length === 0;
+	const rows = status.rotations.map((r) => {
+		const row = make("tr");
+		const due = r.due && !r.waitsFor ? "due " + new Date(r.due).toLocaleString() : "";
+		for (const text of [r.set, r.stage ?? "", ago(r.since), r.primary ?? "", r.problem ?? r.waitsFor ?? due]) row.append(make("td", "", text));
+		return row;
+	});
+	$("rotations").tBodies[0].replaceChildren(...rows);
 }
 
 function drawRows(list) {

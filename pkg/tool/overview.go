@@ -135,10 +135,21 @@ func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
 			lines = append(lines, terminal.Plain(fmt.Sprintf("Removal as %s is held back until %s: %d of %d variables are gone at once", l.Name, h.Until.Format(time.TimeOnly), h.Gone, h.Of)))
 		}
 	}
-	if len(rows) == 1 {
-		return lines
+	if len(rows) > 1 {
+		lines = append(lines, screen.Table(rows)...)
 	}
-	return append(lines, screen.Table(rows)...)
+	return append(lines, screen.Table(rotations(s))...)
+}
+
+// rotations are the rows of the sets that are rotated.
+func rotations(s page.Status) (rows []terminal.Row) {
+	if len(s.Rotations) > 0 {
+		rows = []terminal.Row{{Cells: []string{"SET", "STAGE", "FOR", "PRIMARY", "WAITS FOR"}}}
+	}
+	for _, r := range s.Rotations {
+		rows = append(rows, terminal.Row{Cells: []string{r.Set, r.Stage, ago(s.At, r.Since), r.Primary, cmp.Or(r.Problem, r.Waits)}})
+	}
+	return rows
 }
 
 // wrong says what is wrong with a target and what it waits for.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -62,6 +63,7 @@ rotation:
   interval: 1s
   sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}]`, keyFile))
 	w.secret("keys", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) })
+	w.env["SERVER_STATUS"] = "true"
 	p := w.start()
 	var first, second shownSet
 	eventually(t, "the first key in the Secret", func() bool {
@@ -81,6 +83,10 @@ rotation:
 		eventually(t, "an Event "+reason, func() bool {
 			return slices.ContainsFunc(w.events("keys", reason), func(m string) bool { return strings.Contains(m, second.Primary) || reason == "RotationDone" })
 		})
+	}
+	status, err := page.Client{URL: "http://" + w.address}.Get(t.Context())
+	if err != nil || len(status.Rotations) != 1 || status.Rotations[0].Set != "jwt" || status.Rotations[0].Primary != second.Primary {
+		t.Errorf("the status page has the rotations %+v: %v", status.Rotations, err)
 	}
 	resp, err := http.Get("http://" + w.address + "/metrics")
 	if err != nil {

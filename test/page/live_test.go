@@ -99,7 +99,7 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 		t.Errorf("shown: %q", got)
 	}
 	b.run(chromedp.Click(`th[data-by=target] button`), chromedp.Click(`th[data-by=target] button`))
-	b.await(`document.querySelector("tbody tr").cells[1].textContent === "file/web"`)
+	b.await(`document.querySelector("#targets tbody tr").cells[1].textContent === "file/web"`)
 	b.await(`document.querySelector("th[data-by=target]").getAttribute("aria-sort") === "descending"`)
 
 	s.group("added")
@@ -110,7 +110,7 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	b.shows("file/db", page.Doubted)
 	b.shows("file/db", page.Revoked)
 	b.run(chromedp.Click(`th[data-by=state] button`))
-	b.await(`document.querySelector("tbody tr").cells[1].textContent === "file/db"`)
+	b.await(`document.querySelector("#targets tbody tr").cells[1].textContent === "file/db"`)
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
 		b.picture("status-" + scheme + ".png")
@@ -122,11 +122,11 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	}
 
 	b.run(chromedp.SendKeys("#words", "web"))
-	b.await(`document.querySelectorAll("tbody tr").length === 1`)
+	b.await(`document.querySelectorAll("#targets tbody tr").length === 1`)
 	b.run(chromedp.SendKeys("#words", "\b\b\b"), chromedp.Click(`input[value=fresh]`))
-	b.await(`document.querySelectorAll("tbody tr").length === 1`)
+	b.await(`document.querySelectorAll("#targets tbody tr").length === 1`)
 	s.privilege("!permit", "db")
-	b.await(`document.querySelectorAll("tbody tr").length === 0`)
+	b.await(`document.querySelectorAll("#targets tbody tr").length === 0`)
 	b.run(chromedp.Click(`input[value=fresh]`))
 	b.shows("file/db", page.Fresh)
 	b.well()

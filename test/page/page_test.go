@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 var (
@@ -48,13 +49,23 @@ func open(t *testing.T, url string) *tab {
 	if err != nil {
 		t.Fatal("there is no chromium; apt-get install chromium")
 	}
+	profile, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(patience),
+		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	browser, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closed := chromedp.NewContext(browser)
 	ctx, cancel := context.WithTimeout(ctx, patience)
-	t.Cleanup(func() { cancel(); closed(); stop() })
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // which waits for the browser
+		cancel()
+		closed()
+		stop()
+		proctest.Eventually(t, patience, "the end of its processes", func() bool { return os.RemoveAll(profile) == nil })
+	})
 	b := &tab{Context: ctx, t: t}
 	chromedp.ListenTarget(ctx, b.hear)
 	b.run(chromedp.Navigate(url))
@@ -93,13 +104,13 @@ func (b *tab) await(expression string) {
 // names returns the targets in the order in which they are shown.
 func (b *tab) names() (names []string) {
 	b.t.Helper()
-	b.run(chromedp.Evaluate(`[...document.querySelectorAll("tbody tr")].map(r => r.cells[1].textContent)`, &names))
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("#targets tbody tr")].map(r => r.cells[1].textContent)`, &names))
 	return names
 }
 
 // row is the row of a target, as an expression.
 func row(target string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.cells[1].textContent === %q)`, target)
+	return fmt.Sprintf(`[...document.querySelectorAll("#targets tbody tr")].find(r => r.cells[1].textContent === %q)`, target)
 }
 
 // shows waits until a target's row begins with a state.
@@ -189,9 +200,9 @@ func TestTenThousandTargets(t *testing.T) {
 		t.Errorf("%d rows, the first %q", len(names), names[:min(1, len(names))])
 	}
 	b.run(chromedp.Click("#more"))
-	b.await(`document.querySelectorAll("tbody tr").length === 400`)
+	b.await(`document.querySelectorAll("#targets tbody tr").length === 400`)
 	b.run(chromedp.SendKeys("#words", "team-042"))
-	b.await(`document.querySelectorAll("tbody tr").length === 100`)
+	b.await(`document.querySelectorAll("#targets tbody tr").length === 100`)
 	var rows float64
 	b.run(chromedp.Evaluate(`performance.getEntriesByName("rows")[0].startTime`, &rows))
 	t.Logf("from the navigation to the rows of 10,000 targets: %.0f ms", rows)
@@ -211,7 +222,9 @@ func TestAccessible(t *testing.T) {
 	for i, state := range []page.State{page.Fresh, page.Waiting, page.Stale, page.Doubted, page.Failing, page.Revoked} {
 		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/shop/db-%d", i), Lane: "shop", State: state, Proven: now, Overrides: "node/n1/db", Error: "no answer", Waits: "the next try", Next: now.Add(time.Minute)})
 	}
+	s.Rotations = []page.Rotation{{Set: "apps/shop/jwt", Stage: "switch", Since: now, Primary: "20261122t013907", Waits: "2 of 5 Pods of deployment/shop"}}
 	b := open(t, serve(t, &page.Handler{Look: func() page.Status { return s }}))
+	b.await(`document.querySelector("#rotations tbody").innerText.includes("2 of 5 Pods")`)
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
 		b.shows("secret/shop/db-5", page.Revoked)
