@@ -177,12 +177,15 @@ func newRotateRetire() *cobra.Command {
 }
 
 func newRotateStatus() *cobra.Command {
-	var output string
+	var output, file string
 	cmd := &cobra.Command{
-		Use: "status SET...", Short: "Show the versions of sets, without their bytes", Args: cobra.MinimumNArgs(1),
+		Use: "status SET... | --config FILE", Short: "Show the versions of sets, without their bytes, or what all sets of a file wait for",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
+			switch {
+			case output != "text" && output != "json":
 				return fmt.Errorf("--output %q is not a form; use text or json", output)
+			case len(args) == 0:
+				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), output == "json")
 			}
 			reports := []rotate.Report{}
 			for _, set := range args {
@@ -197,6 +200,7 @@ func newRotateStatus() *cobra.Command {
 			return printReports(cmd.OutOrStdout(), reports, output == "json")
 		},
 	}
+	addConfigFlag(cmd, &file)
 	cmd.Flags().StringVar(&output, "output", "text", "the form of the output: text or json")
 	return cmd
 }
@@ -225,9 +229,13 @@ func printReports(out io.Writer, reports []rotate.Report, asJSON bool) error {
 
 func newRotateCheck() *cobra.Command {
 	var flags gateFlags
+	var file string
 	cmd := &cobra.Command{
-		Use: "check SET", Short: "Say all that would keep a set from being rotated", Args: cobra.ExactArgs(1),
+		Use: "check SET | --config FILE", Short: "Say all that would keep a set, or all sets of a file, from being rotated", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return checkSets(cmd.Context(), file, cmd.OutOrStdout())
+			}
 			gate, err := flags.gate(args[0])
 			if err != nil {
 				return err
@@ -246,5 +254,6 @@ func newRotateCheck() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
+	addConfigFlag(cmd, &file)
 	return cmd
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,4 +131,52 @@ func steer(ctx context.Context, set string, c versions.Command, out io.Writer) e
 		_, err = fmt.Fprintf(out, "%s is asked for; see syncer rotate status %s\n", cmp.Or(c.Verb, "it"), set)
 		return err
 	})
+}
+
+// lookAtSets prints how far the sets of a file are, and what each waits for. The
+// error is not nil if one cannot be read.
+func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) error {
+	r, closing, err := loadRotator(file, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer closing()
+	reports := r.Look(ctx)
+	if asJSON {
+		return printReports(out, reports, true)
+	}
+	var broken error
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SET\tSTAGE\tFOR\tPRIMARY\tWAITS FOR")
+	for _, report := range reports {
+		if report.Problem != "" {
+			broken = errLogged
+		}
+		since := "-"
+		if !report.Since.IsZero() {
+			since = time.Since(report.Since).Round(time.Second).String()
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", report.Set, cmp.Or(report.Stage, "-"), since, cmp.Or(report.Primary, "-"), cmp.Or(report.Problem, report.WaitsFor))
+	}
+	return errors.Join(table.Flush(), broken)
+}
+
+// checkSets prints all that would keep the sets of a file from being rotated.
+func checkSets(ctx context.Context, file string, out io.Writer) error {
+	r, closing, err := loadRotator(file, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer closing()
+	all := r.Check(ctx)
+	for _, set := range slices.Sorted(maps.Keys(all)) {
+		for _, problem := range all[set] {
+			fmt.Fprintf(out, "%s: %s\n", set, problem)
+		}
+	}
+	if len(all) > 0 {
+		return errLogged
+	}
+	_, err = fmt.Fprintln(out, "all sets can be rotated")
+	return err
 }

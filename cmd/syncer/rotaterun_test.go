@@ -262,3 +262,26 @@ func TestRotateRunOnce(t *testing.T) {
 		t.Errorf("in the end it is %+v", last)
 	}
 }
+
+func TestRotateStatusAndCheckOfAFile(t *testing.T) {
+	r := newRotating(t)
+	r.status() // sets the environment of who rotates
+	out, err := rotateBy(t, "check", "--config", r.config)
+	if err != nil || out != "all sets can be rotated\n" {
+		t.Errorf("before the set begins check says %s (%v)", out, err)
+	}
+	r.rotate("run", "--once", "--config", r.config).Exit(0)
+	r.rotate("now", "jwt").Exit(0)
+	r.rotate("run", "--once", "--config", r.config).Exit(0)
+	out, err = rotateBy(t, "status", "--config", r.config)
+	if err != nil || !strings.Contains(out, "jwt  introduce") || !strings.Contains(out, r.readers[0].url) {
+		t.Errorf("the status is\n%s(%v)", out, err)
+	}
+	r.server.Policy("- !deny { role: !host rotates, privileges: [update], resources: [!variable jwt, !variable plain] }\n- !delete { record: !variable jwt/control }\n")
+	out, err = rotateBy(t, "check", "--config", r.config)
+	for _, want := range []string{`lacks "update" on "jwt"`, `lacks "update" on "plain"`, `"jwt/control" is not declared`, r.readers[0].url} {
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("check does not say %s:\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package rotate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// TestBadSetsAreLeftAlone and reported.
+func TestBadSetsAreLeftAlone(t *testing.T) {
+	s := newSite(t)
+	version := func(id, state string) string {
+		return fmt.Sprintf(`{"id":%q,"state":%q,"parts":{"key":"Y2FuYXJ5"}}`, id, state)
+	}
+	set := func(all ...string) string {
+		return `{"syncerSet":1,"step":3,"owner":"me","versions":[` + strings.Join(all, ",") + `]}`
+	}
+	var many []string
+	for i := range versions.MaxVersions + 1 {
+		many = append(many, version(fmt.Sprintf("r%d", i), "retiring"))
+	}
+	bad := map[string]string{
+		"an unknown format": `{"syncerSet":2}`,
+		"two primaries":     set(version("r1", "primary"), version("r2", "primary")),
+		"no primary":        `{"syncerSet":1,"step":3,"owner":"me","versions":[{"id":"r1","state":"retiring","promoted":"2026-11-22T00:00:00Z","parts":{"key":"Y2FuYXJ5"}}]}`,
+		"no file name":      set(version("../r1", "primary")),
+		"17 versions":       set(many...),
+		"65 KiB":            `{"syncerSet":1,"pad":"` + strings.Repeat("canary", 11<<10) + `"}`,
+		"no JSON":           "canary",
+		"a plain value":     `"canary"`,
+	}
+	var sets []Rotated
+	for what := range bad {
+		rotated := s.keys(nil)
+		rotated.ID = strings.ReplaceAll(what, " ", "-")
+		s.Policy(fmt.Sprintf("- !variable %[1]s\n- !variable %[1]s/control\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control] }\n", rotated.ID))
+		s.Set(rotated.ID, bad[what])
+		sets = append(sets, rotated)
+	}
+	r, heard := s.rotator(s.client, "me", sets...)
+	r.config.Retry = time.Millisecond
+	run(t, r)
+	checker, _ := s.rotator(s.client, "me", sets...)
+	problems := checker.Check(t.Context())
+	for what, value := range bad {
+		id := strings.ReplaceAll(what, " ", "-")
+		waitFor(t, "word of "+what, func() bool { return strings.Contains(heard.reasons(), "RotationFailed: set "+id+": ") })
+		if is := s.reader.Variable(t.Context(), id, "").Found[id]; string(is.Bytes()) != value {
+			t.Errorf("%s was changed", what)
+		}
+		if len(problems[id]) == 0 {
+			t.Errorf("check does not report %s", what)
+		}
+	}
+	if strings.Contains(heard.reasons(), "canary") || strings.Contains(heard.reasons(), "Y2FuYXJ5") {
+		t.Error("an Event has a byte of a value")
+	}
+}
+
+// TestACommandIsObeyedOnce, however often it is sent, and not when it is old or
+// nobody's.
+func TestACommandIsObeyedOnce(t *testing.T) {
+	s := newSite(t)
+	r, heard := s.rotator(s.client, "me", s.keys(nil))
+	stop := run(t, r)
+	first, _ := s.until("the set begins", idleWith("")).Primary()
+	s.command("now", versions.Command{})
+	sent := string(s.reader.Variable(t.Context(), "jwt/control", "").Found["jwt/control"].Bytes())
+	second, _ := s.until("a second key", idleWith(first.ID)).Primary()
+
+	s.Set("jwt/control", `{"id":"1","at":"2020-01-01T00:00:00Z","verb":"now"}`)
+	s.Set("jwt/control", "canary")
+	waitFor(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "what it holds is no command") })
+	s.Set("jwt/control", sent)
+	stop()
+	again, _ := s.rotator(s.client, "me", s.keys(nil)) // which remembers nothing
+	for range 3 {
+		if err := again.Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now, _ := s.doc().Primary(); now.ID != second.ID || s.doc().Stage() != "idle" {
+		t.Errorf("the replayed command was obeyed: %v", s.doc().Log)
+	}
+	if strings.Contains(heard.reasons(), "canary") {
+		t.Error("an Event has what is no command")
+	}
+}
+
+// TestTheBudgetBarsAVersion beyond so many in an hour.
+func TestTheBudgetBarsAVersion(t *testing.T) {
+	s := newSite(t)
+	r, _ := s.rotator(s.client, "me", s.keys(nil))
+	r.ledger.perHour = 1
+	run(t, r)
+	first, _ := s.until("the set begins", idleWith("")).Primary()
+	s.command("now", versions.Command{})
+	second, _ := s.until("a second key", idleWith(first.ID)).Primary()
+	s.command("now", versions.Command{})
+	waitFor(t, "why there is no third", func() bool {
+		report := r.sets["jwt"].report.Load()
+		return strings.Contains(report.WaitsFor, "1 versions were begun within an hour")
+	})
+	if now, _ := s.doc().Primary(); now.ID != second.ID {
+		t.Errorf("the primary is %s", now.ID)
+	}
+}

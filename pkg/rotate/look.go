@@ -1,0 +1,129 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// Look returns how far all sets are and what each waits for, in ascending order.
+// It changes nothing.
+func (r *Rotator) Look(ctx context.Context) (reports []Report) {
+	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
+		s := r.sets[id]
+		err := r.lookAt(ctx, s)
+		report := s.set.report(s.held, err)
+		if err == nil {
+			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.why
+		}
+		reports = append(reports, report)
+	}
+	return reports
+}
+
+// lookAt finds out what a set waits for.
+func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
+	now, err := r.now(ctx)
+	if err == nil {
+		err = r.read(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	facts, g, err := r.facts(ctx, s, now)
+	if err != nil {
+		return err
+	}
+	switch action := versions.Next(s.doc(), s.Policy, facts); {
+	case g.waits != "":
+		s.why = g.waits
+	case action.Verb == versions.Wait && action.Why == idleReason:
+		s.why = dueIn(s.Schedule.next(s.ID, s.doc()), now)
+	case action.Verb == versions.Wait:
+		s.why = action.Why
+	default:
+		s.why = "its next step, " + string(action.Verb)
+	}
+	if r.config.Paused {
+		s.why = "rotation.paused is set"
+	}
+	return nil
+}
+
+func dueIn(at, now time.Time) string {
+	if at.IsZero() {
+		return "a command"
+	}
+	return "due in " + at.Sub(now).Round(time.Minute).String()
+}
+
+// Check returns all that would keep sets from being rotated, by set: rights that
+// are missing, logins that do not work, consumers that do not answer.
+func (r *Rotator) Check(ctx context.Context) map[string][]string {
+	all := map[string][]string{}
+	for id, s := range r.sets {
+		if problems := r.check(ctx, s); len(problems) > 0 {
+			all[id] = problems
+		}
+	}
+	return all
+}
+
+func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	changed := append([]string{s.ID, ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
+	for _, id := range changed {
+		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
+	}
+	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+		problems = append(problems, r.lacks(ctx, id, "execute")...)
+	}
+	if checker, ok := s.Actuator.(interface{ Check(context.Context) error }); ok {
+		if err := checker.Check(ctx); err != nil {
+			add("%v", err)
+		}
+	}
+	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
+		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+	}
+	primary, ok := s.doc().Primary()
+	if !ok {
+		return problems
+	}
+	if owner := s.doc().Owner; owner != r.config.Owner {
+		add("it is %q's, and this is %q; to take it over, claim it", owner, r.config.Owner)
+	}
+	if s.Actuator != nil {
+		if err := s.Actuator.Verify(ctx, primary); err != nil {
+			add("the primary %s cannot be used: %v", primary.ID, err)
+		}
+	}
+	if s.Consumers != nil {
+		if a := s.Consumers.Introduced(ctx, s.doc(), primary); !a.Open && a.Until.IsZero() { // else only time is missing
+			add("%s", a.Waits)
+		}
+	}
+	return problems
+}
+
+// lacks returns which privileges on a variable are missing.
+func (r *Rotator) lacks(ctx context.Context, id string, privileges ...string) (problems []string) {
+	for _, privilege := range privileges {
+		switch reading := r.config.Conjur.Check(ctx, nil, id, privilege); {
+		case reading.Form == conjur.Missing:
+			return []string{fmt.Sprintf("%q is not declared, or this identity cannot see it", id)}
+		case reading.Form == conjur.No:
+			problems = append(problems, fmt.Sprintf("this identity lacks %q on %q; permit that in the policy", privilege, id))
+		case reading.Err != nil:
+			problems = append(problems, fmt.Sprintf("whether this identity has %q on %q is not known: %v", privilege, id, reading.Err))
+		}
+	}
+	return problems
+}
