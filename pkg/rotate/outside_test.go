@@ -1,0 +1,140 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// outside is something that mints tokens, for users that take turns.
+type outside struct {
+	mu      sync.Mutex
+	accepts map[string]string // the version that each token is of
+	refuses bool              // what is new
+	inUse   []string
+	minted  int
+}
+
+func (o *outside) Prepare(_ context.Context, doc *versions.Document) (map[string]secret.Value, error) {
+	return map[string]secret.Value{"user": secret.New([]byte(fmt.Sprintf("u%d", doc.Step%2)))}, nil
+}
+
+func (o *outside) Apply(_ context.Context, v versions.Version) (map[string]secret.Value, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refuses {
+		return nil, fmt.Errorf("no more: %w", actuators.ErrRefused)
+	}
+	if token, ok := v.Parts["token"]; ok {
+		o.accepts[string(token.Bytes())] = v.ID
+		return nil, nil
+	}
+	o.minted++
+	return map[string]secret.Value{"token": secret.New([]byte(fmt.Sprint("token", o.minted)))}, nil
+}
+
+func (o *outside) Verify(_ context.Context, v versions.Version) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if token := v.Parts["token"]; o.accepts[string(token.Bytes())] != v.ID {
+		return fmt.Errorf("nobody: %w", actuators.ErrRefused)
+	}
+	return nil
+}
+
+func (o *outside) Revoke(_ context.Context, v versions.Version) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if v.Forced && len(o.accepts) == 1 {
+		return errors.New("not the last one")
+	}
+	token := v.Parts["token"]
+	delete(o.accepts, string(token.Bytes()))
+	return nil
+}
+
+func (o *outside) InUse(context.Context, versions.Version) ([]string, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.inUse, nil
+}
+
+func (o *outside) set(do func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	do()
+}
+
+// logins is a set of what the outside mints.
+func (s *site) logins(o *outside) Rotated {
+	set := s.keys(nil)
+	set.Generate.Random, set.Actuator, set.Outside = 0, o, "the outside"
+	set.Policy.GiveUp = time.Hour
+	return set
+}
+
+// TestLoginsAreAcceptedBeforeAnybodyHasThem, and refused when nobody uses them.
+func TestLoginsAreAcceptedBeforeAnybodyHasThem(t *testing.T) {
+	s := newSite(t)
+	o := &outside{accepts: map[string]string{}, inUse: []string{"a session of shop"}}
+	r, heard := s.rotator(s.client, "me", s.logins(o))
+	run(t, r)
+	first, _ := s.until("a first login", idleWith("")).Primary()
+	if string(first.Parts["token"].Bytes()) != "token1" || first.Parts["user"].Len() == 0 {
+		t.Errorf("its parts are %q", first.PartNames())
+	}
+	s.command("now", versions.Command{})
+	s.until("a second login", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID != first.ID })
+	waitFor(t, "who uses the first", func() bool {
+		return strings.Contains(heard.reasons(), first.ID+" is used by a session of shop")
+	})
+	o.set(func() {
+		if len(o.accepts) != 2 {
+			t.Errorf("the outside accepts %d logins", len(o.accepts))
+		}
+		o.inUse = nil
+	})
+	second, _ := s.until("nobody uses the first", idleWith(first.ID)).Primary()
+	o.set(func() {
+		if len(o.accepts) != 1 || o.accepts["token2"] != second.ID {
+			t.Errorf("the outside accepts %v", o.accepts)
+		}
+	})
+}
+
+// TestNoRotationBeginsWhereThreeFailed in a row.
+func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
+	s := newSite(t)
+	o := &outside{accepts: map[string]string{}, refuses: true}
+	var sets []Rotated
+	for i := range mostFailures + 1 {
+		set := s.logins(o)
+		set.ID = fmt.Sprintf("login%d", i)
+		set.Schedule.Retry = time.Hour
+		s.Policy(fmt.Sprintf("- !variable %[1]s\n- !variable %[1]s/control\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control] }\n", set.ID))
+		sets = append(sets, set)
+	}
+	r, heard := s.rotator(s.client, "me", sets[:mostFailures]...)
+	if err := r.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(heard.reasons(), "RotationFailed"); n != mostFailures {
+		t.Errorf("%d sets failed:\n%s", n, heard.reasons())
+	}
+	last := &rotated{Rotated: sets[mostFailures]}
+	if why := r.ledger.barred(last, versions.New("me"), time.Now()); !strings.Contains(why, "3 sets in a row failed at the outside") {
+		t.Errorf("another set is barred by %q", why)
+	}
+	r.ledger.outcome(last, true)
+	if why := r.ledger.barred(last, versions.New("me"), time.Now()); why != "" {
+		t.Errorf("after one that went well it is barred by %q", why)
+	}
+}
