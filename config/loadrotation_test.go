@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -75,5 +76,27 @@ rotation:
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestRotationInEffect is shown with what is filled in.
+func TestRotationInEffect(t *testing.T) {
+	src := fileSources(t, `
+containerMode: standalone
+secretsDestination: k8s_secrets
+kubernetes: {namespace: ns, namespaces: [ns]}
+rotation: {every: 30d, sets: [{set: a, generate: {random: 32}}]}
+`, nil, connection)
+	cfg, _, err := config.Load(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(config.NewEffective(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `"sets":[{"set":"a","every":"720h0m0s","keep":"24h0m0s","wait":"3m0s"}]`
+	if !strings.Contains(string(text), want) || !strings.Contains(string(text), `"perHour":10`) {
+		t.Errorf("in effect is %s", text)
 	}
 }

@@ -109,6 +109,7 @@ func NewEffective(cfg *Config) Effective {
 	e.addSecrets(cfg)
 	if cfg.Mode == ModeStandalone {
 		e.addSettings(standaloneSettings(), subject{Config: cfg})
+		e.addRotation(cfg)
 	}
 	e.add("folders", cfg.Folders)
 	list := []effectiveTarget{}
@@ -211,6 +212,44 @@ func (e *Effective) addSecrets(cfg *Config) {
 	if secrets != nil {
 		e.add(nameK8sSecrets, secrets)
 	}
+}
+
+// effectiveSet is a set that is rotated.
+type effectiveSet struct {
+	Set     string   `json:"set"`
+	Every   string   `json:"every,omitempty"`
+	Cron    string   `json:"cron,omitempty"`
+	Before  string   `json:"before,omitempty"`
+	Keep    string   `json:"keep"`
+	Wait    string   `json:"wait,omitempty"`
+	Ask     []string `json:"ask,omitempty"`
+	Restart []string `json:"restarted,omitempty"`
+}
+
+// addRotation adds which sets are rotated, if any are.
+func (e *Effective) addRotation(cfg *Config) {
+	if len(cfg.Rotation.Sets) == 0 {
+		return
+	}
+	e.addSettings(slices.DeleteFunc(rotationSettings(), func(s setting) bool {
+		return s.name == nameRotationIdentity || s.name == nameRotationSets
+	}), subject{Config: cfg})
+	e.add("rotation.login", cfg.Rotation.Conjur.Login)
+	var sets []effectiveSet
+	for _, set := range cfg.Rotation.Sets {
+		sets = append(sets, effectiveSet{
+			set.Set, text(set.Every), set.Cron, text(set.Before), set.Keep.String(), text(set.Confirm.Wait), set.Confirm.Ask, set.Confirm.Restarted,
+		})
+	}
+	e.add(nameRotationSets, sets)
+}
+
+// text is a duration, or "" for none.
+func text(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
 }
 
 // effectiveTarget is one target of an Effective.
