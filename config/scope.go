@@ -62,7 +62,7 @@ func Compare(before, after *Config) Difference {
 	var d Difference
 	d.compare("", append(settings(), rotationSettings()...), subject{Config: before, conjur: &before.Conjur}, subject{Config: after, conjur: &after.Conjur})
 	if before.Folders != after.Folders {
-		d.add("folders", ScopeSources)
+		d.add("folders", ScopeProcess)
 	}
 	compareItems(&d, "targets.", targetSettings(), before.Targets, after.Targets, &targets.Target{},
 		func(t *targets.Target) string { return t.Group },

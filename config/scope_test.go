@@ -255,11 +255,11 @@ func TestChangingASettingTouchesWhatItsScopeSays(t *testing.T) {
 	}
 }
 
-func TestAnotherFolderIsAnotherSource(t *testing.T) {
+func TestAnotherFolderIsAnotherProcess(t *testing.T) {
 	before := loadScoped(t, smallFile, connected)
 	after := *before
 	after.Folders.Status = "/new"
-	if d := Compare(before, &after); d.Scope != ScopeSources || !slices.Equal(d.Settings, []string{"folders"}) {
+	if d := Compare(before, &after); d.Scope != ScopeProcess || !slices.Equal(d.Settings, []string{"folders"}) {
 		t.Errorf("changed %+v", d)
 	}
 }

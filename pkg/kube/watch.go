@@ -25,9 +25,10 @@ type Selection struct {
 	// Name is that of the only object, whatever its labels: a role that names
 	// an object permits to watch it by its name. "": those with ManagedLabel.
 	Name string
-	// Known lists namespaces to read one by one when neither the objects of all
-	// namespaces nor the namespaces may be listed; only for Namespace "".
-	Known []string
+	// Known returns namespaces to read one by one when neither the objects of all
+	// namespaces nor the namespaces may be listed; only for Namespace "". Nil: none
+	// is known.
+	Known func() []string
 	// Interval is the time between looks at what may not be watched, and the
 	// longest time between tries to watch; at most, and if it is zero, 10 s.
 	Interval time.Duration
@@ -91,7 +92,11 @@ func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 		}
 		all, err := pages(ctx, source.list)
 		if s.Namespace == "" && apierrors.IsForbidden(err) {
-			return c.eachNamespace(ctx, s.Known, w.stored())
+			var known []string
+			if s.Known != nil {
+				known = s.Known()
+			}
+			return c.eachNamespace(ctx, known, w.Stored())
 		}
 		return all, err
 	}
@@ -237,7 +242,9 @@ func (w *Watch[T]) Get() (o T, live bool) {
 	return o, w.told.HasSynced() && !w.source.polling.Load()
 }
 
-func (w *Watch[T]) stored() (all []T) {
+// Stored returns the objects that are there. The handler is called with them, or
+// with newer ones, or was.
+func (w *Watch[T]) Stored() (all []T) {
 	for _, o := range w.informer.GetStore().List() {
 		all = append(all, o.(T))
 	}
@@ -257,8 +264,12 @@ func (w *Watch[T]) missing() {
 	}
 }
 
-// put passes over what a new list or watch only repeats.
+// put passes over what a new list or watch only repeats, and hands on what is
+// stored: an event may be older than what Stored has returned.
 func (w *Watch[T]) put(before, now any) {
+	if stored, there, _ := w.informer.GetStore().Get(now); there {
+		now = stored
+	}
 	was, _ := before.(T)
 	is, ok := now.(T)
 	var none T

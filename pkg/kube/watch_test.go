@@ -221,7 +221,7 @@ func TestEachNamespaceIsReadThatMayBe(t *testing.T) {
 	token := cluster.Token(t, mine, "app")
 	cluster.Bind(t, mine, "app", rules("secrets", "list"))
 	h, handler := hear()
-	w := connect(t, token).WatchSecrets(kube.Selection{Known: []string{mine, closed}, Interval: 20 * time.Millisecond}, handler)
+	w := connect(t, token).WatchSecrets(kube.Selection{Known: func() []string { return []string{mine, closed} }, Interval: 20 * time.Millisecond}, handler)
 	running(t, w.Run)
 	h.expect(t, "put: in-"+mine+" ")
 	h.await(t, "failing: ", "only these namespaces are known: "+mine+", "+closed, "1 of 2 namespaces are not served", "grant the verbs list and watch")

@@ -63,19 +63,20 @@ func newCluster(t *testing.T, mode config.Mode) *cluster {
 		}}},
 	}
 	p := &pipeline{
-		Parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: newSettings(cfg), set: &targets.Set{}, sink: leftover{},
+		Parts: Parts{Workers: 2, Log: zap.NewNop()}, set: &targets.Set{}, sink: leftover{},
 		troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}), host: &host{settings: newSettings(cfg), cluster: client},
 	}
+	p.wire(wiring{cfg: cfg})
 	p.texts = newTexts(p)
 	p.secrets = &secrets{pipeline: p}
 	p.secrets.news = newNews(p)
 	p.listen(troubleLog{p.troubles})
 	p.listen(p.secrets.news)
-	l, err := newLane(p, cfg.Identities[0])
+	l, err := newLane(p, cfg, cfg.Identities[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.lanes = []*lane{l}
+	p.wire(wiring{cfg: cfg, lanes: []*lane{l}})
 	l.start(t.Context())
 	t.Cleanup(l.stop)
 	return &cluster{p.secrets, t}
@@ -88,7 +89,7 @@ func (c *cluster) has(name, conjurMap string) {
 
 func (c *cluster) settled() {
 	c.t.Helper()
-	if err := c.lanes[0].queue.WaitSettled(c.t.Context()); err != nil {
+	if err := c.lanes()[0].queue.WaitSettled(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -139,7 +140,7 @@ func TestAOneShotProcessDoesNotFailOverATargetThatItNoLongerHas(t *testing.T) {
 		t.Error("a faulty definition is no failure")
 	}
 	c.gone("ns", "bad")
-	c.lanes[0].lastRetries(t.Context())
+	c.lanes()[0].lastRetries(t.Context())
 	if err := c.undelivered(); err != nil {
 		t.Errorf("with the faulty one gone: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -13,73 +14,73 @@ import (
 
 // upsert makes a Secret as it is now the target of its lane.
 func (s *secrets) upsert(found *kube.Secret, redefined bool) {
+	if redefined {
+		s.define(found.Namespace, found.Name, func(def *targets.SecretDefinition) {
+			def.UID, def.Annotations, def.Map, def.HasMap = string(found.UID), found.Annotations, found.Map, found.HasMap
+		})
+	}
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
-	l := s.laneOf(found.Namespace, found.Name)
-	switch {
-	case redefined:
-		def := s.definition(l, found.Namespace, found.Name)
-		def.UID, def.Annotations, def.Map, def.HasMap = string(found.UID), found.Annotations, found.Map, found.HasMap
-		s.define(l, def)
-	case s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion)):
-		l.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+	if s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion)) {
+		s.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 	}
 }
 
 // gone takes a Secret out of its lane. One that is named by the configuration
 // is waited for, or made.
 func (s *secrets) gone(namespace, name string) {
-	key := targets.KubeSecretKey(namespace, name)
-	l := s.laneOf(namespace, name)
-	if def := s.definition(l, namespace, name); def.Named {
-		def.Missing = true
-		s.define(l, def)
+	if named(s.config(), namespace, name) >= 0 {
+		s.define(namespace, name, func(def *targets.SecretDefinition) { def.Missing = true })
 		return
 	}
-	s.take(queue.Hint{}, s.set.Delete(key))
-	s.troubles.Forget(string(key))
+	s.forget(targets.KubeSecretKey(namespace, name))
 	s.texts.refresh()
 }
 
-// laneOf returns the lane of the identity that serves a Kubernetes Secret. The
-// configuration was checked to have one for each that is watched.
-func (s *secrets) laneOf(namespace, name string) *lane {
-	identity, _ := s.config().IdentityOf(namespace, name)
-	return s.lanes[slices.IndexFunc(s.lanes, func(l *lane) bool { return l.identity.Name == identity.Name })]
+// forget no longer keeps a Secret in sync. What is in it stays.
+func (s *secrets) forget(key targets.Key) {
+	s.take(queue.Hint{}, s.set.Delete(key))
+	s.troubles.Forget(string(key))
 }
 
-// define has a target made of a definition, and synced.
-func (s *secrets) define(l *lane, def targets.SecretDefinition) {
-	t, warnings := targets.FromSecret(def)
-	changes := l.targets.Put(t)
-	if len(changes) > 0 {
-		for _, warning := range warnings {
-			s.Log.Warn(warning, zap.String("target", string(t.Key)))
-		}
-		s.news.warned(t.Key, warnings)
-		s.texts.refresh()
-	} else { // another Secret may be there, of which the same is wanted
-		changes = []targets.Change{{Key: t.Key, Lane: l.identity.Name}}
+// define makes a target of what the configuration says of a Secret and what
+// complete adds to it, in the lane of the identity that serves it, and has it
+// synced if it differs from before.
+func (s *secrets) define(namespace, name string, complete func(*targets.SecretDefinition)) {
+	cfg := s.config()
+	identity, ok := cfg.IdentityOf(namespace, name)
+	if !ok {
+		return // the watch that has found it is about to end
 	}
+	def := targets.SecretDefinition{Namespace: namespace, Name: name}
+	if i := named(cfg, namespace, name); i >= 0 {
+		def = cfg.Kubernetes.Definitions[i]
+		def.Named = true
+	}
+	def.Account = identity.Conjur.Account
+	complete(&def)
+	t, warnings := targets.FromSecret(def)
+	changes := s.set.Lane(identity.Name).Put(t)
+	if len(changes) == 0 {
+		return
+	}
+	for _, warning := range warnings {
+		s.Log.Warn(warning, zap.String("target", string(t.Key)))
+	}
+	s.news.warned(t.Key, warnings)
+	s.texts.refresh()
 	s.take(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	s.news.defined(t)
 }
 
-// definition is what the configuration says of a Secret.
-func (s *secrets) definition(l *lane, namespace, name string) targets.SecretDefinition {
-	for _, def := range s.config().Kubernetes.Definitions {
-		if def.Namespace == namespace && def.Name == name {
-			def.Account, def.Named = l.identity.Conjur.Account, true
-			return def
-		}
-	}
-	return targets.SecretDefinition{Namespace: namespace, Name: name, Account: l.identity.Conjur.Account}
+// named returns the place of a Secret among those that are listed; -1: it is not.
+func named(cfg *config.Config, namespace, name string) int {
+	return slices.IndexFunc(cfg.Kubernetes.Definitions, func(def targets.SecretDefinition) bool {
+		return def.Namespace == namespace && def.Name == name
+	})
 }
 
 // unreadable takes down that a Secret which the configuration names may be
 // there or not.
 func (s *secrets) unreadable(namespace, name string, err error) {
-	l := s.laneOf(namespace, name)
-	def := s.definition(l, namespace, name)
-	def.Unread = err.Error()
-	s.define(l, def)
+	s.define(namespace, name, func(def *targets.SecretDefinition) { def.Unread = err.Error() })
 }

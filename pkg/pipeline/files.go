@@ -19,12 +19,25 @@ const requestsLook = 10 * time.Second
 type files struct {
 	*pipeline
 	*sinks.Files
+	requests *sources.Requests
+}
+
+func newFiles(p *pipeline) *files {
+	f := &files{pipeline: p, Files: sinks.NewFiles(p.config().Folders.Secrets, nil)}
+	f.requests = &sources.Requests{
+		Folder:   p.config().Folders.Status,
+		Interval: requestsLook,
+		Take:     p.status.TakeRequested,
+		Taken:    f.requested,
+		Report:   p.troubles.Report,
+	}
+	return f
 }
 
 // prime takes over what is configured, and removes what an earlier process left
 // half-way.
 func (f *files) prime(ctx context.Context) {
-	f.lanes[0].targets.Replace(f.config().Targets)
+	f.lanes()[0].targets.Replace(f.config().Targets)
 	if own := f.Command.files(f.config().Targets); len(own) > 0 {
 		if err := f.Clean(ctx, own); ctx.Err() == nil { // else the next start looks
 			f.troubles.Report("leftovers", err)
@@ -37,22 +50,11 @@ func (f *files) sources() (all []source) {
 	if f.config().Mode.OneShot() {
 		return nil
 	}
-	all = append(all, f.requests())
+	all = append(all, f.requests)
 	if f.config().Refresh.Enabled {
 		all = append(all, f.texts.sources()...)
 	}
 	return all
-}
-
-// requests is the watch for an application that wants its files now.
-func (f *files) requests() *sources.Requests {
-	return &sources.Requests{
-		Folder:   f.config().Folders.Status,
-		Interval: requestsLook,
-		Take:     f.status.TakeRequested,
-		Taken:    f.requested,
-		Report:   f.troubles.Report,
-	}
 }
 
 // requested brings back what is missing.

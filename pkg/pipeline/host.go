@@ -123,22 +123,12 @@ func (h *host) elected(ctx context.Context, work func(context.Context) error) er
 	return errors.Join(err, worked)
 }
 
-// show has the pipeline looked at from outside until the function that it
-// returns is called.
+// show has the pipeline looked at from outside, and take up changes of the
+// configuration, until the function that it returns is called.
 func (h *host) show(p *pipeline) (hide func()) {
-	var unwatch []func()
-	for _, l := range p.lanes {
-		h.metrics.Held(l.name, 0, false)
-		unwatch = append(unwatch, h.metrics.Watch(l.name, l.targets))
-	}
 	h.set(p)
-	p.troubles.Report("configuration", p.takeUp()) // one may have come while the parts were made
-	return func() {
-		h.set(nil)
-		for _, f := range unwatch {
-			f()
-		}
-	}
+	p.troubles.Report("configuration", h.handOver(p, p.config())) // one may have come while the parts were made
+	return func() { h.set(nil) }
 }
 
 func (h *host) set(p *pipeline) {
@@ -172,7 +162,7 @@ func (h *host) healthy() error {
 	if p == nil {
 		return nil // another process works, or this one is about to
 	}
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		if l.pool.Overdue() {
 			return fmt.Errorf("the workers of the identity %s do not move", l.name)
 		}

@@ -40,10 +40,9 @@ type lane struct {
 
 // newLane makes a lane, which does nothing yet. It must be stopped, whatever
 // comes.
-func newLane(p *pipeline, identity config.Identity) (*lane, error) {
+func newLane(p *pipeline, cfg *config.Config, identity config.Identity) (*lane, error) {
 	l := &lane{pipeline: p, identity: identity, name: cmp.Or(identity.Name, "default"), targets: p.set.Lane(identity.Name), intervals: make(chan time.Duration, 1)}
-	l.targets.Renew()
-	if err := l.newClient(); err != nil {
+	if err := l.newClient(cfg); err != nil {
 		return nil, err
 	}
 	l.listing = &listing{catalog: l.values.NewCatalog(), set: l.targets}
@@ -51,7 +50,7 @@ func newLane(p *pipeline, identity config.Identity) (*lane, error) {
 	if p.app != nil {
 		l.rounds.Announcer = announcer{p}
 	}
-	l.queue = queue.New(l.queueConfig())
+	l.queue = queue.New(l.queueConfig(cfg))
 	l.pool = workers.NewPool(workers.PoolConfig{
 		Work: l.queue,
 		Syncer: &workers.Syncer{
@@ -59,13 +58,13 @@ func newLane(p *pipeline, identity config.Identity) (*lane, error) {
 			Values:     l.values,
 			Templates:  p.texts,
 			Sink:       p.sink,
-			Policy:     policy(p.config()),
+			Policy:     policy(cfg),
 			Lister:     l.listing,
 			Renderings: p.renderings,
 			Log:        p.Log,
 		},
 		Workers:  p.Workers,
-		Timeout:  3 * p.config().Conjur.HTTPTimeout,
+		Timeout:  3 * cfg.Conjur.HTTPTimeout,
 		Grace:    p.Grace,
 		Listener: l,
 	})
@@ -75,18 +74,24 @@ func newLane(p *pipeline, identity config.Identity) (*lane, error) {
 // start has the lane work until stop is called, or ctx ends. Call it once.
 func (l *lane) start(ctx context.Context) {
 	intake, stop := context.WithCancel(ctx)
-	telling, hush := context.WithCancel(context.WithoutCancel(ctx))
-	var middle, bottom sync.WaitGroup
+	telling, told := context.WithCancel(context.WithoutCancel(ctx))
+	unmeasure := l.measure()
+	var top, bottom sync.WaitGroup
 	bottom.Go(func() { l.rounds.Run(telling) })
-	middle.Go(func() { l.pool.Run(intake) })
+	top.Go(func() { l.pool.Run(intake) })
 	l.enqueue(queue.Hint{Trigger: "start", Wakes: true}, l.targets.Keys()...)
-	l.halt = func() {
+	if !l.config().Mode.OneShot() {
+		poll := l.poll()
+		top.Go(func() { poll.Run(intake) })
+	}
+	l.halt = sync.OnceFunc(func() {
 		stop()
-		middle.Wait()
-		hush()
+		top.Wait()
+		told()
 		bottom.Wait()
 		l.client.Close()
-	}
+		unmeasure()
+	})
 }
 
 // stop ends what start began, from the top to the bottom, and waits for it;
@@ -98,6 +103,16 @@ func (l *lane) stop() {
 	}
 	l.queue.ShutDown()
 	l.client.Close()
+}
+
+// measure has the lane among the metrics until the function that it returns is
+// called.
+func (l *lane) measure() (end func()) {
+	if l.host == nil {
+		return func() {}
+	}
+	l.host.metrics.Held(l.name, 0, false)
+	return l.host.metrics.Watch(l.name, l.targets)
 }
 
 // enqueue is how a source hands hints to the queue: as one round.

@@ -42,12 +42,15 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		sink := make(stuckSink)
 		h := &host{settings: newSettings(&config.Config{}), log: zap.NewNop()}
 		p := &pipeline{
-			Parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: newSettings(&config.Config{Conjur: config.Conjur{HTTPTimeout: timeout}}),
-			set: &targets.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
+			Parts: Parts{Workers: 2, Log: zap.NewNop()},
+			set:   &targets.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
 		}
+		cfg := &config.Config{Mode: config.ModeInit, Conjur: config.Conjur{HTTPTimeout: timeout}}
+		p.wire(wiring{cfg: cfg})
 		p.texts = newTexts(p)
+		var lanes []*lane
 		for _, name := range []string{"idle", "stuck"} {
-			l, err := newLane(p, config.Identity{Name: name, Conjur: config.Conjur{
+			l, err := newLane(p, cfg, config.Identity{Name: name, Conjur: config.Conjur{
 				ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey,
 				Login: "host/x", APIKey: secret.New([]byte("key")),
 			}})
@@ -55,16 +58,17 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.stop()
-			p.lanes = append(p.lanes, l)
+			lanes = append(lanes, l)
 		}
+		p.wire(wiring{cfg: cfg, lanes: lanes})
 		if err := h.healthy(); err != nil {
 			t.Errorf("without a pipeline: %v", err)
 		}
 		h.set(p)
-		for _, l := range p.lanes {
+		for _, l := range lanes {
 			l.start(t.Context())
 		}
-		stuck := p.lanes[1]
+		stuck := lanes[1]
 		begin := func(names ...string) {
 			for _, name := range names {
 				key := targets.FileKey(name)

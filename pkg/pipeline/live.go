@@ -1,14 +1,16 @@
 package pipeline
 
 import (
-	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -24,67 +26,153 @@ func newSettings(cfg *config.Config) *settings {
 
 func (s *settings) config() *config.Config { return s.now.Load() }
 
-// isLive reports whether what runs can take up a change: nothing that it is
-// made of differs.
-func isLive(before, after *config.Config) bool {
-	templates := func(t *targets.Target) bool { return t.Template.File != "" }
-	return config.Compare(before, after).Scope <= config.ScopeLive &&
-		// The watches would have to tell of all Secrets again.
-		reflect.DeepEqual(before.Kubernetes.Definitions, after.Kubernetes.Definitions) &&
-		slices.EqualFunc(before.Identities, after.Identities, sameSecrets) &&
-		// Nobody watches templates where there was none.
-		(slices.ContainsFunc(before.Targets, templates) || !slices.ContainsFunc(after.Targets, templates))
+// takesUp reports whether what runs can go on with another configuration.
+func (h *host) takesUp(cfg *config.Config) bool {
+	return config.Compare(h.config(), cfg).Scope < config.ScopeProcess && (h.cluster != nil || !needsCluster(cfg))
 }
 
-// sameSecrets reports whether two identities serve the same Secrets.
-func sameSecrets(a, b config.Identity) bool {
-	return a.Name == b.Name && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Secrets, b.Secrets)
-}
-
-// takeUp makes a configuration that is live the one in effect.
+// takeUp makes another configuration the one in effect. With an error nothing
+// has changed.
 func (h *host) takeUp(cfg *config.Config) error {
+	before := h.config()
 	h.now.Store(cfg)
 	if p := h.shown(); p != nil {
-		return p.takeUp()
+		return h.handOver(p, before)
 	}
 	return nil // the next pipeline begins with it
 }
 
-// takeUp brings the configuration in effect to those who do not look at it
-// themselves. Connections, tokens, proofs and holds stay.
-func (p *pipeline) takeUp() error {
+// handOver has a pipeline take up the configuration in effect. If it cannot,
+// the one before is in effect again.
+func (h *host) handOver(p *pipeline, before *config.Config) error {
+	cfg := h.config()
+	err := p.takeUp(cfg)
+	if err != nil {
+		h.now.CompareAndSwap(cfg, before)
+		return fmt.Errorf("%w (keeping the old configuration)", err)
+	}
+	return nil
+}
+
+// takeUp goes over to another configuration, which takesUp allows. What it does
+// not name goes on: connections, tokens, proofs and holds stay, and nothing is
+// asked again that is right. With an error nothing has changed.
+func (p *pipeline) takeUp(cfg *config.Config) error {
 	p.taking.Lock()
 	defer p.taking.Unlock()
-	cfg := p.config()
-	if cfg == p.taken {
+	before := *p.wired.Load()
+	if cfg == before.cfg || p.running.ctx == nil {
 		return nil
 	}
-	p.taken = cfg
-	var errs []error
-	for _, l := range p.lanes {
-		errs = append(errs, l.values.SetRules(rules(cfg)))
-		l.pool.SetPolicy(policy(cfg))
-		l.queue.SetBackoff(backoffOf(cfg))
-		select {
-		case <-l.intervals: // an older one that was not taken up
-		default:
-		}
-		l.intervals <- cfg.Refresh.Interval
+	tellers, err := p.tellers(cfg)
+	if err != nil {
+		return err
 	}
-	if p.secrets != nil && p.secrets.news.restarts != nil {
-		p.secrets.news.restarts.SetLimits(cfg.Kubernetes.Restarts.QuietPeriod, cfg.Kubernetes.Restarts.PerHour)
+	lanes, leaving, err := p.relane(before, cfg)
+	if err != nil {
+		return err
+	}
+	after := wiring{cfg: cfg, lanes: lanes}
+	if p.secrets != nil {
+		after.watches = p.secrets.watching(cfg)
+	}
+	stopAll(leaving) // they are looked at until they have ended
+	p.wire(after)
+	for _, l := range lanes {
+		if slices.Contains(before.lanes, l) {
+			l.guide(before.cfg)
+		} else {
+			l.targets.Renew()
+			l.start(p.running.ctx)
+		}
 	}
 	if p.app != nil {
-		errs = append(errs, p.renewTellers())
+		p.app.SetTellers(tellers...)
 	}
+	wanted := p.sources()
+	p.running.keep(wanted)
 	if p.files != nil {
-		changes := p.lanes[0].targets.Replace(cfg.Targets)
-		p.take(queue.Hint{}, slices.DeleteFunc(changes, func(c targets.Change) bool { return !c.Gone }))
+		p.take(queue.Hint{Trigger: "configuration", Wakes: true}, lanes[0].targets.Replace(cfg.Targets))
+	} else {
+		p.secrets.takeUp(before)
 	}
-	for _, l := range p.lanes { // what was left as it is may be due now
-		l.enqueue(queue.Hint{Trigger: "configuration", Wakes: true}, l.targets.Keys()...)
+	p.texts.refresh()
+	p.running.start(wanted)
+	return nil
+}
+
+// relane returns the lanes of another configuration and those that leave. A lane
+// stays unless it would reach Conjur in another way.
+func (p *pipeline) relane(before wiring, cfg *config.Config) (lanes, leaving []*lane, err error) {
+	changed := config.Compare(before.cfg, cfg).Lanes
+	anew := func(id config.Identity) bool { return slices.Contains(changed, id.Name) }
+	stays := func(id config.Identity) bool { return !anew(id) }
+	made, err := p.newLanes(cfg, slices.DeleteFunc(slices.Clone(cfg.Identities), stays))
+	if err != nil {
+		return nil, nil, err
 	}
-	return errors.Join(errs...)
+	for _, l := range before.lanes {
+		if anew(l.identity) {
+			leaving = append(leaving, l)
+		} else {
+			lanes = append(lanes, l)
+		}
+	}
+	return append(lanes, made...), leaving, nil
+}
+
+// guide brings the configuration in effect to a lane that stays.
+func (l *lane) guide(before *config.Config) {
+	cfg := l.config()
+	l.troubles.Report("rules of "+l.name, l.values.SetRules(rules(cfg)))
+	l.pool.SetPolicy(policy(cfg))
+	l.queue.SetBackoff(backoffOf(cfg))
+	select {
+	case <-l.intervals: // an older one that was not taken up
+	default:
+	}
+	l.intervals <- cfg.Refresh.Interval
+
+	var due []targets.Key // what was left as it is
+	for _, r := range l.targets.Records() {
+		if r.Status.Err != nil || policy(before).KeepDeleted && !policy(cfg).KeepDeleted {
+			due = append(due, r.Spec.Key)
+		}
+	}
+	l.enqueue(queue.Hint{Trigger: "configuration", Wakes: true}, due...)
+}
+
+// takeUp forgets the Secrets that nobody watches any more, and moves those to
+// their lanes that another identity serves.
+func (s *secrets) takeUp(before wiring) {
+	cfg := s.config()
+	var stay []*sources.Secrets
+	for _, w := range s.watches() {
+		if slices.Contains(before.watches, w) {
+			stay = append(stay, w)
+		}
+	}
+	for _, r := range s.set.Records() {
+		namespace, name := r.Spec.Secret.Namespace, r.Spec.Secret.Name
+		follows := func(w *sources.Secrets) bool { return w.Follows(namespace, name) }
+		if !slices.ContainsFunc(stay, follows) && named(cfg, namespace, name) < 0 {
+			s.forget(r.Spec.Key)
+		}
+	}
+	if !reflect.DeepEqual(before.cfg.Kubernetes.Definitions, cfg.Kubernetes.Definitions) || !slices.EqualFunc(before.cfg.Identities, cfg.Identities, sameService) {
+		for _, w := range stay {
+			w.Again()
+		}
+	}
+	if s.news.restarts != nil {
+		s.news.restarts.SetLimits(cfg.Kubernetes.Restarts.QuietPeriod, cfg.Kubernetes.Restarts.PerHour)
+	}
+}
+
+// sameService reports whether two identities make the same targets of the same
+// Secrets.
+func sameService(a, b config.Identity) bool {
+	return a.Name == b.Name && a.Conjur.Account == b.Conjur.Account && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Secrets, b.Secrets)
 }
 
 // policy is what a sync may do.
@@ -97,17 +185,14 @@ func backoffOf(cfg *config.Config) queue.Backoff {
 	return queue.Backoff{First: cfg.Retry.Interval, Max: cfg.LongestRetry()}
 }
 
-// renewTellers has the application told of updates in the ways, besides files,
-// that are configured.
-func (p *pipeline) renewTellers() error {
-	cfg := p.config()
-	if p.Command != nil {
-		p.app.SetTellers(p.Command.Tell)
-		return nil
-	}
-	if cfg.Signal.Number == 0 {
-		p.app.SetTellers()
-		return nil
+// tellers are the ways, besides files, in which the application is told of
+// updates.
+func (p *pipeline) tellers(cfg *config.Config) ([]notify.Teller, error) {
+	switch {
+	case p.Command != nil:
+		return []notify.Teller{p.Command.Tell}, nil
+	case cfg.Signal.Number == 0:
+		return nil, nil
 	}
 	signaller, err := signals.NewSignaller(signals.SignalConfig{
 		Signal:  cfg.Signal.Number,
@@ -117,10 +202,9 @@ func (p *pipeline) renewTellers() error {
 		Log:     p.Log,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.app.SetTellers(signaller.Tell)
-	return nil
+	return []notify.Teller{signaller.Tell}, nil
 }
 
 // signalled counts signals that were sent.

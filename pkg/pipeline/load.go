@@ -16,7 +16,7 @@ import (
 // do.
 func (s *secrets) prime(ctx context.Context) {
 	if s.config().Mode.OneShot() {
-		s.unread, s.unreadFor = s.loadAll(ctx, s.watches)
+		s.unread, s.unreadFor = s.loadAll(ctx, s.watches())
 	}
 }
 
@@ -73,7 +73,7 @@ func (s reloading) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, watch := range s.watches {
+		for _, watch := range s.watches() {
 			if s.completed.Load() || !slices.Contains(s.unread, watch) {
 				_ = s.load(ctx, watch) // which reports it
 			}

@@ -16,13 +16,13 @@ import (
 )
 
 // newClient makes the lane's client of Conjur, and what knows its variables.
-func (l *lane) newClient() (err error) {
+func (l *lane) newClient(cfg *config.Config) (err error) {
 	c := ClientConfig(l.identity.Conjur, l.Version, l.Log, l.inbox)
 	c.Observer = l
 	if l.client, err = conjur.New(c); err != nil {
 		return err
 	}
-	l.values, err = variables.New(l.client, variables.Config{Rules: rules(l.config()), Listener: l, Logger: l.Log})
+	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Logger: l.Log})
 	return err
 }
 
@@ -95,9 +95,9 @@ func steadyFor(cfg *config.Config) time.Duration {
 
 // queueConfig says how failures are retried: for ever beside an application
 // that runs, within the configured limit before one that waits.
-func (l *lane) queueConfig() queue.Config {
-	limit := l.config().Retry.Limit
-	if !l.config().Mode.OneShot() {
+func (l *lane) queueConfig(cfg *config.Config) queue.Config {
+	limit := cfg.Retry.Limit
+	if !cfg.Mode.OneShot() {
 		limit = -1
 	}
 	var metrics workqueue.MetricsProvider
@@ -105,7 +105,7 @@ func (l *lane) queueConfig() queue.Config {
 		metrics = l.host.metrics.Queues()
 	}
 	return queue.Config{
-		Backoff:   backoffOf(l.config()),
+		Backoff:   backoffOf(cfg),
 		Limit:     limit,
 		Permanent: l.permanent,
 		Delay:     l.renderings.Delay,

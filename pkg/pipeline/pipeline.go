@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -40,24 +41,24 @@ type Parts struct {
 // Run does what cfg says until ctx ends or all is done, and serves probes where it
 // says so; it follows no change of the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
-	if cfg.Server.Address != "" {
-		h, err := newHost(cfg, parts.Version, parts.Log)
-		if err != nil {
-			return err
-		}
-		return h.run(ctx, func(ctx context.Context) error {
-			return (&pipeline{Parts: parts, settings: h.settings, set: &targets.Set{}, host: h}).run(ctx)
-		})
+	p := &pipeline{Parts: parts, set: &targets.Set{}}
+	p.wire(wiring{cfg: cfg})
+	if cfg.Server.Address == "" {
+		return p.run(ctx)
 	}
-	return (&pipeline{Parts: parts, settings: newSettings(cfg), set: &targets.Set{}}).run(ctx)
+	h, err := newHost(cfg, parts.Version, parts.Log)
+	if err != nil {
+		return err
+	}
+	p.host = h
+	return h.run(ctx, p.run)
 }
 
-// pipeline is the parts of Syncer, wired as one configuration says: a lane for
+// pipeline is the parts of Syncer, wired as the configuration says: a lane for
 // each identity, the inputs that say what belongs in them, the sink where
 // secrets go, and those who listen.
 type pipeline struct {
 	Parts
-	*settings
 	set  *targets.Set // which outlives pipelines
 	host *host        // nil: nobody looks from outside
 
@@ -67,19 +68,32 @@ type pipeline struct {
 	app        *notify.Application
 	renderings *notify.Renderings // nil: nothing is remembered
 
-	files   *files    // nil: secrets go to the cluster
-	secrets *secrets  // nil: they go to files
-	rotates *rotating // nil: no set is rotated
+	files   *files   // nil: secrets go to the cluster
+	secrets *secrets // nil: they go to files
 	sink    workers.Sink
 	texts   *texts
-	lanes   []*lane
 	listeners
 
-	taking  sync.Mutex // held while a configuration is taken up
-	taken   *config.Config
+	wired   atomic.Pointer[wiring]
+	taking  sync.Mutex    // held while another configuration is taken up
+	running runner        // of sources; without a context before the start and after the end
 	revoked chan struct{} // closed when something was removed, and the process ends for that
 	once    sync.Once
 }
+
+// wiring is a configuration and what there is of each item of a list in it.
+type wiring struct {
+	cfg     *config.Config
+	lanes   []*lane            // one for each identity
+	watches []*sources.Secrets // of Secrets; one for each namespace
+	rotates *rotating          // nil: no set is rotated
+}
+
+func (p *pipeline) wire(w wiring) { p.wired.Store(&w) }
+
+func (p *pipeline) config() *config.Config { return p.wired.Load().cfg }
+
+func (p *pipeline) lanes() []*lane { return p.wired.Load().lanes }
 
 // run makes the parts, starts them from the bottom to the top, waits until the
 // job is done or ctx ends, and stops them from the top to the bottom. Nothing
@@ -92,27 +106,39 @@ func (p *pipeline) run(ctx context.Context) error {
 	p.begin(ctx)
 	intake, stop := context.WithCancel(ctx)
 	defer stop()
-	for _, l := range p.lanes {
-		l.start(intake)
-	}
-	var top sync.WaitGroup
-	for _, source := range p.sources() {
-		top.Go(func() { source.Run(intake) })
-	}
+	p.start(intake)
 	if p.host != nil {
 		defer p.host.show(p)()
 	}
 
 	incomplete := p.untilDone(intake)
 	stop()
-	top.Wait()
+	p.end()
 	p.stop()
 	return p.verdict(incomplete)
 }
 
+// start has the lanes and the sources work until ctx ends.
+func (p *pipeline) start(ctx context.Context) {
+	for _, l := range p.lanes() {
+		l.start(ctx)
+	}
+	p.running.ctx = ctx
+	p.running.start(p.sources())
+}
+
+// end waits for the sources, whose context has ended. No change of the
+// configuration is taken up afterwards.
+func (p *pipeline) end() {
+	p.taking.Lock()
+	defer p.taking.Unlock()
+	p.running.keep(nil)
+	p.running.ctx = nil
+}
+
 // build makes the parts.
 func (p *pipeline) build() (err error) {
-	p.troubles, p.revoked, p.taken = health.NewTroubles(p.Log), make(chan struct{}), p.config()
+	p.troubles, p.revoked = health.NewTroubles(p.Log), make(chan struct{})
 	if err := p.openStatus(); err != nil {
 		return err
 	}
@@ -123,7 +149,7 @@ func (p *pipeline) build() (err error) {
 		p.listen(counts{p.host.metrics})
 	}
 	if p.config().Destination == config.DestinationFile {
-		p.files = &files{pipeline: p, Files: sinks.NewFiles(p.config().Folders.Secrets, nil)}
+		p.files = newFiles(p)
 		p.files.Limit(int64(p.config().SecretsSizeLimit) << 20)
 		p.sink = p.Command.sink(p.files.Files)
 	} else {
@@ -135,15 +161,35 @@ func (p *pipeline) build() (err error) {
 		p.sink = journaled{p.sink, p}
 	}
 	p.listen(p.Listener)
-	for _, identity := range p.config().Identities {
-		l, err := newLane(p, identity)
-		if err != nil {
-			return err
-		}
-		p.lanes = append(p.lanes, l)
+	w := wiring{cfg: p.config()}
+	if w.lanes, err = p.newLanes(w.cfg, w.cfg.Identities); err != nil {
+		return err
 	}
-	p.rotates, err = newRotating(p)
-	return err
+	for _, l := range w.lanes {
+		l.targets.Renew()
+	}
+	if p.secrets != nil {
+		w.watches = p.secrets.watching(w.cfg)
+	}
+	if w.rotates, err = newRotating(p, w.cfg); err != nil {
+		stopAll(w.lanes)
+		return err
+	}
+	p.wire(w)
+	return nil
+}
+
+// newLanes makes lanes, which do nothing yet: all or none.
+func (p *pipeline) newLanes(cfg *config.Config, identities []config.Identity) (made []*lane, err error) {
+	for _, identity := range identities {
+		l, err := newLane(p, cfg, identity)
+		if err != nil {
+			stopAll(made)
+			return nil, err
+		}
+		made = append(made, l)
+	}
+	return made, nil
 }
 
 // openStatus opens the status folder. A sidecar that delivers files needs it,
@@ -168,7 +214,9 @@ func (p *pipeline) openStatus() (err error) {
 	}
 	p.openRenderings(p.status)
 	p.app = notify.NewApplication(p.status, p.set, p.Log)
-	return p.renewTellers()
+	tellers, err := p.tellers(p.config())
+	p.app.SetTellers(tellers...)
+	return err
 }
 
 // openRenderings finds out what earlier processes died of, where there is a
@@ -197,35 +245,24 @@ func (p *pipeline) begin(ctx context.Context) {
 	}
 }
 
-// source runs until its context ends.
-type source interface{ Run(context.Context) }
-
-// sources lists what hints at targets, and what else is to be done while the
-// lanes work.
-func (p *pipeline) sources() (all []source) {
+// sources lists what hints at targets, but for the polls, and what else is to
+// be done while the lanes work.
+func (p *pipeline) sources() []source {
 	if p.files != nil {
-		all = p.files.sources()
-	} else {
-		all = p.secrets.sources()
+		return p.files.sources()
 	}
-	if p.rotates != nil {
-		all = append(all, p.rotates)
-	}
-	if !p.config().Mode.OneShot() {
-		for _, l := range p.lanes {
-			all = append(all, l.poll())
-		}
-	}
-	return all
+	return p.secrets.sources()
 }
 
-// stop stops the lanes, all at once; a second time it does nothing.
-func (p *pipeline) stop() { p.each((*lane).stop) }
+// stop stops the lanes; a second time it does nothing.
+func (p *pipeline) stop() { stopAll(p.lanes()) }
+
+func stopAll(lanes []*lane) { each(lanes, (*lane).stop) }
 
 // each calls f for all lanes at once and waits.
-func (p *pipeline) each(f func(*lane)) {
+func each(lanes []*lane, f func(*lane)) {
 	var wg sync.WaitGroup
-	for _, l := range p.lanes {
+	for _, l := range lanes {
 		wg.Go(func() { f(l) })
 	}
 	wg.Wait()
@@ -233,7 +270,7 @@ func (p *pipeline) each(f func(*lane)) {
 
 // enqueue hints at targets, each in its lane.
 func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		var own []targets.Key
 		for _, key := range keys {
 			if _, ok := l.targets.Get(key); ok {
@@ -248,7 +285,7 @@ func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
 
 // take has targets synced that have changed, and those forgotten that are gone.
 func (p *pipeline) take(h queue.Hint, changes []targets.Change) {
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		var own []targets.Key
 		for _, c := range changes {
 			switch {

@@ -148,9 +148,10 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	return h.run(ctx, func(ctx context.Context) error {
-		p := &pipeline{settings: h.settings, set: &s.set, host: h, Parts: Parts{
+		p := &pipeline{set: &s.set, host: h, Parts: Parts{
 			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command,
 		}}
+		p.wire(wiring{cfg: h.config()})
 		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
 			p.set = &targets.Set{}
 		}
@@ -198,7 +199,7 @@ func (s *Process) reload() error {
 	s.mu.Lock()
 	h := s.host
 	s.mu.Unlock()
-	if h != nil && isLive(h.config(), cfg) {
+	if h != nil && h.takesUp(cfg) {
 		s.log.Info("The configuration has changed; what runs takes it up")
 		return h.takeUp(cfg)
 	}

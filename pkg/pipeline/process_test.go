@@ -13,8 +13,8 @@ import (
 // comes to its end, though that could take it up.
 func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	annotations := filepath.Join(t.TempDir(), "annotations")
-	write := func(login string) {
-		text := fmt.Sprintf("conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/authn-identity=%q\nconjur.org/conjur-secrets.db=\"- app/db\"\n", login)
+	write := func(address string) {
+		text := fmt.Sprintf("conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/authn-identity=\"host/x\"\nconjur.org/server-address=%q\nconjur.org/conjur-secrets.db=\"- app/db\"\n", address)
 		if err := os.WriteFile(annotations, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	write("host/right")
+	write("127.0.0.1:8001")
 	if s.cfg, err = s.load(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,16 +38,16 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	if _, err := s.newHost(current); err != nil {
 		t.Fatal(err)
 	}
-	for _, login := range []string{"host/wrong", "host/right"} {
-		write(login)
+	for _, address := range []string{"127.0.0.1:8002", "127.0.0.1:8001"} {
+		write(address)
 		if err := s.reload(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !ended || !s.replaced(current) {
-		t.Fatal("another identity does not end what runs")
+		t.Fatal("another address of the probes does not end what runs")
 	}
-	if next := s.begin(func() {}); next.Conjur.Login != "host/right" {
-		t.Errorf("what runs next logs in as %s, want host/right", next.Conjur.Login)
+	if next := s.begin(func() {}); next.Server.Address != "127.0.0.1:8001" {
+		t.Errorf("what runs next serves probes at %s, want the one of the second change", next.Server.Address)
 	}
 }

@@ -27,7 +27,7 @@ func (h *host) ready() (remarks []string, err error) {
 	if p.secrets != nil {
 		remarks, err = p.secrets.ready()
 	}
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		if err != nil {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotate"
@@ -28,8 +29,7 @@ type rotating struct {
 }
 
 // newRotating returns nil where nothing is to be rotated.
-func newRotating(p *pipeline) (*rotating, error) {
-	cfg := p.config()
+func newRotating(p *pipeline, cfg *config.Config) (*rotating, error) {
 	if len(cfg.Rotation.Sets) == 0 || p.secrets == nil {
 		return nil, nil
 	}

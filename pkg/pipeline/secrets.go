@@ -22,9 +22,8 @@ const secretsLook = 10 * time.Second
 // said by the Secrets themselves, and by the configuration.
 type secrets struct {
 	*pipeline
-	sink    *sinks.KubeSecrets
-	watches []*sources.Secrets
-	news    *news
+	sink *sinks.KubeSecrets
+	news *news
 
 	// What a one-shot process could not read at first, and why; until it is
 	// completed, nobody else reads that.
@@ -37,27 +36,40 @@ func newSecrets(p *pipeline) *secrets {
 	s := &secrets{pipeline: p, sink: sinks.NewKubeSecrets(p.host.cluster.Core)}
 	s.sink.Remarker = p.troubles
 	s.news = newNews(p)
-	for namespace, names := range watched(p.config().Kubernetes) {
-		s.watches = append(s.watches, &sources.Secrets{
-			Client:    p.host.cluster,
+	return s
+}
+
+// watching returns the watches that a configuration asks for: those that there
+// are, as far as they follow the same Secrets, and new ones.
+func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
+	there := s.watches()
+	for namespace, names := range watched(cfg.Kubernetes) {
+		if i := slices.IndexFunc(there, func(w *sources.Secrets) bool { return w.Namespace == namespace && slices.Equal(w.Names, names) }); i >= 0 {
+			all = append(all, there[i])
+			continue
+		}
+		all = append(all, &sources.Secrets{
+			Client:    s.host.cluster,
 			Namespace: namespace,
 			Names:     names,
-			Known:     knownNamespaces(p.config()),
+			Known:     s.knownNamespaces,
 			Interval:  secretsLook,
 			Upsert:    s.upsert,
 			Gone:      s.gone,
 			Unread:    s.unreadable,
-			Report:    p.troubles.Report,
-			Remark:    p.troubles.Remark,
+			Report:    s.troubles.Report,
+			Remark:    s.troubles.Remark,
 		})
 	}
-	return s
+	return all
 }
 
+func (s *secrets) watches() []*sources.Secrets { return s.wired.Load().watches }
+
 // knownNamespaces returns those that the configuration names, and our own.
-func knownNamespaces(cfg *config.Config) []string {
-	names := []string{cfg.Kubernetes.Namespace}
-	for _, identity := range cfg.Identities {
+func (s *secrets) knownNamespaces() []string {
+	names := []string{s.config().Kubernetes.Namespace}
+	for _, identity := range s.config().Identities {
 		names = append(names, identity.Namespaces...)
 	}
 	slices.Sort(names)
@@ -88,7 +100,7 @@ func (s *secrets) sources() []source {
 	if s.config().Mode.OneShot() {
 		return append(all, reloading{s})
 	}
-	for _, watch := range s.watches {
+	for _, watch := range s.watches() {
 		all = append(all, watch)
 	}
 	return append(all, s.texts.sources()...)
@@ -96,7 +108,7 @@ func (s *secrets) sources() []source {
 
 // synced says whose Secrets are not all known.
 func (s *secrets) synced() error {
-	for _, watch := range s.watches {
+	for _, watch := range s.watches() {
 		if err := watch.Complete(); err != nil {
 			return err
 		}
@@ -106,7 +118,7 @@ func (s *secrets) synced() error {
 
 // ready is satisfied with what may be read, if there is any.
 func (s *secrets) ready() (remarks []string, err error) {
-	for _, watch := range s.watches {
+	for _, watch := range s.watches() {
 		switch err := watch.Complete(); {
 		case err == nil:
 		case apierrors.IsForbidden(err):
@@ -115,7 +127,7 @@ func (s *secrets) ready() (remarks []string, err error) {
 			return nil, err
 		}
 	}
-	if len(remarks) > 0 && len(remarks) == len(s.watches) && len(s.keys()) == 0 {
+	if len(remarks) > 0 && len(remarks) == len(s.watches()) && len(s.keys()) == 0 {
 		return nil, listed("no Secret may be read", remarks)
 	}
 	return brief.Some(remarks, brief.Names), nil

@@ -78,7 +78,7 @@ func (t *texts) sources() (all []source) {
 
 // union puts together what is asked of each lane's targets.
 func union[T any](p *pipeline, ask func(*targets.Lane) []T) (all []T) {
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		all = append(all, ask(l.targets)...)
 	}
 	return all

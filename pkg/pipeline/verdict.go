@@ -28,20 +28,20 @@ func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
 		if p.secrets != nil {
 			incomplete = p.secrets.complete(ctx)
 		}
-		p.each(func(l *lane) { l.lastRetries(ctx) }) // verdict looks at what was delivered
+		each(p.lanes(), func(l *lane) { l.lastRetries(ctx) }) // verdict looks at what was delivered
 		return incomplete
 	}
 	select {
 	case <-ctx.Done():
 	case <-p.revoked:
-		p.each(func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
+		each(p.lanes(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	}
 	return nil
 }
 
 // keys lists the keys of all targets.
 func (p *pipeline) keys() (keys []targets.Key) {
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		keys = append(keys, l.targets.Keys()...)
 	}
 	return keys

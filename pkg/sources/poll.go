@@ -39,7 +39,7 @@ type Poll struct {
 	// Interval is the time between ticks; 0 for none: then only the heart
 	// beats.
 	Interval time.Duration
-	// Intervals, when not nil, brings another Interval, if there was one.
+	// Intervals, when not nil, brings another Interval.
 	Intervals <-chan time.Duration
 	// Deadline bounds one poll.
 	Deadline time.Duration
@@ -100,14 +100,16 @@ func (p *Poll) Run(ctx context.Context) {
 				p.poll(ctx, list, interval)
 			})
 		case <-ended:
-			ended = nil
-			tick.Reset(time.Until(due))
+			if ended = nil; interval > 0 {
+				tick.Reset(time.Until(due))
+			}
 		case d := <-p.Intervals:
-			if p.Interval <= 0 || d <= 0 || d == interval {
+			if d == interval {
 				continue
 			}
+			tick.Stop()
 			interval, due = d, time.Now().Add(time.Duration(rand.Float64()*float64(d)))
-			if ended == nil {
+			if ended == nil && interval > 0 {
 				tick.Reset(time.Until(due))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +23,9 @@ type Secrets struct {
 	Namespace string
 	// Names lists the Secrets; none: those with the label kube.ManagedLabel.
 	Names []string
-	// Known lists namespaces to read one by one when neither all Secrets nor
+	// Known returns namespaces to read one by one when neither all Secrets nor
 	// the list of namespaces may be read; only for Namespace "".
-	Known []string
+	Known func() []string
 	// Interval is the time between looks at what may not be watched.
 	Interval time.Duration
 	// Upsert is called with a Secret that is new or was changed. It is
@@ -96,6 +97,32 @@ func (s *Secrets) Run(ctx context.Context) {
 		wg.Go(func() { w.Run(ctx) })
 	}
 	wg.Wait()
+}
+
+// Again calls Upsert, Gone and Unread as if what they were called with were
+// new: what they make of it may be something else by now.
+func (s *Secrets) Again() {
+	s.once.Do(s.prepare)
+	for _, w := range s.watches {
+		s.locked(func() {
+			stored := w.Stored()
+			for _, secret := range stored {
+				s.Upsert(secret, true)
+			}
+			switch {
+			case w.Name == "" || len(stored) > 0:
+			case w.Synced():
+				s.Gone(w.Namespace, w.Name)
+			case s.unread[w.Name]:
+				s.Unread(w.Namespace, w.Name, s.failures[w.Name])
+			}
+		})
+	}
+}
+
+// Follows reports whether a Secret is followed if it has the label.
+func (s *Secrets) Follows(namespace, name string) bool {
+	return (s.Namespace == "" || s.Namespace == namespace) && (len(s.Names) == 0 || slices.Contains(s.Names, name))
 }
 
 func (s *Secrets) prepare() {

@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// source runs until its context ends.
+type source interface{ Run(context.Context) }
+
+// runner runs sources, which come and go while others run.
+type runner struct {
+	ctx context.Context // that all run in
+	all map[source]*run
+}
+
+// run is a source that runs.
+type run struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// start starts those that do not run yet.
+func (r *runner) start(wanted []source) {
+	for _, s := range wanted {
+		if r.all[s] != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(r.ctx)
+		one := &run{stop: stop, done: make(chan struct{})}
+		go func() {
+			defer close(one.done)
+			s.Run(ctx)
+		}()
+		if r.all == nil {
+			r.all = map[source]*run{}
+		}
+		r.all[s] = one
+	}
+}
+
+// keep stops all but those, and returns when they have ended.
+func (r *runner) keep(wanted []source) {
+	var ending sync.WaitGroup
+	for s, one := range r.all {
+		if slices.Contains(wanted, s) {
+			continue
+		}
+		one.stop()
+		ending.Go(func() { <-one.done })
+		delete(r.all, s)
+	}
+	ending.Wait()
+}
