@@ -36,6 +36,23 @@ type Difference struct {
 	Lanes []string
 }
 
+// Scopes returns the scope of each setting of the configuration file, by its
+// name. A setting of an item of a list has the list's name before its own, as in
+// "targets.format".
+func Scopes() map[string]Scope {
+	scopes := map[string]Scope{}
+	addScopes(scopes, "", fileSettings())
+	return scopes
+}
+
+func addScopes(scopes map[string]Scope, prefix string, table []setting) {
+	for _, s := range table {
+		if scopes[prefix+s.name] = s.scope; s.items != nil {
+			addScopes(scopes, prefix+s.name+".", s.items())
+		}
+	}
+}
+
 // subject is what a setting is set for: the process, or an item of a list.
 type subject struct {
 	*Config
