@@ -33,7 +33,7 @@ func (h *host) holding(set string) (holding consumers.Holding, err error) {
 		return holding, errors.New("this process delivers no files now")
 	}
 	sets := map[string][]targets.Record{}
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		for _, r := range l.targets.Records() {
 			for _, e := range r.Spec.Entries {
 				if e.Set() && !slices.ContainsFunc(sets[e.Variable], func(other targets.Record) bool { return other.Spec == r.Spec }) {

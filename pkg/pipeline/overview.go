@@ -30,7 +30,7 @@ func (h *host) overview() page.Status {
 		s.Standby = h.leader()
 		return s
 	}
-	for _, l := range p.lanes {
+	for _, l := range p.lanes() {
 		lane, ts := l.overview()
 		s.Lanes, s.Targets = append(s.Lanes, lane), append(s.Targets, ts...)
 	}
