@@ -19,6 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // leftover is a sink in which each Secret holds a key that nobody wants.
@@ -43,7 +44,7 @@ type cluster struct {
 	t *testing.T
 }
 
-func newCluster(t *testing.T, mode config.Mode) *cluster {
+func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ...string) *cluster {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: https://cluster.invalid}}]}"
@@ -58,12 +59,14 @@ func newCluster(t *testing.T, mode config.Mode) *cluster {
 	cfg := &config.Config{
 		Mode: mode, Destination: config.DestinationKubernetes, RemoveDeleted: true, Refresh: config.Refresh{Enabled: mode == config.ModeStandalone},
 		Conjur: config.Conjur{HTTPTimeout: time.Minute}, Kubernetes: config.Kubernetes{Namespaces: []string{"ns"}},
-		Identities: []config.Identity{{Conjur: config.Conjur{
+	}
+	for _, name := range identities {
+		cfg.Identities = append(cfg.Identities, config.Identity{Name: name, Conjur: config.Conjur{
 			ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey, Login: "host/x", APIKey: secret.New([]byte("key")),
-		}}},
+		}})
 	}
 	p := &pipeline{
-		Parts: Parts{Workers: 2, Log: zap.NewNop()}, set: &targets.Set{}, sink: leftover{},
+		Parts: Parts{Workers: 2, Log: zap.NewNop()}, set: &targets.Set{}, sink: sink,
 		troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}), host: &host{settings: newSettings(cfg), cluster: client},
 	}
 	p.wire(wiring{cfg: cfg})
@@ -72,13 +75,15 @@ func newCluster(t *testing.T, mode config.Mode) *cluster {
 	p.secrets.news = newNews(p)
 	p.listen(troubleLog{p.troubles})
 	p.listen(p.secrets.news)
-	l, err := newLane(p, cfg, cfg.Identities[0])
+	lanes, err := p.newLanes(cfg, cfg.Identities)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.wire(wiring{cfg: cfg, lanes: []*lane{l}})
-	l.start(t.Context())
-	t.Cleanup(l.stop)
+	p.wire(wiring{cfg: cfg, lanes: lanes})
+	for _, l := range lanes {
+		l.start(t.Context())
+	}
+	t.Cleanup(p.stop)
 	return &cluster{p.secrets, t}
 }
 
@@ -89,8 +94,10 @@ func (c *cluster) has(name, conjurMap string) {
 
 func (c *cluster) settled() {
 	c.t.Helper()
-	if err := c.lanes()[0].queue.WaitSettled(c.t.Context()); err != nil {
-		c.t.Fatal(err)
+	for _, l := range c.lanes() {
+		if err := l.queue.WaitSettled(c.t.Context()); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 }
 
@@ -98,7 +105,7 @@ const faulty = "a: 5"
 
 // A process serves Secrets that come and go for as long as it lives.
 func TestSecretsThatComeAndGoLeaveTheHeapWhereItWas(t *testing.T) {
-	c := newCluster(t, config.ModeStandalone)
+	c := newCluster(t, config.ModeStandalone, leftover{}, "")
 	rounds := 0
 	churn := func(n int) uint64 {
 		rounds++
@@ -132,7 +139,7 @@ func TestSecretsThatComeAndGoLeaveTheHeapWhereItWas(t *testing.T) {
 }
 
 func TestAOneShotProcessDoesNotFailOverATargetThatItNoLongerHas(t *testing.T) {
-	c := newCluster(t, config.ModeApplication)
+	c := newCluster(t, config.ModeApplication, leftover{}, "")
 	c.has("good", "{}")
 	c.has("bad", faulty)
 	c.settled()
