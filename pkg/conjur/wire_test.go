@@ -30,6 +30,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // newCertificate makes a self-signed certificate for 127.0.0.1.
@@ -116,12 +117,15 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 	longerPEM := append(slices.Clone(firstPEM), '\n')
 	d := conjurtest.New()
 	d.Set("app/a", "v")
-	var connections atomic.Int64
+	var connections, ended atomic.Int64
 	s := httptest.NewUnstartedServer(d)
 	s.Config.ErrorLog = conjurtest.NoLog()
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
+		switch state {
+		case http.StateNew:
 			connections.Add(1)
+		case http.StateClosed:
+			ended.Add(1)
 		}
 	}
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
@@ -167,6 +171,7 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 		if anew := connections.Load() > before; anew != change.used {
 			t.Errorf("%s: connected anew: %v, want %v", change.what, anew, change.used)
 		}
+		proctest.Eventually(t, time.Minute, change.what+": the connections from before closed", func() bool { return ended.Load() == connections.Load()-1 })
 	}
 }
 

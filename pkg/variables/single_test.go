@@ -302,6 +302,43 @@ func TestValueWithoutTheFormOfOne(t *testing.T) {
 	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
 }
 
+// TestServerThatFailsInABatchOfOneIsAskedNoMore: not for the other variables
+// that are to be read by themselves.
+func TestServerThatFailsInABatchOfOneIsAskedNoMore(t *testing.T) {
+	d := conjurtest.New()
+	ids := []string{"app/a", "app/b", "app/c"}
+	d.Fill(ids)
+	missing := func(missing bool) {
+		for _, id := range ids {
+			d.Change(id, func(v *conjurtest.Variable) { v.Missing = missing })
+		}
+	}
+	c := start(t, d, nil)
+	missing(true)
+	c.Fetch(t.Context(), ids) // each is asked for by itself from now on
+	missing(false)
+	d.With(func(d *conjurtest.Double) {
+		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			switch kind {
+			case conjur.KindVariable:
+				_, _ = io.WriteString(w, "please sign in")
+			case conjur.KindBatch:
+				conjurtest.Bare(w, http.StatusServiceUnavailable)
+			}
+			return kind == conjur.KindVariable || kind == conjur.KindBatch
+		}
+	})
+	d.Log()
+	for id, a := range c.Fetch(t.Context(), ids) {
+		if a.Verdict != variables.Unknown {
+			t.Errorf("%s: got %v", id, a.Verdict)
+		}
+	}
+	if log := d.Log(); len(log) != 2 {
+		t.Errorf("%d requests, want the one value and its batch", len(log))
+	}
+}
+
 // A value that is too long to be read is that variable's matter alone.
 func TestOneValueThatIsTooLongStopsNoOther(t *testing.T) {
 	d := conjurtest.New()
