@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/secretsync/syncer/config"
@@ -72,7 +73,13 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	after := wiring{cfg: cfg, lanes: lanes}
+	after := wiring{cfg: cfg, lanes: lanes, rotates: before.rotates}
+	if rotatesAnew(before.cfg, cfg) {
+		if after.rotates, err = newRotating(p, cfg); err != nil {
+			stopAll(slices.DeleteFunc(lanes, func(l *lane) bool { return slices.Contains(before.lanes, l) }))
+			return err
+		}
+	}
 	if p.secrets != nil {
 		after.watches = p.secrets.watching(cfg)
 	}
@@ -119,6 +126,13 @@ func (p *pipeline) relane(before wiring, cfg *config.Config) (lanes, leaving []*
 		}
 	}
 	return append(lanes, made...), leaving, nil
+}
+
+// rotatesAnew reports whether sets are rotated in another way, or as another
+// identity.
+func rotatesAnew(before, after *config.Config) bool {
+	return before.Rotation.Interval != after.Rotation.Interval ||
+		slices.ContainsFunc(config.Compare(before, after).Settings, func(name string) bool { return strings.HasPrefix(name, "rotation.") })
 }
 
 // guide brings the configuration in effect to a lane that stays.

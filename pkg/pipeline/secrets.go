@@ -103,6 +103,9 @@ func (s *secrets) sources() []source {
 	for _, watch := range s.watches() {
 		all = append(all, watch)
 	}
+	if r := s.wired.Load().rotates; r != nil {
+		all = append(all, r)
+	}
 	return append(all, s.texts.sources()...)
 }
 
