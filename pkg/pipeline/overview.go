@@ -34,8 +34,8 @@ func (h *host) overview() page.Status {
 		lane, ts := l.overview()
 		s.Lanes, s.Targets = append(s.Lanes, lane), append(s.Targets, ts...)
 	}
-	if p.rotates != nil {
-		for _, r := range p.rotates.rotator.Reports() {
+	if rotates := p.wired.Load().rotates; rotates != nil {
+		for _, r := range rotates.rotator.Reports() {
 			s.Rotations = append(s.Rotations, page.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem})
 		}
 	}
