@@ -170,8 +170,9 @@ func TestATickOfANode(t *testing.T) {
 	eventually(t, "ticks", func() bool { return count("secrets 304") >= ticks })
 	mu.Lock()
 	defer mu.Unlock()
-	if lists := asked["resources 304"]; len(asked) != 2 || lists < ticks-1 || lists > ticks+1 {
-		t.Errorf("%d ticks cost %v, want one list and one batch each", ticks, asked)
+	// A list that takes long goes on beside the polls, so that there may be fewer.
+	if lists := asked["resources 304"]; len(asked) != 2 || lists == 0 || lists > ticks+1 {
+		t.Errorf("%d ticks cost %v, want at most one list and one batch each", ticks, asked)
 	}
 	p.Stop()
 }
