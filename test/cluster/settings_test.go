@@ -138,6 +138,8 @@ identities:
 // delivered are the changes for files.
 var delivered = []change{
 	{"exitOnRevoked", "exitOnRevoked: true", "exitOnRevoked: false"},
+	{"nodeSecretsBase", "Base: busy", "Base: busy/deep"},
+	{"targets.nodeSecrets", "nodeSecrets: true", "nodeSecrets: false"},
 	{"restoreDeletedFiles", "restoreDeletedFiles: refresh", "restoreDeletedFiles: never"},
 	{"restartApp.signal", "signal: SIGHUP", "signal: SIGUSR1"},
 	{"restartApp.user", `user: "1000"`, `user: "1001"`},
@@ -157,8 +159,9 @@ containerMode: sidecar
 secretsDestination: file
 server: {address: ADDRESS}
 refresh: {interval: 1s}
-removal: {grace: 0s, brake: 50, brakeHold: 1h}
+removal: {grace: 0s, brake: 40, brakeHold: 1h}
 exitOnRevoked: true
+nodeSecretsBase: busy
 restoreDeletedFiles: refresh
 restartApp: {signal: SIGHUP, user: "1000", command: none}
 conjur: {login: host/kept, apiKeyFile: DIR/key-of-kept, account: dev, applianceUrl: URL, certFile: CA}
@@ -168,6 +171,7 @@ targets:
 - {name: doomed, secrets: [{a: kept/1}, {b: kept/2}, {c: kept/3}, {d: kept/4}]}
 - {name: load, secrets: [{k: busy/load}]}
 - {name: db, secrets: [{k: 1}], policyPath: busy, path: old, format: json, permissions: rw-r-----}
+- {name: node, secrets: [{k: busy/deep/1}], nodeSecrets: true}
 - {name: inline, secrets: [{k: busy/1}], format: template, template: old}
 - {name: ref, secrets: [{k: busy/1}], format: template, templateConfigMap: tpl/old}
 `
@@ -229,7 +233,7 @@ func newBystander(t *testing.T, file, identity string) *bystander {
 	b.kept, b.user = b.join(), b.world.user()
 	b.names = strings.NewReplacer("ADDRESS", fmt.Sprintf("%q", b.address), "NS", b.namespace, "EXTRA", extra, "BUSY", busy, "KEPT", b.kept, "SHOP", shop,
 		"DIR", b.dir, "URL", b.server.URL, "CA2", filepath.Join(b.dir, "ca2.pem"), "CA", filepath.Join(b.dir, "ca.pem"))
-	ids := []string{"kept/fine", "kept/1", "kept/2", "kept/3", "kept/4", "busy/load", "busy/1", "busy/2", "other/1", "calm/one"}
+	ids := []string{"kept/fine", "kept/1", "kept/2", "kept/3", "kept/4", "busy/load", "busy/1", "busy/2", "busy/deep/1", "other/1", "calm/one"}
 	b.variables(ids...)
 	for _, host := range []string{"app", "app2", "busy", "kept", "shop", "other", "calm"} {
 		b.server.Policy(fmt.Sprintf("- !host %s\n", host))
@@ -240,7 +244,7 @@ func newBystander(t *testing.T, file, identity string) *bystander {
 	}
 	b.write("ca.pem", string(b.server.CA))
 	b.write("ca2.pem", string(b.server.CA))
-	b.env = map[string]string{"KUBECONFIG": b.env["KUBECONFIG"], "MY_POD_NAMESPACE": b.namespace}
+	b.env = map[string]string{"KUBECONFIG": b.env["KUBECONFIG"], "MY_POD_NAMESPACE": b.namespace, "MY_NODE_NAME": "n1"}
 	b.settings = []string{b.names.Replace(file)}
 	b.secretIn(b.kept, "fine", map[string]string{"v": "kept/fine"})
 	b.secretIn(b.kept, "doomed", map[string]string{"a": "kept/1", "b": "kept/2", "c": "kept/3", "d": "kept/4"})
