@@ -261,6 +261,7 @@ func TestChangesYieldsEachChangeAndEndsWithItsContext(t *testing.T) {
 				}
 			}
 		})
+		time.Sleep(time.Second / 2) // files are written one by one, so never at a tick
 		for _, files := range []map[string]string{
 			{"r1.key.primary": "a"}, // rewritten with what it had
 			{"r1.key.primary": "a", "r2.key": "b"},
