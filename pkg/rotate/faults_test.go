@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/faults"
 )
 
 var seeds = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
@@ -24,74 +24,17 @@ func parts(text string) map[string]secret.Value {
 	return map[string]secret.Value{"key": secret.New([]byte(text))}
 }
 
-// fault is what happens to a request of an engine.
-type fault int
-
-const (
-	cut        fault = iota // it does not arrive
-	lost                    // its answer is lost
-	killBefore              // the engine dies before it arrives
-	killAfter               // the engine dies before its answer arrives
-	faultKinds
-)
-
-func (f fault) String() string { return []string{"cut", "lost", "killed before", "killed after"}[f] }
-
-// plan is the faults of one engine, which is known by its User-Agent.
-type plan struct {
-	at   int
-	kind fault
-	dice *rand.Rand // for what comes after the first fault
-
-	mu   sync.Mutex
-	n    int
-	kill func()
-}
-
-// next says what happens to the next request.
-func (p *plan) next() (fault, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := p.n
-	p.n++
-	switch {
-	case n == p.at:
-		return p.kind, true
-	case n > p.at && n < p.at+20 && p.dice.IntN(10) == 0:
-		return fault(p.dice.IntN(int(faultKinds))), true
-	}
-	return 0, false
-}
-
-func (p *plan) dies() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kill()
-}
-
 // carriedOut puts the faults of all plans before a server.
 func carriedOut(plans *sync.Map) conjurdtest.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, agent, _ := strings.Cut(r.UserAgent(), "engine-")
 			found, _ := plans.Load(agent)
-			p, ok := found.(*plan)
-			if !ok {
-				next.ServeHTTP(w, r)
+			if p, ok := found.(*faults.Plan); ok {
+				p.Serve(next, w, r)
 				return
 			}
-			kind, ok := p.next()
-			if !ok {
-				next.ServeHTTP(w, r)
-				return
-			}
-			if kind == lost || kind == killAfter {
-				next.ServeHTTP(httptest.NewRecorder(), r)
-			}
-			if kind == killBefore || kind == killAfter {
-				p.dies()
-			}
-			panic(http.ErrAbortHandler)
+			next.ServeHTTP(w, r)
 		})
 	}
 }
@@ -106,18 +49,18 @@ func TestFaultsAtEachRequest(t *testing.T) {
 			var text strings.Builder
 			type trial struct {
 				id   string
-				plan *plan
+				plan *faults.Plan
 			}
 			var trials []trial
 			var plans sync.Map
 			for seed := range *seeds {
 				for at := range boundaries {
-					for kind := range faultKinds {
+					for kind := range faults.Kinds {
 						if (at+int(kind)+seed)%each != 0 {
 							continue
 						}
 						id := fmt.Sprintf("t%d", len(trials))
-						p := &plan{at: at, kind: kind, dice: rand.New(rand.NewPCG(uint64(seed), uint64(len(trials))))}
+						p := &faults.Plan{At: at, Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), uint64(len(trials))))}
 						plans.Store(id+"/", p)
 						trials = append(trials, trial{id, p})
 						fmt.Fprintf(&text, "- !variable %[1]s\n- !variable %[1]s/control\n- !variable %[1]s/public\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control, !variable %[1]s/public] }\n", id)
@@ -133,7 +76,7 @@ func TestFaultsAtEachRequest(t *testing.T) {
 				all.Go(func() {
 					defer func() { <-turns }()
 					if err := s.survives(tr.id, tr.plan); err != nil {
-						t.Errorf("%v at request %d (%s): %v", tr.plan.kind, tr.plan.at, tr.id, err)
+						t.Errorf("%v at request %d (%s): %v", tr.plan.Kind, tr.plan.At, tr.id, err)
 					}
 				})
 			}
@@ -144,16 +87,14 @@ func TestFaultsAtEachRequest(t *testing.T) {
 
 // survives runs engines, each until it is killed, until a set has begun and was
 // rotated once. The error says what went wrong with it.
-func (s *site) survives(id string, p *plan) error {
+func (s *site) survives(id string, p *faults.Plan) error {
 	deadline, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	judged := Set{Conjur: s.reader, ID: id}
 	var first string
 	for {
 		ctx, kill := context.WithCancel(deadline)
-		p.mu.Lock()
-		p.kill = kill
-		p.mu.Unlock()
+		p.KillBy(kill)
 		done := make(chan struct{})
 		go func() { defer close(done); s.engine(id).Run(ctx) }()
 		finished := false

@@ -6,87 +6,30 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/faults"
 )
-
-// fault is what happens to a request, to Conjur or to the database.
-type fault int
-
-const (
-	cut        fault = iota // it does not arrive
-	lost                    // its answer is lost
-	killBefore              // the engine dies before it arrives
-	killAfter               // the engine dies before its answer arrives
-	faultKinds
-)
-
-func (f fault) String() string { return []string{"cut", "lost", "killed before", "killed after"}[f] }
-
-// plan is the faults that one set meets: one at a certain request, and some by
-// chance after it.
-type plan struct {
-	at   int
-	kind fault
-
-	mu   sync.Mutex
-	dice *rand.Rand
-	n    int
-	kill func()
-}
-
-// next says what happens to the next request.
-func (p *plan) next() (fault, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := p.n
-	p.n++
-	switch {
-	case n == p.at:
-		return p.kind, true
-	case n > p.at && n < p.at+20 && p.dice.IntN(10) == 0:
-		return fault(p.dice.IntN(int(faultKinds))), true
-	}
-	return 0, false
-}
-
-// ends has the engine die, if that is the fault.
-func (p *plan) ends(kind fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if kind == killBefore || kind == killAfter {
-		p.kill()
-	}
-}
 
 // beforeConjur puts the faults before a server, for requests of engines.
-func (p *plan) beforeConjur() conjurdtest.Middleware {
+func beforeConjur(p *faults.Plan) conjurdtest.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			kind, is := fault(0), false
 			if strings.Contains(r.UserAgent(), "engine") {
-				kind, is = p.next()
-			}
-			if !is {
-				next.ServeHTTP(w, r)
+				p.Serve(next, w, r)
 				return
 			}
-			if kind == lost || kind == killAfter {
-				next.ServeHTTP(httptest.NewRecorder(), r)
-			}
-			p.ends(kind)
-			panic(http.ErrAbortHandler)
+			next.ServeHTTP(w, r)
 		})
 	}
 }
 
 // beforePostgres returns an address by which the database is reached, with the
 // faults at each message to it.
-func (p *plan) beforePostgres(t *testing.T) string {
+func beforePostgres(t *testing.T, p *faults.Plan) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,7 +43,7 @@ func (p *plan) beforePostgres(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			all.Go(func() { p.between(ctx, conn) })
+			all.Go(func() { between(ctx, p, conn) })
 		}
 	})
 	t.Cleanup(func() { cancel(); _ = l.Close(); all.Wait() })
@@ -108,7 +51,7 @@ func (p *plan) beforePostgres(t *testing.T) string {
 }
 
 // between passes on what a client and the database send, until a fault.
-func (p *plan) between(ctx context.Context, client net.Conn) {
+func between(ctx context.Context, p *faults.Plan, client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", postgres.Addr)
 	if err != nil {
@@ -139,20 +82,20 @@ func (p *plan) between(ctx context.Context, client net.Conn) {
 		if err != nil {
 			return
 		}
-		kind, is := p.next()
+		kind, is := p.Next()
 		if !is {
 			if _, err := server.Write(buf[:n]); err != nil {
 				return
 			}
 			continue
 		}
-		if kind == lost || kind == killAfter {
+		if kind.Arrives() {
 			_ = client.Close() // what comes back is lost
 			_, _ = server.Write(buf[:n])
 			// It works on; its end shows that it has.
 			_ = server.(*net.TCPConn).CloseWrite()
 		}
-		p.ends(kind)
+		p.End(kind)
 		return
 	}
 }
@@ -166,17 +109,17 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 	var all sync.WaitGroup
 	for seed := range *seeds {
 		dice := rand.New(rand.NewPCG(uint64(seed), 35))
-		for kind := range faultKinds {
+		for kind := range faults.Kinds {
 			for range 3 {
-				p := &plan{at: dice.IntN(boundaries), kind: kind, dice: rand.New(rand.NewPCG(uint64(seed), dice.Uint64()))}
+				p := &faults.Plan{At: dice.IntN(boundaries), Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), dice.Uint64()))}
 				s := newShop(t)
-				s.Intercept(p.beforeConjur())
-				address := p.beforePostgres(t)
+				s.Intercept(beforeConjur(p))
+				address := beforePostgres(t, p)
 				turns <- struct{}{}
 				all.Go(func() {
 					defer func() { <-turns }()
 					if err := s.survives(p, address); err != nil {
-						t.Errorf("seed %d, %v at message %d: %v", seed, kind, p.at, err)
+						t.Errorf("seed %d, %v at message %d: %v", seed, kind, p.At, err)
 					}
 				})
 			}
@@ -187,15 +130,13 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 
 // survives runs engines, each until it is killed, until the set has begun and was
 // rotated twice, and judges what is left.
-func (s *shop) survives(p *plan, address string) error {
+func (s *shop) survives(p *faults.Plan, address string) error {
 	ended, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	last, turns := "", 0
 	for turns < 3 {
 		ctx, kill := context.WithCancel(ended)
-		p.mu.Lock()
-		p.kill = kill
-		p.mu.Unlock()
+		p.KillBy(kill)
 		client, err := s.connect("rotates", "engine")
 		if err != nil {
 			kill()

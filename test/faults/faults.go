@@ -1,0 +1,84 @@
+// Package faults plans what happens to the requests of a program in a test: one
+// fault at a certain request, and some by chance after it.
+package faults
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+)
+
+// Kind is what happens to a request.
+type Kind int
+
+// The kinds of faults.
+const (
+	Cut        Kind = iota // it does not arrive
+	Lost                   // its answer is lost
+	KillBefore             // the program dies before it arrives
+	KillAfter              // the program dies before its answer arrives
+	Kinds                  // how many there are
+)
+
+func (k Kind) String() string { return []string{"cut", "lost", "killed before", "killed after"}[k] }
+
+// Arrives reports whether the request is carried out.
+func (k Kind) Arrives() bool { return k == Lost || k == KillAfter }
+
+// Plan is the faults of one program. It may be used by several goroutines.
+type Plan struct {
+	At   int        // the request, from 0 on, that meets the first fault
+	Kind Kind       // of the first fault
+	Dice *rand.Rand // for what comes after the first fault
+
+	mu   sync.Mutex
+	n    int
+	kill func()
+}
+
+// KillBy sets how the program that runs now is killed. It is called before its
+// first request.
+func (p *Plan) KillBy(kill func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill = kill
+}
+
+// Next returns the fault of the next request, and false if it meets none.
+func (p *Plan) Next() (Kind, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.n
+	p.n++
+	switch {
+	case n == p.At:
+		return p.Kind, true
+	case n > p.At && n < p.At+20 && p.Dice.IntN(10) == 0:
+		return Kind(p.Dice.IntN(int(Kinds))), true
+	}
+	return 0, false
+}
+
+// End has the program die, if that is the fault.
+func (p *Plan) End(kind Kind) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kind == KillBefore || kind == KillAfter {
+		p.kill()
+	}
+}
+
+// Serve has next answer the request, or has the request meet the next fault.
+func (p *Plan) Serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	kind, is := p.Next()
+	if !is {
+		next.ServeHTTP(w, r)
+		return
+	}
+	if kind.Arrives() {
+		next.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	p.End(kind)
+	panic(http.ErrAbortHandler)
+}
