@@ -39,3 +39,9 @@ type Preparer interface {
 type User interface {
 	InUse(ctx context.Context, v versions.Version) ([]string, error)
 }
+
+// Checker is an Actuator that can say beforehand what stands in its way: each
+// problem with what to do about it.
+type Checker interface {
+	Check(ctx context.Context) []error
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,34 +29,47 @@ type roleRights struct {
 // Check returns all that stands in the way of a rotation, with what to do about
 // it: rights that are missing, users whose tables would be closed to each other,
 // addresses that let a user in with a wrong password.
-func (p *PostgreSQL) Check(ctx context.Context) error {
+func (p *PostgreSQL) Check(ctx context.Context) (problems []error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var problems []error
 	for _, address := range p.Addresses {
 		for _, name := range p.Users {
-			problems = append(problems, p.guess(ctx, name, address))
+			err := p.guess(ctx, name, address)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			if unreachable(err) {
+				break // the others will find that too
+			}
 		}
 	}
 	conn, err := p.asAdmin(ctx, p.Addresses...)
 	if err != nil {
-		return errors.Join(append(problems, err)...)
+		return append(problems, err)
 	}
 	defer conn.Close(ctx)
 	r, err := p.rights(ctx, conn)
 	if err != nil {
-		return errors.Join(append(problems, err)...)
+		return append(problems, err)
 	}
-	return errors.Join(append(problems, r.missing(p.EndSessions)...)...)
+	return append(problems, r.missing(p.EndSessions)...)
 }
 
 // guess tries a wrong password.
 func (p *PostgreSQL) guess(ctx context.Context, name, address string) error {
 	err := p.logIn(ctx, login{name, "not the password"}, address)
-	if code(err) == invalidPassword {
+	switch {
+	case code(err) == invalidPassword:
 		return nil
+	case unreachable(err):
+		return err
 	}
 	return fmt.Errorf("%s does not refuse %s with a wrong password as it should; if its pg_hba.conf says trust, put scram-sha-256 there: %w", address, name, err)
+}
+
+func unreachable(err error) bool {
+	var failed net.Error
+	return errors.As(err, &failed)
 }
 
 func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights, err error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/versions"
 )
@@ -85,9 +86,9 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
 		problems = append(problems, r.lacks(ctx, id, "execute")...)
 	}
-	if checker, ok := s.Actuator.(interface{ Check(context.Context) error }); ok {
-		if err := checker.Check(ctx); err != nil {
-			add("%v", err)
+	if checker, ok := s.Actuator.(actuators.Checker); ok {
+		for _, problem := range checker.Check(ctx) {
+			add("%v", problem)
 		}
 	}
 	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
