@@ -42,10 +42,11 @@ func missing() (lacks []error) {
 // machine is what a node could leave behind.
 type machine map[string]bool
 
-// look finds the mounts of this process, all cgroups, all processes of containerd
-// or in other network namespaces, and the names of such namespaces.
-func look() (machine, error) {
-	m := machine{}
+// look finds the mounts of this process, the names of network namespaces, and
+// the cgroups and processes that bear the name of a directory: another suite may
+// run on the machine, with a directory of its own.
+func look(dir string) (machine, error) {
+	m, name := machine{}, filepath.Base(dir)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
@@ -53,29 +54,33 @@ func look() (machine, error) {
 	for line := range strings.Lines(string(mounts)) {
 		m["mount "+strings.Fields(line)[4]] = true
 	}
+	namespaces, err := filepath.Glob("/run/netns/*")
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range namespaces {
+		m["network namespace "+namespace] = true
+	}
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
+		if err == nil && entry.IsDir() && strings.Contains(path, name) {
 			m["cgroup "+path] = true
 		}
 		return nil
 	})
-	own, err := os.Readlink("/proc/self/ns/net")
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
-	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, process := range processes {
-		if net, err := os.Readlink(process + "/ns/net"); err == nil && net != own {
-			command, _ := os.ReadFile(process + "/cmdline")
-			m["process "+process+" "+net+" "+strings.ReplaceAll(string(command), "\x00", " ")] = true
+		// The node's have it in their arguments or environment, those of Pods in
+		// their cgroup. What cannot be read has ended.
+		for _, file := range []string{"cmdline", "environ", "cgroup"} {
+			if text, _ := os.ReadFile(filepath.Join(process, file)); strings.Contains(string(text), name) {
+				command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+				m["process "+process+" "+strings.ReplaceAll(string(command), "\x00", " ")] = true
+				break
+			}
 		}
-		if command, err := os.ReadFile(process + "/cmdline"); err == nil && strings.Contains(string(command), "containerd") {
-			m["process "+process+" "+strings.ReplaceAll(string(command), "\x00", " ")] = true
-		}
-	}
-	namespaces, _ := filepath.Glob("/run/netns/*")
-	for _, name := range namespaces {
-		m["network namespace "+name] = true
 	}
 	return m, nil
 }
@@ -85,7 +90,7 @@ func look() (machine, error) {
 func (before machine) compare(dir string) error {
 	var left []string
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		after, err := look()
+		after, err := look(dir)
 		if err != nil {
 			return err
 		}
@@ -94,9 +99,6 @@ func (before machine) compare(dir string) error {
 			if !before[what] {
 				left = append(left, what)
 			}
-		}
-		if _, err := os.Stat(filepath.Join(dir, "s")); err == nil {
-			left = append(left, "directory "+filepath.Join(dir, "s"))
 		}
 		if len(left) == 0 {
 			return nil

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func runChild() (code int, err error) {
 	if err := prepare(ctx, dir); err != nil {
 		return 1, err
 	}
-	before, err := look()
+	before, err := look(dir)
 	if err != nil {
 		return 1, err
 	}
@@ -100,7 +101,10 @@ func runChild() (code int, err error) {
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	child.Env = append(os.Environ(), dirVariable+"="+dir)
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
-	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Setpgid: true}
+	// The kernel kills the child when the calling thread ends, and with its end
+	// the node's parts come to theirs.
+	runtime.LockOSThread()
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := child.Run(); child.ProcessState == nil {
 		return 1, err
 	}

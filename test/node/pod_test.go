@@ -265,7 +265,7 @@ func (p *pod) cgroup(controller, name string) string {
 	_, id, _ := strings.Cut(container(p.get(), name).ContainerID, "://")
 	for _, root := range []string{"/sys/fs/cgroup/" + controller, "/sys/fs/cgroup"} {
 		for _, class := range []string{"", "/burstable", "/besteffort"} {
-			found, err := filepath.Glob(root + "/syncer-node-*/kubepods" + class + "/pod*/" + id)
+			found, err := filepath.Glob(root + "/syncer-*/kubepods" + class + "/pod*/" + id)
 			p.check(err)
 			if len(found) == 1 && id != "" {
 				return found[0]

@@ -65,6 +65,7 @@ func newPlane(dir string, timeout time.Duration, pods *pods) (*plane, error) {
 		return nil, err
 	}
 	if pods != nil {
+		pods.cgroup = cgroupName(dir)
 		if err := p.credentials(); err != nil {
 			return nil, err
 		}

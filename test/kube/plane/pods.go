@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -109,5 +108,5 @@ func (p *plane) flagsForPods() []string {
 	}
 }
 
-// cgroupName is one that no other process has.
-func cgroupName() string { return "syncer-node-" + strconv.Itoa(os.Getpid()) }
+// cgroupName is the cgroup of a plane in a directory, whose name it bears.
+func cgroupName(dir string) string { return "syncer" + strings.ReplaceAll(dir, "/", "-") }

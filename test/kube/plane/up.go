@@ -48,7 +48,7 @@ func Up(args []string) int {
 
 	var with *pods
 	if *program != "" {
-		with = &pods{program: *program, images: *images, cgroup: cgroupName()}
+		with = &pods{program: *program, images: *images}
 	}
 	if err := serve(*dir, *timeout, with, ended, lines); err != nil {
 		fmt.Fprintln(os.Stderr, "kube up:", err)
