@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+// Process is what the probes ask.
+type Process interface {
+	// Healthy returns what a restart of the process would mend.
+	Healthy() error
+	// Ready returns why the process does not do its work, and what it does
+	// without.
+	Ready() (remarks []string, err error)
+}
+
 // Server answers probes and serves metrics over HTTP.
 //
 //	/healthz   200 while Healthy returns no error, else 503 with why
@@ -19,8 +28,7 @@ import (
 type Server struct {
 	// Address is host:port, or :port for all addresses.
 	Address string
-	Healthy func() error
-	Ready   func() (remarks []string, err error)
+	Process Process
 	Metrics http.Handler
 	Status  http.Handler
 	Keys    http.Handler
@@ -65,8 +73,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", probe(func() ([]string, error) { return nil, s.Healthy() }))
-	mux.HandleFunc("GET /readyz", probe(s.Ready))
+	mux.HandleFunc("GET /healthz", probe(func() ([]string, error) { return nil, s.Process.Healthy() }))
+	mux.HandleFunc("GET /readyz", probe(func() ([]string, error) { return s.Process.Ready() }))
 	mux.Handle("GET /metrics", s.Metrics)
 	if s.Status != nil {
 		for _, path := range []string{"/status", "/status.json", "/status/"} {

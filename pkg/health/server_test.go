@@ -53,22 +53,28 @@ func get(t *testing.T, url string) (code int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-func TestProbesSayWhatIsWrong(t *testing.T) {
-	var sick atomic.Bool
-	check := func() error {
-		if sick.Load() {
-			return errors.New("nothing moves")
-		}
-		return nil
+// process is not ready, and may be sick.
+type process struct{ sick atomic.Bool }
+
+func (p *process) Healthy() error {
+	if p.sick.Load() {
+		return errors.New("nothing moves")
 	}
-	url := serve(t, &Server{Healthy: check, Ready: func() ([]string, error) { return []string{"but for one"}, errors.New("not yet") }, Metrics: NewMetrics().Handler()})
+	return nil
+}
+
+func (*process) Ready() ([]string, error) { return []string{"but for one"}, errors.New("not yet") }
+
+func TestProbesSayWhatIsWrong(t *testing.T) {
+	var p process
+	url := serve(t, &Server{Process: &p, Metrics: NewMetrics().Handler()})
 	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("healthy: status %d", code)
 	}
 	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || body != "not yet\nbut for one\n" {
 		t.Errorf("not ready: status %d, %q", code, body)
 	}
-	sick.Store(true)
+	p.sick.Store(true)
 	if code, body := get(t, url+"/healthz"); code != http.StatusServiceUnavailable || body != "nothing moves\n" {
 		t.Errorf("not healthy: status %d, %q", code, body)
 	}

@@ -16,13 +16,13 @@ const patience = 2
 
 // alone leads without the Lease, which we may not read or write, until that is
 // permitted or ctx ends; again reports that it is permitted now.
-func (c *Client) alone(ctx context.Context, e Election, lead func(context.Context)) (again bool) {
+func (c *Client) alone(ctx context.Context, e Election, candidate Candidate) (again bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		lead(ctx)
+		candidate.Lead(ctx)
 	}()
 	tick := time.NewTicker(e.LeaseDuration)
 	defer tick.Stop()

@@ -29,36 +29,45 @@ type Election struct {
 	// without a renewal, and must be shorter; RetryPeriod is the time between
 	// tries. Zero: 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Leader is told who leads, whenever that changes; "" is nobody. Nil: do
-	// not tell.
-	Leader func(identity string)
-	// Report is called with how it goes with the Lease, nil meaning well, and
-	// Remark while lead is called without it. Nil: neither is said.
-	Report, Remark func(error)
 }
 
-// Elect contests until ctx ends, and calls lead each time the Lease is ours.
-// It returns when ctx has ended, or lead has returned of itself, and lead has
+// Candidate is who contests. Its methods but Lead are called one at a time.
+type Candidate interface {
+	// Lead is called each time the Lease is held, and does the work until its
+	// context ends.
+	Lead(context.Context)
+	// Leader is called with the identity that leads, whenever that changes; ""
+	// is nobody.
+	Leader(identity string)
+	// Report is called with how it goes with the Lease; nil means well.
+	Report(error)
+	// Remark is called with the reason while Lead is called without the Lease.
+	Remark(error)
+}
+
+// Elect contests until ctx ends, and calls Lead each time the Lease is ours.
+// It returns when ctx has ended, or Lead has returned of itself, and Lead has
 // returned in any case; the Lease is then free for others at once, if the API
-// server can be reached. The error tells what is wrong with the Election.
+// server can be reached. The error says what is wrong with the Election.
 //
-// The context of lead ends RenewDeadline after the begin of the last renewal
+// The context of Lead ends RenewDeadline after the begin of the last renewal
 // that succeeded, at the latest, whatever the API server does. Others lead no
-// sooner than LeaseDuration after they saw that renewal. So lead has
+// sooner than LeaseDuration after they saw that renewal. So Lead has
 // LeaseDuration − RenewDeadline to return before another process leads, as
 // long as clocks run at about the same speed and the process is not suspended.
-// When it is ctx that ended, the Lease is renewed until lead has returned,
+// When it is ctx that ended, the Lease is renewed until Lead has returned,
 // however long that takes.
 //
 // Where no role permits to read and write the Lease, and it was not seen in
-// another's hands either, lead is called without it: the Roles of the Secrets
+// another's hands either, Lead is called without it: the Roles of the Secrets
 // Provider do not grant leases. That is remarked on, and lasts until the Lease
 // is permitted (decision 023).
-func (c *Client) Elect(ctx context.Context, e Election, lead func(context.Context)) error {
+func (c *Client) Elect(ctx context.Context, e Election, candidate Candidate) error {
 	e.complete()
+	contestant := &contestant{Candidate: candidate}
 	r := &refusals{enough: make(chan error, 1)}
 	for ctx.Err() == nil {
-		again, err := c.contest(ctx, e, r, lead)
+		again, err := c.contest(ctx, e, r, contestant)
 		if err != nil || !again {
 			return err
 		}
@@ -77,26 +86,27 @@ func (e *Election) complete() {
 	if e.RetryPeriod == 0 {
 		e.RetryPeriod = defaultRetryPeriod
 	}
-	tell, last, known := e.Leader, "", false
-	e.Leader = func(identity string) { // one call at a time: from the elector
-		if tell != nil && (!known || identity != last) {
-			last, known = identity, true
-			tell(identity)
-		}
-	}
-	if e.Report == nil {
-		e.Report = func(error) {}
-	}
-	if e.Remark == nil {
-		e.Remark = func(error) {}
+}
+
+// contestant is a Candidate that hears of each leader once.
+type contestant struct {
+	Candidate
+	last  string
+	known bool
+}
+
+func (c *contestant) Leader(identity string) {
+	if !c.known || identity != c.last {
+		c.last, c.known = identity, true
+		c.Candidate.Leader(identity)
 	}
 }
 
 // contest waits for the Lease and leads once; again reports that the Lease was
 // lost, or can be contested for now.
-func (c *Client) contest(ctx context.Context, e Election, r *refusals, lead func(context.Context)) (again bool, err error) {
+func (c *Client) contest(ctx context.Context, e Election, r *refusals, candidate *contestant) (again bool, err error) {
 	r.count = 0
-	lock := newLeaseLock(c, e, r)
+	lock := newLeaseLock(c, e, r, candidate)
 	defer lock.expiry.Stop()
 	elected := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -120,20 +130,20 @@ func (c *Client) contest(ctx context.Context, e Election, r *refusals, lead func
 	case <-ctx.Done():
 		return false, nil
 	case <-elected:
-		return hold(ctx, lock, lead), nil
+		return hold(ctx, lock), nil
 	case refused := <-r.enough:
 		stop()
 		wg.Wait()
 		if r.may {
 			return true, nil // permitted just now
 		}
-		e.Remark(errAlone(e, refused))
-		return c.alone(ctx, e, lead), nil
+		candidate.Remark(errAlone(e, refused))
+		return c.alone(ctx, e, candidate), nil
 	}
 }
 
-// hold leads as long as the Lease is ours, and tells whether it was lost.
-func hold(ctx context.Context, lock *leaseLock, lead func(context.Context)) (lost bool) {
+// hold leads as long as the Lease is ours, and reports whether it was lost.
+func hold(ctx context.Context, lock *leaseLock) (lost bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lock.hold(true)
@@ -141,7 +151,7 @@ func hold(ctx context.Context, lock *leaseLock, lead func(context.Context)) (los
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		lead(ctx)
+		lock.candidate.Lead(ctx)
 	}()
 	select {
 	case <-returned:

@@ -17,6 +17,8 @@ import (
 // candidate contests for the lease of a test. Its lead hands on its context
 // and returns when it is told to.
 type candidate struct {
+	t             *testing.T
+	leading       *atomic.Int32 // of all candidates
 	leads         chan context.Context
 	let           chan struct{} // lets one lead return
 	leader        chan string
@@ -28,29 +30,31 @@ type candidate struct {
 func contest(t *testing.T, c *kube.Client, namespace, identity string, leading *atomic.Int32) *candidate {
 	t.Helper()
 	p := &candidate{
+		t: t, leading: leading,
 		leads: make(chan context.Context, 10), let: make(chan struct{}, 10),
 		leader: make(chan string, 1000), errs: make(chan error, 1000), remarks: make(chan error, 1000), ended: make(chan error, 1),
 	}
 	e := kube.Election{
 		Namespace: namespace, Name: "syncer", Identity: identity,
 		LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
-		Leader: func(identity string) { p.leader <- identity },
-		Report: func(err error) { p.errs <- err },
-		Remark: func(err error) { p.remarks <- err },
 	}
-	p.stop = running(t, func(ctx context.Context) {
-		p.ended <- c.Elect(ctx, e, func(ctx context.Context) {
-			if leading.Add(1) > 1 {
-				t.Error("two lead")
-			}
-			defer leading.Add(-1)
-			p.leads <- ctx
-			<-p.let
-		})
-	})
+	p.stop = running(t, func(ctx context.Context) { p.ended <- c.Elect(ctx, e, p) })
 	t.Cleanup(func() { close(p.let) }) // before stop, so that it can
 	return p
 }
+
+func (p *candidate) Lead(ctx context.Context) {
+	if p.leading.Add(1) > 1 {
+		p.t.Error("two lead")
+	}
+	defer p.leading.Add(-1)
+	p.leads <- ctx
+	<-p.let
+}
+
+func (p *candidate) Leader(identity string) { p.leader <- identity }
+func (p *candidate) Report(err error)       { p.errs <- err }
+func (p *candidate) Remark(err error)       { p.remarks <- err }
 
 // lease reads who holds the lease, and when it was renewed.
 func lease(t *testing.T, c *kube.Client, namespace string) (holder string, renewed time.Time) {
@@ -194,7 +198,7 @@ func TestAnImpossibleElectionIsRefused(t *testing.T) {
 		{Namespace: "default", Name: "x", Identity: "one", LeaseDuration: 1900 * time.Millisecond, RenewDeadline: 1200 * time.Millisecond, RetryPeriod: time.Millisecond},
 		{Namespace: "default", Name: "x", Identity: ""},
 	} {
-		err := c.Elect(t.Context(), e, func(context.Context) { t.Error("leads") })
+		err := c.Elect(t.Context(), e, &candidate{t: t, leading: new(atomic.Int32)})
 		if err == nil || !strings.Contains(fmt.Sprint(err), "leader election") {
 			t.Errorf("%+v: error %v", e, err)
 		}

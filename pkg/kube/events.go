@@ -32,7 +32,7 @@ const (
 type Recorder struct {
 	client     *Client
 	source     corev1.EventSource
-	report     func(subject string, err error)
+	reporter   Reporter
 	correlator *record.EventCorrelator
 	waiting    chan *corev1.Event
 	lost       atomic.Int64
@@ -42,6 +42,11 @@ type Recorder struct {
 	pruned time.Time
 }
 
+// Reporter is called with how it goes with a subject; a nil error means well.
+type Reporter interface {
+	Report(subject string, err error)
+}
+
 // utterance is what was said of an object, and when.
 type utterance struct {
 	reason, message string
@@ -49,12 +54,12 @@ type utterance struct {
 }
 
 // NewRecorder makes a Recorder for the Events of component, which appear as
-// coming from there. It starts nothing. How it goes with the Events of each
-// namespace is told to report.
-func (c *Client) NewRecorder(component string, report func(subject string, err error)) *Recorder {
+// coming from there. It starts nothing. The reporter is called with how it goes
+// with the Events of each namespace.
+func (c *Client) NewRecorder(component string, reporter Reporter) *Recorder {
 	host, _ := os.Hostname() // the Pod's name, for the reader's eye
 	return &Recorder{
-		client: c, report: report,
+		client: c, reporter: reporter,
 		source: corev1.EventSource{Component: component, Host: host},
 		// Events of one object and reason that repeat become one with a
 		// count, those that differ too often are combined, and beyond that
@@ -189,14 +194,14 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	subject := "events in " + describeNamespace(e.Namespace)
 	if err != nil {
 		r.unsay(e)
-		r.report(subject, fmt.Errorf("%w (this event is lost; all else goes on)", err))
+		r.reporter.Report(subject, fmt.Errorf("%w (this event is lost; all else goes on)", err))
 		return
 	}
 	r.correlator.UpdateState(written)
 	if lost := r.lost.Swap(0); lost > 0 {
 		err = fmt.Errorf("%d events are lost: there were more than %d at once", lost, maxWaiting)
 	}
-	r.report(subject, err)
+	r.reporter.Report(subject, err)
 }
 
 // unsay lets what could not be sent be said again.

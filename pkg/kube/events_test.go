@@ -17,7 +17,7 @@ import (
 // reports takes what is reported, as "subject: error".
 type reports chan string
 
-func (r reports) take(subject string, err error) {
+func (r reports) Report(subject string, err error) {
 	select {
 	case r <- fmt.Sprintf("%s: %v", subject, err):
 	default:
@@ -39,7 +39,7 @@ func TestAnEventIsSeenAtItsObject(t *testing.T) {
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	s := create(t, secrets(t, ns), managed("db", nil))
 	heard := make(reports, 100)
-	r := c.NewRecorder("syncer", heard.take)
+	r := c.NewRecorder("syncer", heard)
 	about := kube.SecretReference(ns, "db", s.UID)
 	stop := running(t, r.Run)
 	r.Event(about, corev1.EventTypeWarning, "SyncFailed", strings.Repeat("ü", 3000))
@@ -66,7 +66,7 @@ func TestEventsThatRepeatAreCountedAndThoseThatVaryAreCombined(t *testing.T) {
 	cluster.Bind(t, ns, "app", rules("events", "create", "patch"))
 	c := connect(t, cluster.Token(t, ns, "app"))
 	heard := make(reports, 1000)
-	r := c.NewRecorder("syncer", heard.take)
+	r := c.NewRecorder("syncer", heard)
 	stop := running(t, r.Run)
 	about := kube.SecretReference(ns, "db", "1")
 	for i := range 10 { // in turns, so that each is news
@@ -101,7 +101,7 @@ func TestEventsThatRepeatAreCountedAndThoseThatVaryAreCombined(t *testing.T) {
 func TestAFloodOfOneReasonIsCutOff(t *testing.T) {
 	ns := cluster.Namespace(t)
 	cluster.Bind(t, ns, "app", rules("events", "create", "patch"))
-	r := connect(t, cluster.Token(t, ns, "app")).NewRecorder("syncer", func(string, error) {})
+	r := connect(t, cluster.Token(t, ns, "app")).NewRecorder("syncer", make(reports))
 	about := kube.SecretReference(ns, "db", "1")
 	for i := range 100 {
 		r.Event(about, corev1.EventTypeWarning, "SyncFailed", fmt.Sprint("try ", i))
@@ -121,7 +121,7 @@ func TestWithoutTheRightEventsAreLostAndReported(t *testing.T) {
 	ns := cluster.Namespace(t)
 	c := connect(t, cluster.Token(t, ns, "app"))
 	heard := make(reports, 100)
-	r := c.NewRecorder("syncer", heard.take)
+	r := c.NewRecorder("syncer", heard)
 	running(t, r.Run)
 	about := kube.SecretReference(ns, "db", "1")
 	r.Event(about, corev1.EventTypeNormal, "Synced", "2 keys")
@@ -141,7 +141,7 @@ func TestWithoutTheRightEventsAreLostAndReported(t *testing.T) {
 
 func TestAnAPIServerThatIsSilentDoesNotHoldUpTheEnd(t *testing.T) {
 	c, ns := connect(t, ""), cluster.Namespace(t)
-	r := c.NewRecorder("syncer", func(string, error) {})
+	r := c.NewRecorder("syncer", make(reports))
 	cluster.PauseAPIServer(t)
 	defer cluster.ContinueAPIServer(t)
 	stop := running(t, r.Run)

@@ -18,9 +18,10 @@ import (
 // away, or tried to for as long as RenewDeadline again.
 type leaseLock struct {
 	resourcelock.Interface
-	election Election
-	expiry   *time.Timer
-	refusals *refusals
+	election  Election
+	candidate Candidate
+	expiry    *time.Timer
+	refusals  *refusals
 
 	mu   sync.Mutex
 	held bool
@@ -28,9 +29,9 @@ type leaseLock struct {
 
 var errLeading = errors.New("this process still leads")
 
-func newLeaseLock(c *Client, e Election, r *refusals) *leaseLock {
+func newLeaseLock(c *Client, e Election, r *refusals, candidate Candidate) *leaseLock {
 	return &leaseLock{
-		election: e, refusals: r,
+		election: e, candidate: candidate, refusals: r,
 		expiry: time.NewTimer(e.RenewDeadline),
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
@@ -56,7 +57,7 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	}
 	l.refusals.note(err, false, holder, l.election.Identity)
 	if err == nil {
-		l.election.Leader(record.HolderIdentity)
+		l.candidate.Leader(record.HolderIdentity)
 		if record.HolderIdentity != "" && record.HolderIdentity != l.election.Identity {
 			l.expiry.Reset(0) // should this process lead, it did too long
 		}
@@ -90,7 +91,7 @@ func (l *leaseLock) write(ctx context.Context, r resourcelock.LeaderElectionReco
 	err := send(call, r)
 	l.refusals.note(err, true, "", "")
 	if err == nil {
-		l.election.Leader(r.HolderIdentity)
+		l.candidate.Leader(r.HolderIdentity)
 		if r.HolderIdentity == l.election.Identity {
 			l.expiry.Reset(l.election.RenewDeadline - time.Since(begin))
 		}
@@ -113,5 +114,5 @@ func (l *leaseLock) report(ctx context.Context, err error) {
 	if err != nil {
 		err = fmt.Errorf("lease %s/%s: %w", l.election.Namespace, l.election.Name, err)
 	}
-	l.election.Report(err)
+	l.candidate.Report(err)
 }

@@ -86,6 +86,22 @@ func (h *heldLease) set(change func(*heldLease)) {
 	change(h)
 }
 
+// slowCandidate takes a while to return from each lead.
+type slowCandidate struct {
+	leads chan<- context.Context
+	takes time.Duration
+}
+
+func (c slowCandidate) Lead(ctx context.Context) {
+	c.leads <- ctx
+	<-ctx.Done()
+	time.Sleep(c.takes)
+}
+
+func (slowCandidate) Leader(string) {}
+func (slowCandidate) Report(error)  {}
+func (slowCandidate) Remark(error)  {}
+
 // elect runs a contest in virtual time with the default durations; leads brings
 // the contexts of the leads, each of which takes a while to return.
 func elect(ctx context.Context, t *testing.T, h *heldLease, identity string, takes time.Duration) (leads chan context.Context, ended chan struct{}) {
@@ -93,11 +109,7 @@ func elect(ctx context.Context, t *testing.T, h *heldLease, identity string, tak
 	go func() {
 		defer close(ended)
 		c := &Client{Coordination: h, log: newLogger(nil)}
-		err := c.Elect(ctx, Election{Namespace: "n", Name: "syncer", Identity: identity}, func(ctx context.Context) {
-			leads <- ctx
-			<-ctx.Done()
-			time.Sleep(takes)
-		})
+		err := c.Elect(ctx, Election{Namespace: "n", Name: "syncer", Identity: identity}, slowCandidate{leads, takes})
 		if err != nil {
 			t.Error(err)
 		}

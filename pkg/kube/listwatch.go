@@ -27,16 +27,10 @@ const firstPause = 200 * time.Millisecond
 // again here until it succeeds, or the informer has to do something else
 // (decision 027).
 type listWatch[T object] struct {
-	list func(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
-	open func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// look reads all objects with the least rights that do. Together with an
-	// error it may return those that it could read, and those that are stored
-	// of what it could not.
-	look     func(context.Context) ([]T, error)
+	api      objectAPI[T]
 	store    cache.Store // of the informer
 	interval time.Duration
-	report   func(error)
-	remark   func(error)
+	handler  Handler[T]
 
 	polling atomic.Bool // instead of watching
 
@@ -53,10 +47,10 @@ func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListO
 	}
 	defer l.calls.Done()
 	return again(ctx, l.interval, l.failed, handedOn, func() (runtime.Object, error) {
-		items, meta, err := l.list(ctx, options)
+		items, meta, err := l.api.list(ctx, options)
 		if apierrors.IsForbidden(err) {
 			meta = metav1.ListMeta{}
-			if items, err = l.look(ctx); items != nil && err != nil {
+			if items, err = l.api.look(ctx); items != nil && err != nil {
 				l.failed(err)
 				err = nil
 			}
@@ -95,13 +89,13 @@ func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.List
 		hear = func(err error) bool { return handedOn(err) || unstreamed(err) }
 	}
 	return again(ctx, l.interval, l.failed, hear, func() (watch.Interface, error) {
-		w, err := l.open(ctx, options)
+		w, err := l.api.open(ctx, options)
 		if apierrors.IsForbidden(err) && options.SendInitialEvents == nil {
 			return l.poll(ctx, options, err), nil
 		}
 		if err == nil {
 			l.polling.Store(false)
-			l.report(nil)
+			l.handler.Report(nil)
 		}
 		return w, err
 	})
@@ -155,7 +149,7 @@ func (l *listWatch[T]) poll(ctx context.Context, options metav1.ListOptions, ref
 
 // permitted reports whether a watch would stand.
 func (l *listWatch[T]) permitted(ctx context.Context, options metav1.ListOptions) bool {
-	w, err := l.open(ctx, options)
+	w, err := l.api.open(ctx, options)
 	if err == nil {
 		w.Stop()
 	}
@@ -164,14 +158,14 @@ func (l *listWatch[T]) permitted(ctx context.Context, options metav1.ListOptions
 
 // looked returns what has changed since the last look.
 func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event {
-	all, err := l.look(ctx)
+	all, err := l.api.look(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
 		l.failed(err)
 	default:
-		l.remark(fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, l.interval))
+		l.handler.Remark(fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, l.interval))
 	}
 	if err != nil && all == nil {
 		return nil
@@ -186,7 +180,7 @@ func (l *listWatch[T]) failed(err error) {
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("%w; %s (trying again every %v)", err, advice, l.interval)
 	}
-	l.report(err)
+	l.handler.Report(err)
 }
 
 // changes returns the events that make what is stored into all that there is.

@@ -90,9 +90,8 @@ func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secr
 	var read, refused []string
 	var refusal error
 	for _, namespace := range namespaces {
-		secrets, err := pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
-			return c.listSecrets(ctx, namespace, selecting("", options))
-		})
+		api := secretAPI{selected: selected{c, "secrets", Selection{Namespace: namespace}}}
+		secrets, err := pages(ctx, api.list)
 		switch {
 		case err == nil:
 			all, read = append(all, secrets...), append(read, namespace)

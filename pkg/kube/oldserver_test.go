@@ -65,8 +65,8 @@ func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
 		say(addedJSON, "c", 8)
 		<-r.Context().Done()
 	})
-	h, handler := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
 	var heard []string
 	for range 6 {
 		heard = append(heard, next(t, h.heard, "all"))
@@ -98,8 +98,8 @@ func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	h, handler := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
 	h.expect(t, "put: a ", "put: b ", "put: c ")
 	h.await(t, "well")
 }
@@ -111,8 +111,8 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests) // without Retry-After
 		say(statusJSON, "too many requests", "TooManyRequests", 429)
 	})
-	h, handler := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
 	h.await(t, "failing: ", "too many requests")
 	h.await(t, "failing: ", "too many requests")
 }
@@ -120,8 +120,8 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 // The library would take this for a watch that stands and is empty.
 func TestAGatewayThatClosesConnectionsIsReported(t *testing.T) {
 	c := played(t, func(http.ResponseWriter, *http.Request, func(string, ...any)) { panic(http.ErrAbortHandler) })
-	h, handler := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
 	for range 3 {
 		if state := next(t, h.state, "a trouble"); !strings.Contains(state, "failing: ") {
 			t.Errorf("state %q", state)
@@ -136,7 +136,7 @@ func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
 		say(bookmarkJSON, 1)
 		<-r.Context().Done()
 	})
-	h, handler := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, handler).Run)
+	h := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
 	h.expect(t, "put: a ")
 }

@@ -36,8 +36,8 @@ func TestASecretHoldsWhatIsOfInterestOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, handler := hear()
-	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "db"}, handler)
+	h := hear()
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "db"}, h)
 	running(t, w.Run)
 	h.expect(t, "put: db user: app/user")
 	stored, _ := w.Get()
@@ -79,8 +79,8 @@ func TestAllLabelledSecretsAreReadPageByPage(t *testing.T) {
 
 	cluster.Bind(t, ns, "app", rules("secrets", "list"))
 	c := connect(t, cluster.Token(t, ns, "app"))
-	h, handler := hear()
-	if err := c.WatchSecrets(kube.Selection{Namespace: ns}, handler).Look(t.Context()); err != nil {
+	h := hear()
+	if err := c.WatchSecrets(kube.Selection{Namespace: ns}, h).Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(h.heard) != count {
@@ -89,7 +89,7 @@ func TestAllLabelledSecretsAreReadPageByPage(t *testing.T) {
 	if calls := cluster.Calls(t, kubetest.ByUser(kubetest.UserName(ns, "app"))); len(calls) != 3 {
 		t.Errorf("%d calls for %d secrets, want 3", len(calls), count)
 	}
-	if err := c.WatchSecrets(kube.Selection{}, handler).Look(t.Context()); !apierrors.IsForbidden(err) {
+	if err := c.WatchSecrets(kube.Selection{}, h).Look(t.Context()); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want that all namespaces are forbidden", err)
 	}
 }

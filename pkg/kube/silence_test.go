@@ -38,9 +38,9 @@ func watchChild() bool {
 	if err != nil {
 		panic(err)
 	}
-	w := c.WatchSecrets(kube.Selection{Namespace: args[1]}, kube.Handler[*kube.Secret]{
-		Put:  func(_, s *kube.Secret) { fmt.Println(s.Map) },
-		Gone: func(_, name string) { fmt.Println("gone", name) }, Report: func(error) {}, Remark: func(error) {},
+	w := c.WatchSecrets(kube.Selection{Namespace: args[1]}, noting[*kube.Secret]{
+		put:  func(s *kube.Secret) { fmt.Println(s.Map) },
+		gone: func(_, name string) { fmt.Println("gone", name) },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

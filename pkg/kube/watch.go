@@ -2,8 +2,6 @@ package kube
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -37,21 +34,20 @@ type Selection struct {
 // longestInterval is the longest that a Selection's Interval may be.
 const longestInterval = 10 * time.Second
 
-// Handler has the functions that a Watch calls. All are needed. Put and Gone
-// are called one at a time.
-type Handler[T any] struct {
+// Handler is called by a Watch. Put and Gone are called one at a time.
+type Handler[T any] interface {
 	// Put is called with an object that is new or has changed, and with what
 	// it was before, if it was there: another UID says that it was made anew.
-	Put func(before, now T)
+	Put(before, now T)
 	// Gone is called with the name of an object that is gone, or is no longer
 	// selected, and of one that is selected by name and is not there at first.
-	Gone func(namespace, name string)
+	Gone(namespace, name string)
 	// Report is called with the reason while nothing is heard of what changes,
 	// and with nil once the objects are watched.
-	Report func(error)
+	Report(error)
 	// Remark is called with the reason while what changes is found by looks,
 	// since it may not be watched.
-	Remark func(error)
+	Remark(error)
 }
 
 // object is what a Watch follows: pointers to structures with metadata.
@@ -80,27 +76,7 @@ type Watch[T object] struct {
 // WatchSecrets returns a Watch of Secrets.
 func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 	w := &Watch[*Secret]{Selection: s, log: c.log, handler: h}
-	source := &listWatch[*Secret]{
-		open: c.opening("secrets", s),
-		list: func(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
-			return c.listSecrets(ctx, s.Namespace, selecting(s.Name, options))
-		},
-	}
-	source.look = func(ctx context.Context) ([]*Secret, error) {
-		if s.Name != "" {
-			return single(c.Secret(ctx, s.Namespace, s.Name))
-		}
-		all, err := pages(ctx, source.list)
-		if s.Namespace == "" && apierrors.IsForbidden(err) {
-			var known []string
-			if s.Known != nil {
-				known = s.Known()
-			}
-			return c.eachNamespace(ctx, known, w.Stored())
-		}
-		return all, err
-	}
-	w.inform("secrets", source, func(o any) (any, error) {
+	w.inform("secrets", secretAPI{selected{c, "secrets", s}, w}, func(o any) (any, error) {
 		if secret, ok := o.(*corev1.Secret); ok {
 			return strip(secret), nil
 		}
@@ -112,78 +88,24 @@ func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 // WatchConfigMap returns a Watch of one ConfigMap.
 func (c *Client) WatchConfigMap(s Selection, h Handler[*corev1.ConfigMap]) *Watch[*corev1.ConfigMap] {
 	w := &Watch[*corev1.ConfigMap]{Selection: s, log: c.log, handler: h}
-	w.inform("configmaps", &listWatch[*corev1.ConfigMap]{
-		open: c.opening("configmaps", s),
-		list: func(ctx context.Context, options metav1.ListOptions) (all []*corev1.ConfigMap, meta metav1.ListMeta, err error) {
-			page, err := c.Core.ConfigMaps(s.Namespace).List(ctx, selecting(s.Name, options))
-			if err != nil {
-				return nil, metav1.ListMeta{}, err
-			}
-			for i := range page.Items {
-				all = append(all, &page.Items[i])
-			}
-			return all, page.ListMeta, nil
-		},
-		look: func(ctx context.Context) ([]*corev1.ConfigMap, error) {
-			return single(c.ConfigMap(ctx, s.Namespace, s.Name))
-		},
-	}, func(o any) (any, error) { return o, nil })
+	w.inform("configmaps", configMapAPI{selected{c, "configmaps", s}}, func(o any) (any, error) { return o, nil })
 	return w
-}
-
-// opening returns a function that opens a watch, and tries only once: the
-// client's Watch methods try for ten seconds, and then return a watch that is
-// empty, when something on the way closes the connection.
-func (c *Client) opening(resource string, s Selection) func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	empty := reflect.TypeOf(watch.NewEmptyWatch())
-	return func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		options = selecting(s.Name, options)
-		options.Watch = true
-		w, err := c.Core.RESTClient().Get().Namespace(s.Namespace).Resource(resource).
-			VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Watch(ctx)
-		if err == nil && reflect.TypeOf(w) == empty {
-			return nil, fmt.Errorf("watching %s of %s: the connection was closed before an answer came", resource, describeNamespace(s.Namespace))
-		}
-		return w, err
-	}
-}
-
-// selecting has the API server select one object by its name, or else by the
-// label.
-func selecting(name string, options metav1.ListOptions) metav1.ListOptions {
-	if name != "" {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	} else {
-		options.LabelSelector = ManagedLabel + "=" + ManagedValue
-	}
-	return options
-}
-
-// single makes a list of one object of what was found about it.
-func single[T any](o T, err error) ([]T, error) {
-	switch {
-	case apierrors.IsNotFound(err):
-		return []T{}, nil
-	case err != nil:
-		return nil, err
-	}
-	return []T{o}, nil
 }
 
 // inform makes the informer. The library never sees a value for longer than it
 // takes to decode and transform it, which never fails: it would log the object.
-func (w *Watch[T]) inform(kind string, source *listWatch[T], transform cache.TransformFunc) {
+func (w *Watch[T]) inform(kind string, api objectAPI[T], transform cache.TransformFunc) {
 	if w.Interval <= 0 || w.Interval > longestInterval {
 		w.Interval = longestInterval
 	}
-	w.informer = cache.NewSharedIndexInformerWithOptions(source, nil, cache.SharedIndexInformerOptions{ObjectDescription: kind})
-	source.store, source.interval, source.report, source.remark = w.informer.GetStore(), w.Interval, w.handler.Report, w.handler.Remark
-	w.source = source
+	w.source = &listWatch[T]{api: api, interval: w.Interval, handler: w.handler}
+	w.informer = cache.NewSharedIndexInformerWithOptions(w.source, nil, cache.SharedIndexInformerOptions{ObjectDescription: kind})
+	w.source.store = w.informer.GetStore()
 	// None of these fails before the informer runs.
 	_ = w.informer.SetTransform(transform)
 	_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		if ctx.Err() == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			source.report(err)
+			w.handler.Report(err)
 		}
 	})
 	w.told, _ = w.informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
@@ -210,7 +132,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 // Look reads the objects once, and calls the handler with what is not as it
 // was. Call it before Run, if at all.
 func (w *Watch[T]) Look(ctx context.Context) error {
-	all, err := w.source.look(ctx)
+	all, err := w.source.api.look(ctx)
 	if err != nil && all == nil {
 		return err
 	}

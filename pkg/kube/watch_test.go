@@ -19,27 +19,40 @@ import (
 // "well", "failing: ERROR" and "limited: ERROR".
 type hearing struct{ heard, state chan string }
 
-func hear() (*hearing, kube.Handler[*kube.Secret]) {
-	h := &hearing{heard: make(chan string, 10_000), state: make(chan string, 10_000)}
-	return h, kube.Handler[*kube.Secret]{
-		Put: func(before, now *kube.Secret) {
-			word := "put: "
-			if before != nil && before.UID != now.UID {
-				word = "anew: "
-			}
-			h.heard <- word + now.Name + " " + now.Map
-		},
-		Gone: func(_, name string) { h.heard <- "gone: " + name },
-		Report: func(err error) {
-			if err != nil {
-				h.state <- "failing: " + err.Error()
-			} else {
-				h.state <- "well"
-			}
-		},
-		Remark: func(err error) { h.state <- "limited: " + err.Error() },
+func hear() *hearing {
+	return &hearing{heard: make(chan string, 10_000), state: make(chan string, 10_000)}
+}
+
+func (h *hearing) Put(before, now *kube.Secret) {
+	word := "put: "
+	if before != nil && before.UID != now.UID {
+		word = "anew: "
+	}
+	h.heard <- word + now.Name + " " + now.Map
+}
+
+func (h *hearing) Gone(_, name string) { h.heard <- "gone: " + name }
+
+func (h *hearing) Report(err error) {
+	if err != nil {
+		h.state <- "failing: " + err.Error()
+	} else {
+		h.state <- "well"
 	}
 }
+
+func (h *hearing) Remark(err error) { h.state <- "limited: " + err.Error() }
+
+// noting is a handler that notes what is there, and what is gone.
+type noting[T any] struct {
+	put  func(T)
+	gone func(namespace, name string)
+}
+
+func (n noting[T]) Put(_, now T)                { n.put(now) }
+func (n noting[T]) Gone(namespace, name string) { n.gone(namespace, name) }
+func (noting[T]) Report(error)                  {}
+func (noting[T]) Remark(error)                  {}
 
 func (h *hearing) expect(t *testing.T, want ...string) {
 	t.Helper()
@@ -71,8 +84,8 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 	create(t, api, managed("a", map[string]string{"conjur-map": "one"}))
 	create(t, api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
 	cluster.Bind(t, ns, "app", rules("secrets", "list", "watch"))
-	h, handler := hear()
-	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns}, handler)
+	h := hear()
+	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns}, h)
 	if w.Synced() {
 		t.Error("synced before it ran")
 	}
@@ -106,8 +119,8 @@ func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
 	rule.ResourceNames = []string{"mine"}
 	cluster.Bind(t, ns, "app", rule)
 	c := connect(t, cluster.Token(t, ns, "app"))
-	h, handler := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: ns, Name: "mine"}, handler).Run)
+	h := hear()
+	running(t, c.WatchSecrets(kube.Selection{Namespace: ns, Name: "mine"}, h).Run)
 	h.expect(t, "gone: mine")
 	create(t, api, managed("theirs", nil))
 	create(t, api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}})
@@ -115,8 +128,8 @@ func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
 	remove(t, api, "mine")
 	h.expect(t, "gone: mine")
 
-	theirs, ignore := hear()
-	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "theirs"}, ignore)
+	theirs := hear()
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "theirs"}, theirs)
 	running(t, w.Run)
 	theirs.await(t, "failing: ", "forbidden", "grant the verbs list and watch", "trying again every 10s")
 	if w.Synced() || len(theirs.heard) > 0 {
@@ -133,10 +146,9 @@ func TestTheLabelledSecretsOfAllNamespacesAreFollowed(t *testing.T) {
 			heard <- word + namespace + "/" + name
 		}
 	}
-	running(t, connect(t, "").WatchSecrets(kube.Selection{}, kube.Handler[*kube.Secret]{
-		Put:    func(_, s *kube.Secret) { note("", s.Namespace, s.Name) },
-		Gone:   func(namespace, name string) { note("gone ", namespace, name) },
-		Report: func(error) {}, Remark: func(error) {},
+	running(t, connect(t, "").WatchSecrets(kube.Selection{}, noting[*kube.Secret]{
+		put:  func(s *kube.Secret) { note("", s.Namespace, s.Name) },
+		gone: func(namespace, name string) { note("gone ", namespace, name) },
 	}).Run)
 	expect := func(want string) {
 		t.Helper()
@@ -160,8 +172,8 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 			api := secrets(t, ns)
 			create(t, api, managed("a", map[string]string{"conjur-map": "one"}))
 			cluster.Bind(t, ns, "app", rules("secrets", verb))
-			h, handler := hear()
-			w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Name: name, Interval: 20 * time.Millisecond}, handler)
+			h := hear()
+			w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Name: name, Interval: 20 * time.Millisecond}, h)
 			running(t, w.Run)
 			h.expect(t, "put: a one")
 			h.await(t, "limited: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
@@ -196,8 +208,8 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 func TestRightsComeAndGo(t *testing.T) {
 	ns := cluster.Namespace(t)
 	create(t, secrets(t, ns), managed("a", nil))
-	h, handler := hear()
-	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Interval: 20 * time.Millisecond}, handler)
+	h := hear()
+	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Interval: 20 * time.Millisecond}, h)
 	running(t, w.Run)
 	h.await(t, "failing: ", "forbidden", "trying again every 20ms")
 	revoke := cluster.Bind(t, ns, "app", rules("secrets", "list"))
@@ -220,8 +232,8 @@ func TestEachNamespaceIsReadThatMayBe(t *testing.T) {
 	app := kubetest.UserName(mine, "app")
 	token := cluster.Token(t, mine, "app")
 	cluster.Bind(t, mine, "app", rules("secrets", "list"))
-	h, handler := hear()
-	w := connect(t, token).WatchSecrets(kube.Selection{Known: func() []string { return []string{mine, closed} }, Interval: 20 * time.Millisecond}, handler)
+	h := hear()
+	w := connect(t, token).WatchSecrets(kube.Selection{Known: func() []string { return []string{mine, closed} }, Interval: 20 * time.Millisecond}, h)
 	running(t, w.Run)
 	h.expect(t, "put: in-"+mine+" ")
 	h.await(t, "failing: ", "only these namespaces are known: "+mine+", "+closed, "1 of 2 namespaces are not served", "grant the verbs list and watch")
@@ -241,8 +253,8 @@ func TestAWatchGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 	ns := cluster.Namespace(t)
 	api := secrets(t, ns)
 	create(t, api, managed("a", nil))
-	h, handler := hear()
-	w := connect(t, "").WatchSecrets(kube.Selection{Namespace: ns}, handler)
+	h := hear()
+	w := connect(t, "").WatchSecrets(kube.Selection{Namespace: ns}, h)
 	running(t, w.Run)
 	h.await(t, "well")
 	h.expect(t, "put: a ")
@@ -266,8 +278,8 @@ func TestAWatchStopsWhileTheAPIServerIsAway(t *testing.T) {
 	ns := cluster.Namespace(t)
 	c := connect(t, "")
 	begin := func() (h *hearing, stop func()) {
-		h, handler := hear()
-		return h, running(t, c.WatchSecrets(kube.Selection{Namespace: ns}, handler).Run)
+		h = hear()
+		return h, running(t, c.WatchSecrets(kube.Selection{Namespace: ns}, h).Run)
 	}
 	soon := func(how string, stop func()) {
 		t.Helper()
@@ -301,10 +313,9 @@ func TestAConfigMapIsFollowed(t *testing.T) {
 	ns := cluster.Namespace(t)
 	c := connect(t, "")
 	heard := make(chan string, 100)
-	w := c.WatchConfigMap(kube.Selection{Namespace: ns, Name: "templates"}, kube.Handler[*corev1.ConfigMap]{
-		Put:    func(_, m *corev1.ConfigMap) { heard <- fmt.Sprint(m.Name, m.Data) },
-		Gone:   func(namespace, name string) { heard <- "gone " + namespace + "/" + name },
-		Report: func(error) {}, Remark: func(error) {},
+	w := c.WatchConfigMap(kube.Selection{Namespace: ns, Name: "templates"}, noting[*corev1.ConfigMap]{
+		put:  func(m *corev1.ConfigMap) { heard <- fmt.Sprint(m.Name, m.Data) },
+		gone: func(namespace, name string) { heard <- "gone " + namespace + "/" + name },
 	})
 	running(t, w.Run)
 	expect := func(want string) {

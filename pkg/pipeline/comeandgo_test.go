@@ -89,7 +89,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 
 // has a Secret with a map appear.
 func (c *cluster) has(name, conjurMap string) {
-	c.upsert(&kube.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1"}, HasMap: true, Map: conjurMap}, true)
+	c.Upsert(&kube.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1"}, HasMap: true, Map: conjurMap}, true)
 }
 
 func (c *cluster) settled() {
@@ -118,7 +118,7 @@ func TestSecretsThatComeAndGoLeaveTheHeapWhereItWas(t *testing.T) {
 		}
 		c.settled()
 		for i := range n {
-			c.gone("ns", name(i))
+			c.Gone("ns", name(i))
 		}
 		c.settled()
 		runtime.GC()
@@ -146,7 +146,7 @@ func TestAOneShotProcessDoesNotFailOverATargetThatItNoLongerHas(t *testing.T) {
 	if err := c.undelivered(); err == nil {
 		t.Error("a faulty definition is no failure")
 	}
-	c.gone("ns", "bad")
+	c.Gone("ns", "bad")
 	c.lanes()[0].lastRetries(t.Context())
 	if err := c.undelivered(); err != nil {
 		t.Errorf("with the faulty one gone: %v", err)

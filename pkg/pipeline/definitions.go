@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// upsert makes a Secret as it is now the target of its lane.
-func (s *secrets) upsert(found *kube.Secret, redefined bool) {
+// Upsert makes a Secret as it is now the target of its lane.
+func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	if redefined {
 		s.define(found.Namespace, found.Name, func(def *targets.SecretDefinition) {
 			def.UID, def.Annotations, def.Map, def.HasMap = string(found.UID), found.Annotations, found.Map, found.HasMap
@@ -21,13 +21,13 @@ func (s *secrets) upsert(found *kube.Secret, redefined bool) {
 	}
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
 	if s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion)) {
-		s.enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+		s.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 	}
 }
 
-// gone takes a Secret out of its lane. One that is named by the configuration
+// Gone takes a Secret out of its lane. One that is named by the configuration
 // is waited for, or made.
-func (s *secrets) gone(namespace, name string) {
+func (s *secrets) Gone(namespace, name string) {
 	if named(s.config(), namespace, name) >= 0 {
 		s.define(namespace, name, func(def *targets.SecretDefinition) { def.Missing = true })
 		return
@@ -79,8 +79,7 @@ func named(cfg *config.Config, namespace, name string) int {
 	})
 }
 
-// unreadable takes down that a Secret which the configuration names may be
-// there or not.
-func (s *secrets) unreadable(namespace, name string, err error) {
+// Unread notes that a Secret which the configuration names may be there or not.
+func (s *secrets) Unread(namespace, name string, err error) {
 	s.define(namespace, name, func(def *targets.SecretDefinition) { def.Unread = err.Error() })
 }

@@ -38,7 +38,7 @@ type news struct {
 }
 
 func newNews(p *pipeline) *news {
-	n := &news{pipeline: p, recorder: p.host.cluster.NewRecorder("syncer", p.troubles.Report)}
+	n := &news{pipeline: p, recorder: p.host.cluster.NewRecorder("syncer", p.troubles)}
 	if !p.config().Mode.OneShot() {
 		limits := p.config().Kubernetes.Restarts
 		n.restarts = &notify.Restarts{

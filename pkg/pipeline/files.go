@@ -25,11 +25,10 @@ type files struct {
 func newFiles(p *pipeline) *files {
 	f := &files{pipeline: p, Files: sinks.NewFiles(p.config().Folders.Secrets, nil)}
 	f.requests = &sources.Requests{
-		Folder:   p.config().Folders.Status,
-		Interval: requestsLook,
-		Take:     p.status.TakeRequested,
-		Taken:    f.requested,
-		Report:   p.troubles.Report,
+		Folder:      p.config().Folders.Status,
+		Interval:    requestsLook,
+		Application: f,
+		Reporter:    p.troubles,
 	}
 	return f
 }
@@ -57,10 +56,13 @@ func (f *files) sources() (all []source) {
 	return all
 }
 
-// requested brings back what is missing.
-func (f *files) requested() {
+// TakeRequested implements sources.Application.
+func (f *files) TakeRequested() (bool, error) { return f.status.TakeRequested() }
+
+// Requested brings back what is missing.
+func (f *files) Requested() {
 	keys := f.keys()
 	f.Log.Info("Bringing back what the application asked for", zap.Int("targets", len(keys)))
 	f.set.Ask(keys...)
-	f.enqueue(queue.Hint{Trigger: "request", Wakes: true}, keys...)
+	f.Enqueue(queue.Hint{Trigger: "request", Wakes: true}, keys...)
 }

@@ -64,7 +64,7 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 	if h.config().Server.Address == "" {
 		return h.elected(ctx, work)
 	}
-	server := &health.Server{Address: h.config().Server.Address, Healthy: h.healthy, Ready: h.ready, Metrics: h.metrics.Handler()}
+	server := &health.Server{Address: h.config().Server.Address, Process: h, Metrics: h.metrics.Handler()}
 	if page := h.page(); page != nil {
 		server.Status = page
 	}
@@ -93,35 +93,46 @@ func (h *host) elected(ctx context.Context, work func(context.Context) error) er
 		h.metrics.Leads(true)
 		return work(ctx)
 	}
-	troubles := health.NewTroubles(h.log)
-	identity, err := os.Hostname()
+	name, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("this process has no name to be elected by: %w", err)
 	}
-	var worked error
-	identity = fmt.Sprintf("%s_%d_%d", identity, os.Getpid(), time.Now().UnixNano())
+	c := &candidate{host: h, work: work, troubles: health.NewTroubles(h.log), identity: fmt.Sprintf("%s_%d_%d", name, os.Getpid(), time.Now().UnixNano())}
 	err = h.cluster.Elect(ctx, kube.Election{
 		Namespace: election.Namespace, Name: election.Lease,
-		Identity:      identity,
+		Identity:      c.identity,
 		LeaseDuration: election.Duration,
 		RenewDeadline: election.Duration * 2 / 3,
 		RetryPeriod:   election.Duration / 7,
-		Leader: func(who string) {
-			h.log.Info("Leader", zap.String("identity", who))
-			if who == identity {
-				who = ""
-			}
-			h.follow(who)
-		},
-		Report: func(err error) { troubles.Report("lease", err) },
-		Remark: func(err error) { troubles.Remark("lease", err) },
-	}, func(ctx context.Context) {
-		h.metrics.Leads(true)
-		defer h.metrics.Leads(false)
-		worked = work(ctx)
-	})
-	return errors.Join(err, worked)
+	}, c)
+	return errors.Join(err, c.worked)
 }
+
+// candidate contests for a host's Lease.
+type candidate struct {
+	*host
+	identity string
+	troubles *health.Troubles
+	work     func(context.Context) error
+	worked   error
+}
+
+func (c *candidate) Lead(ctx context.Context) {
+	c.metrics.Leads(true)
+	defer c.metrics.Leads(false)
+	c.worked = c.work(ctx)
+}
+
+func (c *candidate) Leader(who string) {
+	c.log.Info("Leader", zap.String("identity", who))
+	if who == c.identity {
+		who = ""
+	}
+	c.follow(who)
+}
+
+func (c *candidate) Report(err error) { c.troubles.Report("lease", err) }
+func (c *candidate) Remark(err error) { c.troubles.Remark("lease", err) }
 
 // show has the pipeline looked at from outside, and take up changes of the
 // configuration, until the function that it returns is called.
@@ -156,8 +167,8 @@ func (h *host) shown() *pipeline {
 	return h.current
 }
 
-// healthy says what a restart of the process would mend.
-func (h *host) healthy() error {
+// Healthy returns what a restart of the process would mend.
+func (h *host) Healthy() error {
 	p := h.shown()
 	if p == nil {
 		return nil // another process works, or this one is about to

@@ -79,7 +79,7 @@ func (l *lane) start(ctx context.Context) {
 	var top, bottom sync.WaitGroup
 	bottom.Go(func() { l.rounds.Run(telling) })
 	top.Go(func() { l.pool.Run(intake) })
-	l.enqueue(queue.Hint{Trigger: "start", Wakes: true}, l.targets.Keys()...)
+	l.Enqueue(queue.Hint{Trigger: "start", Wakes: true}, l.targets.Keys()...)
 	if !l.config().Mode.OneShot() {
 		poll := l.poll()
 		top.Go(func() { poll.Run(intake) })
@@ -115,8 +115,8 @@ func (l *lane) measure() (end func()) {
 	return l.host.metrics.Watch(l.name, l.targets)
 }
 
-// enqueue is how a source hands hints to the queue: as one round.
-func (l *lane) enqueue(h queue.Hint, keys ...targets.Key) {
+// Enqueue takes hints to the queue, as one round.
+func (l *lane) Enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, key := range keys {
 		if delay := l.renderings.Delay(key); delay > 0 {
 			l.Log.Warn("A process died while it rendered this target; it comes after the others", zap.String("target", string(key)), zap.Duration("after", delay))
@@ -161,8 +161,8 @@ func (l *lane) Held(e variables.HoldEvent) {
 	}
 }
 
-// polled is how a poll ended.
-func (l *lane) polled(subject string, err error) {
+// Report notes how a poll, or the look at the list, ended.
+func (l *lane) Report(subject string, err error) {
 	if subject == "poll" && err == nil {
 		l.targets.Polled()
 	}
@@ -175,34 +175,35 @@ func (l *lane) polled(subject string, err error) {
 // poll is the lane's watch on Conjur.
 func (l *lane) poll() *sources.Poll {
 	return &sources.Poll{
-		Interval:   l.config().Refresh.Interval,
-		Intervals:  l.intervals,
-		Deadline:   2 * l.config().Conjur.HTTPTimeout,
-		Variables:  l.targets.Variables,
-		List:       l.listing.poll,
-		Values:     l.values,
-		ByVariable: l.targets.ByVariable,
-		Altered:    l.altered,
-		Enqueue:    l.enqueue,
-		Report:     l.polled,
-		Beat:       l.beat,
-		Stuck:      l.pool.Overdue,
+		Interval:  l.config().Refresh.Interval,
+		Intervals: l.intervals,
+		Deadline:  2 * l.config().Conjur.HTTPTimeout,
+		Users:     l.targets,
+		Values:    l.values,
+		Results:   l,
+		Lister:    l.listing,
+		Queue:     l,
+		Reporter:  l,
+		Heart:     l,
 	}
 }
 
-// altered finds the targets that are not as they were left. A watch tells of
-// Secrets.
-func (l *lane) altered() []targets.Key {
+// Altered returns the targets that are not as they were left. For Secrets, a
+// watch says so.
+func (l *lane) Altered() []targets.Key {
 	if l.files == nil {
 		return nil
 	}
 	return l.files.Altered(l.targets.Records())
 }
 
-// beat shows those who look at the status folder that all moves.
-func (l *lane) beat() error {
+// Beat shows those who look at the status folder that all moves.
+func (l *lane) Beat() error {
 	if l.status == nil {
 		return nil
 	}
 	return l.status.Beat()
 }
+
+// Stuck reports whether the workers overrun their deadlines.
+func (l *lane) Stuck() bool { return l.pool.Overdue() }

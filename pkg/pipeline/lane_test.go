@@ -61,7 +61,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 			lanes = append(lanes, l)
 		}
 		p.wire(wiring{cfg: cfg, lanes: lanes})
-		if err := h.healthy(); err != nil {
+		if err := h.Healthy(); err != nil {
 			t.Errorf("without a pipeline: %v", err)
 		}
 		h.set(p)
@@ -73,27 +73,27 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 			for _, name := range names {
 				key := targets.FileKey(name)
 				stuck.targets.Put(&targets.Target{Key: key, Group: name, Format: targets.FormatTemplate, Template: targets.Template{Inline: "text"}, File: targets.File{Path: name}})
-				stuck.enqueue(queue.Hint{}, key)
+				stuck.Enqueue(queue.Hint{}, key)
 				synctest.Wait()
 			}
 		}
 		begin("a")
 		time.Sleep(time.Hour)
-		if err := h.healthy(); err != nil {
+		if err := h.Healthy(); err != nil {
 			t.Errorf("with one of two workers stuck: %v", err)
 		}
 		begin("b")
 		time.Sleep(3 * timeout)
-		if err := h.healthy(); err != nil {
+		if err := h.Healthy(); err != nil {
 			t.Errorf("at the deadline: %v", err)
 		}
 		time.Sleep(timeout)
-		if err := h.healthy(); err == nil || !strings.Contains(err.Error(), "the workers of the identity stuck do not move") {
+		if err := h.Healthy(); err == nil || !strings.Contains(err.Error(), "the workers of the identity stuck do not move") {
 			t.Errorf("with all workers stuck: %v", err)
 		}
 		close(sink)
 		synctest.Wait()
-		if err := h.healthy(); err != nil {
+		if err := h.Healthy(); err != nil {
 			t.Errorf("when they move again: %v", err)
 		}
 	})

@@ -20,7 +20,7 @@ const lastRounds = 4
 // moment would stay in its file for as long as nobody starts the process again.
 func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 	for range lastRounds {
-		l.enqueue(queue.Hint{Trigger: "removal", Wakes: true}, keys...)
+		l.Enqueue(queue.Hint{Trigger: "removal", Wakes: true}, keys...)
 		if l.queue.WaitSettled(ctx) != nil {
 			return
 		}

@@ -36,16 +36,16 @@ type listing struct {
 	mu sync.Mutex // no older list is taken after a newer one
 }
 
-// poll is refresh for each tick of the poll; while no target holds all
+// Relist is refresh for each tick of the poll; while no target holds all
 // variables, nobody needs the list.
-func (l *listing) poll(ctx context.Context) ([]targets.Key, error) {
+func (l *listing) Relist(ctx context.Context) ([]targets.Key, error) {
 	if wild, _ := l.set.Wild(); !wild {
 		return nil, nil
 	}
 	return l.refresh(ctx)
 }
 
-// refresh gives the targets that differ because of a new list.
+// refresh returns the targets that differ because of a new list.
 func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
 	changed, err := l.catalog.Refresh(ctx)
 	if err != nil {

@@ -153,7 +153,7 @@ func (l *lane) guide(before *config.Config) {
 			due = append(due, r.Spec.Key)
 		}
 	}
-	l.enqueue(queue.Hint{Trigger: "configuration", Wakes: true}, due...)
+	l.Enqueue(queue.Hint{Trigger: "configuration", Wakes: true}, due...)
 }
 
 // takeUp forgets the Secrets that nobody watches any more, and moves those to

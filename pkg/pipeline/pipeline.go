@@ -268,8 +268,8 @@ func each(lanes []*lane, f func(*lane)) {
 	wg.Wait()
 }
 
-// enqueue hints at targets, each in its lane.
-func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
+// Enqueue hints at targets, each in its lane.
+func (p *pipeline) Enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, l := range p.lanes() {
 		var own []targets.Key
 		for _, key := range keys {
@@ -278,7 +278,7 @@ func (p *pipeline) enqueue(h queue.Hint, keys ...targets.Key) {
 			}
 		}
 		if len(own) > 0 {
-			l.enqueue(h, own...)
+			l.Enqueue(h, own...)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (p *pipeline) take(h queue.Hint, changes []targets.Change) {
 			}
 		}
 		if len(own) > 0 {
-			l.enqueue(h, own...)
+			l.Enqueue(h, own...)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (s *Process) run(ctx context.Context) error {
 	}
 
 	troubles := health.NewTroubles(s.log)
-	inputs.Report = troubles.Report
+	inputs.Reporter = troubles
 	inputs.Changed = func() { troubles.Report("configuration", s.reload()) }
 	following, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup

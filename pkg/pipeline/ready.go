@@ -13,10 +13,10 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// ready says why what should be delivered is not, or may not be fresh. The
+// Ready says why what should be delivered is not, or may not be fresh. The
 // remarks name what does not count. A process that waits for another one to
 // stop working is ready.
-func (h *host) ready() (remarks []string, err error) {
+func (h *host) Ready() (remarks []string, err error) {
 	p, leader := h.shown(), h.leader()
 	switch {
 	case p == nil && leader != "":
@@ -38,7 +38,7 @@ func (h *host) ready() (remarks []string, err error) {
 	return remarks, err
 }
 
-// ready says what was not delivered yet, or that the poll has found nothing out
+// Ready says what was not delivered yet, or that the poll has found nothing out
 // for too long. That a target which was delivered fails now makes no process
 // unready; metrics and Events tell.
 func (l *lane) ready(server config.Server) (remarks []string, err error) {

@@ -120,7 +120,7 @@ func (r *rotating) Rotated(e rotate.Event) {
 	for _, record := range r.records(e.Set) {
 		r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		if e.Reason != rotate.EventWaiting {
-			r.enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
+			r.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
 		}
 	}
 }

@@ -54,11 +54,8 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 			Names:     names,
 			Known:     s.knownNamespaces,
 			Interval:  secretsLook,
-			Upsert:    s.upsert,
-			Gone:      s.gone,
-			Unread:    s.unreadable,
-			Report:    s.troubles.Report,
-			Remark:    s.troubles.Remark,
+			Handler:   s,
+			Reporter:  s.troubles,
 		})
 	}
 	return all

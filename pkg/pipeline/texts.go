@@ -22,24 +22,19 @@ type texts struct {
 func newTexts(p *pipeline) *texts {
 	t := &texts{pipeline: p}
 	t.files = &sources.Templates{
-		Dir:        p.config().Folders.Templates,
-		Interval:   templateLook,
-		Files:      func() []string { return union(p, (*targets.Lane).TemplateFiles) },
-		ByTemplate: func(files ...string) []targets.Key { return union(p, byEach((*targets.Lane).ByTemplate, files)) },
-		Enqueue:    p.enqueue,
-		Report:     p.troubles.Report,
+		Dir:      p.config().Folders.Templates,
+		Interval: templateLook,
+		Users:    templateUsers{p},
+		Queue:    p,
+		Reporter: p.troubles,
 	}
 	if p.host != nil && p.host.cluster != nil {
 		t.configMaps = &sources.ConfigMaps{
 			Client:   p.host.cluster,
 			Interval: templateLook,
-			Wanted:   func() []targets.ConfigMapKey { return union(p, (*targets.Lane).ConfigMaps) },
-			ByConfigMap: func(places ...targets.ConfigMapKey) []targets.Key {
-				return union(p, byEach((*targets.Lane).ByConfigMap, places))
-			},
-			Enqueue: p.enqueue,
-			Report:  p.troubles.Report,
-			Remark:  p.troubles.Remark,
+			Users:    templateUsers{p},
+			Queue:    p,
+			Reporter: p.troubles,
 		}
 	}
 	return t
@@ -48,7 +43,7 @@ func newTexts(p *pipeline) *texts {
 // configMapTimeout bounds the reading of a ConfigMap that is not watched.
 const configMapTimeout = 10 * time.Second
 
-// Text gives the template of a target, or of a Secret's group.
+// Text returns the template of a target, or of a Secret's group.
 func (t *texts) Text(ctx context.Context, target *targets.Target) (string, error) {
 	if place := target.Template.ConfigMap; place != (targets.ConfigMapKey{}) {
 		ctx, cancel := context.WithTimeout(ctx, configMapTimeout)
@@ -67,7 +62,7 @@ func (t *texts) refresh() {
 
 // sources are the watches on the templates that may be in use.
 func (t *texts) sources() (all []source) {
-	if len(t.files.Files()) > 0 {
+	if len(t.files.Users.TemplateFiles()) > 0 {
 		all = append(all, t.files)
 	}
 	if t.configMaps != nil {
@@ -76,14 +71,27 @@ func (t *texts) sources() (all []source) {
 	return all
 }
 
-// union puts together what is asked of each lane's targets.
-func union[T any](p *pipeline, ask func(*targets.Lane) []T) (all []T) {
-	for _, l := range p.lanes() {
+// templateUsers is the targets of all lanes by their templates.
+type templateUsers struct{ *pipeline }
+
+func (u templateUsers) TemplateFiles() []string { return union(u, (*targets.Lane).TemplateFiles) }
+
+func (u templateUsers) ByTemplate(files ...string) []targets.Key {
+	return union(u, func(l *targets.Lane) []targets.Key { return l.ByTemplate(files...) })
+}
+
+func (u templateUsers) ConfigMaps() []targets.ConfigMapKey {
+	return union(u, (*targets.Lane).ConfigMaps)
+}
+
+func (u templateUsers) ByConfigMap(keys ...targets.ConfigMapKey) []targets.Key {
+	return union(u, func(l *targets.Lane) []targets.Key { return l.ByConfigMap(keys...) })
+}
+
+// union puts together what each lane's targets answer.
+func union[T any](u templateUsers, ask func(*targets.Lane) []T) (all []T) {
+	for _, l := range u.lanes() {
 		all = append(all, ask(l.targets)...)
 	}
 	return all
-}
-
-func byEach[N any](look func(*targets.Lane, ...N) []targets.Key, names []N) func(*targets.Lane) []targets.Key {
-	return func(s *targets.Lane) []targets.Key { return look(s, names...) }
 }

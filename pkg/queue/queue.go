@@ -38,8 +38,8 @@ type Config struct {
 	// Limit is the number of retries before a key is given up: 0 for none,
 	// negative for no limit.
 	Limit int
-	// Permanent tells errors that no retry will mend; such keys are parked
-	// until an input of theirs changes. Nil: there are none.
+	// Permanent reports whether no retry will mend an error; such keys are
+	// parked until an input of theirs changes. Nil: there are none.
 	Permanent func(error) bool
 	// Delay is how long after New a key is first handed out; nil: at once.
 	Delay func(targets.Key) time.Duration
@@ -52,14 +52,12 @@ type Config struct {
 // methods may be called from any goroutine. New starts a goroutine, which
 // ShutDown stops.
 type Queue struct {
-	permanent func(error) bool
-	limit     int
-	limiter   *limiter
-	work      workqueue.TypedDelayingInterface[targets.Key]
-	order     *order // of work
-	delay     func(targets.Key) time.Duration
-	began     time.Time
-	taking    chan struct{} // held by the one worker that waits in Take
+	config  Config
+	limiter *limiter
+	work    workqueue.TypedDelayingInterface[targets.Key]
+	order   *order // of work
+	began   time.Time
+	taking  chan struct{} // held by the one worker that waits in Take
 
 	mu      sync.Mutex
 	closed  bool
@@ -85,11 +83,9 @@ type state struct {
 func New(c Config) *Queue {
 	order := newOrder()
 	q := &Queue{
-		order:     order,
-		permanent: c.Permanent,
-		delay:     c.Delay,
-		began:     time.Now(),
-		limit:     c.Limit,
+		config: c,
+		order:  order,
+		began:  time.Now(),
 		work: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[targets.Key]{
 			Name: c.Name, MetricsProvider: c.Metrics,
 			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[targets.Key]{Name: c.Name, MetricsProvider: c.Metrics, Queue: order}),
@@ -99,11 +95,11 @@ func New(c Config) *Queue {
 		keys:    map[targets.Key]*state{},
 		changed: make(chan struct{}),
 	}
-	if q.permanent == nil {
-		q.permanent = func(error) bool { return false }
+	if q.config.Permanent == nil {
+		q.config.Permanent = func(error) bool { return false }
 	}
-	if q.delay == nil {
-		q.delay = func(targets.Key) time.Duration { return 0 }
+	if q.config.Delay == nil {
+		q.config.Delay = func(targets.Key) time.Duration { return 0 }
 	}
 	return q
 }
@@ -176,7 +172,7 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 	if s == nil || q.closed {
 		return Item{}, false
 	}
-	if wait := q.delay(key) - time.Since(q.began); wait > 0 {
+	if wait := q.config.Delay(key) - time.Since(q.began); wait > 0 {
 		q.work.AddAfter(key, wait)
 		return Item{}, false
 	}
@@ -207,9 +203,9 @@ func (q *Queue) Done(key targets.Key, err error) {
 	}
 	s.working, s.err = false, err
 	switch {
-	case err == nil || q.permanent(err):
+	case err == nil || q.config.Permanent(err):
 		q.limiter.Forget(key)
-	case q.limit < 0 || q.limiter.NumRequeues(key) < q.limit:
+	case q.config.Limit < 0 || q.limiter.NumRequeues(key) < q.config.Limit:
 		delay := q.limiter.When(key)
 		s.retryAt = time.Now().Add(delay)
 		q.work.AddAfter(key, delay)

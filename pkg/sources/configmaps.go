@@ -18,24 +18,27 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
+// ConfigMapUsers is the targets by the ConfigMaps' templates that they use.
+type ConfigMapUsers interface {
+	ConfigMaps() []targets.ConfigMapKey
+	ByConfigMap(keys ...targets.ConfigMapKey) []targets.Key
+}
+
 // ConfigMaps is the templates that ConfigMaps hold. It reads them for the
 // workers and hints at the targets whose template changed.
 type ConfigMaps struct {
 	Client *kube.Client
 	// Interval is the time between looks at what may not be watched.
 	Interval time.Duration
-	// Wanted lists the templates in use.
-	Wanted func() []targets.ConfigMapKey
-	// ByConfigMap finds the targets that use any of the templates.
-	ByConfigMap func(keys ...targets.ConfigMapKey) []targets.Key
-	Enqueue     Enqueue
-	// Report is called when a watch begins or ceases to stand, Remark when
-	// looks at each interval are all that is permitted.
-	Report, Remark Report
+	Users    ConfigMapUsers
+	Queue    Enqueuer
+	// Reporter is called when a watch begins or ceases to stand, and remarks
+	// where looks at each interval are all that is permitted.
+	Reporter Remarker
 
 	troubles folded // by ConfigMap
 	once     sync.Once
-	refresh  chan struct{} // holds one when Wanted may have changed
+	refresh  chan struct{} // holds one when the templates in use may have changed
 
 	mu      sync.Mutex
 	watches map[types.NamespacedName]*mapWatch
@@ -140,7 +143,7 @@ func (c *ConfigMaps) saw(name types.NamespacedName, m *corev1.ConfigMap) {
 	c.mu.Unlock()
 	if len(changed) > 0 {
 		slices.SortFunc(changed, func(a, b targets.ConfigMapKey) int { return strings.Compare(a.Key, b.Key) })
-		c.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, c.ByConfigMap(changed...)...)
+		c.Queue.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, c.Users.ByConfigMap(changed...)...)
 	}
 }
 
@@ -157,7 +160,7 @@ func mapOf(key targets.ConfigMapKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// Refresh makes Run ask Wanted again. It does not wait for it.
+// Refresh makes Run look again which templates are in use. It does not wait for it.
 func (c *ConfigMaps) Refresh() {
 	select {
 	case c.signal() <- struct{}{}:
@@ -174,7 +177,7 @@ func (c *ConfigMaps) signal() chan struct{} {
 // it started has.
 func (c *ConfigMaps) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		c.follow(ctx, c.Wanted())
+		c.follow(ctx, c.Users.ConfigMaps())
 		select {
 		case <-ctx.Done():
 		case <-c.signal():
@@ -212,12 +215,7 @@ func (c *ConfigMaps) follow(ctx context.Context, keys []targets.ConfigMapKey) {
 func (c *ConfigMaps) watch(ctx context.Context, name types.NamespacedName) *mapWatch {
 	ctx, stop := context.WithCancel(ctx)
 	w := &mapWatch{stop: stop, done: make(chan struct{})}
-	w.Watch = c.Client.WatchConfigMap(kube.Selection{Namespace: name.Namespace, Name: name.Name, Interval: c.Interval}, kube.Handler[*corev1.ConfigMap]{
-		Put:    func(_, now *corev1.ConfigMap) { c.saw(name, now) },
-		Gone:   func(string, string) { c.saw(name, nil) },
-		Report: func(err error) { c.note(name, trouble{err: err}) },
-		Remark: func(err error) { c.note(name, trouble{err: err, limited: true}) },
-	})
+	w.Watch = c.Client.WatchConfigMap(kube.Selection{Namespace: name.Namespace, Name: name.Name, Interval: c.Interval}, mapHandler{c, name})
 	go func() {
 		defer close(w.done)
 		w.Run(ctx)
@@ -226,5 +224,16 @@ func (c *ConfigMaps) watch(ctx context.Context, name types.NamespacedName) *mapW
 }
 
 func (c *ConfigMaps) note(name types.NamespacedName, t trouble) {
-	c.troubles.note(c.Report, c.Remark, "watch of template configmaps", name.String(), t)
+	c.troubles.note(c.Reporter, "watch of template configmaps", name.String(), t)
 }
+
+// mapHandler is called by the watch of one ConfigMap.
+type mapHandler struct {
+	*ConfigMaps
+	name types.NamespacedName
+}
+
+func (h mapHandler) Put(_, now *corev1.ConfigMap) { h.saw(h.name, now) }
+func (h mapHandler) Gone(string, string)          { h.saw(h.name, nil) }
+func (h mapHandler) Report(err error)             { h.note(h.name, trouble{err: err}) }
+func (h mapHandler) Remark(err error)             { h.note(h.name, trouble{err: err, limited: true}) }

@@ -32,10 +32,18 @@ func (u *inUse) set(namespace string, names ...string) {
 	}
 }
 
-func (u *inUse) get() []targets.ConfigMapKey {
+func (u *inUse) ConfigMaps() []targets.ConfigMapKey {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.keys
+}
+
+// ByConfigMap returns the templates themselves, as "configmap/key".
+func (*inUse) ByConfigMap(keys ...targets.ConfigMapKey) (found []targets.Key) {
+	for _, key := range keys {
+		found = append(found, targets.Key(key.Name+"/"+key.Key))
+	}
+	return found
 }
 
 // templateKey reads "configmap/key".
@@ -59,19 +67,13 @@ func watchedTemplates(t *testing.T, namespace string, interval time.Duration, na
 	w := &templates{namespace: namespace, used: &inUse{}, hints: make(chan string, 1000), reports: reports}
 	w.used.set(namespace, names...)
 	w.ConfigMaps = &sources.ConfigMaps{
-		Client: client(t, namespace), Interval: interval, Wanted: w.used.get, Report: report, Remark: limited(report),
-		ByConfigMap: func(keys ...targets.ConfigMapKey) (found []targets.Key) {
-			for _, key := range keys {
-				found = append(found, targets.Key(key.Name+"/"+key.Key))
-			}
-			return found
-		},
-		Enqueue: func(h queue.Hint, keys ...targets.Key) {
+		Client: client(t, namespace), Interval: interval, Users: w.used, Reporter: report,
+		Queue: enqueueFunc(func(h queue.Hint, keys ...targets.Key) {
 			if h.Trigger != "template" || !h.Wakes {
 				t.Errorf("hint %+v", h)
 			}
 			w.hints <- strings.Trim(fmt.Sprint(keys), "[]")
-		},
+		}),
 	}
 	return w
 }

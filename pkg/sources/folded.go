@@ -24,7 +24,7 @@ type trouble struct {
 // note takes how it goes with one watch, a nil error meaning well, and reports
 // one of the troubles that there are, the same one while it lasts. One that only
 // limits is remarked on when there is no other.
-func (f *folded) note(report, remark Report, subject, watch string, t trouble) {
+func (f *folded) note(reporter Remarker, subject, watch string, t trouble) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.present == nil {
@@ -46,8 +46,8 @@ func (f *folded) note(report, remark Report, subject, watch string, t trouble) {
 		}
 	}
 	if worst.limited {
-		remark(subject, worst.err)
+		reporter.Remark(subject, worst.err)
 	} else {
-		report(subject, worst.err)
+		reporter.Report(subject, worst.err)
 	}
 }

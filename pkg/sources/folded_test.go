@@ -9,14 +9,21 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
+// said is what a Remarker was called with.
+type said []string
+
+func (s *said) Report(subject string, err error) { s.say("report", subject, err) }
+func (s *said) Remark(subject string, err error) { s.say("remark", subject, err) }
+
+func (s *said) say(word, subject string, err error) {
+	*s = append(*s, fmt.Sprint(word, " ", subject, ": ", err))
+}
+
 func TestManyTroublesAreOneUntilTheLastHasGone(t *testing.T) {
 	var f folded
-	var got []string
-	say := func(word string) Report {
-		return func(subject string, err error) { got = append(got, fmt.Sprint(word, " ", subject, ": ", err)) }
-	}
+	var got said
 	note := func(watch string, err error, limited bool) {
-		f.note(say("report"), say("remark"), "watches", watch, trouble{err, limited})
+		f.note(&got, "watches", watch, trouble{err, limited})
 	}
 	refused, forbidden := errors.New("refused"), errors.New("forbidden")
 	note("b", refused, false)
@@ -38,10 +45,15 @@ func TestManyTroublesAreOneUntilTheLastHasGone(t *testing.T) {
 	}
 }
 
+// noHints is a queue that wants none.
+type noHints struct{ *testing.T }
+
+func (t noHints) Enqueue(queue.Hint, ...targets.Key) { t.Error("a hint at what no worker was given") }
+
 // The answer to a worker's question may be older than what the watch brought
 // while it was on its way.
 func TestAnAnswerThatAnEventOvertookIsNotGiven(t *testing.T) {
-	c := ConfigMaps{Enqueue: func(queue.Hint, ...targets.Key) { t.Error("a hint at what no worker was given") }}
+	c := ConfigMaps{Queue: noHints{t}}
 	key := targets.ConfigMapKey{Namespace: "n", Name: "m", Key: "a"}
 	older := templateText{there: true, text: "older"}
 	_, _, events := c.stored(key)

@@ -20,8 +20,8 @@ type Inputs struct {
 	// Interval is the time between looks without an event.
 	Interval time.Duration
 	// Changed is called when the content of a file is another than it was.
-	Changed func()
-	Report  Report
+	Changed  func()
+	Reporter Reporter
 
 	digests map[string][sha256.Size]byte // :: path → of its content; zero: it is not there
 }
@@ -36,7 +36,7 @@ func (in *Inputs) Run(ctx context.Context) {
 	for _, path := range in.Paths {
 		folders = append(folders, filepath.Dir(path))
 	}
-	report := func(err error) { in.Report("configuration watch", err) }
+	report := func(err error) { in.Reporter.Report("configuration watch", err) }
 	watch(ctx, slices.Compact(slices.Sorted(slices.Values(folders))), in.Interval, 0, report, func() {
 		if in.look() {
 			in.Changed()
@@ -44,7 +44,7 @@ func (in *Inputs) Run(ctx context.Context) {
 	})
 }
 
-// look reads the files and tells whether one differs from the last look.
+// look reads the files and reports whether one differs from the last look.
 func (in *Inputs) look() (changed bool) {
 	if in.digests == nil {
 		in.digests = map[string][sha256.Size]byte{}

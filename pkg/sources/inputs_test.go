@@ -19,11 +19,11 @@ func TestAChangedInputIsSeenAndARewriteOfTheSameIsNot(t *testing.T) {
 	in := &sources.Inputs{
 		Paths: []string{annotations, file}, Interval: 10 * time.Millisecond,
 		Changed: func() { changes <- struct{}{} },
-		Report: func(subject string, err error) {
+		Reporter: reportFunc(func(subject string, err error) {
 			if err != nil {
 				t.Errorf("%s: %v", subject, err)
 			}
-		},
+		}),
 	}
 	in.Note()
 	write(t, annotations, "two") // before the watch begins

@@ -14,6 +14,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -152,7 +154,7 @@ next:
 
 // reporting gives a Report that hands on each change of how a subject goes, as
 // "subject: error".
-func reporting() (chan string, func(string, error)) {
+func reporting() (chan string, reportFunc) {
 	heard := make(chan string, 1000)
 	var mu sync.Mutex
 	last := map[string]string{}
@@ -168,10 +170,17 @@ func reporting() (chan string, func(string, error)) {
 	}
 }
 
-// limited has what is remarked on begin with "limited".
-func limited(report func(string, error)) func(string, error) {
-	return func(subject string, err error) { report(subject, fmt.Errorf("limited: %w", err)) }
-}
+// reportFunc is called with what is reported, and with what is remarked on,
+// which begins with "limited".
+type reportFunc func(subject string, err error)
+
+func (f reportFunc) Report(subject string, err error) { f(subject, err) }
+func (f reportFunc) Remark(subject string, err error) { f(subject, fmt.Errorf("limited: %w", err)) }
+
+// enqueueFunc is called with each hint.
+type enqueueFunc func(h queue.Hint, keys ...targets.Key)
+
+func (f enqueueFunc) Enqueue(h queue.Hint, keys ...targets.Key) { f(h, keys...) }
 
 // running runs f until the test's end, or until stop is called; stop waits for
 // f to return.

@@ -27,7 +27,7 @@ type listed struct {
 // look begins to look, unless that is under way, and waits for what is found,
 // though not for long: a server that lists slowly must not delay what rotates.
 func (l *lookout) look(ctx context.Context, interval time.Duration) []targets.Key {
-	if l.List == nil {
+	if l.Lister == nil {
 		return nil
 	}
 	if l.found == nil {
@@ -36,7 +36,7 @@ func (l *lookout) look(ctx context.Context, interval time.Duration) []targets.Ke
 		l.running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, l.Deadline)
 			defer cancel()
-			keys, err := l.List(ctx)
+			keys, err := l.Lister.Relist(ctx)
 			found <- listed{keys, err}
 		})
 	}
@@ -46,7 +46,7 @@ func (l *lookout) look(ctx context.Context, interval time.Duration) []targets.Ke
 	case found := <-l.found:
 		l.found = nil
 		if ctx.Err() == nil {
-			l.Report("list", found.err)
+			l.Reporter.Report("list", found.err)
 		}
 		return found.keys
 	case <-patience.C:

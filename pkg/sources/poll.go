@@ -13,11 +13,22 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Enqueue hands hints to the queue.
-type Enqueue func(h queue.Hint, keys ...targets.Key)
+// Enqueuer takes hints to the queue.
+type Enqueuer interface {
+	Enqueue(h queue.Hint, keys ...targets.Key)
+}
 
-// Report hears how it went with a subject; a nil error means well.
-type Report func(subject string, err error)
+// Reporter is called with how it went with a subject; a nil error means well.
+type Reporter interface {
+	Report(subject string, err error)
+}
+
+// Remarker is a Reporter that is also called with what keeps a subject from
+// going as well as it could.
+type Remarker interface {
+	Reporter
+	Remark(subject string, err error)
+}
 
 // BeatEvery is how often the heart beats.
 const BeatEvery = time.Second
@@ -26,15 +37,39 @@ const BeatEvery = time.Second
 // of a fleet drift apart.
 const jitter = 0.1
 
-// Values tells which variables changed, by name only. Beside an error the
-// names are still valid, but others may have changed too.
+// Values returns the ids of the variables that changed. Beside an error the
+// ids are still valid, but others may have changed too.
 type Values interface {
 	Changed(ctx context.Context, ids []string) ([]string, error)
 }
 
+// VariableUsers is the targets by the variables that they mention.
+type VariableUsers interface {
+	Variables() []string
+	ByVariable(ids ...string) []targets.Key
+}
+
+// Results returns the targets that are not as they were left.
+type Results interface {
+	Altered() []targets.Key
+}
+
+// Lister finds out which variables there are, and returns the targets that
+// differ for it.
+type Lister interface {
+	Relist(context.Context) ([]targets.Key, error)
+}
+
+// Heart shows that the process moves.
+type Heart interface {
+	Beat() error
+	// Stuck reports whether the workers do not move; then the heart rests.
+	Stuck() bool
+}
+
 // Poll is the watch on Conjur and on the results: at each tick it asks which
 // variables changed and which targets are not as they were left. All fields
-// but List are needed.
+// but Lister are needed.
 type Poll struct {
 	// Interval is the time between ticks; 0 for none: then only the heart
 	// beats.
@@ -43,25 +78,17 @@ type Poll struct {
 	Intervals <-chan time.Duration
 	// Deadline bounds one poll.
 	Deadline time.Duration
-	// List, when not nil, finds out at each tick which variables there are,
-	// and gives the targets that differ for it. One that takes long goes on,
-	// and counts at a later tick.
-	List func(context.Context) ([]targets.Key, error)
-	// Variables lists the ids in use.
-	Variables func() []string
-	Values    Values
-	// ByVariable finds the targets that mention any of the variables.
-	ByVariable func(ids ...string) []targets.Key
-	// Altered finds the targets whose result is missing or was changed by
-	// somebody else.
-	Altered func() []targets.Key
-	Enqueue Enqueue
-	Report  Report
-	// Beat is called every BeatEvery while polls end within their deadline
-	// and Stuck says no.
-	Beat func() error
-	// Stuck tells whether the workers overrun their deadlines.
-	Stuck func() bool
+	Users    VariableUsers
+	Values   Values
+	Results  Results
+	// Lister, when not nil, is called at each tick. A list that takes long goes
+	// on, and counts at a later tick.
+	Lister   Lister
+	Queue    Enqueuer
+	Reporter Reporter
+	// Heart beats every BeatEvery while polls end within their deadline and the
+	// workers move.
+	Heart Heart
 }
 
 // Run ticks until ctx ends, and returns when the poll under way has. The first
@@ -89,8 +116,8 @@ func (p *Poll) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			if (ended == nil || time.Now().Before(overrun)) && !p.Stuck() {
-				p.Report("heartbeat", p.Beat())
+			if (ended == nil || time.Now().Before(overrun)) && !p.Heart.Stuck() {
+				p.Reporter.Report("heartbeat", p.Heart.Beat())
 			}
 		case now := <-tick.C:
 			done := make(chan struct{})
@@ -129,26 +156,26 @@ func next(interval time.Duration) time.Duration {
 // deliver one target of it, and tell, before all others. For the same reason no
 // target is in two of the hints: each is a round of its own.
 func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) {
-	altered := p.Altered()
+	altered := p.Results.Altered()
 	listed := list.look(ctx, interval)
 	if ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Deadline)
 	defer cancel()
-	ids, err := p.Values.Changed(ctx, p.Variables())
+	ids, err := p.Values.Changed(ctx, p.Users.Variables())
 	if ctx.Err() == context.Canceled {
-		return // told to stop; nothing is known
+		return // nothing is known
 	}
-	p.Report("poll", err)
-	changed := p.ByVariable(ids...)
-	p.Enqueue(queue.Hint{Trigger: "poll", Wakes: true}, changed...)
+	p.Reporter.Report("poll", err)
+	changed := p.Users.ByVariable(ids...)
+	p.Queue.Enqueue(queue.Hint{Trigger: "poll", Wakes: true}, changed...)
 	listed = without(listed, changed)
-	p.Enqueue(queue.Hint{Trigger: "list", Wakes: true}, listed...)
-	p.Enqueue(queue.Hint{Trigger: "drift"}, without(without(altered, changed), listed)...)
+	p.Queue.Enqueue(queue.Hint{Trigger: "list", Wakes: true}, listed...)
+	p.Queue.Enqueue(queue.Hint{Trigger: "drift"}, without(without(altered, changed), listed)...)
 }
 
-// without gives the keys that are not among those.
+// without returns the keys that are not among those.
 func without(keys, those []targets.Key) []targets.Key {
 	among := make(map[targets.Key]bool, len(those))
 	for _, key := range those {

@@ -90,6 +90,25 @@ func (h *hints) take() []hint {
 	return list
 }
 
+// heart counts its beats.
+type heart struct {
+	beats *atomic.Int32
+	stuck bool
+}
+
+func (h heart) Beat() error { h.beats.Add(1); return nil }
+func (h heart) Stuck() bool { return h.stuck }
+
+// altered is the targets that are not as they were left.
+type altered []targets.Key
+
+func (a altered) Altered() []targets.Key { return a }
+
+// listFunc is called for each list.
+type listFunc func(context.Context) ([]targets.Key, error)
+
+func (f listFunc) Relist(ctx context.Context) ([]targets.Key, error) { return f(ctx) }
+
 // polling runs a poll of the given interval in virtual time until f returns.
 func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, errs *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -100,18 +119,17 @@ func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, er
 			{Key: "file/a", Entries: []targets.Entry{{Alias: "x", Variable: "x"}}},
 			{Key: "file/b", Entries: []targets.Entry{{Alias: "x", Variable: "x"}, {Alias: "y", Variable: "y"}}},
 		})
-		p.Variables, p.ByVariable, p.Values, p.Enqueue = set.Variables, set.ByVariable, c, h.enqueue
-		p.Beat = func() error { beats.Add(1); return nil }
-		p.Report = func(subject string, err error) {
+		p.Users, p.Values, p.Queue = &set, c, enqueueFunc(h.enqueue)
+		p.Reporter = reportFunc(func(subject string, err error) {
 			if (subject == "poll" || subject == "list") && err != nil {
 				errs.Add(1)
 			}
-		}
-		if p.Stuck == nil {
-			p.Stuck = func() bool { return false }
-		}
-		if p.Altered == nil {
-			p.Altered = func() []targets.Key { return nil }
+		})
+		heart, _ := p.Heart.(heart)
+		heart.beats = &beats
+		p.Heart = heart
+		if p.Results == nil {
+			p.Results = altered(nil)
 		}
 		if p.Deadline == 0 {
 			p.Deadline = time.Minute
@@ -204,13 +222,13 @@ func TestAChangedVariableHintsAtItsTargetsOnly(t *testing.T) {
 func TestANewListHintsAtTheTargetsThatDiffer(t *testing.T) {
 	var lists atomic.Int32
 	var differ atomic.Bool
-	p := sources.Poll{Interval: time.Second, List: func(context.Context) ([]targets.Key, error) {
+	p := sources.Poll{Interval: time.Second, Lister: listFunc(func(context.Context) ([]targets.Key, error) {
 		lists.Add(1)
 		if differ.Swap(false) {
 			return []targets.Key{"file/b"}, nil
 		}
 		return nil, nil
-	}}
+	})}
 	c := &conjur{}
 	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
 		time.Sleep(10 * time.Second)
@@ -234,7 +252,7 @@ func TestANewListHintsAtTheTargetsThatDiffer(t *testing.T) {
 // Without a list the poll goes on with the variables that are known.
 func TestAListThatFailsDoesNotStopThePoll(t *testing.T) {
 	c := &conjur{changed: []string{"y"}}
-	p := sources.Poll{Interval: time.Second, List: func(context.Context) ([]targets.Key, error) { return nil, errors.New("down") }}
+	p := sources.Poll{Interval: time.Second, Lister: listFunc(func(context.Context) ([]targets.Key, error) { return nil, errors.New("down") })}
 	polling(t, c, p, func(h *hints, _, errs *atomic.Int32) {
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -251,7 +269,7 @@ func TestAListThatFailsDoesNotStopThePoll(t *testing.T) {
 // in the end is not lost.
 func TestASlowListDelaysNoRotation(t *testing.T) {
 	var lists atomic.Int32
-	p := sources.Poll{Interval: 10 * time.Second, List: func(ctx context.Context) ([]targets.Key, error) {
+	p := sources.Poll{Interval: 10 * time.Second, Lister: listFunc(func(ctx context.Context) ([]targets.Key, error) {
 		lists.Add(1)
 		select {
 		case <-time.After(34 * time.Second):
@@ -259,7 +277,7 @@ func TestASlowListDelaysNoRotation(t *testing.T) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	}}
+	})}
 	c := &conjur{changed: []string{"b/pass"}}
 	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
 		time.Sleep(30 * time.Second)
@@ -276,7 +294,7 @@ func TestASlowListDelaysNoRotation(t *testing.T) {
 
 func TestAlteredTargetsAreHintedAtWithoutWaking(t *testing.T) {
 	c := &conjur{err: errors.New("down")} // also when Conjur does not answer
-	p := sources.Poll{Interval: time.Second, Altered: func() []targets.Key { return []targets.Key{"file/a"} }}
+	p := sources.Poll{Interval: time.Second, Results: altered{"file/a"}}
 	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -293,8 +311,8 @@ func TestOneTickHintsAtEachTargetOnceAndOnlyAfterThePoll(t *testing.T) {
 	c := &conjur{takes: 500 * time.Millisecond, changed: []string{"y"}} // of file/b
 	p := sources.Poll{
 		Interval: time.Hour,
-		Altered:  func() []targets.Key { return []targets.Key{"file/a", "file/b", "file/d"} },
-		List:     func(context.Context) ([]targets.Key, error) { return []targets.Key{"file/b", "file/c", "file/d"}, nil },
+		Results:  altered{"file/a", "file/b", "file/d"},
+		Lister:   listFunc(func(context.Context) ([]targets.Key, error) { return []targets.Key{"file/b", "file/c", "file/d"}, nil }),
 	}
 	polling(t, c, p, func(h *hints, _, _ *atomic.Int32) {
 		for len(c.starts()) == 0 {
@@ -327,7 +345,7 @@ func TestTheHeartBeats(t *testing.T) {
 		"while all is well":                {&conjur{}, sources.Poll{Interval: time.Second}, 99},
 		"while the server is a black hole": {&conjur{takes: time.Hour}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 99},
 		"not when a poll overruns":         {&conjur{takes: time.Hour, stuck: true}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 15},
-		"not when the workers overrun":     {&conjur{}, sources.Poll{Interval: time.Second, Stuck: func() bool { return true }}, 0},
+		"not when the workers overrun":     {&conjur{}, sources.Poll{Interval: time.Second, Heart: heart{stuck: true}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			polling(t, test.conjur, test.poll, func(_ *hints, beats, _ *atomic.Int32) {

@@ -19,19 +19,12 @@ func requesting(t *testing.T, dir string, interval time.Duration) <-chan error {
 	got := make(chan error, 100)
 	r := &sources.Requests{
 		Folder: dir, Interval: interval,
-		Take: func() (bool, error) {
-			err := os.Remove(filepath.Join(dir, "request"))
-			if errors.Is(err, os.ErrNotExist) {
-				return false, nil
-			}
-			return err == nil, err
-		},
-		Taken: func() { got <- nil },
-		Report: func(_ string, err error) {
+		Application: application{dir, got},
+		Reporter: reportFunc(func(_ string, err error) {
 			if err != nil {
 				got <- err
 			}
-		},
+		}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -39,6 +32,22 @@ func requesting(t *testing.T, dir string, interval time.Duration) <-chan error {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return got
 }
+
+// application asks by a file in a folder.
+type application struct {
+	dir string
+	got chan<- error
+}
+
+func (a application) TakeRequested() (bool, error) {
+	err := os.Remove(filepath.Join(a.dir, "request"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (a application) Requested() { a.got <- nil }
 
 func awaitRequest(t *testing.T, got <-chan error) {
 	t.Helper()

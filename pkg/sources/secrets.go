@@ -14,9 +14,24 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 )
 
+// SecretHandler is called by Secrets; Upsert, Gone and Unread one at a time.
+type SecretHandler interface {
+	// Upsert is called with a Secret that is new or was changed. It is
+	// redefined when it was not there before, was made anew, or says something
+	// else of its content.
+	Upsert(s *kube.Secret, redefined bool)
+	// Gone is called with a Secret that is no longer there, or no longer has
+	// the label, and with one of the names that is not there when first looked
+	// for.
+	Gone(namespace, name string)
+	// Unread is called, once, with one of the names that could not be read so
+	// far.
+	Unread(namespace, name string, err error)
+}
+
 // Secrets watches the Kubernetes Secrets that are to be filled, in one
-// namespace or in all. The fields from Client to Remark are needed unless they
-// say otherwise; Upsert, Gone and Unread are called one at a time.
+// namespace or in all. The exported fields are needed unless they say
+// otherwise.
 type Secrets struct {
 	Client *kube.Client
 	// Namespace is the one; "" is all, and goes without Names.
@@ -28,40 +43,39 @@ type Secrets struct {
 	Known func() []string
 	// Interval is the time between looks at what may not be watched.
 	Interval time.Duration
-	// Upsert is called with a Secret that is new or was changed. It is
-	// redefined when it was not there before, was made anew, or says something
-	// else of its content.
-	Upsert func(s *kube.Secret, redefined bool)
-	// Gone is called with a Secret that is no longer there, or no longer has
-	// the label, and with one of Names that is not there when first looked for.
-	Gone func(namespace, name string)
-	// Unread is called, once, with one of Names that could not be read so far.
-	Unread func(namespace, name string, err error)
-	// Report is called with what keeps the Secrets from being read or watched,
-	// Remark when they may be read, but not watched.
-	Report, Remark Report
+	Handler  SecretHandler
+	// Reporter is called with what keeps the Secrets from being read or
+	// watched, and remarks when they may be read, but not watched.
+	Reporter Remarker
 
 	once     sync.Once
-	watches  []*kube.Watch[*kube.Secret] // one a name, or one for the label
-	troubles folded                      // by name, or "" for the label
+	watches  []*secretWatch // one a name, or one for the label
+	troubles folded         // by name, or "" for the label
 
-	mu       sync.Mutex       // held while Upsert, Gone or Unread is called
-	failures map[string]error // :: name → why nothing can be read of it
-	unread   map[string]bool  // the Names that Unread was called with
+	mu sync.Mutex // held while Upsert, Gone or Unread is called
 }
 
-// Prime reads the Secrets once, and calls Upsert and Gone with what is not as
-// it was. It may be called again, until Run is.
+// secretWatch watches one name, or the label for "".
+type secretWatch struct {
+	*kube.Watch[*kube.Secret]
+	all *Secrets
+
+	failure error // why nothing can be read
+	unread  bool  // Unread was called
+}
+
+// Prime reads the Secrets once, and calls the handler with what is not as it
+// was. It may be called again, until Run is.
 func (s *Secrets) Prime(ctx context.Context) {
 	s.once.Do(s.prepare)
 	var errs []error
 	for _, w := range s.watches {
 		err := w.Look(ctx)
-		s.fail(w, err, err != nil)
+		w.fail(err, err != nil)
 		errs = append(errs, err)
 	}
 	if ctx.Err() == nil {
-		s.Report("secrets of "+s.Namespace, errors.Join(errs...))
+		s.Reporter.Report("secrets of "+s.Namespace, errors.Join(errs...))
 	}
 }
 
@@ -74,7 +88,7 @@ func (s *Secrets) Complete() error {
 	for _, w := range s.watches {
 		if !w.Synced() {
 			complete = false
-			s.locked(func() { whys = append(whys, s.failures[w.Name]) })
+			s.locked(func() { whys = append(whys, w.failure) })
 		}
 	}
 	if complete {
@@ -107,14 +121,14 @@ func (s *Secrets) Again() {
 		s.locked(func() {
 			stored := w.Stored()
 			for _, secret := range stored {
-				s.Upsert(secret, true)
+				s.Handler.Upsert(secret, true)
 			}
 			switch {
 			case w.Name == "" || len(stored) > 0:
 			case w.Synced():
-				s.Gone(w.Namespace, w.Name)
-			case s.unread[w.Name]:
-				s.Unread(w.Namespace, w.Name, s.failures[w.Name])
+				s.Handler.Gone(w.Namespace, w.Name)
+			case w.unread:
+				s.Handler.Unread(w.Namespace, w.Name, w.failure)
 			}
 		})
 	}
@@ -126,43 +140,47 @@ func (s *Secrets) Follows(namespace, name string) bool {
 }
 
 func (s *Secrets) prepare() {
-	s.failures, s.unread = map[string]error{}, map[string]bool{}
 	names := s.Names
 	if len(names) == 0 {
 		names = []string{""}
 	}
 	for _, name := range names {
-		s.watches = append(s.watches, s.watch(name))
+		w := &secretWatch{all: s}
+		w.Watch = s.Client.WatchSecrets(kube.Selection{Namespace: s.Namespace, Name: name, Known: s.Known, Interval: s.Interval}, w)
+		s.watches = append(s.watches, w)
 	}
 }
 
-// watch makes the watch of one name, or of the label for "".
-func (s *Secrets) watch(name string) (w *kube.Watch[*kube.Secret]) {
+func (w *secretWatch) Put(before, now *kube.Secret) {
+	w.all.locked(func() { w.all.Handler.Upsert(now, before == nil || !sameDefinition(before, now)) })
+}
+
+func (w *secretWatch) Gone(namespace, name string) {
+	w.all.locked(func() { w.all.Handler.Gone(namespace, name) })
+}
+
+func (w *secretWatch) Report(err error) {
+	w.fail(err, apierrors.IsForbidden(err)) // first: who hears of it may ask Complete
+	w.note(trouble{err: err})
+}
+
+func (w *secretWatch) Remark(err error) { w.note(trouble{err: err, limited: true}) }
+
+func (w *secretWatch) note(t trouble) {
 	subject := "watch of secrets in all namespaces"
-	if s.Namespace != "" {
-		subject = "watch of secrets in namespace " + s.Namespace
+	if w.Namespace != "" {
+		subject = "watch of secrets in namespace " + w.Namespace
 	}
-	w = s.Client.WatchSecrets(kube.Selection{Namespace: s.Namespace, Name: name, Known: s.Known, Interval: s.Interval}, kube.Handler[*kube.Secret]{
-		Put: func(before, now *kube.Secret) {
-			s.locked(func() { s.Upsert(now, before == nil || !sameDefinition(before, now)) })
-		},
-		Gone: func(namespace, name string) { s.locked(func() { s.Gone(namespace, name) }) },
-		Report: func(err error) {
-			s.troubles.note(s.Report, s.Remark, subject, name, trouble{err: err})
-			s.fail(w, err, apierrors.IsForbidden(err))
-		},
-		Remark: func(err error) { s.troubles.note(s.Report, s.Remark, subject, name, trouble{err: err, limited: true}) },
-	})
-	return w
+	w.all.troubles.note(w.all.Reporter, subject, w.Name, t)
 }
 
-// fail notes why nothing can be read of what a watch is for; nil: it can.
-func (s *Secrets) fail(w *kube.Watch[*kube.Secret], err error, unread bool) {
-	s.locked(func() {
-		s.failures[w.Name] = err
-		if unread && w.Name != "" && !w.Synced() && !s.unread[w.Name] {
-			s.unread[w.Name] = true
-			s.Unread(w.Namespace, w.Name, err)
+// fail notes why nothing can be read; nil: it can.
+func (w *secretWatch) fail(err error, unread bool) {
+	w.all.locked(func() {
+		w.failure = err
+		if unread && w.Name != "" && !w.Synced() && !w.unread {
+			w.unread = true
+			w.all.Handler.Unread(w.Namespace, w.Name, err)
 		}
 	})
 }

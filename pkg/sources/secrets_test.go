@@ -27,20 +27,32 @@ func watchedSecrets(t *testing.T, namespace string, interval time.Duration, name
 	reports, report := reporting()
 	return watched{told: told, reports: reports, Secrets: &sources.Secrets{
 		Client: client(t, namespace), Namespace: namespace, Names: names, Interval: interval,
-		Upsert: func(s *kube.Secret, redefined bool) {
-			if s.Namespace != namespace {
-				t.Errorf("told of namespace %s", s.Namespace)
-			}
-			word := "changed "
-			if redefined {
-				word = "defined "
-			}
-			told <- word + s.Name + " " + s.Map
-		},
-		Gone:   func(_, name string) { told <- "gone " + name },
-		Unread: func(_, name string, err error) { told <- fmt.Sprintf("unread %s %v", name, apierrors.IsForbidden(err)) },
-		Report: report, Remark: limited(report),
+		Handler: handedOn{t, namespace, told}, Reporter: report,
 	}}
+}
+
+// handedOn hands on what the Secrets of a namespace call it with.
+type handedOn struct {
+	*testing.T
+	namespace string
+	told      chan<- string
+}
+
+func (h handedOn) Upsert(s *kube.Secret, redefined bool) {
+	if s.Namespace != h.namespace {
+		h.Errorf("told of namespace %s", s.Namespace)
+	}
+	word := "changed "
+	if redefined {
+		word = "defined "
+	}
+	h.told <- word + s.Name + " " + s.Map
+}
+
+func (h handedOn) Gone(_, name string) { h.told <- "gone " + name }
+
+func (h handedOn) Unread(_, name string, err error) {
+	h.told <- fmt.Sprintf("unread %s %v", name, apierrors.IsForbidden(err))
 }
 
 func complete(s watched) func() bool { return func() bool { return s.Complete() == nil } }

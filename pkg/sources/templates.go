@@ -16,6 +16,13 @@ import (
 // mostTemplate bounds what is read of a template: no more is rendered.
 const mostTemplate = 1 << 20
 
+// FileUsers is the targets by the template files that they use, which are
+// relative to the folder.
+type FileUsers interface {
+	TemplateFiles() []string
+	ByTemplate(files ...string) []targets.Key
+}
+
 // Templates is the folder of template files. It reads them for the workers
 // and hints at the targets whose template changed.
 type Templates struct {
@@ -23,19 +30,16 @@ type Templates struct {
 	Dir string
 	// Interval is the time between looks without an event.
 	Interval time.Duration
-	// Files lists the files in use, relative to Dir.
-	Files func() []string
-	// ByTemplate finds the targets that use any of the files.
-	ByTemplate func(files ...string) []targets.Key
-	Enqueue    Enqueue
-	Report     Report
+	Users    FileUsers
+	Queue    Enqueuer
+	Reporter Reporter
 
 	mu     sync.Mutex
 	read   map[string]sight // :: file → what it was when a worker read it
 	hinted map[string]sight // :: file → what it was when its targets were hinted at
 }
 
-// sight tells one version of a file from another. The zero sight is that of a
+// sight is what distinguishes one version of a file from another. The zero sight is that of a
 // file that is not there.
 type sight struct {
 	dev, ino uint64
@@ -43,7 +47,7 @@ type sight struct {
 	modified time.Time
 }
 
-// Text gives the template of a target: from its definition, or else from its
+// Text returns the template of a target: from its definition, or else from its
 // file as it is now; "" for a target without a template.
 func (s *Templates) Text(t *targets.Target) (string, error) {
 	if t.Template.File == "" {
@@ -84,7 +88,7 @@ func (s *Templates) look(file string) sight {
 // them, each version of them once. Files that no worker has read will be.
 func (s *Templates) changed() []string {
 	now := map[string]sight{}
-	for _, file := range s.Files() {
+	for _, file := range s.Users.TemplateFiles() {
 		now[file] = s.look(file)
 	}
 	s.mu.Lock()
@@ -102,8 +106,8 @@ func (s *Templates) changed() []string {
 
 // Run watches until ctx ends.
 func (s *Templates) Run(ctx context.Context) {
-	report := func(err error) { s.Report("template watch", err) }
+	report := func(err error) { s.Reporter.Report("template watch", err) }
 	watch(ctx, []string{s.Dir}, s.Interval, 0, report, func() {
-		s.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.ByTemplate(s.changed()...)...)
+		s.Queue.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.Users.ByTemplate(s.changed()...)...)
 	})
 }

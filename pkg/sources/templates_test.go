@@ -37,20 +37,20 @@ func watching(t *testing.T, dir string, interval time.Duration) (*sources.Templa
 	set.Replace(templated())
 	got := make(chan []targets.Key, 100)
 	s := &sources.Templates{
-		Dir: dir, Interval: interval, Files: set.TemplateFiles, ByTemplate: set.ByTemplate,
-		Enqueue: func(h queue.Hint, keys ...targets.Key) {
+		Dir: dir, Interval: interval, Users: &set,
+		Queue: enqueueFunc(func(h queue.Hint, keys ...targets.Key) {
 			if len(keys) > 0 {
 				if !h.Wakes {
 					t.Error("a changed template must reach a target that rests")
 				}
 				got <- keys
 			}
-		},
-		Report: func(subject string, err error) {
+		}),
+		Reporter: reportFunc(func(subject string, err error) {
 			if err != nil {
 				t.Errorf("%s: %v", subject, err)
 			}
-		},
+		}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

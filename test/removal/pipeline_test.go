@@ -83,7 +83,7 @@ func (p *parts) drop(key targets.Key) {
 	}
 }
 
-func (p *parts) altered() []targets.Key {
+func (p *parts) Altered() []targets.Key {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Keys(p.lost))
@@ -112,10 +112,8 @@ func (p *pipeline) start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	client, values, q, pool := p.parts(-1)
 	poll := &sources.Poll{
-		Interval: interval, Deadline: 2 * requestTimeout, Variables: p.set.Variables, Values: values,
-		ByVariable: p.set.ByVariable, Altered: p.sink.altered,
-		Enqueue: func(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...) },
-		Report:  func(string, error) {}, Beat: func() error { return nil }, Stuck: pool.Overdue,
+		Interval: interval, Deadline: 2 * requestTimeout, Users: p.set, Values: values,
+		Results: p.sink, Queue: enqueuer{q}, Reporter: unheard{}, Heart: unheard{},
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { pool.Run(ctx) })
@@ -123,6 +121,17 @@ func (p *pipeline) start(ctx context.Context) {
 	wg.Go(func() { poll.Run(ctx) })
 	p.end = func() { cancel(); wg.Wait(); client.Close() }
 }
+
+type enqueuer struct{ *queue.Queue }
+
+func (q enqueuer) Enqueue(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...) }
+
+// unheard is a Reporter and a Heart that nobody listens to.
+type unheard struct{}
+
+func (unheard) Report(string, error) {}
+func (unheard) Beat() error          { return nil }
+func (unheard) Stuck() bool          { return false }
 
 // once runs a process that delivers once, with a few retries.
 func (p *pipeline) once(ctx context.Context) {

@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// objectAPI is how the API server is asked for the objects of a Selection.
+type objectAPI[T object] interface {
+	list(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
+	open(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// look reads all objects with the least rights that do. Together with an
+	// error it may return those that it could read, and those that are stored
+	// of what it could not.
+	look(context.Context) ([]T, error)
+}
+
+// selected is the objects of one kind that a Selection selects.
+type selected struct {
+	c        *Client
+	resource string
+	Selection
+}
+
+// open opens a watch, and tries only once: the client's Watch methods try for
+// ten seconds, and then return a watch that is empty, when something on the way
+// closes the connection.
+func (s selected) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options = s.options(options)
+	options.Watch = true
+	w, err := s.c.Core.RESTClient().Get().Namespace(s.Namespace).Resource(s.resource).
+		VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Watch(ctx)
+	if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
+		return nil, fmt.Errorf("watching %s of %s: the connection was closed before an answer came", s.resource, describeNamespace(s.Namespace))
+	}
+	return w, err
+}
+
+// options has the API server select one object by its name, or else by the
+// label.
+func (s selected) options(options metav1.ListOptions) metav1.ListOptions {
+	if s.Name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
+	} else {
+		options.LabelSelector = ManagedLabel + "=" + ManagedValue
+	}
+	return options
+}
+
+// secretAPI asks for Secrets, without their values.
+type secretAPI struct {
+	selected
+	watch *Watch[*Secret]
+}
+
+func (s secretAPI) list(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
+	return s.c.listSecrets(ctx, s.Namespace, s.options(options))
+}
+
+func (s secretAPI) look(ctx context.Context) ([]*Secret, error) {
+	if s.Name != "" {
+		return single(s.c.Secret(ctx, s.Namespace, s.Name))
+	}
+	all, err := pages(ctx, s.list)
+	if s.Namespace == "" && apierrors.IsForbidden(err) {
+		var known []string
+		if s.Known != nil {
+			known = s.Known()
+		}
+		return s.c.eachNamespace(ctx, known, s.watch.Stored())
+	}
+	return all, err
+}
+
+// configMapAPI asks for ConfigMaps.
+type configMapAPI struct{ selected }
+
+func (m configMapAPI) list(ctx context.Context, options metav1.ListOptions) (all []*corev1.ConfigMap, meta metav1.ListMeta, err error) {
+	page, err := m.c.Core.ConfigMaps(m.Namespace).List(ctx, m.options(options))
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	for i := range page.Items {
+		all = append(all, &page.Items[i])
+	}
+	return all, page.ListMeta, nil
+}
+
+func (m configMapAPI) look(ctx context.Context) ([]*corev1.ConfigMap, error) {
+	return single(m.c.ConfigMap(ctx, m.Namespace, m.Name))
+}
+
+// single makes a list of one object of what was found about it.
+func single[T any](o T, err error) ([]T, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return []T{}, nil
+	case err != nil:
+		return nil, err
+	}
+	return []T{o}, nil
+}
