@@ -42,9 +42,9 @@ func missing() (lacks []error) {
 // machine is what a node could leave behind.
 type machine map[string]bool
 
-// look finds the mounts of this process, the names of network namespaces, and
-// the cgroups and processes that bear the name of a directory: another suite may
-// run on the machine, with a directory of its own.
+// look finds the mounts of this process, cgroups and processes that bear the name
+// of a directory, since others on the machine have theirs; and the names of all
+// network namespaces of Pods.
 func look(dir string) (machine, error) {
 	m, name := machine{}, filepath.Base(dir)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -52,9 +52,11 @@ func look(dir string) (machine, error) {
 		return nil, err
 	}
 	for line := range strings.Lines(string(mounts)) {
-		m["mount "+strings.Fields(line)[4]] = true
+		if strings.Contains(line, name) {
+			m["mount "+strings.Fields(line)[4]] = true
+		}
 	}
-	namespaces, err := filepath.Glob("/run/netns/*")
+	namespaces, err := filepath.Glob("/run/netns/cni-*")
 	if err != nil {
 		return nil, err
 	}

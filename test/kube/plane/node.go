@@ -64,9 +64,10 @@ func (n node) writeConfiguration() error {
 
 // isolate keeps what the node changes from the rest of the machine.
 func (n node) isolate() error {
+	// Every mount bears the name of the directory, in its source if nowhere else.
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-		unix.Mount("proc", "/proc", "proc", 0, ""),
+		unix.Mount(n.dir, "/proc", "proc", 0, ""),
 	)
 	// The kubelet insists on these values, which are the whole machine's: it is
 	// shown files that hold them.
@@ -79,7 +80,7 @@ func (n node) isolate() error {
 	}
 	// Paths that no setting moves.
 	for _, dir := range []string{"/run/containerd", "/run/netns", "/var/log/containers", "/var/lib/cni"} {
-		err = errors.Join(err, os.MkdirAll(dir, 0o755), unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
+		err = errors.Join(err, os.MkdirAll(dir, 0o755), unix.Mount(n.dir, dir, "tmpfs", 0, ""))
 	}
 	return err
 }
