@@ -89,7 +89,7 @@ func (w *world) setValues(ctx context.Context) error {
 	return w.server.SetMany(ctx, all)
 }
 
-// change gives a variable another value of the same length.
+// change sets a variable to another value of the same length.
 func (w *world) change(ctx context.Context, i int) error {
 	w.values[i] = randomValue(valueLength(i))
 	return w.server.Set(ctx, w.profile.variable(i), w.values[i])
@@ -156,7 +156,7 @@ func (w *world) annotate(context.Context) error {
 	return errors.Join(append(errs, os.WriteFile(w.path("podinfo", "annotations"), []byte(text.String()), 0o644))...)
 }
 
-// holds tells whether a group's file is there with all of its values.
+// holds reports whether a group's file is there with all of its values.
 func (w *world) holds(g group) bool {
 	content, err := os.ReadFile(w.path("secrets", g.file()))
 	if err != nil {

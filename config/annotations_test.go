@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// parse gives the values of an annotations file called "f".
+// parse returns the values of an annotations file called "f".
 func parse(text string) (map[string]string, report) {
 	var r report
 	values := map[string]string{}

@@ -21,7 +21,7 @@ import (
 // environment.
 type dict map[string]string
 
-// with gives a copy with more entries; an empty text removes one.
+// with returns a copy with more entries; an empty text removes one.
 func (d dict) with(more dict) dict {
 	all := maps.Clone(d)
 	if all == nil {

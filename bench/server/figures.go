@@ -107,7 +107,7 @@ func load(ctx context.Context, s *subject, clients, requests, variables int) (ra
 	return float64(len(times)) / took.Seconds(), times[len(times)*99/100], err
 }
 
-// memory gives the peak resident set and its anonymous part now, in bytes.
+// memory returns the peak resident set and its anonymous part now, in bytes.
 func memory(pid int) (peak, anon int64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -41,7 +41,7 @@ func newAuthority(w *world) *authority {
 	return a
 }
 
-// reissue gives the server a certificate by a new CA, and tells the CA's.
+// reissue has the server use a certificate by a new CA, and returns the CA's.
 func (a *authority) reissue() (ca []byte) {
 	a.w.t.Helper()
 	authority, err := conjurd.NewCA()

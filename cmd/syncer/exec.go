@@ -192,7 +192,7 @@ func variableName(variable string) string {
 	return name
 }
 
-// makeStatus gives the process a status folder of its own, unless one was
+// makeStatus makes a status folder for the process alone, unless one was
 // named; clean removes it.
 func (f *execFlags) makeStatus() (clean func(), err error) {
 	if !f.ownStatus {

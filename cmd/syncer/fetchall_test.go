@@ -40,7 +40,7 @@ func (w *world) all(name, format string) {
 	w.annotations["secret-file-format."+name] = format
 }
 
-// holds tells whether a JSON file has just the variables, with their values.
+// holds reports whether a JSON file has just the variables, with their values.
 func (w *world) holds(name string, ids []string) bool {
 	want := map[string]string{}
 	for _, id := range ids {

@@ -145,14 +145,14 @@ func (w *world) remove(id string) {
 	w.server.Policy(fmt.Sprintf("- !delete { record: !variable %q }\n", id))
 }
 
-// renew gives a variable a new value that is nowhere else.
+// renew sets a variable to a new value that is nowhere else.
 func (w *world) renew(id string) string {
 	w.t.Helper()
 	w.renewTogether(id)
 	return w.value[id]
 }
 
-// renewTogether gives several variables new values at one moment.
+// renewTogether sets several variables to new values at one moment.
 func (w *world) renewTogether(ids ...string) {
 	w.t.Helper()
 	set := map[string][]byte{}

@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
-// setOf gives a variable a set of versions.
+// setOf sets a variable to a set of versions.
 func (w *world) setOf(id string, d *versions.Document) {
 	w.t.Helper()
 	value, err := d.Encode()

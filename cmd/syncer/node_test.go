@@ -20,7 +20,7 @@ func onNode(t *testing.T, options ...conjurdtest.Option) *world {
 	return w
 }
 
-// own gives the node a variable of its own.
+// own makes a variable of the node's own.
 func (w *world) own(id string) {
 	w.t.Helper()
 	w.variable("node/n1/" + id)

@@ -103,7 +103,7 @@ func keyMatches(cred *store.Credentials, key []byte) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && cred != nil && len(key) > 0
 }
 
-// allowedFrom tells whether the role may log in from where the request comes.
+// allowedFrom reports whether the role may log in from where the request comes.
 func allowedFrom(cred *store.Credentials, c *call) bool {
 	return cred != nil && (len(cred.RestrictedTo) == 0 || slosilo.InAny(c.clientIP(), cred.RestrictedTo))
 }

@@ -15,7 +15,7 @@ import (
 // base64Line is after how many characters the base64 form breaks its lines.
 const base64Line = 60
 
-// getSecrets gives the values of all variables asked for, or of none. They
+// getSecrets returns the values of all variables asked for, or of none. They
 // are of one moment.
 func (s *Server) getSecrets(c *call) reply {
 	ids, ok := batchIDs(c)

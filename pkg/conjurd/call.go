@@ -39,7 +39,7 @@ func (c *call) resource() policy.Ref {
 	return policy.MakeRef(c.vars["account"], c.vars["kind"], c.vars["id"])
 }
 
-// wantsV2 tells whether the request asks for the newer API.
+// wantsV2 reports whether the request asks for the newer API.
 func (c *call) wantsV2() bool { return c.r.Header.Get("Accept") == v2 }
 
 // errTooLong is for bodies beyond the bound.

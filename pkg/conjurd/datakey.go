@@ -20,7 +20,7 @@ import (
 // for the genuine server.
 const DataKeyEnv = "CONJUR_DATA_KEY"
 
-// DataKey gives the key that seals a data file: from the environment variable
+// DataKey returns the key that seals a data file: from the environment variable
 // DataKeyEnv, or else from the file at path, in base64 both. If there is
 // neither and create is set, a new key is written to path, for its owner
 // only; it is never written over.

@@ -108,7 +108,7 @@ var (
 	errLongValue  = errors.New("'value' is too large")
 )
 
-// checkValue tells whether a variable can have the value.
+// checkValue reports whether a variable can have the value.
 func (s *Server) checkValue(value []byte) error {
 	if isBlank(value) {
 		return errEmptyValue

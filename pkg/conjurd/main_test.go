@@ -84,7 +84,7 @@ func send(t testing.TB, s *Server, q request) *httptest.ResponseRecorder {
 	return w
 }
 
-// tokenFor gives the header of a fresh token.
+// tokenFor returns the header of a fresh token.
 func tokenFor(t testing.TB, s *Server, login string) string {
 	t.Helper()
 	key, err := s.APIKey(context.Background(), login)

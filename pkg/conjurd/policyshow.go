@@ -63,7 +63,7 @@ func items(list []load.Item) itemsJSON {
 	return itemsJSON{list}
 }
 
-// dryRun tells what a load would do, or what is wrong with its text.
+// dryRun answers what a load would do, or what is wrong with its text.
 func (s *Server) dryRun(c *call, req load.Request) reply {
 	var diff *load.Diff
 	st, err := req.Parse()

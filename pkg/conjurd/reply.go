@@ -135,7 +135,7 @@ func (p reply) write(c *call, runtime float64) {
 	_, _ = c.w.Write(p.body) // the client may be gone
 }
 
-// tag sets the caching headers, and tells whether the client has the body
+// tag sets the caching headers, and reports whether the client has the body
 // already. Only the exact tag counts, as with the genuine server.
 func (p reply) tag(c *call, h http.Header) bool {
 	if len(p.body) == 0 || p.status != http.StatusOK && p.status != http.StatusCreated {

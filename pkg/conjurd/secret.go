@@ -48,7 +48,7 @@ func (s *Server) snapshot(c *call, f func(*store.Tx, store.Roles) (reply, error)
 	return rep
 }
 
-// getSecret gives one variable's value.
+// getSecret returns one variable's value.
 func (s *Server) getSecret(c *call) reply {
 	id := string(policy.MakeRef(c.account(), "variable", c.vars["id"]))
 	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
@@ -77,7 +77,7 @@ func (s *Server) getSecret(c *call) reply {
 
 var errVersion = errors.New("the version is not a number")
 
-// wanted gives the newest value or that of the version asked for; nil when
+// wanted returns the newest value or that of the version asked for; nil when
 // there is none.
 func (s *Server) wanted(c *call, tx *store.Tx, id string) ([]byte, error) {
 	if !c.query.Has("version") {

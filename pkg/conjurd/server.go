@@ -199,7 +199,7 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 // while the server goes on. The copy opens with the same data key.
 func (s *Server) Backup(path string) error { return s.store.Backup(path) }
 
-// APIKey gives the API key of a login such as "admin" or "host/app/web".
+// APIKey returns the API key of a login such as "admin" or "host/app/web".
 func (s *Server) APIKey(ctx context.Context, login string) (string, error) {
 	key := ""
 	role := roleOf(s.opt.Account, login)

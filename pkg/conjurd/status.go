@@ -24,7 +24,7 @@ func (s *Server) status(c *call) reply {
 	return jsonReply(http.StatusOK, map[string]string{"version": version})
 }
 
-// health tells whether the data can be read, in the form of Conjur Enterprise.
+// health reports whether the data can be read, in the form of Conjur Enterprise.
 func (s *Server) health(c *call) reply {
 	err := s.view(c.ctx(), func(tx *store.Tx) error {
 		if tx.Exists(s.admin()) {

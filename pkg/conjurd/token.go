@@ -46,7 +46,7 @@ func refusal(status int, body string) reply {
 	return reply{status: status, kind: typeBare, body: []byte(body), bare: true}
 }
 
-// tokenOf gives what stands between the quotes, which are required, of the
+// tokenOf returns what stands between the quotes, which are required, of the
 // Authorization header.
 func tokenOf(r *http.Request) (string, bool) {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), `Token token="`)

@@ -72,7 +72,7 @@ func TestTokenTTL(t *testing.T) {
 	}
 }
 
-// life gives how long a new token is good for, in seconds.
+// life returns how long a new token is good for, in seconds.
 func life(t *testing.T, s *Server, login string) int64 {
 	t.Helper()
 	r := &http.Request{Header: http.Header{"Authorization": {tokenFor(t, s, login)}}}

@@ -28,7 +28,7 @@ type valueJSON struct {
 	Status int     `json:"status"`
 }
 
-// getValues gives each variable's value or why there is none: the batch read
+// getValues returns each variable's value or why there is none: the batch read
 // of Conjur's SaaS v2. The ids are without account and kind. With
 // Accept-Encoding "base64" the values come as in the classic batch.
 func (s *Server) getValues(c *call) reply {
@@ -151,7 +151,7 @@ func (c *call) decodeBody(limit int64, into any) *reply {
 	return nil
 }
 
-// plain gives the bytes of a value that travelled in JSON.
+// plain returns the bytes of a value that travelled in JSON.
 func plain(text, encoding string) ([]byte, bool) {
 	switch encoding {
 	case "":

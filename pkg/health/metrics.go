@@ -147,7 +147,7 @@ func (m *Metrics) Leads(leads bool) {
 	}
 }
 
-// Lane tells how long ago each target was proven to hold what Conjur has.
+// Lane is asked how long ago each target was proven to hold what Conjur has.
 type Lane interface {
 	Ages() map[targets.Key]time.Duration
 }

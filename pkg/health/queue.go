@@ -5,7 +5,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Queues gives the metrics of client-go's work queues to those who make one;
+// Queues returns the metrics of client-go's work queues to those who make one;
 // the queue's name is its identity. Nil from a nil Metrics.
 func (m *Metrics) Queues() workqueue.MetricsProvider {
 	if m == nil {

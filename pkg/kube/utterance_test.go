@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// said tells which Events wait to be sent, and takes them.
+// said returns which Events wait to be sent, and takes them.
 func said(r *Recorder) (all []string) {
 	for len(r.waiting) > 0 {
 		e := <-r.waiting

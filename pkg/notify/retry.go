@@ -25,7 +25,7 @@ func (a *Application) owes() owed {
 const scriptsSubject = "scripts"
 
 // Retry does what Updated, Provided, Recover and Status.InstallScripts could not
-// do, and tells whether nothing is left of it. It reports how it went with each,
+// do, and reports whether nothing is left of it. It reports how it went with each,
 // by the names of the sentinel files and "scripts".
 func (a *Application) Retry(ctx context.Context, report func(subject string, err error)) (done bool) {
 	try := func(due bool, subject string, f func() error) {

@@ -48,7 +48,7 @@ func TemplateAnnotation(secret string) string {
 	return annotationDomain + annotationName + secret
 }
 
-// current tells whether a workload's Pods have the revision, or a later one:
+// current reports whether a workload's Pods have the revision, or a later one:
 // their template says so, or they cannot have begun before it. The first
 // revision is what they waited for.
 func (r Revision) current(annotation string, created time.Time) bool {

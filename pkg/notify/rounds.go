@@ -185,7 +185,7 @@ func (r *Rounds) Run(ctx context.Context) {
 	}
 }
 
-// retry tells whether nothing is left to do.
+// retry reports whether nothing is left to do.
 func (r *Rounds) retry(ctx context.Context) (done bool) {
 	return r.Announcer == nil || r.Announcer.Retry(ctx)
 }

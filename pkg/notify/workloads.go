@@ -296,7 +296,7 @@ func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) er
 	return nil
 }
 
-// compare gives the restart that it has made; nil when there was no difference.
+// compare returns the restart that it has made; nil when there was no difference.
 func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*Restart, error) {
 	template, found, err := r.Cluster.Template(ctx, w)
 	if err != nil {

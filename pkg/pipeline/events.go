@@ -29,8 +29,8 @@ const (
 	reasonStays     = "RestartFailed"
 )
 
-// news tells the cluster what happens to Secrets: those who look at them by
-// Events, and the workloads that use them by restarts.
+// news reports what happens to Secrets: as Events to those who look at them,
+// and by restarts to the workloads that use them.
 type news struct {
 	*pipeline
 	recorder *kube.Recorder
@@ -67,7 +67,7 @@ func (n *news) defined(t *targets.Target) {
 	}
 }
 
-// Settled tells of one sync, if there is anything to tell.
+// Settled reports one sync, if there is anything to report.
 func (n *news) Settled(o Outcome) {
 	if len(o.Revoked) > 0 {
 		why := "Conjur has their values no longer, or not for this identity"
@@ -93,14 +93,14 @@ func (n *news) Settled(o Outcome) {
 	}
 }
 
-// warned tells what of a Secret's definition is not used, or lacking.
+// warned reports what of a Secret's definition is not used, or lacking.
 func (n *news) warned(key targets.Key, warnings []string) {
 	if len(warnings) > 0 {
 		n.event(key, corev1.EventTypeWarning, reasonInvalid, strings.Join(warnings, "; "))
 	}
 }
 
-// failed tells why a Secret is not as it should be.
+// failed reports why a Secret is not as it should be.
 func (n *news) failed(about corev1.ObjectReference, err error) {
 	reason := reasonFailed
 	var invalid *workers.InvalidError
@@ -110,7 +110,7 @@ func (n *news) failed(about corev1.ObjectReference, err error) {
 	n.recorder.Event(about, corev1.EventTypeWarning, reason, err.Error())
 }
 
-// Held tells the Secrets that hold variables whose removal is held back.
+// Held reports a hold at the Secrets that have its variables.
 func (n *news) Held(h Hold) {
 	if h.State != variables.HoldBegan {
 		return
@@ -121,7 +121,7 @@ func (n *news) Held(h Hold) {
 	}
 }
 
-// Restarted tells a workload why it was restarted.
+// Restarted reports at a workload why it was restarted.
 func (n *news) Restarted(r notify.Restart) {
 	n.host.metrics.Restarted(r.Workload.Namespace)
 	kind := map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet"}[r.Workload.Kind]
@@ -129,7 +129,8 @@ func (n *news) Restarted(r notify.Restart) {
 	n.recorder.Event(about, corev1.EventTypeNormal, reasonRestarted, "Restarted because Secrets have changed: "+r.String())
 }
 
-// NotRestarted tells Secrets that a workload that uses them is not restarted.
+// NotRestarted reports at Secrets that a workload that uses them is not
+// restarted.
 func (n *news) NotRestarted(w notify.Workload, secrets []string, err error) {
 	for _, name := range secrets {
 		message := fmt.Sprintf("%s/%s cannot be restarted when this changes: %v", w.Kind, w.Name, err)

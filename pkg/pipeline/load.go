@@ -20,7 +20,7 @@ func (s *secrets) prime(ctx context.Context) {
 	}
 }
 
-// loadAll tells which of the watches could not be loaded, and why.
+// loadAll returns which of the watches could not be loaded, and why.
 func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
 	for _, watch := range watches {
 		if err := s.load(ctx, watch); err != nil {

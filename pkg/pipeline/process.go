@@ -174,7 +174,7 @@ func (s *Process) newHost(cfg *config.Config) (*host, error) {
 	return h, nil
 }
 
-// begin gives the configuration to run with; end is called when it is
+// begin returns the configuration to run with; end is called when it is
 // replaced.
 func (s *Process) begin(end context.CancelFunc) *config.Config {
 	s.mu.Lock()

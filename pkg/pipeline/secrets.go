@@ -73,7 +73,7 @@ func (s *secrets) knownNamespaces() []string {
 	return slices.Compact(names)
 }
 
-// watched gives the namespaces that are watched, "" for all, each with the
+// watched returns the namespaces that are watched, "" for all, each with the
 // Secrets that are listed there; none: those with the label.
 func watched(k config.Kubernetes) map[string][]string {
 	namespaces := map[string][]string{}

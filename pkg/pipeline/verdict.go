@@ -93,7 +93,7 @@ func (p *pipeline) undelivered() error {
 	return nil
 }
 
-// unprovided tells whether the application does not know that all is there.
+// unprovided reports whether the application does not know that all is there.
 func (p *pipeline) unprovided() error {
 	if provided, err := p.status.Provided(); err != nil || !provided {
 		return fmt.Errorf("all is delivered, but the file %s could not be written", notify.ProvidedFile)

@@ -96,7 +96,7 @@ func read(proc string, pid int, self fs.FileInfo) (entry, error) {
 	return e, nil
 }
 
-// liveThread gives the folder of a thread of a process of which the first has
+// liveThread returns the folder of a thread of a process of which the first has
 // ended, and with it what can be read in the folder of the process.
 func liveThread(dir string, pid int) string {
 	threads, _ := os.ReadDir(filepath.Join(dir, "task")) // none: the process has ended

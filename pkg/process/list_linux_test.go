@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// choose gives the process ids that a signaller picks.
+// choose returns the process ids that a signaller picks.
 func choose(t *testing.T, s Signaller, entries ...entry) ([]int, error) {
 	t.Helper()
 	chosen, err := s.choose(entries, 100)

@@ -172,7 +172,7 @@ func statusOf(err error) int {
 	return statusNotRun
 }
 
-// inForeground tells whether this process is in the foreground of a terminal.
+// inForeground reports whether this process is in the foreground of a terminal.
 // Its group then gets the terminal's signals, the command with it.
 func inForeground() bool {
 	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
@@ -225,7 +225,7 @@ func (r *Runner) stop() {
 	r.send(unix.SIGTERM)
 }
 
-// reap waits for all children that have ended, and tells whether the command
+// reap waits for all children that have ended, and reports whether the command
 // is among them, and how it ended.
 func (r *Runner) reap() (status int, dead bool) {
 	for {

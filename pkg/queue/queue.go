@@ -193,7 +193,7 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 	return item, true
 }
 
-// Done gives a key back with the outcome of its sync. It is the only place
+// Done takes a key back with the outcome of its sync. It is the only place
 // that forgets, retries or parks.
 func (q *Queue) Done(key targets.Key, err error) {
 	q.mu.Lock()

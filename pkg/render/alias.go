@@ -112,7 +112,7 @@ func environmentAlias(alias string) string {
 	return ""
 }
 
-// nameOf tells whether s is a letter or one of first, and then letters or any
+// nameOf reports whether s is a letter or one of first, and then letters or any
 // of rest.
 func nameOf(s, first, rest string) bool {
 	if s == "" {

@@ -103,7 +103,7 @@ func position(v reflect.Value, length int) (int, error) {
 	return 0, outOfRange
 }
 
-// equal tells whether a equals any of others.
+// equal reports whether a equals any of others.
 func equal(a any, others ...any) (bool, error) {
 	if len(others) == 0 {
 		return false, failure("it needs a second argument")

@@ -20,7 +20,7 @@ type call func(n int) []any
 
 func fill(text string, n int) string { return strings.Repeat(text, max(n/len(text), 0)) }
 
-// texts gives all of n bytes to an argument; numbers stand for themselves.
+// texts returns all of n bytes to an argument; numbers stand for themselves.
 func texts(args ...any) call {
 	return func(n int) []any {
 		made := slices.Clone(args)
@@ -49,7 +49,7 @@ func with(text string, before []any, after ...any) call {
 	}
 }
 
-// listOf gives n bytes of small elements, each with 16 of its own.
+// listOf returns n bytes of small elements, each with 16 of its own.
 func listOf(element any, before ...any) call {
 	return func(n int) []any {
 		n -= size(reflect.ValueOf(before), true, MaxResult)
@@ -61,7 +61,7 @@ func listOf(element any, before ...any) call {
 	}
 }
 
-// different gives n bytes of integers that differ.
+// different returns n bytes of integers that differ.
 func different(n int) []any {
 	list := make([]any, n/(elementWork+1))
 	for i := range list {
@@ -70,7 +70,7 @@ func different(n int) []any {
 	return []any{list}
 }
 
-// fields gives n bytes of maps with small entries.
+// fields returns n bytes of maps with small entries.
 func fields(maps int, before ...any) call {
 	return func(n int) []any {
 		args := slices.Clone(before)
@@ -98,7 +98,7 @@ func spread(element any, before ...any) call {
 	}
 }
 
-// nested gives lists within each other around n bytes of small elements.
+// nested returns lists within each other around n bytes of small elements.
 func nested(n int) []any {
 	var v any = listOf("")(n - 30*elementWork)[0]
 	for range 30 {

@@ -89,7 +89,7 @@ var messages = []struct {
 	{regexp.MustCompile(`>: error calling (and|call|len|not|or|slice): `), noUse},
 }
 
-// certain tells whether the error will occur whatever the values are. For a
+// certain reports whether the error will occur whatever the values are. For a
 // template that is written for the Secrets Provider it is taken to be, as it
 // is there; other templates may well compute with values, which a placeholder
 // is no good for.

@@ -11,7 +11,7 @@ import (
 // variables, as with the Secrets Provider.
 const allAlias = "*"
 
-// checkAll tells whether a format can hold all variables, whose aliases are
+// checkAll reports whether a format can hold all variables, whose aliases are
 // their ids.
 func checkAll(format targets.Format) error {
 	rule, ok := aliasRule(format)
@@ -44,7 +44,7 @@ func certainOfAll(err error) error {
 	return nil
 }
 
-// CheckAlias tells whether a format can hold an entry of this alias; nil if
+// CheckAlias reports whether a format can hold an entry of this alias; nil if
 // so. The error names neither format nor alias.
 func CheckAlias(format targets.Format, alias string) error {
 	rule, ok := aliasRule(format)

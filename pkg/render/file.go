@@ -33,7 +33,7 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("format %s cannot hold the value of alias %q: %s; %s", e.Format, clip(e.Alias), e.fault.why, e.fault.instead)
 }
 
-// ValueErrors gives what Render's error consists of, if it is nothing but
+// ValueErrors returns what Render's error consists of, if it is nothing but
 // values that the format cannot hold; else none.
 func ValueErrors(err error) (unfit []*ValueError) {
 	joined, ok := err.(interface{ Unwrap() []error })

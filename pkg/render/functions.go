@@ -99,7 +99,7 @@ var loadLibrary = sync.OnceValue(func() library {
 // most is how many bytes the arguments of a function may have together.
 func (l library) most(name string) int { return cmp.Or(l.bounds[name], mostArguments) }
 
-// functions gives those of the named functions that are not text/template's
+// functions returns those of the named functions that are not text/template's
 // own, each within the bounds of r.
 func (r *run) functions(used map[string]bool) map[string]any {
 	l := loadLibrary()

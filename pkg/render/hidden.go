@@ -34,7 +34,7 @@ func (r *run) leave(int) string {
 	return ""
 }
 
-// emit gives the text of a value that the template prints. text/template
+// emit returns the text of a value that the template prints. text/template
 // would print no value as <no value>.
 func (r *run) emit(v any) (string, error) {
 	if v == nil {
@@ -46,7 +46,7 @@ func (r *run) emit(v any) (string, error) {
 	return fmt.Sprint(v), nil
 }
 
-// secret gives the value of an alias. The error must not name it, since it may
+// secret returns the value of an alias. The error must not name it, since it may
 // be computed from a value.
 func (r *run) secret(alias string) (string, error) {
 	if s, ok := r.secrets[alias].(templateSecret); ok {

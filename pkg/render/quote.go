@@ -33,7 +33,7 @@ func (w *buffer) quoted(v []byte, escape func(w *buffer, r rune)) {
 	w.byte('"')
 }
 
-// stays tells whether strconv.Quote leaves r, read from size bytes, as it is.
+// stays reports whether strconv.Quote leaves r, read from size bytes, as it is.
 func stays(r rune, size int) bool {
 	if size == 1 {
 		return ' ' <= r && r <= '~' && r != '"' && r != '\\'
@@ -41,7 +41,7 @@ func stays(r rune, size int) bool {
 	return strconv.IsPrint(r)
 }
 
-// printable tells whether strconv.Quote escapes nothing in v but quotes and
+// printable reports whether strconv.Quote escapes nothing in v but quotes and
 // backslashes, and the characters in except.
 func printable(v []byte, except string) bool {
 	for i := 0; i < len(v); {

@@ -101,7 +101,7 @@ func partOfEach(entries []entry) map[string]secret.Value {
 	return parts
 }
 
-// Check tells what is wrong with a target as far as it can be known before
+// Check returns what is wrong with a target as far as it can be known before
 // there are values: the format, its rules for aliases, and the template, which
 // is run with placeholders. For an entry that stands for all variables, whose
 // aliases are paths, the format must be able to hold such; a template runs with

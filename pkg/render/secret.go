@@ -35,7 +35,7 @@ type Data struct {
 // its alias, and of each group a value under its name. What one group's faults
 // are does not touch the others.
 //
-// value gives the value of a variable, which is only read, and template the
+// value returns the value of a variable, which is only read, and template the
 // text of the template of a group that has the format template.
 func Secret(t *targets.Target, value func(variable string) secret.Value, template func(group *targets.Target) (string, error)) Data {
 	decoded, warnings, err := decode(targets.FormatDirectory, t.Entries, itemsOf(t, value))

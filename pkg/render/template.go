@@ -23,7 +23,7 @@ type templateData struct {
 	SecretsMap   map[string]any
 }
 
-// runTemplate gives what the template called name writes for entries. It takes
+// runTemplate returns what the template called name writes for entries. It takes
 // off budget, unless that is nil, what work it does.
 func runTemplate(name, text string, entries []entry, budget *work) (secret.Value, error) {
 	parsed, err := parseTemplate(name, text)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -117,15 +116,4 @@ func (r *Rotator) beginControl(ctx context.Context, id string) error {
 		r.server.uncompared.Store(true)
 	}
 	return r.config.Conjur.Set(ctx, id, none)
-}
-
-// Commands returns the verbs of commands.
-func Commands() []string {
-	return slices.Sorted(func(yield func(string) bool) {
-		for verb := range verbs {
-			if !yield(verb) {
-				return
-			}
-		}
-	})
 }

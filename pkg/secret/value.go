@@ -25,7 +25,7 @@ func New(b []byte) Value {
 	return Value{buf: func() *[]byte { return p }}
 }
 
-// Bytes gives the bytes themselves, not a copy; nil after Wipe and for the
+// Bytes returns the bytes themselves, not a copy; nil after Wipe and for the
 // zero Value. The caller must neither change them nor keep them.
 func (v Value) Bytes() []byte {
 	if v.buf == nil {
@@ -37,7 +37,7 @@ func (v Value) Bytes() []byte {
 // Len is the number of bytes held.
 func (v Value) Len() int { return len(v.Bytes()) }
 
-// Equal tells whether both hold the same bytes.
+// Equal reports whether both hold the same bytes.
 func (v Value) Equal(w Value) bool { return bytes.Equal(v.Bytes(), w.Bytes()) }
 
 // Wipe overwrites the bytes with zeros and lets go of them. It may be called

@@ -20,7 +20,7 @@ import (
 // that was never seen is not reported, since there is nothing to compare it
 // with; neither is one that was missing, or removed, and still is, so that a
 // removed target costs nothing. When a stat fails, its target is reported, and
-// Read tells why.
+// Read returns the error.
 func (f *Files) Altered(all []targets.Record) []targets.Key {
 	root, err := f.root()
 	if err == nil {
@@ -38,7 +38,7 @@ func (f *Files) Altered(all []targets.Record) []targets.Key {
 	return altered
 }
 
-// same tells whether everything is as it was.
+// same reports whether everything is as it was.
 func same(root folder, seen stamps) bool {
 	for name, then := range seen {
 		var now stamp

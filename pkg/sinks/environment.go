@@ -33,7 +33,7 @@ func CheckEnvironmentName(name string) error {
 	return nil
 }
 
-// Read gives what was applied.
+// Read returns what was applied.
 func (e *Environment) Read(ctx context.Context, r targets.Record) (State, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

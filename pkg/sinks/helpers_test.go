@@ -112,7 +112,7 @@ func selfDescribing(name string, n int) string {
 	return fmt.Sprintf("%s %d %s %s", name, len(body), hex.EncodeToString(sum[:]), body)
 }
 
-// describes gives the name in a self-describing text, and an error when the
+// describes returns the name in a self-describing text, and an error when the
 // text is not whole.
 func describes(text string) (string, error) {
 	fields := strings.SplitN(text, " ", 4)

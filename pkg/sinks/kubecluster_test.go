@@ -17,7 +17,7 @@ type controlPlane struct {
 
 var cluster controlPlane
 
-// Cluster gives the control plane of all tests, those outside of the package
+// Cluster returns the control plane of all tests, those outside of the package
 // included.
 func Cluster(t testing.TB) *kubetest.ControlPlane {
 	t.Helper()

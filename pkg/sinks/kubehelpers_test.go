@@ -242,7 +242,7 @@ func (w through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return hook(n, r, w.next)
 }
 
-// since gives the calls made meanwhile.
+// since returns the calls made meanwhile.
 func (w *wire) since(run func()) []string {
 	w.mu.Lock()
 	w.calls = nil

@@ -163,7 +163,7 @@ func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c Changes) [
 	return faults
 }
 
-// decidesContent tells whether the change is to blame when the content does
+// decidesContent reports whether the change is to blame when the content does
 // not fit the Secret's type: not when it leaves alone what the type demands,
 // and not when some of that was taken away.
 func (e *secretEdit) decidesContent(live *corev1.Secret, c Changes) bool {

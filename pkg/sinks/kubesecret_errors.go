@@ -83,7 +83,7 @@ func isNoSecret(err error) bool {
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// hasCause tells whether the API server names the field as one that is wrong.
+// hasCause reports whether the API server names the field as one that is wrong.
 func hasCause(status metav1.Status, field string) bool {
 	return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }

@@ -38,7 +38,7 @@ func cancelled(r *http.Request, _ *http.Response, cancel func()) (*http.Response
 	return nil, r.Context().Err()
 }
 
-// cut gives the first half of the answer.
+// cut returns the first half of the answer.
 func cut(end error) func(*http.Request, *http.Response, func()) (*http.Response, error) {
 	return func(_ *http.Request, genuine *http.Response, _ func()) (*http.Response, error) {
 		body, err := io.ReadAll(genuine.Body)
@@ -186,7 +186,7 @@ func (c wireCase) run(t *testing.T, k *kube, name string, n int, fault wireFault
 	return calls
 }
 
-// look gives a Secret, an empty one when there is none.
+// look returns a Secret, an empty one when there is none.
 func (k *kube) look(t *testing.T, name string) *corev1.Secret {
 	t.Helper()
 	list, err := k.secrets.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})

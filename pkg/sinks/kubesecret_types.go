@@ -24,7 +24,7 @@ type contentRule struct {
 	fault func(data map[string][]byte) string
 }
 
-// ruleOf gives what the API server (see its "Types of Secret") and the usual
+// ruleOf returns what the API server (see its "Types of Secret") and the usual
 // readers demand of a type; the zero rule for a type without demands.
 func ruleOf(kind corev1.SecretType) contentRule {
 	sound := func(map[string][]byte) string { return "" }

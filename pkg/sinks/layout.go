@@ -91,7 +91,7 @@ func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.V
 	return secret.Value{}, false, err
 }
 
-// otherOwner tells whether the file has another owner than it should.
+// otherOwner reports whether the file has another owner than it should.
 func (how manner) otherOwner(s stamp) bool {
 	o := how.owner
 	return o != nil && (o.UID != -1 && o.UID != s.UID || o.GID != -1 && o.GID != s.GID)

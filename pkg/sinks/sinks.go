@@ -32,7 +32,7 @@ type State struct {
 	// and Mode are as wanted: it cannot be read, has another owner or field
 	// manager, has more than MaxSize bytes, or is the rest of a change that
 	// was interrupted. A part that was not read has the zero Value, so Parts
-	// still tells what there is to remove.
+	// still says what there is to remove.
 	Stale bool
 	// Members are those of the Changes that were applied last, in ascending
 	// order. Others may have written them: they say what to ask for, and prove
@@ -62,7 +62,7 @@ type Changes struct {
 	Restores bool
 }
 
-// Empty tells whether no part is to be changed, whatever Parts holds. Applying
+// Empty reports whether no part is to be changed, whatever Parts holds. Applying
 // empty changes touches nothing but what is remembered; in particular a target
 // goes away only when Parts is nil and Remove names something.
 func (c Changes) Empty() bool { return len(c.Set) == 0 && len(c.Remove) == 0 }

@@ -16,7 +16,7 @@ const (
 
 func newVersion(now time.Time) string { return now.UTC().Format(timeLayout) + rand.Text() }
 
-// isVersion tells whether newVersion could have made the name.
+// isVersion reports whether newVersion could have made the name.
 func isVersion(name string) bool {
 	if len(name) <= len(timeLayout) {
 		return false

@@ -152,7 +152,7 @@ next:
 	}
 }
 
-// reporting gives a Report that hands on each change of how a subject goes, as
+// reporting returns a Reporter that hands on each change of how a subject goes, as
 // "subject: error".
 func reporting() (chan string, reportFunc) {
 	heard := make(chan string, 1000)

@@ -41,7 +41,7 @@ func CheckObjectName(name string) error {
 	return nil
 }
 
-// CheckDataKey tells why the data of a ConfigMap, or of a Secret, cannot have a
+// CheckDataKey returns why the data of a ConfigMap, or of a Secret, cannot have a
 // key.
 func CheckDataKey(key string) error {
 	if fault := secretKeyFault(key); fault != "" && key != ConjurMapKey {

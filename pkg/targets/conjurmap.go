@@ -93,7 +93,7 @@ func clipKeys(text string) string {
 	return clipped.String()
 }
 
-// endsKey tells whether a key ends where text begins.
+// endsKey reports whether a key ends where text begins.
 func endsKey(text string) bool {
 	if quoted := strings.TrimLeft(text, "\"'"); len(quoted) < len(text) {
 		return strings.HasPrefix(strings.TrimLeft(quoted, " \t"), ":")

@@ -21,7 +21,7 @@ const maxVariableName = 126
 // answer a longer request line at all.
 const maxVariable = 7000
 
-// All tells whether the entry stands for every variable that the identity may
+// All reports whether the entry stands for every variable that the identity may
 // read, or, when its Variable is "prefix/*", for all below that prefix.
 func (e Entry) All() bool {
 	return e.Alias == "*" && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*"))

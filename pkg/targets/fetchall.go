@@ -21,7 +21,7 @@ func secretKey(variable string) string {
 	}, variable)
 }
 
-// secretKeyFault tells why a Secret's data cannot have a key; "" when it can.
+// secretKeyFault returns why a Secret's data cannot have a key; "" when it can.
 func secretKeyFault(key string) string {
 	switch {
 	case key == "":
@@ -97,7 +97,7 @@ func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault s
 	return alias, ""
 }
 
-// Wildcard tells whether the target has an entry that stands for all
+// Wildcard reports whether the target has an entry that stands for all
 // variables, in a group of its Secret too; Expand replaces it.
 func (t *Target) Wildcard() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
@@ -115,7 +115,7 @@ func (t *Target) Templated() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return part.Format == FormatTemplate })
 }
 
-// Expand gives the target with the variables of the given ids in the place of
+// Expand returns the target with the variables of the given ids in the place of
 // each entry that stands for all variables. In a file and in a group that is
 // under their ids and in ascending order, and an entry of the target that has
 // such an id for alias wins. In a Secret's map it is under data keys: the ids

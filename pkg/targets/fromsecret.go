@@ -64,7 +64,7 @@ func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 	return t, warnings
 }
 
-// undefined tells what is wrong when nothing says what the Secret is to hold.
+// undefined returns what is wrong when nothing says what the Secret is to hold.
 // Then nothing is taken from it either.
 func (s *Secret) undefined(def SecretDefinition, entries bool) (fault, warning string) {
 	const empty = "the map is empty, so nothing is delivered and nothing removed; add \"key: id\", or write {} to have what was delivered removed"
@@ -122,7 +122,7 @@ func fewFaults(faults []string) []string {
 	return faults
 }
 
-// eachText gives the texts of the errors that err joins.
+// eachText returns the texts of the errors that err joins.
 func eachText(prefix string, err error) (texts []string) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

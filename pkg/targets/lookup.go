@@ -81,7 +81,7 @@ func (x index[K]) union(names []K) []Key {
 	return slices.Compact(keys)
 }
 
-// add tells whether the name is new.
+// add reports whether the name is new.
 func (x *index[K]) add(name K, key Key) (first bool) {
 	if *x == nil {
 		*x = index[K]{}
@@ -93,7 +93,7 @@ func (x *index[K]) add(name K, key Key) (first bool) {
 	return len(keys) == 0
 }
 
-// remove tells whether nothing has the name any more.
+// remove reports whether nothing has the name any more.
 func (x index[K]) remove(name K, key Key) (last bool) {
 	keys := x[name]
 	at, found := slices.BinarySearch(keys, key)

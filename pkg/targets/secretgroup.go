@@ -118,7 +118,7 @@ func groupPrefixes() []string {
 	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupConfigMap, groupPath, groupPermissions}
 }
 
-// KnownAnnotation tells whether the annotation of a Kubernetes Secret is one
+// KnownAnnotation reports whether the annotation of a Kubernetes Secret is one
 // that is read or written here.
 func KnownAnnotation(key string) bool {
 	switch key {

@@ -112,7 +112,7 @@ func TestSetServesManyGoroutines(t *testing.T) {
 				default:
 				}
 				// Both look-ups of one answer come from one state: a key that
-				// ByVariable gives is either still there or was replaced since.
+				// ByVariable returns is either still there or was replaced since.
 				for _, key := range s.ByVariable("x") {
 					if got, ok := s.Get(key); ok && got.Key != key {
 						t.Errorf("%s gives the target %s", key, got.Key)

@@ -67,7 +67,7 @@ type clusterDiff struct {
 	client *kube.Client
 }
 
-// ofManifest gives the Secrets of the manifest that have anything to say.
+// ofManifest returns the Secrets of the manifest that have anything to say.
 func (c *clusterDiff) ofManifest(secrets []readSecret) (ts []*targets.Target, err error) {
 	for _, s := range secrets {
 		if s.target == nil {
@@ -82,8 +82,8 @@ func (c *clusterDiff) ofManifest(secrets []readSecret) (ts []*targets.Target, er
 	return ts, nil
 }
 
-// within gives a Secret of a manifest that names no namespace the one that it
-// would be created in.
+// within returns a Secret of a manifest that names no namespace in the one that
+// it would be created in.
 func within(namespace string, t *targets.Target) *targets.Target {
 	placed, secret := *t, *t.Secret
 	secret.Namespace = namespace
@@ -99,7 +99,7 @@ func within(namespace string, t *targets.Target) *targets.Target {
 	return &placed
 }
 
-// ofCluster gives the Secrets that are named, or all of the configuration, with
+// ofCluster returns the Secrets that are named, or all of the configuration, with
 // what the configuration and they themselves say.
 func (c *clusterDiff) ofCluster(ctx context.Context, cfg *config.Config, names []string) ([]*targets.Target, error) {
 	defs, err := c.definitions(cfg, names)
@@ -164,7 +164,7 @@ func (c *clusterDiff) definition(defs []targets.SecretDefinition, name string) (
 	return targets.SecretDefinition{Namespace: namespace, Name: secret, Named: true}, nil
 }
 
-// namespaceOr gives the namespace that stands for an empty one.
+// namespaceOr returns the namespace that stands for an empty one.
 func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
 	for _, candidate := range []string{namespace, c.Namespace, c.client.Namespace} {
 		if candidate != "" {

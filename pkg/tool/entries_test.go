@@ -17,7 +17,7 @@ var hostileTexts = []string{
 	"", "v", " v ", "\n", "'", `"`, `\`, `\'`, `a'\`, "a'b\nc'd", "x\ny=\"1\"", "x=1", `"y":"2"`, "{}", ",", "$(y)", "y='\n'", "é\u2028", "\nz=3\n",
 }
 
-// rendered gives a target of the entries x, y and z and its content, or false
+// rendered returns a target of the entries x, y and z and its content, or false
 // where the format cannot hold one of the values.
 func rendered(format targets.Format, values []string) (*targets.Target, render.Result, bool) {
 	t := &targets.Target{Group: "g", Format: format}

@@ -110,7 +110,7 @@ func connected(c *manifest.Container) bool {
 	return false
 }
 
-// podVariable gives a variable of the container. One whose value the manifest
+// podVariable returns a variable of the container. One whose value the manifest
 // does not tell has a value that is right, if it is one that must be set, and
 // counts as not set if it has a default.
 func podVariable(c *manifest.Container, name string) string {
@@ -174,7 +174,7 @@ func (t *Tool) unmounted(p provider) (warnings []config.Problem) {
 // textFiles is a folder of files by name.
 type textFiles map[string]string
 
-// ReadFile gives a file, and Open none: whole files are all that is read.
+// ReadFile returns a file, and Open none: whole files are all that is read.
 func (files textFiles) ReadFile(name string) ([]byte, error) {
 	if text, ok := files[name]; ok {
 		return []byte(text), nil

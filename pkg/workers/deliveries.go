@@ -67,7 +67,7 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 	return deleted, stays
 }
 
-// printOf tells what is wanted from all else that was.
+// printOf returns what is wanted from all else that was.
 func printOf(r *job, want Want) targets.Print {
 	parts := make(map[string][]byte, len(want.Parts))
 	for name, value := range want.Parts {

@@ -30,10 +30,10 @@ type draft struct {
 	held bool
 }
 
-// removes tells whether the draft has anything that is revoked.
+// removes reports whether the draft has anything that is revoked.
 func (d *draft) removes() bool { return d.want.Gone != nil || len(d.want.Revoked) > 0 }
 
-// idle tells whether the draft has nothing to do with what is there, whatever
+// idle reports whether the draft has nothing to do with what is there, whatever
 // that is.
 func (d *draft) idle() bool {
 	return !d.removes() && (d.held || d.want.KeepAll && len(d.want.Parts) == 0)
@@ -193,7 +193,7 @@ func (d *draft) members(t *targets.Target, have []string) []string {
 	return ids
 }
 
-// fell tells whether a file, or a group of a Secret, goes as a whole.
+// fell reports whether a file, or a group of a Secret, goes as a whole.
 func (d *draft) fell(i int) bool {
 	if i == 0 {
 		return d.want.Gone != nil && d.want.Revoked == nil

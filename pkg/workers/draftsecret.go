@@ -186,7 +186,7 @@ type textError struct{ err error }
 func (e *textError) Error() string { return "reading the template: " + e.err.Error() }
 func (e *textError) Unwrap() error { return e.err }
 
-// text gives the text of a group's template, while there is time: a Secret may
+// text returns the text of a group's template, while there is time: a Secret may
 // have many templates, and each may run for a while.
 func (s *Syncer) text(ctx context.Context, group *targets.Target) (string, error) {
 	if err := ctx.Err(); err != nil {

@@ -23,7 +23,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s keeps its last state: %s", e.Key, list(e.Errs))
 }
 
-// Unwrap gives the reasons.
+// Unwrap returns the reasons.
 func (e *UnknownError) Unwrap() []error { return e.Errs }
 
 // RevokedError says that some of a target's variables are proven to be gone:
@@ -50,12 +50,12 @@ func (e *RevokedError) Error() string {
 	return fmt.Sprintf("%s %s: %s", e.Key, verb, list(e.Errs))
 }
 
-// concerns tells whether the error is about a part.
+// concerns reports whether the error is about a part.
 func (e *RevokedError) concerns(part string) bool {
 	return e.Parts == nil || slices.Contains(e.Parts, part)
 }
 
-// Unwrap gives the proofs.
+// Unwrap returns the proofs.
 func (e *RevokedError) Unwrap() []error { return e.Errs }
 
 // RenderError says that values and template do not make a content. Only a
@@ -73,7 +73,7 @@ func (e *RenderError) Error() string {
 	return fmt.Sprintf("rendering the data key %q of %s: %v", e.Part, e.Key, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *RenderError) Unwrap() error { return e.Err }
 
 // InvalidError says that a part of a Secret's definition is faulty. All else of
@@ -88,7 +88,7 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("the definition of %s is faulty: %s", e.Key, strings.Join(brief.Some(e.Faults, brief.Reasons), "; "))
 }
 
-// Permanent tells whether no retry mends an error of a Result, so that it is
+// Permanent reports whether no retry mends an error of a Result, so that it is
 // worth one only when something has changed. Of several errors that were
 // joined, each must be so. Whether a retry finds a revoked variable restored
 // sooner than something else does is the caller's to know: revoked tells.
@@ -127,7 +127,7 @@ func list(errs []error) string {
 	return strings.Join(brief.Some(texts, brief.Reasons), "; ")
 }
 
-// goneOf gives the proofs of those of a target's variables that are gone; nil
+// goneOf returns the proofs of those of a target's variables that are gone; nil
 // when none is. The target is called key.
 func goneOf(key targets.Key, t *targets.Target, answers map[string]variables.Answer) *RevokedError {
 	e := &RevokedError{Key: key}
@@ -147,7 +147,7 @@ func (e *RevokedError) add(id string, a variables.Answer) {
 	}
 }
 
-// unknownOf tells why variables are neither found nor gone.
+// unknownOf returns why variables are neither found nor gone.
 func unknownOf(ids []string, answers map[string]variables.Answer) (errs []error) {
 	for _, id := range ids {
 		a := answers[id]

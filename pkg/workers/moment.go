@@ -36,7 +36,7 @@ func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target)
 		func() { wipe(first); wipe(second) }
 }
 
-// apart tells whether the values of a target come from several requests. It does
+// apart reports whether the values of a target come from several requests. It does
 // not matter of one that is not to be written, and of one that holds all
 // variables, of which nobody says what belongs together.
 func apart(t *targets.Target, answers map[string]variables.Answer) bool {
@@ -53,7 +53,7 @@ func found(t *targets.Target, answers map[string]variables.Answer) []string {
 	return slices.DeleteFunc(t.Variables(), func(id string) bool { return answers[id].Verdict != variables.Found })
 }
 
-// together gives answers about a target of which the values are of one moment. A
+// together returns answers about a target of which the values are of one moment. A
 // value that changed between two readings that both came apart is unknown.
 func together(t *targets.Target, first, second map[string]variables.Answer) map[string]variables.Answer {
 	if !apart(t, first) {

@@ -26,7 +26,7 @@ type Want struct {
 	KeepAll bool
 }
 
-// stays tells whether a part that is there and not wanted stays as it is.
+// stays reports whether a part that is there and not wanted stays as it is.
 func (w Want) stays(name string, policy Policy) bool {
 	if w.Revoked[name] {
 		return !policy.RemoveRevoked

@@ -161,7 +161,7 @@ func (p *Pool) idle() (n int) {
 	return n
 }
 
-// Overdue tells whether every worker has held its keys for much longer than
+// Overdue reports whether every worker has held its keys for much longer than
 // the timeout allows: nothing moves, and nothing will.
 func (p *Pool) Overdue() bool {
 	limit := time.Now().Add(-p.Timeout - 30*time.Second).UnixNano()

@@ -116,7 +116,7 @@ func (s *Syncer) choose(r *job, t *targets.Target, answers map[string]variables.
 	return c
 }
 
-// leaveOut tells whether an entry that a wildcard brought in is left out, and
+// leaveOut reports whether an entry that a wildcard brought in is left out, and
 // notes why. before is what the content has; nil when that is not known.
 func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before map[string]bool) bool {
 	in, seen := before[e.Variable]
@@ -154,7 +154,7 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	return true
 }
 
-// aliasFault tells why the format cannot hold an entry of this alias. In the
+// aliasFault returns why the format cannot hold an entry of this alias. In the
 // map of a Secret, which has no format, each has a data key already.
 func aliasFault(t *targets.Target, alias string) error {
 	if t.Format == "" {

@@ -25,8 +25,8 @@ type exchange struct {
 	// fresh asks for a connection of its own: on one that was used before, the
 	// genuine server does not answer what is too long for it.
 	fresh bool
-	// known tells why our server gives another answer than the genuine one,
-	// and ours what that is.
+	// known is why our server gives another answer than the genuine one, and
+	// ours is that answer.
 	known string
 	ours  answer
 }

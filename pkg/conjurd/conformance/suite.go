@@ -189,7 +189,7 @@ func loginOf(role string) string {
 	return parts[1] + "/" + parts[2]
 }
 
-// authorization gives the header for a login: with the token that it has had
+// authorization returns the header for a login: with the token that it has had
 // before, if any.
 func (s *suite) authorization(t *testing.T, login string) string {
 	t.Helper()

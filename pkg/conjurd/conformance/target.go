@@ -29,7 +29,7 @@ type Target struct {
 	Workloads *Workloads
 }
 
-// FromEnv gives the target that the environment names: SYNCER_CONJUR_URL,
+// FromEnv returns the target that the environment names: SYNCER_CONJUR_URL,
 // SYNCER_CONJUR_ACCOUNT, SYNCER_CONJUR_LOGIN ("admin" if empty),
 // SYNCER_CONJUR_API_KEY, SYNCER_CONJUR_CA_FILE unless the system trusts the
 // server, and SYNCER_CONJUR_JWT, any text, if the suite may set up a JWT

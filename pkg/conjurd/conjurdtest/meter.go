@@ -24,7 +24,7 @@ type meter struct {
 	data, notModified, authentications, whoAmI, checks, other, connections, dataBytes, dataErrors atomic.Int64
 }
 
-// Counts gives what was counted since the start or the last ResetCounts.
+// Counts returns what was counted since the start or the last ResetCounts.
 func (s *Server) Counts() Counts {
 	m := &s.meter
 	return Counts{

@@ -123,7 +123,7 @@ func (s *Server) Set(id, value string) {
 	s.check(s.Conjurd.Set(context.Background(), id, []byte(value)))
 }
 
-// HostKey gives the API key of a host by its id, such as "app/web".
+// HostKey returns the API key of a host by its id, such as "app/web".
 func (s *Server) HostKey(id string) string {
 	s.t.Helper()
 	key, err := s.Conjurd.APIKey(context.Background(), "host/"+id)

@@ -22,7 +22,7 @@ type Fixture struct {
 	Target *targets.Target
 	// Names are parts that the target may have, one at least.
 	Names []string
-	// Version tells what is stored from what was stored before, however
+	// Version distinguishes what is stored from what was stored before, however
 	// alike: an inode, a resource version.
 	Version func() string
 

@@ -90,7 +90,7 @@ func tagged(kind, id string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!" + kind, Value: id}
 }
 
-// MarshalJSON gives {"tag": {...}}.
+// MarshalJSON returns {"tag": {...}}.
 func (s Statement) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	tag, err := json.Marshal(s.Tag)
@@ -132,5 +132,5 @@ func writeField(out *bytes.Buffer, name string, v any) error {
 	return nil
 }
 
-// MarshalJSON gives {"kind": "id"}.
+// MarshalJSON returns {"kind": "id"}.
 func (r Ref) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]string{r.Kind: r.ID}) }

@@ -30,7 +30,7 @@ type Ref struct{ Kind, ID string }
 // Annotation is a name and a text.
 type Annotation struct{ Name, Value string }
 
-// Of gives the policy called id, with nested ones down to the depth.
+// Of returns the policy called id, with nested ones down to the depth.
 func Of(tx *store.Tx, account, id string, depth int) ([]Statement, error) {
 	w := newWriter(tx, account)
 	if id == policy.RootPolicy {

@@ -65,7 +65,7 @@ func Verify(token string, keys Keys, want Expectation, now time.Time) (Claims, e
 	return Claims(claims), nil
 }
 
-// Text gives the claim at a path such as "sub" or "kubernetes.io/namespace",
+// Text returns the claim at a path such as "sub" or "kubernetes.io/namespace",
 // whose slashes go into nested objects unless a name contains them. False
 // when there is none or it is not a single value.
 func (c Claims) Text(path string) (string, bool) {

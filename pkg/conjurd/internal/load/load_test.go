@@ -73,7 +73,7 @@ func (w *world) exists(id string) (yes bool) {
 	return yes
 }
 
-// allows tells whether the role may do it.
+// allows reports whether the role may do it.
 func (w *world) allows(role, privilege, resource string) (yes bool) {
 	w.t.Helper()
 	w.view(func(tx *store.Tx) {

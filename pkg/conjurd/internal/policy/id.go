@@ -85,7 +85,7 @@ func (n Namespace) ref(kind, path string) Ref {
 // MakeRef joins the three parts of a full name.
 func MakeRef(account, kind, id string) Ref { return Ref(account + ":" + kind + ":" + id) }
 
-// Split gives the parts of a full name; ok is false when there are not three.
+// Split returns the parts of a full name; ok is false when there are not three.
 // The id may contain colons.
 func (r Ref) Split() (account, kind, id string, ok bool) {
 	account, rest, ok1 := strings.Cut(string(r), ":")

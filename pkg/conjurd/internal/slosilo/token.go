@@ -63,7 +63,7 @@ func wrap(k *rsa.PrivateKey) *Key {
 	return &Key{k, hex.EncodeToString(sum[:])}
 }
 
-// Marshal gives the private key as DER, for keeping.
+// Marshal returns the private key as DER, for keeping.
 func (k *Key) Marshal() []byte { return x509.MarshalPKCS1PrivateKey(k.rsa) }
 
 // ID is the public key's fingerprint, in hexadecimal.
@@ -137,7 +137,7 @@ func Parse(encoded string) (*Token, error) {
 	return &t, nil
 }
 
-// KeyID tells which key the token claims to be signed with.
+// KeyID returns the id of the key that the token claims to be signed with.
 func (t *Token) KeyID() (string, error) {
 	raw, err := base64.URLEncoding.DecodeString(t.Protected)
 	if err != nil {
@@ -185,10 +185,10 @@ func (c Claims) goodAt(now time.Time) bool {
 	return now.Before(time.Unix(c.ExpiresAt, 0))
 }
 
-// AllowsFrom tells whether the token may be used from the address.
+// AllowsFrom reports whether the token may be used from the address.
 func (c Claims) AllowsFrom(addr netip.Addr) bool { return len(c.CIDR) == 0 || InAny(addr, c.CIDR) }
 
-// InAny tells whether the address is in one of the networks, which are CIDR
+// InAny reports whether the address is in one of the networks, which are CIDR
 // ranges or single addresses.
 func InAny(addr netip.Addr, networks []string) bool {
 	addr = addr.Unmap()

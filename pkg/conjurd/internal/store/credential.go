@@ -14,7 +14,7 @@ type Credentials struct {
 	PublicKeys   []string  `json:"public_keys,omitempty"`
 }
 
-// Credentials gives role's; nil when it has none.
+// Credentials returns role's; nil when it has none.
 func (t *Tx) Credentials(role string) (*Credentials, error) {
 	c, ok, err := get[Credentials](t.credentials, []byte(role))
 	if !ok {
@@ -34,7 +34,7 @@ func (t *Tx) PutCredentials(role string, c *Credentials) error {
 	return put(t.credentials, []byte(role), sealed)
 }
 
-// TokenKey gives the account's key for signing tokens, in the form that it
+// TokenKey returns the account's key for signing tokens, in the form that it
 // was put in; nil when there is no such account.
 func (t *Tx) TokenKey(account string) ([]byte, error) {
 	sealed := t.meta.Get(key("key", account))

@@ -132,7 +132,7 @@ func (t *Tx) Memberships(member string) ([]Membership, error) {
 // Roles is a role and all that it is a member of, directly or not.
 type Roles map[string]bool
 
-// RolesOf gives role's Roles; nil when there is no such role, which then may
+// RolesOf returns role's Roles; nil when there is no such role, which then may
 // do nothing.
 func (t *Tx) RolesOf(role string) Roles {
 	if !t.Exists(role) {
@@ -152,10 +152,10 @@ func (t *Tx) RolesOf(role string) Roles {
 	return roles
 }
 
-// MembersOf gives the names of role's direct members.
+// MembersOf returns the names of role's direct members.
 func (t *Tx) MembersOf(role string) []string { return keys(t.members, prefix(role)) }
 
-// MembershipsOf gives the names of the roles that member belongs to directly.
+// MembershipsOf returns the names of the roles that member belongs to directly.
 func (t *Tx) MembershipsOf(member string) []string { return keys(t.memberships, prefix(member)) }
 
 // Holders is the opposite of RolesOf: role and all who are members of it,

@@ -26,7 +26,7 @@ type Annotation struct {
 	Policy string `json:"policy"`
 }
 
-// Annotation gives the text under the name, "" when there is none.
+// Annotation returns the text under the name, "" when there is none.
 func (o *Object) Annotation(name string) string {
 	for _, a := range o.Annotations {
 		if a.Name == name {
@@ -36,7 +36,7 @@ func (o *Object) Annotation(name string) string {
 	return ""
 }
 
-// Object gives what id names; nil when there is no such thing.
+// Object returns what id names; nil when there is no such thing.
 func (t *Tx) Object(id string) (*Object, error) {
 	o, ok, err := get[Object](t.objects, []byte(id))
 	if !ok {
@@ -75,7 +75,7 @@ func (t *Tx) Owned(role string) []string { return keys(t.owned, prefix(role)) }
 // Declared lists what the policy declared.
 func (t *Tx) Declared(policy string) []string { return keys(t.declared, prefix(policy)) }
 
-// Objects gives every object whose id begins with start, such as
+// Objects returns every object whose id begins with start, such as
 // "account:variable:", in the order of the ids. The transaction must not
 // write meanwhile.
 func (t *Tx) Objects(start string) iter.Seq2[string, *Object] {

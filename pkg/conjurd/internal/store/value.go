@@ -10,7 +10,7 @@ import (
 // server.
 const VersionLimit = 20
 
-// Value gives the newest value of a variable and its version; version 0 when
+// Value returns the newest value of a variable and its version; version 0 when
 // it was never set.
 func (t *Tx) Value(id string) ([]byte, uint64, error) {
 	c := t.values.Cursor()
@@ -29,7 +29,7 @@ func (t *Tx) Value(id string) ([]byte, uint64, error) {
 	return value, version, err
 }
 
-// Version gives one version's value; nil when it is not kept.
+// Version returns one version's value; nil when it is not kept.
 func (t *Tx) Version(id string, version uint64) ([]byte, error) {
 	sealed := t.values.Get(valueKey(id, version))
 	if sealed == nil {
