@@ -1,7 +1,7 @@
 // Command bench measures Syncer as a whole process: what an unchanged refresh
 // costs, how much memory it takes, and how long a value is on its way. It
 // starts a Conjur-compatible server and one process after the other beside it.
-// The README tells how each figure is taken. It needs Linux.
+// The README says how each figure is taken. It needs Linux.
 package main
 
 import (

@@ -41,7 +41,7 @@ func (m *meter) read() counts {
 	return m.counts
 }
 
-// quiet tells for how long no value has been read.
+// quiet returns for how long no value has been read.
 func (m *meter) quiet(now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -53,7 +53,7 @@ func start(w *world, s subject) (*process, error) {
 	return p, nil
 }
 
-// stopTime is how long a process may take to end when told to.
+// stopTime is how long a process may take to end after a signal.
 const stopTime = 10 * time.Second
 
 // stop ends the process. It is an error if that ended before, or not well.
@@ -73,7 +73,7 @@ func (p *process) stop() error {
 	return errors.Join(err, p.err, p.log.Close())
 }
 
-// during runs f with a context that also ends with the process, and tells if
+// during runs f with a context that also ends with the process, and reports whether
 // it did.
 func (p *process) during(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)

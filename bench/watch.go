@@ -33,7 +33,7 @@ func newWatch(w *world) (*watch, error) {
 
 func (w *watch) close() error { return w.watcher.Close() }
 
-// until waits until the groups' files hold their values, and tells when the
+// until waits until the groups' files hold their values, and returns when the
 // last of them was seen to.
 func (w *watch) until(ctx context.Context, groups ...group) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("files missing after %s", patience))

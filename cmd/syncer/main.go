@@ -26,7 +26,7 @@ func main() {
 
 // start runs the command line and returns the exit status.
 func start(root *cobra.Command) int {
-	// net/http tells the standard log of answers that nobody asked for, with
+	// net/http writes to the standard log of answers that nobody asked for, with
 	// bytes of them.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -42,7 +42,7 @@ func start(root *cobra.Command) int {
 	return exitStatus(err)
 }
 
-// errLogged is the error of a command whose log has told already what went
+// errLogged is the error of a command whose log has said already what went
 // wrong.
 var errLogged = errors.New("failed; see the log")
 

@@ -39,7 +39,7 @@ func (a *auditLog) broke(c *call, err error) {
 	a.log.ErrorContext(c.ctx(), "failure", "error", err.Error(), "method", c.r.Method, "path", c.r.URL.Path, "request_id", c.id)
 }
 
-// explained notes why a refusal that tells the caller nothing was made.
+// explained notes why a refusal that reveals nothing to the caller was made.
 func (a *auditLog) explained(c *call, err error) {
 	a.log.WarnContext(c.ctx(), "refused", "reason", err.Error(), "path", c.r.URL.Path, "request_id", c.id)
 }

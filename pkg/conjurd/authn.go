@@ -92,7 +92,7 @@ func (s *Server) credentials(c *call, role string) (cred *store.Credentials, err
 	return cred, err
 }
 
-// keyMatches compares in a time that tells nothing: neither where they
+// keyMatches compares in a time that reveals nothing: neither where they
 // differ, nor how long the key is, nor whether there is such a role.
 func keyMatches(cred *store.Credentials, key []byte) bool {
 	have := store.Credentials{}

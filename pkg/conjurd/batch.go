@@ -39,7 +39,7 @@ func (s *Server) getSecrets(c *call) reply {
 
 // allCulprits names every variable that the caller cannot read, in a form
 // that older clients understand: they see the first one. Which are missing,
-// unset or forbidden is not told.
+// unset or forbidden is not said.
 func allCulprits(ids []string) reply {
 	return faultReply(http.StatusNotFound, fault{
 		Code: "not_found", Message: notReadable(ids[0]), Details: map[string]any{"variables": ids},

@@ -51,7 +51,7 @@ func (l *Loopback) Close() error {
 	return <-l.done
 }
 
-// heardListener tells of each connection.
+// heardListener calls accepted for each connection.
 type heardListener struct {
 	net.Listener
 	accepted func()

@@ -20,7 +20,7 @@ func emptyOrMissing(id string) reply {
 
 func notReadable(id string) string { return "CONJ00076E Variable " + id + " is empty or not found." }
 
-// forbidden is a refusal that tells nothing.
+// forbidden is a refusal that reveals nothing.
 func forbidden(c *call) reply {
 	rep := empty(http.StatusForbidden)
 	if c.wantsV2() {

@@ -57,7 +57,7 @@ func tokenOf(r *http.Request) (string, bool) {
 	return rest[:end], true
 }
 
-// verify checks the token and tells which account it is of.
+// verify checks the token and returns the account that it is of.
 func (s *Server) verify(t *slosilo.Token) (string, slosilo.Claims, error) {
 	id, err := t.KeyID()
 	if err != nil {
@@ -104,7 +104,7 @@ func tokenReply(c *call, t *slosilo.Token) reply {
 	return rep
 }
 
-// whoami tells the caller what the server takes it for.
+// whoami answers what the server takes the caller for.
 func (s *Server) whoami(c *call) reply {
 	type answer struct {
 		ClientIP      string  `json:"client_ip"`

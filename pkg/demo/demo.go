@@ -59,7 +59,7 @@ func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 	return errors.Join(scriptErr, pipelineErr)
 }
 
-// outcome is what the pipeline told of one sync.
+// outcome is what the pipeline reported of one sync.
 type outcome struct {
 	item   queue.Item
 	result workers.Result
@@ -76,7 +76,7 @@ type stage struct {
 }
 
 // Settled passes on what was written. It never blocks: the stage asks the
-// files themselves, an outcome only tells which trigger it was.
+// files themselves, an outcome only says which trigger it was.
 func (s *stage) Settled(o pipeline.Outcome) {
 	if !o.Wrote {
 		return

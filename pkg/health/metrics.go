@@ -108,7 +108,7 @@ func (m *Metrics) Request(identity, kind string, code int, took time.Duration) {
 }
 
 // Held notes how many variables are held back from removal, 0 for none; began
-// tells that the hold has just begun.
+// says that the hold has just begun.
 func (m *Metrics) Held(identity string, variables int, began bool) {
 	if m == nil {
 		return

@@ -1,4 +1,4 @@
-// Package health knows how the process is doing. What it tells is computed
+// Package health knows how the process is doing. What it says is computed
 // from what happened, never set by hand.
 package health
 

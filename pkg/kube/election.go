@@ -21,7 +21,7 @@ const (
 // Election is a contest for one Lease.
 type Election struct {
 	Namespace, Name string // of the Lease
-	// Identity tells this process from all others that contest, also from one
+	// Identity distinguishes this process from all others that contest, also from one
 	// that had its Pod's name before.
 	Identity string
 	// LeaseDuration is how long others wait for a leader that no longer renews

@@ -120,7 +120,7 @@ func (r *Recorder) prune(now time.Time) {
 	maps.DeleteFunc(r.said, func(_ string, u utterance) bool { return now.Sub(u.at) >= repeatAfter })
 }
 
-// name tells one object from another, and from an earlier one of its name.
+// name distinguishes one object from another, and from an earlier one of its name.
 func name(o corev1.ObjectReference) string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name + "/" + string(o.UID)
 }

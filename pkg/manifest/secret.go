@@ -16,7 +16,7 @@ import (
 )
 
 // ManagedLabel is the label, with the value true, by which a provider finds
-// Secrets that it is not told the names of.
+// Secrets that are not named to it.
 const ManagedLabel = "conjur.org/managed-by-provider"
 
 // Secret is an object of kind Secret. Its values are shown by WithData alone,

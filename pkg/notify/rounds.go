@@ -190,7 +190,7 @@ func (r *Rounds) retry(ctx context.Context) (done bool) {
 	return r.Announcer == nil || r.Announcer.Retry(ctx)
 }
 
-// announce makes the announcements that are due by then, and tells how long
+// announce makes the announcements that are due by then, and returns how long
 // it is to the next. What is written while one is being made asks for another.
 func (r *Rounds) announce(ctx context.Context, by time.Time) (wait time.Duration, any bool) {
 	r.mu.Lock()

@@ -76,7 +76,7 @@ type RestartListener interface {
 	NotRestarted(w Workload, secrets []string, err error)
 }
 
-// Reporter is told how it goes with a subject; nil means well.
+// Reporter is called with how it goes with a subject; nil means well.
 type Reporter interface {
 	Report(subject string, err error)
 }
@@ -95,7 +95,7 @@ type Restarts struct {
 	// at once.
 	PerHour  int
 	Listener RestartListener
-	// Reporter is told how it went with a workload, or a namespace; nil: well.
+	// Reporter is called with how it went with a workload, or a namespace.
 	Reporter Reporter
 	Log      *zap.Logger
 

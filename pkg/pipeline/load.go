@@ -31,7 +31,7 @@ func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unre
 	return unread, why
 }
 
-// load reads what a watch would tell of.
+// load reads what a watch would follow.
 func (s *secrets) load(ctx context.Context, watch *sources.Secrets) error {
 	watch.Prime(ctx)
 	return watch.Complete()

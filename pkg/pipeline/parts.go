@@ -114,7 +114,7 @@ func (l *lane) queueConfig(cfg *config.Config) queue.Config {
 	}
 }
 
-// permanent tells the errors that no retry mends. A variable that is gone is
+// permanent reports whether no retry mends an error. A variable that is gone is
 // one of them where the poll will see it come back.
 func (l *lane) permanent(err error) bool {
 	return workers.Permanent(err, l.config().Refresh.Enabled)

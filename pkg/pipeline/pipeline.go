@@ -27,7 +27,7 @@ import (
 type Parts struct {
 	// Workers is how many targets of an identity are worked on at once.
 	Workers int
-	// Grace is how long writes under way may go on when told to stop.
+	// Grace is how long writes under way may go on after ctx has ended.
 	Grace   time.Duration
 	Version string // of the build
 	Log     *zap.Logger

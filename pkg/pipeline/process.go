@@ -30,7 +30,7 @@ type Options struct {
 	LogFormat string
 	// Workers is how many targets of an identity are worked on at once.
 	Workers int
-	// Grace is how long writes under way may go on when told to stop.
+	// Grace is how long writes under way may go on after ctx has ended.
 	Grace time.Duration
 	// Version is that of the build.
 	Version string

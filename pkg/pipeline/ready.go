@@ -40,7 +40,7 @@ func (h *host) Ready() (remarks []string, err error) {
 
 // Ready says what was not delivered yet, or that the poll has found nothing out
 // for too long. That a target which was delivered fails now makes no process
-// unready; metrics and Events tell.
+// unready; metrics and Events say so.
 func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	all, identity := l.targets.Records(), l.name
 	missing := 0

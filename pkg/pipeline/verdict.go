@@ -47,7 +47,7 @@ func (p *pipeline) keys() (keys []targets.Key) {
 	return keys
 }
 
-// verdict tells, at the end, whether the job was done; incomplete is why not all
+// verdict returns, at the end, why the job was not done; incomplete is why not all
 // is known that belongs to it.
 func (p *pipeline) verdict(incomplete error) error {
 	errs := []error{incomplete}

@@ -69,7 +69,7 @@ func (q *Queue) SetBackoff(b Backoff) {
 	q.limiter.backoff = b
 }
 
-// When counts a failure of the key and tells how long it has to wait.
+// When counts a failure of the key and returns how long it has to wait.
 func (l *limiter) When(key targets.Key) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // line feed.
 type layout struct {
 	open, separator, end string
-	// write appends an entry, or tells why the format cannot hold its value
+	// write appends an entry, or returns why the format cannot hold its value
 	// and appends nothing of the value.
 	write func(w *buffer, e entry) fault
 }

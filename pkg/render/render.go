@@ -34,7 +34,7 @@ type Result struct {
 	// one part for each alias with targets.FormatDirectory. The receiver owns
 	// the values and wipes them.
 	Parts map[string]secret.Value
-	// Warnings tell what was taken otherwise than it was meant, each naming
+	// Warnings say what was taken otherwise than it was meant, each naming
 	// the alias.
 	Warnings []string
 }

@@ -24,7 +24,7 @@ type Data struct {
 	// Render, or what the look-up of the template says. Under "" is why there
 	// is nothing at all: a set of the map cannot be laid out.
 	Errs map[string]error
-	// Warnings tell what was taken otherwise than it was meant, each naming
+	// Warnings say what was taken otherwise than it was meant, each naming
 	// the data key.
 	Warnings []string
 	// Work is how much the templates did, in units of some nanoseconds.

@@ -42,7 +42,7 @@ func runTemplate(name, text string, entries []entry, budget *work) (secret.Value
 	return parsed.execute(secrets, sets, budget)
 }
 
-// checkTemplate runs a template with placeholders; all tells that there may be
+// checkTemplate runs a template with placeholders; all says that there may be
 // any other alias too, and sets are the aliases of sets.
 func checkTemplate(name, text string, aliases, sets []string, all bool) error {
 	parsed, err := parseTemplate(name, text)

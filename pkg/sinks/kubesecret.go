@@ -39,7 +39,7 @@ type KubeSecrets struct {
 	Remarker Remarker
 }
 
-// Remarker is told what keeps a subject from going as well as it could; nil
+// Remarker is called with what keeps a subject from going as well as it could; nil
 // means nothing does.
 type Remarker interface {
 	Remark(subject string, err error)

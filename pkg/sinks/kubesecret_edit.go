@@ -117,7 +117,7 @@ func (e *secretEdit) content(kind corev1.SecretType) map[string][]byte {
 	return content
 }
 
-// idle tells that all is as wanted, and ours.
+// idle reports whether all is as wanted, and ours.
 func (e *secretEdit) idle() bool {
 	for key := range e.keys {
 		if !e.owned.has("data", key) {

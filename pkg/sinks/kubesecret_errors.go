@@ -75,7 +75,7 @@ func lackingVerb(status metav1.Status) string {
 	return ""
 }
 
-// isNoSecret tells the API server's word that there is no such Secret from
+// isNoSecret distinguishes the API server's word that there is no such Secret from
 // all else that is answered by 404, such as a missing namespace or a proxy.
 func isNoSecret(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
@@ -133,7 +133,7 @@ func faultyFields(status metav1.Status) []string {
 	return slices.Compact(fields)
 }
 
-// transportError passes on what tells of the network and of time. Other
+// transportError passes on what is about the network and time. Other
 // errors are about an answer that could not be decoded, and may quote it.
 func transportError(err error) error {
 	_, isURL := errors.AsType[*url.Error](err)

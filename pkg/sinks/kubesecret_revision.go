@@ -8,7 +8,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// revisionOf is what a Secret holds of ours, if its annotations tell of a
+// revisionOf is what a Secret holds of ours, if its annotations name a
 // revision; otherwise what was known before.
 func revisionOf(r targets.Record, annotations map[string]string, ours map[string][]byte) targets.Revision {
 	if annotations[targets.RevisionAnnotation] == "" {

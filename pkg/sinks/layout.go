@@ -54,7 +54,7 @@ func (f *Files) layout(t *targets.Target) (layout, error) {
 	return plain{name, how}, nil
 }
 
-// content reads the regular file at name; info is what lstat tells about it.
+// content reads the regular file at name; info is what lstat returned.
 // The bool is false when the file is there but cannot be read, or is larger
 // than limit.
 func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.Value, whole bool, err error) {

@@ -28,7 +28,7 @@ type State struct {
 	Parts map[string]secret.Value
 	// Mode holds the permission bits of a file; 0 where parts have none.
 	Mode fs.FileMode
-	// Stale tells that what is there must be written again even when Parts
+	// Stale says that what is there must be written again even when Parts
 	// and Mode are as wanted: it cannot be read, has another owner or field
 	// manager, has more than MaxSize bytes, or is the rest of a change that
 	// was interrupted. A part that was not read has the zero Value, so Parts

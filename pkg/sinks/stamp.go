@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// stamp is what a stat tells about one file, folder or symlink. The zero
+// stamp is what a stat returns of one file, folder or symlink. The zero
 // stamp is that of a name where nothing is.
 type stamp struct {
 	Dev, Ino     uint64

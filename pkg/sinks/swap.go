@@ -84,7 +84,7 @@ func (d directory) remove(dir folder) error {
 	return errors.Join(err, step("sync the folder", dir.sync()))
 }
 
-// prepare does all that comes before the swap. What it has added is told in
+// prepare does all that comes before the swap. What it has added is in
 // any case.
 func (d directory) prepare(dir folder, there shape, version string, parts map[string]secret.Value) (made stamps, added []string, err error) {
 	if made, err = d.fill(dir, version, parts); err != nil { // (2)

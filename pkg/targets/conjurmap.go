@@ -72,7 +72,7 @@ func mapNode(text string) (*yaml.Node, error) {
 
 // clipKeys shortens the keys that are longer than YAML lets keys be (1,024
 // characters), and than a Secret does. So the rest of the map can be read, and
-// the key is told to be too long.
+// the key is said to be too long.
 func clipKeys(text string) string {
 	const most = 1000
 	var clipped strings.Builder

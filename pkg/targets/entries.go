@@ -34,7 +34,7 @@ func (e Entry) All() bool {
 //
 // An id may be written in full, "account:variable:a/b"; when account is not
 // empty it must be that one. The error joins what is wrong with each item and
-// names its line in text; a warning tells of what was understood otherwise
+// names its line in text; a warning names what was understood otherwise
 // than it is written.
 func ParseEntries(text, account string) (entries []Entry, warnings []string, err error) {
 	if strings.TrimSpace(text) == "*" {

@@ -103,7 +103,7 @@ func (t *Target) Wildcard() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
 }
 
-// Open reports whether only the list of variables tells which ones the target
+// Open reports whether only the list of variables says which ones the target
 // has: an entry stands for all, or may have one of this node's own. Expand
 // settles it.
 func (t *Target) Open() bool {
@@ -121,7 +121,7 @@ func (t *Target) Templated() bool {
 // such an id for alias wins. In a Secret's map it is under data keys: the ids
 // with a dot for each character that such a key cannot have. A data key that the
 // map names, a group makes or Hold lists stays theirs, and of two ids with one
-// key the lesser has it; LeftOut tells of the variables that have none.
+// key the lesser has it; LeftOut names the variables that have none.
 //
 // An entry that may have a variable of this node's own has it if that is among
 // the ids, and else the general one.

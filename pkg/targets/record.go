@@ -102,11 +102,11 @@ type Revision struct {
 	Annotations map[string]string
 }
 
-// Print tells contents apart without keeping them. Nobody who sees it can try
+// Print distinguishes contents without keeping them. Nobody who sees it can try
 // values against it: its key is random and never leaves the process.
 type Print [sha256.Size]byte
 
-// Print returns the print of some parts under a head, which tells apart what
+// Print returns the print of some parts under a head, which distinguishes what
 // the parts do not. Prints of two sets have nothing to do with each other.
 func (r Record) Print(head string, parts map[string][]byte) Print {
 	mac := hmac.New(sha256.New, r.set.secret())

@@ -18,7 +18,7 @@ type difference struct {
 	// State is "unchanged", "missing", "mode", "owner" or "content".
 	State string `json:"state"`
 	// Aliases are those that differ, when the state is "content"; none where
-	// the format does not tell one alias from another. Of a Secret they are
+	// the format does not distinguish one alias from another. Of a Secret they are
 	// data keys.
 	Aliases []string `json:"aliases"`
 	// Removed are the data keys of a Secret that would go.

@@ -16,7 +16,7 @@ import (
 )
 
 // loadProvider reads and checks the configuration that the container would
-// have, as far as the manifest tells; nil when it is not valid.
+// have, as far as the manifest says; nil when it is not valid.
 func (t *Tool) loadProvider(p provider, connection bool) (*config.Config, config.Validation) {
 	dir, err := os.MkdirTemp("", "syncer-")
 	if err != nil {

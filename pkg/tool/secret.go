@@ -25,7 +25,7 @@ type readSecret struct {
 func managed(s *manifest.Secret) bool { return s.Map || annotated(s.Annotations) }
 
 // readSecrets reads all Secrets of the manifest. named are the names of those
-// that a provider is told to fill; true where nothing but the Secret itself
+// that a provider is to fill; true where nothing but the Secret itself
 // says with what.
 func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, config.Validation) {
 	v := config.NewValidation(nil, nil)

@@ -43,7 +43,7 @@ func (s *Syncer) recall(ctx context.Context, r *job) *job {
 }
 
 // held lists variables that the content of the parts may hold. After a restart
-// only the content tells that they were ever listed, or what was remembered with
+// only the content says that they were ever listed, or what was remembered with
 // it.
 func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []string {
 	t := r.Spec

@@ -55,7 +55,7 @@ type Lister interface {
 	List(context.Context) error
 }
 
-// Renderings is told before a target with a template is rendered, and what
+// Renderings is called before a target with a template is rendered, and what
 // Begin returns is called afterwards.
 type Renderings interface {
 	Begin(targets.Key) (end func())

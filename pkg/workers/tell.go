@@ -42,7 +42,7 @@ func (s *Syncer) tell(t *targets.Target, d *draft, changes sinks.Changes, result
 	}
 }
 
-// postmortem is the one line that tells why something was removed.
+// postmortem is the one line that says why something was removed.
 func (s *Syncer) postmortem(t *targets.Target, d *draft, parts []string) {
 	var variables, proofs []string
 	add := func(id string, proof error) {

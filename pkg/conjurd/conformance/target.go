@@ -19,10 +19,10 @@ type Target struct {
 	Account string
 	Login   string // of a user who may load the root policy
 	APIKey  string
-	// Ours tells that the server is conjurd in its strict form, which differs
+	// Ours says that the server is conjurd in its strict form, which differs
 	// where a case says so.
 	Ours bool
-	// JWT tells that the server lets the suite set up a JWT authenticator.
+	// JWT says that the server lets the suite set up a JWT authenticator.
 	JWT bool
 	// Workloads is nil when the server asks the real clouds: then the suite
 	// leaves out what needs them.

@@ -32,7 +32,7 @@ type RoleItem struct {
 	RestrictedTo []string `json:"restricted_to"`
 }
 
-// Preview applies the statements and tells what that changed. The transaction
+// Preview applies the statements and returns what that changed. The transaction
 // must be rolled back.
 func Preview(tx *store.Tx, r Request, st *policy.Statements) (*Diff, error) {
 	before, err := items(tx, r.Account)

@@ -37,7 +37,7 @@ var (
 	ErrDeletion = errors.New("policy_text may not contain deletion statements")
 )
 
-// NoBranchError tells that the policy to load into does not exist.
+// NoBranchError says that the policy to load into does not exist.
 type NoBranchError struct{ Policy policy.Ref }
 
 func (e *NoBranchError) Error() string { return e.Policy.NotFound() }
