@@ -1,8 +1,6 @@
 package rotate
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"hash/fnv"
 	"time"
 
@@ -39,7 +37,7 @@ func (s Schedule) next(set string, doc *versions.Document) time.Time {
 	case s.Cron != nil:
 		at = s.Cron.Next(primary.Made.UTC())
 	}
-	if ends := expires(primary); s.Before > 0 && !ends.IsZero() {
+	if ends := primary.Expires(); s.Before > 0 && !ends.IsZero() {
 		if before := ends.Add(-s.Before); at.IsZero() || before.Before(at) {
 			at = before
 		}
@@ -76,21 +74,4 @@ func share(set string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(set))
 	return float64(h.Sum32()) / (1 << 32)
-}
-
-// expires returns when the certificate of a version ends; zero: it has none.
-func expires(v versions.Version) time.Time {
-	part, ok := v.Parts["crt"]
-	if !ok {
-		return time.Time{}
-	}
-	block, _ := pem.Decode(part.Bytes())
-	if block == nil {
-		return time.Time{}
-	}
-	crt, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return time.Time{}
-	}
-	return crt.NotAfter
 }

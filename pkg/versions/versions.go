@@ -220,3 +220,14 @@ func (d *Document) find(is func(Version) bool) (Version, bool) {
 func (v Version) PartNames() []string {
 	return slices.SortedFunc(maps.Keys(v.Parts), strings.Compare)
 }
+
+// Expires returns when the first of the certificates in a version's parts
+// expires; zero: it has none.
+func (v Version) Expires() (first time.Time) {
+	for _, part := range v.Parts {
+		if at := secret.Expires(part.Bytes()); first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
