@@ -147,12 +147,13 @@ func (m *Metrics) Leads(leads bool) {
 	}
 }
 
-// Lane is asked how long ago each target was proven to hold what Conjur has.
+// Lane is what is measured of targets; see targets.Lane.
 type Lane interface {
 	Ages() map[targets.Key]time.Duration
+	Expiries() map[targets.Key]targets.Expiry
 }
 
-// Watch has the age of each target of a lane among the metrics from now on. The
+// Watch has the targets of a lane among the metrics from now on. The
 // function that it returns ends that. The counters of syncs and removals begin
 // at 0 with it: Prometheus sees no increase in a counter that appears with its
 // first one.
@@ -165,22 +166,34 @@ func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 	}
 	m.removals.WithLabelValues(identity)
 	m.holds.WithLabelValues(identity)
-	c := &ages{lane: l, desc: prometheus.NewDesc("syncer_target_freshness_seconds",
-		"Seconds since the target was last proven to hold what Conjur has.", []string{"target"}, prometheus.Labels{"identity": identity})}
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, []string{"target"}, prometheus.Labels{"identity": identity})
+	}
+	c := &laneMetrics{
+		lane:   l,
+		age:    desc("syncer_target_freshness_seconds", "Seconds since the target was last proven to hold what Conjur has."),
+		expiry: desc("syncer_secret_expiry_seconds", "Seconds until the first certificate in the target expires; negative: since it has."),
+	}
 	m.registry.MustRegister(c)
 	return func() { m.registry.Unregister(c) }
 }
 
-// ages is a collector of the targets' ages.
-type ages struct {
-	lane Lane
-	desc *prometheus.Desc
+// laneMetrics is a collector of what is known of a lane's targets.
+type laneMetrics struct {
+	lane        Lane
+	age, expiry *prometheus.Desc
 }
 
-func (a *ages) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
+func (m *laneMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.age
+	ch <- m.expiry
+}
 
-func (a *ages) Collect(ch chan<- prometheus.Metric) {
-	for key, age := range a.lane.Ages() {
-		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, age.Seconds(), string(key))
+func (m *laneMetrics) Collect(ch chan<- prometheus.Metric) {
+	for key, age := range m.lane.Ages() {
+		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age.Seconds(), string(key))
+	}
+	for key, expiry := range m.lane.Expiries() {
+		ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(expiry.At).Seconds(), string(key))
 	}
 }

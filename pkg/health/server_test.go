@@ -114,6 +114,10 @@ func TestMetricsAreServed(t *testing.T) {
 
 	lane := &targets.Lane{}
 	lane.Put(&targets.Target{Key: "secret/shop/db"})
+	lane.Put(&targets.Target{Key: "secret/shop/tls"})
+	tls, _ := lane.Begin("secret/shop/tls")
+	tls.Status.Expires.At = time.Now().Add(-time.Hour)
+	lane.Settle(tls)
 	unwatch := m.Watch("default", lane)
 	_, body := get(t, url+"/metrics")
 	for _, line := range []string{
@@ -129,10 +133,18 @@ func TestMetricsAreServed(t *testing.T) {
 		`syncer_leader 1`,
 		`workqueue_depth{name="default"} 2`,
 		`syncer_target_freshness_seconds{identity="default",target="secret/shop/db"} `,
+		`syncer_secret_expiry_seconds{identity="default",target="secret/shop/tls"} -36`,
 	} {
 		if !strings.Contains(body, line) {
 			t.Errorf("the metrics lack %s", line)
 		}
+	}
+	if strings.Contains(body, `syncer_secret_expiry_seconds{identity="default",target="secret/shop/db"}`) {
+		t.Error("a target without certificates expires")
+	}
+	lane.Delete("secret/shop/tls")
+	if _, body := get(t, url+"/metrics"); strings.Contains(body, "secret/shop/tls") {
+		t.Error("a target that is gone is measured")
 	}
 	unwatch()
 	if _, body := get(t, url+"/metrics"); strings.Contains(body, "syncer_target_freshness_seconds{") {

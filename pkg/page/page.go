@@ -74,6 +74,8 @@ type Target struct {
 	// Overrides are the variables of the node's own that it reads in the place
 	// of general ones, with commas between them.
 	Overrides string `json:"overrides,omitempty"`
+	// Expires is when the first of the certificates in it does.
+	Expires time.Time `json:"expires,omitzero"`
 	// Proven is when it was last proven to hold what Conjur has.
 	Proven time.Time `json:"proven,omitzero"`
 	// Changed is when this process last changed it.

@@ -27,6 +27,7 @@ const (
 	reasonHeld      = "RemovalHeld"
 	reasonRestarted = "Restarted"
 	reasonStays     = "RestartFailed"
+	reasonExpiring  = "Expiring"
 )
 
 // news reports what happens to Secrets: as Events to those who look at them,

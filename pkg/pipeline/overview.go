@@ -57,6 +57,7 @@ func (l *lane) overview() (page.Lane, []page.Target) {
 	ts := make([]page.Target, len(all))
 	for i, r := range all {
 		t := page.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
+		t.Expires = r.Status.Expires.At
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
 		t.State = l.state(r.Status, &t.Proven, doubted[r.Spec.Key])
 		if err := r.Status.Err; err != nil {

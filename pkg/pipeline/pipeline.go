@@ -72,6 +72,7 @@ type pipeline struct {
 	secrets *secrets // nil: they go to files
 	sink    workers.Sink
 	texts   *texts
+	expires *expiring
 	listeners
 
 	wired   atomic.Pointer[wiring]
@@ -160,6 +161,8 @@ func (p *pipeline) build() (err error) {
 	if p.app != nil {
 		p.sink = journaled{p.sink, p}
 	}
+	p.expires = &expiring{pipeline: p, said: map[targets.Key]notice{}}
+	p.listen(p.expires)
 	p.listen(p.Listener)
 	w := wiring{cfg: p.config()}
 	if w.lanes, err = p.newLanes(w.cfg, w.cfg.Identities); err != nil {
@@ -247,11 +250,16 @@ func (p *pipeline) begin(ctx context.Context) {
 
 // sources lists what hints at targets, but for the polls, and what else is to
 // be done while the lanes work.
-func (p *pipeline) sources() []source {
+func (p *pipeline) sources() (all []source) {
 	if p.files != nil {
-		return p.files.sources()
+		all = p.files.sources()
+	} else {
+		all = p.secrets.sources()
 	}
-	return p.secrets.sources()
+	if !p.config().Mode.OneShot() {
+		all = append(all, p.expires)
+	}
+	return all
 }
 
 // stop stops the lanes; a second time it does nothing.

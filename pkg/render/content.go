@@ -3,7 +3,9 @@ package render
 import (
 	"encoding/base64"
 	"fmt"
+	"time"
 
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/versions"
 )
@@ -19,6 +21,7 @@ type entry struct {
 type values struct {
 	entries []entry
 	own     [][]byte
+	expires targets.Expiry
 }
 
 // wipe clears the buffers; the entries must not be used any more.
@@ -45,18 +48,22 @@ func decode(format targets.Format, entries []targets.Entry, items []Item) (v val
 			}
 			continue
 		}
+		if entries[i].ContentType == targets.ContentBase64 {
+			decoded := make([]byte, base64.StdEncoding.DecodedLen(len(value)))
+			v.own = append(v.own, decoded)
+			if n, err := base64.StdEncoding.Decode(decoded, value); err == nil {
+				value = decoded[:n]
+			} else {
+				warnings = append(warnings, fmt.Sprintf("alias %q: the value is not base64, so it is used as it is; store it as base64 or remove content-type", clip(item.Alias)))
+			}
+		}
 		v.entries = append(v.entries, entry{alias: item.Alias, value: value})
-		if entries[i].ContentType != targets.ContentBase64 {
-			continue
-		}
-		decoded := make([]byte, base64.StdEncoding.DecodedLen(len(value)))
-		v.own = append(v.own, decoded)
-		n, err := base64.StdEncoding.Decode(decoded, value)
-		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("alias %q: the value is not base64, so it is used as it is; store it as base64 or remove content-type", clip(item.Alias)))
-			continue
-		}
-		v.entries[len(v.entries)-1].value = decoded[:n]
+		v.expire(entries[i].Variable, secret.Expires(value))
 	}
 	return v, warnings, v.twice(entries)
+}
+
+// expire notes when the first certificate of a variable expires; zero: it has none.
+func (v *values) expire(variable string, at time.Time) {
+	v.expires = v.expires.First(targets.Expiry{At: at, Variable: variable})
 }

@@ -37,6 +37,8 @@ type Result struct {
 	// Warnings say what was taken otherwise than it was meant, each naming
 	// the alias.
 	Warnings []string
+	// Expires is when the first of the certificates among the values does.
+	Expires targets.Expiry
 }
 
 // Render lays items out as t.Format says; template is the text that
@@ -64,7 +66,7 @@ func renderWithin(budget *work, t *targets.Target, template string, items []Item
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Parts: parts, Warnings: warnings}, nil
+	return Result{parts, warnings, values.expires}, nil
 }
 
 func renderParts(budget *work, t *targets.Target, template string, entries []entry) (map[string]secret.Value, error) {

@@ -27,6 +27,8 @@ type Data struct {
 	// Warnings say what was taken otherwise than it was meant, each naming
 	// the data key.
 	Warnings []string
+	// Expires is as with Render.
+	Expires targets.Expiry
 	// Work is how much the templates did, in units of some nanoseconds.
 	Work int
 }
@@ -43,7 +45,7 @@ func Secret(t *targets.Target, value func(variable string) secret.Value, templat
 	if err != nil {
 		return Data{Errs: map[string]error{"": err}}
 	}
-	data := Data{Parts: partOfEach(decoded.entries), Errs: map[string]error{}, Warnings: warnings}
+	data := Data{Parts: partOfEach(decoded.entries), Errs: map[string]error{}, Warnings: warnings, Expires: decoded.expires}
 	if t.Secret == nil {
 		return data
 	}
@@ -101,6 +103,7 @@ func (r *dataRun) group(group *targets.Target, items []Item) error {
 	}
 	r.size += whole.Len()
 	r.data.Parts[group.Group] = whole
+	r.data.Expires = r.data.Expires.First(result.Expires)
 	for _, warning := range result.Warnings {
 		r.data.Warnings = append(r.data.Warnings, fmt.Sprintf("data key %q: %s", clip(group.Group), warning))
 	}

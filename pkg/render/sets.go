@@ -78,6 +78,8 @@ func (v *values) addSet(format targets.Format, e targets.Entry, value []byte) er
 		}
 	}
 	prefix := strings.TrimSuffix(e.Alias, "*")
+	primary, _ := doc.Primary()
+	v.expire(e.Variable, primary.Expires()) // the others leave before it matters
 	switch {
 	case format != targets.FormatDirectory:
 		v.entries = append(v.entries, entry{alias: e.Alias, set: doc})
@@ -90,7 +92,6 @@ func (v *values) addSet(format targets.Format, e targets.Entry, value []byte) er
 			v.addParts(prefix+version.ID+".", suffix, version)
 		}
 	default:
-		primary, _ := doc.Primary()
 		v.addParts(prefix, "", primary)
 		if former, ok := doc.Former(); ok {
 			v.addParts(prefix, ".old", former)

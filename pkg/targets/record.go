@@ -54,6 +54,8 @@ type Status struct {
 	// Sets are what was delivered of sets of versions, by variable. The map is not
 	// changed once it is here.
 	Sets map[string]DeliveredSet
+	// Expires is about what was delivered.
+	Expires Expiry
 }
 
 // DeliveredSet is what a target shows of a set of versions.

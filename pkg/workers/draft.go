@@ -26,6 +26,7 @@ type draft struct {
 	warnings []string
 	work     int                             // as in Result
 	sets     map[string]targets.DeliveredSet // by variable
+	expires  targets.Expiry
 	// held: for something that is unknown nothing but a removal may be done.
 	held bool
 }
@@ -92,6 +93,7 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 	}
 	s.warn(t.Key, result.Warnings)
 	d.want.Parts, d.want.Mode, d.warnings = result.Parts, t.File.Mode, result.Warnings
+	d.expires = result.Expires
 	return d
 }
 

@@ -139,8 +139,9 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 		maps.Copy(made.Errs, more.Errs)
 		made.Warnings = append(made.Warnings, more.Warnings...)
 		made.Work += more.Work
+		made.Expires = made.Expires.First(more.Expires)
 	}
-	d.want.Parts, d.work = made.Parts, made.Work+1
+	d.want.Parts, d.work, d.expires = made.Parts, made.Work+1, made.Expires
 	for i := range d.choices {
 		c := &d.choices[i]
 		err := made.Errs[c.name] // none for the map

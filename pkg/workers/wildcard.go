@@ -193,14 +193,17 @@ func (c *choice) leaveOutUnfit(err error) bool {
 	return true
 }
 
-// noteContent notes what a target with a wildcard holds now, and says what it
-// does not.
+// noteContent notes what a target holds now, as far as it matters later, and says
+// what one with a wildcard does not.
 func (s *Syncer) noteContent(r *job, d *draft) {
 	if !d.held {
 		r.Status.Sets = d.sets
 	}
 	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return
+	}
+	if !d.held {
+		r.Status.Expires = d.expires
 	}
 	for i, part := range r.Spec.Parts() {
 		c := &d.choices[i]

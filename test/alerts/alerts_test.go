@@ -92,6 +92,9 @@ func metrics(t *testing.T) string {
 	m.Signalled(1, 1)
 	lane := &targets.Lane{}
 	lane.Put(&targets.Target{Key: "file/db"})
+	db, _ := lane.Begin("file/db")
+	db.Status.Expires.At = time.Now()
+	lane.Settle(db)
 	defer m.Watch("default", lane)()
 	q := queue.New(queue.Config{Name: "default", Metrics: m.Queues()})
 	defer q.ShutDown()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -234,13 +235,20 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	stuck := newWorld(t)
 	stuck.intercept(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	p.scrape("stuck=" + stuck.start(binary, sidecar))
+	expiring := newWorld(t)
+	parts, err := generate.Config{X509: &generate.X509{Subject: "shop", Days: 2}}.Parts(time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expiring.server.Set("e", string(parts["crt"].Bytes()))
+	p.scrape("expiring=" + expiring.start(binary, sidecar))
 	idle := newWorld(t)
 	write(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("idle=" + idle.start(binary, fmt.Sprintf(standalone, idle.dir+"/kubeconfig")))
 
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",
-		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle",
+		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring",
 	}
 	proctest.Eventually(t, patience, "each alert", func() bool { // some fire for a while only
 		now := p.alerts()

@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// expiryLook is the time between looks at whether certificates expire soon.
+const expiryLook = time.Minute
+
+// expiring says which targets have a certificate that expires soon: at each notice
+// once, as long as the pipeline lives.
+type expiring struct {
+	*pipeline
+
+	mu   sync.Mutex
+	said map[targets.Key]notice
+}
+
+// notice is what was said of a target.
+type notice struct {
+	targets.Expiry
+	within time.Duration // 0: it has expired
+}
+
+// noticeOf returns what is to be said of a target now; false: nothing yet.
+func noticeOf(e targets.Expiry, now time.Time) (notice, bool) {
+	const day = 24 * time.Hour
+	for _, within := range [...]time.Duration{0, day, 7 * day, 30 * day} {
+		if !e.At.IsZero() && !now.Before(e.At.Add(-within)) {
+			return notice{e, within}, true
+		}
+	}
+	return notice{}, false
+}
+
+func (n notice) String() string {
+	verb := "expires"
+	if n.within == 0 {
+		verb = "expired"
+	}
+	return fmt.Sprintf("a certificate in variable %q %s at %s", n.Variable, verb, n.At.UTC().Format(time.RFC3339))
+}
+
+// Run looks until ctx ends.
+func (e *expiring) Run(ctx context.Context) {
+	look := time.NewTicker(expiryLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			e.look()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look goes over all targets, and forgets what was said of those that are gone.
+func (e *expiring) look() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expiries := map[targets.Key]targets.Expiry{}
+	for _, l := range e.lanes() {
+		maps.Copy(expiries, l.targets.Expiries())
+	}
+	for key, expiry := range expiries {
+		e.say(key, expiry)
+	}
+	maps.DeleteFunc(e.said, func(key targets.Key, _ notice) bool { return expiries[key].At.IsZero() })
+}
+
+// Settled implements SettledListener.
+func (e *expiring) Settled(o Outcome) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.say(o.Key, o.After.Expires)
+}
+
+// say says what is due. The lock is held.
+func (e *expiring) say(key targets.Key, expiry targets.Expiry) {
+	due, ok := noticeOf(expiry, time.Now())
+	if !ok || e.said[key] == due {
+		return
+	}
+	e.said[key] = due
+	e.Log.Warn("Expiring", zap.String("target", string(key)), zap.Stringer("what", due))
+	if e.secrets != nil {
+		e.secrets.news.event(key, corev1.EventTypeWarning, reasonExpiring, due.String())
+	}
+}

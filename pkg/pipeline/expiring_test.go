@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// TestACertificateIsSaidToExpireAtEachNoticeOnce, whatever looks at it.
+func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.WarnLevel)
+		p := &pipeline{Parts: Parts{Log: zap.New(core)}, set: &targets.Set{}}
+		l := &lane{pipeline: p, targets: p.set.Lane("")}
+		p.wire(wiring{lanes: []*lane{l}})
+		e := &expiring{pipeline: p, said: map[targets.Key]notice{}}
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		go e.Run(ctx)
+
+		const key, other, day = targets.Key("file/tls"), targets.Key("file/db"), 24 * time.Hour
+		settle := func(key targets.Key, expires time.Time) {
+			l.targets.Put(&targets.Target{Key: key})
+			r, _ := l.targets.Begin(key)
+			r.Status.Expires = targets.Expiry{At: expires, Variable: "shop/tls"}
+			after, _ := l.targets.Settle(r)
+			e.Settled(Outcome{Result: workers.Result{Key: key, After: after}})
+		}
+		said := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := logs.TakeAll(); len(got) != want {
+				t.Errorf("%s: %d lines, want %d", when, len(got), want)
+			}
+		}
+		begin := time.Now()
+		settle(key, begin.Add(40*day))
+		settle(other, time.Time{})
+		said("40 days before", 0)
+		for _, left := range []time.Duration{30 * day, 7 * day, day, 0} {
+			time.Sleep(time.Until(begin.Add(40*day-left)) - time.Second)
+			said("before a notice", 0)
+			time.Sleep(time.Minute)
+			said("at a notice", 1)
+			settle(key, begin.Add(40*day))
+			said("synced again", 0)
+		}
+		time.Sleep(100 * day)
+		said("long afterwards", 0)
+		settle(key, time.Now().Add(3*day))
+		said("another, for three days", 1)
+		l.targets.Delete(key)
+		time.Sleep(10 * day)
+		said("gone", 0)
+		if len(e.said) > 0 {
+			t.Errorf("what was said of %d targets that are gone is kept", len(e.said))
+		}
+	})
+}
