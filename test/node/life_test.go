@@ -200,4 +200,5 @@ func TestAPIServerAway(t *testing.T) {
 			t.Errorf("%s: Syncer was restarted:\n%s", name, p.described(t.Context()))
 		}
 	}
+	restartKubelet(t) // else it looks again up to 50 seconds after the outage
 }

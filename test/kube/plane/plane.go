@@ -122,6 +122,9 @@ func (p *plane) stopAPIServer() error {
 		return errors.New("kube-apiserver is not running")
 	}
 	apiserver.kill()
+	if p.pods != nil {
+		p.stopControllers()
+	}
 	return nil
 }
 

@@ -75,6 +75,16 @@ func (p *plane) startControllers() error {
 	)
 }
 
+// stopControllers ends them with the API server, as the loss of an election
+// does: those that outlive an outage of 20 seconds look again up to 50 seconds
+// after it.
+func (p *plane) stopControllers() {
+	for _, name := range []string{"kube-proxy", "kube-scheduler", "kube-controller-manager"} {
+		p.child(name).kill()
+	}
+	p.pods.started = false
+}
+
 // podsReady returns an error while a Pod could not be made, run and find the
 // API server.
 func (p *plane) podsReady(ctx context.Context) error {

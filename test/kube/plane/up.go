@@ -117,15 +117,15 @@ func (p *plane) converse(ended <-chan os.Signal, lines <-chan string) error {
 		case err := <-ready:
 			ready = nil
 			switch {
-			case announced:
-				answer(err)
-			case err != nil:
+			case err != nil && !announced:
 				return err
-			case p.pods != nil && !p.pods.started:
+			case err == nil && p.pods != nil && !p.pods.started:
 				if err := p.startControllers(); err != nil {
 					return err
 				}
 				ready = p.awaitReady(p.podsReady)
+			case announced:
+				answer(err)
 			default:
 				fmt.Println(p.kubeconfig)
 				announced = true
