@@ -70,7 +70,7 @@ func (s *Server) rotateKey(c *call) reply {
 	return text(http.StatusOK, string(key))
 }
 
-// keyRotated is when that was last done.
+// keyRotated answers when that was last done.
 func (s *Server) keyRotated(c *call) reply {
 	role, refused := s.keyHolder(c, "read")
 	if refused != nil {

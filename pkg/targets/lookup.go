@@ -81,65 +81,43 @@ func (x index[K]) union(names []K) []Key {
 	return slices.Compact(keys)
 }
 
-// add reports whether the name is new.
-func (x *index[K]) add(name K, key Key) (first bool) {
-	if *x == nil {
-		*x = index[K]{}
-	}
-	keys := (*x)[name]
-	if at, found := slices.BinarySearch(keys, key); !found {
-		(*x)[name] = slices.Insert(keys, at, key)
-	}
-	return len(keys) == 0
-}
-
-// remove reports whether nothing has the name any more.
-func (x index[K]) remove(name K, key Key) (last bool) {
+// set adds a key under a name, or removes it, and reports whether the name is
+// new, or gone.
+func (x index[K]) set(name K, key Key, there bool) (changed bool) {
 	keys := x[name]
 	at, found := slices.BinarySearch(keys, key)
 	switch {
-	case !found:
-	case len(keys) == 1:
-		delete(x, name)
-		return true
+	case found == there:
+		return false
+	case there:
+		keys = slices.Insert(keys, at, key)
 	default:
-		x[name] = slices.Delete(keys, at, at+1)
+		keys = slices.Delete(keys, at, at+1)
 	}
-	return false
+	if x[name] = keys; len(keys) == 0 {
+		delete(x, name)
+	}
+	return len(keys) == 0 || there && len(keys) == 1
 }
 
-// link puts a target into the look-ups. The lock is held.
-func (l *Lane) link(t *Target) {
+// link puts a target into the look-ups, or takes it out of them. The lock is
+// held.
+func (l *Lane) link(t *Target, there bool) {
+	if l.byVariable == nil {
+		l.byVariable, l.byTemplate, l.byConfigMap = index[string]{}, index[string]{}, index[ConfigMapKey]{}
+	}
 	for _, id := range slices.Concat(t.Variables(), t.Watched) {
-		if l.byVariable.add(id, t.Key) {
+		if l.byVariable.set(id, t.Key, there) {
 			l.variables = nil
 		}
 	}
 	for _, part := range t.Parts() {
 		if name := part.Template.File; name != "" {
-			l.byTemplate.add(name, t.Key)
+			l.byTemplate.set(name, t.Key, there)
 		}
 		if place := part.Template.ConfigMap; place != (ConfigMapKey{}) {
-			l.byConfigMap.add(place, t.Key)
-			l.byConfigMap.add(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key)
-		}
-	}
-}
-
-// unlink is the contrary of link.
-func (l *Lane) unlink(t *Target) {
-	for _, id := range slices.Concat(t.Variables(), t.Watched) {
-		if l.byVariable.remove(id, t.Key) {
-			l.variables = nil
-		}
-	}
-	for _, part := range t.Parts() {
-		if name := part.Template.File; name != "" {
-			l.byTemplate.remove(name, t.Key)
-		}
-		if place := part.Template.ConfigMap; place != (ConfigMapKey{}) {
-			l.byConfigMap.remove(place, t.Key)
-			l.byConfigMap.remove(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key)
+			l.byConfigMap.set(place, t.Key, there)
+			l.byConfigMap.set(ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key, there)
 		}
 	}
 }

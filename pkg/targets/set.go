@@ -242,9 +242,9 @@ func (l *Lane) put(r *record, t *Target, recalled, released []string) (changed b
 		return false
 	}
 	if before != nil {
-		l.unlink(before)
+		l.link(before, false)
 	}
-	l.link(made)
+	l.link(made, true)
 	r.spec = made
 	return true
 }
@@ -260,7 +260,7 @@ func (s *Set) remove(key Key) Change {
 
 // drop takes a target out of the look-ups. The lock is held.
 func (l *Lane) drop(key Key, spec *Target) {
-	l.unlink(spec)
+	l.link(spec, false)
 	delete(l.keys, key)
 	delete(l.wild, key)
 	l.tame()

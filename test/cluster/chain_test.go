@@ -14,32 +14,18 @@ func (w *world) jwt() string {
 	w.t.Helper()
 	plane.AllowAnonymousDiscovery(w.t)
 	subject := "system:serviceaccount:" + w.namespace + ":syncer"
+	host := "workloads/" + subject
 	w.server.Policy(fmt.Sprintf(`
-- !policy
-  id: conjur/authn-jwt/cluster
-  body:
-  - !webservice
-  - !variable jwks-uri
-  - !variable ca-cert
-  - !variable issuer
-  - !variable audience
-  - !variable token-app-property
-  - !variable identity-path
-  - !group apps
-  - !permit { role: !group apps, privileges: [read, authenticate], resource: !webservice }
 - !policy
   id: workloads
   body:
   - !host { id: %q, annotations: { authn-jwt/cluster/sub: %q } }
-- !grant { role: !group conjur/authn-jwt/cluster/apps, member: !host %q }
 - !grant { role: !host app, member: !host %q }
-`, subject, subject, "workloads/"+subject, "workloads/"+subject))
-	for name, value := range map[string]string{
+`, subject, subject, host))
+	w.server.Enable("authn-jwt/cluster", map[string]string{
 		"jwks-uri": plane.JWKSURL(), "ca-cert": string(plane.CA()), "issuer": plane.URL(), "audience": "conjur",
 		"token-app-property": "sub", "identity-path": "workloads",
-	} {
-		w.server.Set("conjur/authn-jwt/cluster/"+name, value)
-	}
+	}, host)
 	token := filepath.Join(w.t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(plane.Token(w.t, w.namespace, "syncer", "conjur")), 0o600); err != nil {
 		w.t.Fatal(err)

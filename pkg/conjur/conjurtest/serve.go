@@ -51,7 +51,7 @@ func (d *Double) Pipe(t testing.TB) conjur.Config {
 
 // PipeTLS does so with TLS, if config is not nil, until stop is called.
 func (d *Double) PipeTLS(config *tls.Config) (client conjur.Config, stop func()) {
-	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := NewPipes()
 	s := &http.Server{Handler: d, ErrorLog: NoLog(), ConnContext: inConn}
 	var listener net.Listener = l
 	if config != nil {
@@ -60,7 +60,7 @@ func (d *Double) PipeTLS(config *tls.Config) (client conjur.Config, stop func())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(listener) }()
 	client = configTo("https://conjur.test", "")
-	client.Dial = l.dial
+	client.Dial = l.Dial
 	return client, func() { _ = s.Close(); <-done }
 }
 
@@ -105,14 +105,19 @@ func (a abrupt) SetWriteDeadline(t time.Time) error {
 	return a.Conn.SetWriteDeadline(t)
 }
 
-// pipes is a listener without a network.
-type pipes struct {
+// Pipes is a listener without a network, which a bubble of virtual time can
+// hold.
+type Pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+// NewPipes returns a listener that listens.
+func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+// Dial connects to it.
+func (p *Pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case p.conns <- abrupt{far}:
@@ -124,7 +129,8 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+// Accept, Close and Addr implement net.Listener.
+func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -133,8 +139,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+func (p *Pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // Names makes n ids.
 func Names(n int) []string {
