@@ -218,6 +218,9 @@ type teller struct {
 // Rotated implements rotate.Listener.
 func (t *teller) Rotated(e rotate.Event) { t.say(e.Message) }
 
+// Failed implements rotate.Listener.
+func (t *teller) Failed(string, string) {}
+
 func (t *teller) say(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

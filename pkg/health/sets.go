@@ -16,7 +16,7 @@ type Set struct {
 // setMetrics are about sets that are rotated, of which the configuration lists
 // all.
 type setMetrics struct {
-	events            *prometheus.CounterVec
+	ended, failures   *prometheus.CounterVec
 	stage, age, until *prometheus.Desc
 
 	mu   sync.Mutex
@@ -25,12 +25,13 @@ type setMetrics struct {
 
 func newSetMetrics(registry *prometheus.Registry) *setMetrics {
 	m := &setMetrics{
-		events: counter("syncer_rotation_events_total", "What happened to sets, by the reason of the Event.", "set", "reason"),
-		stage:  prometheus.NewDesc("syncer_rotation_stage_seconds", "For how long a set is in its stage.", []string{"set", "stage"}, nil),
-		age:    prometheus.NewDesc("syncer_rotation_age_seconds", "The age of a set's primary.", []string{"set"}, nil),
-		until:  prometheus.NewDesc("syncer_rotation_due_seconds", "The time until the next version of a set is due; negative: since it was.", []string{"set"}, nil),
+		ended:    counter("syncer_rotation_total", "Rotations of sets, by how they ended: promoted, rolled_back or dropped.", "set", "result"),
+		failures: counter("syncer_rotation_failures_total", "Steps of rotations that failed and are tried again.", "set", "step"),
+		stage:    prometheus.NewDesc("syncer_rotation_stage_seconds", "For how long a set is in its stage.", []string{"set", "stage"}, nil),
+		age:      prometheus.NewDesc("syncer_rotation_age_seconds", "The age of a set's primary.", []string{"set"}, nil),
+		until:    prometheus.NewDesc("syncer_rotation_due_seconds", "The time until the next version of a set is due; negative: since it was.", []string{"set"}, nil),
 	}
-	registry.MustRegister(m.events, m)
+	registry.MustRegister(m.ended, m.failures, m)
 	return m
 }
 
@@ -75,9 +76,16 @@ func (m *Metrics) WatchSets(sets func() []Set) (unwatch func()) {
 	return func() { set(nil) }
 }
 
-// Rotated counts what happened to a set, by the reason of its Event.
-func (m *Metrics) Rotated(set, reason string) {
+// Rotated counts a rotation that ended, by its result.
+func (m *Metrics) Rotated(set, result string) {
 	if m != nil {
-		m.sets.events.WithLabelValues(set, reason).Inc()
+		m.sets.ended.WithLabelValues(set, result).Inc()
+	}
+}
+
+// RotationFailed counts a step with a set that failed.
+func (m *Metrics) RotationFailed(set, step string) {
+	if m != nil {
+		m.sets.failures.WithLabelValues(set, step).Inc()
 	}
 }

@@ -116,7 +116,9 @@ func (r *rotating) Rotated(e rotate.Event) {
 	if e.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	r.host.metrics.Rotated(e.Set, e.Reason)
+	if e.Result != "" {
+		r.host.metrics.Rotated(e.Set, e.Result)
+	}
 	for _, record := range r.records(e.Set) {
 		r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		if e.Reason != rotate.EventWaiting {
@@ -124,3 +126,6 @@ func (r *rotating) Rotated(e rotate.Event) {
 		}
 	}
 }
+
+// Failed implements rotate.Listener.
+func (r *rotating) Failed(set, step string) { r.host.metrics.RotationFailed(set, step) }

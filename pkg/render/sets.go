@@ -19,7 +19,7 @@ func DeliveredSet(value []byte) (targets.DeliveredSet, error) {
 		return targets.DeliveredSet{}, err
 	}
 	primary, _ := doc.Primary()
-	set := targets.DeliveredSet{Step: doc.Step, Stage: doc.Stage(), Primary: primary.ID, Since: time.Now()}
+	set := targets.DeliveredSet{Step: doc.Step, Stage: doc.Stage(), Primary: primary.ID, Awaits: doc.Awaits(), Since: time.Now()}
 	for _, v := range doc.Usable() {
 		set.IDs = append(set.IDs, v.ID)
 	}

@@ -52,6 +52,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 // known.
 func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
 	v, _ := s.doc().Version(action.Version)
+	s.doing = string(action.Verb)
 	switch action.Verb {
 	case versions.Apply:
 		minted, err = s.Actuator.Apply(ctx, v)
@@ -121,6 +122,7 @@ func (r *Rotator) tooEarly(s *rotated, next *versions.Document, now time.Time) (
 
 // make begins a version.
 func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, action versions.Action) (outcome, error) {
+	s.doing = string(versions.Make)
 	doc := s.doc()
 	parts := map[string]secret.Value{}
 	if preparer, ok := s.Actuator.(actuators.Preparer); ok {
@@ -192,6 +194,7 @@ func (r *Rotator) adopt(ctx context.Context, s *rotated) (map[string]secret.Valu
 
 // write writes the set and what it publishes, and tells what that was.
 func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document) error {
+	s.doing = string(versions.Write)
 	before := s.doc()
 	var others []conjur.NewValue
 	was, _ := before.Primary()
@@ -238,13 +241,13 @@ func (r *Rotator) news(s *rotated, before, after *versions.Document) (events []E
 			events = append(events, Event{Reason: EventStarted, Message: "made " + v.ID})
 		case v.State == was.State:
 		case v.State == versions.Primary && was.State == versions.Returning:
-			events = append(events, Event{Reason: EventRolledBack, Message: v.ID + " is the primary again"})
+			events = append(events, Event{Reason: EventRolledBack, Message: v.ID + " is the primary again", Result: ResultRolledBack})
 		case v.State == versions.Primary:
 			r.ledger.outcome(s, true)
-			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary"})
+			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
 		case v.State == versions.Retiring && was.State != versions.Primary:
 			r.ledger.outcome(s, false)
-			events = append(events, Event{Reason: EventFailed, Message: after.Log[len(after.Log)-1].What, Warning: true})
+			events = append(events, Event{Reason: EventFailed, Message: after.Log[len(after.Log)-1].What, Warning: true, Result: ResultDropped})
 		case v.State == versions.Retired:
 			events = append(events, Event{Reason: EventDone, Message: "retired " + v.ID})
 		}

@@ -51,6 +51,12 @@ func TestBadSetsAreLeftAlone(t *testing.T) {
 		if is := s.reader.Variable(t.Context(), id, "").Found[id]; string(is.Bytes()) != value {
 			t.Errorf("%s was changed", what)
 		}
+		if !strings.Contains(heard.reasons(), "failed "+id+": read") {
+			t.Errorf("nobody counts what fails with %s", what)
+		}
+		if report := r.sets[id].report.Load(); report == nil || report.WaitsFor == "" {
+			t.Errorf("status does not report %s", what)
+		}
 		if len(problems[id]) == 0 {
 			t.Errorf("check does not report %s", what)
 		}

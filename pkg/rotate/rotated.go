@@ -38,16 +38,27 @@ const (
 	EventRolledBack = "RotationRolledBack"
 )
 
+// What a rotation ends with.
+const (
+	ResultPromoted   = "promoted"
+	ResultRolledBack = "rolled_back"
+	ResultDropped    = "dropped" // refused, given up or aborted
+)
+
 // Event is what a person may want to know of a set. It has no byte of a part.
 type Event struct {
 	Set, Reason, Message string
 	Warning              bool
+	Result               string // of the rotation that ends with it; empty: none does
 }
 
 // Listener hears of what happens to sets.
 type Listener interface {
 	// Rotated is called with each Event. It must not block.
 	Rotated(Event)
+	// Failed is called with each step that failed and is tried again: "read",
+	// "publish", or the verb of an action. It must not block.
+	Failed(set, step string)
 }
 
 // rotated is a set and what a Rotator knows of it. All but what is atomic
@@ -68,6 +79,7 @@ type rotated struct {
 	seen       uint64
 	verified   time.Time            // when the primary was last used with success
 	watched    map[string]time.Time // since when this process has seen a version without consumers
+	doing      string               // the step that is being taken
 	failures   int                  // in a row
 	told       string               // the last Event that said what it waits for
 	why        string               // what it waits for

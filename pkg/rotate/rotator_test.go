@@ -113,11 +113,13 @@ func (h *heard) Rotated(e Event) {
 	h.all = append(h.all, e)
 }
 
+func (h *heard) Failed(set, step string) { h.Rotated(Event{Reason: "failed " + set, Message: step}) }
+
 func (h *heard) reasons() (text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.all {
-		text += e.Reason + ": " + e.Message + "\n"
+		text += e.Reason + ": " + e.Message + " " + e.Result + "\n"
 	}
 	return text
 }
@@ -180,10 +182,8 @@ func TestARotationByItself(t *testing.T) {
 			if old, _ := doc.Version(first.ID); old.State != versions.Retired || old.Parts != nil {
 				t.Errorf("the first key is %s with %v", old.State, old.PartNames())
 			}
-			for _, what := range []string{"RotationStarted: made " + second.ID, "RotationPromoted: " + second.ID, "RotationDone: retired " + first.ID} {
-				if !strings.Contains(heard.reasons(), what) {
-					t.Errorf("the Events are\n%s without %q", heard.reasons(), what)
-				}
+			for _, what := range []string{"RotationStarted: made " + second.ID, "RotationPromoted: " + second.ID + " is the primary " + ResultPromoted, "RotationDone: retired " + first.ID} {
+				waitFor(t, what, func() bool { return strings.Contains(heard.reasons(), what) })
 			}
 		})
 	}

@@ -47,7 +47,11 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 		return 0
 	}
 	s.failures++
-	if s.failures >= 3 && !errors.Is(err, ErrEarly) {
+	early := errors.Is(err, ErrEarly)
+	if !early && r.config.Listener != nil {
+		r.config.Listener.Failed(s.ID, s.doing)
+	}
+	if !early && s.failures >= 3 {
 		r.waiting(s, Event{Reason: EventFailed, Message: err.Error(), Warning: true})
 	}
 	r.config.Log.Debug("A step with a set failed", zap.String("set", id), zap.Error(err))
@@ -56,6 +60,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 
 // step reads a set, finds out what is due, and does it.
 func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
+	s.doing = "read"
 	defer func() {
 		s.noted()
 		s.reported(o, err)
@@ -157,6 +162,7 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 	s.waits = true
 	mine := doc.Owner == s.Policy.Owner && s.seen <= doc.Step
 	if s.held.Document != nil && mine && !r.config.Paused && s.unmended.Swap(false) {
+		s.doing = "publish"
 		if err := r.mend(ctx, s); err != nil {
 			s.unmended.Store(true)
 			return outcome{}, err

@@ -63,8 +63,9 @@ type DeliveredSet struct {
 	Step    uint64    `json:"step"`
 	Stage   string    `json:"stage"`
 	Primary string    `json:"primary"`
-	IDs     []string  `json:"ids"` // of the versions that are valid, the newest first
-	Since   time.Time `json:"-"`   // when it was first delivered, or found, at this step
+	IDs     []string  `json:"ids"`              // of the versions that are valid, the newest first
+	Awaits  string    `json:"awaits,omitempty"` // what ends the stage
+	Since   time.Time `json:"-"`                // when it was first delivered, or found, at this step
 }
 
 // After returns why a set may not be delivered in place of one that was: it is

@@ -34,3 +34,29 @@ func TestTheTimeThatAKeyIsKept(t *testing.T) {
 		t.Errorf("when it is over: %+v", a)
 	}
 }
+
+// TestWhatEachStageAwaits goes through the stages of a login that is rotated, and
+// rolled back.
+func TestWhatEachStageAwaits(t *testing.T) {
+	by := Entry{At: epoch}
+	d := New("us").Make("r1", parts("r1", 0), true, by).to("r1", Accepted, "", by).Promote("r1", by)
+	made := d.Make("r2", parts("r2", 1), true, by)
+	accepted := made.to("r2", Accepted, "", by)
+	promoted := accepted.Promote("r2", by)
+	for _, c := range []struct {
+		d             *Document
+		stage, awaits string
+	}{
+		{d, "idle", ""},
+		{made, "apply", "r2 is accepted outside"},
+		{accepted, "introduce", "all consumers have r2"},
+		{promoted, "switch", "all consumers use r2, and what was before is kept for long enough"},
+		{promoted.to("r1", Returning, "", by), "return", "r1 is accepted outside"},
+		{promoted.to("r1", Revoking, "", by), "revoke", "what was before is refused"},
+		{promoted.Retire("r1", by), "idle", ""},
+	} {
+		if stage, awaits := c.d.Stage(), c.d.Awaits(); stage != c.stage || awaits != c.awaits {
+			t.Errorf("stage %q awaits %q; want %q, %q", stage, awaits, c.stage, c.awaits)
+		}
+	}
+}

@@ -165,6 +165,24 @@ func (d *Document) Stage() string {
 	return stage
 }
 
+// Awaits returns what opens the way out of the stage, as far as the set itself
+// says it; "" if it is idle.
+func (d *Document) Awaits() string {
+	coming, _ := d.Coming()
+	primary, _ := d.Primary()
+	switch d.Stage() {
+	case "apply", "return":
+		return coming.ID + " is accepted outside"
+	case "introduce":
+		return "all consumers have " + coming.ID
+	case "switch":
+		return "all consumers use " + primary.ID + ", and what was before is kept for long enough"
+	case "revoke":
+		return "what was before is refused"
+	}
+	return ""
+}
+
 // Counts reports whether d holds rather than other, where a server took both.
 // The higher step does; on a tie the one with the newest id or fence, as it may
 // have been acted upon; then either, so that all choose the same.

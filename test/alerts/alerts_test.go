@@ -90,6 +90,7 @@ func metrics(t *testing.T) string {
 	m.Held("default", 0, false)
 	m.Restarted("shop")
 	m.Signalled(1, 1)
+	m.RotationFailed("jwt", "read")
 	lane := &targets.Lane{}
 	lane.Put(&targets.Target{Key: "file/db"})
 	db, _ := lane.Begin("file/db")

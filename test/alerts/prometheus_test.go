@@ -197,6 +197,11 @@ refresh: {interval: 1s}
 kubernetes: {namespaces: [shop], namespace: syncer, kubeconfig: %q}
 `
 
+const rotation = `
+rotation:
+  sets: [{set: a, generate: {random: 32}, confirm: {wait: 1s}}]
+`
+
 // kubeconfig leads to an API server that is not there.
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: "https://%s"}}], users: [{name: x, user: {token: x}}]}`
@@ -245,10 +250,14 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	idle := newWorld(t)
 	write(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("idle=" + idle.start(binary, fmt.Sprintf(standalone, idle.dir+"/kubeconfig")))
+	// Without its API server nobody knows what the Secrets show of a set.
+	rotates := newWorld(t)
+	write(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
+	p.scrape("rotates=" + rotates.start(binary, fmt.Sprintf(strings.Replace(standalone, "namespace: ", "leaderElection: {enabled: false}, namespace: ", 1)+rotation, rotates.dir+"/kubeconfig")))
 
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",
-		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring",
+		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring", "SyncerRotationFails rotates",
 	}
 	proctest.Eventually(t, patience, "each alert", func() bool { // some fire for a while only
 		now := p.alerts()

@@ -21,6 +21,7 @@ import (
 type shownSet struct {
 	Step    uint64   `json:"step"`
 	Stage   string   `json:"stage"`
+	Awaits  string   `json:"awaits"`
 	Primary string   `json:"primary"`
 	IDs     []string `json:"ids"`
 }
@@ -61,7 +62,7 @@ identities: [{name: rotates, conjur: {login: host/rotates, apiKeyFile: %q}}]
 rotation:
   identity: rotates
   interval: 1s
-  sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}]`, keyFile))
+  sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 2s}}]`, keyFile))
 	w.secret("keys", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) })
 	w.env["SERVER_STATUS"] = "true"
 	p := w.start()
@@ -70,10 +71,15 @@ rotation:
 		first = w.shown("keys")
 		return first.Stage == "idle" && w.read("keys").Data[first.Primary+".key.primary"] != nil
 	})
-	w.rotate("now", "jwt").Exit(0)
+	now := w.rotate("now", "jwt")
+	eventually(t, "a second key that waits for the consumers", func() bool {
+		now := w.shown("keys")
+		return now.Stage == "introduce" && len(now.IDs) == 2 && now.Awaits == "all consumers have "+now.IDs[0]
+	})
+	now.Exit(0)
 	eventually(t, "the second key in the Secret, alone", func() bool {
 		second = w.shown("keys")
-		return second.Stage == "idle" && second.Primary != first.Primary && slices.Equal(second.IDs, []string{second.Primary})
+		return second.Stage == "idle" && second.Awaits == "" && second.Primary != first.Primary && slices.Equal(second.IDs, []string{second.Primary})
 	})
 	data := w.read("keys").Data
 	if len(data[second.Primary+".key.primary"]) == 0 || data[first.Primary+".key"] != nil {
@@ -97,7 +103,7 @@ rotation:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{`syncer_rotation_age_seconds{set="jwt"}`, `syncer_rotation_stage_seconds{set="jwt",stage="idle"}`, `syncer_rotation_events_total{reason="RotationPromoted",set="jwt"} 2`} {
+	for _, name := range []string{`syncer_rotation_age_seconds{set="jwt"}`, `syncer_rotation_stage_seconds{set="jwt",stage="idle"}`, `syncer_rotation_total{result="promoted",set="jwt"} 2`} {
 		if !strings.Contains(string(metrics), name) {
 			t.Errorf("the metrics have no %s", name)
 		}
