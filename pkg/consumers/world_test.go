@@ -43,6 +43,8 @@ type shown struct {
 
 func (s *shown) Shown(string) ([]rotate.Shown, error) { return s.secrets, s.err }
 
+func (s *shown) Since(context.Context, []string) (time.Time, error) { return time.Time{}, s.err }
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	client, err := kube.Connect(kube.Config{Kubeconfig: cluster.Kubeconfig()})

@@ -25,8 +25,8 @@ const ours = "conjur.org/"
 // Secret is what is of interest in a Kubernetes Secret, without any value. It
 // is not changed once it is made.
 type Secret struct {
-	// ObjectMeta has the namespace, the name, the UID, the resource version,
-	// and the annotations that begin with "conjur.org/", without those that are
+	// ObjectMeta has the namespace, the name, the UID, the resource version, when
+	// it was made, and the annotations that begin with "conjur.org/", without those that are
 	// written together with the data.
 	metav1.ObjectMeta
 	// Map is the text under the data key targets.ConjurMapKey, when HasMap.
@@ -45,7 +45,7 @@ func (s *Secret) DeepCopyObject() runtime.Object { return s }
 func strip(s *corev1.Secret) *Secret {
 	conjurMap, hasMap := s.Data[targets.ConjurMapKey]
 	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, Annotations: ownOf(s.Annotations),
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
 	}}
 	for _, value := range s.Data {
 		clear(value)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +63,7 @@ func (r *rotating) Shown(set string) (shown []rotate.Shown, err error) {
 	if err := r.secrets.synced(); err != nil {
 		return nil, err
 	}
-	for _, record := range r.records(set) {
+	for _, record := range r.records(shows(set)) {
 		has, delivered := record.Status.Sets[set]
 		if !delivered {
 			if has, err = r.before(record.Spec, set); err != nil {
@@ -76,16 +77,38 @@ func (r *rotating) Shown(set string) (shown []rotate.Shown, err error) {
 	return shown, nil
 }
 
-// records returns the Secrets that show a set.
-func (r *rotating) records(set string) (records []targets.Record) {
+// Since implements rotate.Targets.
+func (r *rotating) Since(ctx context.Context, variables []string) (since time.Time, err error) {
+	if err := r.secrets.synced(); err != nil {
+		return since, err
+	}
+	has := func(e targets.Entry) bool { return slices.Contains(variables, e.Variable) }
+	for _, record := range r.records(has) {
+		s, err := r.host.cluster.Secret(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return since, err
+		case since.IsZero() || s.CreationTimestamp.Time.Before(since):
+			since = s.CreationTimestamp.Time
+		}
+	}
+	return since, nil
+}
+
+// records returns the Secrets that have such an entry.
+func (r *rotating) records(is func(targets.Entry) bool) (records []targets.Record) {
 	for _, record := range r.set.Records() {
-		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool {
-			return slices.ContainsFunc(part.Entries, func(e targets.Entry) bool { return e.Set() && e.Variable == set })
-		}) {
+		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
 			records = append(records, record)
 		}
 	}
 	return records
+}
+
+// shows returns what is true of the entries that show a set.
+func shows(set string) func(targets.Entry) bool {
+	return func(e targets.Entry) bool { return e.Set() && e.Variable == set }
 }
 
 // before returns what a Secret shows that an earlier process has delivered. It is
@@ -119,7 +142,7 @@ func (r *rotating) Rotated(e rotate.Event) {
 	if e.Result != "" {
 		r.host.metrics.Rotated(e.Set, e.Result)
 	}
-	for _, record := range r.records(e.Set) {
+	for _, record := range r.records(shows(e.Set)) {
 		r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		if e.Reason != rotate.EventWaiting {
 			r.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)

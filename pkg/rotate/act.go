@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/actuators"
@@ -132,7 +133,7 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 		}
 		maps.Copy(parts, prepared)
 	}
-	generated, err := r.generate(ctx, s, facts.Now)
+	generated, since, err := r.generate(ctx, s, facts.Now)
 	if err != nil {
 		return outcome{}, fmt.Errorf("set %s: %w", s.ID, err)
 	}
@@ -146,7 +147,9 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 			return outcome{}, fmt.Errorf("set %s: %w", s.ID, err)
 		}
 	}
-	return outcome{}, r.write(ctx, s, doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: facts.Now, Command: action.Command, Reason: s.reason(action.Command)}))
+	next := doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: facts.Now, Command: action.Command, Reason: s.reason(action.Command)})
+	next.Versions[0].Made = since
+	return outcome{}, r.write(ctx, s, next)
 }
 
 func (s *rotated) reason(command string) string {
@@ -156,40 +159,51 @@ func (s *rotated) reason(command string) string {
 	return s.command.Reason
 }
 
-// generate makes the parts of a version. The first one may adopt what there is.
-func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (map[string]secret.Value, error) {
+// generate makes the parts of a version, and returns since when they are there.
+// The first one may adopt what there is.
+func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
 	if len(s.Adopt) > 0 && s.held.Document == nil {
-		return r.adopt(ctx, s)
+		return r.adopt(ctx, s, now)
 	}
 	if s.Generate == (generate.Config{}) {
-		return nil, nil
+		return nil, now, nil
 	}
 	var issuer *generate.Issuer
 	if s.Generate.X509 != nil && s.Generate.X509.CA != "" {
 		held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("the certificate's authority: %w", err)
+			return nil, now, fmt.Errorf("the certificate's authority: %w", err)
 		}
 		if held.Document != nil {
 			primary, _ := held.Primary()
 			issuer = &generate.Issuer{Crt: primary.Parts["crt"], Private: primary.Parts["private"]}
 		}
 	}
-	return s.Generate.Parts(now, issuer)
+	parts, err = s.Generate.Parts(now, issuer)
+	return parts, now, err
 }
 
-// adopt reads the variables that become the first version.
-func (r *Rotator) adopt(ctx context.Context, s *rotated) (map[string]secret.Value, error) {
-	parts := map[string]secret.Value{}
+// adopt reads the variables that become the first version. It is as old as the
+// Secret that has them, and new where none has.
+func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
+	parts = map[string]secret.Value{}
 	for part, id := range s.Adopt {
 		values := r.config.Conjur.Variable(ctx, id, "")
 		value, ok := values.Found[id]
 		if !ok {
-			return nil, fmt.Errorf("%q, which is to be adopted, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
+			return nil, now, fmt.Errorf("%q, which is to be adopted, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
 		}
 		parts[part] = value
 	}
-	return parts, nil
+	if r.config.Targets != nil {
+		if since, err = r.config.Targets.Since(ctx, slices.Collect(maps.Values(s.Adopt))); err != nil {
+			return nil, now, fmt.Errorf("how old the Secret is that has what is to be adopted is not known: %w", err)
+		}
+	}
+	if since.IsZero() || since.After(now) { // by another clock
+		since = now
+	}
+	return parts, since.UTC(), nil
 }
 
 // write writes the set and what it publishes, and tells what that was.

@@ -44,10 +44,14 @@ type Shown struct {
 	Since           time.Time // when it was first seen to show this step, by this process
 }
 
-// Targets says what the targets of a set show. Its error says that not all of
-// them are known.
+// Targets says what targets show and have. An error says that not all of them are
+// known.
 type Targets interface {
+	// Shown returns what the targets of a set show of it.
 	Shown(set string) ([]Shown, error)
+	// Since returns when the oldest target was made that has one of these
+	// variables; zero: none has.
+	Since(ctx context.Context, variables []string) (time.Time, error)
 }
 
 // Gate is what stands between two steps by hand.

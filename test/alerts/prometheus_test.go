@@ -198,6 +198,7 @@ kubernetes: {namespaces: [shop], namespace: syncer, kubeconfig: %q}
 `
 
 const rotation = `
+leaderElection: {enabled: false}
 rotation:
   sets: [{set: a, generate: {random: 32}, confirm: {wait: 1s}}]
 `
@@ -253,7 +254,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	// Without its API server nobody knows what the Secrets show of a set.
 	rotates := newWorld(t)
 	write(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
-	p.scrape("rotates=" + rotates.start(binary, fmt.Sprintf(strings.Replace(standalone, "namespace: ", "leaderElection: {enabled: false}, namespace: ", 1)+rotation, rotates.dir+"/kubeconfig")))
+	p.scrape("rotates=" + rotates.start(binary, fmt.Sprintf(standalone+rotation, rotates.dir+"/kubeconfig")))
 
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,6 +34,21 @@ func (w *world) shown(name string) shownSet {
 	return all["jwt"]
 }
 
+// rotates has Syncer rotate a set as the host rotates.
+func (w *world) rotates(set string) {
+	w.t.Helper()
+	keyFile := w.dir + "/key"
+	if err := os.WriteFile(keyFile, []byte(w.server.HostKey("rotates")), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settings = append(w.settings, "leaderElection: {enabled: false}", "removeDeletedSecrets: false", fmt.Sprintf(`
+identities: [{name: rotates, conjur: {login: host/rotates, apiKeyFile: %q}}]
+rotation:
+  identity: rotates
+  interval: 1s
+  sets: [%s]`, keyFile, set))
+}
+
 // rotate runs syncer rotate as the host that rotates.
 func (w *world) rotate(args ...string) *proctest.Process {
 	w.t.Helper()
@@ -53,16 +69,7 @@ func TestAStandaloneRotates(t *testing.T) {
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
 - !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
 `)
-	keyFile := w.dir + "/key"
-	if err := os.WriteFile(keyFile, []byte(w.server.HostKey("rotates")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.settings = append(w.settings, "leaderElection: {enabled: false}", fmt.Sprintf(`
-identities: [{name: rotates, conjur: {login: host/rotates, apiKeyFile: %q}}]
-rotation:
-  identity: rotates
-  interval: 1s
-  sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 2s}}]`, keyFile))
+	w.rotates("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 2s}}")
 	w.secret("keys", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) })
 	w.env["SERVER_STATUS"] = "true"
 	p := w.start()
@@ -125,4 +132,35 @@ rotation:
 	}
 	w.rotate("claim", "jwt").Exit(0)
 	eventually(t, "a set above all that was delivered", func() bool { return w.shown("keys").Step > 1_000_000 })
+}
+
+// TestWhatIsAdoptedIsAsOldAsItsSecret has a password become the first version of
+// a set.
+func TestWhatIsAdoptedIsAsOldAsItsSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.Policy(`
+- !variable old
+- !variable db
+- !variable db/control
+- !host rotates
+- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable old, !variable db, !variable db/control] }
+- !permit { role: !host app, privileges: [read, execute], resource: !variable old }
+`)
+	w.server.Set("old", "adopted")
+	w.secret("login", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("password: old") })
+	made := w.read("login").CreationTimestamp.Time
+	eventually(t, "a Secret that is a while old", func() bool { return time.Since(made) > 3*time.Second })
+	w.rotates("{set: db, generate: {password: {}}, adopt: {password: old}, every: 30d, confirm: {wait: 1s}}")
+	w.start()
+	var reports []struct {
+		Made time.Time `json:"made"`
+	}
+	eventually(t, "the set begins", func() bool {
+		p := w.rotate("status", "db", "--output", "json")
+		return p.ExitCode() == 0 && json.Unmarshal([]byte(p.Log()), &reports) == nil && len(reports) == 1 && !reports[0].Made.IsZero()
+	})
+	if !reports[0].Made.Equal(made) {
+		t.Errorf("the first version is of %v, and its Secret of %v", reports[0].Made, made)
+	}
 }
