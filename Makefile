@@ -32,7 +32,7 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 	cd keyset && $(GO) test -race ./...
 	$(GO) test -run TestDearestCalls ./pkg/render # the race detector would be measured too
 	$(GO) test -timeout 20m -run TestHistories ./test/removal
-	$(GO) test -timeout 20m ./pkg/versions -histories 10000
+	$(GO) test -timeout 20m ./pkg/versions -histories 100000
 
 NODE_TEST = SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
 

@@ -87,6 +87,9 @@ func (m *model) looks(w world, i int, out []act) []act {
 	k := m.look(w, n)
 	for c := -1; c < len(m.commands); c++ {
 		for _, due := range []bool{false, true} {
+			if m.dice != nil && m.dice.IntN(2*len(m.commands)+2) != 0 {
+				continue
+			}
 			k, to := k, w
 			if k.due = due; c >= 0 {
 				k.command = m.commands[c]

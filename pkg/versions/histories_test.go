@@ -4,7 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -13,43 +16,64 @@ var histories = flag.Int("histories", usualHistories, "how many random histories
 // TestHistories draws long histories of what the model walks to the end for
 // three versions only: more versions, every command, both engines.
 func TestHistories(t *testing.T) {
-	const together = 250 // histories that share what they have asked Next
-	acts := 0
-	for seed := 0; seed < *histories; seed += together {
-		r := rand.New(rand.NewPCG(uint64(seed), 29))
-		m := newModel(rules{outside: r.IntN(2) == 0, compare: r.IntN(2) == 0, commands: []uint8{1, 2, 5}, ids: 12})
-		if m.late = m.compare; !m.compare {
-			m.lease, m.passes = true, 1
-		}
-		for i := range together {
-			acts += m.history(t, r)
-			if t.Failed() {
-				t.Fatalf("history %d of seed %d, %+v", i, seed, m.rules)
+	const together = 1000 // histories that share what they have asked Next
+	var acts, next atomic.Int64
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for seed := next.Add(together) - together; seed < int64(*histories) && !t.Failed(); seed = next.Add(together) - together {
+				r := rand.New(rand.NewPCG(uint64(seed), 29))
+				m := newModel(rules{outside: r.IntN(2) == 0, compare: r.IntN(2) == 0, commands: []uint8{1, 2, 5}, ids: 12})
+				if m.late = m.compare; !m.compare {
+					m.lease, m.passes = true, 1
+				}
+				m.dice = r
+				for i := range min(together, *histories-int(seed)) {
+					n, wrong := m.history(r)
+					acts.Add(int64(n))
+					if wrong != "" {
+						t.Errorf("history %d of seed %d, %+v: %s", i, seed, m.rules, wrong)
+						return
+					}
+				}
 			}
-		}
+		})
 	}
-	t.Logf("%d histories, %d acts", *histories, acts)
+	all.Wait()
+	t.Logf("%d histories, %d acts", *histories, acts.Load())
 }
 
-func (m *model) history(t *testing.T, r *rand.Rand) (acts int) {
+// history lives through one, and returns how many acts it had and what went wrong.
+func (m *model) history(r *rand.Rand) (acts int, wrong string) {
 	w := m.start()
-	var story []string
+	var names [120]string
+	var worlds [120]world
 	var buf []act
-	for acts = range 120 {
+	tell := func(wrong string) string {
+		var story strings.Builder
+		for i, name := range names[:acts] {
+			fmt.Fprintf(&story, "\n%s\n\t%s", name, m.describe(worlds[i]))
+		}
+		return wrong + ":" + story.String()
+	}
+	for range names {
 		buf = m.acts(w, buf[:0])
+		if len(buf) == 0 {
+			continue
+		}
 		a := buf[r.IntN(len(buf))]
 		if a.name == "crashes, or its request is lost" && r.IntN(4) != 0 {
 			continue
 		}
 		w = a.to
-		story = append(story, a.name+"\n\t"+fmt.Sprint(w))
+		names[acts], worlds[acts] = a.name, w
+		acts++
 		if wrong := m.judge(w); wrong != "" {
-			t.Errorf("%s:\n%s\n%s", wrong, strings.Join(story, "\n"), m.describe(w))
-			return acts
+			return acts, tell(wrong)
 		}
 	}
 	if wrong := m.recovers(w, map[world]bool{}); wrong != "" {
-		t.Errorf("%s:\n%s\n%s", wrong, strings.Join(story, "\n"), m.describe(w))
+		return acts, tell(wrong)
 	}
-	return acts
+	return acts, ""
 }

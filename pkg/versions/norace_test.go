@@ -4,4 +4,4 @@ package versions
 
 const raced = false
 
-const usualHistories = 2_000
+const usualHistories = 10_000

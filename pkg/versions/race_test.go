@@ -5,4 +5,4 @@ package versions
 // raced says that the race detector slows the test tenfold.
 const raced = true
 
-const usualHistories = 100
+const usualHistories = 1_000

@@ -25,7 +25,6 @@ package versions
 import (
 	"bytes"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -217,14 +216,19 @@ func (d *Document) newest() (id string) {
 	return id
 }
 
-var second = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}$`)
-
 // Later reports whether the id a comes after b. Those that a person chose are before all that were made.
 func Later(a, b string) bool {
-	if isSecond := second.MatchString(a); isSecond != second.MatchString(b) {
-		return isSecond
+	if second := isSecond(a); second != isSecond(b) {
+		return second
 	}
 	return a > b
+}
+
+// isSecond reports whether an id is one that NewID makes.
+func isSecond(id string) bool {
+	day, clock, _ := strings.Cut(id, "t")
+	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	return len(day) == 8 && len(clock) == 6 && digits(day) && digits(clock)
 }
 
 func (d *Document) find(is func(Version) bool) (Version, bool) {
