@@ -103,9 +103,9 @@ func observationSettings() []setting {
 		{name: "log.format", scope: ScopeLive, of: func(s subject) any { return &s.Log.Format }, annotation: "log-format", env: "LOG_FORMAT", kind: kindChoice, noun: "log format", lenient: true,
 			allowed: []string{"text", "json"}, def: "text", doc: "The form of a log line. New in Syncer."},
 		{name: "tracing.console", annotation: "log-traces", env: "LOG_TRACES", kind: kindBoolean, lenient: true, def: "false", later: true,
-			doc: "Whether traces are printed."},
+			doc: "Whether traces are printed. Syncer sends them; see [Traces](#traces)."},
 		{name: "tracing.jaegerUrl", annotation: "jaeger-collector-url", env: "JAEGER_COLLECTOR_URL", kind: kindText, later: true,
-			doc: "The Jaeger collector that traces go to; wins over `log-traces`."},
+			doc: "The Jaeger collector that traces go to; wins over `log-traces`. Jaeger takes what Syncer sends; see [Traces](#traces)."},
 	}
 }
 

@@ -61,13 +61,14 @@ func (t *Troubles) note(subject string, err error, level zapcore.Level) {
 	}
 }
 
-// Log logs that a trouble has begun, lasts or is over.
-func (t *Troubles) Log(subject string, err error, before, after targets.Trouble) {
+// Log logs that a trouble has begun, lasts or is over, with fields of the caller.
+func (t *Troubles) Log(subject string, err error, before, after targets.Trouble, fields ...zap.Field) {
+	log := t.log.With(fields...)
 	if err == nil {
-		t.log.Info("Recovered", zap.String("subject", subject), zap.Duration("after", time.Since(before.Began).Round(time.Millisecond)), zap.Int("failures", before.Times))
+		log.Info("Recovered", zap.String("subject", subject), zap.Duration("after", time.Since(before.Began).Round(time.Millisecond)), zap.Int("failures", before.Times))
 		return
 	}
-	t.log.Error("Failing", zap.String("subject", subject), zap.Error(err), zap.Int("failures", after.Times))
+	log.Error("Failing", zap.String("subject", subject), zap.Error(err), zap.Int("failures", after.Times))
 }
 
 // Forget drops a subject that no longer exists.

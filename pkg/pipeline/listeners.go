@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/health"
@@ -18,6 +19,19 @@ type Outcome struct {
 	workers.Result
 	Identity string // that the target is read as
 	Item     queue.Item
+}
+
+// word is the outcome as metrics and traces name it.
+func (o Outcome) word() string {
+	switch {
+	case o.Removed:
+		return health.OutcomeRemoved
+	case o.Err != nil:
+		return health.OutcomeFailed
+	case o.Wrote:
+		return health.OutcomeWritten
+	}
+	return health.OutcomeUnchanged
 }
 
 // Hold is that removals are held back, or no longer are.
@@ -66,7 +80,7 @@ type troubleLog struct{ *health.Troubles }
 func (l troubleLog) Settled(o Outcome) {
 	before, after := o.Before.Trouble, o.After.Trouble
 	if o.Err != nil && after.Logged != before.Logged || o.Err == nil && before.Times > 0 {
-		l.Log(string(o.Key), o.Err, before, after)
+		l.Log(string(o.Key), o.Err, before, after, o.Span.Fields()...)
 	}
 	if subject := string(o.Key) + " under another name"; o.Moved != nil {
 		l.Report(subject, o.Moved)
@@ -78,18 +92,7 @@ func (l troubleLog) Settled(o Outcome) {
 // counts is the metrics as a listener.
 type counts struct{ *health.Metrics }
 
-func (c counts) Settled(o Outcome) {
-	outcome := health.OutcomeUnchanged
-	switch {
-	case o.Removed:
-		outcome = health.OutcomeRemoved
-	case o.Err != nil:
-		outcome = health.OutcomeFailed
-	case o.Wrote:
-		outcome = health.OutcomeWritten
-	}
-	c.Sync(o.Identity, outcome, o.Item.Since)
-}
+func (c counts) Settled(o Outcome) { c.Sync(o.Identity, o.word(), o.Item.Since) }
 
 func (c counts) Held(h Hold) {
 	held := 0
@@ -101,6 +104,15 @@ func (c counts) Held(h Hold) {
 
 func (c counts) Asked(identity string, e conjur.Exchange) {
 	c.Request(identity, string(e.Kind), e.Status, e.Duration)
+}
+
+// spans ends the span of each sync.
+type spans struct{}
+
+func (spans) Settled(o Outcome) {
+	o.Span.End(o.Err, map[string]string{
+		"identity": o.Identity, "outcome": o.word(), "trigger": o.Item.Trigger, "since": o.Item.Since.UTC().Format(time.RFC3339Nano),
+	})
 }
 
 // journaled is a sink that leaves a mark before each write that the application

@@ -19,6 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/traces"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -36,6 +37,7 @@ type Parts struct {
 	// Listener is called with each outcome; it may be a HeldListener and an
 	// AskedListener too.
 	Listener SettledListener
+	Traces   *traces.Tracer
 }
 
 // Run does what cfg says until ctx ends or all is done, and serves probes where it
@@ -164,6 +166,9 @@ func (p *pipeline) build() (err error) {
 	p.expires = &expiring{pipeline: p, said: map[targets.Key]notice{}}
 	p.listen(p.expires)
 	p.listen(p.Listener)
+	if p.Traces != nil {
+		p.listen(spans{})
+	}
 	w := wiring{cfg: p.config()}
 	if w.lanes, err = p.newLanes(w.cfg, w.cfg.Identities); err != nil {
 		return err

@@ -17,11 +17,16 @@ import (
 	"github.com/secretsync/syncer/pkg/logs"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/traces"
 )
 
 // inputsLook is the time between looks at the annotations and the
 // configuration file without an event.
 const inputsLook = 10 * time.Second
+
+// lastSpans is how long the last spans may take on their way, so that a
+// collector that does not answer holds up no end.
+const lastSpans = 2 * time.Second
 
 // Options is what the command line says.
 type Options struct {
@@ -59,7 +64,8 @@ type Process struct {
 	log     *zap.Logger
 	level   zap.AtomicLevel
 
-	set targets.Set // of files
+	set    targets.Set    // of files
+	traces *traces.Tracer // nil: nothing is traced
 
 	mu   sync.Mutex
 	cfg  *config.Config     // that the host was made for, or that the next one is
@@ -92,6 +98,7 @@ func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
 	if err != nil {
 		return "", s.logged(err)
 	}
+	defer s.trace()()
 	once := *cfg
 	once.Mode, once.Refresh = config.ModeInit, config.Refresh{}
 	return cfg.Mode, s.logged(s.serve(ctx, &once))
@@ -106,6 +113,7 @@ func (s *Process) run(ctx context.Context) error {
 	}
 	s.cfg = cfg
 	kube.RouteLogs(s.log)
+	defer s.trace()()
 	if cfg.Mode.OneShot() {
 		return s.serve(ctx, cfg)
 	}
@@ -131,6 +139,16 @@ func (s *Process) run(ctx context.Context) error {
 	}
 }
 
+// trace has syncs traced, where the environment says so, until end is called.
+func (s *Process) trace() (end func()) {
+	troubles := health.NewTroubles(s.log)
+	report := func(err error) { troubles.Report("traces", err) }
+	var err error
+	s.traces, err = traces.Start(s.options.Version, report)
+	report(err)
+	return func() { s.traces.Close(min(s.options.Grace, lastSpans)) }
+}
+
 // inputs are the files that the configuration is read from.
 func (s *Process) inputs() []string {
 	paths := []string{s.options.Sources.Annotations}
@@ -149,7 +167,7 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 	}
 	return h.run(ctx, func(ctx context.Context) error {
 		p := &pipeline{set: &s.set, host: h, Parts: Parts{
-			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command,
+			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command, Traces: s.traces,
 		}}
 		p.wire(wiring{cfg: h.config()})
 		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile

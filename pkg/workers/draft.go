@@ -48,6 +48,7 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 }
 
 func (s *Syncer) draft(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
+	defer r.span.Step("render")()
 	if s.Renderings != nil && r.Spec.Templated() {
 		defer s.Renderings.Begin(r.Spec.Key)()
 	}

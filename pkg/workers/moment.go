@@ -19,6 +19,9 @@ import (
 // fetch reads the variables of targets. It gives the answers for each of the
 // targets, and a function that wipes them.
 func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target) map[string]variables.Answer, done func()) {
+	for _, r := range rs {
+		defer r.span.Step("fetch")()
+	}
 	first := s.Values.Fetch(ctx, variablesOf(rs))
 	again := map[string]bool{}
 	for _, r := range rs {

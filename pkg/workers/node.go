@@ -69,7 +69,7 @@ func (s *Syncer) recallOwn(ctx context.Context, r *job) *job {
 	t := r.Spec
 	before := r.Status.Content[t.Group]
 	if before == nil {
-		have, err := s.Sink.Read(ctx, r.Record)
+		have, err := r.read(ctx)
 		if err != nil {
 			return r // as the sync will find out
 		}

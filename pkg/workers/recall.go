@@ -47,7 +47,7 @@ func (s *Syncer) recall(ctx context.Context, r *job) *job {
 // it.
 func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []string {
 	t := r.Spec
-	have, err := s.Sink.Read(ctx, r.Record)
+	have, err := r.read(ctx)
 	if err != nil {
 		return nil // as the sync will find out
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/traces"
 	"github.com/secretsync/syncer/pkg/variables"
 )
 
@@ -73,6 +74,7 @@ type Syncer struct {
 	// Lister is asked for targets that are not expanded yet.
 	Lister     Lister
 	Renderings Renderings
+	Traces     *traces.Tracer
 }
 
 // Result is what a sync did to one key.
@@ -107,6 +109,8 @@ type Result struct {
 	Before, After targets.Status
 	// Again is the target itself if it is to be synced once more.
 	Again []targets.Change
+	// Span is the sync's; whoever the result is reported to ends it.
+	Span traces.Span
 }
 
 // Warning is what a person should know of a content.
@@ -132,7 +136,7 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 			report(Result{Key: key}) // what it wrote is left
 			continue
 		}
-		j := &job{Record: r, syncer: s, before: r.Status, report: report}
+		j := s.newJob(r, report)
 		switch t := r.Spec; {
 		case t.Secret != nil && t.Secret.Unread != "":
 			j.end(Result{Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
@@ -141,7 +145,7 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 		case t.Open():
 			unlisted = append(unlisted, j)
 		default:
-			ready = append(ready, s.recall(reading, j))
+			ready = append(ready, j.syncer.recall(reading, j))
 		}
 	}
 	s.syncAll(reading, writing, ready)
@@ -153,16 +157,26 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 // job is one target that is being made right.
 type job struct {
 	targets.Record
-	syncer *Syncer
+	syncer *Syncer // which logs what is of this job's trace
 	before targets.Status
 	report func(Result)
+	span   traces.Span
 	turned bool // see turn
+}
+
+func (s *Syncer) newJob(r targets.Record, report func(Result)) *job {
+	j := &job{Record: r, syncer: s, before: r.Status, report: report, span: s.Traces.Begin(string(r.Spec.Key))}
+	if fields := j.span.Fields(); fields != nil {
+		own := *s
+		own.Log, j.syncer = s.Log.With(fields...), &own
+	}
+	return j
 }
 
 // end settles the target and reports the outcome.
 func (j *job) end(result Result) {
 	s := j.syncer
-	result.Key, result.Before = j.Spec.Key, j.before
+	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
 	j.Status.Err = result.Err
 	if result.Wrote {
 		j.Status.Changed = time.Now()
@@ -203,13 +217,13 @@ func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
 	var turned []*job
 	for _, j := range jobs {
 		answers := answers(j.Spec)
-		switch has, err := s.turn(j, answers); {
+		switch has, err := j.syncer.turn(j, answers); {
 		case err != nil:
 			j.end(Result{Err: err})
 		case has:
 			turned = append(turned, j)
 		default:
-			j.end(s.sync(reading, writing, j, answers))
+			j.end(j.syncer.sync(reading, writing, j, answers))
 		}
 	}
 	if len(turned) > 0 {
@@ -225,7 +239,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 	if d.idle() {
 		return result
 	}
-	have, err := s.Sink.Read(reading, j.Record)
+	have, err := j.read(reading)
 	if err == nil {
 		err = reading.Err() // what the draft was made from may be cut short
 	}
@@ -279,10 +293,8 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error {
 	log := s.Log.With(place(j.Spec)...)
 	log.Info("Writing target", zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
-	left, err := s.Sink.Apply(ctx, j.Record, changes)
-	j.Status.Sight = left
-	if err != nil {
-		return failed("writing", j.Spec, err)
+	if err := j.write(ctx, changes); err != nil {
+		return err
 	}
 	j.Status.Ours = true
 	log.Info("Target written")
@@ -295,9 +307,18 @@ func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error 
 	if changes.Members == nil && changes.Sets == nil {
 		return nil
 	}
-	left, err := s.Sink.Apply(ctx, j.Record, changes)
-	j.Status.Sight = left
-	if err != nil {
+	return j.write(ctx, changes)
+}
+
+// read and write are the sink's Read and Apply.
+func (j *job) read(ctx context.Context) (sinks.State, error) {
+	defer j.span.Step("read")()
+	return j.syncer.Sink.Read(ctx, j.Record)
+}
+
+func (j *job) write(ctx context.Context, changes sinks.Changes) (err error) {
+	defer j.span.Step("write")()
+	if j.Status.Sight, err = j.syncer.Sink.Apply(ctx, j.Record, changes); err != nil {
 		return failed("writing", j.Spec, err)
 	}
 	return nil
