@@ -181,6 +181,7 @@ type effectiveSecret struct {
 	Entries   []targets.Entry  `json:"entries,omitempty"`
 	Groups    []effectiveGroup `json:"groups,omitempty"`
 	Restart   []string         `json:"restart,omitempty"`
+	PullFor   []string         `json:"pullSecretFor,omitempty"`
 }
 
 type effectiveGroup struct {
@@ -201,7 +202,7 @@ func (e *Effective) addSecrets(cfg *Config) {
 	for _, def := range cfg.Kubernetes.Definitions {
 		of := effectiveSecret{Namespace: def.Namespace, Name: def.Name}
 		if t := def.Configured; t != nil {
-			of.Create, of.Type, of.Restart, of.Entries = t.Secret.Create, t.Secret.Type, t.Secret.Restart, t.Entries
+			of.Create, of.Type, of.Restart, of.PullFor, of.Entries = t.Secret.Create, t.Secret.Type, t.Secret.Restart, t.Secret.PullFor, t.Entries
 			for _, g := range t.Secret.Groups {
 				template, configMap := effectiveTemplate(Folders{}, g)
 				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, template, configMap, g.Entries})

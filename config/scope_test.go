@@ -72,7 +72,7 @@ kubernetes:
   - one
   - two
   - three
-  - four
+  - {name: four, pullSecretFor: [earlier]}
   - name: db
     namespace: shop
     create: true
@@ -195,13 +195,14 @@ var changes = map[string]change{
 	"targets template":          {sidecarFile, "template: old", "template: new", "targets.inline.template", nil},
 	"targets templateConfigMap": {sidecarFile, "tpl/old", "tpl/new", "targets.ref.templateConfigMap", nil},
 
-	"secrets name":      {clusterFile, "name: db", "name: new", "kubernetes.secrets.shop/db kubernetes.secrets.shop/new", nil},
-	"secrets namespace": {clusterFile, "namespace: shop", "namespace: ns", "kubernetes.secrets.ns/db kubernetes.secrets.shop/db", nil},
-	"secrets create":    {clusterFile, "create: true", "create: false", "kubernetes.secrets.shop/db.create", nil},
-	"secrets type":      {clusterFile, "Opaque", "kubernetes.io/tls", "kubernetes.secrets.shop/db.type", nil},
-	"secrets map":       {clusterFile, "k: {id", "new: {id", "kubernetes.secrets.shop/db.map", nil},
-	"secrets groups":    {clusterFile, "plain:", "new:", "kubernetes.secrets.shop/db.groups", nil},
-	"secrets restart":   {clusterFile, "deployment/old", "deployment/new", "kubernetes.secrets.shop/db.restart", nil},
+	"secrets name":          {clusterFile, "name: db", "name: new", "kubernetes.secrets.shop/db kubernetes.secrets.shop/new", nil},
+	"secrets namespace":     {clusterFile, "namespace: shop", "namespace: ns", "kubernetes.secrets.ns/db kubernetes.secrets.shop/db", nil},
+	"secrets create":        {clusterFile, "create: true", "create: false", "kubernetes.secrets.shop/db.create", nil},
+	"secrets type":          {clusterFile, "Opaque", "kubernetes.io/tls", "kubernetes.secrets.shop/db.type", nil},
+	"secrets map":           {clusterFile, "k: {id", "new: {id", "kubernetes.secrets.shop/db.map", nil},
+	"secrets groups":        {clusterFile, "plain:", "new:", "kubernetes.secrets.shop/db.groups", nil},
+	"secrets pullSecretFor": {clusterFile, "earlier", "later", "kubernetes.secrets.ns/four.pullSecretFor", nil},
+	"secrets restart":       {clusterFile, "deployment/old", "deployment/new", "kubernetes.secrets.shop/db.restart", nil},
 
 	"groups secrets":           {clusterFile, "a/plain", "a/new", "kubernetes.secrets.shop/db.groups", nil},
 	"groups policyPath":        {clusterFile, "prod", "test", "kubernetes.secrets.shop/db.groups", nil},

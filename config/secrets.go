@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -47,6 +48,7 @@ func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *ta
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,
 		Create: s[nameCreate].isTrue(), Type: s[nameType].text, Restart: l.workloads(mode, s[nameRestart]),
+		PullFor: l.accounts(mode, s[namePullSecretFor]),
 	}
 	t := &targets.Target{Entries: l.mapped(s, def.Account), Secret: more}
 	more.Groups = l.secretGroups(s, def)
@@ -56,7 +58,9 @@ func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *ta
 		l.fail(s[nameCreate].key, "a Secret that is made needs a map or groups; add one")
 	case s[nameType].set && !more.Create:
 		l.warn(s[nameType].key, "the type of a Secret that is there cannot be changed; used with create: true only")
-	case empty && !more.Create && len(more.Restart) == 0:
+	case more.Create && len(more.PullFor) > 0 && targets.CheckPullType(cmp.Or(more.Type, "Opaque")) != nil:
+		l.fail(s[namePullSecretFor].key, "%v", targets.CheckPullType(cmp.Or(more.Type, "Opaque")))
+	case empty && !more.Create && len(more.Restart)+len(more.PullFor) == 0:
 		return nil
 	}
 	return t
@@ -142,6 +146,25 @@ func (l *loader) workloads(mode Mode, restart value) []string {
 	}
 	if err == nil && len(list) == 0 {
 		l.fail(restart.key, "the list names nothing; add a workload or remove the setting")
+	}
+	return list
+}
+
+// accounts checks what images are pulled for.
+func (l *loader) accounts(mode Mode, pulls value) []string {
+	if !pulls.set || pulls.bad {
+		return nil
+	}
+	if mode != ModeStandalone {
+		l.warn(pulls.key, "service accounts are kept in the mode standalone only; ignored")
+		return nil
+	}
+	list, err := targets.ParseAccounts(strings.Join(pulls.names(), "\n"))
+	if err != nil {
+		l.failAll(pulls.key, err)
+	}
+	if err == nil && len(list) == 0 {
+		l.fail(pulls.key, "the list names nothing; add a service account or remove the setting")
 	}
 	return list
 }

@@ -135,14 +135,15 @@ const (
 	nameIdentities  = "identities"
 	nameNamespaces  = "namespaces"
 
-	nameItsNamespace = "namespace"
-	nameCreate       = "create"
-	nameType         = "type"
-	nameMap          = "map"
-	nameGroups       = "groups"
-	nameRestart      = "restart"
-	nameID           = "id"
-	nameContentType  = "contentType"
+	nameItsNamespace  = "namespace"
+	nameCreate        = "create"
+	nameType          = "type"
+	nameMap           = "map"
+	nameGroups        = "groups"
+	namePullSecretFor = "pullSecretFor"
+	nameRestart       = "restart"
+	nameID            = "id"
+	nameContentType   = "contentType"
 )
 
 // settings is the one table of what may be set once for the process:

@@ -50,6 +50,8 @@ func secretSettings() []setting {
 			doc: "Data keys that are made of several variables, each by the settings of a group below."},
 		{name: nameRestart, scope: ScopeLive, of: func(s subject) any { return s.configured().Secret.Restart }, kind: kindNames,
 			doc: "The workloads of the namespace that are restarted when the data have changed, such as `deployment/shop`; in the mode `standalone`."},
+		{name: namePullSecretFor, scope: ScopeLive, of: func(s subject) any { return s.configured().Secret.PullFor }, kind: kindNames,
+			doc: "The service accounts of the namespace whose images are pulled with the Secret, such as `default`; in the mode `standalone`. See [below](#pulling-images)."},
 	}
 }
 

@@ -32,6 +32,7 @@ type Secret struct {
 	// Map is the text under the data key targets.ConjurMapKey, when HasMap.
 	Map    string
 	HasMap bool
+	Type   corev1.SecretType
 }
 
 // GetObjectKind returns no kind: the API never sees a Secret of ours.
@@ -44,7 +45,7 @@ func (s *Secret) DeepCopyObject() runtime.Object { return s }
 // nobody else may refer to.
 func strip(s *corev1.Secret) *Secret {
 	conjurMap, hasMap := s.Data[targets.ConjurMapKey]
-	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, ObjectMeta: metav1.ObjectMeta{
+	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, Type: s.Type, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
 	}}
 	for _, value := range s.Data {

@@ -72,7 +72,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 	p.wire(wiring{cfg: cfg})
 	p.texts = newTexts(p)
 	p.secrets = &secrets{pipeline: p}
-	p.secrets.news = newNews(p)
+	p.secrets.news, p.secrets.accounts = newNews(p), newAccounts(p.secrets)
 	p.listen(troubleLog{p.troubles})
 	p.listen(p.secrets.news)
 	lanes, err := p.newLanes(cfg, cfg.Identities)

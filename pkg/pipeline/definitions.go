@@ -17,6 +17,7 @@ func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	if redefined {
 		s.define(found.Namespace, found.Name, func(def *targets.SecretDefinition) {
 			def.UID, def.Annotations, def.Map, def.HasMap = string(found.UID), found.Annotations, found.Map, found.HasMap
+			def.Type = string(found.Type)
 		})
 	}
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
@@ -39,6 +40,7 @@ func (s *secrets) Gone(namespace, name string) {
 // forget no longer keeps a Secret in sync. What is in it stays.
 func (s *secrets) forget(key targets.Key) {
 	s.take(queue.Hint{}, s.set.Delete(key))
+	s.accounts.changed(nil)
 	s.troubles.Forget(string(key))
 }
 
@@ -70,6 +72,7 @@ func (s *secrets) define(namespace, name string, complete func(*targets.SecretDe
 	s.texts.refresh()
 	s.take(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	s.news.defined(t)
+	s.accounts.changed(t)
 }
 
 // named returns the place of a Secret among those that are listed; -1: it is not.

@@ -28,6 +28,7 @@ const (
 	reasonRestarted = "Restarted"
 	reasonStays     = "RestartFailed"
 	reasonExpiring  = "Expiring"
+	reasonNoPull    = "PullSecretFailed"
 )
 
 // news reports what happens to Secrets: as Events to those who look at them,

@@ -22,8 +22,9 @@ const secretsLook = 10 * time.Second
 // said by the Secrets themselves, and by the configuration.
 type secrets struct {
 	*pipeline
-	sink *sinks.KubeSecrets
-	news *news
+	sink     *sinks.KubeSecrets
+	news     *news
+	accounts *accounts
 
 	// What a one-shot process could not read at first, and why; until it is
 	// completed, nobody else reads that.
@@ -35,7 +36,7 @@ type secrets struct {
 func newSecrets(p *pipeline) *secrets {
 	s := &secrets{pipeline: p, sink: sinks.NewKubeSecrets(p.host.cluster.Core)}
 	s.sink.Remarker = p.troubles
-	s.news = newNews(p)
+	s.news, s.accounts = newNews(p), newAccounts(s)
 	return s
 }
 
@@ -96,6 +97,9 @@ func (s *secrets) sources() []source {
 	all := []source{s.news}
 	if s.config().Mode.OneShot() {
 		return append(all, reloading{s})
+	}
+	if s.config().Mode == config.ModeStandalone {
+		all = append(all, s.accounts)
 	}
 	for _, watch := range s.watches() {
 		all = append(all, watch)

@@ -16,6 +16,7 @@ type SecretDefinition struct {
 	Annotations map[string]string
 	Map         string
 	HasMap      bool
+	Type        string // of the Secret itself
 	// Missing: there is no such Secret, so that the above is empty.
 	Missing bool
 	// Unread says why it is not known whether there is one, or "".
@@ -41,9 +42,10 @@ type SecretDefinition struct {
 func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 	content, warnings, err := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
 	restart, errRestart := ParseWorkloads(def.Annotations[restartWorkloads])
+	pullFor, errPull := ParseAccounts(def.Annotations[pullSecretFor])
 	s := &Secret{
-		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart,
-		Faults: append(eachText("", err), eachText(restartWorkloads+": ", errRestart)...),
+		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart, PullFor: pullFor,
+		Faults: slices.Concat(eachText("", err), eachText(restartWorkloads+": ", errRestart), eachText(pullSecretFor+": ", errPull)),
 	}
 	if def.Configured != nil {
 		warnings = append(warnings, content.override(def.Configured)...)
@@ -51,7 +53,11 @@ func FromSecret(def SecretDefinition) (t *Target, warnings []string) {
 			s.Create, s.Type = c.Create, c.Type
 			s.Faults = slices.Concat(c.Faults, s.Faults)
 			s.Restart = unique(slices.Concat(c.Restart, s.Restart))
+			s.PullFor = unique(slices.Concat(c.PullFor, s.PullFor))
 		}
+	}
+	if fault := CheckPullType(def.Type); fault != nil && len(s.PullFor) > 0 && def.UID != "" {
+		s.PullFor, s.Faults = nil, append(s.Faults, eachText(pullSecretFor+": ", fault)...)
 	}
 	s.Groups, s.Hold, s.HoldAll = content.Groups, content.Hold, content.HoldAll
 	s.Faults = fewFaults(s.Faults)

@@ -23,3 +23,7 @@ const (
 	// in JSON. There is no byte of a key in it.
 	RotationAnnotation = "conjur.org/rotation"
 )
+
+// PullSecretsAnnotation lists, with commas between them, those of a service
+// account's pull Secrets that Syncer has added.
+const PullSecretsAnnotation = "conjur.org/pull-secrets"

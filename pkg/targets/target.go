@@ -190,6 +190,9 @@ type Secret struct {
 	// Restart lists the workloads of the namespace that are restarted when
 	// the data have changed, each as "deployment/name".
 	Restart []string
+	// PullFor lists the service accounts of the namespace whose images are
+	// pulled with it.
+	PullFor []string
 }
 
 // File is where and how a file target lands.

@@ -41,6 +41,37 @@ func ParseWorkloads(text string) (workloads []string, err error) {
 	return workloads, errors.Join(errs...)
 }
 
+// pullSecretFor is the annotation of a Kubernetes Secret that lists the service
+// accounts whose images are pulled with it.
+const pullSecretFor = "conjur.org/pull-secret-for"
+
+// ParseAccounts reads a list of service accounts, "default, builder", with commas
+// or line breaks between them. It returns each once, in the order in which they are
+// written. The error joins what is wrong with each; such are left out.
+func ParseAccounts(text string) (accounts []string, err error) {
+	var errs []error
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if item = strings.TrimSpace(item); item == "" || slices.Contains(accounts, item) {
+			continue
+		}
+		if fault := CheckObjectName(item); fault != nil {
+			errs = append(errs, fmt.Errorf("%q is not a service account: %w", clip(item), fault))
+			continue
+		}
+		accounts = append(accounts, item)
+	}
+	return accounts, errors.Join(errs...)
+}
+
+// CheckPullType returns an error unless images can be pulled with a Secret of a
+// type.
+func CheckPullType(kind string) error {
+	if kind == "kubernetes.io/dockerconfigjson" || kind == "kubernetes.io/dockercfg" {
+		return nil
+	}
+	return fmt.Errorf("nothing is pulled with a Secret of type %q; make it with the type kubernetes.io/dockerconfigjson", kind)
+}
+
 // Endpoint is where consumers of a set answer.
 type Endpoint struct {
 	URL string // of one; empty: each Pod of a workload answers

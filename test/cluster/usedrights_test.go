@@ -19,7 +19,7 @@ import (
 // may refer to templates and workloads.
 const chartValues = `
 config: {conjur: {applianceUrl: "https://conjur.test", account: cluster, authnUrl: "https://conjur.test/authn-jwt/cluster"}}
-access: {configMaps: ["*"], workloads: ["*"]}
+access: {configMaps: ["*"], workloads: ["*"], serviceAccounts: ["*"]}
 `
 
 var granted struct {

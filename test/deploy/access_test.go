@@ -61,20 +61,20 @@ func TestRights(t *testing.T) {
 				"secrets create [c]", "secrets get list watch patch [a b c]", "statefulsets.apps get patch [db]",
 			},
 		}},
-		"listed elsewhere": {conjurWith("kubernetes: {secrets: [a, {name: b, namespace: shop, restart: [daemonset/x]}]}"), map[string][]string{
+		"listed elsewhere": {conjurWith("kubernetes: {secrets: [a, {name: b, namespace: shop, restart: [daemonset/x], pullSecretFor: [default]}]}"), map[string][]string{
 			"syncer": {"events create patch", leases + "create", leases + "get update [syncer]", "secrets get list watch patch [a]"},
-			"shop":   {"daemonsets.apps get patch [x]", "events create patch", "secrets get list watch patch [b]"},
+			"shop":   {"daemonsets.apps get patch [x]", "events create patch", "secrets get list watch patch [b]", "serviceaccounts get patch [default]"},
 		}},
-		"asked for by annotations": {connection + "access: {configMaps: [templates], workloads: [deployment/shop]}", map[string][]string{
+		"asked for by annotations": {connection + "access: {configMaps: [templates], workloads: [deployment/shop], serviceAccounts: [builder]}", map[string][]string{
 			"syncer": {
 				"configmaps get list watch [templates]", "deployments.apps get patch [shop]", "events create patch",
-				leases + "create", leases + "get update [syncer]", "secrets get list watch patch",
+				leases + "create", leases + "get update [syncer]", "secrets get list watch patch", "serviceaccounts get patch [builder]",
 			},
 		}},
-		"all that annotations may ask for": {connection + `access: {configMaps: ["*"], workloads: ["*"]}`, map[string][]string{
+		"all that annotations may ask for": {connection + `access: {configMaps: ["*"], workloads: ["*"], serviceAccounts: ["*"]}`, map[string][]string{
 			"syncer": {
 				"configmaps get list watch", "daemonsets.apps get patch", "deployments.apps get patch", "events create patch",
-				leases + "create", leases + "get update [syncer]", "secrets get list watch patch", "statefulsets.apps get patch",
+				leases + "create", leases + "get update [syncer]", "secrets get list watch patch", "serviceaccounts get patch", "statefulsets.apps get patch",
 			},
 		}},
 		"sets that are asked for": {conjurWith("rotation: {sets: [" +
@@ -91,7 +91,7 @@ func TestRights(t *testing.T) {
 		"job by label": {connection + "shape: job", map[string][]string{
 			"syncer": {"events create patch", "secrets get list patch"},
 		}},
-		"job with a list": {conjurWith("kubernetes: {secrets: [a, {name: b, create: true, groups: {g: {secrets: [x], templateConfigMap: templates}}}]}") + "shape: job", map[string][]string{
+		"job with a list": {conjurWith("kubernetes: {secrets: [a, {name: b, create: true, type: kubernetes.io/dockerconfigjson, pullSecretFor: [default], groups: {g: {secrets: [x], templateConfigMap: templates}}}]}") + "shape: job", map[string][]string{
 			"syncer": {"configmaps get [templates]", "events create patch", "secrets create [b]", "secrets get patch [a b]"},
 		}},
 		"none of them": {connection + "rbac: {create: false}", map[string][]string{}},

@@ -46,7 +46,7 @@ func TestInstallTellsEveryRight(t *testing.T) {
 		}
 	}
 	granted := map[string][]string{}
-	for _, rule := range (deploy.Release{Values: conjurWith("kubernetes: {secrets: [{name: a, create: true}]}") + `access: {configMaps: ["*"], workloads: ["*"]}`}).Rules(t, "syncer") {
+	for _, rule := range (deploy.Release{Values: conjurWith("kubernetes: {secrets: [{name: a, create: true}]}") + `access: {configMaps: ["*"], workloads: ["*"], serviceAccounts: ["*"]}`}).Rules(t, "syncer") {
 		for _, resource := range rule.Resources {
 			granted[resource] = append(granted[resource], rule.Verbs...)
 		}

@@ -23,8 +23,8 @@ else those of the configuration, else the release's own; ["*"] is all.
 
 {{/*
 What one namespace's Secrets need, as a JSON object: "secrets" and "create" are
-names, none meaning any; "configMaps" and "workloads" are names, "*" meaning
-any. The context is (list $ NAMESPACE).
+names, none meaning any; "configMaps", "workloads" and "accounts" are names, "*"
+meaning any. The context is (list $ NAMESPACE).
 */}}
 {{- define "syncer.needs" -}}
 {{- $root := index . 0 -}}
@@ -33,12 +33,14 @@ any. The context is (list $ NAMESPACE).
 {{- $create := list -}}
 {{- $configMaps := $root.Values.access.configMaps -}}
 {{- $workloads := $root.Values.access.workloads -}}
+{{- $accounts := $root.Values.access.serviceAccounts -}}
 {{- range $secret := ($root.Values.config.kubernetes | default dict).secrets -}}
 {{- if eq $namespace (include "syncer.namespaceOf" (list $root $secret)) -}}
 {{- if kindIs "map" $secret -}}
 {{- $secrets = append $secrets $secret.name -}}
 {{- if $secret.create }}{{ $create = append $create $secret.name }}{{ end -}}
 {{- range $secret.restart }}{{ $workloads = append $workloads (lower .) }}{{ end -}}
+{{- range $secret.pullSecretFor }}{{ $accounts = append $accounts . }}{{ end -}}
 {{- range $group := $secret.groups -}}
 {{- with $group.templateConfigMap }}{{ $configMaps = append $configMaps (splitList "/" . | first) }}{{ end -}}
 {{- end -}}
@@ -47,8 +49,8 @@ any. The context is (list $ NAMESPACE).
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if eq $root.Values.shape "job" }}{{ $workloads = list }}{{ end -}}
-{{ dict "secrets" ($secrets | uniq | sortAlpha) "create" ($create | uniq | sortAlpha) "configMaps" ($configMaps | uniq | sortAlpha) "workloads" ($workloads | uniq | sortAlpha) | toJson }}
+{{- if eq $root.Values.shape "job" }}{{ $workloads = list }}{{ $accounts = list }}{{ end -}}
+{{ dict "secrets" ($secrets | uniq | sortAlpha) "create" ($create | uniq | sortAlpha) "configMaps" ($configMaps | uniq | sortAlpha) "workloads" ($workloads | uniq | sortAlpha) "accounts" ($accounts | uniq | sortAlpha) | toJson }}
 {{- end -}}
 
 {{/* The rules of the Role for one namespace. The context is (list $ NAMESPACE). */}}
@@ -104,6 +106,15 @@ any. The context is (list $ NAMESPACE).
   {{- end }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- with $needs.accounts }}
+# Has service accounts name their pull Secrets.
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get, patch]
+  {{- if not (has "*" .) }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
 {{- end }}
 {{- include "syncer.rotationRules" $root }}
 {{- end -}}
