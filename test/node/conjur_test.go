@@ -118,23 +118,37 @@ func (w *world) set(values map[string]string) {
 // setter returns what does so without the API server.
 func (w *world) setter() func(values map[string]string) {
 	w.t.Helper()
+	administrator, file := w.administrator(), filepath.Join(w.t.TempDir(), "values.yml")
+	return func(values map[string]string) {
+		w.t.Helper()
+		w.check(os.WriteFile(file, []byte(w.yaml(values)), 0o600))
+		administrator("set", "-f", file)
+		maps.Copy(w.values, values)
+	}
+}
+
+// administrator returns what runs a command of Syncer's as Conjur's administrator
+// does, and returns what it printed. It needs no API server.
+func (w *world) administrator() func(args ...string) string {
+	w.t.Helper()
 	root, err := deploy.Root()
 	w.check(err)
 	dir := w.t.TempDir()
 	certificate, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "key")
 	w.check(os.WriteFile(certificate, []byte(w.ca), 0o600))
 	w.check(os.WriteFile(key, []byte(w.conjur.file(conjurData, "conjur/admin.key")), 0o600))
-	return func(values map[string]string) {
+	return func(args ...string) string {
 		w.t.Helper()
-		file := filepath.Join(dir, "values.yml")
-		w.check(os.WriteFile(file, []byte(w.yaml(values)), 0o600))
-		cmd := exec.Command(filepath.Join(root, "bin", "linux-"+architecture, "syncer"), "set", "-f", file)
+		cmd := exec.Command(filepath.Join(root, "bin", "linux-"+architecture, "syncer"), args...)
 		cmd.Env = []string{"CONJUR_APPLIANCE_URL=" + w.address, "CONJUR_ACCOUNT=" + account, "CONJUR_AUTHN_LOGIN=admin",
 			"CONJUR_AUTHN_API_KEY_FILE=" + key, "CONJUR_CERT_FILE=" + certificate}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			w.t.Fatalf("syncer set: %v\n%s", err, out)
+		var failure strings.Builder
+		cmd.Stderr = &failure
+		out, err := cmd.Output()
+		if err != nil {
+			w.t.Fatalf("syncer %s: %v\n%s", strings.Join(args, " "), err, failure.String())
 		}
-		maps.Copy(w.values, values)
+		return string(out)
 	}
 }
 

@@ -4,6 +4,7 @@ package node
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -82,19 +83,47 @@ func (w *world) endsOf(job string) (ends []corev1.ContainerStateTerminated) {
 	return ends
 }
 
-// TestJobBesideASidecar ends, since the kubelet ends sidecars after all else.
-func TestJobBesideASidecar(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, shop())
-	spec := w.documented(files("secrets-refresh-interval", "1s"), "read", dbFile)
+// jobBesideASidecar makes a Job of one try, and returns its Pod.
+func (w *world) jobBesideASidecar(args ...string) *pod {
+	w.t.Helper()
+	spec := w.documented(files("secrets-refresh-interval", "1s"), args...)
 	spec.Spec.RestartPolicy = corev1.RestartPolicyNever
-	_, err := client.BatchV1().Jobs(w.namespace).Create(t.Context(), &batchv1.Job{
+	_, err := client.BatchV1().Jobs(w.namespace).Create(w.t.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec:       batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{ObjectMeta: spec.ObjectMeta, Spec: spec.Spec}},
 	}, metav1.CreateOptions{})
 	w.check(err)
+	return w.podOf("batch.kubernetes.io/job-name=shop")
+}
+
+// TestRevokedBesideAJob: the file goes and the sidecar ends, says why, and is
+// started again; the Job goes on, and completes.
+func TestRevokedBesideAJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	p := w.jobBesideASidecar("run", dbFile)
+	p.startedWith(dbFile, db("first"))
+	w.load("- !policy\n  id: shop\n  body:\n  - !delete { record: !variable password }\n")
+	p.awaitRestarts("syncer", 1)
+	if e := container(p.get(), "syncer").LastTerminationState.Terminated; e.ExitCode != 1 || !strings.Contains(e.Message, "shop/password") {
+		t.Errorf("Syncer ended with %d and the message %q", e.ExitCode, e.Message)
+	}
+	if out, err := p.exec("app", "/app", "read", dbFile); err == nil {
+		t.Errorf("the file is there: %s", out)
+	}
+	p.signal("app", syscall.SIGTERM)
 	w.awaitJob("shop", batchv1.JobComplete)
-	p := w.podOf("batch.kubernetes.io/job-name=shop")
+	if n := p.restarts("app"); n != 0 {
+		t.Errorf("the application was restarted %d times", n)
+	}
+}
+
+// TestJobBesideASidecar ends, since the kubelet ends sidecars after all else.
+func TestJobBesideASidecar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	p := w.jobBesideASidecar("read", dbFile)
+	w.awaitJob("shop", batchv1.JobComplete)
 	p.awaitLog("app", db("first"))
 	if ended := container(p.get(), "syncer").State.Terminated; ended == nil || ended.ExitCode != 0 {
 		t.Errorf("Syncer ended with %+v", ended)

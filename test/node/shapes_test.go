@@ -52,24 +52,46 @@ func TestChartThatIncludesTheSidecar(t *testing.T) {
 	}
 }
 
-// TestKustomizeOverlay as the documentation has it: copied, edited, applied.
-func TestKustomizeOverlay(t *testing.T) {
+// TestKustomize as the documentation has it: the overlay, copied and edited, and
+// the base, in a namespace of another name.
+func TestKustomize(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, shop())
-	w.restricted()
-	dir := t.TempDir()
-	w.edit("../../deploy/kustomize", dir, map[string][]string{
-		"overlays/example/kustomization.yaml": {"namespace: platform", "namespace: " + w.namespace, "  - namespace.yaml\n", ""},
-		"overlays/example/config.yaml": {
-			"https://conjur.example.net/authn-jwt/platform", w.address + "/authn-jwt/cluster", "https://conjur.example.net", w.address,
-			"[platform]", "[" + w.namespace + "]", "account: platform", "account: " + account + "\n      sslCertificate: " + strconv.Quote(w.ca), "5m", "1s",
-		},
+	t.Run("overlay", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, shop())
+		dir := t.TempDir()
+		w.edit("../../deploy/kustomize", dir, map[string][]string{
+			"overlays/example/kustomization.yaml": {"namespace: platform", "namespace: " + w.namespace, "  - namespace.yaml\n", ""},
+			"overlays/example/config.yaml": {
+				"https://conjur.example.net/authn-jwt/platform", w.address + "/authn-jwt/cluster", "https://conjur.example.net", w.address,
+				"[platform]", "[" + w.namespace + "]", "account: platform", "account: " + account + "\n      sslCertificate: " + strconv.Quote(w.ca), "5m", "1s",
+			},
+		})
+		text, err := deploy.Kustomize(filepath.Join(dir, "overlays", "example"))
+		w.check(err)
+		w.delivers(text)
 	})
-	text, err := deploy.Kustomize(filepath.Join(dir, "overlays", "example"))
-	w.check(err)
-	cluster := deploy.Connect(t, plane.Config())
-	for _, o := range deploy.Decode(t, text) {
-		_, err := cluster.Create(t.Context(), w.namespace, o, false)
+	t.Run("base", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, shop())
+		text, err := os.ReadFile("../../deploy/kustomize/base/syncer.yaml")
+		w.check(err)
+		w.delivers([]byte(strings.NewReplacer(
+			"namespace: syncer", "namespace: "+w.namespace, "      - syncer\n", "      - "+w.namespace+"\n", "serviceaccount:syncer:", "serviceaccount:"+w.namespace+":",
+			"syncer.syncer", w.namespace+".syncer", // of the whole cluster, where the overlay has its own
+			"https://conjur.example.com/authn-jwt/example", w.address+"/authn-jwt/cluster", "https://conjur.example.com", w.address,
+			"account: example", "account: "+account+"\n      sslCertificate: "+strconv.Quote(w.ca), "enabled: true", "interval: 1s",
+		).Replace(string(text))))
+	})
+}
+
+// delivers applies manifests with Syncer's Deployment, and has it fill a Secret.
+func (w *world) delivers(manifests []byte) {
+	w.t.Helper()
+	w.restricted()
+	cluster := deploy.Connect(w.t, plane.Config())
+	for _, o := range deploy.Decode(w.t, manifests) {
+		_, err := cluster.Create(w.t.Context(), w.namespace, o, false)
 		w.check(err)
 	}
 	w.managed("db", "user: shop/user\npassword: shop/password\n", nil)
@@ -77,7 +99,7 @@ func TestKustomizeOverlay(t *testing.T) {
 	w.set(map[string]string{"shop/password": "second"})
 	w.awaitSecret("db", map[string]string{"user": "anna", "password": "second"})
 	w.eventually("both replicas ready", func() bool {
-		d, err := client.AppsV1().Deployments(w.namespace).Get(t.Context(), "syncer", metav1.GetOptions{})
+		d, err := client.AppsV1().Deployments(w.namespace).Get(w.t.Context(), "syncer", metav1.GetOptions{})
 		w.check(err)
 		return d.Status.ReadyReplicas == 2
 	})
