@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,11 +132,12 @@ func TestStandaloneRollsAWorkloadOut(t *testing.T) {
 		syncer.ready() // the first process of a container misses a signal that comes too early
 		syncer.signal("syncer", signal)
 		syncer.awaitRestarts("syncer", i+1)
+		w.noRollout("shop")
 	}
 	syncer.ready()
 	syncer.delete()
 	w.podOf("app.kubernetes.io/name=syncer").ready()
-	// What Syncer did at its starts came before what it does now.
+	w.noRollout("shop")
 	w.set(five("fourth"))
 	w.rolledOut("shop", "fourth")
 	if n := w.revisions("shop") - before; n != 3 {
@@ -181,6 +183,17 @@ func (w *world) rolledOut(name, text string) {
 		got, err := p.exec("app", "/app", "env", "v0")
 		return err == nil && strings.TrimSpace(got) == text
 	})
+}
+
+// noRollout waits until there was none of a Deployment for some seconds, longer
+// than the quiet period after which a start of Syncer would make one.
+func (w *world) noRollout(name string) {
+	w.t.Helper()
+	before, since := w.revisions(name), time.Now()
+	w.eventually("seconds without a rollout", func() bool { return time.Since(since) > 5*time.Second })
+	if n := w.revisions(name); n != before {
+		w.t.Errorf("%d rollouts after a start of Syncer", n-before)
+	}
 }
 
 // revisions returns how many ReplicaSets the Deployment has had.
