@@ -54,13 +54,13 @@ func (s Schedule) next(set string, doc *versions.Document) time.Time {
 // again returns when a version may be made after those that came to nothing
 // since the primary.
 func (s Schedule) again(doc *versions.Document, primary versions.Version) (at time.Time) {
-	wait := s.Retry
+	var wait time.Duration
 	for _, v := range doc.Versions {
 		if v.Promoted.IsZero() && v.Made.After(primary.Made) {
 			if v.Made.After(at) {
 				at = v.Made
 			}
-			wait = min(2*wait, max(longestRetry, s.Retry))
+			wait = min(max(2*wait, s.Retry), max(longestRetry, s.Retry))
 		}
 	}
 	if at.IsZero() {

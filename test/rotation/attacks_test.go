@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
@@ -19,14 +20,15 @@ import (
 // it is woken.
 type sleeper struct {
 	*actuators.PostgreSQL
+	only               string // only acts of that name count; "": all do
 	at                 int64
 	acts               atomic.Int64
 	asleep, wake, done chan struct{}
 }
 
 // act does something, after a sleep if that is due.
-func (s *sleeper) act(do func() error) error {
-	if s.acts.Add(1) != s.at {
+func (s *sleeper) act(name string, do func() error) error {
+	if s.only != "" && s.only != name || s.acts.Add(1) != s.at {
 		return do()
 	}
 	close(s.asleep)
@@ -35,16 +37,31 @@ func (s *sleeper) act(do func() error) error {
 	return do()
 }
 
+func (s *sleeper) Prepare(ctx context.Context, doc *versions.Document) (parts map[string]secret.Value, err error) {
+	err = s.act("prepare", func() error { parts, err = s.PostgreSQL.Prepare(ctx, doc); return err })
+	return parts, err
+}
+
+func (s *sleeper) InUse(ctx context.Context, v versions.Version) (who []string, err error) {
+	err = s.act("inuse", func() error { who, err = s.PostgreSQL.InUse(ctx, v); return err })
+	return who, err
+}
+
 func (s *sleeper) Apply(ctx context.Context, v versions.Version) (minted map[string]secret.Value, err error) {
-	return nil, s.act(func() error { _, err := s.PostgreSQL.Apply(context.WithoutCancel(ctx), v); return err })
+	return nil, s.act("apply", func() error { _, err := s.PostgreSQL.Apply(context.WithoutCancel(ctx), v); return err })
 }
 
 func (s *sleeper) Verify(ctx context.Context, v versions.Version) error {
-	return s.act(func() error { return s.PostgreSQL.Verify(ctx, v) })
+	return s.act("verify", func() error { return s.PostgreSQL.Verify(ctx, v) })
 }
 
 func (s *sleeper) Revoke(ctx context.Context, v versions.Version) error {
-	return s.act(func() error { return s.PostgreSQL.Revoke(context.WithoutCancel(ctx), v) })
+	return s.act("revoke", func() error { return s.PostgreSQL.Revoke(context.WithoutCancel(ctx), v) })
+}
+
+// sleeperAt returns one that sleeps before the act of that number.
+func sleeperAt(database *actuators.PostgreSQL, only string, at int64) *sleeper {
+	return &sleeper{PostgreSQL: database, only: only, at: at, asleep: make(chan struct{}), wake: make(chan struct{}), done: make(chan struct{})}
 }
 
 // TestALeaderSleepsWhileAnotherRotatesTwice: whatever it was about to do in the
@@ -53,11 +70,11 @@ func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
 	for at := int64(1); ; at++ {
 		s := newShop(t)
 		client := s.as("rotates", "engine")
-		stop := run(t, s.rotator(client, s.database(client, postgres.Addr), nil))
+		stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
 		s.idle("")
 		stop()
 
-		slow := &sleeper{PostgreSQL: s.database(client, postgres.Addr), at: at, asleep: make(chan struct{}), wake: make(chan struct{}), done: make(chan struct{})}
+		slow := sleeperAt(s.database(client, s.db.Addr), "", at)
 		stopSlow := run(t, s.rotator(client, slow, nil))
 		first, _ := s.doc().Primary()
 		if err := s.steer(t.Context()); err != nil {
@@ -76,13 +93,13 @@ func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
 		})
 		if !slept {
 			stopSlow()
-			if at < 5 {
+			if at < 7 {
 				t.Errorf("a rotation is over after %d acts in the database", at-1)
 			}
 			return
 		}
 		other := s.as("rotates", "engine")
-		stop = run(t, s.rotator(other, s.database(other, postgres.Addr), nil))
+		stop = run(t, s.rotator(other, s.database(other, s.db.Addr), nil))
 		s.idle(first.ID)
 		for range 1 + at%2 {
 			s.rotate()
@@ -114,7 +131,7 @@ func (g *gate) Left(context.Context, *versions.Document, versions.Version) rotat
 func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	s := newShop(t)
 	client := s.as("rotates", "engine")
-	database := s.database(client, postgres.Addr)
+	database := s.database(client, s.db.Addr)
 	shut := &gate{}
 	shut.open.Store(true)
 	tried := &sleeper{PostgreSQL: database}
@@ -129,7 +146,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 		return primary.ID != old.ID && d.Stage() == "switch"
 	}).Primary()
 	user := string(primary.Parts["username"].Bytes())
-	postgres.Query(t, "postgres", "DROP ROLE "+user)
+	s.db.Query(t, "postgres", "DROP ROLE "+user)
 	shut.open.Store(true)
 	s.until("the old one is about to be revoked", func(d *versions.Document) bool { return d.Stage() == "revoke" })
 	before := tried.acts.Load()
@@ -138,7 +155,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 		t.Fatalf("the old one was refused though the primary does not work: %v", err)
 	}
 	// As dumped roles come back: without the comment, the password another one.
-	postgres.Query(t, "postgres", fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'another'", user))
+	s.db.Query(t, "postgres", fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'another'", user))
 	s.idle(old.ID)
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
@@ -150,16 +167,16 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 func TestARestoredDatabase(t *testing.T) {
 	s := newShop(t)
 	client := s.as("rotates", "engine")
-	stop := run(t, s.rotator(client, s.database(client, postgres.Addr), nil))
+	stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
 	s.idle("")
-	backup := postgres.Query(t, "postgres", fmt.Sprintf(`SELECT format('ALTER ROLE %%I %%s PASSWORD %%L; COMMENT ON ROLE %%I IS %%L', rolname,
+	backup := s.db.Query(t, "postgres", fmt.Sprintf(`SELECT format('ALTER ROLE %%I %%s PASSWORD %%L; COMMENT ON ROLE %%I IS %%L', rolname,
 		CASE WHEN rolcanlogin THEN 'LOGIN' ELSE 'NOLOGIN' END, rolpassword, rolname, shobj_description(oid, 'pg_authid')) FROM pg_authid WHERE rolname IN ('%s')`,
 		strings.Join(s.users, "', '")))
 	s.rotate()
 	primary := s.rotate()
 	stop()
-	postgres.Query(t, "postgres", strings.Join(backup, "; "))
-	database := s.database(client, postgres.Addr)
+	s.db.Query(t, "postgres", strings.Join(backup, "; "))
+	database := s.database(client, s.db.Addr)
 	if err := database.Verify(t.Context(), primary); err == nil {
 		t.Fatal("the restored database has the primary")
 	}
@@ -178,7 +195,7 @@ func TestARestoredDatabase(t *testing.T) {
 func TestBothUsersAreDeleted(t *testing.T) {
 	s := newShop(t)
 	client := s.as("rotates", "engine")
-	database := s.database(client, postgres.Addr)
+	database := s.database(client, s.db.Addr)
 	stop := run(t, s.rotator(client, database, nil))
 	primary := s.idle("")
 	stop()
@@ -196,7 +213,7 @@ func TestBothUsersAreDeleted(t *testing.T) {
 func TestBackToTheOldOne(t *testing.T) {
 	s := newShop(t)
 	client := s.as("rotates", "engine")
-	database := s.database(client, postgres.Addr)
+	database := s.database(client, s.db.Addr)
 	shut := &gate{}
 	run(t, s.rotator(client, database, shut))
 	old := s.idle("")
@@ -224,6 +241,55 @@ func TestBackToTheOldOne(t *testing.T) {
 		t.Error(err)
 	}
 	s.rotate()
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTheClockMoves while an old login is kept for an hour. Ahead, a leader that
+// has not seen the login without consumers watches it for a while of its own; back,
+// nothing happens before the hour is over once more.
+func TestTheClockMoves(t *testing.T) {
+	var ahead atomic.Int64
+	s := newShopOf(t, postgres, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+	s.reader = s.as("rotates", "reader")
+	const watch = 2 * time.Second
+	var counted *sleeper
+	lead := func() (stop func()) { // with a token of its own
+		client := s.as("rotates", "engine")
+		counted = &sleeper{PostgreSQL: s.database(client, s.db.Addr)}
+		return run(t, s.rotator(client, counted, nil, func(c *rotate.Config) {
+			c.Sets[0].Policy.Keep, c.Watch = time.Hour, watch
+		}))
+	}
+	stop := lead()
+	old := s.idle("")
+	if err := s.steer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	isKept := func(d *versions.Document) bool {
+		v, _ := d.Version(old.ID)
+		return v.State == versions.Retiring && !v.Left.IsZero()
+	}
+	s.until("the old one is kept", isKept)
+	stop()
+
+	ahead.Store(int64(-24 * time.Hour))
+	stop = lead()
+	step := s.doc().Step
+	proctest.Eventually(t, patience, "it waits, and uses the primary meanwhile", func() bool { return counted.acts.Load() > 0 })
+	if now := s.doc(); now.Step != step || !isKept(now) {
+		t.Errorf("with a clock that was put back the set is %s", told(now))
+	}
+	stop()
+
+	ahead.Store(int64(2 * time.Hour))
+	begin := time.Now()
+	lead()
+	s.idle(old.ID)
+	if took := time.Since(begin); took < watch {
+		t.Errorf("a leader that had seen the old one for %v revoked it", took)
+	}
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -51,12 +51,12 @@ rotation:
     postgresql: {address: %[1]s/postgres, admin: shop/nobody, users: [%[2]s], plain: true}
   - set: shop/url
     postgresql: {address: %[3]s/postgres, admin: shop/admin, users: [%[2]s], plain: true}
-`, postgres.Addr, strings.Join(s.users, ", "), proctest.FreeAddress(t)))
+`, s.db.Addr, strings.Join(s.users, ", "), proctest.FreeAddress(t)))
 	if problems := r.Check(t.Context())["shop/db"]; len(problems) > 0 {
 		t.Errorf("where all is well it says %q", problems)
 	}
 	a, b := s.users[0], s.users[1]
-	postgres.Query(t, "postgres", fmt.Sprintf("ALTER ROLE %[1]s_admin NOCREATEROLE; ALTER ROLE %[2]s LOGIN; GRANT trusted TO %[2]s; ALTER ROLE %[3]s RESET role", s.name, a, b))
+	s.db.Query(t, "postgres", fmt.Sprintf("ALTER ROLE %[1]s_admin NOCREATEROLE; ALTER ROLE %[2]s LOGIN; GRANT trusted TO %[2]s; ALTER ROLE %[3]s RESET role", s.name, a, b))
 	found := r.Check(t.Context())
 	for set, wants := range map[string][]string{
 		"shop/db": {

@@ -174,7 +174,7 @@ func (s *shop) survives(p *faults.Plan, address string) error {
 func (s *shop) judge(ctx context.Context) error {
 	doc := s.doc()
 	primary, _ := doc.Primary()
-	if err := s.database(s.reader, postgres.Addr).Verify(ctx, primary); err != nil {
+	if err := s.database(s.reader, s.db.Addr).Verify(ctx, primary); err != nil {
 		return err
 	}
 	if users := s.logins(); len(users) != 1 || users[0] != string(primary.Parts["username"].Bytes()) {

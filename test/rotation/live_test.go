@@ -60,7 +60,7 @@ func TestWithTheGateForcedOpenLoginsFail(t *testing.T) {
 // live rotates while 20 clients log in.
 func (s *shop) live(t *testing.T, rotations int, forced bool) (logins int64, failed []string) {
 	client := s.as("rotates", "engine")
-	database := s.database(client, postgres.Addr)
+	database := s.database(client, s.db.Addr)
 	stop := run(t, s.rotator(client, database, nil))
 	s.idle("")
 	stop()

@@ -9,27 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // with rotates the set by any actuator.
 func (s *shop) with(client *conjur.Client, a actuators.Actuator, g generate.Config) *rotate.Rotator {
-	values, err := variables.New(client, variables.Config{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return rotate.New(rotate.Config{
-		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second,
-		Retry: 10 * time.Millisecond, Watch: time.Nanosecond, Log: zap.NewNop(),
-		Sets: []rotate.Rotated{{ID: set, Generate: g, Actuator: a, Outside: "there", Schedule: rotate.Schedule{Every: time.Hour, Retry: time.Millisecond}}},
+	return s.rotator(client, a, nil, func(c *rotate.Config) {
+		set := &c.Sets[0]
+		set.Generate, set.Outside, set.Schedule = g, "there", rotate.Schedule{Every: time.Hour, Retry: time.Millisecond}
 	})
 }
 

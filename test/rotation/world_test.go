@@ -20,6 +20,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -32,6 +33,7 @@ const set = "shop/db"
 type shop struct {
 	*conjurdtest.Server
 	t      *testing.T
+	db     *pgtest.Server
 	name   string // begins the names of its roles
 	users  []string
 	reader *conjur.Client
@@ -39,9 +41,12 @@ type shop struct {
 
 var shops atomic.Int64
 
-func newShop(t *testing.T, options ...conjurdtest.Option) *shop {
+func newShop(t *testing.T) *shop { return newShopOf(t, postgres) }
+
+// newShopOf returns one whose database is db.
+func newShopOf(t *testing.T, db *pgtest.Server, options ...conjurdtest.Option) *shop {
 	t.Helper()
-	s := &shop{Server: conjurdtest.Start(t, options...), t: t, name: fmt.Sprintf("shop%d", shops.Add(1))}
+	s := &shop{Server: conjurdtest.Start(t, options...), t: t, db: db, name: fmt.Sprintf("shop%d", shops.Add(1))}
 	s.users = []string{s.name + "_a", s.name + "_b"}
 	s.Policy(`
 - !policy
@@ -69,17 +74,17 @@ func (s *shop) createRoles() {
 	for _, user := range s.users {
 		sql += fmt.Sprintf("CREATE ROLE %[2]s NOLOGIN IN ROLE %[1]s_owner; ALTER ROLE %[2]s SET role TO %[1]s_owner;", s.name, user)
 	}
-	postgres.Query(s.t, "postgres", sql)
+	s.db.Query(s.t, "postgres", sql)
 }
 
 func (s *shop) dropRoles() {
-	postgres.Query(s.t, "postgres", fmt.Sprintf("DROP ROLE IF EXISTS %[1]s_a, %[1]s_b, %[1]s_admin; DROP ROLE IF EXISTS %[1]s_owner", s.name))
+	s.db.Query(s.t, "postgres", fmt.Sprintf("DROP ROLE IF EXISTS %[1]s_a, %[1]s_b, %[1]s_admin; DROP ROLE IF EXISTS %[1]s_owner", s.name))
 }
 
 // logins are the users that may log in, with what their comments say.
 func (s *shop) logins() []string {
 	s.t.Helper()
-	return postgres.Query(s.t, "postgres", fmt.Sprintf("SELECT rolname FROM pg_roles WHERE rolname LIKE '%s\\_%%' AND rolname NOT LIKE '%%admin' AND rolcanlogin ORDER BY 1", s.name))
+	return s.db.Query(s.t, "postgres", fmt.Sprintf("SELECT rolname FROM pg_roles WHERE rolname LIKE '%s\\_%%' AND rolname NOT LIKE '%%admin' AND rolcanlogin ORDER BY 1", s.name))
 }
 
 type apiKey struct{ login, key string }
@@ -120,21 +125,26 @@ func (s *shop) database(client *conjur.Client, address string) *actuators.Postgr
 	}
 }
 
-// rotator rotates the set without any wait but for its consumers.
-func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consumers rotate.Consumers) *rotate.Rotator {
+// rotator rotates the set without any wait but for its consumers, or as it is
+// adjusted.
+func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consumers rotate.Consumers, adjust ...func(*rotate.Config)) *rotate.Rotator {
 	s.t.Helper()
 	values, err := variables.New(client, variables.Config{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return rotate.New(rotate.Config{
+	config := rotate.Config{
 		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second,
 		Retry: 10 * time.Millisecond, Watch: time.Nanosecond, Log: zap.NewNop(),
 		Sets: []rotate.Rotated{{
 			ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: actuator, Outside: "postgresql", Consumers: consumers,
 			Policy: versions.Policy{GiveUp: time.Hour},
 		}},
-	})
+	}
+	for _, adjust := range adjust {
+		adjust(&config)
+	}
+	return rotate.New(config)
 }
 
 // run runs what rotates until the test, or stop, ends it.

@@ -1,0 +1,312 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/pgtest"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// heard collects Events.
+type heard struct {
+	mu  sync.Mutex
+	all []rotate.Event
+}
+
+func (h *heard) Rotated(e rotate.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, e)
+}
+
+func (h *heard) Failed(string, string) {}
+
+// count returns how many Events of that reason have text in their message.
+func (h *heard) count(reason, text string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.all {
+		if e.Reason == reason && strings.Contains(e.Message, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// outage is a shop of which the database fails right before one act of a rotation.
+type outage struct {
+	*shop
+	heard
+	more   bool     // it is longer than a version is tried
+	before *sleeper // the act
+	old    versions.Version
+	slept  bool // the rotation has that act
+}
+
+// giveUp is how long a version is tried at least.
+const giveUp = 2 * time.Second
+
+// newOutage returns one that waits before that act, or has done the rotation
+// without it. A version is given up if the outage is to last for more.
+func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more bool) *outage {
+	s := newShopOf(t, db)
+	client := s.as("rotates", "engine")
+	database := s.database(client, db.Addr)
+	stop := run(t, s.rotator(client, database, nil))
+	o := &outage{shop: s, more: more, old: s.idle("")}
+	stop()
+	o.before = sleeperAt(database, only, act)
+	run(t, s.rotator(client, o.before, nil, func(c *rotate.Config) {
+		if more {
+			c.Sets[0].Policy.GiveUp = giveUp
+		}
+		c.Listener = o
+	}))
+	if only == "" {
+		proctest.Eventually(t, patience, "the first act, a look at the primary", func() bool { return o.before.acts.Load() > 0 })
+	}
+	if err := s.steer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proctest.Eventually(t, patience, "it waits before the act, or is done", func() bool {
+		select {
+		case <-o.before.asleep:
+			o.slept = true
+			return true
+		default:
+		}
+		primary, idle, err := s.look(t.Context())
+		return err == nil && idle && primary != o.old.ID
+	})
+	return o
+}
+
+// outlast has the act fail until an Event says so, or until the version is given
+// up. One that is the primary already is not; then the outage lasts for longer than
+// it would be tried.
+func (o *outage) outlast() (abandoned bool) {
+	coming, isComing := o.doc().Coming()
+	begin := time.Now()
+	close(o.before.wake)
+	<-o.before.done
+	proctest.Eventually(o.t, patience, "it has failed for long enough", func() bool {
+		if o.more && isComing {
+			now, _ := o.doc().Version(coming.ID)
+			return now.State == versions.Retiring && o.count(rotate.EventFailed, "gave up "+coming.ID) > 0
+		}
+		return o.count(rotate.EventFailed, "") > 0 && (!o.more || time.Since(begin) > giveUp)
+	})
+	if primary, _ := o.doc().Primary(); isComing && primary.ID != o.old.ID {
+		o.t.Errorf("the primary is %s, which cannot be used", primary.ID)
+	}
+	return o.more && isComing
+}
+
+// recovers judges what becomes of it when the database works again.
+func (o *outage) recovers(abandoned bool) {
+	doc := o.until("the end", func(d *versions.Document) bool {
+		primary, _ := d.Primary()
+		return d.Stage() == "idle" && abandoned == (primary.ID == o.old.ID)
+	})
+	if err := o.judge(o.t.Context()); err != nil {
+		o.t.Errorf("before act %d: %v; %s", o.before.at, err, told(doc))
+	}
+}
+
+// newDatabase returns a database of the test's own.
+func newDatabase(t *testing.T) *pgtest.Server {
+	t.Helper()
+	db, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// TestTheDatabaseStopsAtEachStep of a rotation, for less and for more than it is
+// tried. What was not the primary by then is given up and refused when the
+// database is back; all else goes on.
+func TestTheDatabaseStopsAtEachStep(t *testing.T) {
+	for name, more := range map[string]bool{"for less": false, "for more": true} {
+		t.Run(name, func(t *testing.T) {
+			db := newDatabase(t)
+			var all []*outage
+			for act := int64(2); ; act++ {
+				o := newOutage(t, db, "", act, more)
+				all = append(all, o)
+				if !o.slept {
+					break
+				}
+			}
+			db.Crash()
+			abandoned := make([]bool, len(all))
+			var waiting sync.WaitGroup
+			for i, o := range all {
+				if o.slept {
+					waiting.Go(func() { abandoned[i] = o.outlast() })
+				}
+			}
+			waiting.Wait()
+			db.Restart(t)
+			for i, o := range all {
+				o.recovers(abandoned[i])
+			}
+			if n := len(slices.DeleteFunc(abandoned, func(is bool) bool { return !is })); more != (n > 2) || len(all) < 8 {
+				t.Errorf("%d of %d versions were given up", n, len(all))
+			}
+		})
+	}
+}
+
+// TestTheDiskOfTheDatabaseIsFull while a login is to be accepted, and while one is
+// to be refused.
+func TestTheDiskOfTheDatabaseIsFull(t *testing.T) {
+	dir, err := os.MkdirTemp("", "full") // one that the database's user may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	switch err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=96m"); {
+	case err == unix.EPERM:
+		t.Skip("without the right to mount there is no disk that is small enough")
+	case err != nil:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	db := newDatabase(t)
+	for _, c := range []struct {
+		what string
+		act  string
+		more bool
+	}{{"a login is accepted, for less", "apply", false}, {"a login is accepted, for more", "apply", true}, {"a login is refused", "revoke", false}} {
+		t.Run(c.what, func(t *testing.T) {
+			o := newOutage(t, db, c.act, 1, c.more)
+			// What is kept of a role grows with each change of its long comment.
+			for _, user := range o.users {
+				db.Query(t, "postgres", fmt.Sprintf("DO $$ BEGIN EXECUTE format('COMMENT ON ROLE %s IS %%L', coalesce(shobj_description('%s'::regrole, 'pg_authid'), '') || (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 9999) n)); END $$", user, user))
+			}
+			ballast := fill(t, dir)
+			abandoned := o.outlast()
+			if !c.more && o.count(rotate.EventFailed, "No space left") == 0 {
+				t.Errorf("no Event says why: %+v", o.all)
+			}
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+			o.recovers(abandoned)
+		})
+	}
+}
+
+// fill fills a disk, with the file that it returns.
+func fill(t *testing.T, dir string) (ballast string) {
+	t.Helper()
+	ballast = filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(ballast) }) // if the test has not
+	defer f.Close()
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+		t.Fatal(err)
+	}
+	return ballast
+}
+
+// disliked is a database whose users get their own names as passwords at first.
+type disliked struct {
+	*actuators.PostgreSQL
+	left int // so often
+}
+
+func (d *disliked) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
+	parts, err := d.PostgreSQL.Prepare(ctx, doc)
+	if err == nil && d.left > 0 {
+		d.left--
+		parts["password"] = parts["username"]
+	}
+	return parts, err
+}
+
+// TestAPasswordThatTheDatabaseRefuses three times: each time other bytes are
+// tried, ever more rarely, and the primary is not touched.
+func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	database := s.database(client, s.db.Addr)
+	stop := run(t, s.rotator(client, database, nil))
+	old := s.idle("")
+	stop()
+	s.db.Query(t, "postgres", fmt.Sprintf("ALTER ROLE %s_admin SET session_preload_libraries = 'passwordcheck'", s.name))
+	events := &heard{}
+	stop = run(t, s.rotator(client, &disliked{database, 3}, nil, func(c *rotate.Config) {
+		c.Sets[0].Schedule = rotate.Schedule{Every: time.Second, Retry: time.Second}
+		c.Listener = events
+	}))
+	made := map[string]time.Time{}
+	s.until("a password that is good", func(d *versions.Document) bool {
+		for _, v := range d.Versions {
+			if v.State == versions.Retiring && v.ID != old.ID && database.Verify(t.Context(), old) != nil {
+				t.Errorf("the primary is refused after %s", v.ID)
+			}
+			made[v.ID] = v.Made
+		}
+		primary, _ := d.Primary()
+		return primary.ID != old.ID
+	})
+	stop()
+	delete(made, old.ID)
+	var times []time.Time
+	for _, id := range slices.Sorted(maps.Keys(made)) {
+		times = append(times, made[id])
+	}
+	for i, least := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if len(times) != 4 || times[i+1].Sub(times[i]) < least {
+			t.Fatalf("versions were made at %v", times)
+		}
+	}
+	if n := events.count(rotate.EventFailed, "was refused"); n != 3 {
+		t.Errorf("%d Events say that a password was refused", n)
+	}
+	run(t, s.rotator(client, database, nil)) // without a schedule
+	s.idle(old.ID)
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
