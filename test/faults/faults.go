@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 )
 
@@ -81,4 +82,18 @@ func (p *Plan) Serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	}
 	p.End(kind)
 	panic(http.ErrAbortHandler)
+}
+
+// Before puts the faults before next, for the requests of clients that are called
+// so (User-Agent).
+func (p *Plan) Before(client string) func(next http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.UserAgent(), client) {
+				p.Serve(next, w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }

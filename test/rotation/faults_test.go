@@ -5,27 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/http"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/faults"
 )
-
-// beforeConjur puts the faults before a server, for requests of engines.
-func beforeConjur(p *faults.Plan) conjurdtest.Middleware {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.UserAgent(), "engine") {
-				p.Serve(next, w, r)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
-}
 
 // beforePostgres returns an address by which the database is reached, with the
 // faults at each message to it.
@@ -113,7 +97,7 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 			for range 3 {
 				p := &faults.Plan{At: dice.IntN(boundaries), Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), dice.Uint64()))}
 				s := newShop(t)
-				s.Intercept(beforeConjur(p))
+				s.Intercept(p.Before("engine"))
 				address := beforePostgres(t, p)
 				turns <- struct{}{}
 				all.Go(func() {

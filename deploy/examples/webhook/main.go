@@ -1,13 +1,16 @@
 // Command webhook is an example of a service that Syncer sends the steps of a
-// rotation to (rotation.sets[].http). It keeps in a file which tokens are good: one
-// for each version, its password. See docs/rotation.md.
+// rotation to (rotation.sets[].http). It makes tokens, one for each version, and
+// keeps in a file which are good, by the version's id. See docs/rotation.md.
 package main
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -22,10 +25,10 @@ type step struct {
 	Parts                map[string][]byte
 }
 
-// token is what is kept of a version: never the password itself.
+// token is what is kept of a version: never the token itself.
 type token struct {
-	Fence, Hash string
-	Revoked     bool
+	Fence, Hash      string
+	Settled, Revoked bool // settled: Syncer has it recorded
 }
 
 func handler(key []byte, path string) http.HandlerFunc {
@@ -45,25 +48,33 @@ func handler(key []byte, path string) http.HandlerFunc {
 			http.Error(w, "the file cannot be read", http.StatusInternalServerError) // an unknown outcome: it is repeated
 			return
 		}
-		name, hash := s.Set+"/"+s.ID, sha256.Sum256(s.Parts["password"])
-		is, text := tokens[name], hex.EncodeToString(hash[:])
+		name, has := s.Set+"/"+s.ID, s.Parts["token"]
+		is, answer := tokens[name], map[string]map[string]string{}
 		switch older, equal := s.Fence < is.Fence, s.Fence == is.Fence; {
-		case s.Step == "apply" && !older && !(equal && is.Revoked):
-			tokens[name] = token{s.Fence, text, false}
+		case s.Step == "apply" && !older && !(equal && is.Revoked) && len(has) > 0:
+			tokens[name] = token{s.Fence, hash(has), true, false}
+		case s.Step == "apply" && !older && !(equal && is.Revoked) && !is.Settled:
+			made := rand.Text() // in the place of one that this version has, whose answer was lost
+			tokens[name] = token{s.Fence, hash([]byte(made)), false, false}
+			answer["parts"] = map[string]string{"token": base64.StdEncoding.EncodeToString([]byte(made))}
 		case s.Step == "revoke" && (!older || is.Revoked):
-			tokens[name] = token{max(s.Fence, is.Fence), "", true}
-		case s.Step == "verify" && is.Hash == text && !is.Revoked, s.Step == "inUse":
+			tokens[name] = token{max(s.Fence, is.Fence), "", true, true}
+		case s.Step == "verify" && is.Hash == hash(has) && !is.Revoked, s.Step == "inUse":
 			return // 200: yes, and nobody is known to use it
 		default:
-			http.Error(w, "no", http.StatusConflict) // it stays so: another fence, another password
+			http.Error(w, "no", http.StatusConflict) // it stays so: another fence, another token
 			return
 		}
 		kept, _ := json.Marshal(tokens)
 		if os.WriteFile(path+".new", kept, 0o600) != nil || os.Rename(path+".new", path) != nil {
 			http.Error(w, "the file cannot be written", http.StatusInternalServerError)
+			return
 		}
+		_ = json.NewEncoder(w).Encode(answer)
 	}
 }
+
+func hash(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
 func main() {
 	log.Fatal(http.ListenAndServeTLS(":8443", "tls.crt", "tls.key", handler([]byte(os.Getenv("KEY")), "tokens.json")))

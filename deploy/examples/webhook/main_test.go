@@ -28,11 +28,22 @@ func TestTheStepsOfARotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	ctx := t.Context()
 	s := steps(t, path, "the key that both have")
-	v := versions.Version{ID: "20261122t000001", Fence: "20261122t000001", Parts: map[string]secret.Value{"password": value("c4n4ry")}}
+	v := versions.Version{ID: "20261122t000001", Fence: "20261122t000001"}
+	mint := func() map[string]secret.Value {
+		minted, err := s.Apply(ctx, v)
+		if err != nil || minted["token"].Len() < 20 {
+			t.Fatalf("it makes %v: %v", minted, err)
+		}
+		return minted
+	}
+	lost := v
+	lost.Parts = mint() // and the answer does not arrive
+	late := v
+	v.Parts = mint()
 	again := v
 	again.Fence = "20261122t000009" // after a rollback
 	other := v
-	other.Parts = map[string]secret.Value{"password": value("another")}
+	other.Parts = map[string]secret.Value{"token": value("another")}
 	apply := func(v versions.Version) func() error {
 		return func() error { _, err := s.Apply(ctx, v); return err }
 	}
@@ -42,7 +53,7 @@ func TestTheStepsOfARotation(t *testing.T) {
 		do func() error
 		ok bool
 	}{
-		{verify(v), false}, {apply(v), true}, {apply(v), true}, {verify(v), true}, {verify(other), false},
+		{verify(lost), false}, {verify(v), true}, {apply(v), true}, {apply(v), true}, {apply(late), false}, {verify(v), true}, {verify(other), false},
 		{apply(again), true}, {revoke(v), false}, {apply(v), false}, {verify(v), true},
 		{revoke(again), true}, {revoke(again), true}, {apply(again), false}, {verify(v), false}, {revoke(v), true},
 	} {
@@ -51,7 +62,7 @@ func TestTheStepsOfARotation(t *testing.T) {
 		}
 		s = steps(t, path, "the key that both have") // it may be restarted at any time
 	}
-	if kept, err := os.ReadFile(path); err != nil || bytes.Contains(kept, []byte("c4n4ry")) {
+	if kept, err := os.ReadFile(path); err != nil || bytes.Contains(kept, v.Parts["token"].Bytes()) {
 		t.Errorf("the file has %s: %v", kept, err)
 	}
 	if uses, err := s.InUse(ctx, v); err != nil || len(uses) > 0 {
