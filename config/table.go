@@ -122,7 +122,7 @@ func conjurSettings() []setting {
 		{name: nameAPIKey, scope: ScopeLane, of: func(s subject) any { return &s.conjur.APIKey }, env: "CONJUR_AUTHN_API_KEY", kind: kindText, envOnly: true, credential: true,
 			doc: "The API key of the identity, for `authn`. New in Syncer."},
 		{name: nameAPIKeyFile, scope: ScopeLane, of: func(s subject) any { return &s.conjur.APIKeyFile }, env: "CONJUR_AUTHN_API_KEY_FILE", kind: kindText, credential: true,
-			doc: "A file with the API key, read anew at each authentication, so that a rotated key is used without a restart. Instead of the key itself. New in Syncer."},
+			doc: "A file with the API key, read anew at each authentication, so that a rotated key is used without a restart; a login before the key is used instead of `CONJUR_AUTHN_LOGIN`. Instead of the key itself. New in Syncer."},
 		{name: nameJWTTokenPath, scope: ScopeLane, of: func(s subject) any { return &s.conjur.JWTTokenPath }, annotation: "jwt-token-path", env: "JWT_TOKEN_PATH", kind: kindText, credential: true, def: "/var/run/secrets/kubernetes.io/serviceaccount/token",
 			doc: "The file with the token for `authn-jwt`, read anew at each authentication. Its folder must exist."},
 		{name: nameInboxPath, scope: ScopeProcess, of: func(s subject) any { return &s.conjur.InboxPath }, env: InboxVariable, kind: kindText, envOnly: true, def: DefaultInbox, follows: "`" + DefaultInbox + "`",

@@ -92,7 +92,7 @@ func identitySettings() []setting {
 		{name: nameLogin, scope: ScopeLane, of: func(s subject) any { return &s.conjur.Login }, kind: kindText, doc: "The identity to authenticate as, such as `host/shop`. Optional for `authn-jwt` and `authn-cert`."},
 		{name: nameAuthnURL, scope: ScopeLane, of: func(s subject) any { return &s.conjur.AuthnURL }, kind: kindText, follows: "plain `authn` with an API key, else the process's authenticator", doc: "The authenticator's address."},
 		{name: nameAccount, scope: ScopeLane, of: func(s subject) any { return &s.conjur.Account }, kind: kindText, follows: "the process's account", doc: "Conjur's account."},
-		{name: nameAPIKeyFile, scope: ScopeLane, of: func(s subject) any { return &s.conjur.APIKeyFile }, kind: kindText, doc: "The file with its API key, read at each authentication."},
+		{name: nameAPIKeyFile, scope: ScopeLane, of: func(s subject) any { return &s.conjur.APIKeyFile }, kind: kindText, doc: "The file with its API key, read at each authentication; a login before the key is used instead of `conjur.login`."},
 		{name: nameJWTTokenPath, scope: ScopeLane, of: func(s subject) any { return &s.conjur.JWTTokenPath }, kind: kindText, follows: "the process's file", doc: "The file with its token for `authn-jwt`, read at each authentication."},
 		{name: nameAzureClientID, scope: ScopeLane, of: func(s subject) any { return &s.conjur.AzureClientID }, kind: kindText, follows: "the process's", doc: "The client id of its user-assigned identity for `authn-azure`."},
 		{name: nameClientCertFile, scope: ScopeLane, of: func(s subject) any { return &s.conjur.ClientCertFile }, kind: kindText, follows: "the process's file", doc: "The PEM file with its certificate for `authn-cert`, read at each authentication."},

@@ -33,17 +33,26 @@ func tokenForm(token []byte) secret.Value { return secret.New(append([]byte("jwt
 // readWord reads a file without the white space around its text, which the
 // server does not forgive.
 func readWord(what, path string) ([]byte, error) {
+	words, err := readWords(what, path, 1)
+	if err != nil {
+		return nil, err
+	}
+	return words[0], nil
+}
+
+// readWords reads a file of one word, or of a few at most.
+func readWords(what, path string, most int) ([][]byte, error) {
 	b, err := safefile.Read(path, mostRead)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	text := bytes.TrimSpace(b)
-	if len(text) == 0 {
+	words := bytes.Fields(b)
+	switch {
+	case len(words) == 0:
 		return nil, fmt.Errorf("%s: file %s is empty", what, path)
-	}
-	if bytes.ContainsAny(text, " \t\r\n\x00") {
+	case len(words) > most || bytes.ContainsRune(b, 0):
 		clear(b)
-		return nil, fmt.Errorf("%s: file %s holds more than one word", what, path)
+		return nil, fmt.Errorf("%s: file %s holds more than %s", what, path, map[int]string{1: "one word", 2: "a login and its key"}[most])
 	}
-	return text, nil
+	return words, nil
 }

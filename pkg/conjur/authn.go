@@ -34,6 +34,7 @@ type Credential struct {
 	// Empty means the plain authenticator "authn" of the server.
 	URL         string
 	Login       string // as it is, not escaped; empty: the server finds out
+	Turns       bool   // Login is who the identity is from now on, whoever it was before
 	ContentType string
 	Body        secret.Value // wiped by the client
 	// Certificate, if set, is shown to the server in the TLS handshake,
@@ -88,7 +89,7 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func()
 	if t, err = parseToken(r.body); err != nil {
 		return nil, nil, r.statusError(err.Error())
 	}
-	t.issued, t.name = requested, cmp.Or(cred.Login, t.name)
+	t.issued, t.name, t.turns = requested, cmp.Or(cred.Login, t.name), cred.Turns
 	if limit := time.Now().Add(c.config.TokenTimeout); c.config.TokenTimeout > 0 && limit.Before(t.renew) {
 		t.renew = limit
 	}

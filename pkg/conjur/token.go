@@ -1,7 +1,6 @@
 package conjur
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,6 +25,7 @@ const (
 type Token struct {
 	header string    // the value of the Authorization header
 	name   string    // as whom it was asked for, or else whom it names; empty: neither is known
+	turns  bool      // the name takes the place of the one before
 	issued time.Time // when it was requested; the server knew us then, or later
 	renew  time.Time // from here on a new one is fetched
 	expire time.Time // from here on the server refuses it
@@ -100,7 +100,7 @@ type tokens struct {
 
 	mu      sync.Mutex
 	current *Token
-	name    string    // of the first token, for which values are delivered
+	name    string    // of the first token, or of the last that takes turns: for whom values are delivered
 	cause   error     // of the last failure
 	failed  time.Time // when that was
 	denied  bool      // the identity is to prove that it lives: no token was got since
@@ -179,8 +179,9 @@ func (s *tokens) look(refused *Token) (t *Token, r *renewal, lead bool, err erro
 }
 
 // owner returns the name by which the server is to know this identity: that of
-// the first token. Another is not the one whose values are delivered, whatever
-// it may not see; empty if no token named anybody.
+// the first token, or of the last where logins take turns. Another is not the one
+// whose values are delivered, whatever it may not see; empty if no token named
+// anybody.
 func (s *tokens) owner() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +206,9 @@ func (s *tokens) ended(r *renewal) (*Token, error) {
 	s.renewal = nil
 	if r.err == nil {
 		s.current, s.cause, s.denied = r.token, nil, false
-		s.name = cmp.Or(s.name, r.token.name)
+		if s.name == "" || r.token.turns {
+			s.name = r.token.name
+		}
 		return r.token, nil
 	}
 	old := s.current

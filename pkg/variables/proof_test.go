@@ -185,6 +185,36 @@ func TestProofIsOfOneIdentity(t *testing.T) {
 	}
 }
 
+// Where logins take turns, it is the variables of the one whose turn it is.
+func TestProofFollowsLoginsThatTakeTurns(t *testing.T) {
+	d := conjurtest.New()
+	ids := conjurtest.Names(3)
+	d.Fill(ids)
+	login := d.Name
+	c := start(t, d, func(c *setup) {
+		c.Authenticator = turns{&login}
+		c.TokenTimeout = time.Nanosecond // so that each poll logs in anew
+	})
+	poll(t, c, ids)
+	login = "host/other"
+	d.With(func(d *conjurtest.Double) { d.Name = login })
+	poll(t, c, ids)
+	d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
+	poll(t, c, ids)
+	poll(t, c, ids, ids[0])
+	gone, _ := errors.AsType[*variables.GoneError](fetch(t, c, ids[0]).Err)
+	if gone == nil || gone.Identity != login || gone.Observations != 2 {
+		t.Errorf("%+v", gone)
+	}
+}
+
+// turns logs in as the one whose turn it is.
+type turns struct{ login *string }
+
+func (l turns) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	return conjur.Credential{Login: *l.login, Turns: true, ContentType: "text/plain", Body: secret.New([]byte(conjurtest.APIKey))}, nil
+}
+
 // unnamed leaves it to the server who logs in.
 type unnamed struct{ url string }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -110,7 +111,7 @@ func (s *shop) newClients(n int, interval time.Duration) (clients []*client, ask
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	s.t.Cleanup(server.Close)
-	s.deliver(dir, text, interval)
+	s.deliver(dir, text, interval, map[string]string{"CONJUR_AUTHN_LOGIN": "host/app", "CONJUR_AUTHN_API_KEY": s.HostKey("app")})
 	proctest.Eventually(s.t, patience, "a login in each file", func() bool {
 		for _, c := range clients {
 			if _, _, _, err := c.read(); err != nil {
@@ -139,10 +140,10 @@ func oldest(clients []*client) (id string) {
 
 // deliver runs a sidecar that looks for changes at shorter intervals than can be
 // configured.
-func (s *shop) deliver(dir, annotations string, interval time.Duration) {
+func (s *shop) deliver(dir, annotations string, interval time.Duration, login map[string]string) {
 	s.t.Helper()
 	for _, name := range []string{"secrets", "templates", "status"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -152,8 +153,8 @@ func (s *shop) deliver(dir, annotations string, interval time.Duration) {
 	}
 	env := map[string]string{
 		"CONJUR_APPLIANCE_URL": s.URL, "CONJUR_ACCOUNT": s.Account, "CONJUR_SSL_CERTIFICATE": string(s.CA),
-		"CONJUR_AUTHN_LOGIN": "host/app", "CONJUR_AUTHN_API_KEY": s.HostKey("app"),
 	}
+	maps.Copy(env, login)
 	cfg, warnings, err := config.Load(config.Sources{
 		Annotations: file, Getenv: func(name string) string { return env[name] },
 		SecretsDir: filepath.Join(dir, "secrets"), TemplatesDir: filepath.Join(dir, "templates"), StatusDir: filepath.Join(dir, "status"),

@@ -243,7 +243,7 @@ func (d *Double) known(r *http.Request) bool {
 }
 
 func (d *Double) authenticate(w http.ResponseWriter, r *http.Request, body []byte) {
-	ok := r.URL.EscapedPath() == "/authn/dev/host%2Fapps%2Fmy%20app/authenticate" && string(body) == APIKey ||
+	ok := slices.Contains([]string{"/authn/dev/host%2Fapps%2Fmy%20app/authenticate", "/authn/dev/" + url.PathEscape(d.Name) + "/authenticate"}, r.URL.EscapedPath()) && string(body) == APIKey ||
 		r.URL.EscapedPath() == "/authn-jwt/k8s/dev/authenticate" && string(body) == "jwt="+d.JWT
 	if !ok {
 		Bare(w, http.StatusUnauthorized)

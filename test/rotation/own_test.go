@@ -1,0 +1,119 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// file is a consumer that uses the login that a file has.
+type file string
+
+func (file) Introduced(context.Context, *versions.Document, versions.Version) rotate.Answer {
+	return rotate.Answer{Open: true}
+}
+
+func (f file) Left(_ context.Context, doc *versions.Document, _ versions.Version) rotate.Answer {
+	primary, _ := doc.Primary()
+	text, _ := os.ReadFile(string(f))
+	return soon(rotate.Answer{Open: strings.HasPrefix(string(text), string(primary.Parts["login"].Bytes())+" "), Waits: "the file"})
+}
+
+// TestItsOwnIdentityIsRotated while it delivers: the login that a sidecar uses is in
+// a file that it keeps itself. No request of it is refused, no refresh is missed.
+func TestItsOwnIdentityIsRotated(t *testing.T) {
+	s := newShopOf(t, postgres, conjurdtest.TokenTTL(4*time.Second)) // renewed after three
+	s.Policy(`
+- !host own-a
+- !host own-b
+- !group own
+- !grant { role: !group own, members: [!host own-a, !host own-b] }
+- !permit { role: !group own, privileges: [read, execute], resources: [!variable shop/db, !variable shop/url] }
+- !permit { role: !host rotates, privileges: [update], resources: [!host own-a, !host own-b] }
+`)
+	var refused atomic.Int64
+	s.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.UserAgent(), "engine") {
+				next.ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(watched{w, &refused}, r)
+		})
+	})
+	client := s.as("rotates", "engine")
+	keys := &actuators.APIKeys{Hosts: []string{"own-a", "own-b"}, Conjur: client, Set: func(ctx context.Context) (*versions.Document, error) {
+		held, err := rotate.Set{Conjur: client, ID: set}.Read(ctx)
+		return held.Document, err
+	}}
+	dir := t.TempDir()
+	identity, url := filepath.Join(dir, "secrets", "identity"), filepath.Join(dir, "secrets", "url")
+	engine := s.rotator(client, keys, file(identity), func(c *rotate.Config) {
+		c.Sets[0].Generate = generate.Config{}
+		c.Sets[0].Policy.Keep = time.Second // for a log-in that is under way
+	})
+	run(t, engine)
+	var primary versions.Version
+	s.until("the first key", func(d *versions.Document) (is bool) { primary, is = d.Primary(); return is })
+	first := filepath.Join(dir, "first")
+	if err := os.WriteFile(first, fmt.Appendf(nil, "%s %s\n", primary.Parts["login"].Bytes(), primary.Parts["apiKey"].Bytes()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Set("shop/url", "0")
+	if err := os.Mkdir(filepath.Dir(identity), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(first, identity); err != nil {
+		t.Fatal(err)
+	}
+	s.deliver(dir, `conjur.org/container-mode="sidecar"
+conjur.org/secrets-destination="file"
+conjur.org/secrets-refresh-interval="1s"
+conjur.org/conjur-secrets.identity="- own: {credential: shop/db}"
+conjur.org/secret-file-template.identity="{{range versions \"own\"}}{{if .Primary}}{{.Part \"login\"}} {{.Part \"apiKey\"}}{{end}}{{end}}"
+conjur.org/secret-file-format.identity="template"
+conjur.org/secret-file-path.identity="./identity"
+conjur.org/conjur-secrets.url="- url: shop/url"
+conjur.org/secret-file-template.url="{{secret \"url\"}}"
+conjur.org/secret-file-format.url="template"
+conjur.org/secret-file-path.url="./url"
+`, time.Second, map[string]string{"CONJUR_AUTHN_LOGIN": "host/own-a", "CONJUR_AUTHN_API_KEY_FILE": identity})
+	for turn := range 4 {
+		s.rotate()
+		value := fmt.Sprint("value ", turn)
+		s.Set("shop/url", value)
+		proctest.Eventually(t, patience, "the value in the file", func() bool {
+			text, _ := os.ReadFile(url)
+			return string(text) == value
+		})
+	}
+	if n := refused.Load(); n > 0 {
+		t.Errorf("%d requests were refused", n)
+	}
+}
+
+// watched counts answers of 401.
+type watched struct {
+	http.ResponseWriter
+	refused *atomic.Int64
+}
+
+func (w watched) WriteHeader(status int) {
+	if status == http.StatusUnauthorized {
+		w.refused.Add(1)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
