@@ -49,9 +49,9 @@ PROMETHEUS      = $(PROMETHEUS_HOME)/usr/bin
 # axe-core looks for what keeps people from using the page.
 AXE = $(HOME)/.cache/syncer-axe/node_modules/axe-core/axe.min.js
 
-test-alerts: ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
+test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
-	SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(ARGS)
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(ARGS)
 
 test-page: ## Drive the status page in a real browser (Debian: apt-get install chromium npm); ARGS=-update writes its pictures
 	@command -v chromium >/dev/null || { echo 'make test-page needs chromium: apt-get install chromium' >&2; exit 1; }

@@ -59,6 +59,7 @@ func NewMetrics() *Metrics {
 		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by what came of it.", "result"),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
+	m.Signalled(0, 0) // so that the first that is refused is seen as one more
 	m.queues = newQueueMetrics(m.registry)
 	m.sets = newSetMetrics(m.registry)
 	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader,

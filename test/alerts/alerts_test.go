@@ -97,6 +97,9 @@ func metrics(t *testing.T) string {
 	db.Status.Expires.At = time.Now()
 	lane.Settle(db)
 	defer m.Watch("default", lane)()
+	defer m.WatchSets(func() []health.Set {
+		return []health.Set{{ID: "jwt", Stage: "idle", Since: time.Now(), Due: time.Now()}}
+	})()
 	q := queue.New(queue.Config{Name: "default", Metrics: m.Queues()})
 	defer q.ShutDown()
 	w := httptest.NewRecorder()

@@ -18,8 +18,15 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/podtest"
 	"github.com/secretsync/syncer/test/proctest"
 )
+
+func TestMain(m *testing.M) {
+	podtest.Main()
+	os.Exit(m.Run())
+}
 
 // patience is how long a test waits for what must happen.
 const patience = 3 * time.Minute
@@ -39,10 +46,25 @@ func TestPromtoolFindsNothingWrong(t *testing.T) {
 	}
 }
 
+// TestEachRuleAtItsBounds has promtool see each rule fire, and not a moment too
+// early.
+func TestEachRuleAtItsBounds(t *testing.T) {
+	out, err := exec.Command(tool(t, "promtool"), "test", "rules", "testdata/bounds.yaml").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	bounds := string(read(t, "testdata/bounds.yaml"))
+	for _, r := range rules(t) {
+		if !strings.Contains(bounds, `alertname="`+r.Alert+`", alertstate="firing", `) {
+			t.Errorf("testdata/bounds.yaml does not have %s", r.Alert)
+		}
+	}
+}
+
 // minutes and thresholds are what the test makes shorter: minutes become seconds.
 var (
 	minutes    = regexp.MustCompile(`\b(\d+)m\b`)
-	thresholds = strings.NewReplacer("> 900", "> 15", "> 240", "> 4")
+	thresholds = strings.NewReplacer("> 900", "> 15", "> 240", "> 4", "> 3600", "> 5", "< -3600", "< -5")
 )
 
 // prometheus is one that scrapes each second.
@@ -99,6 +121,16 @@ func (p *prometheus) alerts() (names []string) {
 		}
 	}
 	slices.Sort(names)
+	return names
+}
+
+// fired returns what has ever fired, as alerts does: some do for a while only.
+func (p *prometheus) fired() (names []string) {
+	for _, sample := range p.query(`sum by (alertname, job) (count_over_time(ALERTS{alertstate="firing"}[1h]))`) {
+		metric := sample.(map[string]any)["metric"].(map[string]any)
+		job, _ := metric["job"].(string)
+		names = append(names, strings.TrimSpace(metric["alertname"].(string)+" "+job))
+	}
 	return names
 }
 
@@ -170,13 +202,31 @@ func (w *world) intercept(to http.HandlerFunc) {
 // start starts Syncer with a configuration and returns where its metrics are.
 func (w *world) start(binary, config string) (address string) {
 	w.t.Helper()
+	return w.startBy((*exec.Cmd).Start, binary, config)
+}
+
+// startBy is start with another way to start a process.
+func (w *world) startBy(begin func(*exec.Cmd) error, binary, config string) (address string) {
+	w.t.Helper()
 	address = proctest.FreeAddress(w.t)
 	path := filepath.Join(w.dir, "syncer.yaml")
 	write(w.t, path, fmt.Sprintf("server: {address: %q}\n", address)+config)
 	cmd := exec.Command(binary, "--annotations", w.dir+"/none", "--config", path, "--secrets-dir", w.dir, "--status-dir", w.dir)
 	cmd.Env = w.env
-	proctest.Start(w.t, patience, cmd, (*exec.Cmd).Start)
+	proctest.Start(w.t, patience, cmd, begin)
 	return address
+}
+
+// startInPod starts Syncer beside an application that runs as another user.
+func (w *world) startInPod(pod *podtest.Pod, binary, config string) (address string) {
+	w.t.Helper()
+	pod.App("web", 1001)
+	podtest.Reachable(w.t, w.dir)
+	podtest.Reachable(w.t, binary)
+	if err := os.Chmod(w.dir, 0o777); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.startBy(func(cmd *exec.Cmd) error { return pod.Run(cmd, 1000) }, binary, config)
 }
 
 const sidecar = `
@@ -203,6 +253,17 @@ rotation:
   sets: [{set: a, generate: {random: 32}, confirm: {wait: 1s}}]
 `
 
+// slowRotation has a set whose consumer is not there, and one that Syncer may read
+// only, once it has begun.
+const slowRotation = `
+leaderElection: {enabled: false}
+rotation:
+  every: 10s
+  sets:
+  - {set: lingers, generate: {random: 32}, confirm: {ask: ["http://127.0.0.1:1/keys"]}}
+  - {set: kept, generate: {random: 32}, confirm: {wait: 1s}}
+`
+
 // kubeconfig leads to an API server that is not there.
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: "https://%s"}}], users: [{name: x, user: {token: x}}]}`
@@ -213,6 +274,11 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	plane, err := kubetest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = plane.Stop() }()
 	p := startPrometheus(t)
 	p.await("SyncerAbsent")
 
@@ -255,20 +321,32 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	rotates := newWorld(t)
 	write(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("rotates=" + rotates.start(binary, fmt.Sprintf(standalone+rotation, rotates.dir+"/kubeconfig")))
+	slow := newWorld(t)
+	slow.server.Policy(`
+- &sets [!variable lingers, !variable lingers/control, !variable kept, !variable kept/control]
+- !permit { role: !host app, privileges: [read, execute, update], resource: *sets }
+`)
+	p.scrape("slow=" + slow.start(binary, fmt.Sprintf(standalone+slowRotation, plane.Kubeconfig())))
+	proctest.Eventually(t, patience, "both sets", func() bool { return len(p.query(`syncer_rotation_stage_seconds{job="slow"}`)) == 2 })
+	slow.server.Policy("- !deny { role: !host app, privileges: [update], resource: !variable kept }\n")
+	refused := newWorld(t)
+	p.scrape("refused=" + refused.startInPod(podtest.Start(t), binary, sidecar+"restartApp: {signal: SIGHUP}\n"))
+	proctest.Eventually(t, patience, "its delivery", func() bool { return len(p.query(`syncer_syncs_total{job="refused",result="written"} == 2`)) == 1 })
+	refused.server.Set("a", "w")
 
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",
 		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring", "SyncerRotationFails rotates",
+		"SyncerRotationHeld slow", "SyncerRotationOverdue slow", "SyncerSignalsRefused refused",
 	}
-	proctest.Eventually(t, patience, "each alert", func() bool { // some fire for a while only
-		now := p.alerts()
-		for _, alert := range now {
-			if strings.HasSuffix(alert, " well") || alert == "SyncerAbsent" {
+	proctest.Eventually(t, patience, "each alert", func() bool {
+		fired := p.fired()
+		for _, alert := range fired {
+			if strings.HasSuffix(alert, " well") {
 				t.Errorf("%s fires too", alert)
 			}
 		}
-		due = slices.DeleteFunc(due, func(alert string) bool { return slices.Contains(now, alert) })
-		return len(due) == 0
+		return !slices.ContainsFunc(due, func(alert string) bool { return !slices.Contains(fired, alert) })
 	})
 	p.draws()
 }
