@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"text/tabwriter"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 func main() {
@@ -26,10 +28,16 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := measure(ctx, *syncer, *requests, *variables); err != nil {
+	var figures []figure
+	err := terminal.During(os.Stderr, "measuring", func() (err error) {
+		figures, err = measure(ctx, *syncer, *requests, *variables)
+		return err
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+	report(figures)
 }
 
 // figure is one line of the report. The genuine server's is from a recording,
@@ -41,29 +49,25 @@ type figure struct {
 	reach    string
 }
 
-func measure(ctx context.Context, syncer string, requests, variables int) error {
+func measure(ctx context.Context, syncer string, requests, variables int) ([]figure, error) {
 	small, err := startServer(ctx, syncer, 500)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer small.stop()
 	figures, err := smallFigures(ctx, small, requests)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	small.stop()
 
 	large, err := startServer(ctx, syncer, variables)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer large.stop()
 	more, err := largeFigures(ctx, large, requests, variables)
-	if err != nil {
-		return err
-	}
-	report(append(figures, more...))
-	return nil
+	return append(figures, more...), err
 }
 
 func report(figures []figure) {

@@ -18,13 +18,20 @@ if [ ! -x "$program" ]; then
 	minor=${version#*.}
 	echo "building $what $version, once: about 4 minutes where nothing of it is cached" >&2
 	mkdir -p "${program%/*}"
-	# Two may build at once; the program appears whole.
-	trap 'rm -f "$program.$$"' EXIT
+	# Two may build at once; the program appears whole. On a terminal the time runs.
+	trap 'rm -f "$program.$$"; [ -z "$clock" ] || { kill "$clock"; echo >&2; }' EXIT
+	clock=
+	if [ -t 2 ]; then
+		(s=0; while sleep 1; do s=$((s + 1)); printf '\r%s s ' "$s"; done) >&2 &
+		clock=$!
+	fi
 	# Without a version the API server takes itself for v0.0.0.
 	flags="-X k8s.io/component-base/version.gitVersion=v$version"
 	flags="$flags -X k8s.io/component-base/version.gitMajor=${version%%.*}"
 	flags="$flags -X k8s.io/component-base/version.gitMinor=${minor%%.*}"
 	CGO_ENABLED=0 "$go" build -trimpath -ldflags="-s -w $flags" -o "$program.$$" "$package" >&2
 	mv "$program.$$" "$program"
+	trap - EXIT
+	[ -z "$clock" ] || { kill "$clock"; echo >&2; }
 fi
 echo "$program"
