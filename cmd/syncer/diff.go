@@ -14,7 +14,7 @@ func newDiffCommand() *cobra.Command {
 	flags := cmd.Flags()
 	addNodeFlag(cmd, &t)
 	flags.StringVar(&t.Values, "values", "", "the file of values; - for standard input")
-	flags.StringVarP(&t.Manifest, "file", "f", "", "a manifest of one or several YAML documents, whose Secrets are compared with those in the cluster; - for standard input")
+	flags.StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of one or several YAML documents, or a folder of them, given once or more, whose Secrets are compared with those in the cluster; - for standard input")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file that says where the cluster is")
 	flags.StringVar(&cluster.Namespace, "namespace", "", "the namespace of Secrets that are named without one (default: that of the kubeconfig's context, or the Pod's)")
 	return cmd

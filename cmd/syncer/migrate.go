@@ -9,7 +9,7 @@ import (
 func newMigrateCommand() *cobra.Command {
 	var t tool.Tool
 	var image string
-	cmd := newToolCommand(&t, "migrate", "Put Syncer in the place of the Secrets Provider in a manifest", `Writes the manifest to standard output with Syncer's image in the place of the
+	cmd := newToolCommand(&t, "migrate", "Put Syncer in the place of the Secrets Provider in a manifest", `Writes the manifest, or several as one, to standard output with Syncer's image in the place of the
 Secrets Provider's, and to standard error what is to be known about that: what is
 read otherwise, which rights are missing, what is left to do by hand. Nothing
 else in the manifest changes.

@@ -55,7 +55,7 @@ func checkArgs(use string, args []string) error {
 
 // addManifestFlags adds the flags of the commands that read manifests.
 func addManifestFlags(cmd *cobra.Command, t *tool.Tool) {
-	cmd.Flags().StringVarP(&t.Manifest, "file", "f", "", "a manifest of one or several YAML documents; - for standard input")
+	cmd.Flags().StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of one or several YAML documents, or a folder of them, given once or more; - for standard input")
 	cmd.Flags().StringVar(&t.Container, "container", "", "the provider's container (default: the one whose image's name has secrets-provider or syncer in it)")
 }
 

@@ -27,8 +27,8 @@ func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []stri
 	var secrets []readSecret
 	texts := &templates{}
 	switch {
-	case t.Manifest == "":
-	case t.Manifest == "-" && t.Values == "-":
+	case len(t.Manifests) == 0:
+	case t.Values == "-" && slices.Contains(t.Manifests, "-"):
 		return nil, errStdinTwice
 	case len(names) > 0:
 		return nil, errors.New("-f says which Secrets are compared; remove the names")
@@ -49,7 +49,7 @@ func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []stri
 	texts.cluster = client
 	c := clusterDiff{t, cluster, client}
 	var ts []*targets.Target
-	if t.Manifest != "" {
+	if len(t.Manifests) > 0 {
 		ts, err = c.ofManifest(secrets)
 	} else {
 		ts, err = c.ofCluster(ctx, cfg, names)

@@ -15,7 +15,7 @@ import (
 // Explain writes all that belongs to a target of the configuration, or to a
 // Secret of the manifest.
 func (t *Tool) Explain(name string) error {
-	if t.Manifest != "" {
+	if len(t.Manifests) > 0 {
 		return t.explainOfManifest(name)
 	}
 	cfg, err := t.load()

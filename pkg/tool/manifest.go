@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,22 +31,72 @@ func (p provider) unknown(variable string) bool {
 // readManifest reads the manifest. What is wrong in it is a
 // *config.InvalidError.
 func (t *Tool) readManifest() (*manifest.Manifest, error) {
-	var m *manifest.Manifest
-	var at *fs.PathError
-	text, err := t.read(t.Manifest)
-	if errors.As(err, &at) {
-		err = at.Err // the problem names the file
-	}
-	if err != nil {
-		err = fmt.Errorf("the manifest cannot be read: %w", err)
-	} else if m, err = manifest.Parse(text); err == nil {
-		return m, nil
-	}
 	invalid := &config.InvalidError{}
-	for _, e := range eachError(err) {
-		invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(t.Manifest), Message: e.Error()})
+	var m *manifest.Manifest
+	var all []byte
+	paths, err := manifestFiles(t.Manifests)
+	if err != nil {
+		return nil, err
 	}
-	return nil, invalid
+	for i, path := range paths {
+		text, err := t.read(path)
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err // the problem names the file
+		}
+		if err != nil {
+			err = fmt.Errorf("the manifest cannot be read: %w", err)
+		} else {
+			m, err = manifest.Parse(text)
+		}
+		for _, e := range eachError(err) {
+			invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(path), Message: e.Error()})
+		}
+		if i > 0 {
+			all = append(all, "\n---\n"...)
+		}
+		all = append(all, text...)
+	}
+	if len(invalid.Problems) > 0 {
+		return nil, invalid
+	}
+	if len(paths) > 1 {
+		return manifest.Parse(all)
+	}
+	return m, nil
+}
+
+// manifestFiles lists the files that the paths stand for: of a folder all YAML
+// files in it and below, in the order of their names.
+func manifestFiles(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		before := len(files)
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+			if ext := filepath.Ext(file); err == nil && !d.IsDir() && (ext == ".yaml" || ext == ".yml") {
+				files = append(files, file)
+			}
+			return err
+		})
+		if err == nil && len(files) == before {
+			err = fmt.Errorf("%s has no file that ends in .yaml or .yml", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// manifestName is what the manifest is called in a problem.
+func (t *Tool) manifestName() string {
+	names := make([]string, len(t.Manifests))
+	for i, path := range t.Manifests {
+		names[i] = inputName(path)
+	}
+	return strings.Join(names, ", ")
 }
 
 // providers finds the providers' containers of each workload. A workload
@@ -72,7 +124,7 @@ func (t *Tool) providers(m *manifest.Manifest) (found []provider, problems []con
 
 // nothing is the problem with a manifest that has nothing for a provider.
 func (t *Tool) nothing() config.Problem {
-	return config.Problem{Key: inputName(t.Manifest), Message: "there is no workload with a secrets provider in it"}
+	return config.Problem{Key: t.manifestName(), Message: "there is no workload with a secrets provider in it"}
 }
 
 // annotated reports whether annotations have any for a provider.
@@ -132,7 +184,7 @@ func prefixed(prefix string, problems []config.Problem) []config.Problem {
 // loadGroups reads the configuration, or the one that the manifest's workload
 // has, and finds the templates that go with it.
 func (t *Tool) loadGroups() (*config.Config, *templates, error) {
-	if t.Manifest == "" {
+	if len(t.Manifests) == 0 {
 		cfg, err := t.load()
 		return cfg, t.templates(nil), err
 	}

@@ -26,7 +26,7 @@ func (t *Tool) Migrate(image string) error {
 		return err
 	}
 	var result migration
-	err = terminal.During(t.Err, "Checking the manifest", func() (err error) {
+	err = terminal.During(t.Err, fmt.Sprintf("Checking %d workloads", len(m.Workloads)), func() (err error) {
 		result, err = t.migrate(m, image)
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/config"
@@ -18,13 +19,13 @@ import (
 // data. With any error nothing is written.
 func (t *Tool) Render(ctx context.Context, group, out string) error {
 	switch {
-	case t.Manifest == "-" && t.Values == "-":
+	case t.Values == "-" && slices.Contains(t.Manifests, "-"):
 		return errStdinTwice
 	case group != "" && out != "":
 		return errors.New("--group prints one file, and --out writes all; use one of the two")
 	case group != "" || out != "":
 		return t.renderGroups(ctx, group, out)
-	case t.Manifest != "":
+	case len(t.Manifests) > 0:
 		return t.renderSecrets(ctx)
 	}
 	return errors.New("name one group with --group, a folder for all with --out, or a manifest of Secrets with -f")

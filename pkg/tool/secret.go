@@ -137,7 +137,7 @@ func (t *Tool) secrets() ([]readSecret, *templates, error) {
 		v.Errors = append(v.Errors, s.check(texts)...)
 	}
 	if len(secrets) == 0 {
-		v.Errors = append(v.Errors, config.Problem{Key: inputName(t.Manifest), Message: "there is no Secret in it"})
+		v.Errors = append(v.Errors, config.Problem{Key: t.manifestName(), Message: "there is no Secret in it"})
 	}
 	return secrets, texts, t.write(v)
 }

@@ -31,10 +31,12 @@ type Tool struct {
 	// a manifest mounts.
 	Sources                          config.Sources
 	AnnotationsNamed, TemplatesNamed bool
-	// Manifest is a file of YAML documents; "-": standard input, "": none.
+	// Manifests are files of YAML documents, and folders of such; "-" is standard
+	// input.
+	Manifests []string
 	// Container is the name of the provider's container in its workloads; "":
 	// the one whose image's name says so.
-	Manifest, Container string
+	Container string
 	// Values is the file of values to render with; "-": standard input.
 	Values string
 	// JSON is output for programs.

@@ -32,7 +32,7 @@ func (t *Tool) Validate(connection bool) error {
 }
 
 func (t *Tool) validate(connection bool) config.Validation {
-	if t.Manifest != "" {
+	if len(t.Manifests) > 0 {
 		m, err := t.readManifest()
 		if err != nil {
 			return config.NewValidation(nil, err)
