@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -78,10 +79,12 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 	return nil
 }
 
+var errNoFile = errors.New("no configuration file; name it with --config")
+
 // loadRotator returns what rotates the sets of a file without a cluster.
 func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) {
 	if file == "" {
-		return nil, nil, errors.New("no configuration file; name it with --config")
+		return nil, nil, errNoFile
 	}
 	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: file, Getenv: os.Getenv})
 	for _, w := range warnings {
@@ -91,6 +94,16 @@ func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) 
 		return nil, nil, err
 	}
 	return pipeline.NewRotator(c, pipeline.RotatorParts{Version: version(), Log: log})
+}
+
+// loadLook returns what looks at the sets of a file: with the cluster, if that is
+// the file of a standalone.
+func loadLook(file string) (*rotate.Rotator, func(), error) {
+	cfg, _, err := config.Load(config.Sources{ConfigFile: file, Getenv: os.Getenv})
+	if err != nil || cfg.Mode != config.ModeStandalone {
+		return loadRotator(file, zap.NewNop())
+	}
+	return pipeline.NewLook(cfg, version(), zap.NewNop())
 }
 
 // newRotateCommands returns the commands by which a set that is rotated by itself
@@ -136,7 +149,7 @@ func steer(ctx context.Context, set string, c versions.Command, out io.Writer) e
 // lookAtSets prints how far the sets of a file are, and what each waits for. The
 // error is not nil if one cannot be read.
 func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) error {
-	r, closing, err := loadRotator(file, zap.NewNop())
+	r, closing, err := loadLook(file)
 	if err != nil {
 		return err
 	}
@@ -158,12 +171,18 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) er
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", report.Set, cmp.Or(report.Stage, "-"), since, cmp.Or(report.Primary, "-"), cmp.Or(report.Problem, report.WaitsFor))
 	}
-	return errors.Join(table.Flush(), broken)
+	broken = errors.Join(table.Flush(), broken)
+	for _, report := range reports {
+		if len(report.Unasked) > 0 {
+			fmt.Fprintf(out, "%s is used by Pods that confirm does not name: %s\n", report.Set, strings.Join(report.Unasked, ", "))
+		}
+	}
+	return broken
 }
 
 // checkSets prints all that would keep the sets of a file from being rotated.
 func checkSets(ctx context.Context, file string, out io.Writer) error {
-	r, closing, err := loadRotator(file, zap.NewNop())
+	r, closing, err := loadLook(file)
 	if err != nil {
 		return err
 	}

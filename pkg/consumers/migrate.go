@@ -54,14 +54,20 @@ func (c *Consumers) job(ctx context.Context, from, to string) (*batchv1.Job, err
 	if err == nil || !apierrors.IsNotFound(err) {
 		return job, wrap(err, "reading job/%s of namespace %s", name, namespace)
 	}
+	job, err = c.makeJob(ctx, namespace, name, map[string]string{"SYNCER_SET": c.Set, "SYNCER_FROM": from, "SYNCER_TO": to})
+	if apierrors.IsAlreadyExists(err) { // another leader was faster
+		job, err = jobs.Get(ctx, name, metav1.GetOptions{})
+	}
+	return job, err
+}
+
+// makeJob makes a Job from the CronJob's template.
+func (c *Consumers) makeJob(ctx context.Context, namespace, name string, env map[string]string, dryRun ...string) (*batchv1.Job, error) {
 	cron, err := c.Cluster.Batch.CronJobs(namespace).Get(ctx, c.cronJob, metav1.GetOptions{})
 	if err != nil {
 		return nil, wrap(err, "reading cronjob/%s of namespace %s", c.cronJob, namespace)
 	}
-	job, err = jobs.Create(ctx, newJob(cron, name, map[string]string{"SYNCER_SET": c.Set, "SYNCER_FROM": from, "SYNCER_TO": to}), metav1.CreateOptions{FieldManager: targets.FieldManager})
-	if apierrors.IsAlreadyExists(err) { // another leader was faster
-		job, err = jobs.Get(ctx, name, metav1.GetOptions{})
-	}
+	job, err := c.Cluster.Batch.Jobs(namespace).Create(ctx, newJob(cron, name, env), metav1.CreateOptions{FieldManager: targets.FieldManager, DryRun: dryRun})
 	return job, wrap(err, "making job/%s of namespace %s", name, namespace)
 }
 

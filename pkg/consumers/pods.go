@@ -33,7 +33,7 @@ func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotate.
 	for _, namespace := range namespaces(home, secrets) {
 		listed, err := c.Cluster.Pods(ctx, namespace)
 		if err != nil {
-			return err
+			s.broken = append(s.broken, err.Error())
 		}
 		p.running[namespace] = slices.DeleteFunc(listed, func(pod corev1.Pod) bool { return !runs(pod) })
 	}
@@ -50,7 +50,7 @@ func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotate.
 		s.groups = append(s.groups, g)
 	}
 	if err := c.lookAtRestarts(ctx, s, &p, secrets); err != nil {
-		return err
+		s.broken = append(s.broken, err.Error())
 	}
 	s.unasked = p.others(secrets)
 	return nil

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/brief"
 )
@@ -36,6 +37,27 @@ func (c *Client) Annotations(ctx context.Context, namespace, name string) (map[s
 		clear(value)
 	}
 	return s.Annotations, nil
+}
+
+// LabelledAnnotations reads those of the labelled Secrets of a namespace, "" for
+// all, by namespace and name.
+func (c *Client) LabelledAnnotations(ctx context.Context, namespace string) (map[types.NamespacedName]map[string]string, error) {
+	all := map[types.NamespacedName]map[string]string{}
+	_, err := pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error) {
+		options.LabelSelector = ManagedLabel + "=" + ManagedValue
+		page, err := c.Core.Secrets(namespace).List(ctx, options)
+		if err != nil {
+			return nil, metav1.ListMeta{}, fmt.Errorf("listing the secrets of %s: %w", describeNamespace(namespace), err)
+		}
+		for _, s := range page.Items {
+			all[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s.Annotations
+			for _, value := range s.Data {
+				clear(value)
+			}
+		}
+		return nil, page.ListMeta, nil
+	})
+	return all, err
 }
 
 // ConfigMap reads one ConfigMap.

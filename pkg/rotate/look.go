@@ -23,6 +23,11 @@ func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 		report := s.set.report(s.held, err)
 		if err == nil {
 			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.why
+			if consumers, ok := s.Consumers.(interface {
+				Unasked(context.Context) []string
+			}); ok {
+				report.Unasked = consumers.Unasked(ctx)
+			}
 		}
 		reports = append(reports, report)
 	}
@@ -94,6 +99,11 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
 	}
+	if checker, ok := s.Consumers.(interface {
+		Check(context.Context, *versions.Document) []string
+	}); ok {
+		problems = append(problems, checker.Check(ctx, s.doc())...)
+	}
 	primary, ok := s.doc().Primary()
 	if !ok {
 		return problems
@@ -104,11 +114,6 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	if s.Actuator != nil {
 		if err := s.Actuator.Verify(ctx, primary); err != nil {
 			add("the primary %s cannot be used: %v", primary.ID, err)
-		}
-	}
-	if s.Consumers != nil {
-		if a := s.Consumers.Introduced(ctx, s.doc(), primary); !a.Open && a.Until.IsZero() { // else only time is missing
-			add("%s", a.Waits)
 		}
 	}
 	return problems

@@ -24,6 +24,7 @@ type Report struct {
 	Made     time.Time       `json:"made,omitzero"`      // the primary
 	Due      time.Time       `json:"due,omitzero"`       // the next version
 	WaitsFor string          `json:"waitsFor,omitempty"` // of who rotates it
+	Unasked  []string        `json:"unasked,omitempty"`  // Pods that use it and that nobody asks
 	Versions []VersionReport `json:"versions,omitempty"`
 }
 

@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// NewLook returns what looks, as a standalone does, at the sets of a configuration
+// and at who uses them in the cluster. It is not to be run.
+func NewLook(cfg *config.Config, version string, log *zap.Logger) (r *rotate.Rotator, closing func(), err error) {
+	cluster, err := kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	at := &secretsAt{cluster: cluster, of: cfg.Kubernetes, timeout: cfg.Conjur.HTTPTimeout}
+	r, closeConjur, err := NewRotator(cfg.Rotation, RotatorParts{Version: version, Cluster: cluster, Targets: at, Log: log})
+	if err != nil {
+		cluster.Close()
+		return nil, nil, err
+	}
+	return r, func() { closeConjur(); cluster.Close() }, nil
+}
+
+// secretsAt is what the Secrets of a configuration show when they are asked for.
+type secretsAt struct {
+	cluster *kube.Client
+	of      config.Kubernetes
+	timeout time.Duration
+}
+
+// Shown implements rotate.Targets.
+func (s *secretsAt) Shown(set string) (shown []rotate.Shown, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	for namespace, names := range watched(s.of) {
+		all, err := s.annotations(ctx, namespace, names)
+		if err != nil {
+			return nil, err
+		}
+		for name, annotations := range all {
+			if has, ok := sinks.ParseSets(annotations[targets.RotationAnnotation])[set]; ok {
+				shown = append(shown, rotate.Shown{Namespace: name.Namespace, Name: name.Name, Step: has.Step, Primary: has.Primary, Since: time.Now()})
+			}
+		}
+	}
+	return shown, nil
+}
+
+func (s *secretsAt) annotations(ctx context.Context, namespace string, names []string) (map[types.NamespacedName]map[string]string, error) {
+	if names == nil {
+		return s.cluster.LabelledAnnotations(ctx, namespace)
+	}
+	all := map[types.NamespacedName]map[string]string{}
+	for _, name := range names {
+		annotations, err := s.cluster.Annotations(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		all[types.NamespacedName{Namespace: namespace, Name: name}] = annotations
+	}
+	return all, nil
+}
+
+// Since implements rotate.Targets. Who looks makes nothing.
+func (s *secretsAt) Since(context.Context, []string) (time.Time, error) { return time.Time{}, nil }

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestCheckSaysAllThatIsMissing in Conjur and in the cluster, at once, and status
+// who uses the set unasked.
+func TestCheckSaysAllThatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.Policy("- !variable jwt\n- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }\n")
+	w.settings = append(w.settings, `
+rotation:
+  sets:
+  - set: jwt
+    generate: {random: 32}
+    migrate: cronjob/reencrypt
+    confirm: {ask: "deployment/shop:8080/keys", restarted: deployment/other}
+`)
+	w.secret("keys", nil, func(s *corev1.Secret) {
+		s.Annotations = map[string]string{"conjur.org/rotation": `{"jwt":{"step":1}}`}
+		s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`)
+	})
+	path := w.configure()
+	says := func(command string, wants ...string) {
+		t.Helper()
+		env := []string{"TMPDIR=" + w.dir, "PATH=" + os.Getenv("PATH")}
+		for name, value := range w.env {
+			env = append(env, name+"="+value)
+		}
+		p := spawn(t, env, "rotate", command, "--config", path)
+		p.ExitCode()
+		for _, want := range wants {
+			if !strings.Contains(p.Log(), want) {
+				t.Errorf("%s does not say %q:\n%s", command, want, p.Log())
+			}
+		}
+	}
+	says("check", `lacks "update" on "jwt"`, `"jwt/control" is not declared`,
+		"pods is forbidden", `deployments.apps "shop" not found`, `deployments.apps "other" not found`, `cannot get resource "jobs"`)
+
+	plane.Bind(t, w.namespace, "syncer",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: []string{"get"}})
+	_, err := w.core.Pods(w.namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Spec: corev1.PodSpec{
+		NodeName: "node-1", Containers: []corev1.Container{{Name: "reader", Image: "reader"}},
+		Volumes: []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("check", `"shop" not found`, `"reencrypt" not found`, w.namespace+"/reader")
+	says("status", "jwt is used by Pods that confirm does not name: "+w.namespace+"/reader")
+}
