@@ -34,7 +34,7 @@ left that needs it:
 How Conjur is reached is read from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 	}
-	cmd.AddCommand(newRotateMake("init", "Begin a set: its first version is the primary", rotate.Hand.Init),
+	cmd.AddCommand(newRotateInit(),
 		newRotateMake("add", "Add a version, which all consumers get beside the primary", rotate.Hand.Add),
 		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck(), newRotateRun())
 	cmd.AddCommand(newRotateCommands()...)
@@ -58,6 +58,23 @@ func (f *gateFlags) orSteer(cmd *cobra.Command, h rotate.Hand, err error, verb, 
 		return errors.New("--force needs a --reason, which the set's log keeps")
 	}
 	return steer(cmd.Context(), h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason}, cmd.OutOrStdout())
+}
+
+// newRotateInit begins a set by hand, or prints what sets need that are rotated by
+// themselves.
+func newRotateInit() *cobra.Command {
+	var file string
+	cmd := newRotateMake("init", "Begin a set: its first version is the primary; with --config, print the policy of all sets of a file", rotate.Hand.Init)
+	byHand := cmd.RunE
+	cmd.Use, cmd.Args = "init SET | --config FILE", cobra.MaximumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return printPolicy(file, cmd.OutOrStdout())
+		}
+		return byHand(cmd, args)
+	}
+	addConfigFlag(cmd, &file)
+	return cmd
 }
 
 func newRotateMake(name, short string, do func(rotate.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {

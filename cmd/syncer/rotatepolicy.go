@@ -1,0 +1,89 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/rotate"
+)
+
+// printPolicy prints the policy that the sets of a file need.
+func printPolicy(file string, out io.Writer) error {
+	if file == "" {
+		return errNoFile
+	}
+	c, _, err := config.LoadRotation(config.Sources{ConfigFile: file, Getenv: os.Getenv, Assume: config.Assumptions{Connection: true, Files: true}})
+	if err == nil {
+		_, err = io.WriteString(out, policyOf(c))
+	}
+	return err
+}
+
+// policyOf returns the policy, for the root, that declares what sets need and
+// permits the host that rotates what it does with them.
+func policyOf(c config.Rotation) string {
+	changed, read, steered, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, set := range c.Sets {
+		changed[set.Set], changed[rotate.ControlOf(set.Set)], steered[rotate.ControlOf(set.Set)] = true, true, true
+		for id := range set.Publish {
+			changed[id] = true
+		}
+		for _, id := range set.Adopt {
+			read[id] = true
+		}
+		for _, id := range needs(set) {
+			read[id] = true
+		}
+		if set.APIKeys != nil {
+			for _, host := range set.APIKeys.Hosts {
+				hosts[host] = true
+			}
+		}
+	}
+	maps.DeleteFunc(read, func(id string, _ bool) bool { return changed[id] })
+	who := "!user " + c.Conjur.Login
+	if host, ok := strings.CutPrefix(cmp.Or(c.Conjur.Login, "host/ROTATES"), "host/"); ok {
+		who = "!host " + host
+	}
+	var text strings.Builder
+	text.WriteString("# into the policy root; what there is already stays as it is\n")
+	for _, ids := range []map[string]bool{changed, read} {
+		for _, id := range slices.Sorted(maps.Keys(ids)) {
+			fmt.Fprintf(&text, "- !variable %s\n", id)
+		}
+	}
+	permit := func(role, privileges, kind string, ids map[string]bool) {
+		if len(ids) > 0 {
+			list := strings.Join(slices.Sorted(maps.Keys(ids)), ", "+kind+" ")
+			fmt.Fprintf(&text, "- !permit { role: %s, privileges: [%s], resources: [%s %s] }\n", role, privileges, kind, list)
+		}
+	}
+	permit(who, "read, execute, update", "!variable", changed)
+	permit(who, "read, execute", "!variable", read)
+	permit(who, "update", "!host", hosts)
+	text.WriteString("# whoever may steer: add them to the group\n- !group rotation-steers\n")
+	permit("!group rotation-steers", "update", "!variable", steered)
+	return text.String()
+}
+
+// needs returns the variables that the versions of a set are made and accepted with.
+func needs(set config.RotatedSet) (ids []string) {
+	if set.Generate.X509 != nil {
+		ids = append(ids, set.Generate.X509.CA)
+	}
+	switch {
+	case set.PostgreSQL != nil:
+		ids = append(ids, set.PostgreSQL.Admin)
+	case set.HTTP != nil:
+		ids = append(ids, set.HTTP.Key)
+	case set.Exec != nil:
+		ids = append(ids, set.Exec.Key)
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
+}
