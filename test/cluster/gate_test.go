@@ -42,6 +42,29 @@ func newValve() valve {
 func (w *world) gated() *gate {
 	w.t.Helper()
 	g := &gate{valve: newValve(), writes: newValve()}
+	w.t.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
+		proxy.ModifyResponse = func(r *http.Response) error {
+			switch {
+			case r.Request.URL.Query().Get("watch") == "true":
+				r.Body = gatedBody{r.Body, g, r.Request}
+			case r.Request.Method == http.MethodPatch && strings.Contains(r.Request.URL.Path, "/secrets/"):
+				g.hold(r.Request)
+			}
+			return nil
+		}
+		return proxy
+	}))
+	w.t.Cleanup(func() {
+		g.open()
+		g.writes.open()
+	})
+	return g
+}
+
+// through has the processes that are started from now on talk to the API server
+// through what handler makes of a proxy, until it is closed.
+func (w *world) through(handler func(*httputil.ReverseProxy) http.Handler) (closing func()) {
+	w.t.Helper()
 	to, err := url.Parse(plane.URL())
 	if err != nil {
 		w.t.Fatal(err)
@@ -51,34 +74,22 @@ func (w *world) gated() *gate {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	server := httptest.NewServer(&httputil.ReverseProxy{
+	server := httptest.NewServer(handler(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport:     transport,
 		FlushInterval: -1,
-		ModifyResponse: func(r *http.Response) error {
-			switch {
-			case r.Request.URL.Query().Get("watch") == "true":
-				r.Body = gatedBody{r.Body, g, r.Request}
-			case r.Request.Method == http.MethodPatch && strings.Contains(r.Request.URL.Path, "/secrets/"):
-				g.hold(r.Request)
-			}
-			return nil
-		},
-	})
-	w.t.Cleanup(func() {
-		g.open()
-		g.writes.open()
-		server.CloseClientConnections()
-		server.Close()
-		utilnet.CloseIdleConnectionsFor(transport)
-	})
+	}))
 	path := filepath.Join(w.dir, "gated.kubeconfig")
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}", server.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	w.env["KUBECONFIG"] = path
-	return g
+	return func() {
+		server.CloseClientConnections()
+		server.Close()
+		utilnet.CloseIdleConnectionsFor(transport)
+	}
 }
 
 // hold has the answer to a write wait.
