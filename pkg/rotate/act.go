@@ -32,6 +32,12 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			}
 			return outcome{}, r.write(ctx, s, action.Doc)
 		case versions.Make:
+			if err := r.takeStock(ctx, facts.Now); err != nil {
+				return outcome{}, err
+			}
+			if barred := r.ledger.begin(s, s.doc(), facts.Now); barred != "" {
+				return r.wait(ctx, s, g, facts.Now, versions.Action{Verb: versions.Wait, Why: barred})
+			}
 			return r.make(ctx, s, facts, action)
 		}
 		if time.Since(begin) > triedFor/2 {
@@ -119,6 +125,25 @@ func (r *Rotator) tooEarly(s *rotated, next *versions.Document, now time.Time) (
 		}
 	}
 	return versions.Action{}, false
+}
+
+// takeStock reads the sets that this process has not read yet: what an earlier one
+// began in them counts too. One that cannot be read has nothing that counts.
+func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
+	for id, s := range r.sets {
+		if r.ledger.knows(id) {
+			continue
+		}
+		held, err := s.set.Read(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || held.Document == nil {
+			held.Document = versions.New("")
+		}
+		r.ledger.note(id, held.Document, now)
+	}
+	return nil
 }
 
 // make begins a version.

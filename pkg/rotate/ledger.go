@@ -38,10 +38,33 @@ func (l *ledger) note(set string, doc *versions.Document, now time.Time) {
 	l.begun[set] = begun
 }
 
+// knows reports whether a set was noted.
+func (l *ledger) knows(set string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.begun[set]
+	return ok
+}
+
+// begin takes down that a set begins a version, or returns why it may not: several
+// may have found that one more fits.
+func (l *ledger) begin(s *rotated, doc *versions.Document, now time.Time) (barred string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if barred = l.barredLocked(s, doc, now); barred == "" {
+		l.begun[s.ID] = append(l.begun[s.ID], now)
+	}
+	return barred
+}
+
 // barred returns why a set may not begin a version.
 func (l *ledger) barred(s *rotated, doc *versions.Document, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.barredLocked(s, doc, now)
+}
+
+func (l *ledger) barredLocked(s *rotated, doc *versions.Document, now time.Time) string {
 	if failed := l.failed[s.Outside]; s.Actuator != nil && len(failed) >= mostFailures {
 		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; mend that and start the rotation anew", len(failed), s.Outside, failed[len(failed)-1])
 	}
