@@ -8,18 +8,18 @@ import (
 
 func newExplainCommand() *cobra.Command {
 	var t tool.Tool
-	cmd := newToolCommand(&t, "explain TARGET", "Tell which variables, template, place and triggers belong to a target", `Tells all that belongs to one target. A file is named by its group or its key:
+	cmd := newToolCommand(&t, "explain TARGET", "Show which variables, template, place and triggers belong to a target", `Shows all that belongs to one target. A file is named by its group or its key:
 "db" or "file/db". A Kubernetes Secret that the configuration defines is named
 by its name, with or without its namespace, or by its key: "db", "shop/db" or
 "secret/shop/db". With -f it is one of a manifest's Secrets, or else of what the
 manifest's workload has.
 
 What is wrong in the definition of a Secret keeps nothing else from being
-delivered; it is told with the rest, as "faults".
+delivered; it is listed with the rest, as "faults".
 
-With --node the variables of the node's own are named with the general ones, in
-whose place they are. With --values too, a file as render has it, it tells which
-of them each entry reads.
+With --node it names the node's own variables beside the general ones that they
+replace. With --values too, a file as render has it, it says which of the two each
+entry reads.
 
 Exit status: 0, or 1 if there is no such target or the configuration is not
 valid.`, 1,

@@ -9,7 +9,7 @@ import (
 func newValidateCommand() *cobra.Command {
 	var t tool.Tool
 	var connection bool
-	cmd := newToolCommand(&t, "validate", "Check what was configured, and tell every problem at once", `Checks annotations, environment and configuration file as run does, and tells
+	cmd := newToolCommand(&t, "validate", "Check what was configured, and list every problem at once", `Checks annotations, environment and configuration file as run does, and lists
 all that is wrong; or, with -f, the same of every workload in a manifest, and
 the conjur-map and the groups of every Secret in it.
 
@@ -18,14 +18,13 @@ variable whose name begins with CONJUR_ is set, and with --connection. With
 neither, only what is there is checked: the annotations alone, say, and the
 Pod's namespace (MY_POD_NAMESPACE) where Kubernetes Secrets are the destination.
 
-With -f the environment is that of the provider's container, and this
-process's counts for nothing. What a manifest does not tell, the values of
-Secrets and of ConfigMaps that are not in it, is taken to be right, and files
-of the Pod are not looked for. A Secret must have a map or a group if a workload
+With -f the environment is that of the provider's container, and not this
+process's. The values of Secrets and ConfigMaps that are not in the manifest are
+taken to be right, and files of the Pod are not looked for. A Secret must have a map or a group if a workload
 lists it, or if it lacks the label by which it is found otherwise.
 
-With --values, a file as render has it, there is a warning of each secret that a
-node may have of its own, where the file has neither that nor the general one.
+With --values, a file as render has it, it warns of each secret that a node may
+have of its own if the file has neither the node's variable nor the general one.
 
 Problems go to standard error, a line each; with --output json standard output
 is the object {"errors": [...], "warnings": [...]}, each item with "key" and
