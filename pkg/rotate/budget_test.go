@@ -14,7 +14,7 @@ import (
 // TestAHundredSetsThatAreDueAtOnce are rotated as many in an hour as the budget
 // says, by whichever process, until all were.
 func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
-	const n, perHour = 100, 20
+	const n, perHour = 100, 50
 	var ahead atomic.Int64
 	s := newSite(t, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
 	var policy strings.Builder
