@@ -133,7 +133,7 @@ func entrySchema() object {
 	return object{"anyOf": []object{
 		{"type": text},
 		{
-			"type": "object", "minProperties": 1, "maxProperties": 2,
+			"type": "object", "minProperties": 1, "maxProperties": 4,
 			"properties":           object{"content-type": object{"enum": []string{"text", "base64"}}},
 			"additionalProperties": object{"type": text},
 		},

@@ -10,7 +10,7 @@ import (
 func groupSettings() []setting {
 	return []setting{
 		{name: nameSecrets, scope: ScopeLive, of: func(s subject) any { return &s.target.Entries }, annotation: "conjur-secrets.", kind: kindEntries, required: true,
-			doc: "The secrets of the group: a YAML list of `- id`, `- alias: id`, each with an optional `content-type: base64`, or `*` for all. Required: it defines the group."},
+			doc: "The secrets of the group: a YAML list of `- id`, `- alias: id`, each with an optional `content-type: base64`, in [folders](#entries-of-a-folder) a `path` and a `mode`, or `*` for all. Required: it defines the group."},
 		{name: namePolicyPath, scope: ScopeLive, annotation: "conjur-secrets-policy-path.", kind: kindText,
 			doc: "A path put in front of the group's variables."},
 		{name: nameNodeSecrets, scope: ScopeLive, annotation: "node-secrets.", kind: kindNodeSecrets, def: "false",

@@ -1,6 +1,9 @@
 package render
 
 import (
+	"errors"
+	"fmt"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -137,6 +140,54 @@ func javaPropertyAlias(alias string) string {
 		return "it is empty"
 	case !utf8.ValidString(alias):
 		return "it is not valid UTF-8"
+	}
+	return ""
+}
+
+// checkPaths reports paths and modes of files where a format has none, paths that
+// are none, and files that stand in each other's way.
+func checkPaths(format targets.Format, entries []targets.Entry) error {
+	var errs []error
+	fail := func(e targets.Entry, fault string) {
+		errs = append(errs, fmt.Errorf("alias %q: %s", clip(e.Alias), fault))
+	}
+	owner := map[string]string{} // path → the alias of its entry
+	for _, e := range entries {
+		if (e.Path != "" || e.Mode != 0) && format != targets.FormatDirectory {
+			fail(e, fmt.Sprintf("it has a path or a mode, and format %s makes one file of all; use format directory, or remove them", format))
+			continue
+		}
+		if e.Path != "" {
+			if fault := filePath(e.Path); fault != "" {
+				fail(e, fault)
+				continue
+			}
+		}
+		if other, taken := owner[e.FilePath()]; taken && other != e.Alias {
+			fail(e, fmt.Sprintf("its path %q is that of alias %q too; give one of the two another", clip(e.FilePath()), clip(other)))
+			continue
+		}
+		owner[e.FilePath()] = e.Alias
+	}
+	for _, e := range entries {
+		for dir := path.Dir(e.Path); dir != "." && dir != "/"; dir = path.Dir(dir) {
+			if other, is := owner[dir]; is && owner[e.Path] == e.Alias {
+				fail(e, fmt.Sprintf("its path %q is below %q, which is the file of alias %q; give one of the two another", clip(e.Path), clip(dir), clip(other)))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// filePath says what is wrong with the path of an entry's file; "": nothing.
+func filePath(text string) string {
+	if path.IsAbs(text) {
+		return fmt.Sprintf("the path %q is absolute; write it relative to the folder", clip(text))
+	}
+	for segment := range strings.SplitSeq(text, "/") {
+		if fault := fileAlias(segment); fault != "" {
+			return fmt.Sprintf("the path %q cannot be: %s", clip(text), fault)
+		}
 	}
 	return ""
 }

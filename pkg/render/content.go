@@ -57,7 +57,11 @@ func decode(format targets.Format, entries []targets.Entry, items []Item) (v val
 				warnings = append(warnings, fmt.Sprintf("alias %q: the value is not base64, so it is used as it is; store it as base64 or remove content-type", clip(item.Alias)))
 			}
 		}
-		v.entries = append(v.entries, entry{alias: item.Alias, value: value})
+		name := item.Alias
+		if format == targets.FormatDirectory {
+			name = entries[i].FilePath()
+		}
+		v.entries = append(v.entries, entry{alias: name, value: value})
 		v.expire(entries[i].Variable, secret.Expires(value))
 	}
 	return v, warnings, v.twice(entries)

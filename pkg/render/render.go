@@ -119,11 +119,11 @@ func Check(t *targets.Target, template string) error {
 			all = true
 		} else if e.Set() {
 			sets = append(sets, e.Alias)
-		} else {
+		} else if e.Path == "" {
 			aliases = append(aliases, e.Alias)
 		}
 	}
-	err := errors.Join(checkAliases(t.Format, aliases), checkSets(t.Format, t.Entries))
+	err := errors.Join(checkAliases(t.Format, aliases), checkPaths(t.Format, t.Entries), checkSets(t.Format, t.Entries))
 	if all {
 		err = errors.Join(err, checkAll(t.Format))
 	}
@@ -147,11 +147,11 @@ func checkItems(t *targets.Target, items []Item) error {
 		if item.Alias != t.Entries[i].Alias {
 			return fmt.Errorf("a value for alias %q where one for %q is due", item.Alias, t.Entries[i].Alias)
 		}
-		if !t.Entries[i].Set() {
+		if !t.Entries[i].Set() && t.Entries[i].Path == "" {
 			aliases = append(aliases, item.Alias)
 		}
 	}
-	return errors.Join(checkAliases(t.Format, aliases), checkSets(t.Format, t.Entries))
+	return errors.Join(checkAliases(t.Format, aliases), checkPaths(t.Format, t.Entries), checkSets(t.Format, t.Entries))
 }
 
 // checkAliases reports unknown formats, aliases that break the format's rule,

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // childEnv makes the test binary run one of the children below instead of the
@@ -18,7 +20,7 @@ import (
 const childEnv = "SINKS_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	children := map[string]func() error{"rewrite": rewriteForever, "limited": writeBeyondLimit, "denied": writeWithoutRight}
+	children := map[string]func() error{"rewrite": rewriteForever, "limited": writeBeyondLimit, "denied": writeWithoutRight, "grouped": writeForGroup}
 	if child, ok := children[os.Getenv(childEnv)]; ok {
 		if err := child(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -168,6 +170,29 @@ func unreadableFile() error {
 	}
 	if state, err = files.Read(ctx, target); err != nil || state.Stale || !state.Parts[WholeFile].Equal(change.Parts[WholeFile]) {
 		return fmt.Errorf("the file was not mended: %w", err)
+	}
+	return nil
+}
+
+// writeForGroup is the child: it writes files and a folder for the group, and finds
+// them right.
+func writeForGroup() error {
+	ctx, text, files := context.Background(), os.Getenv("TEXT"), newKeeper(".", nil)
+	folder := directoryTarget("app", 0o640)
+	folder.Key, folder.Entries = "file/app", []targets.Entry{{Alias: "user"}, {Alias: "key", Path: "tls/key", Mode: 0o440}}
+	below := fileTarget("below/plain", 0o640)
+	below.Key = "file/below"
+	for _, target := range []*targets.Target{fileTarget("plain", 0o640), below, folder} {
+		change := rewrite(WholeFile, text)
+		if target == folder {
+			change = rewrite("user", text, "tls/key", text)
+		}
+		if err := files.Apply(ctx, target, change); err != nil {
+			return err
+		}
+		if state, err := files.Read(ctx, target); err != nil || state.Stale || state.Mode != 0o640 {
+			return fmt.Errorf("%s: read back %+v, %w", target.Key, state, err)
+		}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package sinks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -20,12 +22,30 @@ import (
 //	..data -> ..2026_01_31_12_00_00.XXXXXXXXXXXXXXXXXXXXXXXXXX
 //	user -> ..data/user
 //	password -> ..data/password
+//	tls -> ..data/tls, for the parts tls/crt and tls/key
 //
 // A reader that needs several parts of one version resolves ..data once and
 // reads below that. Other files in the folder are not ours and stay.
 type directory struct {
-	path string
-	how  manner
+	path  string
+	how   manner
+	modes map[string]fs.FileMode // of the parts that have one of their own
+}
+
+// of is how a part's file is made.
+func (d directory) of(part string) manner {
+	return manner{cmp.Or(d.modes[part], d.how.mode), d.how.owner}
+}
+
+// linked returns the names in the folder that show the parts, in ascending order:
+// of one in a folder below, that folder's.
+func linked(parts map[string]secret.Value) (names []string) {
+	for part := range parts {
+		name, _, _ := strings.Cut(part, "/")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (d directory) folder() string { return d.path }
@@ -47,11 +67,13 @@ func (d directory) enter(root folder) (folder, error) {
 func (d directory) check(parts map[string]secret.Value) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		switch {
-		case name == "" || name == "." || strings.HasPrefix(name, "..") || strings.HasPrefix(name, safefile.TempPrefix):
-			errs = append(errs, fmt.Errorf("the name %q is reserved; give the entry another alias", name))
-		case strings.ContainsAny(name, "/\x00") || len(name) > maxName:
-			errs = append(errs, fmt.Errorf("the name %q cannot be that of a file; give the entry another alias", name))
+		for segment := range strings.SplitSeq(name, "/") {
+			switch {
+			case segment == "" || segment == "." || strings.HasPrefix(segment, "..") || strings.HasPrefix(segment, safefile.TempPrefix):
+				errs = append(errs, fmt.Errorf("the name %q is reserved; give the entry another alias or path", name))
+			case strings.ContainsRune(segment, 0) || len(segment) > maxName:
+				errs = append(errs, fmt.Errorf("the name %q cannot be that of a file; give the entry another alias or path", name))
+			}
 		}
 	}
 	return errors.Join(append(errs, checkSize(parts))...)
@@ -84,8 +106,7 @@ func (d directory) read(dir folder) (State, stamps, error) {
 	if err != nil {
 		return State{}, nil, err
 	}
-	names := slices.Sorted(maps.Keys(state.Parts))
-	if len(there.versions) > 1 || !slices.Equal(names, there.links) {
+	if len(there.versions) > 1 || !slices.Equal(linked(state.Parts), there.links) {
 		state.Stale = true
 	}
 	state.Members = d.memo().read(dir)
@@ -93,50 +114,14 @@ func (d directory) read(dir folder) (State, stamps, error) {
 }
 
 // readVersion reads the files of one version, and adds their stamps to seen.
-func (d directory) readVersion(dir folder, version string, seen stamps) (state State, err error) {
-	state.Parts = map[string]secret.Value{}
-	defer func() {
-		if err != nil {
-			wipe(state.Parts)
-		}
-	}()
-	at := path.Join(d.path, version)
-	seen[at] = look(dir, version)
-	sub, err := enter(dir, version)
-	if err != nil {
-		return state, err
+func (d directory) readVersion(dir folder, version string, seen stamps) (State, error) {
+	r := versionReader{directory: d, at: path.Join(d.path, version), seen: seen, left: MaxSize, state: State{Parts: map[string]secret.Value{}}}
+	if err := r.read(dir, version, ""); err != nil {
+		wipe(r.state.Parts)
+		return State{}, err
 	}
-	defer sub.close()
-	entries, err := sub.list()
-	if err != nil {
-		return state, step("list the folder "+version, err)
-	}
-	left := int64(MaxSize)
-	for _, e := range entries {
-		name := e.Name()
-		info, err := sub.lstat(name)
-		if err != nil {
-			return state, step("look at "+name, err)
-		}
-		if !info.Mode().IsRegular() {
-			state.Stale = true
-			continue
-		}
-		v, whole, err := content(sub, name, info, left)
-		if err != nil {
-			return state, fmt.Errorf("%s: %w", name, err)
-		}
-		s := stampOf(info)
-		if len(state.Parts) == 0 {
-			state.Mode = permissions(info)
-		}
-		if !whole || d.how.otherOwner(s) || permissions(info) != state.Mode {
-			state.Stale = true
-		}
-		state.Parts[name], seen[path.Join(at, name)] = v, s
-		left -= int64(v.Len())
-	}
-	return state, nil
+	r.state.Mode = cmp.Or(r.state.Mode, d.how.mode) // where each part has a mode of its own
+	return r.state, nil
 }
 
 func (d directory) leftovers(dir folder) ([]string, error) {

@@ -49,7 +49,13 @@ func (f *Files) layout(t *targets.Target) (layout, error) {
 	}
 	how := manner{mode, f.owner}
 	if t.Format == targets.FormatDirectory {
-		return directory{name, how}, nil
+		modes := map[string]fs.FileMode{}
+		for _, e := range t.Entries {
+			if e.Mode != 0 {
+				modes[e.FilePath()] = e.Mode
+			}
+		}
+		return directory{name, how, modes}, nil
 	}
 	return plain{name, how}, nil
 }

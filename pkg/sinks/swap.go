@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"syscall"
@@ -44,7 +43,7 @@ func (d directory) write(dir folder, c Changes) (made stamps, err error) {
 
 // bring is write but for what is remembered.
 func (d directory) bring(dir folder, c Changes) (stamps, error) {
-	names := slices.Sorted(maps.Keys(c.Parts))
+	names := linked(c.Parts)
 	there, err := scan(dir) // (1)
 	if err == nil {
 		err = there.admit(names)
@@ -90,7 +89,7 @@ func (d directory) prepare(dir folder, there shape, version string, parts map[st
 	if made, err = d.fill(dir, version, parts); err != nil { // (2)
 		return nil, nil, err
 	}
-	for name := range parts { // (3)
+	for _, name := range linked(parts) { // (3)
 		if _, taken := there.others[name]; taken || slices.Contains(there.links, name) {
 			continue
 		}
@@ -113,22 +112,43 @@ func (d directory) fill(dir folder, version string, parts map[string]secret.Valu
 	}
 	defer sub.close()
 	at := path.Join(d.path, version)
-	made := stamps{}
-	for name, value := range parts {
-		f, s, err := d.how.create(sub, name, value.Bytes())
+	made, folders := stamps{}, map[string]bool{}
+	for part, value := range parts {
+		if err := below(sub, path.Dir(part), folders); err != nil {
+			return nil, err
+		}
+		f, s, err := d.of(part).create(sub, part, value.Bytes())
 		if f != nil {
 			err = errors.Join(err, step("close the file", f.Close()))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", part, err)
 		}
-		made[path.Join(at, name)] = s
+		made[path.Join(at, part)] = s
+	}
+	for name := range folders {
+		if err := syncFolder(sub, name); err != nil {
+			return nil, step("sync the folder "+name, err)
+		}
+		made[path.Join(at, name)] = look(sub, name)
 	}
 	if err := sub.sync(); err != nil {
 		return nil, step("sync the folder "+version, err)
 	}
 	made[at] = look(dir, version)
 	return made, nil
+}
+
+// below makes a folder of a version, and those on the way, and notes them.
+func below(version folder, name string, folders map[string]bool) error {
+	if name == "." || folders[name] {
+		return nil
+	}
+	if err := below(version, path.Dir(name), folders); err != nil {
+		return err
+	}
+	folders[name] = true
+	return step("make the folder "+name, version.mkdir(name))
 }
 
 // admit refuses names that a folder has taken: no rename can replace it.

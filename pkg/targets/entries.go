@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,8 +28,9 @@ func (e Entry) All() bool {
 
 // ParseEntries reads a group's list of secrets, the syntax of the annotation
 // conjur.org/conjur-secrets.{group}: a YAML list of ids ("a/b", known as "b")
-// or of one-key maps ("alias: a/b") that may carry a content-type, or a single
-// * for all variables.
+// or of maps whose first key is the alias ("alias: a/b") and that may carry a
+// content-type, and the path and the mode of a file; or a single * for all
+// variables.
 //
 // An id may be written in full, "account:variable:a/b"; when account is not
 // empty it must be that one. The error joins what is wrong with each item and
@@ -136,102 +136,6 @@ func clip(text string) string {
 		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
-}
-
-// item reads "id" or "alias: id", the latter with an optional content-type.
-func (p *entryParser) item(node *yaml.Node) {
-	switch {
-	case node.Kind == yaml.ScalarNode && node.Tag == "!!null":
-		p.fail("the item is empty; write the id of a variable or remove it")
-	case node.Kind == yaml.ScalarNode:
-		id := p.variable(node.Value)
-		p.add(Entry{Alias: id[strings.LastIndex(id, "/")+1:], Variable: id, ContentType: ContentText})
-	case node.Kind == yaml.MappingNode:
-		p.mapping(node)
-	default:
-		p.fail("an item is \"- id\" or \"- alias: id\", not %s", describe(node))
-	}
-}
-
-func (p *entryParser) mapping(node *yaml.Node) {
-	var aliases []string
-	seen := map[string]bool{}
-	e := Entry{ContentType: ContentText}
-	for pair := range slices.Chunk(node.Content, 2) {
-		key, value := resolve(pair[0]), resolve(pair[1])
-		if key.Kind == yaml.ScalarNode && namesSet(value) {
-			p.setItem(key.Value, value)
-			if len(node.Content) > 2 {
-				p.fail("the item of %q has more than one alias; begin each with its own \"- \"", key.Value)
-			}
-			return
-		}
-		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
-			p.fail("an item is \"- alias: id\": the value of %s must be text, not %s", keyName(key), describe(value))
-			return
-		}
-		if seen[key.Value] {
-			p.fail("%q is written twice in one item", key.Value)
-			return
-		}
-		seen[key.Value] = true
-		if key.Value == "content-type" {
-			e.ContentType = p.contentType(value.Value)
-			continue
-		}
-		aliases = append(aliases, key.Value)
-		e.Alias, e.Variable = key.Value, p.variable(value.Value)
-		if value.Tag == "!!null" {
-			e.Variable = ""
-		}
-	}
-	switch len(aliases) {
-	case 0:
-		p.fail("the item names no variable; write \"- alias: id\"")
-	case 1:
-		p.add(e)
-	default:
-		p.fail("the item has %d aliases (%q); begin each with its own \"- \"", len(aliases), aliases)
-	}
-}
-
-// namesSet reports whether a node is {keys: …} or {credential: …}.
-func namesSet(node *yaml.Node) bool {
-	if node.Kind != yaml.MappingNode {
-		return false
-	}
-	for pair := range slices.Chunk(node.Content, 2) {
-		if name := pair[0].Value; name == string(ContentKeys) || name == string(ContentCredential) {
-			return true
-		}
-	}
-	return false
-}
-
-// setItem reads "alias: {keys: id}" and "alias: {credential: id}".
-func (p *entryParser) setItem(alias string, value *yaml.Node) {
-	e := Entry{Alias: alias, ContentType: ContentText}
-	id := p.attributes(&e, value)
-	switch {
-	case id == nil:
-	case id.Kind != yaml.ScalarNode || id.Tag != "!!str":
-		p.fail("the variable of %q must be text, not %s; write its id", alias, describe(id))
-	default:
-		e.Variable = p.variable(id.Value)
-		p.add(e)
-	}
-}
-
-// contentType falls back to text, as the Secrets Provider does.
-func (p *entryParser) contentType(text string) ContentType {
-	switch c := ContentType(text); c {
-	case ContentText, ContentBase64:
-		return c
-	}
-	if text != "" {
-		p.warn("%q is not a content-type; taken as text, use one of text, base64", text)
-	}
-	return ContentText
 }
 
 // variable strips account and kind from an id that is written in full. A

@@ -33,6 +33,21 @@ func ParsePermissions(text string) (fs.FileMode, error) {
 	return mode, nil
 }
 
+// ParseMode reads a file mode as chmod takes it, in octal: "0440". Its owner must
+// be able to read the file.
+func ParseMode(text string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0o"), 8, 32)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%.200q is not octal; write it like 0440", text)
+	case n > 0o777:
+		return 0, fmt.Errorf("%.200q has more than the permission bits; take set-uid, set-gid and sticky bits out, as in 0440", text)
+	case n&0o400 == 0:
+		return 0, fmt.Errorf("%.200q must let the owner read; begin it with 04", text)
+	}
+	return fs.FileMode(n), nil
+}
+
 func modeOf(letters string) (fs.FileMode, bool) {
 	if len(letters) != len(permissionLetters) {
 		return 0, false

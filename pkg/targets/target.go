@@ -2,7 +2,10 @@
 // them, and the set that finds targets by what they depend on.
 package targets
 
-import "io/fs"
+import (
+	"cmp"
+	"io/fs"
+)
 
 // Key is a target's name in the queue, in logs and in metrics: its kind, a
 // slash and its name, such as "file/db".
@@ -77,6 +80,10 @@ type Entry struct {
 	// group's policy path already in front.
 	Variable    string      `json:"variable"`
 	ContentType ContentType `json:"contentType"`
+	// Path is where the entry's file is in a folder of files, slash-separated; "":
+	// at its Alias. Mode is the file's, 0: that of the group's files.
+	Path string      `json:"path,omitempty"`
+	Mode fs.FileMode `json:"-"`
 	// Override is the variable of this node's own that is read in the place of
 	// Variable if there is one; "": none is looked for, or it is settled.
 	Override string `json:"nodeVariable,omitempty"`
@@ -84,6 +91,9 @@ type Entry struct {
 	// is.
 	General string `json:"-"`
 }
+
+// FilePath returns where the entry's file is in a folder of files.
+func (e Entry) FilePath() string { return cmp.Or(e.Path, e.Alias) }
 
 // ContentType says how a variable's value becomes an entry's value.
 type ContentType string

@@ -73,5 +73,11 @@ func printOf(r *job, want Want) targets.Print {
 	for name, value := range want.Parts {
 		parts[name] = value.Bytes()
 	}
-	return r.Print(fmt.Sprintf("%o %s", want.Mode&fs.ModePerm, r.Spec.File.Path), parts)
+	head := fmt.Sprintf("%o %s", want.Mode&fs.ModePerm, r.Spec.File.Path)
+	for _, e := range r.Spec.Entries {
+		if e.Mode != 0 {
+			head += fmt.Sprintf(" %o %q", e.Mode, e.FilePath())
+		}
+	}
+	return r.Print(head, parts)
 }
