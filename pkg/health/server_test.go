@@ -119,6 +119,7 @@ func TestMetricsAreServed(t *testing.T) {
 	tls.Status.Expires.At = time.Now().Add(-time.Hour)
 	lane.Settle(tls)
 	unwatch := m.Watch("default", lane)
+	unwatchFolder := m.WatchFolder(folder{})
 	_, body := get(t, url+"/metrics")
 	for _, line := range []string{
 		`syncer_syncs_total{identity="default",result="written"} 1`,
@@ -131,6 +132,7 @@ func TestMetricsAreServed(t *testing.T) {
 		`syncer_workload_restarts_total{namespace="shop"} 1`,
 		`syncer_signals_total{result="refused"} 1`,
 		`syncer_leader 1`,
+		"syncer_folder_bytes 5\n", "syncer_folder_limit_bytes 9\n", "syncer_folder_on_disk 1\n",
 		`workqueue_depth{name="default"} 2`,
 		`syncer_target_freshness_seconds{identity="default",target="secret/shop/db"} `,
 		`syncer_secret_expiry_seconds{identity="default",target="secret/shop/tls"} -36`,
@@ -147,10 +149,17 @@ func TestMetricsAreServed(t *testing.T) {
 		t.Error("a target that is gone is measured")
 	}
 	unwatch()
-	if _, body := get(t, url+"/metrics"); strings.Contains(body, "syncer_target_freshness_seconds{") {
+	unwatchFolder()
+	if _, body := get(t, url+"/metrics"); strings.Contains(body, "syncer_target_freshness_seconds{") || strings.Contains(body, "syncer_folder") {
 		t.Error("the ages of targets are there after the end of the watch")
 	}
 }
+
+// folder holds 5 of 9 bytes, on a disk.
+type folder struct{}
+
+func (folder) Kept() (bytes, limit int64) { return 5, 9 }
+func (folder) OnDisk() bool               { return true }
 
 func TestRemovalsAreCountedFromZero(t *testing.T) {
 	m := NewMetrics()

@@ -38,6 +38,9 @@ func newFiles(p *pipeline) *files {
 func (f *files) prime(ctx context.Context) {
 	f.lanes()[0].targets.Replace(f.config().Targets)
 	if own := f.Command.files(f.config().Targets); len(own) > 0 {
+		if f.OnDisk() {
+			f.Log.Warn("Secrets come to rest on a disk; make the volume of the secrets folder an emptyDir with medium: Memory", zap.String("folder", f.config().Folders.Secrets))
+		}
 		if err := f.Clean(ctx, own); ctx.Err() == nil { // else the next start looks
 			f.troubles.Report("leftovers", err)
 		}

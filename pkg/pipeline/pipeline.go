@@ -106,6 +106,9 @@ func (p *pipeline) run(ctx context.Context) error {
 	if err := p.build(); err != nil {
 		return err
 	}
+	if p.files != nil && p.host != nil {
+		defer p.host.metrics.WatchFolder(p.files)()
+	}
 	p.begin(ctx)
 	intake, stop := context.WithCancel(ctx)
 	defer stop()

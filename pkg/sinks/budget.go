@@ -46,6 +46,16 @@ func (b *budget) take(key targets.Key, parts map[string]secret.Value) (undo func
 	}, nil
 }
 
+// total returns what all targets hold together.
+func (b *budget) total() (n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, used := range b.used {
+		n += used
+	}
+	return n
+}
+
 func (b *budget) setLocked(key targets.Key, n int64) {
 	if b.used == nil {
 		b.used = map[targets.Key]int64{}

@@ -49,6 +49,18 @@ func NewFiles(dir string, owner *Owner) *Files {
 // the first use.
 func (f *Files) Limit(bytes int64) { f.budget.limit = bytes }
 
+// Kept returns how many bytes all targets hold together, and the bound.
+func (f *Files) Kept() (bytes, limit int64) { return f.budget.total(), f.budget.limit }
+
+// OnDisk reports whether what is written comes to rest on a disk, as far as that
+// can be told: a Secret in a volume of Kubernetes is in memory only.
+func (f *Files) OnDisk() bool {
+	if _, err := os.Stat(f.dir); err == nil {
+		return onDisk(f.dir)
+	}
+	return onDisk(filepath.Dir(filepath.Clean(f.dir))) // in which it is made
+}
+
 // Read finds what is there. Anything but a file where a file must be is an
 // error, save a symlink, which is nothing. An error names the target's path.
 func (f *Files) Read(ctx context.Context, r targets.Record) (State, error) {

@@ -2,3 +2,6 @@ package sinks
 
 // isBound reports false: there are no bind mounts.
 func isBound(string) bool { return false }
+
+// onDisk reports false: it cannot be told.
+func onDisk(string) bool { return false }

@@ -10,3 +10,13 @@ func isBound(dir string) bool {
 	err := unix.Statx(unix.AT_FDCWD, dir, 0, 0, &s)
 	return err == nil && s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
+
+// onDisk reports whether a folder is on a file system that is not in memory;
+// false where that cannot be told.
+func onDisk(dir string) bool {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return false
+	}
+	return uint32(s.Type) != unix.TMPFS_MAGIC && uint32(s.Type) != unix.RAMFS_MAGIC
+}
