@@ -29,7 +29,7 @@ secrets have been provided, and the sidecar stays beside it.
   lifecycle:
     postStart:
       exec:
-        command: [/syncer, wait]
+        command: [/syncer, wait, --timeout, 20s] # while it runs the Pod cannot be deleted
   {{- else }}
   startupProbe:
     exec:
