@@ -108,7 +108,7 @@ func TestStandaloneRollsAWorkloadOut(t *testing.T) {
 	w.restricted()
 	w.release(map[string]any{
 		"access": map[string]any{"workloads": []string{"deployment/shop"}},
-		"config": map[string]any{"restarts": map[string]any{"quietPeriod": "2s"}},
+		"config": map[string]any{"restarts": map[string]any{"quietPeriod": "2s"}, "leaderElection": map[string]any{"leaseDuration": "4s"}},
 	})
 	w.managed("five", "v0: shop/v0\nv1: shop/v1\nv2: shop/v2\nv3: shop/v3\nv4: shop/v4\n",
 		map[string]string{"conjur.org/restart-workloads": "deployment/shop"})
@@ -132,12 +132,11 @@ func TestStandaloneRollsAWorkloadOut(t *testing.T) {
 		syncer.ready() // the first process of a container misses a signal that comes too early
 		syncer.signal("syncer", signal)
 		syncer.awaitRestarts("syncer", i+1)
-		w.noRollout("shop")
+		syncer.noRollout("shop")
 	}
 	syncer.ready()
 	syncer.delete()
-	w.podOf("app.kubernetes.io/name=syncer").ready()
-	w.noRollout("shop")
+	w.podOf("app.kubernetes.io/name=syncer").noRollout("shop")
 	w.set(five("fourth"))
 	w.rolledOut("shop", "fourth")
 	if n := w.revisions("shop") - before; n != 3 {
@@ -185,14 +184,16 @@ func (w *world) rolledOut(name, text string) {
 	})
 }
 
-// noRollout waits until there was none of a Deployment for some seconds, longer
-// than the quiet period after which a start of Syncer would make one.
-func (w *world) noRollout(name string) {
-	w.t.Helper()
-	before, since := w.revisions(name), time.Now()
-	w.eventually("seconds without a rollout", func() bool { return time.Since(since) > 5*time.Second })
-	if n := w.revisions(name); n != before {
-		w.t.Errorf("%d rollouts after a start of Syncer", n-before)
+// noRollout waits until Syncer leads, and then longer than the quiet period, after
+// which its start would make a rollout of a Deployment.
+func (p *pod) noRollout(name string) {
+	p.t.Helper()
+	before := p.revisions(name)
+	p.awaitLog("syncer", "Leader")
+	since := time.Now()
+	p.eventually("seconds without a rollout", func() bool { return time.Since(since) > 5*time.Second })
+	if n := p.revisions(name); n != before {
+		p.t.Errorf("%d rollouts after a start of Syncer", n-before)
 	}
 }
 
