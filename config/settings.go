@@ -3,6 +3,8 @@ package config
 //go:generate go test -run "TestSchemaIsCurrent|TestReferenceIsCurrent" -update .
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -168,6 +170,16 @@ func CredentialVariables() (names []string) {
 		}
 	}
 	return names
+}
+
+// WithoutCredentials returns an environment without Syncer's own credentials, for
+// a program that it runs.
+func WithoutCredentials(environ []string) []string {
+	own := CredentialVariables()
+	return slices.DeleteFunc(slices.Clone(environ), func(assignment string) bool {
+		name, _, _ := strings.Cut(assignment, "=")
+		return slices.Contains(own, name)
+	})
 }
 
 func formatNames() []string {

@@ -176,11 +176,11 @@ func (e *execution) runBoth(ctx context.Context, refresh func(context.Context) e
 // the same names.
 func (e *execution) environ() []string {
 	variables := e.environment.Variables()
-	replaced := config.CredentialVariables()
+	var replaced []string
 	for _, variable := range variables {
 		replaced = append(replaced, variableName(variable))
 	}
-	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+	kept := slices.DeleteFunc(config.WithoutCredentials(os.Environ()), func(variable string) bool {
 		return slices.Contains(replaced, variableName(variable))
 	})
 	return append(kept, variables...)

@@ -31,6 +31,7 @@ func start(root *cobra.Command) int {
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends what does not end by the first
 	root.SetArgs(commandLine(os.Args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/terminal"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
@@ -229,7 +231,7 @@ func printReports(out io.Writer, reports []rotate.Report, asJSON bool) error {
 	fmt.Fprintln(table, "SET\tVERSION\tSTATE\tFOR\tPARTS")
 	for _, r := range reports {
 		if r.Problem != "" {
-			fmt.Fprintf(table, "%s\t%s\n", r.Set, r.Problem)
+			fmt.Fprintf(table, "%s\t%s\n", r.Set, oneLine(r.Problem))
 			broken = errLogged
 		}
 		for _, v := range r.Versions {
@@ -242,6 +244,12 @@ func printReports(out io.Writer, reports []rotate.Report, asJSON bool) error {
 		return errors.Join(encoder.Encode(reports), broken)
 	}
 	return errors.Join(table.Flush(), broken)
+}
+
+// oneLine returns a text that somebody else may have written, fit for a line of a
+// terminal.
+func oneLine(text string) string {
+	return terminal.Plain(strings.ReplaceAll(text, "\n", "; "))
 }
 
 func newRotateCheck() *cobra.Command {

@@ -169,12 +169,12 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) er
 		if !report.Since.IsZero() {
 			since = time.Since(report.Since).Round(time.Second).String()
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", report.Set, cmp.Or(report.Stage, "-"), since, cmp.Or(report.Primary, "-"), cmp.Or(report.Problem, report.WaitsFor))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", report.Set, cmp.Or(report.Stage, "-"), since, cmp.Or(report.Primary, "-"), oneLine(cmp.Or(report.Problem, report.WaitsFor)))
 	}
 	broken = errors.Join(table.Flush(), broken)
 	for _, report := range reports {
 		if len(report.Unasked) > 0 {
-			fmt.Fprintf(out, "%s is used by Pods that confirm does not name: %s\n", report.Set, strings.Join(report.Unasked, ", "))
+			fmt.Fprintf(out, "%s is used by Pods that confirm does not name: %s\n", report.Set, oneLine(strings.Join(report.Unasked, ", ")))
 		}
 	}
 	return broken
@@ -190,7 +190,7 @@ func checkSets(ctx context.Context, file string, out io.Writer) error {
 	all := r.Check(ctx)
 	for _, set := range slices.Sorted(maps.Keys(all)) {
 		for _, problem := range all[set] {
-			fmt.Fprintf(out, "%s: %s\n", set, problem)
+			fmt.Fprintf(out, "%s: %s\n", set, oneLine(problem))
 		}
 	}
 	if len(all) > 0 {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -64,18 +65,22 @@ const refusedStatus = 77
 // Exec runs a program for each message, which comes at its standard input, with
 // the signature in SYNCER_SIGNATURE. The exit status 0 is yes and 77 is no; any
 // other is an unknown outcome. The answer is its standard output. What it writes
-// to standard error goes where ours does.
-func Exec(command ...string) Send {
+// to standard error goes where ours does. What it has started and leaves behind is
+// killed if it holds the output.
+func Exec(environ []string, command ...string) Send {
 	return func(ctx context.Context, message []byte, signature string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 		said := &bounded{}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(message), said, os.Stderr
-		cmd.Env = append(os.Environ(), "SYNCER_SIGNATURE="+signature)
-		// What it has started ends with it.
+		cmd.Env = append(slices.Clone(environ), "SYNCER_SIGNATURE="+signature)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		cmd.WaitDelay = time.Second
 		err := cmd.Run()
+		if errors.Is(err, exec.ErrWaitDelay) { // what it has left behind holds its output
+			_ = cmd.Cancel()
+			err = nil
+		}
 		var ended *exec.ExitError
 		switch {
 		case ctx.Err() != nil:

@@ -59,6 +59,20 @@ func (s *Steps) Apply(ctx context.Context, v versions.Version) (map[string]secre
 	return minted, nil
 }
 
+// Prepare returns an error while nothing can be sent.
+func (s *Steps) Prepare(ctx context.Context, _ *versions.Document) (map[string]secret.Value, error) {
+	_, err := s.sign(ctx, nil)
+	return nil, err
+}
+
+// Check returns what keeps steps from being sent.
+func (s *Steps) Check(ctx context.Context) []error {
+	if _, err := s.sign(ctx, nil); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
 // Verify sends the step verify.
 func (s *Steps) Verify(ctx context.Context, v versions.Version) error {
 	_, err := s.step(ctx, "verify", v)

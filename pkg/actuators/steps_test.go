@@ -7,12 +7,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,14 +130,16 @@ func TestWhatAServiceAnswers(t *testing.T) {
 
 func TestWhatAProgramAnswers(t *testing.T) {
 	dir := t.TempDir()
-	sh := func(script string) Send { return Exec("/bin/sh", "-c", "cd "+dir+"; "+script) }
+	sh := func(script string) Send { return Exec([]string{"HOME=" + dir}, "/bin/sh", "-c", "cd "+dir+"; "+script) }
 	for script, want := range map[string]string{
 		"cat >said; printf %s $SYNCER_SIGNATURE >signed": "yes",
-		"exit 77":                 "no",
-		"exit 1":                  "unknown",
-		"kill -9 $$":              "unknown",
-		"echo nonsense":           "unknown",
-		"head -c 70000 /dev/zero": "unknown",
+		"exit 77":                           "no",
+		"exit 1":                            "unknown",
+		"kill -9 $$":                        "unknown",
+		"echo nonsense":                     "unknown",
+		"head -c 70000 /dev/zero":           "unknown",
+		`[ "$HOME" = "$PWD" ]`:              "yes",
+		"sleep 600 & echo $! >left; exit 0": "yes",
 	} {
 		if err := stepper(sh(script)).Revoke(t.Context(), stepVersion()); outcome(err) != want {
 			t.Errorf("%s: the outcome is not %s: %v", script, want, err)
@@ -146,7 +150,15 @@ func TestWhatAProgramAnswers(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || string(signed) != signature(said) {
 		t.Errorf("%s is signed %s: %v", said, signed, err)
 	}
-	if err := stepper(Exec("/no/such/program")).Revoke(t.Context(), stepVersion()); outcome(err) != "unknown" {
+	left, err := os.ReadFile(filepath.Join(dir, "left"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(left)))
+	if deadline := time.Now().Add(time.Minute); pid == 0 || !ended(pid, deadline) {
+		t.Errorf("what it left behind, %d, goes on", pid)
+	}
+	if err := stepper(Exec(nil, "/no/such/program")).Revoke(t.Context(), stepVersion()); outcome(err) != "unknown" {
 		t.Errorf("without a program: %v", err)
 	}
 	// What the program started ends with it.
@@ -156,4 +168,16 @@ func TestWhatAProgramAnswers(t *testing.T) {
 	if err := stepper(sh("sleep 600 & sleep 600")).Revoke(ctx, stepVersion()); outcome(err) != "unknown" || time.Since(began) > 5*time.Minute {
 		t.Errorf("it hangs: %v", err)
 	}
+}
+
+// ended waits until a process has ended; a zombie has.
+func ended(pid int, deadline time.Time) bool {
+	for time.Now().Before(deadline) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
 }

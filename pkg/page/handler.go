@@ -9,13 +9,17 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/safefile"
 )
+
+// maxToken bounds the file of the token, in bytes.
+const maxToken = 1 << 20
 
 //go:embed status.html status.css status.js
 var assets embed.FS
@@ -114,7 +118,7 @@ func (h *Handler) permits(w http.ResponseWriter, r *http.Request) bool {
 	if h.TokenFile == "" {
 		return true
 	}
-	token, err := os.ReadFile(h.TokenFile)
+	token, err := safefile.Read(h.TokenFile, maxToken)
 	want := strings.TrimSpace(string(token))
 	if err == nil && want == "" {
 		err = errors.New("the file of the token is empty")

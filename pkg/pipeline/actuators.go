@@ -32,7 +32,7 @@ func (a rotation) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 	case set.HTTP != nil:
 		return a.service(set)
 	case set.Exec != nil:
-		steps := &actuators.Steps{Set: set.Set, Send: actuators.Exec(set.Exec.Command...)}
+		steps := &actuators.Steps{Set: set.Set, Send: actuators.Exec(config.WithoutCredentials(os.Environ()), set.Exec.Command...)}
 		if set.Exec.Key != "" {
 			steps.Key = a.value(set.Exec.Key)
 		}

@@ -47,12 +47,27 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 		if err != nil {
 			return outcome{}, err
 		}
-		if len(minted) > 0 {
+		if s.mintedAnew(action.Version, minted) {
+			if s.filled == action.Version {
+				return outcome{}, fmt.Errorf("set %s: what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", s.ID, action.Version)
+			}
+			s.filled = action.Version
 			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
 		}
 		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
 		action = versions.Next(s.doc(), s.Policy, facts)
 	}
+}
+
+// mintedAnew reports whether the outside has minted what a version does not have.
+func (s *rotated) mintedAnew(id string, minted map[string]secret.Value) bool {
+	v, _ := s.doc().Version(id)
+	for name, part := range minted {
+		if has, ok := v.Parts[name]; !ok || !has.Equal(part) {
+			return true
+		}
+	}
+	return false
 }
 
 // act has the actuator do something. The error says that its outcome is not

@@ -104,6 +104,16 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	}); ok {
 		problems = append(problems, checker.Check(ctx, s.doc())...)
 	}
+	if s.held.Document == nil {
+		for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+			if values := r.config.Conjur.Variable(ctx, id, ""); values.Form == conjur.Missing {
+				add("%q, which is to be adopted, has no value; set it", id)
+			}
+		}
+	}
+	if _, err := s.publications(s.doc()); err != nil {
+		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+	}
 	primary, ok := s.doc().Primary()
 	if !ok {
 		return problems

@@ -21,6 +21,7 @@ type outside struct {
 	refuses bool              // what is new
 	inUse   []string
 	minted  int
+	answers string // parts of each apply: "" only what was minted, "same" what is known too, "other" new ones each time
 }
 
 func (o *outside) Prepare(_ context.Context, doc *versions.Document) (map[string]secret.Value, error) {
@@ -35,7 +36,12 @@ func (o *outside) Apply(_ context.Context, v versions.Version) (map[string]secre
 	}
 	if token, ok := v.Parts["token"]; ok {
 		o.accepts[string(token.Bytes())] = v.ID
-		return nil, nil
+		switch o.answers {
+		case "same":
+			return map[string]secret.Value{"token": secret.New([]byte(string(token.Bytes())))}, nil
+		case "":
+			return nil, nil
+		}
 	}
 	o.minted++
 	return map[string]secret.Value{"token": secret.New([]byte(fmt.Sprint("token", o.minted)))}, nil
@@ -107,6 +113,27 @@ func TestLoginsAreAcceptedBeforeAnybodyHasThem(t *testing.T) {
 		if len(o.accepts) != 1 || o.accepts["token2"] != second.ID {
 			t.Errorf("the outside accepts %v", o.accepts)
 		}
+	})
+}
+
+// TestAServiceThatAnswersPartsEachTime is heard once with the same ones, and waited
+// for when they are others.
+func TestAServiceThatAnswersPartsEachTime(t *testing.T) {
+	s := newSite(t)
+	o := &outside{accepts: map[string]string{}, answers: "same"}
+	r, heard := s.rotator(s.client, "me", s.logins(o))
+	run(t, r)
+	first := s.until("a first login", idleWith(""))
+	if o.set(func() { o.answers = "other" }); first.Step > 6 {
+		t.Errorf("it took %d writes", first.Step)
+	}
+	s.command("now", versions.Command{})
+	waitFor(t, "what is wrong", func() bool { return strings.Contains(heard.reasons(), "answers other parts each time") })
+	o.set(func() { o.answers = "" })
+	s.until("a second login", func(d *versions.Document) bool {
+		now, _ := d.Primary()
+		was, _ := first.Primary()
+		return now.ID != was.ID
 	})
 }
 

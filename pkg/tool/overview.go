@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +88,7 @@ func (o Overview) client() (page.Client, error) {
 	if o.TokenFile == "" {
 		return page.Client{URL: o.URL}, nil
 	}
-	token, err := os.ReadFile(o.TokenFile)
+	token, err := readInput(o.TokenFile)
 	return page.Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/secretsync/syncer/config"
 )
@@ -76,15 +77,24 @@ const maxInput = 64 << 20
 
 // read reads a whole file, "-" being standard input. It may be a pipe.
 func (t *Tool) read(path string) ([]byte, error) {
-	in := t.In
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }() // was only read
-		in = f
+	if path == "-" {
+		return readAll(t.In, path)
 	}
+	return readInput(path)
+}
+
+// readInput reads a whole file. It may be a pipe, and does not wait for one that
+// nobody has opened to write.
+func readInput(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // was only read
+	return readAll(f, path)
+}
+
+func readAll(in io.Reader, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err == nil && len(data) > maxInput {
 		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d MiB", maxInput>>20)}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -78,7 +77,7 @@ func parseValue(raw json.RawMessage) (secret.Value, error) {
 // ReadValues reads a YAML file that maps a variable id to a text, or to a mapping
 // with the single key base64. Its errors show no value.
 func ReadValues(path string) (map[string][]byte, error) {
-	text, err := os.ReadFile(path)
+	text, err := readInput(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -148,22 +148,13 @@ func (d *Document) change(what string, by Entry, do func(*Document)) *Document {
 	return &next
 }
 
-// trimmed returns the last lines of a log, and the last that answers a command,
-// so that it is not obeyed again.
+// trimmed returns the last lines of a log, and before them those that answer a
+// command which is not void yet by itself, so that it is not obeyed again.
 func trimmed(log []Entry) []Entry {
-	extra := len(log) - maxLog
-	if extra <= 0 {
-		return log
-	}
-	kept := log[extra:]
-	answers := func(e Entry) bool { return e.Command != "" }
-	if slices.ContainsFunc(kept, answers) {
-		return kept
-	}
-	for _, e := range slices.Backward(log[:extra]) {
-		if answers(e) {
-			return append([]Entry{e}, kept...)
-		}
-	}
-	return kept
+	extra := max(len(log)-maxLog, 0)
+	now := log[len(log)-1].At
+	kept := slices.DeleteFunc(slices.Clone(log[:extra]), func(e Entry) bool {
+		return e.Command == "" || now.Sub(e.At) > 2*commandLife // by clocks that differ
+	})
+	return append(kept, log[extra:]...)
 }

@@ -150,6 +150,9 @@ func (d *Document) check() error {
 	count := make(map[State]int)
 	ids := make(map[string]bool)
 	promoted := false
+	if d.Step > maxStep {
+		wrong("its step is above %d, after which none can come; put back an earlier value from Conjur's history", uint64(maxStep))
+	}
 	for i, v := range d.Versions {
 		if !nameForm.MatchString(v.ID) {
 			wrong("the id of version %d is no file name of up to 63 letters, digits, - and _; set it anew", i+1)

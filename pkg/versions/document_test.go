@@ -130,6 +130,21 @@ func TestRetiredVersionsAreForgotten(t *testing.T) {
 	}
 }
 
+// A command that is sent again is known as long as it counts, whatever happened
+// since; with its reason.
+func TestCommandsAreKnownWhileTheyCount(t *testing.T) {
+	d := New("us").change("forced", Entry{At: epoch, Command: "c1", Reason: "it leaked"}, func(*Document) {})
+	for i := range 100 {
+		d = d.change("something", Entry{At: epoch.Add(time.Duration(i) * time.Second)}, func(*Document) {})
+	}
+	if first := d.Log[0]; first.Command != "c1" || first.Reason != "it leaked" || len(d.Log) != 1+maxLog {
+		t.Errorf("of %d lines the first is %+v", len(d.Log), first)
+	}
+	if d = d.change("later", Entry{At: epoch.Add(3 * commandLife)}, func(*Document) {}); len(d.Log) != maxLog {
+		t.Errorf("%d lines when it is void", len(d.Log))
+	}
+}
+
 func TestIsSet(t *testing.T) {
 	for value, want := range map[string]bool{
 		`{"syncerSet":1,"step":1,"versions":[]}`: true,

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"pkg/sources":   {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets"},
 	"pkg/workers":   {"pkg/brief", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/traces", "pkg/variables"},
 	"pkg/logs":      {},
-	"pkg/page":      {},
+	"pkg/page":      {"pkg/safefile"},
 	"pkg/traces":    {},
 	"pkg/terminal":  {},
 	"pkg/pipeline": {
