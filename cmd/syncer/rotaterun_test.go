@@ -231,6 +231,9 @@ func TestRotateRun(t *testing.T) {
 					}
 				}
 			}
+			if warns := strings.Contains(engine.Log(), "let only this process rotate"); warns != (name == "genuine") {
+				t.Errorf("it warns of a server that does not compare: %v", warns)
+			}
 			for _, line := range []string{"RotationStarted", "RotationPromoted", "RotationDone"} {
 				if !strings.Contains(engine.Log(), line) {
 					t.Errorf("the log has no %s:\n%s", line, engine.Log())

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/generate"
@@ -261,6 +263,11 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	}
 	s.waits = false
 	err := s.set.Write(ctx, s.held, next, others...)
+	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
+		r.warn.Do(func() {
+			r.config.Log.Warn("This server does not compare what is written over, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", r.config.Owner))
+		})
+	}
 	switch {
 	case errors.Is(err, ErrUncertain):
 		r.server.quiet(r.config.Quiet)

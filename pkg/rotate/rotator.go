@@ -62,6 +62,7 @@ type Rotator struct {
 	sets   map[string]*rotated
 	once   bool
 	ledger ledger
+	warn   sync.Once                                // of a server that does not compare
 	queue  workqueue.TypedDelayingInterface[string] // made by Run
 	looked map[string]bool                          // what the poll has seen once
 }
