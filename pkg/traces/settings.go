@@ -34,10 +34,10 @@ func readSettings() (*settings, error) {
 	s := &settings{header: http.Header{}, timeout: 10 * time.Second, tls: &tls.Config{}}
 	var errs []error
 	if exporter != "" && exporter != "otlp" {
-		errs = append(errs, fmt.Errorf("OTEL_TRACES_EXPORTER=%s is not an exporter that there is here; use otlp or none", exporter))
+		errs = append(errs, fmt.Errorf("OTEL_TRACES_EXPORTER=%s is not supported; use otlp or none", exporter))
 	}
 	if name, protocol := either("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
-		errs = append(errs, fmt.Errorf("%s=%s is not a protocol that there is here; use http/protobuf, and the collector's port for it, such as 4318", name, protocol))
+		errs = append(errs, fmt.Errorf("%s=%s is not supported; use http/protobuf, and the collector's port for it, such as 4318", name, protocol))
 	}
 	return s, errors.Join(append(errs, s.setURL(name, endpoint), s.setHeaders(), s.setTimeout(), s.setCompression(), s.setTLS())...)
 }
@@ -88,7 +88,7 @@ func (s *settings) setTimeout() error {
 func (s *settings) setCompression() error {
 	name, text := either("COMPRESSION")
 	if s.gzip = text == "gzip"; text != "" && text != "gzip" && text != "none" {
-		return fmt.Errorf("%s=%s is not a compression that there is here; use gzip or none", name, text)
+		return fmt.Errorf("%s=%s is not supported; use gzip or none", name, text)
 	}
 	return nil
 }

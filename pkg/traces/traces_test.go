@@ -66,7 +66,7 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 				"OTEL_EXPORTER_OTLP_CERTIFICATE": "/none", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": "/none",
 			},
 			"OTEL_EXPORTER_OTLP_TIMEOUT=10s is not a number of milliseconds\n" +
-				"OTEL_EXPORTER_OTLP_COMPRESSION=zstd is not a compression that there is here; use gzip or none\n" +
+				"OTEL_EXPORTER_OTLP_COMPRESSION=zstd is not supported; use gzip or none\n" +
 				"OTEL_EXPORTER_OTLP_CERTIFICATE: open /none: no such file or directory\n" +
 				"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE with its CLIENT_KEY: open /none",
 		},
