@@ -78,3 +78,39 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 	}
 	p.Stop()
 }
+
+// A set that goes back, as after a restored backup, takes no key away, also if
+// Syncer was started anew meanwhile.
+func TestASetThatGoesBackIsNotDeliveredByALaterProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.values = []string{"canary-key"}
+	parts := map[string]secret.Value{"key": secret.New([]byte("canary-key"))}
+	by := versions.Entry{At: time.Now()}
+	former := versions.New("").Make("r1", parts, false, by).Promote("r1", by)
+	w.variable("jwt")
+	w.setOf("jwt", former.Make("r2", parts, false, by))
+	formats := map[string]string{"keys": "directory", "public": "jwks"}
+	for group, format := range formats {
+		w.annotations["conjur-secrets."+group] = "- \"" + map[bool]string{true: "*", false: "jwt"}[format == "directory"] + "\": {keys: jwt}\n"
+		w.annotations["secret-file-format."+group] = format
+	}
+	p := w.start()
+	w.settle()
+	p.Stop()
+	held := w.look()
+
+	w.setOf("jwt", former)
+	p = w.start()
+	for group := range formats {
+		eventually(t, "it says why "+group+" stays", func() bool {
+			return len(p.Lines("Failing", group, "step 2, but step 3 was delivered already")) > 0
+		})
+	}
+	p.Stop()
+	for path, was := range held {
+		if strings.HasPrefix(path, w.path("secrets")) && w.look()[path] != was {
+			t.Errorf("%s was touched", path)
+		}
+	}
+}

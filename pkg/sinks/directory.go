@@ -109,7 +109,7 @@ func (d directory) read(dir folder) (State, stamps, error) {
 	if len(there.versions) > 1 || !slices.Equal(linked(state.Parts), there.links) {
 		state.Stale = true
 	}
-	state.Members = d.memo().read(dir)
+	state.Members, state.Sets = d.memo().members(dir), d.memo().sets(dir)
 	return state, seen, nil
 }
 

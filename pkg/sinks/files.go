@@ -114,7 +114,7 @@ func (f *Files) read(r targets.Record) (State, stamps, error) {
 // behind; if removing the rest failed as well, the error says so, and what is
 // left of a folder of files makes the next State stale.
 func (f *Files) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
-	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil {
+	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
 		return r.Status.Sight, err
 	}
 	undo := func() {}

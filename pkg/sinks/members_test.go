@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // withMembers adds what is to be remembered.
@@ -110,6 +113,45 @@ func TestMembersOfAFolderAreNeverTooFew(t *testing.T) {
 	for i, call := range run(t, &faults{}) {
 		t.Run(fmt.Sprintf("%02d %s", i+1, call), func(t *testing.T) {
 			run(t, &faults{fail: i + 1, err: &os.PathError{Op: call, Path: "x", Err: errFault}})
+		})
+	}
+}
+
+// A later process knows at which step a set was delivered.
+func TestSetsAreRememberedWithTheContent(t *testing.T) {
+	for name, target := range map[string]*targets.Target{"file": fileTarget("app/a.conf", 0o640), "folder": directoryTarget("app/keys", 0o640)} {
+		t.Run(name, func(t *testing.T) {
+			dir := memoryDir(t)
+			part := WholeFile
+			if name == "folder" {
+				part = "part"
+			}
+			at := func(step uint64) map[string]targets.DeliveredSet {
+				return map[string]targets.DeliveredSet{"shop/jwt": {Step: step, Stage: "idle", Primary: "r1", IDs: []string{"r1"}}}
+			}
+			held := func() map[string]targets.DeliveredSet { return read(t, newKeeper(dir, nil), target).Sets }
+			c, sets := rewrite(part, "1"), at(7)
+			c.Sets = &sets
+			apply(t, newKeeper(dir, nil), target, c)
+			if got := held(); !reflect.DeepEqual(got, at(7)) {
+				t.Errorf("remembered %v", got)
+			}
+			sets = at(8) // of the same content
+			apply(t, newKeeper(dir, nil), target, Changes{Parts: c.Parts, Sets: &sets})
+			if got := held(); !reflect.DeepEqual(got, at(8)) {
+				t.Errorf("remembered %v", got)
+			}
+			sets = nil
+			apply(t, newKeeper(dir, nil), target, Changes{Parts: c.Parts, Sets: &sets})
+			if got := held(); got != nil {
+				t.Errorf("remembered %v of no set", got)
+			}
+			sets = at(9)
+			apply(t, newKeeper(dir, nil), target, Changes{Parts: c.Parts, Sets: &sets})
+			apply(t, newKeeper(dir, nil), target, removal(part))
+			if left := tree(t, dir); strings.Contains(strings.Join(left, "\n"), "sets-") {
+				t.Errorf("after the removal the folder holds %q", left)
+			}
 		})
 	}
 }

@@ -54,19 +54,20 @@ func (p plain) read(dir folder) (State, stamps, error) {
 		Parts:   map[string]secret.Value{WholeFile: v},
 		Mode:    permissions(info),
 		Stale:   !whole || p.how.otherOwner(seen),
-		Members: p.memo().read(dir),
+		Members: p.memo().members(dir),
+		Sets:    p.memo().sets(dir),
 	}, stamps{p.path: seen}, nil
 }
 
 func (p plain) write(dir folder, c Changes) (stamps, error) {
 	if c.Empty() {
-		return nil, p.memo().write(dir, c.Members)
+		return nil, p.memo().note(dir, c)
 	}
 	if _, err := p.replaceable(dir); err != nil {
 		return nil, err
 	}
 	var made stamp
-	err := p.memo().around(dir, c.Members, func() (err error) {
+	err := p.memo().around(dir, c, func() (err error) {
 		made, err = replace(dir, p.name(), c.Parts[WholeFile].Bytes(), p.how)
 		return err
 	})
@@ -81,7 +82,7 @@ func (p plain) remove(dir folder) error {
 	if err := dir.remove(p.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return step("remove the file", err)
 	}
-	return errors.Join(p.memo().write(dir, nil), step("sync the folder", dir.sync()))
+	return errors.Join(p.memo().forget(dir), step("sync the folder", dir.sync()))
 }
 
 // replaceable refuses what is not ours to replace: a folder, even an empty

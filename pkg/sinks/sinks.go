@@ -38,7 +38,7 @@ type State struct {
 	// order. Others may have written them: they say what to ask for, and prove
 	// nothing.
 	Members []string
-	// Sets are those of the Changes that were applied last, of a Secret.
+	// Sets are those of the Changes that were applied last.
 	Sets map[string]targets.DeliveredSet
 }
 
@@ -56,7 +56,7 @@ type Changes struct {
 	// of a later process: the ids of variables that the content does not name.
 	Members []string
 	// Sets, when not nil, are what the content shows then of sets of versions, by
-	// variable, to be noted on a Secret.
+	// variable, to be noted with it.
 	Sets *map[string]targets.DeliveredSet
 	// Restores: all that is changed is what somebody deleted.
 	Restores bool

@@ -29,9 +29,9 @@ import (
 // version current, and what was not tidied makes the next State stale.
 func (d directory) write(dir folder, c Changes) (made stamps, err error) {
 	if c.Empty() {
-		return nil, d.memo().write(dir, c.Members)
+		return nil, d.memo().note(dir, c)
 	}
-	err = d.memo().around(dir, c.Members, func() error {
+	err = d.memo().around(dir, c, func() error {
 		made, err = d.bring(dir, c)
 		return err
 	})
@@ -79,7 +79,7 @@ func (d directory) remove(dir folder) error {
 			return step("remove "+dataLink, err)
 		}
 	}
-	err = errors.Join(there.tidy(dir, nil), d.memo().write(dir, nil))
+	err = errors.Join(there.tidy(dir, nil), d.memo().forget(dir))
 	return errors.Join(err, step("sync the folder", dir.sync()))
 }
 

@@ -257,7 +257,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 		result.Err = joined(d.errs...)
 		changes = Plan(d.want, have, s.Policy)
 	}
-	if t.Secret != nil && !d.held && (len(d.sets) > 0 || len(have.Sets) > 0) {
+	if !d.held && (len(d.sets) > 0 || len(have.Sets) > 0) {
 		changes.Sets = &d.sets
 	}
 	changes.Members = d.members(t, have.Members)
