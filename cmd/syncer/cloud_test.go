@@ -27,6 +27,7 @@ func TestTheExampleOfCloudCredentials(t *testing.T) {
 	}
 	server := conjurdtest.Start(t)
 	server.Policy(read("policy.yml"))
+	server.Set("cloud/webhook-key", "a key of the tests")
 	key := t.TempDir() + "/key"
 	if err := os.WriteFile(key, []byte(server.HostKey("syncer-rotates")), 0o600); err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func TestBadParts(t *testing.T) {
 	}{
 		{fileTarget("a", 0o600), []string{"user"}},
 		{fileTarget("a", 0o600), []string{WholeFile, "user"}},
-		{directoryTarget("a", 0o600), []string{"", ".", "..", "..data", "..x", ".syncer-x", "a/b", "/a", "a\x00b", long}},
+		{directoryTarget("a", 0o600), []string{"", ".", "..", "..data", "..x", ".syncer-x", "a/../b", "/a", "a\x00b", long}},
 	} {
 		dir := t.TempDir()
 		var pairs []string

@@ -105,6 +105,7 @@ var listed = []change{
 	{"kubernetes.secrets.map.id", "id: busy/1", "id: busy/2"},
 	{"kubernetes.secrets.map.contentType", "contentType: text", "contentType: base64"},
 	{"kubernetes.secrets.restart", "deployment/old", "deployment/new"},
+	{"kubernetes.secrets.pullSecretFor", "pullSecretFor: [old]", "pullSecretFor: [new]"},
 	{"kubernetes.secrets.groups", "groups: {", "groups: {more: {secrets: [{k: 2}]}, "},
 	{"kubernetes.secrets.groups.secrets", "[{k: 1}]", "[{l: 1}]"},
 	{"kubernetes.secrets.groups.policyPath", "policyPath: busy", "policyPath: other"},
@@ -126,7 +127,7 @@ removal: {grace: 0s, brake: 50, brakeHold: 1h}
 conjur: {login: host/app, apiKeyFile: DIR/key-of-app, account: dev, applianceUrl: URL, certFile: CA}
 kubernetes: {namespaces: [NS, BUSY, KEPT, SHOP], secrets: [
   {name: fine, namespace: KEPT}, {name: doomed, namespace: KEPT}, {name: calm, namespace: KEPT}, {name: load, namespace: BUSY},
-  {name: db, namespace: SHOP, create: true, type: Opaque, restart: [deployment/old], map: {k: {id: busy/1, contentType: text}},
+  {name: db, namespace: SHOP, create: true, type: Opaque, restart: [deployment/old], pullSecretFor: [old], map: {k: {id: busy/1, contentType: text}},
    groups: {plain: {secrets: [{k: 1}], policyPath: busy, format: json}, inline: {secrets: [{k: busy/1}], template: old},
      ref: {secrets: [{k: busy/1}], templateConfigMap: tpl/old}}}]}
 identities:

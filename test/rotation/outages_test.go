@@ -117,11 +117,13 @@ func (o *outage) outlast() (abandoned bool) {
 	return o.more && isComing
 }
 
-// recovers judges what becomes of it when the database works again.
+// recovers judges what becomes of it when the database works again. A version that
+// is made only then may be given up too, where the machine is slow.
 func (o *outage) recovers(abandoned bool) {
 	doc := o.until("the end", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
-		return d.Stage() == "idle" && abandoned == (primary.ID == o.old.ID)
+		stays := primary.ID == o.old.ID
+		return d.Stage() == "idle" && (abandoned == stays || stays && o.more && o.count(rotate.EventFailed, "gave up ") > 0)
 	})
 	if err := o.judge(o.t.Context()); err != nil {
 		o.t.Errorf("before act %d: %v; %s", o.before.at, err, told(doc))
