@@ -167,6 +167,10 @@ func TestATickOfANode(t *testing.T) {
 		})
 	})
 	count := func(what string) int { mu.Lock(); defer mu.Unlock(); return asked[what] }
+	eventually(t, "a tick that asks for nothing new", func() bool { return count("secrets 304") > 0 && count("resources 304") > 0 })
+	mu.Lock()
+	clear(asked)
+	mu.Unlock()
 	eventually(t, "ticks", func() bool { return count("secrets 304") >= ticks })
 	mu.Lock()
 	defer mu.Unlock()

@@ -45,7 +45,9 @@ func (s *Secret) DeepCopyObject() runtime.Object { return s }
 // nobody else may refer to.
 func strip(s *corev1.Secret) *Secret {
 	conjurMap, hasMap := s.Data[targets.ConjurMapKey]
-	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, Type: s.Type, ObjectMeta: metav1.ObjectMeta{
+	// The decoder may have cut the type's text out of all that it has read.
+	kind := corev1.SecretType(strings.Clone(string(s.Type)))
+	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, Type: kind, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
 	}}
 	for _, value := range s.Data {

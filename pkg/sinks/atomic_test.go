@@ -15,9 +15,9 @@ import (
 func TestOrderOfCalls(t *testing.T) {
 	want := map[string]string{
 		"changed file":      "open secrets folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
-		"removed file":      "open secrets folder,sub,lstat,remove,lstat,sync folder",
+		"removed file":      "open secrets folder,sub,lstat,remove,lstat,lstat,sync folder",
 		"new file":          "open secrets folder,sub,mkdir,sub,sync folder,mkdir,sub,sync folder,sub,lstat,create,write,chmod,chown,sync file,stat,rename,close,sync folder,lstat",
-		"removed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink,remove,remove,remove,removeAll,lstat,sync folder",
+		"removed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink,remove,remove,remove,removeAll,lstat,lstat,sync folder",
 		"changed directory": "open secrets folder,lstat,sub,list,readlink,readlink,readlink," +
 			"mkdir,sub,create,write,chmod,chown,sync file,stat,close,create,write,chmod,chown,sync file,stat,close,sync folder,lstat," +
 			"symlink,sync folder,symlink,rename,sync folder,remove,removeAll,sync folder,lstat",

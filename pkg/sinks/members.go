@@ -68,15 +68,16 @@ func (m memo) sets(dir folder) (sets map[string]targets.DeliveredSet) {
 // write writes what is to be remembered, if it is not there already; nothing is
 // removed.
 func (m memo) write(dir folder, what string, text []byte) error {
-	info, err := dir.lstat(m.name(what))
 	var is json.RawMessage
-	m.read(dir, what, &is)
-	switch {
-	case len(text) > 0 && bytes.Equal(text, is):
-		return nil
-	case len(text) > 0:
-		_, err = replace(dir, m.name(what), text, m.how)
-	case err == nil && !info.IsDir():
+	if len(text) > 0 {
+		if m.read(dir, what, &is); bytes.Equal(text, is) {
+			return nil
+		}
+		_, err := replace(dir, m.name(what), text, m.how)
+		return step("record the variables in "+m.name(what), err)
+	}
+	info, err := dir.lstat(m.name(what))
+	if err == nil && !info.IsDir() {
 		err = dir.remove(m.name(what))
 	}
 	if errors.Is(err, fs.ErrNotExist) {

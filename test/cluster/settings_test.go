@@ -126,8 +126,8 @@ refresh: {interval: 1s}
 removal: {grace: 0s, brake: 50, brakeHold: 1h}
 conjur: {login: host/app, apiKeyFile: DIR/key-of-app, account: dev, applianceUrl: URL, certFile: CA}
 kubernetes: {namespaces: [NS, BUSY, KEPT, SHOP], secrets: [
-  {name: fine, namespace: KEPT}, {name: doomed, namespace: KEPT}, {name: calm, namespace: KEPT}, {name: load, namespace: BUSY},
-  {name: db, namespace: SHOP, create: true, type: Opaque, restart: [deployment/old], pullSecretFor: [old], map: {k: {id: busy/1, contentType: text}},
+  {name: fine, namespace: KEPT}, {name: doomed, namespace: KEPT}, {name: calm, namespace: KEPT}, {name: load, namespace: BUSY, pullSecretFor: [old]},
+  {name: db, namespace: SHOP, create: true, type: Opaque, restart: [deployment/old], map: {k: {id: busy/1, contentType: text}},
    groups: {plain: {secrets: [{k: 1}], policyPath: busy, format: json}, inline: {secrets: [{k: busy/1}], template: old},
      ref: {secrets: [{k: busy/1}], templateConfigMap: tpl/old}}}]}
 identities:
