@@ -32,7 +32,9 @@ type Secret struct {
 	// Map is the text under the data key targets.ConjurMapKey, when HasMap.
 	Map    string
 	HasMap bool
-	Type   corev1.SecretType
+	// Pulls reports that its type is one that images are pulled with. A larger
+	// structure would stand in memory where values were (TestNoValueStaysInMemory).
+	Pulls bool
 }
 
 // GetObjectKind returns no kind: the API never sees a Secret of ours.
@@ -45,9 +47,8 @@ func (s *Secret) DeepCopyObject() runtime.Object { return s }
 // nobody else may refer to.
 func strip(s *corev1.Secret) *Secret {
 	conjurMap, hasMap := s.Data[targets.ConjurMapKey]
-	// The decoder may have cut the type's text out of all that it has read.
-	kind := corev1.SecretType(strings.Clone(string(s.Type)))
-	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, Type: kind, ObjectMeta: metav1.ObjectMeta{
+	pulls := s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg
+	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, Pulls: pulls, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
 	}}
 	for _, value := range s.Data {
