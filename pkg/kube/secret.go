@@ -23,18 +23,17 @@ const (
 const ours = "conjur.org/"
 
 // Secret is what is of interest in a Kubernetes Secret, without any value. It
-// is not changed once it is made.
+// is not changed once it is made. The structure has a size that Go allocates
+// exactly: in what is left over behind a smaller one, bytes of values that were
+// there before it stay in memory.
 type Secret struct {
 	// ObjectMeta has the namespace, the name, the UID, the resource version, when
 	// it was made, and the annotations that begin with "conjur.org/", without those that are
 	// written together with the data.
 	metav1.ObjectMeta
-	// Map is the text under the data key targets.ConjurMapKey, when HasMap.
-	Map    string
-	HasMap bool
-	// Pulls reports that its type is one that images are pulled with. A larger
-	// structure would stand in memory where values were (TestNoValueStaysInMemory).
-	Pulls bool
+	// Map is the text under the data key targets.ConjurMapKey; nil: there is none.
+	Map  *string
+	Type corev1.SecretType
 }
 
 // GetObjectKind returns no kind: the API never sees a Secret of ours.
@@ -43,14 +42,23 @@ func (s *Secret) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 // DeepCopyObject returns the Secret itself, since nobody changes it.
 func (s *Secret) DeepCopyObject() runtime.Object { return s }
 
+// ConjurMap returns Map's text, and whether there is one.
+func (s *Secret) ConjurMap() (text string, ok bool) {
+	if s.Map == nil {
+		return "", false
+	}
+	return *s.Map, true
+}
+
 // strip takes what is of interest out of a Secret and wipes its values, which
 // nobody else may refer to.
 func strip(s *corev1.Secret) *Secret {
-	conjurMap, hasMap := s.Data[targets.ConjurMapKey]
-	pulls := s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg
-	stripped := &Secret{Map: string(conjurMap), HasMap: hasMap, Pulls: pulls, ObjectMeta: metav1.ObjectMeta{
+	stripped := &Secret{Type: s.Type, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
 	}}
+	if conjurMap, ok := s.Data[targets.ConjurMapKey]; ok {
+		stripped.Map = new(string(conjurMap))
+	}
 	for _, value := range s.Data {
 		clear(value)
 	}

@@ -50,7 +50,7 @@ func TestASecretHoldsWhatIsOfInterestOnly(t *testing.T) {
 	if got.Namespace != ns || got.Name != "db" || got.UID != made.UID || got.ResourceVersion != made.ResourceVersion {
 		t.Errorf("%s/%s %s %s is another secret than %s", got.Namespace, got.Name, got.UID, got.ResourceVersion, made.UID)
 	}
-	if got.Map != "user: app/user" || !got.HasMap {
+	if text, ok := got.ConjurMap(); text != "user: app/user" || !ok {
 		t.Errorf("secret %+v", got)
 	}
 	if want := map[string]string{"conjur.org/conjur-secrets.x": "- a/b"}; !maps.Equal(got.Annotations, want) {

@@ -15,7 +15,7 @@ func TestTheValuesOfASecretThatWasReadAreWiped(t *testing.T) {
 	if !bytes.Equal(value, make([]byte, len(value))) {
 		t.Errorf("%q is left", value)
 	}
-	if s.Map != "k: app/k" {
-		t.Errorf("the map is %q", s.Map)
+	if text, _ := s.ConjurMap(); text != "k: app/k" {
+		t.Errorf("the map is %q", text)
 	}
 }

@@ -28,7 +28,7 @@ func (h *hearing) Put(before, now *kube.Secret) {
 	if before != nil && before.UID != now.UID {
 		word = "anew: "
 	}
-	h.heard <- word + now.Name + " " + now.Map
+	h.heard <- word + now.Name + " " + mapOf(now)
 }
 
 func (h *hearing) Gone(_, name string) { h.heard <- "gone: " + name }
@@ -42,6 +42,12 @@ func (h *hearing) Report(err error) {
 }
 
 func (h *hearing) Remark(err error) { h.state <- "limited: " + err.Error() }
+
+// mapOf returns the text of a Secret's map, "" without one.
+func mapOf(s *kube.Secret) string {
+	text, _ := s.ConjurMap()
+	return text
+}
 
 // noting is a handler that notes what is there, and what is gone.
 type noting[T any] struct {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/kube"
@@ -17,8 +16,8 @@ import (
 func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	if redefined {
 		s.define(found.Namespace, found.Name, func(def *targets.SecretDefinition) {
-			def.UID, def.Annotations, def.Map, def.HasMap = string(found.UID), found.Annotations, found.Map, found.HasMap
-			def.Type = pullType(found)
+			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)
+			def.Map, def.HasMap = found.ConjurMap()
 		})
 	}
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
@@ -86,12 +85,4 @@ func named(cfg *config.Config, namespace, name string) int {
 // Unread notes that a Secret which the configuration names may be there or not.
 func (s *secrets) Unread(namespace, name string, err error) {
 	s.define(namespace, name, func(def *targets.SecretDefinition) { def.Unread = err.Error() })
-}
-
-// pullType returns the type of a Secret as far as pulling images goes.
-func pullType(s *kube.Secret) string {
-	if s.Pulls {
-		return string(corev1.SecretTypeDockerConfigJson)
-	}
-	return "another"
 }

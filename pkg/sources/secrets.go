@@ -194,5 +194,7 @@ func (s *Secrets) locked(f func()) {
 // sameDefinition reports whether two states of a Secret are of the same one and
 // say the same of its content.
 func sameDefinition(a, b *kube.Secret) bool {
-	return a.UID == b.UID && a.HasMap == b.HasMap && a.Map == b.Map && maps.Equal(a.Annotations, b.Annotations)
+	was, had := a.ConjurMap()
+	is, has := b.ConjurMap()
+	return a.UID == b.UID && had == has && was == is && maps.Equal(a.Annotations, b.Annotations)
 }

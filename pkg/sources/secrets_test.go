@@ -46,7 +46,8 @@ func (h handedOn) Upsert(s *kube.Secret, redefined bool) {
 	if redefined {
 		word = "defined "
 	}
-	h.told <- word + s.Name + " " + s.Map
+	text, _ := s.ConjurMap()
+	h.told <- word + s.Name + " " + text
 }
 
 func (h handedOn) Gone(_, name string) { h.told <- "gone " + name }

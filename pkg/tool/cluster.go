@@ -179,7 +179,8 @@ func (c *clusterDiff) target(ctx context.Context, def targets.SecretDefinition, 
 	secret, err := c.client.Secret(ctx, def.Namespace, def.Name)
 	switch {
 	case err == nil:
-		def.Annotations, def.Map, def.HasMap = secret.Annotations, secret.Map, secret.HasMap
+		def.Annotations = secret.Annotations
+		def.Map, def.HasMap = secret.ConjurMap()
 	case apierrors.IsNotFound(err):
 		def.Missing = true
 	default:

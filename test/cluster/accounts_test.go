@@ -124,6 +124,6 @@ func TestPullSecretsThatCannotBe(t *testing.T) {
 		}
 	}
 	eventually(t, "an Event that names the right", says("denied", "PullSecretFailed", "grant the verbs get and patch for serviceaccounts"))
-	eventually(t, "an Event about the type and the name", says("opaque", "InvalidDefinition", `nothing is pulled with a Secret of type`, `"No_Name" is not a service account`))
+	eventually(t, "an Event about the type and the name", says("opaque", "InvalidDefinition", `type "Opaque"`, `"No_Name" is not a service account`))
 	w.awaitPulls("builder", "theirs")
 }
