@@ -50,10 +50,9 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			return outcome{}, err
 		}
 		if s.mintedAnew(action.Version, minted) {
-			if s.filled == action.Version {
+			if s.doc().Filled(action.Version) {
 				return outcome{}, fmt.Errorf("set %s: what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", s.ID, action.Version)
 			}
-			s.filled = action.Version
 			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
 		}
 		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good

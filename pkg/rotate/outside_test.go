@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -134,6 +135,34 @@ func TestAServiceThatAnswersPartsEachTime(t *testing.T) {
 		now, _ := d.Primary()
 		was, _ := first.Primary()
 		return now.ID != was.ID
+	})
+}
+
+// TestMintedPartsWhoseWriteIsLost are nobody's: others are minted.
+func TestMintedPartsWhoseWriteIsLost(t *testing.T) {
+	s := newSite(t)
+	o := &outside{accepts: map[string]string{}}
+	cut := false
+	s.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var now bool
+			o.set(func() {
+				now = !cut && o.minted == 1 && r.Method != http.MethodGet && !strings.HasPrefix(r.URL.Path, "/authn")
+				cut = cut || now
+			})
+			if now {
+				panic(http.ErrAbortHandler)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	r, _ := s.rotator(s.client, "me", s.logins(o))
+	run(t, r)
+	primary, _ := s.until("a first login", idleWith("")).Primary()
+	o.set(func() {
+		if token := string(primary.Parts["token"].Bytes()); token != "token2" || !cut {
+			t.Errorf("its token is %q", token)
+		}
 	})
 }
 

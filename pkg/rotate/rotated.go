@@ -80,7 +80,6 @@ type rotated struct {
 	verified   time.Time            // when the primary was last used with success
 	watched    map[string]time.Time // since when this process has seen a version without consumers
 	doing      string               // the step that is being taken
-	filled     string               // the version whose minted parts were written last
 	failures   int                  // in a row
 	told       string               // the last Event that said what it waits for
 	why        string               // what it waits for
