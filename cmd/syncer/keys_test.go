@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,16 @@ func (w *world) setOf(id string, d *versions.Document) {
 	}
 }
 
+// showKeys has a group show a set.
+func (w *world) showKeys(group, format, id string) {
+	alias := id
+	if format == "directory" {
+		alias = "*"
+	}
+	w.annotations["conjur-secrets."+group] = fmt.Sprintf("- %q: {keys: %s}\n", alias, id)
+	w.annotations["secret-file-format."+group] = format
+}
+
 // A sidecar answers for the files that it has written, all of them, and for what
 // the application has noted, if it has.
 func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
@@ -38,14 +49,9 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 		w.variable(id)
 		w.setOf(id, d)
 	}
-	for group, format := range map[string]string{"keys": "directory", "public": "jwks", "more": "directory"} {
-		id, alias := "jwt", map[bool]string{true: "*", false: "jwt"}[format == "directory"]
-		if group == "more" {
-			id = "other"
-		}
-		w.annotations["conjur-secrets."+group] = "- \"" + alias + "\": {keys: " + id + "}\n"
-		w.annotations["secret-file-format."+group] = format
-	}
+	w.showKeys("keys", "directory", "jwt")
+	w.showKeys("public", "jwks", "jwt")
+	w.showKeys("more", "directory", "other")
 	p := w.start()
 	w.awaitReady(200, "ok")
 
@@ -90,11 +96,8 @@ func TestASetThatGoesBackIsNotDeliveredByALaterProcess(t *testing.T) {
 	former := versions.New("").Make("r1", parts, false, by).Promote("r1", by)
 	w.variable("jwt")
 	w.setOf("jwt", former.Make("r2", parts, false, by))
-	formats := map[string]string{"keys": "directory", "public": "jwks"}
-	for group, format := range formats {
-		w.annotations["conjur-secrets."+group] = "- \"" + map[bool]string{true: "*", false: "jwt"}[format == "directory"] + "\": {keys: jwt}\n"
-		w.annotations["secret-file-format."+group] = format
-	}
+	w.showKeys("keys", "directory", "jwt")
+	w.showKeys("public", "jwks", "jwt")
 	p := w.start()
 	w.settle()
 	p.Stop()
@@ -102,7 +105,7 @@ func TestASetThatGoesBackIsNotDeliveredByALaterProcess(t *testing.T) {
 
 	w.setOf("jwt", former)
 	p = w.start()
-	for group := range formats {
+	for _, group := range []string{"keys", "public"} {
 		eventually(t, "it says why "+group+" stays", func() bool {
 			return len(p.Lines("Failing", group, "step 2, but step 3 was delivered already")) > 0
 		})

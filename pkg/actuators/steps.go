@@ -67,7 +67,7 @@ func (s *Steps) Prepare(ctx context.Context, _ *versions.Document) (map[string]s
 
 // Check returns what keeps steps from being sent.
 func (s *Steps) Check(ctx context.Context) []error {
-	if _, err := s.sign(ctx, nil); err != nil {
+	if _, err := s.Prepare(ctx, nil); err != nil {
 		return []error{err}
 	}
 	return nil

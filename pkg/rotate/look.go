@@ -88,9 +88,6 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	for _, id := range changed {
 		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
 	}
-	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
-		problems = append(problems, r.lacks(ctx, id, "execute")...)
-	}
 	if checker, ok := s.Actuator.(actuators.Checker); ok {
 		for _, problem := range checker.Check(ctx) {
 			add("%v", problem)
@@ -104,11 +101,11 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	}); ok {
 		problems = append(problems, checker.Check(ctx, s.doc())...)
 	}
-	if s.held.Document == nil {
-		for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
-			if values := r.config.Conjur.Variable(ctx, id, ""); values.Form == conjur.Missing {
-				add("%q, which is to be adopted, has no value; set it", id)
-			}
+	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+		lacks := r.lacks(ctx, id, "execute")
+		problems = append(problems, lacks...)
+		if s.held.Document == nil && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
+			add("%q, which is to be adopted, has no value; set it", id)
 		}
 	}
 	if _, err := s.publications(s.doc()); err != nil {

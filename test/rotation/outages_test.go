@@ -118,16 +118,25 @@ func (o *outage) outlast() (abandoned bool) {
 }
 
 // recovers judges what becomes of it when the database works again. A version that
-// is made only then may be given up too, where the machine is slow.
+// is made only then may be given up too, where the machine is so slow that it was
+// tried for that long.
 func (o *outage) recovers(abandoned bool) {
 	doc := o.until("the end", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
 		stays := primary.ID == o.old.ID
-		return d.Stage() == "idle" && (abandoned == stays || stays && o.more && o.count(rotate.EventFailed, "gave up ") > 0)
+		return d.Stage() == "idle" && (abandoned == stays || stays && o.more && triedForLong(d))
 	})
 	if err := o.judge(o.t.Context()); err != nil {
 		o.t.Errorf("before act %d: %v; %s", o.before.at, err, told(doc))
 	}
+}
+
+// triedForLong reports whether the newest version was given up, and not before its
+// time.
+func triedForLong(d *versions.Document) bool {
+	last := d.Versions[0]
+	i := slices.IndexFunc(d.Log, func(e versions.Entry) bool { return e.What == "gave up "+last.ID })
+	return i >= 0 && d.Log[i].At.Sub(last.Made) >= giveUp
 }
 
 // newDatabase returns a database of the test's own.
