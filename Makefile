@@ -37,7 +37,7 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 NODE_TEST = SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
 
 test-node: ## Run Syncer in real Pods, on a kubelet of its own: Linux, root, and some packages that it names
-	$(NODE_TEST) ./test/node $(ARGS)
+	$(NODE_TEST) ./test/node $(value ARGS)
 
 bench-node: ## Measure how soon applications start in real Pods, and what an idle sidecar costs
 	$(NODE_TEST) -run '^$$' -bench Start -benchtime 12x ./test/node
@@ -51,12 +51,12 @@ AXE = $(HOME)/.cache/syncer-axe/node_modules/axe-core/axe.min.js
 
 test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
-	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(ARGS)
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(value ARGS)
 
 test-page: ## Drive the status page in a real browser (Debian: apt-get install chromium npm); ARGS=-update writes its pictures
 	@command -v chromium >/dev/null || { echo 'make test-page needs chromium: apt-get install chromium' >&2; exit 1; }
 	@[ -f '$(AXE)' ] || npm install --silent --no-audit --no-fund --prefix '$(HOME)/.cache/syncer-axe' axe-core@4.14.1
-	cd test/page && $(GO) vet ./... && SYNCER_AXE='$(AXE)' $(GO) test -count=1 -v ./... $(ARGS)
+	cd test/page && $(GO) vet ./... && SYNCER_AXE='$(AXE)' $(GO) test -count=1 -v ./... $(value ARGS)
 
 node: ## Build what makes Pods run in tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh node
