@@ -36,10 +36,12 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 
 NODE_TEST = SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
 
-test-node: ## Run Syncer in real Pods, on a kubelet of its own: Linux, root, and some packages that it names
+test-node: ## Run Syncer in real Pods, on a kubelet of its own (Linux, root; Debian: installs the packages)
+	test/node/install.sh
 	$(NODE_TEST) ./test/node $(value ARGS)
 
 bench-node: ## Measure how soon applications start in real Pods, and what an idle sidecar costs
+	test/node/install.sh
 	$(NODE_TEST) -run '^$$' -bench Start -benchtime 12x ./test/node
 	$(NODE_TEST) -run '^$$' -bench Idle -benchtime 1x ./test/node
 

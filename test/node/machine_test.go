@@ -3,41 +3,14 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
-
-// missing says what the machine lacks.
-func missing() (lacks []error) {
-	if os.Getuid() != 0 {
-		lacks = append(lacks, errors.New("these tests need root"))
-	}
-	for _, name := range []string{programVariable, "SYNCER_KUBE"} {
-		if os.Getenv(name) == "" {
-			lacks = append(lacks, fmt.Errorf("%s is not set: run \"make test-node\"", name))
-		}
-	}
-	var packages []string
-	for program, name := range map[string]string{
-		"containerd": "containerd", "ctr": "containerd", "runc": "runc", "nft": "nftables",
-		"/usr/lib/cni/ptp": "containernetworking-plugins", "/bin/busybox": "busybox-static",
-	} {
-		if _, err := exec.LookPath(program); err != nil && !slices.Contains(packages, name) {
-			packages = append(packages, name)
-		}
-	}
-	if slices.Sort(packages); packages != nil {
-		lacks = append(lacks, fmt.Errorf("packages are missing; on Debian: apt-get install --no-install-recommends %s", strings.Join(packages, " ")))
-	}
-	return lacks
-}
 
 // machine is what a node could leave behind.
 type machine map[string]bool

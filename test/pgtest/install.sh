@@ -9,5 +9,6 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	# The package would begin a cluster of its own, which no test uses.
 	mkdir -p /etc/postgresql-common
 	[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
-	apt-get -qq update >&2 && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends postgresql >&2
+	apt-get -qq update >&2 || true # the lists that are there may do
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends postgresql >&2
 fi
