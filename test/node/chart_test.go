@@ -205,34 +205,40 @@ func (w *world) revisions(name string) int {
 	return len(list.Items)
 }
 
+// example installs the chart's example with an application that looks at dbFile,
+// and returns its Pod. The interval nil is an init container's.
+func (w *world) example(sidecar map[string]any, interval any) *pod {
+	w.t.Helper()
+	w.release(map[string]any{
+		"shape": "example", "sidecar": sidecar,
+		"serviceAccount": map[string]any{"create": false, "name": "app"},
+		"example": map[string]any{"image": shellImage, "command": []string{"/app", "run", dbFile}, "annotations": map[string]any{
+			"conjur.org/conjur-secrets.db":        "- user: shop/user\n- password: shop/password\n",
+			"conjur.org/secret-file-format.db":    "json",
+			"conjur.org/secrets-refresh-interval": interval,
+		}},
+	})
+	return w.podOf("app.kubernetes.io/name=syncer")
+}
+
 // TestExampleOfTheChart in a namespace with restricted Pod Security: with a read
 // only root, not as root, without capabilities, as another user than the image's.
 func TestExampleOfTheChart(t *testing.T) {
 	t.Parallel()
-	for _, form := range []string{"sidecar", "hook", "init"} {
+	for form, sidecar := range map[string]map[string]any{
+		"sidecar": {"mode": "sidecar"},
+		"hook":    {"mode": "sidecar", "startup": "hook"},
+		"init":    {"mode": "init"},
+	} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, shop())
 			w.restricted()
-			annotations := map[string]any{
-				"conjur.org/conjur-secrets.db":     "- user: shop/user\n- password: shop/password\n",
-				"conjur.org/secret-file-format.db": "json",
+			var interval any = "1s"
+			if form == "init" {
+				interval = nil // takes the chart's own away
 			}
-			sidecar := map[string]any{"mode": "sidecar"}
-			annotations["conjur.org/secrets-refresh-interval"] = "1s"
-			switch form {
-			case "hook":
-				sidecar["startup"] = "hook"
-			case "init":
-				sidecar["mode"] = "init"
-				annotations["conjur.org/secrets-refresh-interval"] = nil // takes the chart's own away
-			}
-			w.release(map[string]any{
-				"shape": "example", "sidecar": sidecar,
-				"serviceAccount": map[string]any{"create": false, "name": "app"},
-				"example":        map[string]any{"image": shellImage, "command": []string{"/app", "run", dbFile}, "annotations": annotations},
-			})
-			p := w.podOf("app.kubernetes.io/name=syncer")
+			p := w.example(sidecar, interval)
 			p.ready()
 			p.startedWith(dbFile, db("first"))
 			if form != "init" {
