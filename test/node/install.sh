@@ -14,6 +14,7 @@ missing() {
 	done <<-END
 		/bin/busybox busybox-static
 		containerd containerd
+		kubectl kubernetes-client
 		/usr/lib/cni/ptp containernetworking-plugins
 		nft nftables
 		runc runc

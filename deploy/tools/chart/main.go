@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"helm.sh/helm/v4/pkg/strvals"
 )
 
 const usage = `usage: chart render [flags] CHART      print the objects of a release
@@ -37,7 +39,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 }
 
 func runRender(args []string, in io.Reader, out io.Writer) error {
-	var r release
+	r := release{set: map[string]any{}}
 	flags := flag.NewFlagSet("render", flag.ExitOnError)
 	flags.StringVar(&r.name, "release", "syncer", "the release's name")
 	flags.StringVar(&r.namespace, "namespace", "syncer", "the release's namespace")
@@ -45,6 +47,7 @@ func runRender(args []string, in io.Reader, out io.Writer) error {
 	flags.StringVar(&r.kubeVersion, "kube-version", "v1.36.0", "the cluster's version")
 	flags.BoolVar(&r.notes, "notes", false, "print the notes instead")
 	values := flags.String("values", "", "a file with values; - is standard input (default none)")
+	flags.Func("set", "more values, as Helm's flag takes them", func(text string) error { return strvals.ParseInto(text, r.set) })
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type release struct {
 	name, namespace string
 	revision        int
 	kubeVersion     string
-	notes           bool // only these
+	notes           bool           // only these
+	set             map[string]any // goes before the values
 }
 
 // render prints the release's objects in the order of their files, or its
@@ -35,6 +36,7 @@ func (r release) render(out io.Writer, dir string, values []byte) error {
 	if err != nil {
 		return err
 	}
+	given = util.MergeTables(r.set, given)
 	if err := chartutil.ProcessDependencies(chart, given); err != nil {
 		return err
 	}
