@@ -271,14 +271,32 @@ func decodeValues(header http.Header, body []byte) ([]perVariable, bool) {
 
 // decodeResource reads the answer about a resource; false unless it is about the
 // one that is called so.
-func decodeResource(r *reply, full string) (permissions []Permission, ok bool) {
+func decodeResource(r *reply, full string) (Resource, bool) {
 	var answer struct {
 		ID          string
 		Permissions []Permission
+		Annotations annotations
+		Secrets     []struct {
+			Version   uint64
+			ExpiresAt *string `json:"expires_at"`
+		}
 	}
-	ok = r.status == http.StatusOK && isJSON(r.header) && json.Unmarshal(r.body, &answer) == nil && answer.ID == full
-	return answer.Permissions, ok
+	ok := r.status == http.StatusOK && isJSON(r.header) && json.Unmarshal(r.body, &answer) == nil && answer.ID == full
+	about := Resource{Permissions: answer.Permissions, Annotations: map[string]string{}}
+	for _, a := range answer.Annotations {
+		about.Annotations[a.Name] = a.Value
+	}
+	newest := uint64(0)
+	for _, s := range answer.Secrets {
+		if s.Version >= newest {
+			newest, about.Expires = s.Version, s.ExpiresAt != nil
+		}
+	}
+	return about, ok
 }
+
+// annotations are as many as are read of one resource.
+type annotations [64]struct{ Name, Value string }
 
 // decodeList reads a JSON list of resources, all of which must have ids that
 // begin with prefix; no more than were asked for.
@@ -291,8 +309,9 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 	page := Page{Unset: map[string]bool{}}
 	for dec.More() {
 		var resource struct {
-			ID      string
-			Secrets *[]struct{}
+			ID          string
+			Secrets     *[]struct{}
+			Annotations annotations
 		}
 		if dec.Decode(&resource) != nil {
 			return Page{}, errNotList
@@ -307,6 +326,11 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 		page.IDs = append(page.IDs, id)
 		if resource.Secrets != nil && len(*resource.Secrets) == 0 {
 			page.Unset[id] = true
+		}
+		for _, a := range resource.Annotations {
+			if a.Name == RotatorAnnotation {
+				page.Rotated = append(page.Rotated, id)
+			}
 		}
 	}
 	if _, err := dec.Token(); err != nil || dec.More() {

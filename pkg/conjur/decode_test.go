@@ -64,6 +64,29 @@ func TestNamedMissing(t *testing.T) {
 	}
 }
 
+// TestDecodeResource reads an answer of the genuine server, as it was recorded but for
+// what the annotations say, and one whose newest value its own rotator has set.
+func TestDecodeResource(t *testing.T) {
+	const recorded = `{"created_at":"2026-11-21T02:08:53.175+00:00","id":"dev:variable:app/annotated","owner":"dev:policy:app","policy":"dev:policy:root",` +
+		`"permissions":[{"privilege":"execute","role":"dev:user:alice","policy":"dev:policy:root"},{"privilege":"read","role":"dev:user:alice","policy":"dev:policy:root"}],` +
+		`"annotations":[{"name":"rotation/rotator","value":"postgresql/password","policy":"dev:policy:root"},{"name":"rotation/ttl","value":"P1D","policy":"dev:policy:root"}],` +
+		`"secrets":[{"version":1,"expires_at":null}]}`
+	for body, expires := range map[string]bool{
+		recorded: false,
+		strings.Replace(recorded, `{"version":1,"expires_at":null}`, `{"version":1,"expires_at":null},{"version":2,"expires_at":"2026-11-22T02:08:53.000+00:00"}`, 1): true,
+		strings.Replace(recorded, `{"version":1,"expires_at":null}`, `{"version":1,"expires_at":"2026-11-22T02:08:53.000+00:00"},{"version":2,"expires_at":null}`, 1): false,
+	} {
+		about, ok := decodeResource(&reply{status: http.StatusOK, header: jsonHeader(""), body: []byte(body)}, "dev:variable:app/annotated")
+		if !ok || about.Expires != expires || len(about.Permissions) != 2 || about.Annotations[RotatorAnnotation] != "postgresql/password" || about.Annotations["rotation/ttl"] != "P1D" {
+			t.Errorf("%s is %+v, %v", body, about, ok)
+		}
+		page, err := decodeList(jsonHeader(""), []byte("["+body+`,{"id":"dev:variable:b","annotations":[{"name":"description","value":"x"}]}]`), ofDev, 2)
+		if err != nil || len(page.IDs) != 2 || len(page.Rotated) != 1 || page.Rotated[0] != "app/annotated" {
+			t.Errorf("the list is %+v, %v", page, err)
+		}
+	}
+}
+
 // FuzzDecodeBatch checks the one thing that matters: what is given as a value
 // is what the server sent for that very variable.
 func FuzzDecodeBatch(f *testing.F) {

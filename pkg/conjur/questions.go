@@ -217,19 +217,29 @@ func (c *Client) Check(ctx context.Context, t *Token, id, privilege string) Read
 // Permission is what a role may do with a variable.
 type Permission struct{ Privilege, Role string }
 
-// Resource asks what is said about a variable, but its value: who may do what
-// with it. It is Given only if the answer names the variable.
-func (c *Client) Resource(ctx context.Context, t *Token, id string) ([]Permission, Reading) {
+// RotatorAnnotation names the rotator of Conjur's own that is to change a variable.
+const RotatorAnnotation = "rotation/rotator"
+
+// Resource is what is said about a variable, but its value.
+type Resource struct {
+	Permissions []Permission
+	Annotations map[string]string
+	Expires     bool // the newest value has an end, which only the server's own rotator sets
+}
+
+// Resource asks what is said about a variable. It is Given only if the answer names
+// the variable.
+func (c *Client) Resource(ctx context.Context, t *Token, id string) (Resource, Reading) {
 	req, err := pathEscaped(c.api.ResourceRequest(c.resource(id)))
 	r, reading := c.reading(ctx, t, KindResource, fmt.Sprintf("%q", id), req, err)
 	if r == nil {
-		return nil, reading
+		return Resource{}, reading
 	}
-	permissions, ok := decodeResource(r, c.resource(id))
+	about, ok := decodeResource(r, c.resource(id))
 	if !ok {
-		return nil, reading.as(Unusable, "")
+		return Resource{}, reading.as(Unusable, "")
 	}
-	return permissions, reading.as(Given, "")
+	return about, reading.as(Given, "")
 }
 
 // LongestPage is how many variables List can ask for. The genuine server may be
@@ -238,8 +248,9 @@ const LongestPage = 1000
 
 // Page is a page of the list of variables, without account and kind.
 type Page struct {
-	IDs   []string
-	Unset map[string]bool // that are said to have no version
+	IDs     []string
+	Unset   map[string]bool // that are said to have no version
+	Rotated []string        // that have the RotatorAnnotation
 }
 
 // List asks for a page of the list of the variables that this identity can see,

@@ -66,7 +66,7 @@ type Conjur interface {
 	List(ctx context.Context, length, offset int, etag string) (conjur.Page, conjur.Reading)
 	Whoami(ctx context.Context, t *conjur.Token) (conjur.Identity, conjur.Reading)
 	Check(ctx context.Context, t *conjur.Token, id, privilege string) conjur.Reading
-	Resource(ctx context.Context, t *conjur.Token, id string) ([]conjur.Permission, conjur.Reading)
+	Resource(ctx context.Context, t *conjur.Token, id string) (conjur.Resource, conjur.Reading)
 	Renew(ctx context.Context, moment time.Time) error
 	Reconnect()
 	LineLength(ids ...string) int

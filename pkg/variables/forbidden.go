@@ -43,15 +43,15 @@ func (k *call) check(id, privilege string, t *conjur.Token) conjur.Reading {
 // seen asks for the resource itself, and for a privilege by which this identity
 // can see it.
 func (k *call) seen(id, role string, t *conjur.Token) error {
-	permissions, r := k.conjur.Resource(k.ctx, t, id)
+	about, r := k.conjur.Resource(k.ctx, t, id)
 	k.probed(r)
 	switch {
 	case r.Form != conjur.Given:
 		return r.Because(anyGateway)
-	case slices.Contains(permissions, conjur.Permission{Privilege: execute, Role: role}):
+	case slices.Contains(about.Permissions, conjur.Permission{Privilege: execute, Role: role}):
 		return r.Because("by which this identity may read it, which contradicts the 403 for its value")
 	}
-	for _, p := range otherPrivileges(permissions) {
+	for _, p := range otherPrivileges(about.Permissions) {
 		r = k.check(id, p, t)
 		if r.Token == nil {
 			return r.Err
