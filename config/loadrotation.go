@@ -173,6 +173,7 @@ func (l *loader) schedule(it item, set *RotatedSet) {
 			l.fail(it[nameCron].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
 		}
 	case !it[nameEvery].set && !it[nameBefore].set:
+		set.General = true
 		if every := l.rotation[nameRotationEvery]; every.set && !every.bad {
 			set.Every, _ = parsePeriod(every.text)
 		}

@@ -18,6 +18,7 @@ rotation:
   every: 30d
   identity: rotates
   perHour: 3
+  fromPolicy: true
   sets:
   - {set: a, generate: {random: 32}, publish: {a-plain: key, a-public: {parts: [public]}}, adopt: {key: old}}
   - {set: b, generate: {password: {}}, cron: "0 3 * * 0", keep: 1d12h, confirm: {ask: ["http://127.0.0.1:1/keys"]}}
@@ -31,7 +32,7 @@ rotation:
 	const day = 24 * time.Hour
 	a, b, c := r.Sets[0], r.Sets[1], r.Sets[2]
 	switch {
-	case r.PerHour != 3 || r.Conjur.Login != "host/rotates" || r.Owner != "host/rotates" || r.Interval != 5*time.Second:
+	case r.PerHour != 3 || !r.FromPolicy || !a.General || b.General || c.General || r.Conjur.Login != "host/rotates" || r.Owner != "host/rotates" || r.Interval != 5*time.Second:
 		t.Errorf("the rotation is %+v", r)
 	case a.Every != 30*day || a.Keep != day || a.Confirm.Wait != 3*time.Minute || a.Publish["a-plain"].Text != "key" || a.Publish["a-public"].Parts[0] != "public" || a.Adopt["key"] != "old":
 		t.Errorf("the set a is %+v", a)
@@ -48,7 +49,7 @@ func TestAllFaultsOfSetsAreReported(t *testing.T) {
 rotation:
   identity: nobody
   perHour: 0
-  fromPolicy: true
+  fromPolice: true
   sets:
   - {set: a, generate: {random: 8}}
   - {set: a, generate: {random: 32, uuid: true}}
@@ -64,7 +65,7 @@ rotation:
 	}
 	text := err.Error()
 	for _, want := range []string{
-		"rotation.identity: no item of identities", "rotation.perHour: 0 is less than 1", "rotation.fromPolicy: not a setting",
+		"rotation.identity: no item of identities", "rotation.perHour: 0 is less than 1", "rotation.fromPolice: not a setting",
 		"rotation.sets[0].generate.random: 8 is less than 16", "rotation.sets[1].generate: generate names 2 kinds", `rotation.sets[1].set: the set "a" is listed twice`,
 		"rotation.sets[2].every:", "rotation.sets[3].cron: the set has every too", "rotation.sets[4].before: only certificates expire",
 		"rotation.sets[4].grace: keys have keep", "rotation.sets[4].migrate:", "rotation.sets[5].set: the set has neither generate nor an actuator",

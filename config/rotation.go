@@ -11,6 +11,9 @@ import (
 type Rotation struct {
 	PerHour int  // new versions that are begun in an hour, of all sets; at least 1
 	Paused  bool // nothing is changed
+	// FromPolicy: what the annotations of published variables ask of Conjur's own
+	// rotators fills in what sets leave out.
+	FromPolicy bool
 	// Interval is the time between two looks at whether somebody changed a set.
 	Interval time.Duration
 	Owner    string // what this Syncer is called in the sets
@@ -30,6 +33,8 @@ type RotatedSet struct {
 	Every  time.Duration
 	Cron   string
 	Before time.Duration
+	// General: it says none of these, and Every is that of all sets.
+	General bool
 
 	Confirm   Confirm
 	Namespace string // of the workloads; empty: that of the set's Secrets

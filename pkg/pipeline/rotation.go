@@ -62,7 +62,7 @@ func NewRotator(c config.Rotation, parts RotatorParts) (r *rotate.Rotator, closi
 		return nil, nil, errors.Join(errs...)
 	}
 	return rotate.New(rotate.Config{
-		Conjur: client, Changes: values, Sets: sets, Targets: parts.Targets, Owner: c.Owner, PerHour: c.PerHour, Paused: c.Paused,
+		Conjur: client, Changes: values, Sets: sets, Targets: parts.Targets, Owner: c.Owner, PerHour: c.PerHour, Paused: c.Paused, FromPolicy: c.FromPolicy,
 		Interval: c.Interval, Timeout: 3 * c.Conjur.HTTPTimeout, Quiet: c.Conjur.HTTPTimeout, Listener: parts.Listener, Log: parts.Log,
 	}), client.Close, nil
 }
@@ -85,7 +85,7 @@ func (a rotation) set(set config.RotatedSet) (rotate.Rotated, error) {
 	errs = append(errs, err)
 	rotated := rotate.Rotated{
 		ID: set.Set, Generate: set.Generate,
-		Schedule:  rotate.Schedule{Every: set.Every, Before: set.Before, Retry: set.GiveUp},
+		Schedule:  rotate.Schedule{Every: set.Every, Before: set.Before, General: set.General, Retry: set.GiveUp},
 		Policy:    versions.Policy{Keep: set.Keep, Lease: a.parts.Lease, GiveUp: set.GiveUp},
 		Consumers: who, Actuator: actuator, Outside: outside, Adopt: set.Adopt,
 	}

@@ -56,7 +56,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
 		}
 		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
-		action = versions.Next(s.doc(), s.Policy, facts)
+		action = s.next(facts)
 	}
 }
 

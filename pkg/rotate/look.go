@@ -38,6 +38,9 @@ func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 	now, err := r.now(ctx)
 	if err == nil {
+		err = r.annotations(ctx, s)
+	}
+	if err == nil {
 		err = r.read(ctx, s)
 	}
 	if err != nil {
@@ -47,7 +50,7 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 	if err != nil {
 		return err
 	}
-	switch action := versions.Next(s.doc(), s.Policy, facts); {
+	switch action := s.next(facts); {
 	case g.waits != "":
 		s.why = g.waits
 	case action.Verb == versions.Wait && action.Why == idleReason:
@@ -71,7 +74,8 @@ func dueIn(at, now time.Time) string {
 }
 
 // Check returns all that would keep sets from being rotated, by set: rights that
-// are missing, logins that do not work, consumers that do not answer.
+// are missing, logins that do not work, consumers that do not answer; and by their
+// ids the variables that a policy wants rotated, and no set is.
 func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
@@ -79,6 +83,7 @@ func (r *Rotator) Check(ctx context.Context) map[string][]string {
 			all[id] = problems
 		}
 	}
+	maps.Copy(all, r.unpublished(ctx))
 	return all
 }
 
@@ -87,6 +92,11 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	changed := append([]string{s.ID, ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
 	for _, id := range changed {
 		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
+	}
+	if err := r.annotations(ctx, s); err != nil {
+		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+	} else if s.unclear != "" {
+		add("%s", s.unclear)
 	}
 	if checker, ok := s.Actuator.(actuators.Checker); ok {
 		for _, problem := range checker.Check(ctx) {

@@ -71,6 +71,10 @@ type rotated struct {
 	commanded atomic.Bool // or what a person wants
 	unmended  atomic.Bool // or what is published
 
+	configured Rotated   // without what the policy fills in
+	annotated  time.Time // when the annotations were read
+	unclear    string    // what is wrong with them
+
 	held       Held
 	waits      bool // held is what was waited with: good for waiting on
 	command    versions.Command

@@ -17,6 +17,8 @@ import (
 type Client interface {
 	Conjur
 	Variable(ctx context.Context, id, etag string) conjur.Values
+	Resource(ctx context.Context, t *conjur.Token, id string) (conjur.Resource, conjur.Reading)
+	List(ctx context.Context, length, offset int, etag string) (conjur.Page, conjur.Reading)
 	Time(ctx context.Context) (time.Time, error)
 }
 
@@ -36,6 +38,9 @@ type Config struct {
 	Owner   string
 	PerHour int  // versions that are begun in an hour at most; 0: no bound
 	Paused  bool // nothing is changed
+	// FromPolicy has the annotations of what sets publish to fill in what the sets
+	// leave out.
+	FromPolicy bool
 	// Interval is the time between looks at whether somebody else changed a set;
 	// 0: nobody looks.
 	Interval time.Duration
@@ -87,7 +92,7 @@ func New(config Config) *Rotator {
 	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, ledger: ledger{perHour: config.PerHour}}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
-		s := &rotated{Rotated: set, set: Set{Conjur: config.Conjur, ID: set.ID, server: r.server}, watched: map[string]time.Time{}}
+		s := &rotated{Rotated: set, configured: set, set: Set{Conjur: config.Conjur, ID: set.ID, server: r.server}, watched: map[string]time.Time{}}
 		s.commanded.Store(true)
 		s.unmended.Store(true)
 		s.polled.Store(&[]string{})
@@ -110,6 +115,7 @@ func (r *Rotator) Run(ctx context.Context) {
 	for id := range r.sets {
 		r.queue.Add(id)
 	}
+	r.warnOfUnpublished(ctx)
 	r.poll(ctx)
 	<-ctx.Done()
 	r.queue.ShutDown()

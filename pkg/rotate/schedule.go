@@ -16,6 +16,8 @@ type Schedule struct {
 	Every  time.Duration
 	Cron   cron.Schedule // nil: none
 	Before time.Duration // the end of the primary's certificate; 0: that does not matter
+	// General: nothing of this is said of the one set, so a policy may.
+	General bool
 	// Retry is the least time from a version that came to nothing to the next
 	// one. It doubles with each, up to a day.
 	Retry time.Duration

@@ -1,6 +1,7 @@
 package rotate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,9 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 			return o, err
 		}
 	}
+	if err := r.annotations(ctx, s); err != nil {
+		return o, err
+	}
 	if stale := s.stale.Swap(false); stale || !s.waits {
 		if err := r.read(ctx, s); err != nil {
 			return o, err
@@ -87,12 +91,22 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	action := versions.Next(s.doc(), s.Policy, facts)
+	action := s.next(facts)
 	if action.Verb != versions.Wait && s.waits { // what was waited with is old
 		s.waits = false
 		return outcome{}, nil
 	}
 	return r.do(ctx, s, facts, g, action)
+}
+
+// next returns what is to be done. A set that is idle is so for what its policy says
+// wrongly, if that is more.
+func (s *rotated) next(facts versions.Facts) versions.Action {
+	action := versions.Next(s.doc(), s.Policy, facts)
+	if action.Verb == versions.Wait && action.Why == idleReason && s.unclear != "" {
+		action.Why = s.unclear
+	}
+	return action
 }
 
 // now returns the time by Conjur's clock.
@@ -149,7 +163,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	r.ledger.note(s.ID, doc, now)
 	due := s.Schedule.next(s.ID, doc)
 	f.Due = !due.IsZero() && !now.Before(due)
-	f.Barred = r.ledger.barred(s, doc, now)
+	f.Barred = cmp.Or(s.unclear, r.ledger.barred(s, doc, now))
 	g, err = s.ask(ctx, doc)
 	f.Introduced, f.Left = g.introduced, g.left
 	return f, g, err
@@ -187,6 +201,9 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 		}
 		if s.Actuator != nil {
 			o.again = sooner(o.again, verifiedFor)
+		}
+		if r.asksPolicy(s) {
+			o.again = sooner(o.again, annotatedFor)
 		}
 		return o, nil
 	}
