@@ -29,6 +29,8 @@ const (
 	benchEdits   = 50  // of a template
 	benchChanges = 5   // of the shared value
 	benchIdle    = 20  // unchanged refreshes
+	benchNodes   = 300 // nodes, with benchOwn variables each
+	benchOwn     = 20
 )
 
 // BenchmarkCluster measures one process that keeps 2,000 Secrets, or as many as
@@ -40,13 +42,20 @@ const (
 // event of the wanted data on a watch of the same client. The baseline, named
 // bare-*, is what that takes without Syncer: the same client sees the event of
 // a new Secret and applies one key itself.
+//
+// It does so twice: nodes says whether the identity may also read what 300 nodes
+// have of their own, which no Secret uses.
 func BenchmarkCluster(b *testing.B) {
-	for b.Loop() {
-		measure(b)
+	for _, nodes := range []int{0, benchNodes} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			for b.Loop() {
+				measure(b, nodes)
+			}
+		})
 	}
 }
 
-func measure(b *testing.B) {
+func measure(b *testing.B, nodes int) {
 	w := newWorld(b)
 	size := benchSecrets
 	if set := os.Getenv("SYNCER_BENCH_SECRETS"); set != "" {
@@ -60,6 +69,11 @@ func measure(b *testing.B) {
 		ids[i] = fmt.Sprintf("app/var%05d", i)
 	}
 	w.variables(append(ids, "shared", "new")...)
+	var overrides []string
+	for i := range nodes * benchOwn {
+		overrides = append(overrides, fmt.Sprintf("node/n%03d/%s", i/benchOwn, ids[i%benchOwn]))
+	}
+	w.variables(overrides...)
 	w.template("layout", "t", "0")
 	for i, id := range ids {
 		conjurMap := map[string]string{"value": id}
