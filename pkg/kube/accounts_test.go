@@ -59,6 +59,14 @@ func (b *builder) set(wanted ...string) {
 	}
 }
 
+// keep wants none, and lets those stay that are there.
+func (b *builder) keep() {
+	b.t.Helper()
+	if _, _, err := b.client.SetPullSecrets(b.t.Context(), b.ns, "builder", nil, func(string) bool { return true }); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // has wants these pull Secrets, and that note.
 func (b *builder) has(when, note string, want ...string) {
 	b.t.Helper()
@@ -87,9 +95,7 @@ func TestPullSecretsComeAndGoBesideThoseOfOthers(t *testing.T) {
 	b.has("two of ours", "mirror,registry", "theirs", "registry", "mirror")
 	b.set("mirror")
 	b.has("one less", "mirror", "theirs", "mirror")
-	if _, _, err := b.client.SetPullSecrets(t.Context(), b.ns, "builder", nil, func(secret string) bool { return secret == "mirror" }); err != nil {
-		t.Error(err)
-	}
+	b.keep()
 	b.has("one of which too little is known", "mirror", "theirs", "mirror")
 	b.set()
 	b.has("none of ours", "", "theirs")
@@ -118,6 +124,13 @@ func TestAnEntryThatSomebodyTookIsGone(t *testing.T) {
 	replace("null")
 	b.set()
 	b.has("taken off by somebody else", "")
+	b.set("registry")
+	replace("null")
+	b.set("registry")
+	b.has("taken off by somebody else, and wanted", "registry", "registry")
+	replace("null")
+	b.keep()
+	b.has("taken off by somebody else, and little known of", "")
 	replace(`[{"name":"registry"}]`)
 	b.set("registry")
 	b.has("put on by somebody else", "", "registry")

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/deploy"
 )
 
@@ -98,7 +99,9 @@ func assertRefused(t *testing.T, what string, err error, want string) {
 	}
 }
 
-const revision = `,"annotations":{"conjur.org/secret-revision":"7","conjur.org/secret-revised":"2026-01-01T00:00:00Z","conjur.org/secret-filled":"7","conjur.org/secret-variables":"x"}}`
+// revision is all that Syncer notes on a Secret.
+const revision = `,"annotations":{"` + targets.RevisionAnnotation + `":"7","` + targets.RevisedAnnotation + `":"2026-01-01T00:00:00Z","` +
+	targets.FilledAnnotation + `":"7","` + targets.MembersAnnotation + `":"x","` + targets.RotationAnnotation + `":"{}"}}`
 
 func TestPolicyKeepsToLabelledSecrets(t *testing.T) {
 	p := police(t, "refresh: {interval: 1m}")
@@ -161,6 +164,51 @@ func TestPolicyKeepsToListedSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	assertRefused(t, "created, though only to be filled", p.apply(ctx, "listed", by+revision+data), "not configured to create")
+}
+
+func TestPolicyKeepsToThePullSecretsOfAccounts(t *testing.T) {
+	p := police(t, "refresh: {interval: 1m}")
+	cluster.Bind(t, p.name, "r", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"*"}})
+	admin, err := corev1client.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := corev1client.NewForConfig(cluster.ConfigFor(cluster.Token(t, p.name, "r")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "builder", Annotations: map[string]string{"role": "reader"}}}
+	if _, err := admin.ServiceAccounts(p.name).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	asked := release.ServiceAccounts(p.name)
+	merge := func(ctx context.Context, patch string, dryRun ...string) error {
+		_, err := asked.Patch(ctx, "builder", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
+		return err
+	}
+	eventually(t, "the policy is in force", func(ctx context.Context) bool {
+		err := merge(ctx, `{"metadata":{"labels":{"a":"b"}}}`, "All")
+		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
+	})
+	const only = "nothing of a service account but its pull Secrets"
+	for _, c := range []struct{ what, patch, want string }{
+		{"put on", `{"imagePullSecrets":[{"name":"registry"}],"metadata":{"annotations":{"` + targets.PullSecretsAnnotation + `":"registry"}}}`, ""},
+		{"a role of a cloud", `{"metadata":{"annotations":{"role":"admin"}}}`, only},
+		{"a new role", `{"metadata":{"annotations":{"other":"admin"}}}`, only},
+		{"no role", `{"metadata":{"annotations":{"role":null}}}`, only},
+		{"label", `{"metadata":{"labels":{"a":"b"}}}`, only},
+		{"finalizer", `{"metadata":{"finalizers":["example.com/a"]}}`, only},
+		{"owner", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b"}]}}`, only},
+		{"Secrets", `{"secrets":[{"name":"a"}]}`, only},
+		{"token", `{"automountServiceAccountToken":false}`, only},
+		{"taken off", `{"imagePullSecrets":null,"metadata":{"annotations":{"` + targets.PullSecretsAnnotation + `":null}}}`, ""},
+	} {
+		assertRefused(t, c.what, merge(t.Context(), c.patch), c.want)
+	}
+	account.Name = "new"
+	_, err = asked.Create(t.Context(), account, metav1.CreateOptions{})
+	assertRefused(t, "created", err, "creates and deletes no service account")
+	assertRefused(t, "deleted", asked.Delete(t.Context(), "builder", metav1.DeleteOptions{}), "creates and deletes no service account")
 }
 
 // TestListedSecretIsCreatedUnderItsRole: without a right to create any other.
