@@ -2,6 +2,7 @@ package consumers_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,7 +217,13 @@ func TestPodsThatNobodyAsks(t *testing.T) {
 			c := w.consumers(w.ask())
 			if !test.uses {
 				w.opens(c, introduced)
+				if got := c.Unasked(t.Context()); got != nil {
+					t.Errorf("not asked: %q", got)
+				}
 				return
+			}
+			if got := c.Unasked(t.Context()); !slices.Equal(got, []string{w.ns + "/job-x"}) {
+				t.Errorf("not asked: %q", got)
 			}
 			answer := introduced(t.Context(), c)
 			if w.says(answer.Waits, "Pods that confirm does not name", w.ns+"/job-x"); answer.Open || time.Until(answer.Until) < 2*time.Minute {

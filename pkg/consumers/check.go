@@ -41,13 +41,15 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems
 	return problems
 }
 
-// Unasked returns the Pods that use a Secret of the set and that nobody asks.
+// Unasked returns the Pods that use a Secret of the set and that nobody asks, as
+// they were within the last hour.
 func (c *Consumers) Unasked(ctx context.Context) []string {
-	if !c.asks() {
-		return nil
+	if c.hasPods() && time.Since(c.listed) > time.Hour {
+		if secrets, unknown := c.secrets(0); len(unknown) == 0 {
+			_ = c.lookAtPods(ctx, &survey{}, secrets) // Check names what cannot be seen
+		}
 	}
-	secrets, _ := c.secrets(0)
-	return c.look(ctx, time.Time{}, secrets).unasked
+	return c.unasked
 }
 
 // tryMigration has the API server say whether it would take the migration's Job.

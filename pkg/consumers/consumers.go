@@ -57,6 +57,8 @@ type Consumers struct {
 	unused   map[string]*watch // by the id of the version that is to go
 	migrated map[string]bool   // the ids of versions whose migration was seen to be complete
 	last     survey
+	listed   time.Time // when Pods were last looked for
+	unasked  []string  // those of them that use a Secret of the set and that nobody asks
 }
 
 // way is that of a version's present state to its consumers.

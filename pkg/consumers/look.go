@@ -43,7 +43,7 @@ func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotate.
 	if at := c.last.at; !at.IsZero() && time.Since(at) < c.Again/10 && !at.Before(after) {
 		return c.last
 	}
-	s := survey{at: time.Now(), pods: len(c.parsed.pods)+len(c.restarted) > 0}
+	s := survey{at: time.Now(), pods: c.hasPods()}
 	var asks []func()
 	urls := group{answers: true, members: make([]member, len(c.urls))}
 	for i, to := range c.urls {
@@ -68,6 +68,9 @@ func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotate.
 	c.last = s
 	return s
 }
+
+// hasPods reports whether there are Pods among those who are looked at.
+func (c *Consumers) hasPods() bool { return len(c.parsed.pods)+len(c.restarted) > 0 }
 
 // all calls each function, some at once.
 func all(calls []func()) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +26,7 @@ type pods struct {
 // lookAtPods adds the Pods of the workloads to a survey, and those that use a
 // Secret of the set besides.
 func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotate.Shown) error {
+	c.listed = time.Now()
 	home, err := c.home(secrets)
 	if err != nil {
 		return err
@@ -52,7 +54,8 @@ func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotate.
 	if err := c.lookAtRestarts(ctx, s, &p, secrets); err != nil {
 		s.broken = append(s.broken, err.Error())
 	}
-	s.unasked = p.others(secrets)
+	c.unasked = p.others(secrets)
+	s.unasked = c.unasked
 	return nil
 }
 

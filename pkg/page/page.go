@@ -33,6 +33,8 @@ type Rotation struct {
 	// nothing is known of it.
 	Waits   string `json:"waitsFor,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Unasked are the Pods that use it and that nobody asks, in words.
+	Unasked string `json:"unasked,omitempty"`
 }
 
 // Lane is an identity that Conjur is asked as.

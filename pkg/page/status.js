@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const table = $("targets");
 const body = table.tBodies[0];
 const states = ["failing", "revoked", "doubted", "stale", "waiting", "fresh"]; // the worst first
-const columns = ["state", "target", "lane", "overrides", "proven", "changed", "error", "waitsFor"];
+const columns = ["state", "target", "lane", "overrides", "proven", "changed", "expires", "error", "waitsFor"];
 const page = 200; // rows
 
 const targets = new Map(); // by name
@@ -32,7 +32,17 @@ function set(e, text) {
 // ago writes how long ago a time was.
 function ago(time) {
 	if (!time) return "–";
-	const s = Math.max(0, Math.round((Date.now() - Date.parse(time)) / 1000));
+	return span(Math.max(0, Math.round((Date.now() - Date.parse(time)) / 1000)));
+}
+
+// ahead writes how far off a time is.
+function ahead(time) {
+	if (!time) return "";
+	const s = Math.round((Date.parse(time) - Date.now()) / 1000);
+	return s > 0 ? "in " + span(s) : "expired";
+}
+
+function span(s) {
 	if (s < 120) return s + " s";
 	if (s < 7200) return Math.floor(s / 60) + " min";
 	return s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
@@ -62,7 +72,8 @@ function proven(t, polls) {
 // before compares two targets as the table is ordered.
 function before(a, b) {
 	const by = order.by;
-	const value = (t) => (by === "state" ? states.indexOf(t.state) : t[by] ?? "");
+	const none = by === "expires" ? "~" : ""; // what never expires comes after all that does
+	const value = (t) => (by === "state" ? states.indexOf(t.state) : t[by] ?? none);
 	const x = value(a), y = value(b);
 	const found = x < y ? -1 : x > y ? 1 : 0;
 	return (order.up ? found : -found) || (a.target < b.target ? -1 : 1);
@@ -85,6 +96,7 @@ function draw() {
 	$("choice").hidden = table.hidden = Boolean(status.standby);
 	for (const s of states) set($("states").querySelector(`[data-count=${s}]`), `${s} (${counts.get(s)})`);
 	table.classList.toggle("nodes", targets.values().some((t) => t.overrides));
+	table.classList.toggle("certificates", targets.values().some((t) => t.expires));
 	const all = chosen();
 	drawRows(all.slice(0, most));
 	if (all.length > 0 && performance.getEntriesByName("rows").length === 0) performance.mark("rows"); // for measurements
@@ -116,7 +128,8 @@ function drawRotations() {
 	const rows = status.rotations.map((r) => {
 		const row = make("tr");
 		const due = r.due && !r.waitsFor ? "due " + new Date(r.due).toLocaleString() : "";
-		for (const text of [r.set, r.stage ?? "", ago(r.since), r.primary ?? "", r.problem ?? r.waitsFor ?? due]) row.append(make("td", "", text));
+		const last = [r.problem ?? r.waitsFor ?? due, r.unasked && "not asked: " + r.unasked].filter(Boolean).join("; ");
+		for (const text of [r.set, r.stage ?? "", ago(r.since), r.primary ?? "", last]) row.append(make("td", "", text));
 		return row;
 	});
 	$("rotations").tBodies[0].replaceChildren(...rows);
@@ -145,7 +158,7 @@ function drawRows(list) {
 function fill(cells, t, polls) {
 	cells[0].className = t.state;
 	const next = t.next && Date.parse(t.next) > Date.now() ? `, ${new Date(t.next).toLocaleTimeString()}` : "";
-	const texts = [t.state, t.target, t.lane, t.overrides ?? "", ago(proven(t, polls)), ago(t.changed), t.error ?? "", (t.waitsFor ?? "") + next];
+	const texts = [t.state, t.target, t.lane, t.overrides ?? "", ago(proven(t, polls)), ago(t.changed), ahead(t.expires), t.error ?? "", (t.waitsFor ?? "") + next];
 	texts.forEach((text, i) => set(cells[i], text));
 }
 

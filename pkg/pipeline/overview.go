@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -36,7 +37,7 @@ func (h *host) overview() page.Status {
 	}
 	if rotates := p.wired.Load().rotates; rotates != nil {
 		for _, r := range rotates.rotator.Reports() {
-			s.Rotations = append(s.Rotations, page.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem})
+			s.Rotations = append(s.Rotations, page.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked)})
 		}
 	}
 	slices.SortFunc(s.Targets, func(a, b page.Target) int { return cmp.Compare(a.Name, b.Name) })

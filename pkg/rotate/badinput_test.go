@@ -66,8 +66,61 @@ func TestBadSetsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestACommandIsObeyedOnce, however often it is sent, and not when it is old or
-// nobody's.
+// TestOddSetsAreExplained by status and check, and are not changed.
+func TestOddSetsAreExplained(t *testing.T) {
+	s := newSite(t)
+	odd := map[string]struct{ owner, since, says string }{
+		"of-nobody":      {"", "2026-11-22T00:00:00Z", `nobody rotates the set; to rotate it here, "claim" it`},
+		"of-another":     {"you", "2026-11-22T00:00:00Z", `the set is "you"'s; to take it over, "claim" it`},
+		"of-another-day": {"me", "2999-11-22T00:00:00Z", "version r1 is from 2999-11-22T00:00:00Z, which is still to come"},
+	}
+	var sets []Rotated
+	value := func(owner, since string) string {
+		return fmt.Sprintf(`{"syncerSet":1,"step":3,"owner":%q,"versions":[{"id":"r1","state":"primary","since":%q,"promoted":%q,"parts":{"key":"Y2FuYXJ5"}}]}`, owner, since, since)
+	}
+	for id, c := range odd {
+		rotated := s.keys(nil)
+		rotated.ID = id
+		s.Policy(fmt.Sprintf("- !variable %[1]s\n- !variable %[1]s/control\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control] }\n", id))
+		s.Set(id, value(c.owner, c.since))
+		sets = append(sets, rotated)
+	}
+	looker, _ := s.rotator(s.client, "me", sets...)
+	for _, report := range looker.Look(t.Context()) {
+		if !strings.Contains(report.WaitsFor, odd[report.Set].says) {
+			t.Errorf("status of %s says %q", report.Set, report.WaitsFor)
+		}
+	}
+	problems := looker.Check(t.Context())
+	r, _ := s.rotator(s.client, "me", sets...)
+	run(t, r)
+	for id, c := range odd {
+		if !strings.Contains(strings.Join(problems[id], "\n"), c.says) {
+			t.Errorf("check of %s says %q", id, problems[id])
+		}
+		waitFor(t, "the reason of "+id, func() bool {
+			report := r.sets[id].report.Load()
+			return report != nil && strings.Contains(report.WaitsFor, c.says)
+		})
+		if is := s.reader.Variable(t.Context(), id, "").Found[id]; string(is.Bytes()) != value(c.owner, c.since) {
+			t.Errorf("%s was changed", id)
+		}
+	}
+}
+
+// TestASetWithoutVersionsBegins, whoever has emptied it.
+func TestASetWithoutVersionsBegins(t *testing.T) {
+	s := newSite(t)
+	s.Set("jwt", `{"syncerSet":1,"step":3,"owner":"me","versions":[]}`)
+	r, _ := s.rotator(s.client, "me", s.keys(nil))
+	run(t, r)
+	if doc := s.until("the set begins", idleWith("")); doc.Step <= 3 {
+		t.Errorf("the step went back to %d", doc.Step)
+	}
+}
+
+// TestACommandIsObeyedOnce, however often it is sent, and not when it is old, too
+// early or nobody's.
 func TestACommandIsObeyedOnce(t *testing.T) {
 	s := newSite(t)
 	r, heard := s.rotator(s.client, "me", s.keys(nil))
@@ -78,6 +131,10 @@ func TestACommandIsObeyedOnce(t *testing.T) {
 	second, _ := s.until("a second key", idleWith(first.ID)).Primary()
 
 	s.Set("jwt/control", `{"id":"1","at":"2020-01-01T00:00:00Z","verb":"now"}`)
+	s.Set("jwt/control", `{"id":"2","at":"2999-01-01T00:00:00Z","verb":"now"}`)
+	waitFor(t, "word of a command that is too early", func() bool {
+		return strings.Contains(heard.reasons(), `the command in "jwt/control" is not obeyed: its time, 2999-01-01T00:00:00Z, is still to come; send it again`)
+	})
 	s.Set("jwt/control", "canary")
 	waitFor(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "what it holds is no command") })
 	s.Set("jwt/control", sent)

@@ -72,7 +72,7 @@ func parseCommand(value []byte) (c versions.Command, err error) {
 
 // control reads what a person wants, and begins the variable where it has no
 // value. Without the variable nobody can want anything.
-func (r *Rotator) control(ctx context.Context, s *rotated) error {
+func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error {
 	s.controlled = time.Now()
 	id := ControlOf(s.ID)
 	values := r.config.Conjur.Variable(ctx, id, "")
@@ -81,6 +81,9 @@ func (r *Rotator) control(ctx context.Context, s *rotated) error {
 	case found:
 		defer value.Wipe()
 		command, err := parseCommand(value.Bytes())
+		if command.Early(now) {
+			err = fmt.Errorf("its time, %s, is still to come; send it again", command.At.Format(time.RFC3339))
+		}
 		s.command, s.steered = command, true
 		if err != nil {
 			r.tell(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})

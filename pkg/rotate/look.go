@@ -22,12 +22,8 @@ func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 		err := r.lookAt(ctx, s)
 		report := s.set.report(s.held, err)
 		if err == nil {
-			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.why
-			if consumers, ok := s.Consumers.(interface {
-				Unasked(context.Context) []string
-			}); ok {
-				report.Unasked = consumers.Unasked(ctx)
-			}
+			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.awaited()
+			report.Unasked = s.unasked(ctx)
 		}
 		reports = append(reports, report)
 	}
@@ -121,12 +117,15 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	if _, err := s.publications(s.doc()); err != nil {
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
 	}
+	if now, err := r.now(ctx); err == nil && s.doc().Ahead(now) != "" {
+		add("%s", s.doc().Ahead(now))
+	}
 	primary, ok := s.doc().Primary()
 	if !ok {
 		return problems
 	}
-	if owner := s.doc().Owner; owner != r.config.Owner {
-		add("it is %q's, and this is %q; to take it over, claim it", owner, r.config.Owner)
+	if s.doc().Owner != r.config.Owner {
+		add("%s; this is %q", s.doc().Owned(), r.config.Owner)
 	}
 	if s.Actuator != nil {
 		if err := s.Actuator.Verify(ctx, primary); err != nil {

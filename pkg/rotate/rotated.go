@@ -87,6 +87,7 @@ type rotated struct {
 	failures   int                  // in a row
 	told       string               // the last Event that said what it waits for
 	why        string               // what it waits for
+	ahead      string               // which version is from a time that is still to come
 	polled     atomic.Pointer[[]string]
 	report     atomic.Pointer[Report]
 }

@@ -3,6 +3,7 @@ package rotate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,6 +84,9 @@ func (c *slow) Left(_ context.Context, doc *versions.Document, _ versions.Versio
 	primary, _ := doc.Primary()
 	return c.answer(&c.uses, primary.ID, "does not use "+primary.ID)
 }
+
+// Unasked is of any number of methods that Consumers may have besides.
+func (c *slow) Unasked(context.Context) []string { return []string{"shop/job-x"} }
 
 func (c *slow) answer(is *atomic.Pointer[string], want, lacks string) Answer {
 	if id := is.Load(); id != nil && *id == want {
@@ -201,6 +205,17 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 	waitFor(t, "an Event that names the silent one", func() bool {
 		return strings.Contains(heard.reasons(), "RotationWaiting: introduce: the slow one does not have "+coming.ID)
 	})
+	says := func(waits string) func() bool {
+		return func() bool {
+			reports := r.Reports()
+			return len(reports) == 1 && reports[0].WaitsFor == waits && slices.Equal(reports[0].Unasked, silent.Unasked(t.Context()))
+		}
+	}
+	waitFor(t, "status to name both", says("the slow one does not have "+coming.ID))
+	s.command("pause", versions.Command{})
+	waitFor(t, "the reason of a pause", says(`it is paused; to go on, "resume" it`))
+	s.command("resume", versions.Command{})
+	waitFor(t, "the gate once more", says("the slow one does not have "+coming.ID))
 	s.command("promote", versions.Command{Version: coming.ID, Reason: "a test"})
 	s.until("promoted past the gate", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID == coming.ID })
 	if doc := s.doc(); doc.Stage() != "switch" {
@@ -237,7 +252,7 @@ func TestAStepCostsThreeRequests(t *testing.T) {
 			s.command("now", versions.Command{})
 			set := r.sets["jwt"]
 			set.commanded.Store(true)
-			if err := r.control(ctx, set); err != nil { // the poll says that there is one
+			if err := r.control(ctx, set, time.Now()); err != nil { // the poll says that there is one
 				t.Fatal(err)
 			}
 			set.commanded.Store(false)

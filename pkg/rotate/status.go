@@ -75,15 +75,31 @@ func (s Set) report(held Held, err error) Report {
 // waitsFor takes down what the set waits for; "" for nothing.
 func (s *rotated) waitsFor(why string) { s.why = why }
 
+// awaited returns what the set waits for, and why that may take long.
+func (s *rotated) awaited() string {
+	return strings.TrimPrefix(strings.TrimSuffix(s.why+"; "+s.ahead, "; "), "; ")
+}
+
+// unasked returns the Pods that use a set and that nobody asks.
+func (s *rotated) unasked(ctx context.Context) []string {
+	if consumers, ok := s.Consumers.(interface {
+		Unasked(context.Context) []string
+	}); ok {
+		return consumers.Unasked(ctx)
+	}
+	return nil
+}
+
 // reported takes down what there is to say of a set after a step.
-func (s *rotated) reported(_ outcome, err error) {
+func (s *rotated) reported(ctx context.Context, err error) {
 	report := s.set.report(s.held, nil)
-	report.WaitsFor = s.why
+	report.WaitsFor = s.awaited()
 	if err != nil {
 		report.WaitsFor = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")
 	}
 	if s.held.Document != nil {
 		report.Due = s.Schedule.next(s.ID, s.held.Document)
+		report.Unasked = s.unasked(ctx)
 	}
 	s.report.Store(&report)
 }

@@ -64,14 +64,14 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	s.doing = "read"
 	defer func() {
 		s.noted()
-		s.reported(o, err)
+		s.reported(ctx, err)
 	}()
 	now, err := r.now(ctx)
 	if err != nil {
 		return o, err
 	}
 	if s.commanded.Swap(false) || !s.steered && time.Since(s.controlled) > steeredAgain {
-		if err := r.control(ctx, s); err != nil {
+		if err := r.control(ctx, s, now); err != nil {
 			s.commanded.Store(true)
 			return o, err
 		}
@@ -144,6 +144,7 @@ func (s *rotated) doc() *versions.Document {
 // facts gathers what is known beside the set.
 func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versions.Facts, g gates, err error) {
 	doc := s.doc()
+	s.ahead = doc.Ahead(now)
 	f = versions.Facts{Now: now, Seen: s.seen, Shown: map[string]bool{}, Command: s.command, Tried: map[versions.Try]bool{}}
 	if r.config.Targets != nil {
 		shown, err := r.config.Targets.Shown(s.ID)
@@ -161,6 +162,9 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	}
 	s.watch()
 	r.ledger.note(s.ID, doc, now)
+	if doc.Paused {
+		return f, g, nil // nobody is asked meanwhile
+	}
 	due := s.Schedule.next(s.ID, doc)
 	f.Due = !due.IsZero() && !now.Before(due)
 	f.Barred = cmp.Or(s.unclear, r.ledger.barred(s, doc, now))

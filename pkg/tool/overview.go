@@ -112,7 +112,7 @@ func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
 		return []string{"Standing by: " + terminal.Plain(s.Standby) + " works"}
 	}
 	fresh := 0
-	rows := []terminal.Row{{Cells: []string{"STATE", "TARGET", "IDENTITY", "PROVEN", "CHANGED", "WHAT IS WRONG, AND WHAT IT WAITS FOR"}}}
+	rows := []terminal.Row{{Cells: []string{"STATE", "TARGET", "IDENTITY", "PROVEN", "CHANGED", "EXPIRES", "WHAT IS WRONG, AND WHAT IT WAITS FOR"}}}
 	ts := slices.Clone(s.Targets)
 	slices.SortStableFunc(ts, func(a, b page.Target) int {
 		return cmp.Compare(slices.Index(badness, a.State), slices.Index(badness, b.State))
@@ -125,8 +125,13 @@ func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
 			}
 		}
 		rows = append(rows, terminal.Row{Colour: colours[t.State], Cells: []string{
-			string(t.State), t.Name, t.Lane, ago(s.At, t.Proven), ago(s.At, t.Changed), wrong(t),
+			string(t.State), t.Name, t.Lane, ago(s.At, t.Proven), ago(s.At, t.Changed), ahead(s.At, t.Expires), wrong(t),
 		}})
+	}
+	if !slices.ContainsFunc(ts, func(t page.Target) bool { return !t.Expires.IsZero() }) {
+		for i := range rows {
+			rows[i].Cells = slices.Delete(rows[i].Cells, 5, 6) // no certificates
+		}
 	}
 	lines := []string{fmt.Sprintf("%d targets, %d fresh", len(ts), fresh)}
 	for _, l := range s.Lanes {
@@ -146,9 +151,18 @@ func rotations(s page.Status) (rows []terminal.Row) {
 		rows = []terminal.Row{{Cells: []string{"SET", "STAGE", "FOR", "PRIMARY", "WAITS FOR"}}}
 	}
 	for _, r := range s.Rotations {
-		rows = append(rows, terminal.Row{Cells: []string{r.Set, r.Stage, ago(s.At, r.Since), r.Primary, cmp.Or(r.Problem, r.Waits)}})
+		rows = append(rows, terminal.Row{Cells: []string{r.Set, r.Stage, ago(s.At, r.Since), r.Primary, left(r)}})
 	}
 	return rows
+}
+
+// left says what a set waits for, and who uses it without being asked.
+func left(r page.Rotation) string {
+	text := cmp.Or(r.Problem, r.Waits)
+	if r.Unasked != "" {
+		text = strings.TrimPrefix(text+"; not asked: "+r.Unasked, "; ")
+	}
+	return text
 }
 
 // wrong says what is wrong with a target and what it waits for.
@@ -168,7 +182,21 @@ func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
 	}
-	d := max(now.Sub(then), 0)
+	return span(max(now.Sub(then), 0))
+}
+
+// ahead is how long after now a time is.
+func ahead(now, then time.Time) string {
+	switch {
+	case then.IsZero():
+		return "-"
+	case !then.After(now):
+		return "expired"
+	}
+	return "in " + span(then.Sub(now))
+}
+
+func span(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
 		return fmt.Sprintf("%dd", int(d.Hours()/24))

@@ -23,10 +23,14 @@ type Command struct {
 	Reason  string // of what passes a gate
 }
 
+// Early reports whether the command is from so long after now that it does not
+// count: nobody would remember for so long that it was obeyed.
+func (c Command) Early(now time.Time) bool { return c.At.After(now.Add(commandLife)) }
+
 // commands reports whether a person wants this, of this version.
 func (d decision) commands(verb, version string) bool {
 	c := d.f.Command
-	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.At.Add(commandLife)) &&
+	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.At.Add(commandLife)) && !c.Early(d.f.Now) &&
 		!slices.ContainsFunc(d.doc.Log, func(e Entry) bool { return e.Command == c.ID })
 }
 

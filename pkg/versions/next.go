@@ -106,7 +106,7 @@ func Next(doc *Document, p Policy, f Facts) Action {
 	case f.Seen > doc.Step:
 		return wait(`step %d was delivered already, but the set is at %d, as after a restored backup; look at it and then "claim" it`, f.Seen, doc.Step)
 	case doc.Owner != p.Owner:
-		return wait(`the set is %q's; to take it over, "claim" it`, doc.Owner)
+		return Action{Verb: Wait, Why: doc.Owned()}
 	case doc.Paused:
 		return wait(`it is paused; to go on, "resume" it`)
 	}

@@ -24,6 +24,7 @@ package versions
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -118,6 +119,24 @@ func (d *Document) Coming() (Version, bool) {
 // Usable returns the versions that consumers are to have, the newest first.
 func (d *Document) Usable() []Version {
 	return slices.DeleteFunc(slices.Clone(d.Versions), func(v Version) bool { return v.State == Pending || v.State == Retired })
+}
+
+// Owned says whose the set is, to somebody else.
+func (d *Document) Owned() string {
+	if d.Owner == "" {
+		return `nobody rotates the set; to rotate it here, "claim" it`
+	}
+	return fmt.Sprintf(`the set is %q's; to take it over, "claim" it`, d.Owner)
+}
+
+// Ahead says which version is from after now; "" if none is. What waits for a time
+// waits for longer then.
+func (d *Document) Ahead(now time.Time) string {
+	v, ok := d.find(func(v Version) bool { return v.Since.After(now.Add(time.Minute)) })
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("version %s is from %s, which is still to come: the clock of Conjur went back, or the set was edited", v.ID, v.Since.Format(time.RFC3339))
 }
 
 // Former returns the version that was primary before the present one and is

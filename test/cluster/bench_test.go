@@ -73,7 +73,9 @@ func measure(b *testing.B, nodes int) {
 	for i := range nodes * benchOwn {
 		overrides = append(overrides, fmt.Sprintf("node/n%03d/%s", i/benchOwn, ids[i%benchOwn]))
 	}
-	w.variables(overrides...)
+	if nodes > 0 {
+		w.variables(overrides...)
+	}
 	w.template("layout", "t", "0")
 	for i, id := range ids {
 		conjurMap := map[string]string{"value": id}

@@ -220,15 +220,16 @@ func TestAccessible(t *testing.T) {
 		{Name: "default", Targets: 3, Polled: now}, {Name: "shop", Targets: 3, Held: page.Held{Gone: 4, Of: 5, Until: now.Add(time.Hour)}},
 	}}
 	for i, state := range []page.State{page.Fresh, page.Waiting, page.Stale, page.Doubted, page.Failing, page.Revoked} {
-		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/shop/db-%d", i), Lane: "shop", State: state, Proven: now, Overrides: "node/n1/db", Error: "no answer", Waits: "the next try", Next: now.Add(time.Minute)})
+		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/shop/db-%d", i), Lane: "shop", State: state, Proven: now, Overrides: "node/n1/db", Expires: now.Add(13 * 24 * time.Hour), Error: "no answer", Waits: "the next try", Next: now.Add(time.Minute)})
 	}
-	s.Rotations = []page.Rotation{{Set: "apps/shop/jwt", Stage: "switch", Since: now, Primary: "20261122t013907", Waits: "2 of 5 Pods of deployment/shop"}}
+	s.Rotations = []page.Rotation{{Set: "apps/shop/jwt", Stage: "switch", Since: now, Primary: "20261122t013907", Waits: "2 of 5 Pods of deployment/shop", Unasked: "shop/job-x"}}
 	b := open(t, serve(t, &page.Handler{Look: func() page.Status { return s }}))
-	b.await(`document.querySelector("#rotations tbody").innerText.includes("2 of 5 Pods")`)
+	b.await(`document.querySelector("#rotations tbody").innerText.includes("2 of 5 Pods of deployment/shop; not asked: shop/job-x")`)
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
 		b.shows("secret/shop/db-5", page.Revoked)
 		b.await(`getComputedStyle(document.querySelector("td:nth-child(4)")).display !== "none"`)
+		b.await(`document.querySelector("td:nth-child(7)").innerText === "in 12 d"`)
 		var found []struct {
 			ID, Impact, Help string
 			Nodes            []struct{ HTML string }

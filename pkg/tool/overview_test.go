@@ -1,0 +1,43 @@
+package tool
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/page"
+)
+
+// TestOverviewShowsWhatThereIs: certificates and Pods that nobody asks have a place
+// where there are some.
+func TestOverviewShowsWhatThereIs(t *testing.T) {
+	now := time.Now()
+	s := page.Status{At: now, Targets: []page.Target{{Name: "file/db", State: page.Fresh}}}
+	lines := func() string {
+		t.Helper()
+		server := httptest.NewServer(&page.Handler{Look: func() page.Status { return s }})
+		defer server.Close()
+		var out strings.Builder
+		if err := (Overview{URL: server.URL, All: true, Out: &out}).Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if got := lines(); strings.Contains(got, "EXPIRES") || strings.Contains(got, "SET") {
+		t.Errorf("without either:\n%s", got)
+	}
+	s.Targets = append(s.Targets,
+		page.Target{Name: "file/crt", State: page.Fresh, Expires: now.Add(13*24*time.Hour + time.Minute)},
+		page.Target{Name: "file/old", State: page.Fresh, Expires: now.Add(-time.Hour)})
+	s.Rotations = []page.Rotation{{Set: "jwt", Unasked: "shop/job-x"}, {Set: "mac", Waits: "the Pods", Unasked: "shop/job-y"}}
+	got := strings.Join(strings.Fields(lines()), " ")
+	for _, want := range []string{
+		"CHANGED EXPIRES WHAT", "file/db - - -", "file/crt - - in 13d", "file/old - - expired",
+		"jwt - not asked: shop/job-x", "mac - the Pods; not asked: shop/job-y",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
