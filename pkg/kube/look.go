@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // pageSize is how many objects one answer to a list holds at most.
@@ -37,6 +38,28 @@ func (c *Client) Annotations(ctx context.Context, namespace, name string) (map[s
 		clear(value)
 	}
 	return s.Annotations, nil
+}
+
+// TryWriting has the API server say whether it would take a write of a Secret, by
+// patch or by update.
+func (c *Client) TryWriting(ctx context.Context, namespace, name string) error {
+	secrets, dry := c.Core.Secrets(namespace), []string{metav1.DryRunAll}
+	s, err := secrets.Patch(ctx, name, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{DryRun: dry, FieldManager: targets.FieldManager})
+	refused := err
+	if apierrors.IsForbidden(err) {
+		if s, err = secrets.Get(ctx, name, metav1.GetOptions{}); err == nil {
+			_, err = secrets.Update(ctx, s, metav1.UpdateOptions{DryRun: dry, FieldManager: targets.FieldManager})
+		}
+	}
+	if s != nil {
+		for _, value := range s.Data {
+			clear(value)
+		}
+	}
+	if err == nil || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("writing secret %s/%s: %w", namespace, name, refused)
 }
 
 // LabelledAnnotations reads those of the labelled Secrets of a namespace, "" for

@@ -55,6 +55,20 @@ func (s *secretsAt) Shown(set string) (shown []rotate.Shown, err error) {
 	return shown, nil
 }
 
+// Check returns which Secrets of a set cannot be written.
+func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
+	shown, err := s.Shown(set)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, at := range shown {
+		if err := s.cluster.TryWriting(ctx, at.Namespace, at.Name); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems
+}
+
 func (s *secretsAt) annotations(ctx context.Context, namespace string, names []string) (map[types.NamespacedName]map[string]string, error) {
 	if names == nil {
 		return s.cluster.LabelledAnnotations(ctx, namespace)

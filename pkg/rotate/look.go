@@ -107,6 +107,11 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	}); ok {
 		problems = append(problems, checker.Check(ctx, s.doc())...)
 	}
+	if checker, ok := r.config.Targets.(interface {
+		Check(ctx context.Context, set string) []string
+	}); ok {
+		problems = append(problems, checker.Check(ctx, s.ID)...)
+	}
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
 		lacks := r.lacks(ctx, id, "execute")
 		problems = append(problems, lacks...)

@@ -28,8 +28,12 @@ rotation:
 		s.Annotations = map[string]string{"conjur.org/rotation": `{"jwt":{"step":1}}`}
 		s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`)
 	})
+	w.as("reader", []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
+	})
 	path := w.configure()
-	says := func(command string, wants ...string) {
+	says := func(command string, wants ...string) string {
 		t.Helper()
 		env := []string{"TMPDIR=" + w.dir, "PATH=" + os.Getenv("PATH")}
 		for name, value := range w.env {
@@ -42,11 +46,13 @@ rotation:
 				t.Errorf("%s does not say %q:\n%s", command, want, p.Log())
 			}
 		}
+		return p.Log()
 	}
 	says("check", `lacks "update" on "jwt"`, `"jwt/control" is not declared`,
-		"pods is forbidden", `deployments.apps "shop" not found`, `deployments.apps "other" not found`, `cannot get resource "jobs"`)
+		"pods is forbidden", `deployments.apps "shop" not found`, `deployments.apps "other" not found`, `cannot get resource "jobs"`,
+		"writing secret "+w.namespace+"/keys: ", `cannot patch resource "secrets"`)
 
-	plane.Bind(t, w.namespace, "syncer",
+	plane.Bind(t, w.namespace, "reader",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: []string{"get"}})
 	_, err := w.core.Pods(w.namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Spec: corev1.PodSpec{
@@ -56,6 +62,9 @@ rotation:
 	if err != nil {
 		t.Fatal(err)
 	}
-	says("check", `"shop" not found`, `"reencrypt" not found`, w.namespace+"/reader")
+	plane.Bind(t, w.namespace, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update"}})
+	if log := says("check", `"shop" not found`, `"reencrypt" not found`, w.namespace+"/reader"); strings.Contains(log, "writing secret") {
+		t.Errorf("check is against writing by update: %s", log)
+	}
 	says("status", "jwt is used by Pods that confirm does not name: "+w.namespace+"/reader")
 }
