@@ -123,7 +123,7 @@ func processTable(table []setting) string {
 		if s.envOnly {
 			file = "–"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(s.annotation), code(s.env), file, s.meaning(), orDash(cell(cmp.Or(s.follows, s.def))))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(s.annotation), code(s.env), file, s.meaning(), orDash(cell(s.fallback())))
 	}
 	return b.String()
 }
@@ -132,7 +132,7 @@ func groupTable(table []setting) string {
 	var b strings.Builder
 	b.WriteString("| annotation `conjur.org/…` | in the file | value | default |\n|---|---|---|---|\n")
 	for _, s := range table {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(s.annotation+"{g}"), code(s.name), s.meaning(), orDash(cell(cmp.Or(s.follows, s.def))))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(s.annotation+"{g}"), code(s.name), s.meaning(), orDash(cell(s.fallback())))
 	}
 	return b.String()
 }
@@ -146,7 +146,7 @@ func itemTable(table []setting) string {
 		if s.required && !strings.Contains(s.doc, "Required") {
 			meaning += " Required."
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(s.name), meaning, orDash(cell(cmp.Or(s.follows, s.def))))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(s.name), meaning, orDash(cell(s.fallback())))
 	}
 	return b.String()
 }
@@ -187,3 +187,12 @@ func orDash(text string) string {
 
 // cell makes text fit into a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+// fallback is what holds where a setting is not set; "" for nothing, such as a size
+// that cannot be 0.
+func (s setting) fallback() string {
+	if s.min > 0 && s.def == "0" {
+		return ""
+	}
+	return cmp.Or(s.follows, s.def)
+}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"strings"
 )
 
@@ -67,7 +66,7 @@ func (s setting) schema() object {
 		}
 	}
 	schema["description"] = plainText(s.doc)
-	if def := cmp.Or(s.follows, s.def); def != "" {
+	if def := s.fallback(); def != "" {
 		schema["description"] = plainText(s.doc + " Default: " + def + ".")
 	}
 	return schema
