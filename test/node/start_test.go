@@ -4,6 +4,8 @@ package node
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,13 +83,14 @@ func TestApplicationNeverSeesAMissingOrPartialFile(t *testing.T) {
 }
 
 // TestOutageAtTheStartDelaysTheApplication, says why, and leaves a Pod that can
-// be deleted. What stands beside the application is in its way as long as its
+// be deleted, also while a hook runs. What stands beside the application is in its way as long as its
 // hook lasts, which here is for ever in the Pod that waits.
 func TestOutageAtTheStartDelaysTheApplication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
 	w.outage(true)
-	var waiting, doomed []*pod
+	chart := w.example(map[string]any{"startup": "hook"}, "1s") // whose hook has a time-out of its own
+	waiting, doomed := []*pod(nil), []*pod{chart}
 	for name, change := range forms {
 		spec := w.documented(files("secrets-refresh-interval", "1s", "retry-interval-sec", "1"), "run", dbFile)
 		change(spec)
@@ -101,8 +104,6 @@ func TestOutageAtTheStartDelaysTheApplication(t *testing.T) {
 		}
 		doomed = append(doomed, w.start("doomed-"+label(name), spec))
 	}
-	chart := w.example(map[string]any{"startup": "hook"}, "1s") // a hook with the chart's own time-out
-	doomed = append(doomed, chart)
 	for _, p := range doomed {
 		p.awaitDescription(strings.TrimPrefix(w.address, "https://"))
 	}
@@ -111,7 +112,7 @@ func TestOutageAtTheStartDelaysTheApplication(t *testing.T) {
 			t.Errorf("%s: the application runs without its file", p.name)
 		}
 	}
-	chart.awaitRestarts("syncer", 1) // and its hook runs again
+	chart.awaitHook()
 	for _, p := range doomed {
 		p.delete()
 	}
@@ -119,6 +120,21 @@ func TestOutageAtTheStartDelaysTheApplication(t *testing.T) {
 	for _, p := range waiting {
 		p.startedWith(dbFile, db("first"))
 	}
+}
+
+// awaitHook waits until Syncer's hook runs, of which the Pod's status says nothing.
+func (p *pod) awaitHook() {
+	p.t.Helper()
+	uid := string(p.get().UID)
+	p.eventually("hook", func() bool {
+		processes, err := filepath.Glob("/proc/[0-9]*")
+		p.check(err)
+		return slices.ContainsFunc(processes, func(process string) bool {
+			command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+			cgroup, _ := os.ReadFile(filepath.Join(process, "cgroup"))
+			return strings.HasPrefix(string(command), "/syncer\x00wait\x00") && strings.Contains(string(cgroup), uid)
+		})
+	})
 }
 
 // TestDeletionIsQuick in each form, while all goes well: within 3 seconds every
