@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,57 +36,71 @@ type blind struct {
 	actuators.Preparer
 }
 
-// TestNoLoginFailsWhileUsersTakeTurns: programs log in without pause while their
-// logins are exchanged again and again.
+// credentials is how many are rotated side by side, and clients how many programs log
+// in with each: twenty in all.
+const (
+	credentials = 4
+	clients     = 5
+)
+
+// TestNoLoginFailsWhileUsersTakeTurns: programs log in while their logins are exchanged
+// again and again. Each credential has a share of the programs and of the rotations.
 func TestNoLoginFailsWhileUsersTakeTurns(t *testing.T) {
-	s := newShop(t)
-	logins, failed := s.live(t, *rotations, false)
-	if len(failed) > 0 || logins < int64(*rotations) {
-		t.Errorf("of %d logins these failed: %s", logins, some(failed))
+	t.Parallel()
+	for i := range credentials {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			logins, failed := s.live(*rotations/credentials, false)
+			if len(failed) > 0 || logins < int64(*rotations/credentials*clients) {
+				t.Errorf("of %d logins these failed: %s", logins, some(failed))
+			}
+			if users := s.logins(); len(users) != 1 {
+				t.Errorf("in the end %q may log in", users)
+			}
+			t.Logf("%d rotations, %d logins, %d failed", *rotations/credentials, logins, len(failed))
+		})
 	}
-	if users := s.logins(); len(users) != 1 {
-		t.Errorf("in the end %q may log in", users)
-	}
-	t.Logf("%d rotations, %d logins, %d failed", *rotations, logins, len(failed))
 }
 
 // TestWithTheGateForcedOpenLoginsFail shows that the test above can fail.
 func TestWithTheGateForcedOpenLoginsFail(t *testing.T) {
-	logins, failed := newShop(t).live(t, 3, true)
+	t.Parallel()
+	logins, failed := newShop(t).live(3, true)
 	if len(failed) == 0 {
 		t.Errorf("none of %d logins failed", logins)
 	}
 }
 
-// live rotates while 20 clients log in.
-func (s *shop) live(t *testing.T, rotations int, forced bool) (logins int64, failed []string) {
+// live rotates while clients log in.
+func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) {
 	client := s.as("rotates", "engine")
 	database := s.database(client, s.db.Addr)
-	stop := run(t, s.rotator(client, database, nil))
+	stop := run(s.t, s.rotator(client, database, nil))
 	s.idle("")
 	stop()
 
-	interval := 100 * time.Millisecond
-	if forced {
-		interval = time.Second
+	interval, pause := 100*time.Millisecond, 400*time.Millisecond
+	if forced { // the files are late, and nobody waits for them
+		interval, pause = time.Minute, 20*time.Millisecond
 	}
-	clients, ask := s.newClients(20, interval)
+	clients, ask := s.newClients(clients, interval)
 	who, err := consumers.New(consumers.Config{Set: set, Ask: []string{ask}, Again: time.Millisecond, Now: time.Now})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	engine := s.rotator(client, database, impatient{who})
 	if forced {
 		engine = s.rotator(client, blind{database, database}, nil)
 	}
-	var turns <-chan time.Time
-	if !*busy && !forced {
-		ticker := time.NewTicker(100 * time.Millisecond)
-		defer ticker.Stop()
-		turns = ticker.C
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	turns := ticker.C
+	if *busy {
+		turns = nil
 	}
-	ended := all(t, clients, turns)
-	run(t, engine)
+	ended := all(s.t, clients, turns)
+	run(s.t, engine)
 	for range rotations {
 		s.rotate()
 	}

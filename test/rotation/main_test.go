@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	rotations = flag.Int("rotations", 20, "how many rotations the clients live through")
+	rotations = flag.Int("rotations", 100, "how many rotations the clients live through, all together")
 	busy      = flag.Bool("busy", false, "clients log in without pause, instead of when their file changes and now and then between them")
 	seeds     = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
 )
