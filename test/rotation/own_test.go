@@ -19,23 +19,25 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// file is a consumer that uses the login that a file has.
-type file string
+// loggedIn is a consumer that uses the login with which a token was made last, by the
+// path of the request.
+type loggedIn struct{ last atomic.Pointer[string] }
 
-func (file) Introduced(context.Context, *versions.Document, versions.Version) rotate.Answer {
+func (*loggedIn) Introduced(context.Context, *versions.Document, versions.Version) rotate.Answer {
 	return rotate.Answer{Open: true}
 }
 
-func (f file) Left(_ context.Context, doc *versions.Document, _ versions.Version) rotate.Answer {
+func (l *loggedIn) Left(_ context.Context, doc *versions.Document, _ versions.Version) rotate.Answer {
 	primary, _ := doc.Primary()
-	text, _ := os.ReadFile(string(f))
-	return soon(rotate.Answer{Open: strings.HasPrefix(string(text), string(primary.Parts["login"].Bytes())+" "), Waits: "the file"})
+	last := l.last.Load()
+	return soon(rotate.Answer{Open: last != nil && strings.Contains(*last, "/"+string(primary.Parts["login"].Bytes())+"/"), Waits: "a log-in"})
 }
 
 // TestItsOwnIdentityIsRotated while it delivers: the login that a sidecar uses is in
 // a file that it keeps itself. No request of it is refused, no refresh is missed.
 func TestItsOwnIdentityIsRotated(t *testing.T) {
-	s := newShopOf(t, postgres, conjurdtest.TokenTTL(4*time.Second)) // renewed after three
+	t.Parallel()
+	s := newShopOf(t, postgres, conjurdtest.TokenTTL(8*time.Second)) // renewed after six
 	s.Policy(`
 - !host own-a
 - !host own-b
@@ -45,6 +47,7 @@ func TestItsOwnIdentityIsRotated(t *testing.T) {
 - !permit { role: !host rotates, privileges: [update], resources: [!host own-a, !host own-b] }
 `)
 	var refused atomic.Int64
+	var sidecar loggedIn
 	s.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.UserAgent(), "engine") {
@@ -52,6 +55,9 @@ func TestItsOwnIdentityIsRotated(t *testing.T) {
 				return
 			}
 			next.ServeHTTP(watched{w, &refused}, r)
+			if strings.HasSuffix(r.URL.Path, "/authenticate") {
+				sidecar.last.Store(&r.URL.Path)
+			}
 		})
 	})
 	client := s.as("rotates", "engine")
@@ -61,10 +67,7 @@ func TestItsOwnIdentityIsRotated(t *testing.T) {
 	}}
 	dir := t.TempDir()
 	identity, url := filepath.Join(dir, "secrets", "identity"), filepath.Join(dir, "secrets", "url")
-	engine := s.rotator(client, keys, file(identity), func(c *rotate.Config) {
-		c.Sets[0].Generate = generate.Config{}
-		c.Sets[0].Policy.Keep = time.Second // for a log-in that is under way
-	})
+	engine := s.rotator(client, keys, &sidecar, func(c *rotate.Config) { c.Sets[0].Generate = generate.Config{} })
 	run(t, engine)
 	var primary versions.Version
 	s.until("the first key", func(d *versions.Document) (is bool) { primary, is = d.Primary(); return is })
@@ -90,8 +93,8 @@ conjur.org/conjur-secrets.url="- url: shop/url"
 conjur.org/secret-file-template.url="{{secret \"url\"}}"
 conjur.org/secret-file-format.url="template"
 conjur.org/secret-file-path.url="./url"
-`, time.Second, map[string]string{"CONJUR_AUTHN_LOGIN": "host/own-a", "CONJUR_AUTHN_API_KEY_FILE": identity})
-	for turn := range 4 {
+`, 3*time.Second, map[string]string{"CONJUR_AUTHN_LOGIN": "host/own-a", "CONJUR_AUTHN_API_KEY_FILE": identity})
+	for turn := range 3 {
 		s.rotate()
 		value := fmt.Sprint("value ", turn)
 		s.Set("shop/url", value)
