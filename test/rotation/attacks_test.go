@@ -67,6 +67,7 @@ func sleeperAt(database *actuators.PostgreSQL, only string, at int64) *sleeper {
 // TestALeaderSleepsWhileAnotherRotatesTwice: whatever it was about to do in the
 // database, it does no harm when it wakes up.
 func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
+	t.Parallel()
 	for at := int64(1); ; at++ {
 		s := newShop(t)
 		client := s.as("rotates", "engine")
@@ -129,6 +130,7 @@ func (g *gate) Left(context.Context, *versions.Document, versions.Version) rotat
 // dropped while the old one waits to be revoked, which it then is not until the
 // primary works again.
 func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	client := s.as("rotates", "engine")
 	database := s.database(client, s.db.Addr)
@@ -165,6 +167,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 // TestARestoredDatabase: its users are those of two rotations before. The primary
 // is applied again with the same bytes, and the next rotation goes its way.
 func TestARestoredDatabase(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	client := s.as("rotates", "engine")
 	stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
@@ -193,6 +196,7 @@ func TestARestoredDatabase(t *testing.T) {
 
 // TestBothUsersAreDeleted: what is made anew gets the login that the set has.
 func TestBothUsersAreDeleted(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	client := s.as("rotates", "engine")
 	database := s.database(client, s.db.Addr)
@@ -211,6 +215,7 @@ func TestBothUsersAreDeleted(t *testing.T) {
 
 // TestBackToTheOldOne goes back while the old login is held, and on again.
 func TestBackToTheOldOne(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	client := s.as("rotates", "engine")
 	database := s.database(client, s.db.Addr)
@@ -250,6 +255,7 @@ func TestBackToTheOldOne(t *testing.T) {
 // has not seen the login without consumers watches it for a while of its own; back,
 // nothing happens before the hour is over once more.
 func TestTheClockMoves(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	s := newShopOf(t, postgres, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
 	s.reader = s.as("rotates", "reader")

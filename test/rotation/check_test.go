@@ -41,6 +41,7 @@ func (s *shop) configured(text string) *rotate.Rotator {
 // TestCheckNamesWhatIsMissing of all sets at once: a line for each grant, and for
 // each user that is let in with any password.
 func TestCheckNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	r := s.configured(fmt.Sprintf(`
 rotation:

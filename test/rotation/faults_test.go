@@ -88,6 +88,7 @@ func between(ctx context.Context, p *faults.Plan, client net.Conn) {
 // at its requests to Conjur and its messages to the database, while a set begins
 // and its users take turns once.
 func TestFaultsAtEachBoundary(t *testing.T) {
+	t.Parallel()
 	const boundaries = 110 // a rotation without faults has about as many
 	turns := make(chan struct{}, 8)
 	var all sync.WaitGroup

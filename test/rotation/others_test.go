@@ -27,6 +27,7 @@ func (s *shop) with(client *conjur.Client, a actuators.Actuator, g generate.Conf
 
 // TestHostsOfConjurTakeTurns rotates API keys, which Conjur makes.
 func TestHostsOfConjurTakeTurns(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.Policy(`
 - !host app-a
@@ -58,6 +59,7 @@ func TestHostsOfConjurTakeTurns(t *testing.T) {
 // TestAServiceRefusesThreeTimes: each time other bytes are tried, and the primary
 // is not touched.
 func TestAServiceRefusesThreeTimes(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	refusals, tried, good := 0, map[string]string{}, ""
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
