@@ -99,8 +99,14 @@ func (l *login) meets(p *proctest.Process, x trouble) {
 		x.end()
 		return
 	}
-	eventually(l.t, fmt.Sprintf("%q in the log, because of the trouble %s", x.named, x.name), func() bool {
-		return strings.Contains(p.Log()[said:], x.named)
+	// A warning is too early: the token before serves for the rest of its life.
+	eventually(l.t, fmt.Sprintf("a poll that fails with %q, because of the trouble %s", x.named, x.name), func() bool {
+		for line := range strings.Lines(p.Log()[said:]) {
+			if strings.Contains(line, "Failing") && strings.Contains(line, x.named) {
+				return true
+			}
+		}
+		return false
 	})
 	logins := l.logins()
 	l.renew("db/password")
