@@ -6,6 +6,7 @@ package conjurd
 import (
 	"context"
 	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,9 @@ type Options struct {
 	// STS and GoogleIssuer are used in place of AWS's addresses and of Google's
 	// issuer of identity tokens; for tests. Empty: the real ones.
 	STS, GoogleIssuer string
+	// TokenKey signs the access tokens of an account that is made, as for tests
+	// with many servers; 2048 bits. Nil: a new key.
+	TokenKey *rsa.PrivateKey
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
@@ -140,7 +144,7 @@ func (s *Server) loadAccounts() error {
 	if err != nil {
 		return err
 	}
-	err = s.store.Update(func(tx *store.Tx) error { return load.Account(tx, s.opt.Account, s.now()) })
+	err = s.store.Update(func(tx *store.Tx) error { return load.Account(tx, s.opt.Account, s.opt.TokenKey, s.now()) })
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,13 @@ package conjurdtest
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,7 +72,7 @@ func With(f func(*conjurd.Options)) Option { return f }
 // unless an option says so.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	o := conjurd.Options{Account: Account, MaxFailedLogins: -1}
+	o := conjurd.Options{Account: Account, MaxFailedLogins: -1, TokenKey: sharedKey()}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -84,6 +87,16 @@ func Start(t testing.TB, opts ...Option) *Server {
 	s.serve()
 	return s
 }
+
+// sharedKey is the key of all test servers of a process: making one takes
+// longer than most tests compute.
+var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
 
 // serve starts the server on a free port and has the test's end stop it.
 func (s *Server) serve() {

@@ -27,7 +27,7 @@ func show(t *testing.T, text, branch string, depth int) (string, string) {
 	}()
 	var asYAML, asJSON []byte
 	err = s.Update(func(tx *store.Tx) error {
-		if err := load.Account(tx, "dev", time.Now()); err != nil {
+		if err := load.Account(tx, "dev", nil, time.Now()); err != nil {
 			return err
 		}
 		st, err := policy.Parse(policy.NewNamespace("dev", "root"), []byte(text))

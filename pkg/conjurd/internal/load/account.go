@@ -1,6 +1,7 @@
 package load
 
 import (
+	"crypto/rsa"
 	"fmt"
 	"strings"
 	"time"
@@ -11,15 +12,15 @@ import (
 )
 
 // Account makes the account with its user admin, root policy and token key,
-// unless it is there.
-func Account(tx *store.Tx, account string, now time.Time) error {
+// unless it is there. TokenKey may be nil, for a new one.
+func Account(tx *store.Tx, account string, tokenKey *rsa.PrivateKey, now time.Time) error {
 	if have, err := tx.TokenKey(account); err != nil || have != nil {
 		return err
 	}
 	if account == "" || strings.ContainsAny(account, ":/\x00 ") {
 		return fmt.Errorf("account name %q: use letters, digits, - and _", account)
 	}
-	key, err := slosilo.NewKey()
+	key, err := slosilo.NewKey(tokenKey)
 	if err != nil {
 		return err
 	}

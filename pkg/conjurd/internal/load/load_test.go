@@ -32,7 +32,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	if err := s.Update(func(tx *store.Tx) error { return Account(tx, "dev", noon) }); err != nil {
+	if err := s.Update(func(tx *store.Tx) error { return Account(tx, "dev", nil, noon) }); err != nil {
 		t.Fatal(err)
 	}
 	return &world{t, s}
@@ -367,7 +367,7 @@ func TestPreviewShowsWhatApplyDoes(t *testing.T) {
 func TestAccountNames(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"", "a:b", "a/b", "a b", "a\x00"} {
-		if err := w.s.Update(func(tx *store.Tx) error { return Account(tx, name, noon) }); err == nil {
+		if err := w.s.Update(func(tx *store.Tx) error { return Account(tx, name, nil, noon) }); err == nil {
 			t.Errorf("account %q is made", name)
 		}
 	}

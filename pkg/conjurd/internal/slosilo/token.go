@@ -40,11 +40,13 @@ type Key struct {
 	id  string
 }
 
-// NewKey makes one.
-func NewKey() (*Key, error) {
-	k, err := rsa.GenerateKey(rand.Reader, keyBits)
-	if err != nil {
-		return nil, err
+// NewKey returns the Key that signs with k; nil: a new one.
+func NewKey(k *rsa.PrivateKey) (*Key, error) {
+	if k == nil {
+		var err error
+		if k, err = rsa.GenerateKey(rand.Reader, keyBits); err != nil {
+			return nil, err
+		}
 	}
 	return wrap(k), nil
 }

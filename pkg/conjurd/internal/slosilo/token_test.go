@@ -17,7 +17,7 @@ var (
 
 func newKey(t testing.TB) *Key {
 	t.Helper()
-	k, err := NewKey()
+	k, err := NewKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
