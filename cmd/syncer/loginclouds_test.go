@@ -12,34 +12,36 @@ import (
 )
 
 func TestLoginOnAzure(t *testing.T) {
-	t.Parallel()
-	var cloud skew
-	azure := cloudtest.NewAzure(t, cloud.now)
-	l := newLogin(t, "authn-azure/prod", "app",
-		"authn-azure/subscription-id: "+cloudtest.Subscription+", authn-azure/resource-group: "+cloudtest.ResourceGroup)
-	l.admit(map[string]string{"provider-uri": azure.URL})
-	l.env["CONJUR_AUTHN_METADATA_URL"] = azure.Metadata.URL
-	troubles := append(l.clocks(&cloud, "", refused, ""), metadata(t, azure.Metadata, ofMetadata("Azure's", azure.Metadata))...)
-	l.survives(append(troubles, slow(azure.Metadata),
-		claim(azure.Issuer, "another issuer", "iss", "https://elsewhere.test/"),
-		claim(azure.Issuer, "another machine", "xms_mirid", "/subscriptions/other/resourcegroups/"+cloudtest.ResourceGroup+"/providers/A/B/C"),
-		claim(azure.Issuer, "an expired token", "exp", time.Now().Add(-time.Minute).Unix()))...)
+	inParts(t, func(t *testing.T, part int) {
+		var cloud skew
+		azure := cloudtest.NewAzure(t, cloud.now)
+		l := newLogin(t, "authn-azure/prod", "app",
+			"authn-azure/subscription-id: "+cloudtest.Subscription+", authn-azure/resource-group: "+cloudtest.ResourceGroup)
+		l.admit(map[string]string{"provider-uri": azure.URL})
+		l.env["CONJUR_AUTHN_METADATA_URL"] = azure.Metadata.URL
+		troubles := append(l.clocks(&cloud, "", refused, ""), metadata(t, azure.Metadata, ofMetadata("Azure's", azure.Metadata))...)
+		l.survives(part, append(troubles, slow(azure.Metadata),
+			claim(azure.Issuer, "another issuer", "iss", "https://elsewhere.test/"),
+			claim(azure.Issuer, "another machine", "xms_mirid", "/subscriptions/other/resourcegroups/"+cloudtest.ResourceGroup+"/providers/A/B/C"),
+			claim(azure.Issuer, "an expired token", "exp", time.Now().Add(-time.Minute).Unix()))...)
+	})
 }
 
 func TestLoginOnGCP(t *testing.T) {
-	t.Parallel()
-	var cloud skew
-	gcp := cloudtest.NewGCP(t, cloud.now)
-	l := newLogin(t, "authn-gcp", "app", "authn-gcp/project-id: "+cloudtest.Project,
-		conjurdtest.With(func(o *conjurd.Options) { o.GoogleIssuer = gcp.URL }))
-	l.admit(nil)
-	l.env["CONJUR_AUTHN_METADATA_URL"] = gcp.Metadata.URL
-	troubles := append(l.clocks(&cloud, "", refused, ""), metadata(t, gcp.Metadata, ofMetadata("Google Cloud's", gcp.Metadata))...)
-	l.survives(append(troubles, slow(gcp.Metadata),
-		claim(gcp.Issuer, "another audience", "aud", "conjur/other/host/app"),
-		claim(gcp.Issuer, "another issuer", "iss", "https://elsewhere.test"),
-		claim(gcp.Issuer, "no word of a machine", "google", map[string]any{}),
-		claim(gcp.Issuer, "an expired token", "exp", time.Now().Add(-time.Minute).Unix()))...)
+	inParts(t, func(t *testing.T, part int) {
+		var cloud skew
+		gcp := cloudtest.NewGCP(t, cloud.now)
+		l := newLogin(t, "authn-gcp", "app", "authn-gcp/project-id: "+cloudtest.Project,
+			conjurdtest.With(func(o *conjurd.Options) { o.GoogleIssuer = gcp.URL }))
+		l.admit(nil)
+		l.env["CONJUR_AUTHN_METADATA_URL"] = gcp.Metadata.URL
+		troubles := append(l.clocks(&cloud, "", refused, ""), metadata(t, gcp.Metadata, ofMetadata("Google Cloud's", gcp.Metadata))...)
+		l.survives(part, append(troubles, slow(gcp.Metadata),
+			claim(gcp.Issuer, "another audience", "aud", "conjur/other/host/app"),
+			claim(gcp.Issuer, "another issuer", "iss", "https://elsewhere.test"),
+			claim(gcp.Issuer, "no word of a machine", "google", map[string]any{}),
+			claim(gcp.Issuer, "an expired token", "exp", time.Now().Add(-time.Minute).Unix()))...)
+	})
 }
 
 // refused is what the log says when Conjur refuses a log-in, without its reason.
@@ -76,19 +78,20 @@ func onAWS(t *testing.T, cloud *skew) (*login, *cloudtest.AWS) {
 }
 
 func TestLoginOnAWS(t *testing.T) {
-	t.Parallel()
-	var cloud skew
-	l, aws := onAWS(t, &cloud)
-	l.env["AWS_CONTAINER_CREDENTIALS_FULL_URI"], l.env["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = aws.Metadata.URL+"/pod", cloudtest.PodIdentity
-	const keys = "AWS's credentials"
-	troubles := append(l.clocks(&cloud, refused, "", ""), metadata(t, aws.Metadata, map[string]string{
-		"silent": keys + ": none found", "redirecting": keys, "a page": "answered 200", "away": "answered 503",
-	})...)
-	for _, s := range metadata(t, aws.STS, map[string]string{"silent": "no complete answer within 3s", "redirecting": refused, "a page": refused, "away": refused}) {
-		s.name, s.unasked = "AWS itself instead of "+s.name, false
-		troubles = append(troubles, s)
-	}
-	l.survives(append(troubles, slow(aws.Metadata), slow(aws.STS))...)
+	inParts(t, func(t *testing.T, part int) {
+		var cloud skew
+		l, aws := onAWS(t, &cloud)
+		l.env["AWS_CONTAINER_CREDENTIALS_FULL_URI"], l.env["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = aws.Metadata.URL+"/pod", cloudtest.PodIdentity
+		const keys = "AWS's credentials"
+		troubles := append(l.clocks(&cloud, refused, "", ""), metadata(t, aws.Metadata, map[string]string{
+			"silent": keys + ": none found", "redirecting": keys, "a page": "answered 200", "away": "answered 503",
+		})...)
+		for _, s := range metadata(t, aws.STS, map[string]string{"silent": "no complete answer within 3s", "redirecting": refused, "a page": refused, "away": refused}) {
+			s.name, s.unasked = "AWS itself instead of "+s.name, false
+			troubles = append(troubles, s)
+		}
+		l.survives(part, append(troubles, slow(aws.Metadata), slow(aws.STS))...)
+	})
 }
 
 // A process that is started in a region that nobody accepts leaves everything

@@ -99,47 +99,48 @@ func (p *podHost) sh(certificate []byte) error {
 func (p *podHost) path() string { return p.login.path("ssl", "client.pem") }
 
 func TestLoginInAPod(t *testing.T) {
-	t.Parallel()
-	var unused skew
-	p := &podHost{signer: newSigner(t), life: 11 * time.Second}
-	l := newLogin(t, "authn-k8s/prod", "app",
-		"authn-k8s/namespace: shop, authn-k8s/service-account: web, authn-k8s/authentication-container-name: syncer",
-		conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = p }))
-	p.login = l
-	l.admit(map[string]string{"ca/cert": string(p.signer.Cert), "ca/key": string(p.signer.Key)})
-	if err := os.Mkdir(l.path("ssl"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
-	l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "2"
-	with := func(name, named string, bring func([]byte) error) trouble {
-		return trouble{name: name, named: named, begin: func() { p.bring.Store(&bring) }, end: func() { p.bring.Store(nil) }}
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	another, err := p.short(&x509.Certificate{}, key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	renewed := func() int64 { return p.brought.Load() }
-	var first int64
-	l.survives(append(l.clocks(&unused, "", "", ""),
-		trouble{name: "a certificate renewed before its end", begin: func() {
-			first = renewed()
-			eventually(t, "another certificate", func() bool { return renewed() > first })
-		}, end: func() {}},
-		with("a certificate that does not arrive", "no client certificate within 2s", func([]byte) error { return nil }),
-		with("a certificate for another key", "for another key", func([]byte) error { return os.WriteFile(p.path(), another, 0o600) }),
-		with("a container in which nothing can be run", refused, func([]byte) error { return errors.New("no such file or directory: sh") }),
-		with("a slow kubelet", "", func(certificate []byte) error {
-			time.AfterFunc(time.Second, func() { _ = p.sh(certificate) })
-			return nil
-		}),
-		trouble{name: "a Pod that is gone", named: refused, begin: func() { p.gone.Store(true) }, end: func() { p.gone.Store(false) }},
-	)...)
-	if left, _ := os.ReadDir(l.path("ssl")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	inParts(t, func(t *testing.T, part int) {
+		var unused skew
+		p := &podHost{signer: newSigner(t), life: 11 * time.Second}
+		l := newLogin(t, "authn-k8s/prod", "app",
+			"authn-k8s/namespace: shop, authn-k8s/service-account: web, authn-k8s/authentication-container-name: syncer",
+			conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = p }))
+		p.login = l
+		l.admit(map[string]string{"ca/cert": string(p.signer.Cert), "ca/key": string(p.signer.Key)})
+		if err := os.Mkdir(l.path("ssl"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
+		l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "2"
+		with := func(name, named string, bring func([]byte) error) trouble {
+			return trouble{name: name, named: named, begin: func() { p.bring.Store(&bring) }, end: func() { p.bring.Store(nil) }}
+		}
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		another, err := p.short(&x509.Certificate{}, key.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		renewed := func() int64 { return p.brought.Load() }
+		var first int64
+		l.survives(part, append(l.clocks(&unused, "", "", ""),
+			trouble{name: "a certificate renewed before its end", begin: func() {
+				first = renewed()
+				eventually(t, "another certificate", func() bool { return renewed() > first })
+			}, end: func() {}},
+			with("a certificate that does not arrive", "no client certificate within 2s", func([]byte) error { return nil }),
+			with("a certificate for another key", "for another key", func([]byte) error { return os.WriteFile(p.path(), another, 0o600) }),
+			with("a container in which nothing can be run", refused, func([]byte) error { return errors.New("no such file or directory: sh") }),
+			with("a slow kubelet", "", func(certificate []byte) error {
+				time.AfterFunc(time.Second, func() { _ = p.sh(certificate) })
+				return nil
+			}),
+			trouble{name: "a Pod that is gone", named: refused, begin: func() { p.gone.Store(true) }, end: func() { p.gone.Store(false) }},
+		)...)
+		if left, _ := os.ReadDir(l.path("ssl")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,16 +70,34 @@ type trouble struct {
 	unasked bool
 }
 
-// survives delivers before, while and after each trouble: as it is for those
-// that are none, else with everything left as it is.
-func (l *login) survives(troubles ...trouble) {
+// parts are the worlds that share the troubles of one way to log in, since one
+// world meets them one after the other.
+const parts = 3
+
+// inParts calls f for each of the parts at once.
+func inParts(t *testing.T, f func(t *testing.T, part int)) {
+	t.Helper()
+	t.Parallel()
+	for part := range parts {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			f(t, part)
+		})
+	}
+}
+
+// survives delivers before, while and after each trouble of the part: as it is
+// for those that are none, else with everything left as it is.
+func (l *login) survives(part int, troubles ...trouble) {
 	l.t.Helper()
 	l.group("db", "json", "db/password")
 	p := l.start()
 	l.await("db.json", l.value["db/password"])
 	l.awaitProvided()
-	for _, x := range append(troubles, l.always()...) {
-		l.meets(p, x)
+	troubles = append(troubles, l.always()...)
+	slices.SortFunc(troubles, func(a, b trouble) int { return strings.Compare(a.name, b.name) })
+	for i := part; i < len(troubles); i += parts {
+		l.meets(p, troubles[i])
 	}
 	p.Stop()
 	for _, form := range []string{"eyJ", "PRIVATE KEY", "AWS4-HMAC"} { // of a token, a key, a signature
