@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/secretsync/syncer/test/deploy"
@@ -18,33 +19,36 @@ import (
 
 // image is what is in a container at its start.
 type image struct {
+	dir    string // where buildImage left it
+	binary string // a copy of /syncer, which root folders link to
+	read   sync.Once
 	config deploy.ImageConfig
 	files  map[string]deploy.LayerFile
-	binary string // a copy of /syncer, which root folders link to
 }
 
 // buildImage builds Syncer's image, as it is shipped.
-func buildImage(dir string) error {
+func buildImage(dir string) (*image, error) {
 	binary := filepath.Join(dir, "syncer")
 	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/syncer")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building syncer: %w\n%s", err, out)
+		return nil, fmt.Errorf("building syncer: %w\n%s", err, out)
 	}
 	write := exec.Command("go", "-C", "../../deploy/tools", "run", "./image", "-out", filepath.Join(dir, "image.tar"), "linux/"+runtime.GOARCH+"="+binary)
 	if out, err := write.CombinedOutput(); err != nil {
-		return fmt.Errorf("writing the image: %w\n%s", err, out)
+		return nil, fmt.Errorf("writing the image: %w\n%s", err, out)
 	}
-	return nil
+	return &image{dir: dir, binary: binary}, nil
 }
 
-// readImage reads what buildImage wrote.
-func readImage(t testing.TB, dir string) *image {
+// open reads the image, once for all tests.
+func (i *image) open(t testing.TB) *image {
 	t.Helper()
-	archive := deploy.ReadArchive(t, filepath.Join(dir, "image.tar"))
-	_, platforms := archive.Index(t)
-	i := &image{binary: filepath.Join(dir, "syncer")}
-	i.config, i.files = archive.Image(t, platforms[0])
+	i.read.Do(func() {
+		archive := deploy.ReadArchive(t, filepath.Join(i.dir, "image.tar"))
+		_, platforms := archive.Index(t)
+		i.config, i.files = archive.Image(t, platforms[0])
+	})
 	return i
 }
 

@@ -22,16 +22,20 @@ import (
 )
 
 var (
-	plane    *kubetest.ControlPlane
-	imageDir string // where buildImage left it
+	plane *kubetest.ControlPlane
+	built *image
 )
 
 func TestMain(m *testing.M) {
 	podtest.Main()
 	flag.Parse()
+	// These tests wait for other processes most of the time.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set("test.parallel", "8")
+	}
 	dir, err := os.MkdirTemp("", "samples")
 	if err == nil {
-		imageDir, err = dir, buildImage(dir)
+		built, err = buildImage(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -144,8 +144,10 @@ func (w *world) up(sample, manifest string) *proctest.Process {
 
 // TestInitContainersDeliver: before the application starts all is there.
 func TestInitContainersDeliver(t *testing.T) {
+	t.Parallel()
 	for _, sample := range []string{"init-files-jwt", "init-files-k8s", "init-secrets-jwt", "init-secrets-k8s"} {
 		t.Run(sample, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.up(sample, w.manifest(sample)).Exit(0)
 			if lacking := w.lacks(deliveries[sample]); lacking != "" {
@@ -179,8 +181,10 @@ var sidecars = []string{"rotation-files-jwt", "rotation-files-k8s", "rotation-se
 
 // TestSidecarsFollowRotation, and the application hears of each change once.
 func TestSidecarsFollowRotation(t *testing.T) {
+	t.Parallel()
 	for _, sample := range sidecars {
 		t.Run(sample, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			p := w.up(sample, w.manifest(sample))
 			w.node.hook()
@@ -206,8 +210,10 @@ func TestSidecarsFollowRotation(t *testing.T) {
 
 // TestSidecarsWithoutRotationStay: they deliver once and live on.
 func TestSidecarsWithoutRotationStay(t *testing.T) {
+	t.Parallel()
 	for _, sample := range sidecars {
 		t.Run(sample, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			p := w.up(sample, regexp.MustCompile(`(?m)^ *conjur.org/secrets-refresh-.*\n`).ReplaceAllString(w.manifest(sample), ""))
 			w.node.hook()
@@ -222,6 +228,7 @@ func TestSidecarsWithoutRotationStay(t *testing.T) {
 }
 
 func TestJobDelivers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.up("job", w.manifest("job")).Exit(0)
 	if lacking := w.lacks(deliveries["job"]); lacking != "" {
@@ -231,6 +238,7 @@ func TestJobDelivers(t *testing.T) {
 
 // TestStandaloneIsReadyAndFollows, without the right to leases.
 func TestStandaloneIsReadyAndFollows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p := w.up("standalone", w.manifest("standalone"))
 	for _, path := range []string{"/readyz", "/healthz"} {
@@ -256,6 +264,7 @@ var warned = map[string][]string{
 // TestToolsAreRightAboutTheSamples: validate finds nothing wrong, and migrate
 // changes the image and says nothing that would break what comes up.
 func TestToolsAreRightAboutTheSamples(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for sample := range deliveries {
 		text := w.filled(sample+".yaml", authenticator(sample))

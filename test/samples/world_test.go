@@ -51,7 +51,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	plane.AllowAnonymousDiscovery(t)
-	w := &world{t: t, namespace: plane.Namespace(t), image: readImage(t, imageDir), address: proctest.FreeAddress(t), value: map[string]string{}}
+	w := &world{t: t, namespace: plane.Namespace(t), image: built.open(t), address: proctest.FreeAddress(t), value: map[string]string{}}
 	w.node = &pod{world: w, dir: t.TempDir(), made: map[string]*container{}}
 	w.server = conjurdtest.Start(t, conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = w.node }))
 	var err error
