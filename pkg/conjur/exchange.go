@@ -138,6 +138,11 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	start := time.Now()
 	r := &reply{kind: kind, subject: subject}
 	err := c.receive(req.WithContext(limited), certificate, r)
+	if err == nil && limited.Err() != nil {
+		// The server answered because it saw the caller leave.
+		r.wipe()
+		err = limited.Err()
+	}
 	c.log.Debug("request", zap.String("kind", string(kind)), zap.Int("status", r.status),
 		zap.Int("bytes", len(r.body)), zap.Duration("took", time.Since(start)))
 	if c.config.Observer != nil {
