@@ -89,7 +89,7 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	engine := s.rotator(client, database, impatient{who})
+	engine := s.rotator(client, database, impatient{who}, func(c *rotate.Config) { c.Interval = interval })
 	if forced {
 		engine = s.rotator(client, blind{database, database}, nil)
 	}
