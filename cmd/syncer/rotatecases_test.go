@@ -33,7 +33,7 @@ func newRotates(t *testing.T, settings string) *rotates {
 	}
 	p := spawn(t, []string{"CONJUR_AUTHN_LOGIN=host/rotates"}, "rotate", "init", "--config", r.config)
 	p.Exit(0)
-	r.Policy("- !host rotates\n- !variable old\n")
+	r.Policy("- !host rotates\n- !variable old\n- !variable { id: plain, annotations: { rotation/rotator: postgresql/password, rotation/ttl: PT1S, rotation/postgresql/password/length: 20 } }\n")
 	r.Set("old", "adopted")
 	r.Policy(p.Log())
 	var err error
@@ -131,6 +131,12 @@ func TestRotateRunByItsSettings(t *testing.T) {
 			second := r.another(first)
 			if string(first.Parts["key"].Bytes()) != "adopted" || second.Parts["key"].Len() != 32 {
 				r.t.Errorf("the first version is not what was adopted, or the second one is")
+			}
+		}},
+		"fromPolicy": {"  every: 30d\n  fromPolicy: true\n  sets: [{set: jwt, generate: {password: {}}, publish: {plain: password}, confirm: {wait: 0s}}]\n", func(r *rotates) {
+			first := r.begun()
+			if second := r.another(first); first.Parts["password"].Len() != 20 || second.Parts["password"].Len() != 20 {
+				r.t.Error("the passwords are not as long as the policy says")
 			}
 		}},
 		"rollback": {fmt.Sprintf(jwt, ""), func(r *rotates) {
