@@ -1,0 +1,59 @@
+package rotation
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/consumers"
+	"github.com/secretsync/syncer/pkg/rotate"
+)
+
+// fifty is as many Secrets, which show each step at once.
+type fifty struct{ *shop }
+
+func (f fifty) Shown(string) ([]rotate.Shown, error) {
+	doc := f.doc()
+	primary, _ := doc.Primary()
+	shown := make([]rotate.Shown, 50)
+	for i := range shown {
+		shown[i] = rotate.Shown{Step: doc.Step, Primary: primary.ID}
+	}
+	return shown, nil
+}
+
+func (fifty) Since(context.Context, []string) (time.Time, error) { return time.Time{}, nil }
+
+// TestARotationIsAFewLooks: the engine's time is that of its looks, and between them
+// it waits.
+func TestARotationIsAFewLooks(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	client := s.as("rotates", "engine")
+	database := s.database(client, s.db.Addr)
+	stop := run(t, s.rotator(client, database, nil))
+	old := s.idle("")
+	stop()
+	if err := s.steer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	who, err := consumers.New(consumers.Config{Set: set, Wait: time.Millisecond, Targets: fifty{s}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := s.rotator(client, database, who, func(c *rotate.Config) { c.Targets = fifty{s} })
+	var worked time.Duration
+	for looks := 1; ; looks++ {
+		begin := time.Now()
+		again := engine.Sync(t.Context(), set)
+		worked += time.Since(begin)
+		if primary, idle, err := s.look(t.Context()); err == nil && idle && primary != old.ID {
+			t.Logf("%d looks of %v together", looks, worked)
+			return
+		}
+		if looks == 20 {
+			t.Fatalf("after %d looks it is not done: %s", looks, told(s.doc()))
+		}
+		time.Sleep(max(again, 0)) // what it asks for
+	}
+}
