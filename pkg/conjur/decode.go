@@ -298,6 +298,13 @@ func decodeResource(r *reply, full string) (Resource, bool) {
 // annotations are as many as are read of one resource.
 type annotations [64]struct{ Name, Value string }
 
+// listed is what is read of each resource in a list.
+type listed struct {
+	ID          string
+	Secrets     *[]struct{}
+	Annotations annotations
+}
+
 // decodeList reads a JSON list of resources, all of which must have ids that
 // begin with prefix; no more than were asked for.
 func decodeList(header http.Header, body []byte, prefix string, most int) (Page, error) {
@@ -307,12 +314,9 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 		return Page{}, errNotList
 	}
 	page := Page{Unset: map[string]bool{}}
+	var resource listed // one for all: it is large
 	for dec.More() {
-		var resource struct {
-			ID          string
-			Secrets     *[]struct{}
-			Annotations annotations
-		}
+		resource = listed{}
 		if dec.Decode(&resource) != nil {
 			return Page{}, errNotList
 		}
