@@ -3,6 +3,7 @@ package rotation
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,51 +69,66 @@ func sleeperAt(database *actuators.PostgreSQL, only string, at int64) *sleeper {
 // database, it does no harm when it wakes up.
 func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
 	t.Parallel()
-	for at := int64(1); ; at++ {
-		s := newShop(t)
-		client := s.as("rotates", "engine")
-		stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
-		s.idle("")
-		stop()
-
-		slow := sleeperAt(s.database(client, s.db.Addr), "", at)
-		stopSlow := run(t, s.rotator(client, slow, nil))
-		first, _ := s.doc().Primary()
-		if err := s.steer(t.Context()); err != nil {
-			t.Fatal(err)
+	const acts = 14 // more than a rotation has
+	var slept atomic.Int64
+	t.Run("before act", func(t *testing.T) {
+		for act := range int64(acts) {
+			t.Run(strconv.FormatInt(act+1, 10), func(t *testing.T) {
+				t.Parallel()
+				if newShop(t).sleepsThroughOthers(act + 1) {
+					slept.Add(1)
+				}
+			})
 		}
-		slept := false
-		proctest.Eventually(t, patience, "it sleeps, or is done", func() bool {
-			select {
-			case <-slow.asleep:
-				slept = true
-				return true
-			default:
-			}
-			primary, idle, err := s.look(t.Context())
-			return err == nil && idle && primary != first.ID
-		})
-		if !slept {
-			stopSlow()
-			if at < 7 {
-				t.Errorf("a rotation is over after %d acts in the database", at-1)
-			}
-			return
-		}
-		other := s.as("rotates", "engine")
-		stop = run(t, s.rotator(other, s.database(other, s.db.Addr), nil))
-		s.idle(first.ID)
-		for range 1 + at%2 {
-			s.rotate()
-		}
-		stop()
-		close(slow.wake)
-		<-slow.done
-		stopSlow()
-		if err := s.judge(t.Context()); err != nil {
-			t.Errorf("asleep before act %d: %v", at, err)
-		}
+	})
+	if n := slept.Load(); n < 6 || n == acts {
+		t.Errorf("a rotation has %d acts in the database", n)
 	}
+}
+
+// sleepsThroughOthers has a leader sleep before an act, and judges what it does when it
+// wakes up. It reports whether the rotation has that act.
+func (s *shop) sleepsThroughOthers(act int64) bool {
+	t := s.t
+	client := s.as("rotates", "engine")
+	stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
+	s.idle("")
+	stop()
+
+	slow := sleeperAt(s.database(client, s.db.Addr), "", act)
+	stopSlow := run(t, s.rotator(client, slow, nil))
+	first, _ := s.doc().Primary()
+	if err := s.steer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slept := false
+	proctest.Eventually(t, patience, "it sleeps, or is done", func() bool {
+		select {
+		case <-slow.asleep:
+			slept = true
+			return true
+		default:
+		}
+		primary, idle, err := s.look(t.Context())
+		return err == nil && idle && primary != first.ID
+	})
+	if !slept {
+		return false
+	}
+	other := s.as("rotates", "engine")
+	stop = run(t, s.rotator(other, s.database(other, s.db.Addr), nil))
+	s.idle(first.ID)
+	for range 1 + act%2 {
+		s.rotate()
+	}
+	stop()
+	close(slow.wake)
+	<-slow.done
+	stopSlow()
+	if err := s.judge(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return true
 }
 
 // gate is consumers that have left the old version when it is open.
