@@ -32,7 +32,8 @@ func newRotateRun() *cobra.Command {
 		Use: "run --config FILE", Short: "Rotate the sets of a configuration file, without a cluster",
 		Long: `Rotates the sets that the configuration file lists below "rotation", as a
 standalone Syncer does in a cluster, until it is told to stop. With --once it
-does what can be done now and ends: call it again and again.
+does what can be done now and ends: call it again and again. On a terminal it
+shows how far each set is.
 
 Exit status with --once: 0 if each set waits for its time or for its consumers,
 1 if one could not be brought that far.`,
@@ -72,7 +73,10 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 		r.Run(ctx)
 		return nil
 	}
-	if err := r.Once(ctx); err != nil && ctx.Err() == nil {
+	stop := showProgress(os.Stdout, r.Reports)
+	err = r.Once(ctx)
+	stop()
+	if err != nil && ctx.Err() == nil {
 		log.Error("Not all sets could be brought to where they wait", zap.Error(err))
 		return errLogged
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/terminal"
+)
+
+// showProgress writes on a terminal how far sets are, a line for each change, until
+// it is stopped. It writes below what others write there, and over nothing.
+func showProgress(out io.Writer, reports func() []rotate.Report) (stop func()) {
+	if !terminal.New(out).Live() {
+		return func() {}
+	}
+	said := map[string]string{}
+	say := func() {
+		for _, r := range reports() {
+			if text := oneLine(fmt.Sprintf("%s: %s; waits for %s", r.Set, cmp.Or(r.Stage, "not begun"), cmp.Or(r.Problem, r.WaitsFor, "nothing"))); said[r.Set] != text {
+				said[r.Set] = text
+				_, _ = fmt.Fprintln(out, text)
+			}
+		}
+	}
+	done := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				say()
+				return
+			case <-tick.C:
+				say()
+			}
+		}
+	})
+	return func() { close(done); shown.Wait() }
+}
