@@ -119,7 +119,7 @@ func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
 	return nil
 }
 
-var refusalCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
+var refusalCode = regexp.MustCompile(`^[a-z_]+$`)
 
 // decodeRefusals reads the variables at fault; none when the body does not
 // have the form.
@@ -135,7 +135,7 @@ func decodeRefusals(body []byte) (refusals []Refusal) {
 		return nil
 	}
 	for _, v := range answer.Error.Details.Variables {
-		if !refusalCode.MatchString(v.Code) {
+		if len(v.Code) > 40 || !refusalCode.MatchString(v.Code) {
 			v.Code = "refused"
 		}
 		refusals = append(refusals, Refusal{v.ID, v.Code})

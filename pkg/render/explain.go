@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // templateError is why and where a template failed, without any value.
@@ -46,7 +47,7 @@ func (p *parsed) cause(err error) error {
 	case errors.As(err, &function):
 		return function
 	}
-	for _, known := range messages {
+	for _, known := range messages() {
 		if found := known.pattern.FindStringSubmatch(err.Error()); found != nil && strings.Contains(p.text, found[1]) {
 			return &ruleError{kind: known.kind, name: found[1]}
 		}
@@ -75,19 +76,24 @@ func (e *ruleError) Error() string {
 	return fmt.Sprintf(e.kind, e.name)
 }
 
-// messages are those of text/template that name a word of the template.
-var messages = []struct {
+// message is one of text/template's that names a word of the template.
+type message struct {
 	pattern *regexp.Regexp
 	kind    string
-}{
-	{regexp.MustCompile(`>: map has no entry for key "(\w+)"$`), missingKey},
-	{regexp.MustCompile(`>: (?:can't evaluate field|nil data; no entry for key) "?(\w+)"?(?: in type [\w.*\[\]{} ]+)?$`), missingField},
-	{regexp.MustCompile(`>: nil pointer evaluating [\w.*\[\]{} ]+\.(\w+)$`), missingField},
-	{regexp.MustCompile(`>: template "([^"]+)" not defined$`), undefined},
-	{regexp.MustCompile(`>: wrong number of args for (\w+): want (?:at least )?\d+ got \d+$`), wrongNumber},
-	{regexp.MustCompile(`>: expected \w+; found (.+)$`), wrongLiteral},
-	{regexp.MustCompile(`>: error calling (and|call|len|not|or|slice): `), noUse},
 }
+
+// messages are made when a template first fails, which few processes see.
+var messages = sync.OnceValue(func() []message {
+	return []message{
+		{regexp.MustCompile(`>: map has no entry for key "(\w+)"$`), missingKey},
+		{regexp.MustCompile(`>: (?:can't evaluate field|nil data; no entry for key) "?(\w+)"?(?: in type [\w.*\[\]{} ]+)?$`), missingField},
+		{regexp.MustCompile(`>: nil pointer evaluating [\w.*\[\]{} ]+\.(\w+)$`), missingField},
+		{regexp.MustCompile(`>: template "([^"]+)" not defined$`), undefined},
+		{regexp.MustCompile(`>: wrong number of args for (\w+): want (?:at least )?\d+ got \d+$`), wrongNumber},
+		{regexp.MustCompile(`>: expected \w+; found (.+)$`), wrongLiteral},
+		{regexp.MustCompile(`>: error calling (and|call|len|not|or|slice): `), noUse},
+	}
+})
 
 // certain reports whether the error will occur whatever the values are. For a
 // template that is written for the Secrets Provider it is taken to be, as it

@@ -36,6 +36,8 @@ func TestParseRefuses(t *testing.T) {
 		"an id with a slash":   {set(version("../r1", "primary")), "the id of version 1 is no file name"},
 		"an id with a dot":     {set(version("r.1", "primary")), "the id of version 1 is no file name"},
 		"no id":                {set(version("", "primary")), "the id of version 1 is no file name"},
+		"an id like a flag":    {set(version("-r1", "primary")), "the id of version 1 is no file name"},
+		"an id with an umlaut": {set(version("rü", "primary")), "the id of version 1 is no file name"},
 		"a long id":            {set(version(strings.Repeat("r", 64), "primary")), "the id of version 1 is no file name"},
 		"an id twice":          {set(version("r1", "primary"), version("r1", "retiring")), "version r1 is there twice"},
 		"a state":              {set(version("r1", "primary"), version("r2", canary)), "version r2: its state is none of"},
