@@ -18,7 +18,7 @@ import (
 // client: the least that a Go program can do to watch the variables.
 const bareClientFlag = "-bare-client"
 
-// bareJob is what the bare client is told on its standard input.
+// bareJob is what the bare client reads from its standard input.
 type bareJob struct {
 	URL, AuthnURL, Account string
 	CA                     []byte // PEM

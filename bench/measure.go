@@ -61,7 +61,7 @@ func (m *measurement) process(ctx context.Context, then func(context.Context, *p
 	defer func() {
 		stopped := p.stop()
 		if errors.Is(err, errExited) {
-			err = nil // stop tells that too, and how
+			err = nil // stop says that too, and how
 		}
 		if err = errors.Join(err, stopped); err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w%s", err, p.lastWords())

@@ -183,7 +183,7 @@ func (s *Set) look() *state {
 }
 
 // refresh reads the folder if it is not as it was read last. It is called with
-// the turn, and gives it back.
+// the turn, and hands it back.
 func (s *Set) refresh() {
 	defer func() {
 		s.looked.Store(s.now())

@@ -80,7 +80,7 @@ func median(n int, f func(i int) error) (time.Duration, error) {
 	return times[n/2], nil
 }
 
-// load has many clients read at once, and gives the reads a second and the
+// load has many clients read at once, and returns the reads a second and the
 // time that one in a hundred exceeds.
 func load(ctx context.Context, s *subject, clients, requests, variables int) (rate float64, slow time.Duration, err error) {
 	var mu sync.Mutex

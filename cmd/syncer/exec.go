@@ -99,7 +99,7 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 		return err
 	}
 	e := &execution{environment: &sinks.Environment{}}
-	f.options.Command = &pipeline.Command{Groups: f.groups, Environment: e.environment, Tell: e.tell}
+	f.options.Command = &pipeline.Command{Groups: f.groups, Environment: e.environment, Notify: e.notify}
 	var stop func()
 	if e.process, stop, err = pipeline.New(f.options); err != nil {
 		return err
@@ -133,12 +133,12 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	return e.runBoth(context.WithoutCancel(ctx), refresh) // the command decides what a signal means
 }
 
-// tell tells the command of a change, once there is one.
-func (e *execution) tell(ctx context.Context) error {
+// notify has the command react to a change, once there is one.
+func (e *execution) notify(ctx context.Context) error {
 	if e.runner == nil {
 		return nil
 	}
-	return e.runner.Tell(ctx)
+	return e.runner.Notify(ctx)
 }
 
 // runBoth runs the command while refresh keeps its secrets fresh. When the

@@ -31,7 +31,7 @@ func newRotateRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run --config FILE", Short: "Rotate the sets of a configuration file, without a cluster",
 		Long: `Rotates the sets that the configuration file lists below "rotation", as a
-standalone Syncer does in a cluster, until it is told to stop. With --once it
+standalone Syncer does in a cluster, until SIGTERM. With --once it
 does what can be done now and ends: call it again and again. On a terminal it
 shows how far each set is.
 

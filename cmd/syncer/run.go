@@ -40,7 +40,7 @@ Exit status: 0 if the job was done, 1 if not.`,
 	flags.StringVar(&o.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")
 	flags.StringVar(&o.LogFormat, "log-format", "", "text or json (default text, or what the annotations say)")
 	flags.IntVar(&o.Workers, "workers", 4, "how many targets are worked on at once")
-	flags.DurationVar(&o.Grace, "grace", 20*time.Second, "how long writes under way may go on when told to stop")
+	flags.DurationVar(&o.Grace, "grace", 20*time.Second, "how long writes under way may go on after SIGTERM")
 	return cmd
 }
 

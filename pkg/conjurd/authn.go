@@ -16,7 +16,7 @@ import (
 // maxCredential bounds bodies that hold a key, a password or a JWT.
 const maxCredential = 64 << 10
 
-// authenticate gives an access token for an API key.
+// authenticate returns an access token for an API key.
 func (s *Server) authenticate(c *call) reply {
 	role := roleOf(c.account(), c.vars["login"])
 	key, err := c.body(maxCredential)
@@ -41,7 +41,7 @@ func (s *Server) authenticate(c *call) reply {
 	return s.grant(c, policy.Ref(role))
 }
 
-// login gives the API key for a password, or for the key itself.
+// login returns the API key for a password, or for the key itself.
 func (s *Server) login(c *call) reply {
 	role, refused := s.basic(c)
 	if refused != nil {
@@ -83,7 +83,7 @@ func (s *Server) basic(c *call) (string, *reply) {
 	return role, nil
 }
 
-// credentials gives role's; nil when there is no such role.
+// credentials returns role's; nil when there is no such role.
 func (s *Server) credentials(c *call, role string) (cred *store.Credentials, err error) {
 	err = s.view(c.ctx(), func(tx *store.Tx) error {
 		cred, err = tx.Credentials(role)

@@ -129,7 +129,7 @@ func (m *multiSet) fault(cu culprit) {
 	}
 }
 
-// one sets a value, or gives a code and a message for what is wrong with it.
+// one sets a value, or returns a code and a message for what is wrong with it.
 func (m *multiSet) one(tx *store.Tx, v newValue) (code, message string, err error) {
 	ref := policy.MakeRef(m.c.account(), "variable", v.ID)
 	if m.seen[v.ID] {

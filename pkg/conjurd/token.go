@@ -13,7 +13,7 @@ import (
 )
 
 // identify checks the request's token and notes whose it is. Without a good
-// one it gives the refusal and false.
+// one it returns the refusal and false.
 func (s *Server) identify(c *call) (reply, bool) {
 	encoded, ok := tokenOf(c.r)
 	if !ok {

@@ -27,7 +27,7 @@ type Holding struct {
 	Used    map[string]int64 `json:"used,omitempty"` // seconds ago, by id
 }
 
-// newClient returns a client that asks whom it is told to, and nobody else: no
+// newClient returns a client that asks whom it is to ask, and nobody else: no
 // proxy, and not where an answer points to.
 func newClient() *http.Client {
 	return &http.Client{

@@ -51,8 +51,8 @@ func Rotate(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	tell := &teller{out: out, begin: time.Now()}
-	rotator, closing, err := s.rotator(tell)
+	narrator := &narration{out: out, begin: time.Now()}
+	rotator, closing, err := s.rotator(narrator)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func Rotate(ctx context.Context, out io.Writer) (err error) {
 		deliveryErr = pipeline.Run(running, delivery, pipeline.Parts{Workers: 2, Grace: 5 * time.Second, Log: zap.NewNop()})
 	})
 	all.Go(func() { s.work(running) })
-	played := s.play(running, tell)
+	played := s.play(running, narrator)
 	stop()
 	all.Wait()
 	signed, rejected := s.tokens()
@@ -178,7 +178,7 @@ func (s *shop) close() error {
 
 // play waits for the first key, asks for another, and waits until the first one
 // is gone.
-func (s *shop) play(ctx context.Context, tell *teller) error {
+func (s *shop) play(ctx context.Context, narrator *narration) error {
 	var first string
 	err := s.until(ctx, "the first key", func(r rotate.Report) bool {
 		first = r.Primary
@@ -187,7 +187,7 @@ func (s *shop) play(ctx context.Context, tell *teller) error {
 	if err != nil {
 		return err
 	}
-	tell.say("both programs have the first key; a new one is asked for")
+	narrator.say("both programs have the first key; a new one is asked for")
 	set := rotate.Set{Conjur: s.client, ID: keySet}
 	if err := set.Steer(ctx, versions.Command{Verb: "now", At: time.Now()}); err != nil {
 		return err
@@ -208,20 +208,20 @@ func (s *shop) until(ctx context.Context, what string, is func(rotate.Report) bo
 	return nil
 }
 
-// teller writes what happens to the set.
-type teller struct {
+// narration writes what happens to the set.
+type narration struct {
 	mu    sync.Mutex
 	out   io.Writer
 	begin time.Time
 }
 
 // Rotated implements rotate.Listener.
-func (t *teller) Rotated(e rotate.Event) { t.say(e.Message) }
+func (t *narration) Rotated(e rotate.Event) { t.say(e.Message) }
 
 // Failed implements rotate.Listener.
-func (t *teller) Failed(string, string) {}
+func (t *narration) Failed(string, string) {}
 
-func (t *teller) say(text string) {
+func (t *narration) say(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.out, "%5.1f s  %s\n", time.Since(t.begin).Seconds(), text)

@@ -109,7 +109,7 @@ func (l *leaseLock) limit(ctx context.Context) (context.Context, context.CancelF
 
 func (l *leaseLock) report(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsForbidden(err) && !l.refusals.may {
-		return // told to stop, so nothing is known; or to be reported when it lasts
+		return // stopping, so nothing is known; or to be reported when it lasts
 	}
 	if err != nil {
 		err = fmt.Errorf("lease %s/%s: %w", l.election.Namespace, l.election.Name, err)

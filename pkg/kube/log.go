@@ -49,7 +49,7 @@ func (s sink) WithValues(pairs ...any) logr.LogSink { return sink{s.log.With(har
 
 func (s sink) WithName(string) logr.LogSink { return s }
 
-// harmless takes over names and numbers. Of anything else it gives the type only:
+// harmless takes over names and numbers. Of anything else it takes over the type only:
 // the library likes to attach whole objects, and a Secret could be one.
 func harmless(pairs []any) []zap.Field {
 	var fs []zap.Field

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// bounded gives each request but the watches a time limit. That of the whole
+// bounded sets each request but the watches a time limit. That of the whole
 // http.Client would end watches too.
 type bounded struct{ next http.RoundTripper }
 

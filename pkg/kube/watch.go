@@ -61,11 +61,11 @@ type object interface {
 // once.
 type Watch[T object] struct {
 	Selection
-	log      klog.Logger
-	informer cache.SharedIndexInformer
-	told     cache.ResourceEventHandlerRegistration
-	source   *listWatch[T]
-	handler  Handler[T]
+	log          klog.Logger
+	informer     cache.SharedIndexInformer
+	registration cache.ResourceEventHandlerRegistration
+	source       *listWatch[T]
+	handler      Handler[T]
 
 	looked atomic.Bool
 
@@ -108,7 +108,7 @@ func (w *Watch[T]) inform(kind string, api objectAPI[T], transform cache.Transfo
 			w.handler.Report(err)
 		}
 	})
-	w.told, _ = w.informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
+	w.registration, _ = w.informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(now any) { w.put(nil, now) },
 		UpdateFunc: w.put,
 		DeleteFunc: w.gone,
@@ -121,7 +121,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.informer.RunWithContext(klog.NewContext(ctx, w.log)) })
 	select {
-	case <-w.told.HasSyncedChecker().Done():
+	case <-w.registration.HasSyncedChecker().Done():
 		w.missing()
 	case <-ctx.Done():
 	}
@@ -153,7 +153,7 @@ func (w *Watch[T]) Look(ctx context.Context) error {
 }
 
 // Synced reports whether the handler has been called with all that there is.
-func (w *Watch[T]) Synced() bool { return w.looked.Load() || w.told.HasSynced() }
+func (w *Watch[T]) Synced() bool { return w.looked.Load() || w.registration.HasSynced() }
 
 // Get returns an object that is watched by its name, the zero T if there is
 // none. It is live if it would be another one by now had it changed, as far as
@@ -161,7 +161,7 @@ func (w *Watch[T]) Synced() bool { return w.looked.Load() || w.told.HasSynced() 
 func (w *Watch[T]) Get() (o T, live bool) {
 	stored, _, _ := w.informer.GetStore().GetByKey(w.Namespace + "/" + w.Name)
 	o, _ = stored.(T)
-	return o, w.told.HasSynced() && !w.source.polling.Load()
+	return o, w.registration.HasSynced() && !w.source.polling.Load()
 }
 
 // Stored returns the objects that are there. The handler is called with them, or

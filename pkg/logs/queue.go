@@ -78,15 +78,15 @@ func (q *Queue) Sync() error { return nil }
 // run says that lines were dropped once one could be written again.
 func (q *Queue) run() {
 	defer close(q.done)
-	told := int64(0)
+	noted := int64(0)
 	for line, ok := q.next(); ok; line, ok = q.next() {
 		_, err := q.out.Write(line)
 		q.size.Add(-int64(len(line)))
 		switch n := q.dropped.Load(); {
 		case err != nil:
 			q.dropped.Add(1)
-		case n > told:
-			told = n
+		case n > noted:
+			noted = n
 			q.logger.Load().Warn("Log lines were dropped, as nobody read the log in time", zap.Int64("sinceStart", n))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Application is the one application beside which Syncer runs, told through
+// Application is the one application beside which Syncer runs, notified through
 // the status folder. Make it with NewApplication.
 type Application struct {
 	status  *Status
@@ -21,7 +21,7 @@ type Application struct {
 	log     *zap.Logger
 
 	mu   sync.Mutex
-	also []Teller
+	also []Notifier
 	said string // what MissingFile was given
 	owed owed
 }
@@ -29,49 +29,49 @@ type Application struct {
 // Targets lists all targets and what is known of them.
 type Targets interface{ Records() []targets.Record }
 
-// NewApplication makes the application of a status folder. What it is told goes
-// to the log too.
+// NewApplication makes the application of a status folder. What it is notified of
+// goes to the log too.
 func NewApplication(status *Status, all Targets, log *zap.Logger) *Application {
 	return &Application{status: status, journal: journal{folder: status.folder}, targets: all, log: log}
 }
 
-// told logs that the application was told by a sentinel file.
-func (a *Application) told(sentinel string) {
+// announced logs that a sentinel file was written.
+func (a *Application) announced(sentinel string) {
 	a.log.Info("Sentinel file written", zap.String("file", sentinel))
 }
 
-// Teller is another way to tell the application that something was updated.
-type Teller func(context.Context) error
+// Notifier is another way to notify the application of an update.
+type Notifier func(context.Context) error
 
-// SetTellers has the application told in further ways, each time after
+// SetNotifiers has the application notified in further ways, each time after
 // UpdatedFile was written. A way that fails is not tried again before the next
 // update: it would have to be tried for ever.
-func (a *Application) SetTellers(tellers ...Teller) {
+func (a *Application) SetNotifiers(notifiers ...Notifier) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.also = tellers
+	a.also = notifiers
 }
 
 // Writing notes that a target is about to be written. If the process dies
-// before Updated, the next one tells the application; see Recover.
+// before Updated, the next one notifies the application; see Recover.
 func (a *Application) Writing() error { return a.journal.writing() }
 
-// Updated tells the application that something was written, unless it has
+// Updated notifies the application that something was written, unless it has
 // not been provided for yet. It is what a round announces.
 func (a *Application) Updated(ctx context.Context) error {
-	told := a.journal.telling()
+	announced := a.journal.announcing()
 	a.owe(func(o *owed) { o.update = false })
-	failed, err := a.tell(ctx)
+	failed, err := a.notify(ctx)
 	if err != nil {
 		a.owe(func(o *owed) { o.update = true })
 		return err
 	}
-	return errors.Join(failed, told())
+	return errors.Join(failed, announced())
 }
 
-// tell tells the application unless it has not been provided for yet. While err
-// is not nil it has not been told; failed is about the further ways.
-func (a *Application) tell(ctx context.Context) (failed, err error) {
+// notify does so unless the application has not been provided for yet. While err
+// is not nil it has not been notified; failed is about the further ways.
+func (a *Application) notify(ctx context.Context) (failed, err error) {
 	provided, err := a.status.Provided()
 	if err != nil {
 		return nil, fmt.Errorf("sentinel file: %w", err)
@@ -83,19 +83,19 @@ func (a *Application) tell(ctx context.Context) (failed, err error) {
 	if err := a.status.SetUpdated(); err != nil {
 		return nil, err
 	}
-	a.told(UpdatedFile)
+	a.announced(UpdatedFile)
 	a.mu.Lock()
 	also := a.also
 	a.mu.Unlock()
 	var errs []error
-	for _, tell := range also {
-		errs = append(errs, tell(ctx))
+	for _, notify := range also {
+		errs = append(errs, notify(ctx))
 	}
 	return errors.Join(errs...), nil
 }
 
-// Recover tells the application what an earlier process wrote and did not
-// live to tell. Call it at the start, before the first Writing.
+// Recover notifies the application of what an earlier process wrote and did not
+// live to announce. Call it at the start, before the first Writing.
 func (a *Application) Recover(ctx context.Context) error {
 	marks, err := a.journal.leftBehind()
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *Application) recover(ctx context.Context, marks []string) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	failed, err := a.tell(ctx)
+	failed, err := a.notify(ctx)
 	if err != nil {
 		a.owe(func(o *owed) { o.marks = marks })
 		return err
@@ -121,9 +121,9 @@ func (a *Application) recover(ctx context.Context, marks []string) error {
 	return errors.Join(errs...)
 }
 
-// Provided tells the application that all is there, once every target has
-// been delivered, and what is missing until then. An earlier process may have
-// told it already.
+// Provided notifies the application that all is there, once every target has
+// been delivered, and says what is missing until then. An earlier process may
+// have done so already.
 func (a *Application) Provided() error {
 	if len(a.missing()) > 0 {
 		a.owe(func(o *owed) { o.provision = false })
@@ -132,7 +132,7 @@ func (a *Application) Provided() error {
 	provided, err := a.status.Provided()
 	if err == nil && !provided {
 		if err = a.status.SetProvided(); err == nil {
-			a.told(ProvidedFile)
+			a.announced(ProvidedFile)
 		}
 	}
 	a.owe(func(o *owed) { o.provision = err != nil })

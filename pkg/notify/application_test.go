@@ -14,11 +14,11 @@ import (
 // telling adds a teller to an application that notes in told when it was
 // called, and gives an error.
 func telling(a *app, told *[]string, name string, err error) {
-	a.tellers = append(a.tellers, func(context.Context) error {
+	a.notifiers = append(a.notifiers, func(context.Context) error {
 		*told = append(*told, name)
 		return err
 	})
-	a.SetTellers(a.tellers...)
+	a.SetNotifiers(a.notifiers...)
 }
 
 func TestFurtherWaysComeAfterTheSentinelFileEachTime(t *testing.T) {

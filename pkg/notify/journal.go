@@ -10,8 +10,8 @@ import (
 )
 
 // journal remembers, in the status folder, that something was written of which
-// the application has not been told: a process that dies in between leaves the
-// mark, and the next one tells. Each span from a first write to its
+// the application has not been notified: a process that dies in between leaves the
+// mark, and the next one notifies. Each span from a first write to its
 // announcement has a mark of its own, so that ending one span cannot take away
 // the mark of the next.
 type journal struct {
@@ -56,7 +56,7 @@ func isMark(name string) bool {
 
 // telling begins an announcement; the function that it returns ends it. Writes
 // that begin in between keep the mark for the next announcement.
-func (j *journal) telling() (told func() error) {
+func (j *journal) announcing() (announced func() error) {
 	j.mu.Lock()
 	writes, mark := j.writes, j.mark
 	j.mu.Unlock()

@@ -2,7 +2,7 @@ package notify
 
 import "context"
 
-// owed is what an application has not been told because the status folder was
+// owed is what an application has not been notified of because the status folder was
 // full, say, or read-only.
 type owed struct {
 	update, provision bool

@@ -1,4 +1,4 @@
-// Package notify tells applications about changes: once for all that belong
+// Package notify notifies applications of changes: once for all that belong
 // together, and only after all of it was written.
 package notify
 

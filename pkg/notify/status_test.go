@@ -22,8 +22,8 @@ import (
 // app is an application, and what is known of its targets.
 type app struct {
 	*notify.Application
-	set     *targets.Lane
-	tellers []notify.Teller
+	set       *targets.Lane
+	notifiers []notify.Notifier
 }
 
 // Delivered has a sync of a target end well, and Failed for a reason.

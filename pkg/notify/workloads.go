@@ -176,7 +176,7 @@ func (r *Restarts) wakeLocked() chan struct{} {
 }
 
 // Run restarts what must be until ctx ends. What is left then, another Run
-// finds when it is told to check everything.
+// finds when it is asked to check everything.
 func (r *Restarts) Run(ctx context.Context) {
 	r.mu.Lock()
 	wake := r.wakeLocked()
@@ -198,7 +198,7 @@ func (r *Restarts) Run(ctx context.Context) {
 	}
 }
 
-// next takes the workload that has been due for longest. Without one it tells
+// next takes the workload that has been due for longest. Without one it returns
 // how long it is to the next.
 func (r *Restarts) next(now time.Time) (w Workload, d *doubt, wait time.Duration) {
 	r.mu.Lock()

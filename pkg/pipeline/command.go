@@ -15,11 +15,11 @@ import (
 
 // Command is a command that runs beside the pipeline, as the application does
 // elsewhere: some secret groups become environment variables, and the command
-// is told of updates instead of processes that the configuration names.
+// is notified of updates instead of processes that the configuration names.
 type Command struct {
 	Groups      []string
 	Environment *sinks.Environment
-	Tell        notify.Teller
+	Notify      notify.Notifier
 }
 
 // environmentFolder is where the targets of the environment seem to be, to be
@@ -59,7 +59,7 @@ func (a *Command) amend(cfg *config.Config) error {
 	if len(problems) > 0 {
 		return &config.InvalidError{Problems: problems}
 	}
-	cfg.Signal = config.Signal{} // it is told as the command line says
+	cfg.Signal = config.Signal{} // it is notified as the command line says
 	return nil
 }
 

@@ -75,10 +75,10 @@ func newLane(p *pipeline, cfg *config.Config, identity config.Identity) (*lane, 
 // start has the lane work until stop is called, or ctx ends. Call it once.
 func (l *lane) start(ctx context.Context) {
 	intake, stop := context.WithCancel(ctx)
-	telling, told := context.WithCancel(context.WithoutCancel(ctx))
+	announcing, announced := context.WithCancel(context.WithoutCancel(ctx))
 	unmeasure := l.measure()
 	var top, bottom sync.WaitGroup
-	bottom.Go(func() { l.rounds.Run(telling) })
+	bottom.Go(func() { l.rounds.Run(announcing) })
 	top.Go(func() { l.pool.Run(intake) })
 	l.Enqueue(queue.Hint{Trigger: "start", Wakes: true}, l.targets.Keys()...)
 	if !l.config().Mode.OneShot() {
@@ -88,7 +88,7 @@ func (l *lane) start(ctx context.Context) {
 	l.halt = sync.OnceFunc(func() {
 		stop()
 		top.Wait()
-		told()
+		announced()
 		bottom.Wait()
 		l.client.Close()
 		unmeasure()

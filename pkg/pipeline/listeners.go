@@ -116,7 +116,7 @@ func (spans) Settled(o Outcome) {
 }
 
 // journaled is a sink that leaves a mark before each write that the application
-// is to be told of; see notify.Application.Writing.
+// is to be notified of; see notify.Application.Writing.
 type journaled struct {
 	workers.Sink
 	pipeline *pipeline
@@ -137,7 +137,7 @@ func (j journaled) RemoveFormer(former []string, taken func(path string) bool) (
 	return sinks.Cleared{}, nil
 }
 
-// announcer tells the application what its rounds announce.
+// announcer notifies the application of what its rounds announce.
 type announcer struct{ *pipeline }
 
 func (a announcer) Announce(ctx context.Context) {

@@ -65,7 +65,7 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 	if cfg == before.cfg || p.running.ctx == nil {
 		return nil
 	}
-	tellers, err := p.tellers(cfg)
+	notifiers, err := p.notifiers(cfg)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 		}
 	}
 	if p.app != nil {
-		p.app.SetTellers(tellers...)
+		p.app.SetNotifiers(notifiers...)
 	}
 	wanted := p.sources()
 	p.running.keep(wanted)
@@ -199,12 +199,12 @@ func backoffOf(cfg *config.Config) queue.Backoff {
 	return queue.Backoff{First: cfg.Retry.Interval, Max: cfg.LongestRetry()}
 }
 
-// tellers are the ways, besides files, in which the application is told of
+// notifiers are the ways, besides files, in which the application is notified of
 // updates.
-func (p *pipeline) tellers(cfg *config.Config) ([]notify.Teller, error) {
+func (p *pipeline) notifiers(cfg *config.Config) ([]notify.Notifier, error) {
 	switch {
 	case p.Command != nil:
-		return []notify.Teller{p.Command.Tell}, nil
+		return []notify.Notifier{p.Command.Notify}, nil
 	case cfg.Signal.Number == 0:
 		return nil, nil
 	}
@@ -218,7 +218,7 @@ func (p *pipeline) tellers(cfg *config.Config) ([]notify.Teller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []notify.Teller{signaller.Tell}, nil
+	return []notify.Notifier{signaller.Notify}, nil
 }
 
 // signalled counts signals that were sent.

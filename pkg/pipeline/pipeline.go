@@ -225,8 +225,8 @@ func (p *pipeline) openStatus() (err error) {
 	}
 	p.openRenderings(p.status)
 	p.app = notify.NewApplication(p.status, p.set, p.Log)
-	tellers, err := p.tellers(p.config())
-	p.app.SetTellers(tellers...)
+	notifiers, err := p.notifiers(p.config())
+	p.app.SetNotifiers(notifiers...)
 	return err
 }
 

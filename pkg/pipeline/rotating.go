@@ -19,7 +19,7 @@ import (
 
 // rotating rotates sets beside the lanes, in a queue of its own, so that no slow
 // database delays a delivery. It knows what the Secrets show of the sets, and
-// tells them what happens.
+// notes on them what happens.
 type rotating struct {
 	*pipeline
 	rotator *rotate.Rotator
@@ -133,7 +133,7 @@ func (r *rotating) before(t *targets.Target, set string) (targets.DeliveredSet, 
 	return sets[set], nil
 }
 
-// Rotated tells the Secrets of a set what happens to it, and has them synced.
+// Rotated notes on the Secrets of a set what happens to it, and has them synced.
 func (r *rotating) Rotated(e rotate.Event) {
 	kind := corev1.EventTypeNormal
 	if e.Warning {

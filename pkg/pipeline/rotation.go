@@ -32,7 +32,7 @@ type RotatorParts struct {
 }
 
 // NewRotator returns what rotates the sets of a configuration, and closes its
-// client of Conjur when it is told to. The error says of all sets why they
+// client of Conjur when it is asked to. The error says of all sets why they
 // cannot be rotated.
 func NewRotator(c config.Rotation, parts RotatorParts) (r *rotate.Rotator, closing func(), err error) {
 	if parts.Inbox == nil {

@@ -101,7 +101,7 @@ func TestTheProcOfAnotherNamespaceIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Signaller{user: -1, proc: dir, config: SignalConfig{Signal: unix.SIGUSR1, Log: zap.NewNop()}}
-	if err := s.Tell(t.Context()); !errors.Is(err, errForeign) {
+	if err := s.Notify(t.Context()); !errors.Is(err, errForeign) {
 		t.Errorf("error %v, want that /proc is foreign", err)
 	}
 }

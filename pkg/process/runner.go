@@ -55,13 +55,13 @@ func ParseReaction(text string) (Reaction, error) {
 // Make it with NewRunner.
 type Runner struct {
 	RunnerConfig
-	told chan struct{}
+	notified chan struct{}
 
 	// What follows is Run's.
 	pid      int       // of the command, which runs
 	apart    bool      // it has a process group of its own
-	stopping bool      // it was told to end, so that it can be started again
-	leaving  bool      // it was told to end for good
+	stopping bool      // it is to end, so that it can be started again
+	leaving  bool      // it is to end for good
 	kill     time.Time // when to use force; zero: not at all
 }
 
@@ -73,7 +73,7 @@ type RunnerConfig struct {
 	Environ func() []string
 	// Signals brings those that are passed on; see Forwarded.
 	Signals <-chan os.Signal
-	// OnChange is what Tell does.
+	// OnChange is what Notify does.
 	OnChange Reaction
 	// StopTimeout is what the command has to end after SIGTERM.
 	StopTimeout time.Duration
@@ -82,20 +82,20 @@ type RunnerConfig struct {
 
 // NewRunner makes a runner that runs nothing yet.
 func NewRunner(c RunnerConfig) *Runner {
-	return &Runner{RunnerConfig: c, told: make(chan struct{}, 1)}
+	return &Runner{RunnerConfig: c, notified: make(chan struct{}, 1)}
 }
 
-// Tell has the running command react to a change, some time soon: several
-// changes may be one restart. A command that starts later needs no telling.
-func (r *Runner) Tell(context.Context) error {
+// Notify has the running command react to a change, some time soon: several
+// changes may be one restart. A command that starts later needs none.
+func (r *Runner) Notify(context.Context) error {
 	select {
-	case r.told <- struct{}{}:
+	case r.notified <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-// Run runs the command until it ends, or makes it end when ctx does, and gives
+// Run runs the command until it ends, or makes it end when ctx does, and returns
 // its exit status; 128 and the number for one that a signal ended. The error
 // says why it could not be started.
 func (r *Runner) Run(ctx context.Context) (status int, err error) {
@@ -113,7 +113,7 @@ func (r *Runner) Run(ctx context.Context) (status int, err error) {
 		select {
 		case s := <-r.Signals:
 			r.forward(s.(syscall.Signal))
-		case <-r.told:
+		case <-r.notified:
 			r.react()
 		case <-ended:
 			ended, r.leaving = nil, true
@@ -148,7 +148,7 @@ func (r *Runner) start() (status int, err error) {
 		return statusOf(err), err
 	}
 	select {
-	case <-r.told: // it has not missed this one
+	case <-r.notified: // it has not missed this one
 	default:
 	}
 	r.apart = !inForeground()

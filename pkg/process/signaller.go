@@ -76,10 +76,10 @@ var (
 	errForeign   = errors.New("the folder /proc shows another process namespace than this process is in, so no process was sent a signal")
 )
 
-// Tell sends the signal, once to each process, and logs how many took it. That
+// Notify sends the signal, once to each process, and logs how many took it. That
 // a process has ended, or is not ours to signal, is no error; that none took it
 // though there are some is one, and so is a namespace that is not the Pod's.
-func (s *Signaller) Tell(context.Context) error {
+func (s *Signaller) Notify(context.Context) error {
 	if self, err := os.Readlink(filepath.Join(s.proc, "self")); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return errors.Join(errForeign, err)
 	}

@@ -60,7 +60,7 @@ func send() {
 		Sent: func(signalled, refused int) { result.Signalled, result.Refused = signalled, refused },
 	})
 	if err == nil {
-		err = s.Tell(context.Background())
+		err = s.Notify(context.Background())
 	}
 	if err != nil {
 		result.Err = err.Error()

@@ -133,7 +133,7 @@ func (q *Queue) Add(h Hint, keys ...targets.Key) (refused []targets.Key) {
 	return refused
 }
 
-// Take waits for work and gives the worker as many keys as share, called with
+// Take waits for work and returns as many keys as share, called with
 // the number that wait, says; a costly key is the last. It returns none after ShutDown, whatever is
 // queued. Each key must be given back with Done.
 func (q *Queue) Take(share func(waiting int) int) []Item {

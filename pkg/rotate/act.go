@@ -98,7 +98,7 @@ func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, m
 }
 
 // verifyIdle uses the primary once in a while, also if nothing is due. What no
-// longer accepts it, as after a backup was restored, is told of it again, with the
+// longer accepts it, as after a backup was restored, learns of it again, with the
 // same bytes.
 func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 	primary, ok := s.doc().Primary()
@@ -247,7 +247,7 @@ func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts m
 	return parts, since.UTC(), nil
 }
 
-// write writes the set and what it publishes, and tells what that was.
+// write writes the set and what it publishes, and emits what that was.
 func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document) error {
 	s.doing = string(versions.Write)
 	before := s.doc()
@@ -277,7 +277,7 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 		return err
 	}
 	for _, e := range r.news(s, before, next) {
-		r.tell(s, e)
+		r.emit(s, e)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error 
 		}
 		s.command, s.steered = command, true
 		if err != nil {
-			r.tell(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
+			r.emit(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
 		}
 		return nil
 	case values.Form != conjur.Missing:
@@ -101,7 +101,7 @@ func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error 
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
 		return fmt.Errorf("set %s: a command came just now", s.ID)
 	case errors.As(err, &refused), errors.As(err, &answered) && answered.Status < http.StatusInternalServerError:
-		r.tell(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", id), Warning: true})
+		r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", id), Warning: true})
 		return nil
 	}
 	return err

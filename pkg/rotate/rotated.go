@@ -85,7 +85,7 @@ type rotated struct {
 	watched    map[string]time.Time // since when this process has seen a version without consumers
 	doing      string               // the step that is being taken
 	failures   int                  // in a row
-	told       string               // the last Event that said what it waits for
+	waited     string               // the last Event that said what it waits for
 	why        string               // what it waits for
 	ahead      string               // which version is from a time that is still to come
 	polled     atomic.Pointer[[]string]

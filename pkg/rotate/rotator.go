@@ -249,8 +249,8 @@ func (r *Rotator) look(ctx context.Context) {
 	}
 }
 
-// tell passes an Event on.
-func (r *Rotator) tell(s *rotated, e Event) {
+// emit passes an Event on.
+func (r *Rotator) emit(s *rotated, e Event) {
 	e.Set = s.ID
 	level := zap.InfoLevel
 	if e.Warning {

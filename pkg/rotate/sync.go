@@ -173,7 +173,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	return f, g, err
 }
 
-// wait is what becomes of a set that waits: somebody is told why, and it is
+// wait is what becomes of a set that waits: an Event says why, and it is
 // looked at again in time.
 func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, action versions.Action) (outcome, error) {
 	doc := s.doc()
@@ -249,10 +249,10 @@ func latest(doc *versions.Document) (at time.Time) {
 	return at
 }
 
-// waiting tells what a set waits for, once.
+// waiting emits what a set waits for, once.
 func (r *Rotator) waiting(s *rotated, e Event) {
-	if s.told != e.Message {
-		s.told = e.Message
-		r.tell(s, e)
+	if s.waited != e.Message {
+		s.waited = e.Message
+		r.emit(s, e)
 	}
 }

@@ -57,6 +57,6 @@ func (v Value) String() string { return redacted }
 // Format prints the same text for every Value, verb and flag.
 func (v Value) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redacted) }
 
-// MarshalText, which JSON, YAML and zap's reflection use too, gives the same
+// MarshalText, which JSON, YAML and zap's reflection use too, returns the same
 // text for every Value.
 func (v Value) MarshalText() ([]byte, error) { return []byte(redacted), nil }

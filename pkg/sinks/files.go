@@ -53,7 +53,7 @@ func (f *Files) Limit(bytes int64) { f.budget.limit = bytes }
 func (f *Files) Kept() (bytes, limit int64) { return f.budget.total(), f.budget.limit }
 
 // OnDisk reports whether what is written comes to rest on a disk, as far as that
-// can be told: a Secret in a volume of Kubernetes is in memory only.
+// can be known: a Secret in a volume of Kubernetes is in memory only.
 func (f *Files) OnDisk() bool {
 	if _, err := os.Stat(f.dir); err == nil {
 		return onDisk(f.dir)

@@ -14,8 +14,8 @@ func revisionOf(r targets.Record, annotations map[string]string, ours map[string
 	if annotations[targets.RevisionAnnotation] == "" {
 		return r.Status.Revision
 	}
-	told := map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}
-	now := targets.Revision{Print: r.Print("", ours), Annotations: among(annotations, told, false)}
+	ofRevision := map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}
+	now := targets.Revision{Print: r.Print("", ours), Annotations: among(annotations, ofRevision, false)}
 	if before := r.Status.Revision; now.Print == before.Print && maps.Equal(now.Annotations, before.Annotations) {
 		return before // one copy in memory
 	}

@@ -12,7 +12,7 @@ func isBound(dir string) bool {
 }
 
 // onDisk reports whether a folder is on a file system that is not in memory;
-// false where that cannot be told.
+// false where that cannot be known.
 func onDisk(dir string) bool {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

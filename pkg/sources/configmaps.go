@@ -92,7 +92,7 @@ func (c *ConfigMaps) find(ctx context.Context, key targets.ConfigMapKey) (templa
 	}
 }
 
-// stored gives a worker a template from memory, if it is live there; else it
+// stored returns a template from memory, if it is live there; else it
 // returns how many events there were.
 func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool, events int) {
 	c.mu.Lock()
@@ -109,7 +109,7 @@ func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool
 	return t, live, c.events
 }
 
-// give gives a worker what the API server answered, unless an event came
+// give hands a worker what the API server answered, unless an event came
 // meanwhile: the answer may be older.
 func (c *ConfigMaps) give(key targets.ConfigMapKey, t templateText, events int) bool {
 	c.mu.Lock()

@@ -6,7 +6,7 @@ import "slices"
 const mostLeft = 1000
 
 // leftRevisions remembers the revisions of Secrets that are gone: who used one
-// need not be told when it is made anew with the same content, and must be told
+// need not hear when it is made anew with the same content, and must hear
 // when it is made anew with another, though nobody has used the new one.
 type leftRevisions struct {
 	byKey map[Key]Revision

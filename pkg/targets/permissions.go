@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DefaultFileMode is the mode of a file whose group gives none.
+// DefaultFileMode is the mode of a file whose group names none.
 const DefaultFileMode fs.FileMode = 0o644
 
 const (

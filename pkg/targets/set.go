@@ -54,7 +54,7 @@ type Change struct {
 // the order of the keys. The zero Lane is the only one of a Set of its own.
 //
 // Targets with an entry that stands for all variables are in it expanded, as
-// soon as Expand has told which variables there are.
+// soon as Expand is called with the variables that there are.
 //
 // What Put and Delete cost depends on the target and on how many share its
 // variables, not on how many there are.

@@ -61,7 +61,7 @@ func (s *Status) settle(before Status, polled, now time.Time) {
 	} else if !before.Proven.IsZero() {
 		s.Proven = before.proven(polled) // polls prove nothing from now on
 	}
-	if !errors.Is(s.Err, context.Canceled) { // else the process was told to stop
+	if !errors.Is(s.Err, context.Canceled) { // else the process is stopping
 		s.Trouble, _ = before.Trouble.Met(s.Err, now)
 	}
 }

@@ -17,7 +17,7 @@ const restartWorkloads = "conjur.org/restart-workloads"
 var workloadKinds = [...]string{"deployment", "statefulset", "daemonset"}
 
 // ParseWorkloads reads a list of workloads, "deployment/app, statefulset/db",
-// with commas or line breaks between them. It gives each once, in the order in
+// with commas or line breaks between them. It returns each once, in the order in
 // which they are written; the kind is in lower case. The error joins what is
 // wrong with each; such are left out.
 func ParseWorkloads(text string) (workloads []string, err error) {

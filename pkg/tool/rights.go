@@ -77,7 +77,7 @@ func notesOnRights(m *manifest.Manifest, found []provider) (must, better []confi
 	for _, role := range m.Roles {
 		r.onRole(role)
 	}
-	r.better.add("RBAC", "with create and patch on events, what happens to a Secret is told at the Secret itself")
+	r.better.add("RBAC", "with create and patch on events, what happens to a Secret is shown at the Secret itself")
 	return r.must.list, r.better.list
 }
 

@@ -35,7 +35,7 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 		if s.Label != "" && !s.Labelled {
 			v.Warnings = append(v.Warnings, problem(s.String(), fmt.Sprintf("%s: the label is %q, and only \"true\" chooses the Secret", manifest.ManagedLabel, s.Label)))
 		}
-		if _, told := named[s.Name]; s.Labelled && !managed(s) && !told {
+		if _, listed := named[s.Name]; s.Labelled && !managed(s) && !listed {
 			v.Errors = append(v.Errors, problem(s.String(), fmt.Sprintf("%s: there is no such data key, and no group, though the label chooses the Secret; its keys are %s", targets.ConjurMapKey, cmp.Or(strings.Join(s.Keys(), ", "), "none"))))
 		}
 		if !managed(s) && !named[s.Name] {

@@ -195,7 +195,7 @@ func (d decision) introduce(v Version) Action {
 	return write(d.doc.Promote(v.ID, by))
 }
 
-// comeBack makes the former version primary again. The outside is told a new
+// comeBack makes the former version primary again. The outside gets a new
 // fence first, which a controller that is about to revoke it does not have.
 func (d decision) comeBack(v Version) Action {
 	if d.p.Outside {

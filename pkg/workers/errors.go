@@ -108,7 +108,7 @@ func Permanent(err error, revoked bool) bool {
 	return errors.As(err, &refused)
 }
 
-// joined is errors.Join, but for a single error, which it gives as it is.
+// joined is errors.Join, but for a single error, which it returns as it is.
 func joined(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 1 {

@@ -11,12 +11,12 @@ import (
 )
 
 // A target's values should be of one moment: a new user with an old password is
-// worse than both old. One request gives values of one moment; but a batch that
+// worse than both old. One request returns values of one moment; but a batch that
 // was refused, or was too long, is asked for in pieces, between which a value
 // may change. What came apart is therefore read once more: it was there at one
 // moment if it comes in one request now, or is the same as before.
 
-// fetch reads the variables of targets. It gives the answers for each of the
+// fetch reads the variables of targets. It returns the answers for each of the
 // targets, and a function that wipes them.
 func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target) map[string]variables.Answer, done func()) {
 	for _, r := range rs {

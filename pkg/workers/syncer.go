@@ -34,7 +34,7 @@ type Values interface {
 	Fetch(ctx context.Context, ids []string) map[string]variables.Answer
 }
 
-// Templates gives the text of a target's template; "" for a target without.
+// Templates returns the text of a target's template; "" for a target without.
 type Templates interface {
 	Text(context.Context, *targets.Target) (string, error)
 }
@@ -83,8 +83,8 @@ type Result struct {
 	// Wrote: the target's content or mode was changed, or removed.
 	Wrote bool
 	// Restored: what was written is what somebody deleted, and nothing else.
-	// Nobody needs to be told of it; an application that deletes what it has
-	// read would be told for ever.
+	// Nobody needs to hear of it; an application that deletes what it has
+	// read would be notified for ever.
 	Restored bool
 	// Removed: something was removed because a variable of it is gone that an
 	// entry names.
@@ -126,7 +126,7 @@ type Warning struct {
 // touch the others.
 //
 // Values, templates and states are read within the context reading, and
-// targets are written within writing: a process that is told to stop need not
+// targets are written within writing: a process that is to stop need not
 // wait for a server, but should not leave a write half-way.
 func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, report func(Result)) {
 	var ready, unlisted []*job
@@ -285,7 +285,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 	remember(j, d.want)
 	s.noteContent(j, &d)
 	result.Wrote, result.Restored = true, deleted
-	s.tell(t, &d, changes, &result)
+	s.account(t, &d, changes, &result)
 	return result
 }
 
@@ -302,7 +302,7 @@ func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error
 }
 
 // note has the sink remember what is in a content that stays as it is. Nobody
-// needs to be told.
+// needs to hear of it.
 func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error {
 	if changes.Members == nil && changes.Sets == nil {
 		return nil

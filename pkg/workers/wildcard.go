@@ -18,7 +18,7 @@ var (
 	errNoMatch   = errors.New("the identity can see no variable that its * stands for")
 )
 
-// list has the variables listed for targets that wait for that, and gives the
+// list has the variables listed for targets that wait for that, and returns the
 // targets with them in.
 func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 	err := errNotListed

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// write makes the archive and tells of each platform's image.
+// write makes the archive and lists each platform's image.
 func write(w io.Writer, o options) error {
 	as, err := name.NewTag(o.name)
 	if err != nil {

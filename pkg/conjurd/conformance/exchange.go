@@ -25,7 +25,7 @@ type exchange struct {
 	// fresh asks for a connection of its own: on one that was used before, the
 	// genuine server does not answer what is too long for it.
 	fresh bool
-	// known is why our server gives another answer than the genuine one, and
+	// known is why our server answers otherwise than the genuine one, and
 	// ours is that answer.
 	known string
 	ours  answer
@@ -121,7 +121,7 @@ func (s *suite) runAll(t *testing.T, list []exchange) {
 	}
 }
 
-// do sends the request and gives the answer with its body.
+// do sends the request and returns the answer with its body.
 func (s *suite) do(t *testing.T, x exchange) (*http.Response, string) {
 	t.Helper()
 	auth := ""

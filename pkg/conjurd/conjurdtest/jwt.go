@@ -85,7 +85,7 @@ func (s *Server) PublicKeys() string {
 }
 
 // MintJWT returns a token for sub that lives so long from now on by the wall
-// clock; a negative life gives an expired one. More claims may be added, and
+// clock; a negative life makes an expired one. More claims may be added, and
 // may replace these.
 func (s *Server) MintJWT(sub string, life time.Duration, more map[string]any) string {
 	s.t.Helper()

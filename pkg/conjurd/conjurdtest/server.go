@@ -59,7 +59,7 @@ func TokenTTL(d time.Duration) Option {
 	return func(o *conjurd.Options) { o.UserTokenTTL, o.HostTokenTTL = d, d }
 }
 
-// Strict gives a server without what the genuine one does not have.
+// Strict makes a server without what the genuine one does not have.
 func Strict() Option { return func(o *conjurd.Options) { o.Strict = true } }
 
 // Clock sets the server's clock.

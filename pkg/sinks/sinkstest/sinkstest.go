@@ -86,7 +86,7 @@ func (f Fixture) values(version string) map[string]string {
 	return values
 }
 
-// sync reads, plans and applies, and gives back the changes.
+// sync reads, plans and applies, and returns the changes.
 func (f Fixture) sync(t *testing.T, want map[string]string) sinks.Changes {
 	t.Helper()
 	c := Plan(f.read(t), want, f.Target.File.Mode)
@@ -177,7 +177,7 @@ func testChange(t *testing.T, f Fixture) {
 	f.sync(t, want)
 	f.expect(t, want)
 	if f.Version() == before {
-		t.Error("Version does not tell a change")
+		t.Error("Version does not show a change")
 	}
 }
 

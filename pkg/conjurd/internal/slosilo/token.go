@@ -152,7 +152,7 @@ func (t *Token) KeyID() (string, error) {
 	return h.KeyID, nil
 }
 
-// Verify checks the signature and that the token is good at now, and gives
+// Verify checks the signature and that the token is good at now, and returns
 // its claims. The client's address is the caller's to check.
 func (k *Key) Verify(t *Token, now time.Time) (Claims, error) {
 	sig, err := base64.URLEncoding.DecodeString(t.Signature)

@@ -6,7 +6,7 @@ import "strings"
 // gave it.
 type Permission struct{ Resource, Privilege, Role, Policy string }
 
-// PutPermission gives it.
+// PutPermission grants it.
 func (t *Tx) PutPermission(p Permission) error {
 	if err := t.privileges.Put(key(p.Role, p.Resource, p.Privilege), nil); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Tx is a transaction on the store. Byte slices and records that it gives are
+// Tx is a transaction on the store. Byte slices and records that it returns are
 // copies and stay good after its end.
 type Tx struct {
 	tx    *bbolt.Tx

@@ -19,9 +19,9 @@ func place(t *targets.Target) []zap.Field {
 	return fields
 }
 
-// tell says what was done to a target, in the result and, as far as somebody
+// account says what was done to a target, in the result and, as far as somebody
 // may ask for it later, in the log.
-func (s *Syncer) tell(t *targets.Target, d *draft, changes sinks.Changes, result *Result) {
+func (s *Syncer) account(t *targets.Target, d *draft, changes sinks.Changes, result *Result) {
 	result.Set = changes.Set
 	for _, name := range changes.Remove {
 		if d.want.Gone != nil && d.want.Revoked == nil || d.want.Revoked[name] {
