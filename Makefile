@@ -34,7 +34,7 @@ test: lint kube ## Check the code, then run every test under the race detector, 
 	$(GO) test -timeout 20m -run TestHistories ./test/removal
 	$(GO) test -timeout 20m ./pkg/versions -histories 100000
 
-NODE_TEST = SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
+NODE_TEST = PATH="$$PATH:/usr/sbin:/sbin" SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
 
 test-node: ## Run Syncer in real Pods, on a kubelet of its own (Linux, root; Debian: installs the packages)
 	test/node/install.sh

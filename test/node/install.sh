@@ -2,6 +2,7 @@
 # Installs what Pods need of the system where it is missing and apt-get is there;
 # else says what that is, and fails.
 set -eu
+PATH=$PATH:/usr/sbin:/sbin # where Debian has some of it
 if [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ]; then
 	echo 'Pods need Linux, and root' >&2
 	exit 1
