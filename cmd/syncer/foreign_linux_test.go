@@ -50,7 +50,14 @@ func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
 	if err := os.Remove(w.path("secrets", "sub")); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitProvided()
+	regular := func(name string) {
+		t.Helper()
+		eventually(t, name, func() bool {
+			info, err := os.Lstat(w.path("status", name))
+			return err == nil && info.Mode().IsRegular()
+		})
+	}
+	regular(notify.ProvidedFile) // before that nothing is an update
 	w.beat()
 	for _, name := range names {
 		if name != notify.ProvidedFile {
@@ -60,10 +67,7 @@ func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
 	inTheWay(t, w.path("templates", "web.tpl"))
 	inTheWay(t, w.path("annotations"))
 	w.await("db.json", w.renew("db/password"))
-	eventually(t, notify.UpdatedFile, func() bool {
-		info, err := os.Lstat(w.path("status", notify.UpdatedFile))
-		return err == nil && info.Mode().IsRegular()
-	})
+	regular(notify.UpdatedFile)
 	w.renew("web/password")
 	eventually(t, "a word about it", func() bool { return len(p.Lines("web", "not a regular file")) > 0 })
 	w.await("db.json", w.renew("db/password"))

@@ -52,7 +52,7 @@ func thirds(samples []sample) (early, late []sample) {
 }
 
 // grown compares the last third of a life with the first one after the
-// warm-up, a fifth of it, and tells what is out of bounds.
+// warm-up, a fifth of it, and returns what is out of bounds.
 func grown(samples []sample) (faults, figures []string) {
 	early, late := thirds(samples)
 	if len(early) < 10 {
@@ -69,16 +69,16 @@ func grown(samples []sample) (faults, figures []string) {
 	return faults, figures
 }
 
-// rest is what the process takes when it has little to do: the lower quartile.
-// What is under way adds to that now and then, and the median would tell
-// mostly how often; a leak adds to every sample that comes after it.
+// rest is what the process takes when it has little to do: the lowest tenth.
+// What is under way adds to that, on a slow machine most of the time; a leak adds
+// to every sample that comes after it.
 func rest(samples []sample, of func(sample) float64) float64 {
 	var all []float64
 	for _, s := range samples {
 		all = append(all, of(s))
 	}
 	slices.Sort(all)
-	return all[len(all)/4]
+	return all[len(all)/10]
 }
 
 // life is a process without growth, for two minutes, but for what leak adds
