@@ -43,9 +43,9 @@ func TestManyBadVariablesDelayNoRotation(t *testing.T) { // not beside other tes
 			for range 3 {
 				before := polls.Load()
 				w.await("db.json", w.renew("db/password"))
-				// One may be under way as the value is set, and another come
-				// before the file is seen.
-				if n := polls.Load() - before; n > 3 {
+				// One may be under way as the value is set, and others come
+				// before the file is seen, on a slow machine.
+				if n := polls.Load() - before; n > 5 {
 					t.Errorf("a rotation took %d polls", n)
 				}
 			}
