@@ -14,14 +14,16 @@ import (
 
 // Upsert makes a Secret as it is now the target of its lane.
 func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
+	key := targets.KubeSecretKey(found.Namespace, found.Name)
+	// Before a worker has it: what is seen now is older than what that writes.
+	drifted := s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion))
 	if redefined {
 		s.define(found.Namespace, found.Name, func(def *targets.SecretDefinition) {
 			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)
 			def.Map, def.HasMap = found.ConjurMap()
 		})
 	}
-	key := targets.KubeSecretKey(found.Namespace, found.Name)
-	if s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion)) {
+	if drifted {
 		s.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 	}
 }
