@@ -214,11 +214,7 @@ func TestARestoredDatabase(t *testing.T) {
 func TestBothUsersAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	client := s.as("rotates", "engine")
-	database := s.database(client, s.db.Addr)
-	stop := run(t, s.rotator(client, database, nil))
-	primary := s.idle("")
-	stop()
+	client, database, primary := s.begun(t)
 	s.dropRoles()
 	s.createRoles()
 	run(t, s.rotator(client, database, nil))

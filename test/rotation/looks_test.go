@@ -29,11 +29,7 @@ func (fifty) Since(context.Context, []string) (time.Time, error) { return time.T
 func TestARotationIsAFewLooks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	client := s.as("rotates", "engine")
-	database := s.database(client, s.db.Addr)
-	stop := run(t, s.rotator(client, database, nil))
-	old := s.idle("")
-	stop()
+	client, database, old := s.begun(t)
 	if err := s.steer(t.Context()); err != nil {
 		t.Fatal(err)
 	}

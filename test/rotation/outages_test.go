@@ -66,11 +66,8 @@ const giveUp = 2 * time.Second
 // machine gives up before the act is followed by another.
 func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more bool) *outage {
 	s := newShopOf(t, db)
-	client := s.as("rotates", "engine")
-	database := s.database(client, db.Addr)
-	stop := run(t, s.rotator(client, database, nil))
-	o := &outage{shop: s, more: more, old: s.idle("")}
-	stop()
+	client, database, old := s.begun(t)
+	o := &outage{shop: s, more: more, old: old}
 	o.before = sleeperAt(database, only, act)
 	run(t, s.rotator(client, o.before, nil, func(c *rotate.Config) {
 		if more {
@@ -291,14 +288,10 @@ func (d *disliked) Prepare(ctx context.Context, doc *versions.Document) (map[str
 func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	client := s.as("rotates", "engine")
-	database := s.database(client, s.db.Addr)
-	stop := run(t, s.rotator(client, database, nil))
-	old := s.idle("")
-	stop()
+	client, database, old := s.begun(t)
 	s.db.Query(t, "postgres", fmt.Sprintf("ALTER ROLE %s_admin SET session_preload_libraries = 'passwordcheck'", s.name))
 	events := &heard{}
-	stop = run(t, s.rotator(client, &disliked{database, 3}, nil, func(c *rotate.Config) {
+	stop := run(t, s.rotator(client, &disliked{database, 3}, nil, func(c *rotate.Config) {
 		c.Sets[0].Schedule = rotate.Schedule{Every: time.Second, Retry: time.Second}
 		c.Listener = events
 	}))

@@ -147,6 +147,17 @@ func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consu
 	return rotate.New(config)
 }
 
+// begun returns the engine's client, the database and the primary of a set that has
+// its first version. No engine runs.
+func (s *shop) begun(t *testing.T) (*conjur.Client, *actuators.PostgreSQL, versions.Version) {
+	t.Helper()
+	client := s.as("rotates", "engine")
+	database := s.database(client, s.db.Addr)
+	stop := run(t, s.rotator(client, database, nil))
+	defer stop()
+	return client, database, s.idle("")
+}
+
 // run runs what rotates until the test, or stop, ends it.
 func run(t *testing.T, r *rotate.Rotator) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
