@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"sync"
-	"time"
 
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/terminal"
@@ -26,20 +24,6 @@ func showProgress(out io.Writer, reports func() []rotate.Report) (stop func()) {
 			}
 		}
 	}
-	done := make(chan struct{})
-	var shown sync.WaitGroup
-	shown.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				say()
-				return
-			case <-tick.C:
-				say()
-			}
-		}
-	})
-	return func() { close(done); shown.Wait() }
+	end := terminal.EachSecond(say)
+	return func() { end(); say() }
 }

@@ -134,7 +134,22 @@ func During(w io.Writer, what string, f func() error) error {
 	if !s.Live() {
 		return f()
 	}
-	began, done := time.Now(), make(chan struct{})
+	began := time.Now()
+	stop := EachSecond(func() {
+		_ = s.Draw(s.Table([]Row{{Cells: []string{fmt.Sprintf("%s, %v", what, time.Since(began).Round(time.Second))}}}))
+	})
+	err := f()
+	stop()
+	if s.drawn > 0 {
+		_ = s.Draw(nil) // which nobody misses
+	}
+	return err
+}
+
+// EachSecond calls show once a second until stop is called, which waits for the call
+// under way.
+func EachSecond(show func()) (stop func()) {
+	done := make(chan struct{})
 	var shown sync.WaitGroup
 	shown.Go(func() {
 		tick := time.NewTicker(time.Second)
@@ -142,19 +157,13 @@ func During(w io.Writer, what string, f func() error) error {
 		for {
 			select {
 			case <-done:
-				if s.drawn > 0 {
-					_ = s.Draw(nil) // which nobody misses
-				}
 				return
 			case <-tick.C:
-				_ = s.Draw(s.Table([]Row{{Cells: []string{fmt.Sprintf("%s, %v", what, time.Since(began).Round(time.Second))}}}))
+				show()
 			}
 		}
 	})
-	err := f()
-	close(done)
-	shown.Wait()
-	return err
+	return func() { close(done); shown.Wait() }
 }
 
 // measure finds out how large a terminal is, which may change.
