@@ -122,8 +122,10 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	if _, err := s.publications(s.doc()); err != nil {
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
 	}
-	if now, err := r.now(ctx); err == nil && s.doc().Ahead(now) != "" {
-		add("%s", s.doc().Ahead(now))
+	if now, err := r.now(ctx); err == nil {
+		if ahead := s.doc().Ahead(now); ahead != "" {
+			add("%s", ahead)
+		}
 	}
 	primary, ok := s.doc().Primary()
 	if !ok {
