@@ -23,6 +23,15 @@ func inTheWay(t *testing.T, path string) {
 	}
 }
 
+// awaitRegular waits until a name in the status folder is a file's own.
+func (w *world) awaitRegular(name string) {
+	w.t.Helper()
+	eventually(w.t, name, func() bool {
+		info, err := os.Lstat(w.path("status", name))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
+
 // TestNothingThatTheApplicationMakesStopsAnything: a FIFO at every name that
 // Syncer reads or writes, before the start and after it, costs what lies at
 // that name and nothing else.
@@ -50,14 +59,7 @@ func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
 	if err := os.Remove(w.path("secrets", "sub")); err != nil {
 		t.Fatal(err)
 	}
-	regular := func(name string) {
-		t.Helper()
-		eventually(t, name, func() bool {
-			info, err := os.Lstat(w.path("status", name))
-			return err == nil && info.Mode().IsRegular()
-		})
-	}
-	regular(notify.ProvidedFile) // before that nothing is an update
+	w.awaitRegular(notify.ProvidedFile) // before that nothing is an update
 	w.beat()
 	for _, name := range names {
 		if name != notify.ProvidedFile {
@@ -67,7 +69,7 @@ func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
 	inTheWay(t, w.path("templates", "web.tpl"))
 	inTheWay(t, w.path("annotations"))
 	w.await("db.json", w.renew("db/password"))
-	regular(notify.UpdatedFile)
+	w.awaitRegular(notify.UpdatedFile)
 	w.renew("web/password")
 	eventually(t, "a word about it", func() bool { return len(p.Lines("web", "not a regular file")) > 0 })
 	w.await("db.json", w.renew("db/password"))
@@ -103,10 +105,7 @@ func TestNoLinkThatTheApplicationMakesIsFollowed(t *testing.T) {
 	}
 	value := w.renew("db/password")
 	w.await("db.json", value)
-	eventually(t, notify.UpdatedFile, func() bool {
-		info, err := os.Lstat(w.path("status", notify.UpdatedFile))
-		return err == nil && info.Mode().IsRegular()
-	})
+	w.awaitRegular(notify.UpdatedFile)
 	if text := w.file("db.json"); !strings.Contains(text, value) {
 		t.Errorf("the secret file holds %q", text)
 	}
