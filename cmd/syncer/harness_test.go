@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -34,11 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(start(newTestCommand()))
 	}
-	flag.Parse()
-	// These tests wait for other processes most of the time.
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set("test.parallel", "16")
-	}
+	proctest.AtOnce(16)
 	goleak.VerifyTestMain(m)
 }
 

@@ -24,11 +24,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	// These tests wait for other processes most of the time.
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set("test.parallel", "8")
-	}
+	proctest.AtOnce(8)
 	dir, err := os.MkdirTemp("", "cluster")
 	if err == nil {
 		binary = filepath.Join(dir, "syncer")

@@ -5,11 +5,13 @@ package proctest
 import (
 	"bytes"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +21,16 @@ import (
 
 // mostLog bounds how much of a process's output a failed test shows.
 const mostLog = 50_000
+
+// AtOnce has n tests run at once instead of one a processor, as those that wait for
+// other processes most of the time, unless -parallel says otherwise. It parses the
+// flags.
+func AtOnce(n int) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(n))
+	}
+}
 
 // Process is a process that was started. Its methods fail the test if it does
 // not do what they wait for.

@@ -8,7 +8,6 @@
 package samples
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -28,11 +27,7 @@ var (
 
 func TestMain(m *testing.M) {
 	podtest.Main()
-	flag.Parse()
-	// These tests wait for other processes most of the time.
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set("test.parallel", "8")
-	}
+	proctest.AtOnce(8)
 	dir, err := os.MkdirTemp("", "samples")
 	if err == nil {
 		built, err = buildImage(dir)
