@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// SignatureHeader has the signature of a message that is sent by HTTP.
-const SignatureHeader = "Syncer-Signature"
+// signatureHeader has the signature of a message that is sent by HTTP.
+const signatureHeader = "Syncer-Signature"
 
 // HTTP posts messages to a service. An answer of 2xx is yes and 409 is no; any
 // other, and none, is an unknown outcome. A redirection is not followed.
@@ -29,7 +29,7 @@ func HTTP(to string, client *http.Client) Send {
 			return nil, err
 		}
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set(SignatureHeader, signature)
+		req.Header.Set(signatureHeader, signature)
 		res, err := own.Do(req)
 		if err != nil {
 			return nil, withoutURL(err)

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// AzureMetadata is the address of Azure's Instance Metadata Service.
-	AzureMetadata = "http://169.254.169.254"
+	// azureMetadata is the address of Azure's Instance Metadata Service.
+	azureMetadata = "http://169.254.169.254"
 	azureService  = "Azure's metadata service"
 )
 
@@ -23,7 +23,7 @@ type Azure struct {
 	URL      string // as in https://host/authn-azure/service
 	Login    string // of a host, with or without "host/"
 	ClientID string // of a user-assigned identity; empty: the system-assigned one
-	Metadata string // the metadata service's URL; empty: AzureMetadata
+	Metadata string // the metadata service's URL; empty: azureMetadata
 }
 
 // Credential implements conjur.Authenticator.
@@ -32,7 +32,7 @@ func (a Azure) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential
 	if a.ClientID != "" {
 		query.Set("client_id", a.ClientID)
 	}
-	base := strings.TrimRight(cmp.Or(a.Metadata, AzureMetadata), "/")
+	base := strings.TrimRight(cmp.Or(a.Metadata, azureMetadata), "/")
 	body, err := askMetadata(ctx, azureService, at(base, "/metadata/identity/oauth2/token", query), http.Header{"Metadata": {"true"}})
 	if err != nil {
 		return conjur.Credential{}, err

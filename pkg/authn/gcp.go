@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// GCPMetadata is the address of Google Cloud's metadata service.
-	GCPMetadata = "http://metadata.google.internal"
+	// gcpMetadata is the address of Google Cloud's metadata service.
+	gcpMetadata = "http://metadata.google.internal"
 	gcpService  = "Google Cloud's metadata service"
 )
 
@@ -23,14 +23,14 @@ type GCP struct {
 	URL      string // as in https://host/authn-gcp
 	Account  string // Conjur's
 	Login    string // of a host, with or without "host/"
-	Metadata string // the metadata service's URL; empty: GCPMetadata
+	Metadata string // the metadata service's URL; empty: gcpMetadata
 }
 
 // Credential implements conjur.Authenticator.
 func (g GCP) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential, error) {
 	// Without the format "full" the token says nothing of the instance.
 	query := url.Values{"audience": {"conjur/" + g.Account + "/" + hostLogin(g.Login)}, "format": {"full"}}
-	base := strings.TrimRight(cmp.Or(g.Metadata, GCPMetadata), "/")
+	base := strings.TrimRight(cmp.Or(g.Metadata, gcpMetadata), "/")
 	address := at(base, "/computeMetadata/v1/instance/service-accounts/default/identity", query)
 	body, err := askMetadata(ctx, gcpService, address, http.Header{"Metadata-Flavor": {"Google"}})
 	if err != nil {

@@ -122,11 +122,11 @@ func TestANumberThatWasUsedAgainIsNotSignalled(t *testing.T) {
 }
 
 func TestSignalNames(t *testing.T) {
-	if s, err := ParseSignal("SIGHUP"); err != nil || s != unix.SIGHUP {
+	if s, err := parseSignal("SIGHUP"); err != nil || s != unix.SIGHUP {
 		t.Errorf("SIGHUP is %v (%v)", s, err)
 	}
 	for _, bad := range []string{"", "HUP", "sighup", "1", "SIGNOTHING"} {
-		if _, err := ParseSignal(bad); err == nil {
+		if _, err := parseSignal(bad); err == nil {
 			t.Errorf("%q is a signal", bad)
 		}
 	}

@@ -43,7 +43,7 @@ func ParseReaction(text string) (Reaction, error) {
 	case text == "none":
 		return Reaction{}, nil
 	case isSignal:
-		number, err := ParseSignal(name)
+		number, err := parseSignal(name)
 		return Reaction{Signal: number}, err
 	}
 	return Reaction{}, fmt.Errorf("%q is not a reaction; use restart, signal:SIGHUP (or another signal) or none", text)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ParseSignal finds the signal of a name such as SIGHUP.
-func ParseSignal(name string) (syscall.Signal, error) {
+// parseSignal finds the signal of a name such as SIGHUP.
+func parseSignal(name string) (syscall.Signal, error) {
 	if signal := unix.SignalNum(name); signal != 0 {
 		return signal, nil
 	}

@@ -18,7 +18,7 @@ func argumentBounds() map[string]int {
 		functions string
 	}{
 		// They only look at text, or copy it once.
-		{MaxResult, `adler32sum b64dec b64enc contains default empty eq ge gt
+		{maxResult, `adler32sum b64dec b64enc contains default empty eq ge gt
 			hasPrefix hasSuffix le lt ne repeat secret sha1sum sha256sum
 			sha512sum substr ternary trim trimPrefix trimSuffix trunc`},
 		// They write several bytes for one.

@@ -27,7 +27,7 @@ func printLine(args ...any) string { return fmt.Sprintln(args...) }
 func printf(format string, args ...any) (string, error) {
 	total := 0
 	if strings.Contains(format, "[") {
-		fits(8*strings.Count(format, "%"), size(reflect.ValueOf(args), true, MaxResult))
+		fits(8*strings.Count(format, "%"), size(reflect.ValueOf(args), true, maxResult))
 	}
 	for rest := format; ; {
 		_, after, found := strings.Cut(rest, "%")
@@ -53,7 +53,7 @@ func widths(s string) (sum int) {
 	n := 0
 	for i := range len(s) {
 		if c := s[i]; '0' <= c && c <= '9' {
-			n = min(10*n+int(c-'0'), MaxResult)
+			n = min(10*n+int(c-'0'), maxResult)
 			continue
 		}
 		sum, n = sum+n, 0

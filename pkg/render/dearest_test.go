@@ -43,7 +43,7 @@ func texts(args ...any) call {
 func with(text string, before []any, after ...any) call {
 	return func(n int) []any {
 		for _, arg := range append(slices.Clone(before), after...) {
-			n -= size(reflect.ValueOf(arg), true, MaxResult)
+			n -= size(reflect.ValueOf(arg), true, maxResult)
 		}
 		return append(append(slices.Clone(before), fill(text, n)), after...)
 	}
@@ -52,8 +52,8 @@ func with(text string, before []any, after ...any) call {
 // listOf returns n bytes of small elements, each with 16 of its own.
 func listOf(element any, before ...any) call {
 	return func(n int) []any {
-		n -= size(reflect.ValueOf(before), true, MaxResult)
-		list := make([]any, max(n/(elementWork+size(reflect.ValueOf(element), true, MaxResult)), 0))
+		n -= size(reflect.ValueOf(before), true, maxResult)
+		list := make([]any, max(n/(elementWork+size(reflect.ValueOf(element), true, maxResult)), 0))
 		for i := range list {
 			list[i] = element
 		}
@@ -74,7 +74,7 @@ func different(n int) []any {
 func fields(maps int, before ...any) call {
 	return func(n int) []any {
 		args := slices.Clone(before)
-		n -= size(reflect.ValueOf(before), true, MaxResult)
+		n -= size(reflect.ValueOf(before), true, maxResult)
 		for range maps {
 			m := map[string]any{}
 			for i := range max(n/maps/(entryWork+7), 0) {
@@ -90,8 +90,8 @@ func fields(maps int, before ...any) call {
 func spread(element any, before ...any) call {
 	return func(n int) []any {
 		args := slices.Clone(before)
-		n -= size(reflect.ValueOf(before), true, MaxResult)
-		for range max(n/(elementWork+size(reflect.ValueOf(element), true, MaxResult)), 0) {
+		n -= size(reflect.ValueOf(before), true, maxResult)
+		for range max(n/(elementWork+size(reflect.ValueOf(element), true, maxResult)), 0) {
 			args = append(args, element)
 		}
 		return args

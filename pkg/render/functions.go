@@ -154,7 +154,7 @@ func (r *run) guard(name string, fn any, most int, deep bool) any {
 		if last := results[len(results)-1]; len(results) == 2 && !last.IsNil() {
 			panic(last.Interface())
 		}
-		made := size(results[0], deep, MaxResult)
+		made := size(results[0], deep, maxResult)
 		fits(1, made)
 		r.work.spend(made)
 		return results

@@ -40,7 +40,7 @@ func (r *run) emit(v any) (string, error) {
 	if v == nil {
 		return "", &functionError{"print", "there is no value"}
 	}
-	whole := size(reflect.ValueOf(v), true, MaxResult)
+	whole := size(reflect.ValueOf(v), true, maxResult)
 	fits(1, whole)
 	r.work.spend(whole)
 	return fmt.Sprint(v), nil

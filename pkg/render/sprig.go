@@ -103,7 +103,7 @@ func (r *run) costly(sprigs map[string]any) map[string]any {
 func (r *run) pairs(list, others any) {
 	v, w := reflect.ValueOf(list), reflect.ValueOf(others)
 	if v.Kind() == reflect.Slice && w.Kind() == reflect.Slice {
-		r.work.call(v.Len()*w.Len()*pairWork + w.Len()*size(v, true, MaxResult)/argumentPart)
+		r.work.call(v.Len()*w.Len()*pairWork + w.Len()*size(v, true, maxResult)/argumentPart)
 	}
 }
 

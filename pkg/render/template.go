@@ -138,8 +138,8 @@ func (p *parsed) execute(secrets []templateSecret, sets map[string][]templateVer
 
 // Write takes what the template writes.
 func (r *run) Write(b []byte) (int, error) {
-	if len(r.out.b)+len(b) > MaxResult {
-		return 0, &limitError{fmt.Sprintf("it writes more than %d bytes", MaxResult)}
+	if len(r.out.b)+len(b) > maxResult {
+		return 0, &limitError{fmt.Sprintf("it writes more than %d bytes", maxResult)}
 	}
 	r.out.raw(b)
 	return len(b), nil

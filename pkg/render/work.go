@@ -10,9 +10,9 @@ import (
 const (
 	// MaxTemplate is how many bytes a template's text may have.
 	MaxTemplate = 1 << 20
-	// MaxResult is how many bytes a template may write, and how many any value
+	// maxResult is how many bytes a template may write, and how many any value
 	// that it makes on the way may have.
-	MaxResult = 4 << 20
+	maxResult = 4 << 20
 
 	maxActions  = 10_000   // actions, between {{ and }}, in a template's text
 	maxNesting  = 100      // blocks and parentheses within each other; templates that call each other
@@ -41,7 +41,7 @@ type limitError struct{ what string }
 func (e *limitError) Error() string { return e.what }
 
 func tooLarge() error {
-	return &limitError{fmt.Sprintf("it makes a value of more than %d bytes", MaxResult)}
+	return &limitError{fmt.Sprintf("it makes a value of more than %d bytes", maxResult)}
 }
 
 // spend takes units off; functions panic when none is left, as text/template
@@ -63,7 +63,7 @@ func (w *work) call(units int) {
 
 // fits panics when times copies of size bytes are more than a value may have.
 func fits(times, size int) {
-	if times > 0 && size > MaxResult/times {
+	if times > 0 && size > maxResult/times {
 		panic(tooLarge())
 	}
 }

@@ -14,8 +14,8 @@ import (
 // format is what "syncerSet" says; another number is another format.
 const format = 1
 
-// ErrFormat says that a set is in a format of a later Syncer.
-var ErrFormat = errors.New("the set's format is not known")
+// errFormat says that a set is in a format of a later Syncer.
+var errFormat = errors.New("the set's format is not known")
 
 // documentJSON and versionJSON are the form in Conjur.
 type documentJSON struct {
@@ -52,8 +52,8 @@ func IsSet(value []byte) bool {
 // Parse reads a set from a variable's value. Errors say all that is wrong and
 // have no byte of the value in them.
 func Parse(value []byte) (*Document, error) {
-	if len(value) > MaxBytes {
-		return nil, fmt.Errorf("the set has %d bytes, but at most %d can be; retire versions", len(value), MaxBytes)
+	if len(value) > maxBytes {
+		return nil, fmt.Errorf("the set has %d bytes, but at most %d can be; retire versions", len(value), maxBytes)
 	}
 	var raw documentJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
@@ -63,7 +63,7 @@ func Parse(value []byte) (*Document, error) {
 	case raw.Set == nil:
 		return nil, errors.New(`the value is no set: it has no "syncerSet"; begin one with "syncer rotate init"`)
 	case *raw.Set != format:
-		return nil, fmt.Errorf("%w: it is %d instead of %d; use the Syncer that wrote it, or a later one", ErrFormat, *raw.Set, format)
+		return nil, fmt.Errorf("%w: it is %d instead of %d; use the Syncer that wrote it, or a later one", errFormat, *raw.Set, format)
 	}
 	d := &Document{Step: raw.Step, Owner: raw.Owner, Paused: raw.Paused, Log: raw.Log}
 	for _, r := range raw.Versions {
@@ -105,8 +105,8 @@ func (d *Document) Encode() ([]byte, error) {
 		return nil, err
 	}
 	value := d.encode()
-	if len(value) > MaxBytes {
-		return nil, fmt.Errorf("the set would have %d bytes, but at most %d can be; retire versions first, or use smaller keys", len(value), MaxBytes)
+	if len(value) > maxBytes {
+		return nil, fmt.Errorf("the set would have %d bytes, but at most %d can be; retire versions first, or use smaller keys", len(value), maxBytes)
 	}
 	return value, nil
 }

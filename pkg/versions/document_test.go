@@ -58,7 +58,7 @@ func TestParseRefuses(t *testing.T) {
 		})
 	}
 	_, err := Parse([]byte(`{"syncerSet":2,"step":1,"versions":[]}`))
-	if !errors.Is(err, ErrFormat) {
+	if !errors.Is(err, errFormat) {
 		t.Errorf("a later format is %v", err)
 	}
 }

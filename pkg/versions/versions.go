@@ -36,7 +36,7 @@ import (
 // Bounds of a set.
 const (
 	MaxVersions = 16       // that are not retired
-	MaxBytes    = 64 << 10 // of the encoded document
+	maxBytes    = 64 << 10 // of the encoded document
 	maxRetired  = 10       // that are remembered
 	maxLog      = 20       // lines that are remembered, and more that answer commands
 	maxStep     = 1 << 53  // what every reader of JSON can count to
