@@ -189,14 +189,14 @@ func (w *Watch[T]) missing() {
 // put passes over what a new list or watch only repeats, and hands on what is
 // stored: an event may be older than what Stored has returned.
 func (w *Watch[T]) put(before, now any) {
-	if stored, there, _ := w.informer.GetStore().Get(now); there {
-		now = stored
-	}
 	was, _ := before.(T)
 	is, ok := now.(T)
 	var none T
 	if !ok || was != none && was.GetResourceVersion() == is.GetResourceVersion() {
 		return
+	}
+	if stored, there, _ := w.informer.GetStore().Get(now); there {
+		is = stored.(T)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
