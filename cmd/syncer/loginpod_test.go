@@ -111,7 +111,9 @@ func TestLoginInAPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
-		l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "2"
+		// Each login waits for a process, which takes long where many run.
+		l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "8"
+		l.env["CONJUR_HTTP_TIMEOUT"] = "20"
 		with := func(name, named string, bring func([]byte) error) trouble {
 			return trouble{name: name, named: named, begin: func() { p.bring.Store(&bring) }, end: func() { p.bring.Store(nil) }}
 		}
@@ -130,7 +132,7 @@ func TestLoginInAPod(t *testing.T) {
 				first = renewed()
 				eventually(t, "another certificate", func() bool { return renewed() > first })
 			}, end: func() {}},
-			with("a certificate that does not arrive", "no client certificate within 2s", func([]byte) error { return nil }),
+			with("a certificate that does not arrive", "no client certificate within 8s", func([]byte) error { return nil }),
 			with("a certificate for another key", "for another key", func([]byte) error { return os.WriteFile(p.path(), another, 0o600) }),
 			with("a container in which nothing can be run", refused, func([]byte) error { return errors.New("no such file or directory: sh") }),
 			with("a slow kubelet", "", func(certificate []byte) error {

@@ -48,7 +48,7 @@ func TestConsumersByURL(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	config := consumers.Config{Set: set, Wait: 2 * time.Hour, Now: time.Now}
+	config := consumers.Config{Set: set, Wait: 2 * time.Hour, Now: func() time.Time { return epoch.Add(time.Hour) }}
 	c, err := consumers.New(config)
 	if err != nil {
 		t.Fatal(err)

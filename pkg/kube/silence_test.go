@@ -15,10 +15,12 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // childEnv makes the test binary follow the Secrets of a namespace instead of
@@ -192,11 +194,12 @@ func noValueStays(t *testing.T, count int, verbs ...string) {
 		}
 		f.expect(t, string(maps), count)
 	}
-	if n := f.holds(t, maps); n != count {
+	if n := f.holds(t, maps); n < count { // a piece of one may count too
 		t.Errorf("%d of %d maps are in memory: the search is worth nothing", n, count)
 	}
-	eventually(t, "few values are in memory while connected", func() bool { return f.holds(t, values) <= inBuffers })
-	eventually(t, "no value is in memory when the connection has been closed", func() bool {
+	const patience = 4 * time.Minute // each look at the heap takes seconds on a busy machine
+	proctest.Eventually(t, patience, "few values are in memory while connected", func() bool { return f.holds(t, values) <= inBuffers })
+	proctest.Eventually(t, patience, "no value is in memory when the connection has been closed", func() bool {
 		f.do(t, "close") // a connection is closed when its last stream has ended
 		return f.holds(t, values) == 0
 	})

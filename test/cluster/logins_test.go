@@ -18,6 +18,10 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
+// turn is the time between two logins: a password costs both sides thousands of
+// hashes, and the processor is not to be busy with these.
+const turn = 50 * time.Millisecond
+
 // TestALoginInFiftySecrets: programs log in with what their Secrets hold, and none
 // of them fails while the login is exchanged. Meanwhile the old one is beside the new
 // one, and a variable follows that readers have who know no sets.
@@ -76,9 +80,16 @@ rotation:
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	var logins atomic.Int64
+	turns := time.NewTicker(turn)
+	defer turns.Stop()
 	for client := range 5 {
 		running.Go(func() {
-			for i := client; ctx.Err() == nil; i += 5 {
+			for i := client; ; i += 5 {
+				select {
+				case <-turns.C:
+				case <-ctx.Done():
+					return
+				}
 				s, err := w.core.Secrets(w.namespace).Get(context.Background(), names[i%n], metav1.GetOptions{})
 				if err != nil {
 					t.Error(err)

@@ -199,10 +199,13 @@ func (p *pod) delete() (last *corev1.Pod) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
-	pods, found := client.CoreV1().Pods(p.namespace), p.get()
-	named := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", p.namespace, fields.OneTermEqualSelector("metadata.name", p.name))
-	p.check(pods.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.UID))}))
-	_, err := watch.Until(ctx, found.ResourceVersion, named, func(e apiwatch.Event) (bool, error) {
+	pods, selected := client.CoreV1().Pods(p.namespace), fields.OneTermEqualSelector("metadata.name", p.name)
+	named := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", p.namespace, selected)
+	// The version of a Pod that has not changed for long may be too old for a watch.
+	list, err := pods.List(ctx, metav1.ListOptions{FieldSelector: selected.String()})
+	p.check(err)
+	p.check(pods.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.get().UID))}))
+	_, err = watch.Until(ctx, list.ResourceVersion, named, func(e apiwatch.Event) (bool, error) {
 		now, ok := e.Object.(*corev1.Pod)
 		if ok && e.Type != apiwatch.Deleted && now.DeletionTimestamp != nil && *now.DeletionGracePeriodSeconds > 0 {
 			last = now

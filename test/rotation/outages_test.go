@@ -110,10 +110,15 @@ func (o *outage) outlast() (abandoned bool) {
 	begin := time.Now()
 	close(o.before.wake)
 	<-o.before.done
+	defer func() {
+		if o.t.Failed() {
+			o.t.Logf("is one coming: %v (%s); %s; %+v", isComing, coming.ID, told(o.doc()), o.all)
+		}
+	}()
 	proctest.Eventually(o.t, patience, "it has failed for long enough", func() bool {
 		if o.more && isComing {
-			now, _ := o.doc().Version(coming.ID)
-			return now.State == versions.Retiring && o.count(rotate.EventFailed, "gave up "+coming.ID) > 0
+			now, _ := o.doc().Coming() // what was given up may be on its way to be refused
+			return now.ID != coming.ID && o.count(rotate.EventFailed, "gave up "+coming.ID) > 0
 		}
 		return o.count(rotate.EventFailed, "") > 0 && (!o.more || time.Since(begin) > giveUp)
 	})

@@ -168,12 +168,9 @@ func (w *world) fed() {
 	w.t.Helper()
 	w.node.mu.Lock()
 	defer w.node.mu.Unlock()
-	want := 0
-	if strings.HasSuffix(w.t.Name(), "-k8s") {
-		want = 1
-	}
-	if w.node.scripts != want {
-		w.t.Errorf("sh was fed with %d scripts, want %d", w.node.scripts, want)
+	// On a busy machine a login may be given up, and another takes its place.
+	if want := strings.HasSuffix(w.t.Name(), "-k8s"); (w.node.scripts > 0) != want {
+		w.t.Errorf("sh was fed with %d scripts, want some: %v", w.node.scripts, want)
 	}
 }
 
