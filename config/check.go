@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 // check returns what is wrong with a setting's text, as far as that can be seen
@@ -34,7 +34,7 @@ func (s setting) check(text string) error {
 			return fmt.Errorf("%.200q is not a %s; use one of %s", text, s.noun, strings.Join(s.allowed, ", "))
 		}
 	case kindPermissions:
-		_, err := targets.ParsePermissions(text)
+		_, err := definitions.ParsePermissions(text)
 		return err
 	default:
 		if check := checks()[s.kind]; check != nil {
@@ -52,8 +52,8 @@ func checks() map[kind]func(string) error {
 		kindUser:        checkUser,
 		kindCommand:     checkCommand,
 		kindConfigMap:   checkConfigMap,
-		kindNodeSecrets: func(text string) error { _, err := targets.ParseNodeSecrets(text); return err },
-		kindObjectName:  targets.CheckObjectName,
+		kindNodeSecrets: func(text string) error { _, err := definitions.ParseNodeSecrets(text); return err },
+		kindObjectName:  definitions.CheckObjectName,
 		kindNamespace:   checkLabel,
 		kindLabel:       checkLabel,
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 // Kubernetes is what concerns the cluster. All but Namespace and Kubeconfig is
@@ -21,7 +21,7 @@ type Kubernetes struct {
 	// ascending order of namespace and name, with what the configuration says
 	// of them in Configured; what the Secret itself says is to be added. None:
 	// see ByLabel.
-	Definitions    []targets.SecretDefinition
+	Definitions    []definitions.SecretDefinition
 	LeaderElection LeaderElection
 	Restarts       Restarts
 }

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 // ConfigFileVariable names the configuration file when Sources does not.
@@ -85,7 +85,7 @@ func (d *decoder) decode(data []byte) item {
 	case errors.Is(err, io.EOF):
 		return f
 	case err != nil:
-		d.fail(d.file, "not valid YAML: %v", targets.YAMLError(data, err))
+		d.fail(d.file, "not valid YAML: %v", definitions.YAMLError(data, err))
 		return f
 	}
 	if err := yamls.Decode(&next); !errors.Is(err, io.EOF) {
@@ -265,6 +265,8 @@ func wantsScalar(node *yaml.Node, tag, what string) error {
 		return errors.New("has no value; write one or remove it")
 	case node.Kind == yaml.ScalarNode && tag == "!!str" && !strings.Contains(node.Value, "\n"):
 		return fmt.Errorf("must be %s; put %s in quotes", what, node.Value)
+	case node.Kind == yaml.SequenceNode, node.Kind == yaml.MappingNode:
+		return fmt.Errorf("must be %s, not %s", what, definitions.Describe(node))
 	}
 	return fmt.Errorf("must be %s", what)
 }

@@ -154,7 +154,7 @@ var refused = map[string]struct {
 	"integer too big":         {"conjur: {httpTimeoutSeconds: 601}", ":1: conjur.httpTimeoutSeconds", "more than 600"},
 	"Boolean wanted":          {"removeDeletedSecrets: 'true'", ":1: removeDeletedSecrets", "must be true or false"},
 	"text wanted":             {"conjur: {account: 123}", ":1: conjur.account", "put 123 in quotes"},
-	"text wanted, not a list": {"conjur: {account: [a]}", ":1: conjur.account", "must be text"},
+	"text wanted, not a list": {"conjur: {account: [a]}", ":1: conjur.account", "must be text, not a list"},
 	"list wanted":             {"kubernetes: {secrets: a}", ":1: kubernetes.secrets", "must be a list"},
 	"names wanted":            {"kubernetes: {namespaces: [{}]}", ":1: kubernetes.namespaces", "must be a name"},
 	"API key":                 {"conjur: {apiKey: x}", ":1: conjur.apiKey", "not a setting"},

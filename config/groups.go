@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -49,9 +50,9 @@ func (l *loader) target(group string, g item, cfg *Config) *targets.Target {
 	if f := g[nameFormat]; f.set {
 		t.Format = targets.Format(f.text)
 	}
-	t.File.Mode = targets.DefaultFileMode
+	t.File.Mode = definitions.DefaultFileMode
 	if p := g[namePermissions]; p.set {
-		t.File.Mode, _ = targets.ParsePermissions(p.text) // reported when it was read
+		t.File.Mode, _ = definitions.ParsePermissions(p.text) // reported when it was read
 	}
 	if g[nameFormat].bad {
 		return t
@@ -72,7 +73,7 @@ func (l *loader) path(t *targets.Target, g item) {
 		p.text = strings.TrimRight(p.text, "/")
 	}
 	var err error
-	t.File.Path, err = targets.FilePath(l.src.SecretsDir, p.text, targets.DefaultFileName(t.Group, t.Format))
+	t.File.Path, err = definitions.FilePath(l.src.SecretsDir, p.text, targets.DefaultFileName(t.Group, t.Format))
 	if err != nil {
 		l.fail(l.groupKey(t.Group, namePath), "%v", err)
 	}
@@ -88,9 +89,9 @@ func (l *loader) entries(t *targets.Target, g item, account string) {
 	var warnings []string
 	var err error
 	if secrets.node != nil {
-		entries, warnings, err = targets.ParseEntryList(secrets.node, account)
+		entries, warnings, err = definitions.ParseEntryList(secrets.node, account)
 	} else {
-		entries, warnings, err = targets.ParseEntries(secrets.text, account)
+		entries, warnings, err = definitions.ParseEntries(secrets.text, account)
 	}
 	for _, w := range warnings {
 		l.warn(secrets.key, "%s", w)
@@ -99,7 +100,7 @@ func (l *loader) entries(t *targets.Target, g item, account string) {
 		l.failAll(secrets.key, err)
 		return
 	}
-	t.Entries = targets.WithPolicyPath(entries, g[namePolicyPath].text)
+	t.Entries = definitions.WithPolicyPath(entries, g[namePolicyPath].text)
 }
 
 // strayGroup warns of settings for a group that nothing defines.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // allIdentities are the default one, if there is any, and those of the
@@ -62,9 +62,9 @@ func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) 
 func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []string {
 	return l.own(id, nameSecrets, "Secret", served, func(text string) error {
 		namespace, name, ok := strings.Cut(text, "/")
-		listed := func(def targets.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
+		listed := func(def definitions.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
 		switch {
-		case !ok || checkLabel(namespace) != nil || targets.CheckObjectName(name) != nil:
+		case !ok || checkLabel(namespace) != nil || definitions.CheckObjectName(name) != nil:
 			return fmt.Errorf("%q is not the place of a Secret; write namespace/name", text)
 		case !k.ByLabel() && !slices.ContainsFunc(k.Definitions, listed):
 			return cmp.Or(k.checkServes(namespace), fmt.Errorf("the Secret %q is not one that is listed", text))

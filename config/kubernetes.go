@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 // kubernetes checks and completes what concerns the cluster. Most of it counts
@@ -76,7 +76,7 @@ func (k Kubernetes) checkServes(namespace string) error {
 }
 
 // definitions are the Secrets that are listed.
-func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []targets.SecretDefinition) {
+func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	val := l.process[nameK8sSecrets]
 	switch {
 	case !val.set || val.bad:
@@ -90,12 +90,12 @@ func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []targets.SecretDe
 		if val.env {
 			parse = commaList
 		}
-		for _, name := range l.checked(val.key, l.names(nameK8sSecrets, parse), targets.CheckObjectName) {
+		for _, name := range l.checked(val.key, l.names(nameK8sSecrets, parse), definitions.CheckObjectName) {
 			account := l.accountOf(k.Namespace, name, cfg.Conjur.Account)
-			defs = append(defs, targets.SecretDefinition{Namespace: k.Namespace, Name: name, Account: account, Named: true})
+			defs = append(defs, definitions.SecretDefinition{Namespace: k.Namespace, Name: name, Account: account, Named: true})
 		}
 	}
-	slices.SortFunc(defs, func(a, b targets.SecretDefinition) int {
+	slices.SortFunc(defs, func(a, b definitions.SecretDefinition) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return defs

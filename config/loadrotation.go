@@ -9,8 +9,8 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // The defaults of what depends on the kind of a set.
@@ -202,7 +202,7 @@ func (l *loader) kept(it item, set *RotatedSet) {
 	if it[other].set {
 		l.fail(it[other].key, "%s instead", why)
 	}
-	if kind, name, _ := strings.Cut(set.Migrate, "/"); it[nameMigrate].set && (kind != "cronjob" || targets.CheckObjectName(name) != nil) {
+	if kind, name, _ := strings.Cut(set.Migrate, "/"); it[nameMigrate].set && (kind != "cronjob" || definitions.CheckObjectName(name) != nil) {
 		l.fail(it[nameMigrate].key, "%.200q is not a CronJob; write cronjob/NAME", set.Migrate)
 	}
 }
@@ -210,12 +210,12 @@ func (l *loader) kept(it item, set *RotatedSet) {
 // confirmed checks who is asked. Time is waited for where nothing else is given.
 func (l *loader) confirmed(it item, set *RotatedSet) {
 	for _, text := range set.Confirm.Ask {
-		if _, err := targets.ParseEndpoint(text); err != nil {
+		if _, err := definitions.ParseEndpoint(text); err != nil {
 			l.failAll(it[nameAsk].key, err)
 		}
 	}
 	if len(set.Confirm.Restarted) > 0 {
-		workloads, err := targets.ParseWorkloads(strings.Join(set.Confirm.Restarted, "\n"))
+		workloads, err := definitions.ParseWorkloads(strings.Join(set.Confirm.Restarted, "\n"))
 		if set.Confirm.Restarted = workloads; err != nil {
 			l.failAll(it[nameRestarted].key, err)
 		}

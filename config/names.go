@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 // checkLabel returns what is wrong with the name of a namespace.
@@ -20,7 +20,7 @@ func checkLabel(name string) error {
 }
 
 func checkConfigMap(text string) error {
-	_, err := targets.ParseConfigMapRef(text, "group", "")
+	_, err := definitions.ParseConfigMapRef(text, "group", "")
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -28,13 +29,17 @@ func (l *loader) node(cfg *Config) {
 		n.Name = l.src.Node
 	}
 	if n.Name != "" {
-		if err := targets.CheckNode(n.Name); err != nil {
-			l.fail(l.key(nameNodeName), "%v", err)
+		if err := definitions.CheckNode(n.Name); err != nil {
+			if l.src.Node != "" {
+				l.fail("--node", "%v", err)
+			} else {
+				l.fail(l.key(nameNodeName), "%v; take it from the field spec.nodeName", err)
+			}
 			n.Name = ""
 		}
 	}
 	n.SecretsBase = strings.Trim(n.SecretsBase, "/")
-	if err := targets.CheckNodeBase(n.SecretsBase); err != nil {
+	if err := definitions.CheckNodeBase(n.SecretsBase); err != nil {
 		l.fail(l.key(nameNodeBase), "%v", err)
 		n.SecretsBase = ""
 	}
@@ -43,7 +48,7 @@ func (l *loader) node(cfg *Config) {
 // nodeSecrets puts the variables of the node into the entries of a group.
 func (l *loader) nodeSecrets(t *targets.Target, g item, node Node) {
 	val := g[nameNodeSecrets]
-	choice, err := targets.ParseNodeSecrets(val.text)
+	choice, err := definitions.ParseNodeSecrets(val.text)
 	if !val.set || val.bad || err != nil { // which is reported
 		return
 	}
@@ -77,28 +82,31 @@ func (l *loader) checkNodeToken(cfg *Config) {
 		return // it may come later, and says so itself
 	}
 	defer clear(token)
-	if of := tokenNode(token); of != "" && of != cfg.Node.Name {
+	if of := BoundTo(token).Node.Name; of != "" && of != cfg.Node.Name {
 		l.fail(l.key(nameNodeName), "the node is %q, but the token in %s is one of the node %q; take the name from the field spec.nodeName", cfg.Node.Name, c.JWTTokenPath, of)
 	}
 }
 
-// tokenNode returns the node that a token of Kubernetes names; empty if it names
-// none.
-func tokenNode(token []byte) string {
+// Bound is what a token of Kubernetes is bound to.
+type Bound struct {
+	Namespace string
+	Pod       struct{ Name, UID string }
+	Node      struct{ Name string }
+}
+
+// BoundTo returns what a token says that it is bound to; the zero Bound if it is
+// none of Kubernetes.
+func BoundTo(token []byte) Bound {
 	parts := strings.Split(strings.TrimSpace(string(token)), ".")
 	if len(parts) != 3 {
-		return ""
+		return Bound{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	var claims struct {
-		Kubernetes struct {
-			Node struct {
-				Name string `json:"name"`
-			} `json:"node"`
-		} `json:"kubernetes.io"`
+		Bound `json:"kubernetes.io"`
 	}
 	if err != nil || json.Unmarshal(payload, &claims) != nil {
-		return ""
+		return Bound{}
 	}
-	return claims.Kubernetes.Node.Name
+	return claims.Bound
 }

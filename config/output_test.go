@@ -108,7 +108,7 @@ func TestEffective(t *testing.T) {
 
 // TestEffectiveOfADeployment prints what a file of everything comes to.
 func TestEffectiveOfADeployment(t *testing.T) {
-	yaml := strings.Replace(definitions, "containerMode:", `
+	yaml := strings.Replace(definitionsFile, "containerMode:", `
 restartApp: {user: x}
 server: {address: ":9"}
 leaderElection: {enabled: false, leaseName: other, leaseDuration: 20s}

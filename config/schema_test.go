@@ -26,7 +26,7 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		everything, definitions, several, "", "{}",
+		everything, definitionsFile, several, "", "{}",
 		"targets: [{name: a, secrets: '*'}]",
 		"targets: [{name: a, secrets: [1, true, x/y, {k: 7}, {k: v, content-type: text}]}]",
 		"refresh: {interval: 1h30m}",

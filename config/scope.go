@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -38,17 +40,18 @@ type Difference struct {
 
 // Scopes returns the scope of each setting of the configuration file, by its
 // name. A setting of an item of a list has the list's name before its own, as in
-// "targets.format".
+// "targets.format", and the list's scope, if it has none of its own.
 func Scopes() map[string]Scope {
 	scopes := map[string]Scope{}
-	addScopes(scopes, "", fileSettings())
+	addScopes(scopes, "", ScopeNone, fileSettings())
 	return scopes
 }
 
-func addScopes(scopes map[string]Scope, prefix string, table []setting) {
+func addScopes(scopes map[string]Scope, prefix string, of Scope, table []setting) {
 	for _, s := range table {
-		if scopes[prefix+s.name] = s.scope; s.items != nil {
-			addScopes(scopes, prefix+s.name+".", s.items())
+		scope := cmp.Or(s.scope, of)
+		if scopes[prefix+s.name] = scope; s.items != nil {
+			addScopes(scopes, prefix+s.name+".", scope, s.items())
 		}
 	}
 }
@@ -58,7 +61,7 @@ type subject struct {
 	*Config
 	conjur   *Conjur
 	target   *targets.Target // of a group
-	secret   *targets.SecretDefinition
+	secret   *definitions.SecretDefinition
 	identity *Identity
 	rotated  *RotatedSet
 	password *generate.Password
@@ -84,9 +87,9 @@ func Compare(before, after *Config) Difference {
 	compareItems(&d, "targets.", targetSettings(), before.Targets, after.Targets, &targets.Target{},
 		func(t *targets.Target) string { return t.Group },
 		func(t *targets.Target) subject { return subject{target: t} })
-	compareItems(&d, "kubernetes.secrets.", secretSettings(), before.Kubernetes.Definitions, after.Kubernetes.Definitions, targets.SecretDefinition{},
-		func(def targets.SecretDefinition) string { return def.Namespace + "/" + def.Name },
-		func(def targets.SecretDefinition) subject { return subject{secret: &def} })
+	compareItems(&d, "kubernetes.secrets.", secretSettings(), before.Kubernetes.Definitions, after.Kubernetes.Definitions, definitions.SecretDefinition{},
+		func(def definitions.SecretDefinition) string { return def.Namespace + "/" + def.Name },
+		func(def definitions.SecretDefinition) subject { return subject{secret: &def} })
 	compareItems(&d, "identities.", identitySettings(), named(before.Identities), named(after.Identities), Identity{},
 		func(id Identity) string { return id.Name },
 		func(id Identity) subject { return subject{identity: &id, conjur: &id.Conjur} })

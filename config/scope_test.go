@@ -125,134 +125,132 @@ const certificate = "PEM"
 // all are the lanes of clusterFile.
 var all = []string{"", "azure", "key", "shop", "till"}
 
-// changes are those of each row, which is named by its table and its name.
+// changes are those of each setting, but for those of rotation.
 var changes = map[string]change{
-	"settings containerMode":                {smallFile, "init", "application", "containerMode", nil},
-	"settings secretsDestination":           {smallFile + "kubernetes: {namespace: ns}\n", "n: file", "n: k8s_secrets", "kubernetes.namespaces restarts.perHour restarts.quietPeriod secretsDestination targets.db", nil},
-	"settings refresh.enabled":              {sidecarFile, "{enabled: true, interval: 90s}", "{enabled: false}", "health.freshness refresh.enabled refresh.interval", nil},
-	"settings refresh.interval":             {sidecarFile, "90s", "2m", "refresh.interval", nil},
-	"settings retry.limit":                  {sidecarFile, "limit: 7", "limit: 8", "retry.limit", nil},
-	"settings retry.intervalSeconds":        {sidecarFile, "Seconds: 3}", "Seconds: 4}", "retry.intervalSeconds", nil},
-	"settings nodeSecretsBase":              {nodeFile, "Base: data", "Base: data/apps", "nodeSecretsBase targets.db.secrets", nil},
-	"settings removeDeletedSecrets":         {sidecarFile, "DeletedSecrets: false", "DeletedSecrets: true", "removeDeletedSecrets", nil},
-	"settings removal.confirmations":        {sidecarFile, "confirmations: 3", "confirmations: 4", "removal.confirmations", nil},
-	"settings removal.grace":                {sidecarFile, "grace: 1m", "grace: 3m", "removal.grace", nil},
-	"settings removal.brake":                {sidecarFile, "brake: 40", "brake: 41", "removal.brake", nil},
-	"settings removal.brakeHold":            {sidecarFile, "brakeHold: 1h", "brakeHold: 2h", "removal.brakeHold", nil},
-	"settings exitOnRevoked":                {sidecarFile, "exitOnRevoked: false", "exitOnRevoked: true", "exitOnRevoked", nil},
-	"settings restoreDeletedFiles":          {sidecarFile, "never", "refresh", "restoreDeletedFiles", nil},
-	"settings secretsSizeLimit":             {smallFile, "containerMode", "secretsSizeLimit: 3\ncontainerMode", "secretsSizeLimit", nil},
-	"settings restartApp.signal":            {sidecarFile, "SIGHUP", "SIGTERM", "restartApp.signal", nil},
-	"settings restartApp.user":              {sidecarFile, `"1000"`, `"1001"`, "restartApp.user", nil},
-	"settings restartApp.command":           {sidecarFile, "java", "perl", "restartApp.command", nil},
-	"settings server.address":               {sidecarFile, ":9000", ":9001", "server.address", nil},
-	"settings server.status":                {sidecarFile, "status: true", "status: false", "server.status", nil},
-	"settings server.statusTokenFile":       {sidecarFile, "/status-token", "/other-token", "server.statusTokenFile", nil},
-	"settings health.freshness":             {sidecarFile, "freshness: 7m", "freshness: 8m", "health.freshness", nil},
-	"settings health.ready":                 {sidecarFile, "tried", "delivered", "health.ready", nil},
-	"settings log.level":                    {sidecarFile, "warn", "error", "log.level", nil},
-	"settings log.debug":                    {smallFile, "containerMode", "log: {debug: true}\ncontainerMode", "log.level", nil},
-	"settings log.format":                   {sidecarFile, "format: json}\ntr", "format: text}\ntr", "log.format", nil},
-	"settings tracing.console":              {sidecarFile, "console: false", "console: true", "", nil},
-	"settings tracing.jaegerUrl":            {sidecarFile, `"http://old"`, `"http://new"`, "", nil},
-	"settings conjur.applianceUrl":          {sidecarFile, "applianceUrl: https://old", "applianceUrl: https://new", "conjur.applianceUrl", []string{""}},
-	"settings conjur.authnUrl":              {sidecarFile, "authnUrl: https://old", "authnUrl: https://new", "conjur.authnUrl", []string{""}},
-	"settings conjur.account":               {clusterFile, "$CONJUR_ACCOUNT", "new", "conjur.account identities.azure.conjur.account identities.key.conjur.account identities.till.conjur.account", []string{"", "azure", "key", "till"}},
-	"settings conjur.login":                 {clusterFile, "$CONJUR_AUTHN_LOGIN", "host/new", "conjur.login", []string{""}},
-	"settings conjur.apiKey":                {clusterFile, "$CONJUR_AUTHN_API_KEY", "new", "conjur.apiKey", []string{""}},
-	"settings conjur.apiKeyFile":            {sidecarFile, "/key/file", "/key/new", "conjur.apiKeyFile", []string{""}},
-	"settings conjur.jwtTokenPath":          {sidecarFile, "/token", "/new", "conjur.jwtTokenPath", []string{""}},
-	"settings conjur.clientCertPath":        {clusterFile, "$CONJUR_CLIENT_CERT_PATH", "/new", "conjur.clientCertPath", all},
-	"settings conjur.clientCertWaitSeconds": {sidecarFile, "WaitSeconds: 3", "WaitSeconds: 4", "conjur.clientCertWaitSeconds", []string{""}},
-	"settings conjur.azureClientId":         {sidecarFile, "Id: old", "Id: new", "conjur.azureClientId", []string{""}},
-	"settings conjur.metadataUrl":           {sidecarFile, "http://old\n", "http://new\n", "conjur.metadataUrl", []string{""}},
-	"settings conjur.clientCertFile":        {sidecarFile, "/cert\n", "/new\n", "conjur.clientCertFile", []string{""}},
-	"settings conjur.clientKeyFile":         {sidecarFile, "/key\n", "/new\n", "conjur.clientKeyFile", []string{""}},
-	"settings conjur.tokenTimeout":          {sidecarFile, "2m", "3m", "conjur.tokenTimeout", []string{""}},
-	"settings conjur.sslCertificate":        {clusterFile, "$CONJUR_SSL_CERTIFICATE", certificate, "conjur.sslCertificate", all},
-	"settings conjur.certFile":              {sidecarFile, "/ca\n", "/new\n", "conjur.certFile", []string{""}},
-	"settings conjur.httpTimeoutSeconds":    {sidecarFile, "Seconds: 9", "Seconds: 8", "conjur.httpTimeoutSeconds", []string{""}},
-	"settings kubernetes.secrets":           {jobFile, "[one]", "[one, two]", "kubernetes.secrets.ns/two", nil},
-	"settings kubernetes.namespaces":        {clusterFile, "shop, till]", "shop, till, more]", "kubernetes.namespaces", nil},
-	"settings kubernetes.namespace":         {sidecarFile, "namespace: ns", "namespace: new", "kubernetes.namespace targets.ref.templateConfigMap", nil},
-	"settings kubernetes.podName":           {smallFile, "$MY_POD_NAME", "new", "kubernetes.podName", nil},
-	"settings kubernetes.nodeName":          {nodeFile, "$MY_NODE_NAME", "new", "kubernetes.nodeName targets.db.secrets", nil},
-	"settings kubernetes.kubeconfig":        {clusterFile, "fig: /old", "fig: /new", "kubernetes.kubeconfig", nil},
-	"settings leaderElection.enabled":       {clusterFile, "enabled: true", "enabled: false", "leaderElection.enabled", nil},
-	"settings leaderElection.leaseName":     {clusterFile, "leaseName: old", "leaseName: new", "leaderElection.leaseName", nil},
-	"settings leaderElection.namespace":     {clusterFile, "namespace: ns, l", "namespace: new, l", "leaderElection.namespace", nil},
-	"settings leaderElection.leaseDuration": {clusterFile, "20s", "30s", "leaderElection.leaseDuration", nil},
-	"settings restarts.quietPeriod":         {clusterFile, "5s", "6s", "restarts.quietPeriod", nil},
-	"settings restarts.perHour":             {clusterFile, "perHour: 9", "perHour: 8", "restarts.perHour", nil},
+	"containerMode":                {smallFile, "init", "application", "containerMode", nil},
+	"secretsDestination":           {smallFile + "kubernetes: {namespace: ns}\n", "n: file", "n: k8s_secrets", "kubernetes.namespaces restarts.perHour restarts.quietPeriod secretsDestination targets.db", nil},
+	"refresh.enabled":              {sidecarFile, "{enabled: true, interval: 90s}", "{enabled: false}", "health.freshness refresh.enabled refresh.interval", nil},
+	"refresh.interval":             {sidecarFile, "90s", "2m", "refresh.interval", nil},
+	"retry.limit":                  {sidecarFile, "limit: 7", "limit: 8", "retry.limit", nil},
+	"retry.intervalSeconds":        {sidecarFile, "Seconds: 3}", "Seconds: 4}", "retry.intervalSeconds", nil},
+	"nodeSecretsBase":              {nodeFile, "Base: data", "Base: data/apps", "nodeSecretsBase targets.db.secrets", nil},
+	"removeDeletedSecrets":         {sidecarFile, "DeletedSecrets: false", "DeletedSecrets: true", "removeDeletedSecrets", nil},
+	"removal.confirmations":        {sidecarFile, "confirmations: 3", "confirmations: 4", "removal.confirmations", nil},
+	"removal.grace":                {sidecarFile, "grace: 1m", "grace: 3m", "removal.grace", nil},
+	"removal.brake":                {sidecarFile, "brake: 40", "brake: 41", "removal.brake", nil},
+	"removal.brakeHold":            {sidecarFile, "brakeHold: 1h", "brakeHold: 2h", "removal.brakeHold", nil},
+	"exitOnRevoked":                {sidecarFile, "exitOnRevoked: false", "exitOnRevoked: true", "exitOnRevoked", nil},
+	"restoreDeletedFiles":          {sidecarFile, "never", "refresh", "restoreDeletedFiles", nil},
+	"secretsSizeLimit":             {smallFile, "containerMode", "secretsSizeLimit: 3\ncontainerMode", "secretsSizeLimit", nil},
+	"restartApp.signal":            {sidecarFile, "SIGHUP", "SIGTERM", "restartApp.signal", nil},
+	"restartApp.user":              {sidecarFile, `"1000"`, `"1001"`, "restartApp.user", nil},
+	"restartApp.command":           {sidecarFile, "java", "perl", "restartApp.command", nil},
+	"server.address":               {sidecarFile, ":9000", ":9001", "server.address", nil},
+	"server.status":                {sidecarFile, "status: true", "status: false", "server.status", nil},
+	"server.statusTokenFile":       {sidecarFile, "/status-token", "/other-token", "server.statusTokenFile", nil},
+	"health.freshness":             {sidecarFile, "freshness: 7m", "freshness: 8m", "health.freshness", nil},
+	"health.ready":                 {sidecarFile, "tried", "delivered", "health.ready", nil},
+	"log.level":                    {sidecarFile, "warn", "error", "log.level", nil},
+	"log.debug":                    {smallFile, "containerMode", "log: {debug: true}\ncontainerMode", "log.level", nil},
+	"log.format":                   {sidecarFile, "format: json}\ntr", "format: text}\ntr", "log.format", nil},
+	"tracing.console":              {sidecarFile, "console: false", "console: true", "", nil},
+	"tracing.jaegerUrl":            {sidecarFile, `"http://old"`, `"http://new"`, "", nil},
+	"conjur.applianceUrl":          {sidecarFile, "applianceUrl: https://old", "applianceUrl: https://new", "conjur.applianceUrl", []string{""}},
+	"conjur.authnUrl":              {sidecarFile, "authnUrl: https://old", "authnUrl: https://new", "conjur.authnUrl", []string{""}},
+	"conjur.account":               {clusterFile, "$CONJUR_ACCOUNT", "new", "conjur.account identities.azure.conjur.account identities.key.conjur.account identities.till.conjur.account", []string{"", "azure", "key", "till"}},
+	"conjur.login":                 {clusterFile, "$CONJUR_AUTHN_LOGIN", "host/new", "conjur.login", []string{""}},
+	"conjur.apiKey":                {clusterFile, "$CONJUR_AUTHN_API_KEY", "new", "conjur.apiKey", []string{""}},
+	"conjur.apiKeyFile":            {sidecarFile, "/key/file", "/key/new", "conjur.apiKeyFile", []string{""}},
+	"conjur.jwtTokenPath":          {sidecarFile, "/token", "/new", "conjur.jwtTokenPath", []string{""}},
+	"conjur.clientCertPath":        {clusterFile, "$CONJUR_CLIENT_CERT_PATH", "/new", "conjur.clientCertPath", all},
+	"conjur.clientCertWaitSeconds": {sidecarFile, "WaitSeconds: 3", "WaitSeconds: 4", "conjur.clientCertWaitSeconds", []string{""}},
+	"conjur.azureClientId":         {sidecarFile, "Id: old", "Id: new", "conjur.azureClientId", []string{""}},
+	"conjur.metadataUrl":           {sidecarFile, "http://old\n", "http://new\n", "conjur.metadataUrl", []string{""}},
+	"conjur.clientCertFile":        {sidecarFile, "/cert\n", "/new\n", "conjur.clientCertFile", []string{""}},
+	"conjur.clientKeyFile":         {sidecarFile, "/key\n", "/new\n", "conjur.clientKeyFile", []string{""}},
+	"conjur.tokenTimeout":          {sidecarFile, "2m", "3m", "conjur.tokenTimeout", []string{""}},
+	"conjur.sslCertificate":        {clusterFile, "$CONJUR_SSL_CERTIFICATE", certificate, "conjur.sslCertificate", all},
+	"conjur.certFile":              {sidecarFile, "/ca\n", "/new\n", "conjur.certFile", []string{""}},
+	"conjur.httpTimeoutSeconds":    {sidecarFile, "Seconds: 9", "Seconds: 8", "conjur.httpTimeoutSeconds", []string{""}},
+	"kubernetes.secrets":           {jobFile, "[one]", "[one, two]", "kubernetes.secrets.ns/two", nil},
+	"kubernetes.namespaces":        {clusterFile, "shop, till]", "shop, till, more]", "kubernetes.namespaces", nil},
+	"kubernetes.namespace":         {sidecarFile, "namespace: ns", "namespace: new", "kubernetes.namespace targets.ref.templateConfigMap", nil},
+	"kubernetes.podName":           {smallFile, "$MY_POD_NAME", "new", "kubernetes.podName", nil},
+	"kubernetes.nodeName":          {nodeFile, "$MY_NODE_NAME", "new", "kubernetes.nodeName targets.db.secrets", nil},
+	"kubernetes.kubeconfig":        {clusterFile, "fig: /old", "fig: /new", "kubernetes.kubeconfig", nil},
+	"leaderElection.enabled":       {clusterFile, "enabled: true", "enabled: false", "leaderElection.enabled", nil},
+	"leaderElection.leaseName":     {clusterFile, "leaseName: old", "leaseName: new", "leaderElection.leaseName", nil},
+	"leaderElection.namespace":     {clusterFile, "namespace: ns, l", "namespace: new, l", "leaderElection.namespace", nil},
+	"leaderElection.leaseDuration": {clusterFile, "20s", "30s", "leaderElection.leaseDuration", nil},
+	"restarts.quietPeriod":         {clusterFile, "5s", "6s", "restarts.quietPeriod", nil},
+	"restarts.perHour":             {clusterFile, "perHour: 9", "perHour: 8", "restarts.perHour", nil},
 
-	"targets name":              {smallFile, "db", "new", "targets.db targets.new", nil},
-	"targets secrets":           {sidecarFile, "{k: a/b}], policy", "{k: a/c}], policy", "targets.db.secrets", nil},
-	"targets policyPath":        {sidecarFile, "prod", "test", "targets.db.secrets", nil},
-	"targets nodeSecrets":       {nodeFile, "nodeSecrets: true", "nodeSecrets: false", "targets.db.secrets", nil},
-	"targets path":              {sidecarFile, "db/creds", "db/new", "targets.db.path", nil},
-	"targets format":            {sidecarFile, "format: json, p", "format: yaml, p", "targets.db.format", nil},
-	"targets permissions":       {sidecarFile, "rw-r-----", "rw-------", "targets.db.permissions", nil},
-	"targets template":          {sidecarFile, "template: old", "template: new", "targets.inline.template", nil},
-	"targets templateConfigMap": {sidecarFile, "tpl/old", "tpl/new", "targets.ref.templateConfigMap", nil},
+	"targets":                   {smallFile, "targets: [", "targets: [{name: more, secrets: [{k: a/b}]}, ", "targets.more", nil},
+	"targets.name":              {smallFile, "db", "new", "targets.db targets.new", nil},
+	"targets.secrets":           {sidecarFile, "{k: a/b}], policy", "{k: a/c}], policy", "targets.db.secrets", nil},
+	"targets.policyPath":        {sidecarFile, "prod", "test", "targets.db.secrets", nil},
+	"targets.nodeSecrets":       {nodeFile, "nodeSecrets: true", "nodeSecrets: false", "targets.db.secrets", nil},
+	"targets.path":              {sidecarFile, "db/creds", "db/new", "targets.db.path", nil},
+	"targets.format":            {sidecarFile, "format: json, p", "format: yaml, p", "targets.db.format", nil},
+	"targets.permissions":       {sidecarFile, "rw-r-----", "rw-------", "targets.db.permissions", nil},
+	"targets.template":          {sidecarFile, "template: old", "template: new", "targets.inline.template", nil},
+	"targets.templateConfigMap": {sidecarFile, "tpl/old", "tpl/new", "targets.ref.templateConfigMap", nil},
 
-	"secrets name":          {clusterFile, "name: db", "name: new", "kubernetes.secrets.shop/db kubernetes.secrets.shop/new", nil},
-	"secrets namespace":     {clusterFile, "namespace: shop", "namespace: ns", "kubernetes.secrets.ns/db kubernetes.secrets.shop/db", nil},
-	"secrets create":        {clusterFile, "create: true", "create: false", "kubernetes.secrets.shop/db.create", nil},
-	"secrets type":          {clusterFile, "Opaque", "kubernetes.io/tls", "kubernetes.secrets.shop/db.type", nil},
-	"secrets map":           {clusterFile, "k: {id", "new: {id", "kubernetes.secrets.shop/db.map", nil},
-	"secrets groups":        {clusterFile, "plain:", "new:", "kubernetes.secrets.shop/db.groups", nil},
-	"secrets pullSecretFor": {clusterFile, "earlier", "later", "kubernetes.secrets.ns/four.pullSecretFor", nil},
-	"secrets restart":       {clusterFile, "deployment/old", "deployment/new", "kubernetes.secrets.shop/db.restart", nil},
+	"kubernetes.secrets.name":          {clusterFile, "name: db", "name: new", "kubernetes.secrets.shop/db kubernetes.secrets.shop/new", nil},
+	"kubernetes.secrets.namespace":     {clusterFile, "namespace: shop", "namespace: ns", "kubernetes.secrets.ns/db kubernetes.secrets.shop/db", nil},
+	"kubernetes.secrets.create":        {clusterFile, "create: true", "create: false", "kubernetes.secrets.shop/db.create", nil},
+	"kubernetes.secrets.type":          {clusterFile, "Opaque", "kubernetes.io/tls", "kubernetes.secrets.shop/db.type", nil},
+	"kubernetes.secrets.map":           {clusterFile, "k: {id", "new: {id", "kubernetes.secrets.shop/db.map", nil},
+	"kubernetes.secrets.groups":        {clusterFile, "plain:", "new:", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.pullSecretFor": {clusterFile, "earlier", "later", "kubernetes.secrets.ns/four.pullSecretFor", nil},
+	"kubernetes.secrets.restart":       {clusterFile, "deployment/old", "deployment/new", "kubernetes.secrets.shop/db.restart", nil},
 
-	"groups secrets":           {clusterFile, "a/plain", "a/new", "kubernetes.secrets.shop/db.groups", nil},
-	"groups policyPath":        {clusterFile, "prod", "test", "kubernetes.secrets.shop/db.groups", nil},
-	"groups format":            {clusterFile, "json", "yaml", "kubernetes.secrets.shop/db.groups", nil},
-	"groups template":          {clusterFile, "template: old", "template: new", "kubernetes.secrets.shop/db.groups", nil},
-	"groups templateConfigMap": {clusterFile, "tpl/old", "tpl/new", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.groups.secrets":           {clusterFile, "a/plain", "a/new", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.groups.policyPath":        {clusterFile, "prod", "test", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.groups.format":            {clusterFile, "json", "yaml", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.groups.template":          {clusterFile, "template: old", "template: new", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.groups.templateConfigMap": {clusterFile, "tpl/old", "tpl/new", "kubernetes.secrets.shop/db.groups", nil},
 
-	"variables id":          {clusterFile, "a/old", "a/new", "kubernetes.secrets.shop/db.map", nil},
-	"variables contentType": {clusterFile, "text", "base64", "kubernetes.secrets.shop/db.map", nil},
+	"kubernetes.secrets.map.id":          {clusterFile, "a/old", "a/new", "kubernetes.secrets.shop/db.map", nil},
+	"kubernetes.secrets.map.contentType": {clusterFile, "text", "base64", "kubernetes.secrets.shop/db.map", nil},
 
-	"identities name":                  {clusterFile, "name: shop", "name: new", "identities.new identities.shop", []string{"new", "shop"}},
-	"identities namespaces":            {clusterFile, "namespaces: [till]", "namespaces: [till, ns]", "identities.azure.namespaces", nil},
-	"identities secrets":               {clusterFile, "ns/three", "ns/four", "identities.key.secrets", nil},
-	"identities conjur.login":          {clusterFile, "host/shop", "host/new", "identities.shop.conjur.login", []string{"shop"}},
-	"identities conjur.authnUrl":       {clusterFile, "authn-jwt/old", "authn-jwt/new", "identities.shop.conjur.authnUrl", []string{"shop"}},
-	"identities conjur.account":        {clusterFile, "mine", "new", "identities.shop.conjur.account", []string{"shop"}},
-	"identities conjur.apiKeyFile":     {clusterFile, "/key/file", "/key/new", "identities.key.conjur.apiKeyFile", []string{"key"}},
-	"identities conjur.jwtTokenPath":   {clusterFile, "/shop/token", "/new", "identities.shop.conjur.jwtTokenPath", []string{"shop"}},
-	"identities conjur.azureClientId":  {clusterFile, "Id: old", "Id: new", "identities.azure.conjur.azureClientId", []string{"azure"}},
-	"identities conjur.clientCertFile": {clusterFile, "/till/cert", "/new", "identities.till.conjur.clientCertFile", []string{"till"}},
-	"identities conjur.clientKeyFile":  {clusterFile, "/till/key", "/new", "identities.till.conjur.clientKeyFile", []string{"till"}},
+	"identities":                       {clusterFile, "identities:\n", "identities:\n- {name: more, secrets: [ns/four], conjur: {login: host/more, apiKeyFile: /key/more}}\n", "identities.more", []string{"more"}},
+	"identities.name":                  {clusterFile, "name: shop", "name: new", "identities.new identities.shop", []string{"new", "shop"}},
+	"identities.namespaces":            {clusterFile, "namespaces: [till]", "namespaces: [till, ns]", "identities.azure.namespaces", nil},
+	"identities.secrets":               {clusterFile, "ns/three", "ns/four", "identities.key.secrets", nil},
+	"identities.conjur.login":          {clusterFile, "host/shop", "host/new", "identities.shop.conjur.login", []string{"shop"}},
+	"identities.conjur.authnUrl":       {clusterFile, "authn-jwt/old", "authn-jwt/new", "identities.shop.conjur.authnUrl", []string{"shop"}},
+	"identities.conjur.account":        {clusterFile, "mine", "new", "identities.shop.conjur.account", []string{"shop"}},
+	"identities.conjur.apiKeyFile":     {clusterFile, "/key/file", "/key/new", "identities.key.conjur.apiKeyFile", []string{"key"}},
+	"identities.conjur.jwtTokenPath":   {clusterFile, "/shop/token", "/new", "identities.shop.conjur.jwtTokenPath", []string{"shop"}},
+	"identities.conjur.azureClientId":  {clusterFile, "Id: old", "Id: new", "identities.azure.conjur.azureClientId", []string{"azure"}},
+	"identities.conjur.clientCertFile": {clusterFile, "/till/cert", "/new", "identities.till.conjur.clientCertFile", []string{"till"}},
+	"identities.conjur.clientKeyFile":  {clusterFile, "/till/key", "/new", "identities.till.conjur.clientKeyFile", []string{"till"}},
 }
 
 func TestChangingASettingTouchesWhatItsScopeSays(t *testing.T) {
-	for table, rows := range map[string][]setting{
-		"settings": settings(), "targets": targetSettings(), "secrets": secretSettings(),
-		"groups": secretGroupSettings(), "variables": variableSettings(), "identities": identitySettings(),
-	} {
-		for _, s := range rows {
-			t.Run(table+"/"+s.name, func(t *testing.T) {
-				c, ok := changes[table+" "+s.name]
-				if !ok {
-					t.Fatal("no change of it is known")
+	maps.Copy(changes, rotatedChanges(t))
+	for name, scope := range Scopes() {
+		t.Run(name, func(t *testing.T) {
+			c, ok := changes[name]
+			if !ok {
+				t.Fatal("no change of it is known")
+			}
+			if s, ok := find(settings(), name); ok && (scope == ScopeNone) != s.later {
+				t.Errorf("scope %d", scope)
+			}
+			before, after := c.load(t)
+			for _, d := range []Difference{Compare(before, after), Compare(after, before)} {
+				slices.Sort(d.Settings)
+				slices.Sort(d.Lanes)
+				if d.Scope != scope || strings.Join(d.Settings, " ") != c.settings || !slices.Equal(d.Lanes, c.lanes) {
+					t.Errorf("changed %+v, want the scope %d, %q and the lanes %q", d, scope, c.settings, c.lanes)
 				}
-				if (s.scope == ScopeNone) != s.later {
-					t.Errorf("scope %d", s.scope)
-				}
-				before, after := c.load(t)
-				for _, d := range []Difference{Compare(before, after), Compare(after, before)} {
-					slices.Sort(d.Settings)
-					slices.Sort(d.Lanes)
-					if d.Scope != s.scope || strings.Join(d.Settings, " ") != c.settings || !slices.Equal(d.Lanes, c.lanes) {
-						t.Errorf("changed %+v, want the scope %d, %q and the lanes %q", d, s.scope, c.settings, c.lanes)
-					}
-				}
-				if d := Compare(before, before); d.Scope != ScopeNone || d.Settings != nil || d.Lanes != nil {
-					t.Errorf("changed without a change: %+v", d)
-				}
-			})
-		}
+			}
+			if d := Compare(before, before); d.Scope != ScopeNone || d.Settings != nil || d.Lanes != nil {
+				t.Errorf("changed without a change: %+v", d)
+			}
+		})
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // defined makes the definitions of the Secrets that the configuration file
 // lists. A faulty one is reported and left out.
-func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []targets.SecretDefinition) {
+func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	if len(list.items) == 0 {
 		l.fail(list.key, "the list names nothing; add a name or remove the setting")
 	}
@@ -20,7 +21,7 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []targets.
 		if !name.set || name.bad || namespace.bad {
 			continue
 		}
-		def := targets.SecretDefinition{Namespace: k.Namespace, Name: name.text, Named: true}
+		def := definitions.SecretDefinition{Namespace: k.Namespace, Name: name.text, Named: true}
 		place := name.key
 		if namespace.set {
 			def.Namespace, place = namespace.text, namespace.key
@@ -44,7 +45,7 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []targets.
 
 // configured returns what the file says of a Secret; nil when that is its name
 // alone.
-func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *targets.Target {
+func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition) *targets.Target {
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,
 		Create: s[nameCreate].isTrue(), Type: s[nameType].text, Restart: l.workloads(mode, s[nameRestart]),
@@ -58,8 +59,8 @@ func (l *loader) configured(mode Mode, s item, def targets.SecretDefinition) *ta
 		l.fail(s[nameCreate].key, "a Secret that is made needs a map or groups; add one")
 	case s[nameType].set && !more.Create:
 		l.warn(s[nameType].key, "the type of a Secret that is there cannot be changed; used with create: true only")
-	case more.Create && len(more.PullFor) > 0 && targets.CheckPullType(cmp.Or(more.Type, "Opaque")) != nil:
-		l.fail(s[namePullSecretFor].key, "%v", targets.CheckPullType(cmp.Or(more.Type, "Opaque")))
+	case more.Create && len(more.PullFor) > 0 && definitions.CheckPullType(cmp.Or(more.Type, "Opaque")) != nil:
+		l.fail(s[namePullSecretFor].key, "%v", definitions.CheckPullType(cmp.Or(more.Type, "Opaque")))
 	case empty && !more.Create && len(more.Restart)+len(more.PullFor) == 0:
 		return nil
 	}
@@ -73,7 +74,7 @@ func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
 		if !id.set || id.bad || contentType.bad {
 			continue
 		}
-		read, warnings, err := targets.ParseMapEntry(key, id.text, targets.ContentType(contentType.text), account)
+		read, warnings, err := definitions.ParseMapEntry(key, id.text, targets.ContentType(contentType.text), account)
 		if err != nil {
 			l.failAll(id.key, err)
 		}
@@ -92,14 +93,14 @@ func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
 }
 
 // secretGroups makes the groups of a Secret, in ascending order.
-func (l *loader) secretGroups(s item, def targets.SecretDefinition) (groups []*targets.Target) {
+func (l *loader) secretGroups(s item, def definitions.SecretDefinition) (groups []*targets.Target) {
 	for i, name := range s[nameGroups].keys {
 		g := s[nameGroups].items[i]
 		key := g[nameSecrets].key
 		if !g[nameSecrets].set || g[nameSecrets].bad {
 			continue
 		}
-		if err := targets.CheckDataKey(name); err != nil || name == targets.ConjurMapKey {
+		if err := definitions.CheckDataKey(name); err != nil || name == targets.ConjurMapKey {
 			l.fail(key, "the group %q cannot be a data key; use letters, digits, -, _ and .", name)
 			continue
 		}
@@ -112,7 +113,7 @@ func (l *loader) secretGroups(s item, def targets.SecretDefinition) (groups []*t
 	return groups
 }
 
-func (l *loader) secretGroup(name string, g item, def targets.SecretDefinition) *targets.Target {
+func (l *loader) secretGroup(name string, g item, def definitions.SecretDefinition) *targets.Target {
 	t := &targets.Target{Group: name, Format: targets.Formats()[0]}
 	l.entries(t, g, def.Account)
 	switch {
@@ -140,7 +141,7 @@ func (l *loader) workloads(mode Mode, restart value) []string {
 		l.warn(restart.key, "workloads are restarted in the mode standalone only; ignored")
 		return nil
 	}
-	list, err := targets.ParseWorkloads(strings.Join(restart.names(), "\n"))
+	list, err := definitions.ParseWorkloads(strings.Join(restart.names(), "\n"))
 	if err != nil {
 		l.failAll(restart.key, err)
 	}
@@ -159,7 +160,7 @@ func (l *loader) accounts(mode Mode, pulls value) []string {
 		l.warn(pulls.key, "service accounts are kept in the mode standalone only; ignored")
 		return nil
 	}
-	list, err := targets.ParseAccounts(strings.Join(pulls.names(), "\n"))
+	list, err := definitions.ParseAccounts(strings.Join(pulls.names(), "\n"))
 	if err != nil {
 		l.failAll(pulls.key, err)
 	}

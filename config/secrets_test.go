@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// definitions is a file for a Deployment that serves the namespaces a and ns.
-const definitions = `
+// definitionsFile is a file for a Deployment that serves the namespaces a and ns.
+const definitionsFile = `
 containerMode: standalone
 secretsDestination: k8s_secrets
 kubernetes:
@@ -38,7 +39,7 @@ kubernetes:
 `
 
 func TestDefinitions(t *testing.T) {
-	cfg, warnings := load(t, fileSources(t, definitions, nil, connection))
+	cfg, warnings := load(t, fileSources(t, definitionsFile, nil, connection))
 	if len(warnings) > 0 || names(cfg) != "a/db ns/plain" {
 		t.Fatalf("got %s, %v", names(cfg), warnings)
 	}
@@ -69,10 +70,10 @@ func TestDefinitions(t *testing.T) {
 }
 
 func TestDefinitionsMakeTargets(t *testing.T) {
-	cfg, _ := load(t, fileSources(t, definitions, nil, connection))
+	cfg, _ := load(t, fileSources(t, definitionsFile, nil, connection))
 	def := cfg.Kubernetes.Definitions[0]
 	def.Missing = true
-	target, _ := targets.FromSecret(def)
+	target, _ := definitions.FromSecret(def)
 	if target.Key != "secret/a/db" || !target.Secret.Create || len(target.Secret.Faults) > 0 || len(target.Secret.Groups) != 4 {
 		t.Errorf("got %+v with %+v", target, target.Secret)
 	}
@@ -101,7 +102,7 @@ func TestDefinitionsRefuse(t *testing.T) {
 		"no workload":         {"{name: x, restart: []}", "kubernetes.secrets[2].restart", "names nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src := fileSources(t, definitions+"  - "+c.secret+"\n", nil, connection)
+			src := fileSources(t, definitionsFile+"  - "+c.secret+"\n", nil, connection)
 			got := problems(t, src)
 			if len(got) != 1 || got[0].Key != src.ConfigFile+":26: "+c.place || !strings.Contains(got[0].Error(), c.want) {
 				t.Errorf("got %q, want one of %s with %q", got, c.place, c.want)
@@ -111,7 +112,7 @@ func TestDefinitionsRefuse(t *testing.T) {
 }
 
 func TestDefinitionsReportAllAtOnce(t *testing.T) {
-	src := fileSources(t, definitions+"  - {name: x, map: {'a b': v, c: 'd/'}, groups: {g: {secrets: [a/]}}, restart: [pod/a, x]}\n  - {name: y, namespace: c}\n", nil, connection)
+	src := fileSources(t, definitionsFile+"  - {name: x, map: {'a b': v, c: 'd/'}, groups: {g: {secrets: [a/]}}, restart: [pod/a, x]}\n  - {name: y, namespace: c}\n", nil, connection)
 	if got := problems(t, src); len(got) != 6 {
 		t.Errorf("got %q", got)
 	}

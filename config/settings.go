@@ -52,7 +52,7 @@ type setting struct {
 	annotation string
 	env        string // empty: none
 	kind       kind
-	scope      Scope // what a change touches; none of what has no effect
+	scope      Scope // what a change touches; none of what has no effect, or has that of its list
 	// of returns the value that is in effect. Nil where another setting, or
 	// the list that the setting is in, shows what it changes.
 	of       func(subject) any
@@ -157,8 +157,8 @@ func settings() []setting {
 // fileSettings is the table of the configuration file, which has lists besides.
 func fileSettings() []setting {
 	return append(append(settings(), rotationSettings()...),
-		setting{name: nameTargets, kind: kindItems, items: targetSettings, doc: "The secret groups, each a file that is kept in sync."},
-		setting{name: nameIdentities, kind: kindItems, items: identitySettings, doc: "Identities that Conjur is asked as besides the process's own, and whom they serve."})
+		setting{name: nameTargets, scope: ScopeLive, kind: kindItems, items: targetSettings, doc: "The secret groups, each a file that is kept in sync."},
+		setting{name: nameIdentities, scope: ScopeLane, kind: kindItems, items: identitySettings, doc: "Identities that Conjur is asked as besides the process's own, and whom they serve."})
 }
 
 // CredentialVariables lists the environment variables that hold Syncer's own

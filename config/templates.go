@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -82,7 +83,7 @@ func (l *loader) givenTemplate(t *targets.Target, g item, namespace string) foun
 		t.Template.Inline = inline.text
 		return found{set: true, ok: true, known: true, text: inline.text, key: inline.key}
 	case ref.set:
-		at, err := targets.ParseConfigMapRef(ref.text, t.Group, namespace)
+		at, err := definitions.ParseConfigMapRef(ref.text, t.Group, namespace)
 		if err != nil {
 			l.fail(ref.key, "%v", err)
 			return found{set: true}

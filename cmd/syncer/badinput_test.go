@@ -44,6 +44,14 @@ func destination(name string) badInput {
 	}, []string{"SECRETS_DESTINATION", name}}
 }
 
+// withOwn is a group with secrets of the node's own.
+func withOwn(fault badInput) badInput {
+	return badInput{"secrets of a node: " + fault.name, func(w *world) {
+		w.env["MY_NODE_NAME"], w.annotations["node-secrets.db"] = "n1", "true"
+		fault.do(w)
+	}, fault.want}
+}
+
 // withoutLogin is an authenticator that proves who somebody is and not as whom
 // to log in.
 func withoutLogin(authenticator string) badInput {
@@ -120,6 +128,11 @@ func badInputs() []badInput {
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-gcp/service", "service id"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-jwt", "service id"),
 		destination("disk"), destination("file"),
+		withOwn(environment("MY_NODE_NAME", "n1/n2", "spec.nodeName")),
+		withOwn(unset("MY_NODE_NAME", "spec.nodeName")),
+		withOwn(annotation("node-secrets-base", "db, web", "there is one base")),
+		withOwn(badInput{"an id by hand", func(w *world) { w.annotations["conjur-secrets.db"] = "- node/n1/db/password" },
+			[]string{"conjur.org/node-secrets.db", "node/n1/db/password", "name the one that all nodes have"}}),
 	)
 }
 

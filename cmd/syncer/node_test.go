@@ -243,12 +243,15 @@ func TestNodeList(t *testing.T) {
 	if err != nil || out != want {
 		t.Errorf("%v; it lists\n%s", err, out)
 	}
-	if want := "warning: node n1: there is no variable \"lost\" that all nodes have; other nodes get nothing\n"; said != want {
+	if want := "warning: node n1: there is no variable \"lost\" that all nodes have; create it, or other nodes get nothing\n"; said != want {
 		t.Errorf("it says %q, want %q", said, want)
 	}
 	out, _, err = told(t, "", "node", "list", "--output", "json", "--base", "user")
 	if err != nil || !strings.Contains(out, `"overrides": []`) {
 		t.Errorf("below another base: %v, %s", err, out)
+	}
+	if _, _, err = told(t, "", "node", "list", "--base", "a, b"); err == nil || !strings.Contains(err.Error(), "there is one base for all groups") {
+		t.Errorf("below two bases: %v", err)
 	}
 }
 

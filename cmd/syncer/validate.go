@@ -24,7 +24,8 @@ taken to be right, and files of the Pod are not looked for. A Secret must have a
 lists it, or if it lacks the label by which it is found otherwise.
 
 With --values, a file as render has it, it warns of each secret that a node may
-have of its own if the file has neither the node's variable nor the general one.
+have of its own if the file has not the general variable, on which nodes without
+their own depend.
 
 Problems go to standard error, a line each; with --output json standard output
 is the object {"errors": [...], "warnings": [...]}, each item with "key" and

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 const (
@@ -38,7 +38,7 @@ func newClient() *http.Client {
 }
 
 // podURL is where a Pod answers; empty if it has no address yet.
-func podURL(ip string, e targets.Endpoint) string {
+func podURL(ip string, e definitions.Endpoint) string {
 	if ip == "" {
 		return ""
 	}

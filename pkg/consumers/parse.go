@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/kube"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // parsed is what a Config's texts mean.
 type parsed struct {
 	urls      []string
-	pods      []targets.Endpoint // of workloads
-	restarted []kube.Workload    // without their namespace
-	cronJob   string             // its name
+	pods      []definitions.Endpoint // of workloads
+	restarted []kube.Workload        // without their namespace
+	cronJob   string                 // its name
 }
 
 // asks reports whether there is more to see than time that passes.
@@ -23,7 +23,7 @@ func (p parsed) asks() bool { return len(p.urls)+len(p.pods)+len(p.restarted) > 
 func parse(c Config) (p parsed, err error) {
 	var errs []error
 	for _, text := range c.Ask {
-		e, err := targets.ParseEndpoint(text)
+		e, err := definitions.ParseEndpoint(text)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -34,7 +34,7 @@ func parse(c Config) (p parsed, err error) {
 		}
 	}
 	for _, text := range c.Restarted {
-		names, err := targets.ParseWorkloads(text)
+		names, err := definitions.ParseWorkloads(text)
 		if errs = append(errs, err); err != nil {
 			continue
 		}
@@ -44,7 +44,7 @@ func parse(c Config) (p parsed, err error) {
 	}
 	if c.Migrate != "" {
 		kind, name, _ := strings.Cut(c.Migrate, "/")
-		if p.cronJob = name; kind != "cronjob" || targets.CheckObjectName(name) != nil {
+		if p.cronJob = name; kind != "cronjob" || definitions.CheckObjectName(name) != nil {
 			errs = append(errs, fmt.Errorf("%q is no CronJob; write cronjob/ and its name", c.Migrate))
 		}
 	}

@@ -148,7 +148,7 @@ func (m *Metrics) Leads(leads bool) {
 	}
 }
 
-// Lane is what is measured of targets; see targets.Lane.
+// Lane is what is measured of targets; see records.Lane.
 type Lane interface {
 	Ages() map[targets.Key]time.Duration
 	Expiries() map[targets.Key]targets.Expiry

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -112,7 +113,7 @@ func TestMetricsAreServed(t *testing.T) {
 	q.Add(queue.Hint{Trigger: "test"}, "secret/shop/db", "secret/shop/other")
 	defer q.ShutDown()
 
-	lane := &targets.Lane{}
+	lane := &records.Lane{}
 	lane.Put(&targets.Target{Key: "secret/shop/db"})
 	lane.Put(&targets.Target{Key: "secret/shop/tls"})
 	tls, _ := lane.Begin("secret/shop/tls")
@@ -163,7 +164,7 @@ func (folder) OnDisk() bool               { return true }
 
 func TestRemovalsAreCountedFromZero(t *testing.T) {
 	m := NewMetrics()
-	defer m.Watch("default", &targets.Lane{})()
+	defer m.Watch("default", &records.Lane{})()
 	_, body := get(t, serve(t, &Server{Metrics: m.Handler()})+"/metrics")
 	for _, line := range []string{`syncer_removals_total{identity="default"} 0`, `syncer_removal_holds_total{identity="default"} 0`} {
 		if !strings.Contains(body, line) {

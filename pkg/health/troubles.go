@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/records"
 )
 
 // Troubles follows the errors that last: each is logged once when it begins,
@@ -24,7 +24,7 @@ type Troubles struct {
 
 type trouble struct {
 	level zapcore.Level
-	targets.Trouble
+	records.Trouble
 }
 
 // NewTroubles logs to log.
@@ -33,7 +33,7 @@ func NewTroubles(log *zap.Logger) *Troubles {
 }
 
 // Report notes how it went with a subject, such as "poll"; a nil error means
-// well. See targets.Trouble.Met for what is logged of it.
+// well. See records.Trouble.Met for what is logged of it.
 func (t *Troubles) Report(subject string, err error) { t.note(subject, err, zap.ErrorLevel) }
 
 // Remark notes what keeps a subject from going as well as it could, though it
@@ -62,7 +62,7 @@ func (t *Troubles) note(subject string, err error, level zapcore.Level) {
 }
 
 // Log logs that a trouble has begun, lasts or is over, with fields of the caller.
-func (t *Troubles) Log(subject string, err error, before, after targets.Trouble, fields ...zap.Field) {
+func (t *Troubles) Log(subject string, err error, before, after records.Trouble, fields ...zap.Field) {
 	log := t.log.With(fields...)
 	if err == nil {
 		log.Info("Recovered", zap.String("subject", subject), zap.Duration("after", time.Since(before.Began).Round(time.Millisecond)), zap.Int("failures", before.Times))

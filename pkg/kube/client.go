@@ -90,6 +90,9 @@ func Connect(c Config) (*Client, error) {
 	return k, nil
 }
 
+// Token returns the token that its requests have; "" when they have none.
+func (c *Client) Token() string { return c.config.BearerToken }
+
 // Close closes the connections that are idle.
 func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 

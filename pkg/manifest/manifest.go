@@ -15,7 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/definitions"
 )
 
 // Manifest is one text of one or several YAML documents, each an object of
@@ -72,7 +72,7 @@ func documents(text []byte) (objects []object, err error) {
 		case errors.Is(err, io.EOF):
 			return objects, nil
 		case err != nil:
-			return nil, targets.YAMLError(text, err)
+			return nil, definitions.YAMLError(text, err)
 		}
 		root := doc.Content[0]
 		if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {

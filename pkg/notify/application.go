@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/records"
 )
 
 // Application is the one application beside which Syncer runs, notified through
@@ -27,7 +27,7 @@ type Application struct {
 }
 
 // Targets lists all targets and what is known of them.
-type Targets interface{ Records() []targets.Record }
+type Targets interface{ Records() []records.Record }
 
 // NewApplication makes the application of a status folder. What it is notified of
 // goes to the log too.
@@ -140,7 +140,7 @@ func (a *Application) Provided() error {
 }
 
 // missing lists the targets that have not been delivered even once.
-func (a *Application) missing() (missing []targets.Record) {
+func (a *Application) missing() (missing []records.Record) {
 	for _, r := range a.targets.Records() {
 		if r.Status.Proven.IsZero() {
 			missing = append(missing, r)

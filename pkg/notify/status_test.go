@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -22,7 +23,7 @@ import (
 // app is an application, and what is known of its targets.
 type app struct {
 	*notify.Application
-	set       *targets.Lane
+	set       *records.Lane
 	notifiers []notify.Notifier
 }
 
@@ -64,7 +65,7 @@ func application(t *testing.T, dir string) (*app, *[]string) {
 // of makes the application of a status folder with these targets.
 func of(status *notify.Status, keys ...targets.Key) (*app, *[]string) {
 	var told []string
-	set := &targets.Lane{}
+	set := &records.Lane{}
 	for _, key := range keys {
 		set.Put(&targets.Target{Key: key})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -25,17 +26,17 @@ import (
 // leftover is a sink in which each Secret holds a key that nobody wants.
 type leftover struct{}
 
-func (leftover) Read(_ context.Context, r targets.Record) (sinks.State, error) {
-	state := sinks.State{Sight: targets.Sight{Version: "uid/1", Revision: r.Status.Revision}}
+func (leftover) Read(_ context.Context, r records.Record) (sinks.State, error) {
+	state := sinks.State{Sight: records.Sight{Version: "uid/1", Revision: r.Status.Revision}}
 	if r.Status.Version == "" {
 		state.Parts = map[string]secret.Value{"old": secret.New([]byte("value"))}
 	}
 	return state, nil
 }
 
-func (leftover) Apply(_ context.Context, r targets.Record, _ sinks.Changes) (targets.Sight, error) {
+func (leftover) Apply(_ context.Context, r records.Record, _ sinks.Changes) (records.Sight, error) {
 	annotations := map[string]string{targets.RevisionAnnotation: "1"}
-	return targets.Sight{Version: "uid/2", Revision: targets.Revision{Print: r.Print("", nil), Annotations: annotations}}, nil
+	return records.Sight{Version: "uid/2", Revision: records.Revision{Print: r.Print("", nil), Annotations: annotations}}, nil
 }
 
 // cluster is a pipeline whose Secrets come from the test.
@@ -66,7 +67,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 		}})
 	}
 	p := &pipeline{
-		Parts: Parts{Workers: 2, Log: zap.NewNop()}, set: &targets.Set{}, sink: sink,
+		Parts: Parts{Workers: 2, Log: zap.NewNop()}, set: &records.Set{}, sink: sink,
 		troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}), host: &host{settings: newSettings(cfg), cluster: client},
 	}
 	p.wire(wiring{cfg: cfg})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -104,17 +105,17 @@ type fork struct {
 	*sinks.Files
 }
 
-func (f fork) of(r targets.Record) workers.Sink {
+func (f fork) of(r records.Record) workers.Sink {
 	if f.keys[r.Spec.Key] {
 		return f.environment
 	}
 	return f.Files
 }
 
-func (f fork) Read(ctx context.Context, r targets.Record) (sinks.State, error) {
+func (f fork) Read(ctx context.Context, r records.Record) (sinks.State, error) {
 	return f.of(r).Read(ctx, r)
 }
 
-func (f fork) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (f fork) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	return f.of(r).Apply(ctx, r, c)
 }

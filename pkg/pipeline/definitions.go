@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -18,7 +19,7 @@ func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	// Before a worker has it: what is seen now is older than what that writes.
 	drifted := s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion))
 	if redefined {
-		s.define(found.Namespace, found.Name, func(def *targets.SecretDefinition) {
+		s.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
 			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)
 			def.Map, def.HasMap = found.ConjurMap()
 		})
@@ -32,7 +33,7 @@ func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 // is waited for, or made.
 func (s *secrets) Gone(namespace, name string) {
 	if named(s.config(), namespace, name) >= 0 {
-		s.define(namespace, name, func(def *targets.SecretDefinition) { def.Missing = true })
+		s.define(namespace, name, func(def *definitions.SecretDefinition) { def.Missing = true })
 		return
 	}
 	s.forget(targets.KubeSecretKey(namespace, name))
@@ -49,20 +50,20 @@ func (s *secrets) forget(key targets.Key) {
 // define makes a target of what the configuration says of a Secret and what
 // complete adds to it, in the lane of the identity that serves it, and has it
 // synced if it differs from before.
-func (s *secrets) define(namespace, name string, complete func(*targets.SecretDefinition)) {
+func (s *secrets) define(namespace, name string, complete func(*definitions.SecretDefinition)) {
 	cfg := s.config()
 	identity, ok := cfg.IdentityOf(namespace, name)
 	if !ok {
 		return // the watch that has found it is about to end
 	}
-	def := targets.SecretDefinition{Namespace: namespace, Name: name}
+	def := definitions.SecretDefinition{Namespace: namespace, Name: name}
 	if i := named(cfg, namespace, name); i >= 0 {
 		def = cfg.Kubernetes.Definitions[i]
 		def.Named = true
 	}
 	def.Account = identity.Conjur.Account
 	complete(&def)
-	t, warnings := targets.FromSecret(def)
+	t, warnings := definitions.FromSecret(def)
 	changes := s.set.Lane(identity.Name).Put(t)
 	if len(changes) == 0 {
 		return
@@ -79,12 +80,12 @@ func (s *secrets) define(namespace, name string, complete func(*targets.SecretDe
 
 // named returns the place of a Secret among those that are listed; -1: it is not.
 func named(cfg *config.Config, namespace, name string) int {
-	return slices.IndexFunc(cfg.Kubernetes.Definitions, func(def targets.SecretDefinition) bool {
+	return slices.IndexFunc(cfg.Kubernetes.Definitions, func(def definitions.SecretDefinition) bool {
 		return def.Namespace == namespace && def.Name == name
 	})
 }
 
 // Unread notes that a Secret which the configuration names may be there or not.
 func (s *secrets) Unread(namespace, name string, err error) {
-	s.define(namespace, name, func(def *targets.SecretDefinition) { def.Unread = err.Error() })
+	s.define(namespace, name, func(def *definitions.SecretDefinition) { def.Unread = err.Error() })
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestWhatWasSeenBeforeAWriteIsNoNews(t *testing.T) {
 	c := newCluster(t, config.ModeStandalone, leftover{}, "")
 	lane, key := c.set.Lane(""), targets.KubeSecretKey("ns", "new")
-	var held targets.Record
+	var held records.Record
 	begin := zap.Hooks(func(zapcore.Entry) (_ error) {
 		if r, ok := lane.Begin(key); ok {
 			held = r

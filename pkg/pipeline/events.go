@@ -18,7 +18,7 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// The reasons of the Events that appear on Secrets and workloads.
+// The reasons of the Events that appear on Secrets, workloads and Pods.
 const (
 	reasonSynced    = "Synced"
 	reasonFailed    = "SyncFailed"
@@ -29,6 +29,7 @@ const (
 	reasonStays     = "RestartFailed"
 	reasonExpiring  = "Expiring"
 	reasonNoPull    = "PullSecretFailed"
+	reasonOnDisk    = "SecretsOnDisk"
 )
 
 // news reports what happens to Secrets: as Events to those who look at them,

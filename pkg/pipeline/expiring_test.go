@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -18,7 +19,7 @@ import (
 func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.WarnLevel)
-		p := &pipeline{Parts: Parts{Log: zap.New(core)}, set: &targets.Set{}}
+		p := &pipeline{Parts: Parts{Log: zap.New(core)}, set: &records.Set{}}
 		l := &lane{pipeline: p, targets: p.set.Lane("")}
 		p.wire(wiring{lanes: []*lane{l}})
 		e := &expiring{pipeline: p, said: map[targets.Key]notice{}}

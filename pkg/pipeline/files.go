@@ -20,6 +20,7 @@ type files struct {
 	*pipeline
 	*sinks.Files
 	requests *sources.Requests
+	onDisk   *onDisk // nil: the folder is in memory, or nobody looks from outside
 }
 
 func newFiles(p *pipeline) *files {
@@ -40,6 +41,9 @@ func (f *files) prime(ctx context.Context) {
 	if own := f.Command.files(f.config().Targets); len(own) > 0 {
 		if f.OnDisk() {
 			f.Log.Warn("Secrets come to rest on a disk; make the volume of the secrets folder an emptyDir with medium: Memory", zap.String("folder", f.config().Folders.Secrets))
+			if f.host != nil {
+				f.onDisk = &onDisk{f.pipeline}
+			}
 		}
 		if err := f.Clean(ctx, own); ctx.Err() == nil { // else the next start looks
 			f.troubles.Report("leftovers", err)
@@ -47,10 +51,13 @@ func (f *files) prime(ctx context.Context) {
 	}
 }
 
-// sources are none in a one-shot process, and no watch where refresh is off.
+// sources watch nothing in a one-shot process, and no template where refresh is off.
 func (f *files) sources() (all []source) {
+	if f.onDisk != nil {
+		all = append(all, f.onDisk)
+	}
 	if f.config().Mode.OneShot() {
-		return nil
+		return all
 	}
 	all = append(all, f.requests)
 	if f.config().Refresh.Enabled {

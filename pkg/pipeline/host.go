@@ -38,9 +38,13 @@ func newHost(cfg *config.Config, version string, log *zap.Logger) (h *host, err 
 		h.metrics = health.NewMetrics()
 	}
 	if needsCluster(cfg) {
-		h.cluster, err = kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version, Log: log})
+		h.cluster, err = connect(cfg, version, log)
 	}
 	return h, err
+}
+
+func connect(cfg *config.Config, version string, log *zap.Logger) (*kube.Client, error) {
+	return kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version, Log: log})
 }
 
 func needsCluster(cfg *config.Config) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/notify"
-	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/records"
 )
 
 // keys answers GET /keys?set=ID with what the Pod has of a set of versions: what
@@ -32,11 +32,11 @@ func (h *host) holding(set string) (holding consumers.Holding, err error) {
 	if p == nil || p.files == nil {
 		return holding, errors.New("this process delivers no files now")
 	}
-	sets := map[string][]targets.Record{}
+	sets := map[string][]records.Record{}
 	for _, l := range p.lanes() {
 		for _, r := range l.targets.Records() {
 			for _, e := range r.Spec.Entries {
-				if e.Set() && !slices.ContainsFunc(sets[e.Variable], func(other targets.Record) bool { return other.Spec == r.Spec }) {
+				if e.Set() && !slices.ContainsFunc(sets[e.Variable], func(other records.Record) bool { return other.Spec == r.Spec }) {
 					sets[e.Variable] = append(sets[e.Variable], r)
 				}
 			}
@@ -75,7 +75,7 @@ func (p *pipeline) keysSeen(set string) (holding consumers.Holding, noted bool, 
 
 // filesHold returns what all files of a set have: no id that one of them lacks,
 // and no primary where they differ.
-func filesHold(set string, files []targets.Record) (holding consumers.Holding, err error) {
+func filesHold(set string, files []records.Record) (holding consumers.Holding, err error) {
 	var missing []string
 	for i, r := range files {
 		has, ok := r.Status.Sets[set]

@@ -12,6 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -25,7 +26,7 @@ type lane struct {
 	identity config.Identity
 	name     string // in logs and metrics
 
-	targets *targets.Lane
+	targets *records.Lane
 	client  *conjur.Client
 	values  *variables.Client
 	listing *listing

@@ -16,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -25,13 +26,13 @@ import (
 // stuckSink hangs, whatever its context says, until it is closed.
 type stuckSink chan struct{}
 
-func (s stuckSink) Read(context.Context, targets.Record) (sinks.State, error) {
+func (s stuckSink) Read(context.Context, records.Record) (sinks.State, error) {
 	<-s
 	return sinks.State{}, nil
 }
 
-func (s stuckSink) Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error) {
-	return targets.Sight{}, nil
+func (s stuckSink) Apply(context.Context, records.Record, sinks.Changes) (records.Sight, error) {
+	return records.Sight{}, nil
 }
 
 // TestHealthzWhenAllWorkersAreOverdue: one worker that moves is health enough,
@@ -43,7 +44,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		h := &host{settings: newSettings(&config.Config{}), log: zap.NewNop()}
 		p := &pipeline{
 			Parts: Parts{Workers: 2, Log: zap.NewNop()},
-			set:   &targets.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
+			set:   &records.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
 		}
 		cfg := &config.Config{Mode: config.ModeInit, Conjur: config.Conjur{HTTPTimeout: timeout}}
 		p.wire(wiring{cfg: cfg})

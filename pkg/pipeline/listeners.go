@@ -8,6 +8,7 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -122,7 +123,7 @@ type journaled struct {
 	pipeline *pipeline
 }
 
-func (j journaled) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (j journaled) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	if !c.Empty() && !c.Restores {
 		j.pipeline.troubles.Report("journal", j.pipeline.app.Writing())
 	}

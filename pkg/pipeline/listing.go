@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
 )
@@ -31,7 +32,7 @@ func anyWildcard(ts []*targets.Target) bool {
 // variables that there are.
 type listing struct {
 	catalog *variables.Catalog
-	set     *targets.Lane
+	set     *records.Lane
 
 	mu sync.Mutex // no older list is taken after a newer one
 }

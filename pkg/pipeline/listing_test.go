@@ -11,6 +11,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -30,7 +31,7 @@ func newListing(t *testing.T, server *conjurdtest.Server) *listing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := &targets.Lane{}
+	set := &records.Lane{}
 	set.Replace([]*targets.Target{{Key: "file/g", Entries: []targets.Entry{{Alias: "*", Variable: "*"}}}})
 	return &listing{catalog: values.NewCatalog(), set: set}
 }

@@ -75,7 +75,7 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 	}
 	after := wiring{cfg: cfg, lanes: lanes, rotates: before.rotates}
 	if rotatesAnew(before.cfg, cfg) {
-		if after.rotates, err = newRotating(p, cfg); err != nil {
+		if after.rotates, err = newRotating(p, cfg, before); err != nil {
 			stopAll(slices.DeleteFunc(lanes, func(l *lane) bool { return slices.Contains(before.lanes, l) }))
 			return err
 		}
@@ -98,6 +98,7 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 	}
 	wanted := p.sources()
 	p.running.keep(wanted)
+	before.rotates.close(after.rotates)
 	if p.files != nil {
 		p.take(queue.Hint{Trigger: "configuration", Wakes: true}, lanes[0].targets.Replace(cfg.Targets))
 	} else {
@@ -131,8 +132,7 @@ func (p *pipeline) relane(before wiring, cfg *config.Config) (lanes, leaving []*
 // rotatesAnew reports whether sets are rotated in another way, or as another
 // identity.
 func rotatesAnew(before, after *config.Config) bool {
-	return before.Rotation.Interval != after.Rotation.Interval ||
-		slices.ContainsFunc(config.Compare(before, after).Settings, func(name string) bool { return strings.HasPrefix(name, "rotation.") })
+	return slices.ContainsFunc(config.Compare(before, after).Settings, func(name string) bool { return strings.HasPrefix(name, "rotation.") })
 }
 
 // guide brings the configuration in effect to a lane that stays.

@@ -17,7 +17,7 @@ import (
 // NewLook returns what looks, as a standalone does, at the sets of a configuration
 // and at who uses them in the cluster. It is not to be run.
 func NewLook(cfg *config.Config, version string, log *zap.Logger) (r *rotate.Rotator, closing func(), err error) {
-	cluster, err := kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version, Log: log})
+	cluster, err := connect(cfg, version, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
-	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -22,14 +23,14 @@ type doorkeeper struct {
 	inside, most, reads atomic.Int64
 }
 
-func (d *doorkeeper) Read(context.Context, targets.Record) (sinks.State, error) {
+func (d *doorkeeper) Read(context.Context, records.Record) (sinks.State, error) {
 	d.most.Store(max(d.most.Load(), d.inside.Add(1)))
 	d.reads.Add(1)
 	<-d.turns
 	return sinks.State{Parts: map[string]secret.Value{"old": secret.New([]byte("value"))}}, nil
 }
 
-func (d *doorkeeper) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (d *doorkeeper) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	defer d.inside.Add(-1)
 	return d.leftover.Apply(ctx, r, c)
 }
@@ -46,7 +47,7 @@ func TestASecretThatMovesIsHandedOn(t *testing.T) {
 	moved.Identities = slices.Clone(moved.Identities)
 	moved.Identities[1].Secrets = []string{"ns/db"}
 	c.wire(wiring{cfg: &moved, lanes: c.lanes()})
-	c.define("ns", "db", func(def *targets.SecretDefinition) { def.UID, def.HasMap, def.Map = "db", true, "{}" })
+	c.define("ns", "db", func(def *definitions.SecretDefinition) { def.UID, def.HasMap, def.Map = "db", true, "{}" })
 	two := c.lanes()[1]
 	if _, ok := two.targets.Get("secret/ns/db"); !ok {
 		t.Fatal("the Secret has not moved")

@@ -10,6 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -82,7 +83,7 @@ func overrides(t *targets.Target) (ids []string) {
 
 // state returns how a target is doing, and brings it up to date when it was
 // proven.
-func (l *lane) state(s targets.Status, proven *time.Time, doubted bool) page.State {
+func (l *lane) state(s records.Status, proven *time.Time, doubted bool) page.State {
 	if s.Err != nil {
 		if _, revoked := errors.AsType[*workers.RevokedError](s.Err); revoked {
 			return page.Revoked

@@ -17,6 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/traces"
@@ -43,7 +44,7 @@ type Parts struct {
 // Run does what cfg says until ctx ends or all is done, and serves probes where it
 // says so; it follows no change of the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
-	p := &pipeline{Parts: parts, set: &targets.Set{}}
+	p := &pipeline{Parts: parts, set: &records.Set{}}
 	p.wire(wiring{cfg: cfg})
 	if cfg.Server.Address == "" {
 		return p.run(ctx)
@@ -61,7 +62,7 @@ func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
 // secrets go, and those who listen.
 type pipeline struct {
 	Parts
-	set  *targets.Set // which outlives pipelines
+	set  *records.Set // which outlives pipelines
 	host *host        // nil: nobody looks from outside
 
 	troubles   *health.Troubles
@@ -109,6 +110,9 @@ func (p *pipeline) run(ctx context.Context) error {
 	if p.files != nil && p.host != nil {
 		defer p.host.metrics.WatchFolder(p.files)()
 	}
+	if p.secrets != nil {
+		defer p.host.metrics.WatchSets(p.measured)()
+	}
 	p.begin(ctx)
 	intake, stop := context.WithCancel(ctx)
 	defer stop()
@@ -120,6 +124,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	incomplete := p.untilDone(intake)
 	stop()
 	p.end()
+	p.wired.Load().rotates.close(nil)
 	p.stop()
 	return p.verdict(incomplete)
 }
@@ -182,7 +187,7 @@ func (p *pipeline) build() (err error) {
 	if p.secrets != nil {
 		w.watches = p.secrets.watching(w.cfg)
 	}
-	if w.rotates, err = newRotating(p, w.cfg); err != nil {
+	if w.rotates, err = newRotating(p, w.cfg, wiring{}); err != nil {
 		stopAll(w.lanes)
 		return err
 	}
@@ -300,7 +305,7 @@ func (p *pipeline) Enqueue(h queue.Hint, keys ...targets.Key) {
 }
 
 // take has targets synced that have changed, and those forgotten that are gone.
-func (p *pipeline) take(h queue.Hint, changes []targets.Change) {
+func (p *pipeline) take(h queue.Hint, changes []records.Change) {
 	for _, l := range p.lanes() {
 		var own []targets.Key
 		for _, c := range changes {

@@ -15,8 +15,8 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/logs"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
-	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/traces"
 )
 
@@ -64,7 +64,7 @@ type Process struct {
 	log     *zap.Logger
 	level   zap.AtomicLevel
 
-	set    targets.Set    // of files
+	set    records.Set    // of files
 	traces *traces.Tracer // nil: nothing is traced
 
 	mu   sync.Mutex
@@ -171,7 +171,7 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 		}}
 		p.wire(wiring{cfg: h.config()})
 		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
-			p.set = &targets.Set{}
+			p.set = &records.Set{}
 		}
 		return p.run(ctx)
 	})

@@ -10,8 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -23,35 +25,58 @@ import (
 type rotating struct {
 	*pipeline
 	rotator *rotate.Rotator
-	closing func()
+	client  *conjur.Client // that the next one goes on with, if it may
 
 	mu      sync.Mutex
 	earlier map[targets.Key]map[string]targets.DeliveredSet // of Secrets that this process has not delivered yet
 }
 
-// newRotating returns nil where nothing is to be rotated.
-func newRotating(p *pipeline, cfg *config.Config) (*rotating, error) {
+// newRotating returns nil where nothing is to be rotated. What asks Conjur in the
+// same way goes on with the connections and the token that there are.
+func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, err error) {
 	if len(cfg.Rotation.Sets) == 0 || p.secrets == nil {
 		return nil, nil
 	}
-	r := &rotating{pipeline: p, earlier: map[targets.Key]map[string]targets.DeliveredSet{}}
+	r = &rotating{pipeline: p, earlier: map[targets.Key]map[string]targets.DeliveredSet{}}
 	parts := RotatorParts{Version: p.Version, Cluster: p.host.cluster, Targets: r, Listener: r, Inbox: p.inbox, Log: p.Log}
 	if cfg.Kubernetes.LeaderElection.Enabled {
 		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
 	}
-	var err error
-	r.rotator, r.closing, err = NewRotator(cfg.Rotation, parts)
-	return r, err
+	if before.rotates != nil {
+		parts.Reports = before.rotates.rotator.Reports()
+		if !slices.Contains(config.Compare(before.cfg, cfg).Settings, "rotation.identity") {
+			r.client = before.rotates.client
+		}
+	}
+	if r.client == nil {
+		if r.client, err = conjur.New(ClientConfig(cfg.Rotation.Conjur, p.Version, p.Log, p.inbox)); err != nil {
+			return nil, err
+		}
+	}
+	if r.rotator, err = newRotator(cfg.Rotation, r.client, parts); err != nil {
+		r.close(before.rotates)
+		return nil, err
+	}
+	return r, nil
 }
 
 // Run rotates until ctx ends.
-func (r *rotating) Run(ctx context.Context) {
-	defer r.closing()
-	defer r.host.metrics.WatchSets(r.measured)()
-	r.rotator.Run(ctx)
+func (r *rotating) Run(ctx context.Context) { r.rotator.Run(ctx) }
+
+// close closes the client, unless another one has it too. There may be no r, and no
+// other.
+func (r *rotating) close(other *rotating) {
+	if r != nil && (other == nil || other.client != r.client) {
+		r.client.Close()
+	}
 }
 
-func (r *rotating) measured() (sets []health.Set) {
+// measured returns what metrics say of the sets.
+func (p *pipeline) measured() (sets []health.Set) {
+	r := p.wired.Load().rotates
+	if r == nil {
+		return nil
+	}
 	for _, report := range r.rotator.Reports() {
 		sets = append(sets, health.Set{ID: report.Set, Stage: report.Stage, Since: report.Since, Made: report.Made, Due: report.Due})
 	}
@@ -97,13 +122,13 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 }
 
 // records returns the Secrets that have such an entry.
-func (r *rotating) records(is func(targets.Entry) bool) (records []targets.Record) {
+func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
 	for _, record := range r.set.Records() {
 		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
-			records = append(records, record)
+			has = append(has, record)
 		}
 	}
-	return records
+	return has
 }
 
 // shows returns what is true of the entries that show a set.

@@ -27,6 +27,7 @@ type RotatorParts struct {
 	Targets  rotate.Targets // nil: nobody shows a step
 	Lease    time.Duration  // for how long a leader that lost its Lease may not know it
 	Listener rotate.Listener
+	Reports  []rotate.Report // what was known of the sets before
 	Inbox    *inject.Inbox
 	Log      *zap.Logger
 }
@@ -42,10 +43,19 @@ func NewRotator(c config.Rotation, parts RotatorParts) (r *rotate.Rotator, closi
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := variables.New(client, variables.Config{Logger: parts.Log})
-	if err != nil {
+	if r, err = newRotator(c, client, parts); err != nil {
 		client.Close()
 		return nil, nil, err
+	}
+	return r, client.Close, nil
+}
+
+// newRotator returns what rotates the sets of a configuration with a client of
+// Conjur.
+func newRotator(c config.Rotation, client *conjur.Client, parts RotatorParts) (*rotate.Rotator, error) {
+	values, err := variables.New(client, variables.Config{Logger: parts.Log})
+	if err != nil {
+		return nil, err
 	}
 	a := rotation{c, parts, client}
 	var sets []rotate.Rotated
@@ -58,13 +68,13 @@ func NewRotator(c config.Rotation, parts RotatorParts) (r *rotate.Rotator, closi
 		sets = append(sets, rotated)
 	}
 	if len(errs) > 0 {
-		client.Close()
-		return nil, nil, errors.Join(errs...)
+		return nil, errors.Join(errs...)
 	}
 	return rotate.New(rotate.Config{
 		Conjur: client, Changes: values, Sets: sets, Targets: parts.Targets, Owner: c.Owner, PerHour: c.PerHour, Paused: c.Paused, FromPolicy: c.FromPolicy,
 		Interval: c.Interval, Timeout: 3 * c.Conjur.HTTPTimeout, Quiet: c.Conjur.HTTPTimeout, Listener: parts.Listener, Log: parts.Log,
-	}), client.Close, nil
+		Reports: parts.Reports,
+	}), nil
 }
 
 // rotation makes the parts of sets.

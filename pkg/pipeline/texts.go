@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -74,22 +75,22 @@ func (t *texts) sources() (all []source) {
 // templateUsers is the targets of all lanes by their templates.
 type templateUsers struct{ *pipeline }
 
-func (u templateUsers) TemplateFiles() []string { return union(u, (*targets.Lane).TemplateFiles) }
+func (u templateUsers) TemplateFiles() []string { return union(u, (*records.Lane).TemplateFiles) }
 
 func (u templateUsers) ByTemplate(files ...string) []targets.Key {
-	return union(u, func(l *targets.Lane) []targets.Key { return l.ByTemplate(files...) })
+	return union(u, func(l *records.Lane) []targets.Key { return l.ByTemplate(files...) })
 }
 
 func (u templateUsers) ConfigMaps() []targets.ConfigMapKey {
-	return union(u, (*targets.Lane).ConfigMaps)
+	return union(u, (*records.Lane).ConfigMaps)
 }
 
 func (u templateUsers) ByConfigMap(keys ...targets.ConfigMapKey) []targets.Key {
-	return union(u, func(l *targets.Lane) []targets.Key { return l.ByConfigMap(keys...) })
+	return union(u, func(l *records.Lane) []targets.Key { return l.ByConfigMap(keys...) })
 }
 
 // union puts together what each lane's targets answer.
-func union[T any](u templateUsers, ask func(*targets.Lane) []T) (all []T) {
+func union[T any](u templateUsers, ask func(*records.Lane) []T) (all []T) {
 	for _, l := range u.lanes() {
 		all = append(all, ask(l.targets)...)
 	}

@@ -55,6 +55,7 @@ type Config struct {
 	// Watch is how long at most this process has to have seen a version without
 	// consumers before it revokes it; default 10 minutes.
 	Watch    time.Duration
+	Reports  []Report    // what was known of the sets before
 	Listener Listener    // nil: nobody listens
 	Log      *zap.Logger // nil: nothing is logged
 }
@@ -97,6 +98,11 @@ func New(config Config) *Rotator {
 		s.unmended.Store(true)
 		s.polled.Store(&[]string{})
 		r.sets[set.ID] = s
+	}
+	for _, report := range config.Reports {
+		if s := r.sets[report.Set]; s != nil {
+			s.report.Store(&report)
+		}
 	}
 	return r
 }

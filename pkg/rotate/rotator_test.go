@@ -340,3 +340,11 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 	}
 	t.Logf("%+v", c)
 }
+
+// TestWhatWasKnownOfASetIsSaid until the set was read.
+func TestWhatWasKnownOfASetIsSaid(t *testing.T) {
+	r := New(Config{Sets: []Rotated{{ID: "jwt"}, {ID: "new"}}, Reports: []Report{{Set: "jwt", Stage: "idle"}, {Set: "gone"}}})
+	if reports := r.Reports(); len(reports) != 1 || reports[0].Set != "jwt" || reports[0].Stage != "idle" {
+		t.Errorf("known is %+v", reports)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -21,7 +22,7 @@ import (
 // with; neither is one that was missing, or removed, and still is, so that a
 // removed target costs nothing. When a stat fails, its target is reported, and
 // Read returns the error.
-func (f *Files) Altered(all []targets.Record) []targets.Key {
+func (f *Files) Altered(all []records.Record) []targets.Key {
 	root, err := f.root()
 	if err == nil {
 		defer root.close()
@@ -29,29 +30,22 @@ func (f *Files) Altered(all []targets.Record) []targets.Key {
 	var altered []targets.Key
 	for _, r := range all {
 		last, seen := parseSight(r.Status.Version)
-		seen = seen && last.Path == r.Spec.File.Path
+		seen = seen && last.path == r.Spec.File.Path
 		failed := r.Status.WriteFailed || r.Status.RemovalFailed
-		if failed || seen && (err != nil || len(r.Status.Former) > 0 || !same(root, last.Stamps)) {
+		if failed || seen && (err != nil || len(r.Status.Former) > 0 || !same(root, last)) {
 			altered = append(altered, r.Spec.Key)
 		}
 	}
 	return altered
 }
 
-// same reports whether everything is as it was.
-func same(root folder, seen stamps) bool {
-	for name, then := range seen {
-		var now stamp
+// same reports whether everything is as it was. What cannot be looked at is not.
+func same(root folder, last sight) bool {
+	return last.shows(func(name string) (now stamp, known bool) {
 		info, err := root.lstat(name)
-		switch {
-		case err == nil:
+		if err == nil {
 			now = stampOf(info)
-		case !errors.Is(err, fs.ErrNotExist):
-			return false
 		}
-		if now != then {
-			return false
-		}
-	}
-	return true
+		return now, err == nil || errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -53,8 +54,8 @@ func TestLimitOfAllFiles(t *testing.T) {
 	taken("a", 9) // what is less than before is never refused
 }
 
-func record(name string) targets.Record {
+func record(name string) records.Record {
 	target := fileTarget(name, 0o600)
 	target.Key = targets.FileKey(name)
-	return targets.Record{Spec: target}
+	return records.Record{Spec: target}
 }

@@ -115,7 +115,7 @@ func (d directory) read(dir folder) (State, stamps, error) {
 
 // readVersion reads the files of one version, and adds their stamps to seen.
 func (d directory) readVersion(dir folder, version string, seen stamps) (State, error) {
-	r := versionReader{directory: d, at: path.Join(d.path, version), seen: seen, left: MaxSize, state: State{Parts: map[string]secret.Value{}}}
+	r := versionReader{directory: d, at: path.Join(d.path, version), seen: seen, left: maxSize, state: State{Parts: map[string]secret.Value{}}}
 	if err := r.read(dir, version, ""); err != nil {
 		wipe(r.state.Parts)
 		return State{}, err

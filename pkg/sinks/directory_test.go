@@ -127,12 +127,12 @@ func TestDirectoryNeedsFolder(t *testing.T) {
 func TestDirectorySizeIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	files, target := newKeeper(dir, nil), directoryTarget("a", 0o640)
-	half := strings.Repeat("x", MaxSize/2)
+	half := strings.Repeat("x", maxSize/2)
 	apply(t, files, target, rewrite("user", half, "word", half))
 	if got := read(t, files, target); got.Stale || got.Parts["word"].Len() != len(half) {
 		t.Errorf("of the largest parts Read gives %d bytes, stale %t", got.Parts["word"].Len(), got.Stale)
 	}
-	must(t, os.Truncate(filepath.Join(dir, "a/word"), MaxSize/2+1))
+	must(t, os.Truncate(filepath.Join(dir, "a/word"), maxSize/2+1))
 	if got := read(t, files, target); !got.Stale || got.Parts["word"].Len() != 0 {
 		t.Errorf("of larger parts Read gives %d bytes, stale %t", got.Parts["word"].Len(), got.Stale)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -34,7 +35,7 @@ func CheckEnvironmentName(name string) error {
 }
 
 // Read returns what was applied.
-func (e *Environment) Read(ctx context.Context, r targets.Record) (State, error) {
+func (e *Environment) Read(ctx context.Context, r records.Record) (State, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return State{Parts: copyParts(e.byKey[r.Spec.Key]), Mode: r.Spec.File.Mode}, ctx.Err()
@@ -46,9 +47,9 @@ const longestVariable = 32 * 4096
 
 // Apply takes over the parts. A value with a NUL byte, or one that is too long,
 // is an error, since no environment can hold it.
-func (e *Environment) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
+func (e *Environment) Apply(ctx context.Context, r records.Record, c Changes) (records.Sight, error) {
 	if err := ctx.Err(); err != nil || c.Empty() {
-		return targets.Sight{}, err
+		return records.Sight{}, err
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Parts)) {
@@ -62,7 +63,7 @@ func (e *Environment) Apply(ctx context.Context, r targets.Record, c Changes) (t
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return targets.Sight{}, err
+		return records.Sight{}, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +72,7 @@ func (e *Environment) Apply(ctx context.Context, r targets.Record, c Changes) (t
 		e.byKey = map[targets.Key]map[string]secret.Value{}
 	}
 	e.byKey[r.Spec.Key] = copyParts(c.Parts)
-	return targets.Sight{}, nil
+	return records.Sight{}, nil
 }
 
 // Variables lists all as "NAME=value", ascending. These are texts, which nobody

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -63,7 +64,7 @@ func (f *Files) OnDisk() bool {
 
 // Read finds what is there. Anything but a file where a file must be is an
 // error, save a symlink, which is nothing. An error names the target's path.
-func (f *Files) Read(ctx context.Context, r targets.Record) (State, error) {
+func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	if err := ctx.Err(); err != nil {
 		return State{}, err
 	}
@@ -76,7 +77,7 @@ func (f *Files) Read(ctx context.Context, r targets.Record) (State, error) {
 	return state, nil
 }
 
-func (f *Files) read(r targets.Record) (State, stamps, error) {
+func (f *Files) read(r records.Record) (State, stamps, error) {
 	l, err := f.layout(r.Spec)
 	if err != nil {
 		return State{}, nil, err
@@ -113,7 +114,7 @@ func (f *Files) read(r targets.Record) (State, stamps, error) {
 // names the target's path and the step that failed. A failure leaves nothing
 // behind; if removing the rest failed as well, the error says so, and what is
 // left of a folder of files makes the next State stale.
-func (f *Files) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
+func (f *Files) Apply(ctx context.Context, r records.Record, c Changes) (records.Sight, error) {
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
 		return r.Status.Sight, err
 	}

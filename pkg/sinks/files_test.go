@@ -145,15 +145,15 @@ func TestSizeIsBounded(t *testing.T) {
 		if target.Format == targets.FormatDirectory {
 			name, part = filepath.Join(dir, "b/user"), "user"
 		}
-		largest, small := rewrite(part, strings.Repeat("x", MaxSize)), rewrite(part, "small")
+		largest, small := rewrite(part, strings.Repeat("x", maxSize)), rewrite(part, "small")
 		apply(t, files, target, largest)
-		if got := read(t, files, target); got.Stale || got.Parts[part].Len() != MaxSize {
+		if got := read(t, files, target); got.Stale || got.Parts[part].Len() != maxSize {
 			t.Errorf("%s: of the largest content Read gives %d bytes, stale %t", target.Format, got.Parts[part].Len(), got.Stale)
 		}
-		if err := files.Apply(t.Context(), target, rewrite(part, strings.Repeat("x", MaxSize+1))); err == nil {
-			t.Errorf("%s: more than MaxSize is taken", target.Format)
+		if err := files.Apply(t.Context(), target, rewrite(part, strings.Repeat("x", maxSize+1))); err == nil {
+			t.Errorf("%s: more than maxSize is taken", target.Format)
 		}
-		if err := os.Truncate(name, MaxSize+1); err != nil {
+		if err := os.Truncate(name, maxSize+1); err != nil {
 			t.Fatal(err)
 		}
 		got := read(t, files, target)

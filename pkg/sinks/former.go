@@ -28,10 +28,10 @@ func (f *Files) RemoveFormer(former []string, taken func(path string) bool) (don
 	var errs []error
 	for _, version := range former {
 		s, ok := parseSight(version)
-		path := filepath.Join(f.dir, s.Path)
+		path := filepath.Join(f.dir, s.path)
 		switch {
-		case !ok || taken(s.Path):
-		case !same(root, s.Stamps):
+		case !ok || taken(s.path):
+		case !same(root, s):
 			done.Altered = append(done.Altered, path)
 		default:
 			if err := f.removeAt(root, s.target()); err != nil {

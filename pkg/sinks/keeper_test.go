@@ -3,22 +3,23 @@ package sinks
 import (
 	"context"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // keeper is a Files with the status of its targets, as those keep it who sync.
 type keeper struct {
 	*Files
-	set    targets.Set
-	status map[targets.Key]targets.Status
+	set    records.Set
+	status map[targets.Key]records.Status
 }
 
 func newKeeper(dir string, owner *Owner) *keeper {
-	return &keeper{Files: NewFiles(dir, owner), status: map[targets.Key]targets.Status{}}
+	return &keeper{Files: NewFiles(dir, owner), status: map[targets.Key]records.Status{}}
 }
 
-func (k *keeper) record(t *targets.Target) targets.Record {
-	return targets.Record{Spec: t, Status: k.status[t.Key]}
+func (k *keeper) record(t *targets.Target) records.Record {
+	return records.Record{Spec: t, Status: k.status[t.Key]}
 }
 
 func (k *keeper) Read(ctx context.Context, t *targets.Target) (State, error) {
@@ -43,7 +44,7 @@ func (k *keeper) Apply(ctx context.Context, t *targets.Target, c Changes) error 
 }
 
 func (k *keeper) Altered(ts []*targets.Target) []targets.Key {
-	var all []targets.Record
+	var all []records.Record
 	for _, t := range ts {
 		all = append(all, k.record(t))
 	}

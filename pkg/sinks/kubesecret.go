@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -58,8 +59,8 @@ func SecretVersion(uid types.UID, resourceVersion string) string {
 }
 
 // sight is how a Secret is, and what it holds of ours.
-func (k *KubeSecrets) sight(r targets.Record, live *corev1.Secret, ours map[string][]byte) targets.Sight {
-	return targets.Sight{Version: SecretVersion(live.UID, live.ResourceVersion), Revision: revisionOf(r, live.Annotations, ours)}
+func (k *KubeSecrets) sight(r records.Record, live *corev1.Secret, ours map[string][]byte) records.Sight {
+	return records.Sight{Version: SecretVersion(live.UID, live.ResourceVersion), Revision: revisionOf(r, live.Annotations, ours)}
 }
 
 // Read finds the keys that are ours. The state is stale when our field manager
@@ -67,14 +68,14 @@ func (k *KubeSecrets) sight(r targets.Record, live *corev1.Secret, ours map[stri
 // Secret that does not exist is nothing if the target is to be created, and a
 // [*MissingError] otherwise. One that is not the object that the target was
 // defined by is an error.
-func (k *KubeSecrets) Read(ctx context.Context, r targets.Record) (State, error) {
+func (k *KubeSecrets) Read(ctx context.Context, r records.Record) (State, error) {
 	t := r.Spec
 	live, err := k.get(ctx, t)
 	switch {
 	case err != nil:
 		return State{}, failed(t, err)
 	case live == nil:
-		return State{Sight: targets.Sight{Revision: r.Status.Revision}}, failed(t, absent(t.Secret))
+		return State{Sight: records.Sight{Revision: r.Status.Revision}}, failed(t, absent(t.Secret))
 	}
 	defer clearData(live.Data)
 	if t.Secret.UID != "" && string(live.UID) != t.Secret.UID {
@@ -139,7 +140,7 @@ const maxAttempts = 16
 // A Secret that was deleted and made anew since its definition, or else its
 // state, was read is not written to, as it may hold another definition: that is
 // an error, and goes with the next definition, or Read.
-func (k *KubeSecrets) Apply(ctx context.Context, r targets.Record, c Changes) (targets.Sight, error) {
+func (k *KubeSecrets) Apply(ctx context.Context, r records.Record, c Changes) (records.Sight, error) {
 	left := r.Status.Sight
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
 		return left, err
@@ -159,7 +160,7 @@ func (k *KubeSecrets) Apply(ctx context.Context, r targets.Record, c Changes) (t
 }
 
 // apply tries once. seen is which Secret it must be, "" when there was none.
-func (k *KubeSecrets) apply(ctx context.Context, r targets.Record, c Changes, seen types.UID) (targets.Sight, error) {
+func (k *KubeSecrets) apply(ctx context.Context, r records.Record, c Changes, seen types.UID) (records.Sight, error) {
 	t, before := r.Spec, r.Status.Sight
 	live, err := k.get(ctx, t)
 	switch {

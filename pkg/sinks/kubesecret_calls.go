@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -67,7 +68,7 @@ func (k *KubeSecrets) ownAlone(ctx context.Context, t *targets.Target, live *cor
 // write makes the edit and returns the Secret as it is then. Where a role
 // grants update and not patch, as that of the Secrets Provider does, an update
 // does what can be done so (decision 022).
-func (k *KubeSecrets) write(ctx context.Context, r targets.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *KubeSecrets) write(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	after, err := k.patchData(ctx, r, live, e)
 	if _, refused := errors.AsType[*unpatchableError](err); !refused {
@@ -95,7 +96,7 @@ func (k *KubeSecrets) wrote(namespace string, err error) {
 
 // patchData makes the edit by a server-side apply. Keys that are to go and are
 // not ours alone become so first.
-func (k *KubeSecrets) patchData(ctx context.Context, r targets.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *KubeSecrets) patchData(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	if len(e.shared) > 0 {
 		var err error
@@ -120,7 +121,7 @@ func (k *KubeSecrets) patchData(ctx context.Context, r targets.Record, live *cor
 
 // update makes the edit by replacing the Secret as it was read; if it has
 // changed since, that is a conflict.
-func (k *KubeSecrets) update(ctx context.Context, r targets.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *KubeSecrets) update(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	t, wanted := r.Spec, *live
@@ -175,7 +176,7 @@ type applyMeta struct {
 
 // metadata names what is to be ours afterwards besides the data. The revision
 // is raised when the data change.
-func (k *KubeSecrets) metadata(r targets.Record, live *corev1.Secret, e *secretEdit) applyMeta {
+func (k *KubeSecrets) metadata(r records.Record, live *corev1.Secret, e *secretEdit) applyMeta {
 	isNew := live.UID == ""
 	meta := applyMeta{
 		Name: live.Name, UID: live.UID,
@@ -207,7 +208,7 @@ func (k *KubeSecrets) metadata(r targets.Record, live *corev1.Secret, e *secretE
 // The values are written straight into it, for encoding/json would keep them
 // in a buffer of its own. The body cannot be cleared: net/http may read it
 // even after the answer has come.
-func (k *KubeSecrets) applyConfiguration(r targets.Record, live *corev1.Secret, e *secretEdit) ([]byte, error) {
+func (k *KubeSecrets) applyConfiguration(r records.Record, live *corev1.Secret, e *secretEdit) ([]byte, error) {
 	head, err := json.Marshal(k.metadata(r, live, e))
 	if err != nil {
 		return nil, err

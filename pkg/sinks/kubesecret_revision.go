@@ -5,17 +5,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // revisionOf is what a Secret holds of ours, if its annotations name a
 // revision; otherwise what was known before.
-func revisionOf(r targets.Record, annotations map[string]string, ours map[string][]byte) targets.Revision {
+func revisionOf(r records.Record, annotations map[string]string, ours map[string][]byte) records.Revision {
 	if annotations[targets.RevisionAnnotation] == "" {
 		return r.Status.Revision
 	}
 	ofRevision := map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}
-	now := targets.Revision{Print: r.Print("", ours), Annotations: among(annotations, ofRevision, false)}
+	now := records.Revision{Print: r.Print("", ours), Annotations: among(annotations, ofRevision, false)}
 	if before := r.Status.Revision; now.Print == before.Print && maps.Equal(now.Annotations, before.Annotations) {
 		return before // one copy in memory
 	}
@@ -25,7 +26,7 @@ func revisionOf(r targets.Record, annotations map[string]string, ours map[string
 // nextAnnotations are those of a write that changes the data of a Secret, that
 // has some already, to what is ours then. first: nothing of ours is in it, or
 // ever was since it was made.
-func nextAnnotations(r targets.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) map[string]string {
+func nextAnnotations(r records.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) map[string]string {
 	last := r.Status.Revision
 	known := last.Annotations != nil
 	if first && known && last.Print == r.Print("", ours) {

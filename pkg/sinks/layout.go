@@ -106,14 +106,14 @@ func (how manner) otherOwner(s stamp) bool {
 // permissions is a file's permission bits, with those that no target has.
 func permissions(info fs.FileInfo) fs.FileMode { return info.Mode() &^ fs.ModeType }
 
-// checkSize refuses parts that are larger than MaxSize together.
+// checkSize refuses parts that are larger than maxSize together.
 func checkSize(parts map[string]secret.Value) error {
 	total := 0
 	for _, v := range parts {
 		total += v.Len()
 	}
-	if total > MaxSize {
-		return fmt.Errorf("the content has %d bytes, more than the %d that are allowed", total, MaxSize)
+	if total > maxSize {
+		return fmt.Errorf("the content has %d bytes, more than the %d that are allowed", total, maxSize)
 	}
 	return nil
 }

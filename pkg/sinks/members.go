@@ -32,15 +32,15 @@ type memo struct {
 
 // What is remembered.
 const (
-	memoMembers = "variables-"
-	memoSets    = "sets-"
+	memoMembers = "variables"
+	memoSets    = "sets"
 )
 
 // name is short enough whatever the target's name, and none of a target or a
 // temporary file.
 func (m memo) name(what string) string {
 	sum := sha256.Sum256([]byte(m.of))
-	return safefile.TempPrefix + what + hex.EncodeToString(sum[:16])
+	return safefile.TempPrefix + what + "-" + hex.EncodeToString(sum[:16])
 }
 
 // read reads what is remembered into to. What cannot be read is not: the folder is
@@ -50,7 +50,7 @@ func (m memo) read(dir folder, what string, to any) {
 	if err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	if text, whole, err := content(dir, m.name(what), info, MaxSize); err == nil && whole {
+	if text, whole, err := content(dir, m.name(what), info, maxSize); err == nil && whole {
 		_ = json.Unmarshal(text.Bytes(), to)
 	}
 }
@@ -74,7 +74,7 @@ func (m memo) write(dir folder, what string, text []byte) error {
 			return nil
 		}
 		_, err := replace(dir, m.name(what), text, m.how)
-		return step("record the variables in "+m.name(what), err)
+		return step("record the "+what+" in "+m.name(what), err)
 	}
 	info, err := dir.lstat(m.name(what))
 	if err == nil && !info.IsDir() {
@@ -83,7 +83,7 @@ func (m memo) write(dir folder, what string, text []byte) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return step("record the variables in "+m.name(what), err)
+	return step("record the "+what+" in "+m.name(what), err)
 }
 
 func (m memo) writeMembers(dir folder, ids []string) error {

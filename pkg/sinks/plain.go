@@ -46,7 +46,7 @@ func (p plain) read(dir folder) (State, stamps, error) {
 	if err := regular(info); err != nil {
 		return State{}, nil, err
 	}
-	v, whole, err := content(dir, p.name(), info, MaxSize)
+	v, whole, err := content(dir, p.name(), info, maxSize)
 	if err != nil {
 		return State{}, nil, err
 	}

@@ -8,6 +8,7 @@ package sinks
 import (
 	"io/fs"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -15,14 +16,14 @@ import (
 // WholeFile is the name of the single part of a target that is one file.
 const WholeFile = ""
 
-// MaxSize is how many bytes a file target's parts may have together. Apply
+// maxSize is how many bytes a file target's parts may have together. Apply
 // refuses more; what is there and larger cannot be the sink's own.
-const MaxSize = 16 << 20
+const maxSize = 16 << 20
 
 // State is what is there for a target. The zero State is nothing at all.
 type State struct {
 	// Sight is for the target's status.
-	targets.Sight
+	records.Sight
 	// Parts is the content by part name; nil when nothing is there. The
 	// receiver owns the values and wipes them.
 	Parts map[string]secret.Value
@@ -30,7 +31,7 @@ type State struct {
 	Mode fs.FileMode
 	// Stale says that what is there must be written again even when Parts
 	// and Mode are as wanted: it cannot be read, has another owner or field
-	// manager, has more than MaxSize bytes, or is the rest of a change that
+	// manager, has more than maxSize bytes, or is the rest of a change that
 	// was interrupted. A part that was not read has the zero Value, so Parts
 	// still says what there is to remove.
 	Stale bool

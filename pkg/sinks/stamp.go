@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"encoding/binary"
 	"io/fs"
 	"syscall"
 )
@@ -23,4 +24,15 @@ func stampOf(info fs.FileInfo) stamp {
 		s.Ctime = changeTime(sys)
 	}
 	return s
+}
+
+// stampSize is how many bytes append appends.
+const stampSize = 8 * 8
+
+// append appends what only an equal stamp appends, too.
+func (s stamp) append(text []byte) []byte {
+	for _, n := range [...]uint64{s.Dev, s.Ino, uint64(s.Size), uint64(s.Mtime), uint64(s.Ctime), uint64(s.Mode), uint64(s.UID), uint64(s.GID)} {
+		text = binary.LittleEndian.AppendUint64(text, n)
+	}
+	return text
 }

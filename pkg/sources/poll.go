@@ -30,8 +30,8 @@ type Remarker interface {
 	Remark(subject string, err error)
 }
 
-// BeatEvery is how often the heart beats.
-const BeatEvery = time.Second
+// beatEvery is how often the heart beats.
+const beatEvery = time.Second
 
 // jitter is the share by which a tick may come early, so that the processes
 // of a fleet drift apart.
@@ -86,7 +86,7 @@ type Poll struct {
 	Lister   Lister
 	Queue    Enqueuer
 	Reporter Reporter
-	// Heart beats every BeatEvery while polls end within their deadline and the
+	// Heart beats every beatEvery while polls end within their deadline and the
 	// workers move.
 	Heart Heart
 }
@@ -95,7 +95,7 @@ type Poll struct {
 // tick comes at a random moment of the first interval. A tick that is due
 // while a poll goes on waits for its end.
 func (p *Poll) Run(ctx context.Context) {
-	beat := time.NewTicker(BeatEvery)
+	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	tick := time.NewTimer(time.Duration(rand.Float64() * float64(p.Interval)))
 	defer tick.Stop()

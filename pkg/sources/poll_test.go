@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
@@ -114,7 +115,7 @@ func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, er
 	synctest.Test(t, func(t *testing.T) {
 		var h hints
 		var beats, errs atomic.Int32
-		var set targets.Lane
+		var set records.Lane
 		set.Replace([]*targets.Target{
 			{Key: "file/a", Entries: []targets.Entry{{Alias: "x", Variable: "x"}}},
 			{Key: "file/b", Entries: []targets.Entry{{Alias: "x", Variable: "x"}, {Alias: "y", Variable: "y"}}},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -33,7 +34,7 @@ func templated() []*targets.Target {
 // hint an element.
 func watching(t *testing.T, dir string, interval time.Duration) (*sources.Templates, <-chan []targets.Key) {
 	t.Helper()
-	var set targets.Lane
+	var set records.Lane
 	set.Replace(templated())
 	got := make(chan []targets.Key, 100)
 	s := &sources.Templates{

@@ -16,17 +16,3 @@ func (e Expiry) First(other Expiry) Expiry {
 	}
 	return e
 }
-
-// Expiries returns those of the targets that have certificates.
-func (l *Lane) Expiries() map[Key]Expiry {
-	s := l.all()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	expiries := map[Key]Expiry{}
-	for key := range l.keys {
-		if e := s.records[key].status.Expires; !e.At.IsZero() {
-			expiries[key] = e
-		}
-	}
-	return expiries
-}

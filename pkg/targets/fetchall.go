@@ -4,43 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
-
-// secretKey is the data key under which a Kubernetes Secret holds a variable
-// that no map names: its id, with a dot for each character that data keys
-// cannot have, as the Secrets Provider does it. Not every id gives a key that
-// Kubernetes takes.
-func secretKey(variable string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("-._", r) || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
-		}
-		return '.'
-	}, variable)
-}
-
-// secretKeyFault returns why a Secret's data cannot have a key; "" when it can.
-func secretKeyFault(key string) string {
-	switch {
-	case key == "":
-		return "is empty"
-	case key == ConjurMapKey:
-		return "is that of the map itself"
-	case key != secretKey(key):
-		return "has characters other than letters, digits, -, _ and ."
-	case key == "." || strings.HasPrefix(key, ".."):
-		return "is . or begins with .., which Kubernetes does not allow"
-	case len(key) > validation.DNS1123SubdomainMaxLength:
-		return fmt.Sprintf("is longer than %d bytes", validation.DNS1123SubdomainMaxLength)
-	}
-	return ""
-}
 
 // expandAll puts the variables with the given ids in the place of the entries
 // that stand for all variables. In a Kubernetes Secret an alias is the id's
-// secretKey; in a file, when forSecret is false, the id itself.
+// DataKey; in a file, when forSecret is false, the id itself.
 //
 // An alias is given once: entries that name their variable come first, then
 // ids in ascending order, so that the result depends on nothing but the
@@ -84,8 +52,8 @@ func expandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry,
 func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault string) {
 	alias = id
 	if forSecret {
-		alias = secretKey(id)
-		if fault := secretKeyFault(alias); fault != "" {
+		alias = DataKey(id)
+		if fault := DataKeyFault(alias); fault != "" {
 			return "", fmt.Sprintf("its data key %q %s", alias, fault)
 		}
 	} else if id == "*" {
@@ -128,19 +96,53 @@ func (t *Target) Templated() bool {
 func (t *Target) Expand(ids []string) *Target {
 	if !t.Wildcard() {
 		none := func(string) bool { return false }
-		return t.overridden(func(id string) bool { return slices.Contains(ids, id) }, none)
+		return t.Override(func(id string) bool { return slices.Contains(ids, id) }, none)
 	}
 	expanded := *t
 	if t.Secret == nil {
 		expanded.Entries, _ = expandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
 	} else {
 		s := *t.Secret
-		var content secretContent
-		content, s.LeftOut = secretContent{Entries: t.Entries, Groups: s.Groups, Hold: s.Hold}.expand(ids)
-		expanded.Entries, s.Groups, expanded.Secret = content.Entries, content.Groups, &s
+		expanded.Entries, s.LeftOut = s.expand(t.Entries, ids)
+		expanded.Secret = &s
 	}
 	expanded.Expanded = added(t.Entries, expanded.Entries)
 	return &expanded
+}
+
+// expand puts the variables of the given ids in the place of the entries that
+// stand for all variables, as expandAll does it, and in the Secret's groups. A
+// data key that a group makes stays the group's, and one that is held is left
+// alone. Each warning begins with ConjurMapKey and a colon.
+func (s *Secret) expand(entries []Entry, ids []string) (expanded []Entry, warnings []string) {
+	groups, taken := s.Groups, make(map[string]string, len(s.Groups))
+	s.Groups = nil
+	for _, key := range s.Hold {
+		taken[key] = "what is wrong with the definition of the data key %q must be mended first"
+	}
+	for _, t := range groups {
+		taken[t.Group] = "the group %q already makes the data key"
+		if t.Wildcard() {
+			t = t.Expand(ids)
+		}
+		s.Groups = append(s.Groups, t)
+	}
+	named := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		named[e.Alias] = true
+	}
+	all, warnings := expandAll(entries, ids, true)
+	for _, e := range all {
+		if why, ok := taken[e.Alias]; ok && !named[e.Alias] {
+			warnings = append(warnings, fmt.Sprintf("variable %q is left out: "+why+"; give it an entry of its own", e.Variable, e.Alias))
+			continue
+		}
+		expanded = append(expanded, e)
+	}
+	for i, w := range warnings {
+		warnings[i] = ConjurMapKey + ": " + w
+	}
+	return expanded, warnings
 }
 
 // added are the variables that no entry names; nil when none of the entries

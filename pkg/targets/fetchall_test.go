@@ -1,18 +1,20 @@
 package targets
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func TestSecretKey(t *testing.T) {
+func TestDataKey(t *testing.T) {
 	for variable, want := range map[string]string{
 		"a.b": "a.b", "a+b&c*d": "a.b.c.d", "*": ".", "a:b": "a.b", "a@b": "a.b", "UPPER/x1": "UPPER.x1", "a\tb": "a.b",
 		"p/with space": "p.with.space", "p/plus+amp&": "p.plus.amp.", "a_b-c": "a_b-c", "ä/b": "..b",
 	} {
-		if got := secretKey(variable); got != want {
-			t.Errorf("secretKey(%q) = %q, want %q", variable, got, want)
+		if got := DataKey(variable); got != want {
+			t.Errorf("DataKey(%q) = %q, want %q", variable, got, want)
 		}
 	}
 }
@@ -65,6 +67,44 @@ func TestExpandAll(t *testing.T) {
 			if !strings.Contains(warnings[i], want) || !strings.Contains(warnings[i], "give it an entry of its own") {
 				t.Errorf("%s: warning %q, want %q", c.name, warnings[i], want)
 			}
+		}
+	}
+}
+
+func TestExpandATarget(t *testing.T) {
+	target := &Target{Key: FileKey("g"), Group: "g", Entries: []Entry{
+		{Alias: "*", Variable: "*", ContentType: ContentText}, {Alias: "q/named", Variable: "q/named", ContentType: ContentText},
+		{Alias: "p/b", Variable: "q/other", ContentType: ContentBase64}, {Alias: "short", Variable: "p/a", ContentType: ContentText},
+	}}
+	got := target.Expand([]string{"p/b", "q/named", "p/a", "z"})
+	want := []Entry{
+		{Alias: "p/a", Variable: "p/a", ContentType: ContentText}, {Alias: "z", Variable: "z", ContentType: ContentText},
+		{Alias: "q/named", Variable: "q/named", ContentType: ContentText}, {Alias: "p/b", Variable: "q/other", ContentType: ContentBase64}, {Alias: "short", Variable: "p/a", ContentType: ContentText},
+	}
+	if !slices.Equal(got.Entries, want) {
+		t.Errorf("entries %v, want %v", got.Entries, want)
+	}
+	if !maps.Equal(got.Expanded, map[string]bool{"z": true}) {
+		t.Errorf("expanded %v, want only what no entry names", got.Expanded)
+	}
+	if got.Wildcard() || !target.Wildcard() || target.Expanded != nil {
+		t.Error("Expand changed the target itself, or left its wildcard")
+	}
+}
+
+func TestAll(t *testing.T) {
+	for _, c := range []struct {
+		entry Entry
+		want  bool
+	}{
+		{Entry{Alias: "*", Variable: "*"}, true},
+		{Entry{Alias: "*", Variable: "app/*"}, true},
+		{Entry{Alias: "*", Variable: "app/db"}, false},
+		{Entry{Alias: "k", Variable: "*"}, false},
+		{Entry{Alias: "k", Variable: "app/*"}, false},
+	} {
+		if got := c.entry.All(); got != c.want {
+			t.Errorf("%v: got %v", c.entry, got)
 		}
 	}
 }

@@ -1,10 +1,11 @@
-// Package targets says what must be kept in sync: the targets, the entries in
-// them, and the set that finds targets by what they depend on.
+// Package targets says what must be kept in sync: the targets and the entries in
+// them.
 package targets
 
 import (
 	"cmp"
 	"io/fs"
+	"strings"
 )
 
 // Key is a target's name in the queue, in logs and in metrics: its kind, a
@@ -19,7 +20,7 @@ func FileKey(group string) Key { return Key("file/" + group) }
 func KubeSecretKey(namespace, name string) Key { return Key("secret/" + namespace + "/" + name) }
 
 // Target is one thing kept in sync, with all that decides its content. A
-// Target is not changed once it is in a Set.
+// Target is not changed once it is in a records.Set.
 type Target struct {
 	Key Key
 	// Group is the name that the target's annotations carry as a suffix; also
@@ -90,6 +91,12 @@ type Entry struct {
 	// General is, where Variable is this node's own, the one in whose place it
 	// is.
 	General string `json:"-"`
+}
+
+// All reports whether the entry stands for every variable that the identity may
+// read, or, when its Variable is "prefix/*", for all below that prefix.
+func (e Entry) All() bool {
+	return e.Alias == "*" && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*"))
 }
 
 // FilePath returns where the entry's file is in a folder of files.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -119,7 +120,7 @@ func (c *clusterDiff) ofCluster(ctx context.Context, cfg *config.Config, names [
 }
 
 // definitions are those of the configuration, or of the Secrets that are named.
-func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []targets.SecretDefinition, err error) {
+func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []definitions.SecretDefinition, err error) {
 	if cfg != nil {
 		defs = slices.Clone(cfg.Kubernetes.Definitions)
 	}
@@ -134,7 +135,7 @@ func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []ta
 	if len(names) == 0 {
 		return defs, nil
 	}
-	named := make([]targets.SecretDefinition, len(names))
+	named := make([]definitions.SecretDefinition, len(names))
 	for i, name := range names {
 		if named[i], err = c.definition(defs, name); err != nil {
 			return nil, err
@@ -144,24 +145,24 @@ func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []ta
 }
 
 // definition is that of a Secret by name, with what the configuration says.
-func (c *clusterDiff) definition(defs []targets.SecretDefinition, name string) (targets.SecretDefinition, error) {
+func (c *clusterDiff) definition(defs []definitions.SecretDefinition, name string) (definitions.SecretDefinition, error) {
 	namespace, secret, ok := strings.Cut(strings.TrimPrefix(name, "secret/"), "/")
 	if !ok {
 		namespace, secret = "", name
 	}
 	namespace, err := c.namespaceOr(namespace)
 	if err == nil {
-		err = errors.Join(targets.CheckObjectName(namespace), targets.CheckObjectName(secret))
+		err = errors.Join(definitions.CheckObjectName(namespace), definitions.CheckObjectName(secret))
 	}
 	if err != nil {
-		return targets.SecretDefinition{}, fmt.Errorf("the Secret %q: %w", name, err)
+		return definitions.SecretDefinition{}, fmt.Errorf("the Secret %q: %w", name, err)
 	}
 	for _, def := range defs {
 		if def.Namespace == namespace && def.Name == secret {
 			return def, nil
 		}
 	}
-	return targets.SecretDefinition{Namespace: namespace, Name: secret, Named: true}, nil
+	return definitions.SecretDefinition{Namespace: namespace, Name: secret, Named: true}, nil
 }
 
 // namespaceOr returns the namespace that stands for an empty one.
@@ -175,7 +176,7 @@ func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
 }
 
 // target asks the Secret what it is to hold.
-func (c *clusterDiff) target(ctx context.Context, def targets.SecretDefinition, v *config.Validation) (*targets.Target, error) {
+func (c *clusterDiff) target(ctx context.Context, def definitions.SecretDefinition, v *config.Validation) (*targets.Target, error) {
 	secret, err := c.client.Secret(ctx, def.Namespace, def.Name)
 	switch {
 	case err == nil:
@@ -186,7 +187,7 @@ func (c *clusterDiff) target(ctx context.Context, def targets.SecretDefinition, 
 	default:
 		return nil, err
 	}
-	t, warnings := targets.FromSecret(def)
+	t, warnings := definitions.FromSecret(def)
 	if def.Missing && len(t.Variables()) == 0 && !t.Wildcard() {
 		return nil, &sinks.MissingError{Namespace: def.Namespace, Name: def.Name}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -76,7 +77,7 @@ func definedSecret(cfg *config.Config, name string) (*targets.Target, bool) {
 	for _, def := range cfg.Kubernetes.Definitions {
 		if namesSecret(name, def.Namespace, def.Name) {
 			def.Missing = true // nothing is known of the Secret itself
-			t, _ := targets.FromSecret(def)
+			t, _ := definitions.FromSecret(def)
 			return t, true
 		}
 	}

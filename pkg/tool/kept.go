@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/manifest"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // kept warns of containers that keep the data of a Secret as they were at their
@@ -16,7 +16,7 @@ import (
 func kept(m *manifest.Manifest, providers []provider, secrets []readSecret) (warnings []config.Problem) {
 	renewed := renewedSecrets(providers, secrets)
 	for _, w := range m.Workloads {
-		if _, err := targets.ParseWorkloads(strings.ToLower(w.String())); err != nil {
+		if _, err := definitions.ParseWorkloads(strings.ToLower(w.String())); err != nil {
 			continue // of another kind, which is run anew
 		}
 		for _, c := range w.Containers {

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
 )
@@ -29,7 +30,7 @@ func (t *Tool) variablesIn() (map[string]bool, error) {
 }
 
 // checkNodes warns of variables that a node may have its own in the place of,
-// where the file of values has neither.
+// where the file of values has only the node's own, or neither.
 func (t *Tool) checkNodes(cfg *config.Config, v config.Validation) config.Validation {
 	if t.Values == "" || cfg == nil {
 		return v
@@ -40,12 +41,14 @@ func (t *Tool) checkNodes(cfg *config.Config, v config.Validation) config.Valida
 	}
 	for _, target := range cfg.Targets {
 		for _, e := range target.Entries {
-			if e.Override != "" && !ids[e.Variable] && !ids[e.Override] {
-				v.Warnings = append(v.Warnings, config.Problem{
-					Key:     string(target.Key),
-					Message: fmt.Sprintf("the secret %q is not found; create node-specific secrets, such as %q, on each node, or that one", e.Variable, e.Override),
-				})
+			if e.Override == "" || ids[e.Variable] {
+				continue
 			}
+			message := fmt.Sprintf("the secret %q is not found; create node-specific secrets, such as %q, on each node, or that one", e.Variable, e.Override)
+			if ids[e.Override] {
+				message = fmt.Sprintf("the secret %q is not found; create it, or only nodes with their own, such as %q, get one", e.Variable, e.Override)
+			}
+			v.Warnings = append(v.Warnings, config.Problem{Key: string(target.Key), Message: message})
 		}
 	}
 	return v
@@ -87,7 +90,7 @@ type Override struct {
 
 // Overrides lists those that an identity can see, by node and variable.
 func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Override, error) {
-	if err := targets.CheckNodeBase(base); err != nil {
+	if err := definitions.CheckNodeBase(base); err != nil {
 		return nil, err
 	}
 	known, err := variables.New(client, variables.Config{})
@@ -101,7 +104,7 @@ func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Ove
 	ids, unset := catalog.IDs(), catalog.Unset()
 	all := []Override{}
 	for _, id := range ids {
-		node, general, ok := targets.SplitNodeVariable(base, id)
+		node, general, ok := definitions.SplitNodeVariable(base, id)
 		if !ok {
 			continue
 		}
@@ -119,7 +122,7 @@ func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Ove
 func (t *Tool) PrintOverrides(all []Override) error {
 	for _, o := range all {
 		if !o.General {
-			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; other nodes get nothing", o.Node, o.Variable))
+			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; create it, or other nodes get nothing", o.Node, o.Variable))
 		}
 	}
 	if t.JSON {
@@ -148,10 +151,19 @@ type NodePolicy struct {
 // YAML returns the policy. The error joins what is wrong with each id.
 func (p NodePolicy) YAML() ([]byte, error) {
 	var text strings.Builder
-	errs := []error{targets.CheckNodeBase(p.Base)}
+	errs := []error{definitions.CheckNodeBase(p.Base)}
+	if len(p.Nodes) == 0 {
+		errs = append(errs, definitions.CheckNode(""))
+	}
+	for _, node := range p.Nodes {
+		errs = append(errs, definitions.CheckNode(node))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err // of which each id would speak again
+	}
 	for _, node := range p.Nodes {
 		for _, general := range p.IDs {
-			id, err := targets.NodeVariable(p.Base, node, general)
+			id, err := definitions.NodeVariable(p.Base, node, general)
 			switch {
 			case err != nil:
 				errs = append(errs, err)

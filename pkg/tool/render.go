@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -98,7 +99,7 @@ func writeAll(ctx context.Context, out string, all []made) error {
 	var errs []error
 	for _, m := range all {
 		if !m.changes.Empty() {
-			_, err := sink.Apply(ctx, targets.Record{Spec: m.target}, m.changes)
+			_, err := sink.Apply(ctx, records.Record{Spec: m.target}, m.changes)
 			errs = append(errs, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/manifest"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -62,7 +63,7 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 // chosen.
 func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []string) {
 	text, unread := s.ConjurMap()
-	t, warnings = targets.FromSecret(targets.SecretDefinition{
+	t, warnings = definitions.FromSecret(definitions.SecretDefinition{
 		Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations,
 		Map: text, HasMap: s.Map && unread == nil, Named: named && unread == nil,
 	})
@@ -80,7 +81,7 @@ func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []str
 func unknownAnnotations(s *manifest.Secret) (warnings []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		switch {
-		case !strings.HasPrefix(key, "conjur.org/") || targets.KnownAnnotation(key):
+		case !strings.HasPrefix(key, "conjur.org/") || definitions.KnownAnnotation(key):
 		case key == manifest.ManagedLabel:
 			warnings = append(warnings, key+": not an annotation but a label; ignored")
 		default:

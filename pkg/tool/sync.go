@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -113,7 +114,7 @@ type rehearsal struct {
 
 // run has the target made.
 func (r *rehearsal) run(ctx context.Context) (err error) {
-	var lane targets.Lane
+	var lane records.Lane
 	lane.Put(r.target)
 	syncer := workers.Syncer{Targets: &lane, Values: r, Templates: r, Sink: r, Log: zap.NewNop()}
 	syncer.Sync(ctx, ctx, []targets.Key{r.target.Key}, func(result workers.Result) {
@@ -190,7 +191,7 @@ func (r *rehearsal) Text(ctx context.Context, t *targets.Target) (string, error)
 }
 
 // Read implements workers.Sink.
-func (r *rehearsal) Read(ctx context.Context, record targets.Record) (sinks.State, error) {
+func (r *rehearsal) Read(ctx context.Context, record records.Record) (sinks.State, error) {
 	if r.sink == nil {
 		return sinks.State{}, nil
 	}
@@ -206,10 +207,10 @@ func (r *rehearsal) Read(ctx context.Context, record targets.Record) (sinks.Stat
 
 // Apply implements workers.Sink. It keeps what would be written, but for what
 // only a process needs that comes again.
-func (r *rehearsal) Apply(_ context.Context, _ targets.Record, changes sinks.Changes) (targets.Sight, error) {
+func (r *rehearsal) Apply(_ context.Context, _ records.Record, changes sinks.Changes) (records.Sight, error) {
 	r.changes = changes
 	r.changes.Parts, r.changes.Members = cloned(changes.Parts), nil
-	return targets.Sight{}, nil
+	return records.Sight{}, nil
 }
 
 func cloned(parts map[string]secret.Value) map[string]secret.Value {

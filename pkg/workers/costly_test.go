@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -20,11 +21,11 @@ func TestCostlyTemplatesComeAfterTheOthers(t *testing.T) {
 		s.syncer.Sink = sink
 		var costly []targets.Key
 		for i := range 30 {
-			def := targets.SecretDefinition{Namespace: "busy", Name: fmt.Sprint("s", i), Annotations: map[string]string{
+			def := definitions.SecretDefinition{Namespace: "busy", Name: fmt.Sprint("s", i), Annotations: map[string]string{
 				"conjur.org/conjur-secrets.x":       "- u: p/user",
 				"conjur.org/secret-file-template.x": `{{range until 200}}{{range until 100}}{{end}}{{end}}{{secret "u"}}`,
 			}}
-			target, _ := targets.FromSecret(def)
+			target, _ := definitions.FromSecret(def)
 			s.set.Put(target)
 			costly = append(costly, target.Key)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // What each target was last delivered as is in its status, by print: so that
@@ -23,12 +23,12 @@ func remember(r *job, want Want) (late bool) {
 		return false
 	}
 	late = r.Status.RemovalFailed
-	known(&r.Status, targets.Print{})
+	known(&r.Status, records.Print{})
 	return late
 }
 
 // delivered notes that a target holds what is wanted.
-func delivered(s *targets.Status, now targets.Print) (late bool) {
+func delivered(s *records.Status, now records.Print) (late bool) {
 	late = (s.WriteFailed || s.RemovalFailed) && s.Delivered != now
 	known(s, now)
 	return late
@@ -36,12 +36,12 @@ func delivered(s *targets.Status, now targets.Print) (late bool) {
 
 // known notes that it is known what a target holds; the zero Print stands for
 // nothing, on purpose.
-func known(s *targets.Status, now targets.Print) {
+func known(s *records.Status, now records.Print) {
 	s.Delivered, s.WriteFailed, s.RemovalFailed, s.Asked = now, false, false, false
 }
 
 // unsure notes that it is not known what a target holds.
-func unsure(s *targets.Status, removal bool) {
+func unsure(s *records.Status, removal bool) {
 	s.WriteFailed, s.RemovalFailed = s.WriteFailed || !removal, s.RemovalFailed || removal
 	s.Content = nil
 }
@@ -68,7 +68,7 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 }
 
 // printOf returns what is wanted from all else that was.
-func printOf(r *job, want Want) targets.Print {
+func printOf(r *job, want Want) records.Print {
 	parts := make(map[string][]byte, len(want.Parts))
 	for name, value := range want.Parts {
 		parts[name] = value.Bytes()

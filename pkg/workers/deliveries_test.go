@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -150,7 +151,7 @@ type counting struct {
 	written *int
 }
 
-func (s counting) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (s counting) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	if !c.Empty() && !c.Restores {
 		*s.written++
 	}
@@ -160,7 +161,7 @@ func (s counting) Apply(ctx context.Context, r targets.Record, c sinks.Changes) 
 // effective is a sink whose changes are made, and then reported to have failed.
 type effective struct{ workers.Sink }
 
-func (e effective) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (e effective) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	left, err := e.Sink.Apply(ctx, r, c)
 	return left, errors.Join(errors.New("the last step failed"), err)
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -39,7 +40,7 @@ func newNode(t *testing.T, format targets.Format) *node {
 
 // restart makes it a new process, which finds what the one before has written.
 func (n *node) restart() {
-	n.set = targets.Lane{}
+	n.set = records.Lane{}
 	target := &targets.Target{
 		Key: "file/a", Group: "a", Format: n.format, File: targets.File{Path: "a.json", Mode: 0o640},
 		Entries: []targets.Entry{{Alias: "key", Variable: general, Override: own, ContentType: targets.ContentText}},

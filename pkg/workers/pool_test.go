@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -86,7 +87,7 @@ type slowSink struct {
 	began chan struct{}
 }
 
-func (s *slowSink) Apply(ctx context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (s *slowSink) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	s.began <- struct{}{}
 	select {
 	case <-time.After(s.takes):

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -26,7 +27,7 @@ func TestShortListAtAStart(t *testing.T) {
 			before := w.file("a.json")
 
 			w.restart()
-			w.set = targets.Lane{}
+			w.set = records.Lane{}
 			w.set.Replace([]*targets.Target{target})
 			w.list("e")
 			w.rests(before)
@@ -41,7 +42,7 @@ func TestShortListAtAStart(t *testing.T) {
 			w.assertFile("a.json", before)
 
 			w.restart()
-			w.set = targets.Lane{}
+			w.set = records.Lane{}
 			w.set.Replace([]*targets.Target{target})
 			w.list("e")
 			w.suspect("c,d")

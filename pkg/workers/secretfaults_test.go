@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -162,12 +164,12 @@ func TestOnePoisonousSecretAmongOthers(t *testing.T) {
 	sink := many{}
 	s.syncer.Sink = sink
 	for i := range 50 {
-		def := targets.SecretDefinition{Namespace: "ns", Name: fmt.Sprint("s", i), HasMap: true, Map: "user: p/user"}
+		def := definitions.SecretDefinition{Namespace: "ns", Name: fmt.Sprint("s", i), HasMap: true, Map: "user: p/user"}
 		if i == 20 {
 			def.Map = "user: p/user\n" + strings.Repeat("k", 1500) + ": p/user\nbad: [x]"
 			def.Annotations = map[string]string{"conjur.org/conjur-secrets.x": "- u: p/user", "conjur.org/secret-file-template.x": `{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`}
 		}
-		target, _ := targets.FromSecret(def)
+		target, _ := definitions.FromSecret(def)
 		s.set.Put(target)
 		keys = append(keys, target.Key)
 	}
@@ -190,12 +192,12 @@ func TestOnePoisonousSecretAmongOthers(t *testing.T) {
 // many is a Sink for Secrets of which nothing is there.
 type many map[targets.Key]map[string]string
 
-func (m many) Read(context.Context, targets.Record) (sinks.State, error) { return sinks.State{}, nil }
+func (m many) Read(context.Context, records.Record) (sinks.State, error) { return sinks.State{}, nil }
 
-func (m many) Apply(_ context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (m many) Apply(_ context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	m[r.Spec.Key] = map[string]string{}
 	for key, value := range c.Parts {
 		m[r.Spec.Key][key] = string(value.Bytes())
 	}
-	return targets.Sight{}, nil
+	return records.Sight{}, nil
 }

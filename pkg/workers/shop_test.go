@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -32,7 +34,7 @@ type data struct {
 	fails error
 }
 
-func (d *data) Read(context.Context, targets.Record) (sinks.State, error) {
+func (d *data) Read(context.Context, records.Record) (sinks.State, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
@@ -43,11 +45,11 @@ func (d *data) Read(context.Context, targets.Record) (sinks.State, error) {
 	return state, nil
 }
 
-func (d *data) Apply(_ context.Context, _ targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (d *data) Apply(_ context.Context, _ records.Record, c sinks.Changes) (records.Sight, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fails != nil {
-		return targets.Sight{}, d.fails
+		return records.Sight{}, d.fails
 	}
 	if c.Parts == nil {
 		d.t.Error("a Secret is never to go as a whole")
@@ -56,7 +58,7 @@ func (d *data) Apply(_ context.Context, _ targets.Record, c sinks.Changes) (targ
 		d.ids = c.Members
 	}
 	if c.Empty() {
-		return targets.Sight{}, nil
+		return records.Sight{}, nil
 	}
 	before := d.keys
 	d.keys, d.stale = map[string]string{}, false
@@ -68,7 +70,7 @@ func (d *data) Apply(_ context.Context, _ targets.Record, c sinks.Changes) (targ
 			d.t.Errorf("the key %q goes, and is not among those to remove", key)
 		}
 	}
-	return targets.Sight{}, nil
+	return records.Sight{}, nil
 }
 
 // shop is a fixture with the target "secret/shop/db", which the tests define as
@@ -77,7 +79,7 @@ type shop struct {
 	*fixture
 	data *data
 	logs *observer.ObservedLogs
-	def  targets.SecretDefinition
+	def  definitions.SecretDefinition
 	text func(*targets.Target) (string, error)
 }
 
@@ -85,7 +87,7 @@ const db = targets.Key("secret/shop/db")
 
 func newShop(t *testing.T, conjurMap string, annotations ...string) *shop {
 	s := &shop{fixture: newFixture(t), data: &data{t: t}}
-	s.def = targets.SecretDefinition{Namespace: "shop", Name: "db", HasMap: true, Annotations: map[string]string{}}
+	s.def = definitions.SecretDefinition{Namespace: "shop", Name: "db", HasMap: true, Annotations: map[string]string{}}
 	s.text = func(group *targets.Target) (string, error) { return group.Template.Inline, nil }
 	s.define(conjurMap, annotations...)
 	s.restart()
@@ -112,7 +114,7 @@ func (s *shop) define(conjurMap string, annotations ...string) {
 	for i := 0; i < len(annotations); i += 2 {
 		s.def.Annotations["conjur.org/"+annotations[i]] = annotations[i+1]
 	}
-	target, _ := targets.FromSecret(s.def)
+	target, _ := definitions.FromSecret(s.def)
 	s.set.Put(target)
 }
 

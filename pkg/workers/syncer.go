@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -17,10 +18,10 @@ import (
 	"github.com/secretsync/syncer/pkg/variables"
 )
 
-// Targets has the targets and keeps what is known of them; see targets.Lane.
+// Targets has the targets and keeps what is known of them; see records.Lane.
 type Targets interface {
-	Begin(targets.Key) (targets.Record, bool)
-	Settle(targets.Record) (after targets.Status, again []targets.Change)
+	Begin(targets.Key) (records.Record, bool)
+	Settle(records.Record) (after records.Status, again []records.Change)
 	Get(targets.Key) (*targets.Target, bool)
 	Release(key targets.Key, ids ...string)
 	Recall(key targets.Key, ids ...string) (*targets.Target, bool)
@@ -41,8 +42,8 @@ type Templates interface {
 
 // Sink is where a target lands.
 type Sink interface {
-	Read(context.Context, targets.Record) (sinks.State, error)
-	Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error)
+	Read(context.Context, records.Record) (sinks.State, error)
+	Apply(context.Context, records.Record, sinks.Changes) (records.Sight, error)
 }
 
 // Mover is a Sink whose targets may move, and leave something behind.
@@ -106,9 +107,9 @@ type Result struct {
 	Moved error
 	// Before and After are what was and is known of the target; the zero
 	// Statuses of one that is no longer kept in sync, or not here.
-	Before, After targets.Status
+	Before, After records.Status
 	// Again is the target itself if it is to be synced once more.
-	Again []targets.Change
+	Again []records.Change
 	// Span is the sync's; whoever the result is reported to ends it.
 	Span traces.Span
 }
@@ -156,15 +157,15 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 
 // job is one target that is being made right.
 type job struct {
-	targets.Record
+	records.Record
 	syncer *Syncer // which logs what is of this job's trace
-	before targets.Status
+	before records.Status
 	report func(Result)
 	span   traces.Span
 	turned bool // see turn
 }
 
-func (s *Syncer) newJob(r targets.Record, report func(Result)) *job {
+func (s *Syncer) newJob(r records.Record, report func(Result)) *job {
 	j := &job{Record: r, syncer: s, before: r.Status, report: report, span: s.Traces.Begin(string(r.Spec.Key))}
 	if fields := j.span.Fields(); fields != nil {
 		own := *s

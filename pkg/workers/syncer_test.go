@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -66,7 +67,7 @@ type fixture struct {
 	t      *testing.T
 	dir    string
 	values *answers
-	set    targets.Lane
+	set    records.Lane
 	syncer *workers.Syncer
 }
 
@@ -100,7 +101,7 @@ func (f *fixture) forget() {
 		if !ok {
 			f.t.Fatalf("%s is being worked on", key)
 		}
-		r.Status = targets.Status{}
+		r.Status = records.Status{}
 		f.set.Settle(r)
 	}
 }

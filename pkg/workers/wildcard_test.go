@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -446,8 +447,8 @@ func TestAFailedWriteIsNoKnowledge(t *testing.T) {
 
 type failing struct{ workers.Sink }
 
-func (failing) Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error) {
-	return targets.Sight{}, errors.New("disk full")
+func (failing) Apply(context.Context, records.Record, sinks.Changes) (records.Sight, error) {
+	return records.Sight{}, errors.New("disk full")
 }
 
 func TestTemplatesGoThroughAllVariables(t *testing.T) {

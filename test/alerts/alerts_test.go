@@ -15,6 +15,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -91,7 +92,7 @@ func metrics(t *testing.T) string {
 	m.Restarted("shop")
 	m.Signalled(1, 1)
 	m.RotationFailed("jwt", "read")
-	lane := &targets.Lane{}
+	lane := &records.Lane{}
 	lane.Put(&targets.Target{Key: "file/db"})
 	db, _ := lane.Begin("file/db")
 	db.Status.Expires.At = time.Now()

@@ -81,16 +81,23 @@ func (n *nodes) pod(node, account string) (token string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	answer, err := n.core.ServiceAccounts(n.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+	return n.boundToken(pod, "conjur")
+}
+
+// boundToken returns a token as the kubelet would project it into a Pod; without
+// audiences it is for the API server. No log may hold it.
+func (w *world) boundToken(pod *corev1.Pod, audiences ...string) string {
+	w.t.Helper()
+	answer, err := w.core.ServiceAccounts(pod.Namespace).CreateToken(w.t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
-			Audiences:      []string{"conjur"},
+			Audiences:      audiences,
 			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		n.t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	n.values = append(n.values, answer.Status.Token)
+	w.values = append(w.values, answer.Status.Token)
 	return answer.Status.Token
 }
 

@@ -29,6 +29,23 @@ func (w *world) get(path string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
+// awaitReadyz waits until /readyz answers as it should, and says what it answered
+// last if it does not.
+func (w *world) awaitReadyz(right func(code int, why string) bool) {
+	w.t.Helper()
+	var code int
+	var why string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the last answer of /readyz: %d %s", code, why)
+		}
+	}()
+	eventually(w.t, "the answer of /readyz", func() bool {
+		code, why = w.get("/readyz")
+		return right(code, why)
+	})
+}
+
 func TestProbesAndMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +100,8 @@ func TestNotReadyBeforeConjurIsReached(t *testing.T) {
 	w.env["CONJUR_APPLIANCE_URL"] = "https://" + proctest.FreeAddress(t)
 	p := w.start()
 	eventually(t, "a failure of the Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
-	eventually(t, "the probe's word on it", func() bool {
-		code, why := w.get("/readyz")
+	eventually(t, "a failure of the poll", func() bool { return strings.Contains(p.Log(), `"poll"`) })
+	w.awaitReadyz(func(code int, why string) bool {
 		return code == http.StatusServiceUnavailable && strings.Contains(why, "has not been able to reach Conjur")
 	})
 	p.Stop()
@@ -99,8 +116,7 @@ func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
 	w.variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	eventually(t, "the probe's word on it", func() bool {
-		code, why := w.get("/readyz")
+	w.awaitReadyz(func(code int, why string) bool {
 		if code == http.StatusOK {
 			t.Fatalf("ready: %s", why)
 		}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/config"
@@ -55,6 +56,7 @@ var labelled = []change{
 	{"identities.conjur.clientKeyFile", "clientKeyFile: /old", "clientKeyFile: /new"},
 	{"identities.conjur.authnUrl", "authn-jwt/old", "authn-jwt/new"},
 	{"identities.name", "name: cloud", "name: renamed"},
+	{"identities", "identities:\n", "identities:\n- {name: more, secrets: [NS/more], conjur: {login: host/calm, apiKeyFile: DIR/key-of-calm}}\n"},
 	{"conjur.login", "login: host/app", "login: host/app2"},
 	{"conjur.apiKeyFile", "key-of-app", "key-of-app2"},
 	{"refresh.enabled", "{enabled: true, interval: 1100ms}", "{enabled: false}"},
@@ -117,7 +119,8 @@ var listed = []change{
 	{"kubernetes.secrets", "SHOP], secrets: [", "SHOP], secrets: [{name: extra, namespace: SHOP}, "},
 }
 
-const listedFile = `
+// standaloneHead begins files of a standalone.
+const standaloneHead = `
 containerMode: standalone
 secretsDestination: k8s_secrets
 server: {address: ADDRESS}
@@ -125,7 +128,9 @@ leaderElection: {enabled: true}
 refresh: {interval: 1s}
 removal: {grace: 0s, brake: 50, brakeHold: 1h}
 conjur: {login: host/app, apiKeyFile: DIR/key-of-app, account: dev, applianceUrl: URL, certFile: CA}
-kubernetes: {namespaces: [NS, BUSY, KEPT, SHOP], secrets: [
+`
+
+const listedFile = standaloneHead + `kubernetes: {namespaces: [NS, BUSY, KEPT, SHOP], secrets: [
   {name: fine, namespace: KEPT}, {name: doomed, namespace: KEPT}, {name: calm, namespace: KEPT}, {name: load, namespace: BUSY, pullSecretFor: [old]},
   {name: db, namespace: SHOP, create: true, type: Opaque, restart: [deployment/old], map: {k: {id: busy/1, contentType: text}},
    groups: {plain: {secrets: [{k: 1}], policyPath: busy, format: json}, inline: {secrets: [{k: busy/1}], template: old},
@@ -153,6 +158,7 @@ var delivered = []change{
 	{"targets.template", "template: old", "template: new"},
 	{"targets.templateConfigMap", "tpl/old", "tpl/new"},
 	{"targets.name", "name: db", "name: new"},
+	{"targets", "targets:\n", "targets:\n- {name: more, secrets: [{k: busy/1}]}\n"},
 }
 
 const deliveredFile = `
@@ -177,13 +183,45 @@ targets:
 - {name: ref, secrets: [{k: busy/1}], format: template, templateConfigMap: tpl/old}
 `
 
+const rotatedHead = standaloneHead + `kubernetes: {namespaces: [NS, BUSY, KEPT, SHOP]}
+identities:
+- {name: busy, namespaces: [BUSY], conjur: {login: host/busy, apiKeyFile: DIR/key-of-busy}}
+- {name: kept, namespaces: [KEPT], conjur: {login: host/kept, apiKeyFile: DIR/key-of-kept}}
+- {name: calm, secrets: [KEPT/calm], conjur: {login: host/calm, apiKeyFile: DIR/key-of-calm}}
+- {name: rotates, secrets: [NS/one], conjur: {login: host/rotates, apiKeyFile: DIR/key-of-rotates}}
+- {name: anew, secrets: [NS/two], conjur: {login: host/anew, apiKeyFile: DIR/key-of-anew}}
+`
+
+// rotated returns the changes of how sets are rotated, and the file before them:
+// those that the tests of the configuration make.
+func rotated(t *testing.T) (file string, changes []change) {
+	t.Helper()
+	text, err := os.ReadFile("../../config/testdata/rotated.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile("../../config/testdata/rotated-changes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	if err := yaml.Unmarshal(list, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		changes = append(changes, change{row[0], row[1], row[2]})
+	}
+	return rotatedHead + string(text), changes
+}
+
 func TestEverySettingIsChangedWhileItsProcessRuns(t *testing.T) {
+	_, rotated := rotated(t)
 	changed := map[string]bool{}
-	for _, c := range slices.Concat(labelled, listed, delivered) {
+	for _, c := range slices.Concat(labelled, listed, delivered, rotated) {
 		changed[c.setting] = true
 	}
 	for name, scope := range config.Scopes() {
-		whole := scope == config.ScopeNone || scope == config.ScopeProcess || strings.HasPrefix(name, "rotation.")
+		whole := scope == config.ScopeNone || scope == config.ScopeProcess
 		fixed := name == "conjur.apiKey" || name == "conjur.sslCertificate" // are in the environment
 		if changed[name] == (whole || fixed) {
 			t.Errorf("%s, of the scope %d, is changed: %v", name, scope, changed[name])
@@ -195,11 +233,13 @@ func TestEverySettingIsChangedWhileItsProcessRuns(t *testing.T) {
 // removals held back, nothing happens to an identity that a change does not
 // concern, nor to what is looked at from outside.
 func TestAChangedSettingTouchesOnlyWhatItNames(t *testing.T) {
+	rotatedFile, rotated := rotated(t)
 	for name, c := range map[string]struct {
 		file, identity string
 		changes        []change
 	}{
 		"labelled": {labelledFile, "kept", labelled}, "listed": {listedFile, "kept", listed}, "delivered": {deliveredFile, "default", delivered},
+		"rotated": {rotatedFile, "kept", rotated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,6 +266,8 @@ type bystander struct {
 	mu        sync.Mutex
 	fine      int             // answers with the one value of its own that is there
 	addresses map[string]bool // from which another identity, without a hold, asks
+	rotations int             // logins of those who rotate
+	begun     int             // questions with which the rotation of a set begins
 }
 
 func newBystander(t *testing.T, file, identity string) *bystander {
@@ -236,12 +278,16 @@ func newBystander(t *testing.T, file, identity string) *bystander {
 		"DIR", b.dir, "URL", b.server.URL, "CA2", filepath.Join(b.dir, "ca2.pem"), "CA", filepath.Join(b.dir, "ca.pem"))
 	ids := []string{"kept/fine", "kept/1", "kept/2", "kept/3", "kept/4", "busy/load", "busy/1", "busy/2", "busy/deep/1", "other/1", "calm/one"}
 	b.variables(ids...)
-	for _, host := range []string{"app", "app2", "busy", "kept", "shop", "other", "calm"} {
+	for _, host := range []string{"app", "app2", "busy", "kept", "shop", "other", "calm", "rotates", "anew"} {
 		b.server.Policy(fmt.Sprintf("- !host %s\n", host))
 		for _, id := range ids {
 			b.server.Policy(fmt.Sprintf("- !permit {role: !host %s, privileges: [read, execute], resource: !variable %s}\n", host, id))
 		}
 		b.write("key-of-"+host, b.server.HostKey(host))
+	}
+	for _, set := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "another", "more"} {
+		of := fmt.Sprintf("privileges: [read, execute, update], resources: [!variable %s, !variable %[1]s/control]", set)
+		b.server.Policy(fmt.Sprintf("- !variable %s\n- !variable %[1]s/control\n- !permit {role: !host rotates, %s}\n- !permit {role: !host anew, %[2]s}\n", set, of))
 	}
 	b.write("ca.pem", string(b.server.CA))
 	b.write("ca2.pem", string(b.server.CA))
@@ -293,6 +339,12 @@ func (b *bystander) listen(next http.Handler) http.Handler {
 		defer b.mu.Unlock()
 		if strings.Contains(asked, "calm%2Fone") {
 			b.addresses[r.RemoteAddr] = true
+		}
+		if strings.HasSuffix(r.URL.Path, "host/rotates/authenticate") || strings.HasSuffix(r.URL.Path, "host/anew/authenticate") {
+			b.rotations++
+		}
+		if strings.HasSuffix(r.URL.Path, "thirteen/control") {
+			b.begun++
 		}
 		if strings.Contains(asked, "kept%2Ffine") && !strings.Contains(asked, "busy") && rec.code == http.StatusOK {
 			b.fine++
@@ -372,6 +424,7 @@ type inside struct {
 	Logins, Holds, Held float64
 	Fine, Syncs         int
 	Addresses           int // of another one's connections
+	Rotations           int // logins of those who rotate
 	Calls               int // to the API server about its Secrets
 }
 
@@ -380,7 +433,7 @@ func (b *bystander) look() (o outside, i inside) {
 	i.Logins = b.metric("syncer_conjur_requests_total", `kind="authenticate"`)
 	i.Holds, i.Held = b.metric("syncer_removal_holds_total"), b.metric("syncer_removals_held")
 	b.mu.Lock()
-	i.Fine, i.Addresses = b.fine, len(b.addresses)
+	i.Fine, i.Addresses, i.Rotations = b.fine, len(b.addresses), b.rotations
 	b.mu.Unlock()
 	i.Syncs = len(b.p.Lines("Rendering target", "fine"))
 	o.Dials = b.dials.Load()
@@ -412,6 +465,7 @@ func (b *bystander) apply(n int, c change) {
 		b.t.Fatalf("%s: %q is there %d times", c.setting, text, strings.Count(old, text))
 	}
 	wasOutside, wasInside := b.look()
+	begun := b.rebuilt()
 	b.settings[0] = strings.Replace(old, text, with, 1)
 	b.configure()
 	eventually(b.t, c.setting+" taken up", func() bool { return len(b.p.Lines("what runs takes it up")) == n })
@@ -421,17 +475,32 @@ func (b *bystander) apply(n int, c change) {
 	if want := config.Scopes()[c.setting]; d.Scope != want && !strings.HasPrefix(c.setting, "log.") {
 		b.t.Errorf("%s: scope %d, want %d", c.setting, d.Scope, want)
 	}
+	if strings.HasPrefix(c.setting, "rotation.") {
+		eventually(b.t, c.setting+": the sets read anew", func() bool { return b.rebuilt() > begun })
+	} else if b.rebuilt() != begun {
+		b.t.Errorf("%s: the sets are read anew", c.setting)
+	}
 	concerned := slices.Contains(d.Lanes, strings.TrimPrefix(b.identity, "default"))
 	if !concerned && after.Refresh.Enabled {
 		b.awaitLoad()
 	}
 	isOutside, isInside := b.look()
+	if slices.Contains(d.Settings, "rotation.identity") {
+		wasInside.Rotations++
+	}
 	if isOutside != wasOutside {
 		b.t.Errorf("%s: seen from outside, what was\n\t%+v is\n\t%+v", c.setting, wasOutside, isOutside)
 	}
 	if isInside != wasInside && !concerned {
 		b.t.Errorf("%s: what was\n\t%+v is\n\t%+v, though the identities %q are concerned", c.setting, wasInside, isInside, d.Lanes)
 	}
+}
+
+// rebuilt returns how often the rotation of a set began.
+func (b *bystander) rebuilt() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.begun
 }
 
 // config is what the process reads.

@@ -52,7 +52,7 @@ func (m *model) lag(begin bool) {
 // not while a variable has lately been gone: whatever it has then is news.
 func (j *judge) flaps(t *targets.Target, whole string) {
 	now, last := time.Now(), j.last[t.Key]
-	wasGone := slices.ContainsFunc(t.Variables(), func(id string) bool {
+	wasGone := slices.ContainsFunc(ids(j.history.givenAs(t.Key)), func(id string) bool {
 		v := j.history.server.vars[id]
 		return v.since.After(j.began) && now.Sub(v.since) < time.Minute
 	})

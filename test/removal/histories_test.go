@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -73,8 +74,10 @@ type history struct {
 	*testing.T
 	rand    *rand.Rand
 	fate    *rand.Rand // of the followers; nil: there are none
+	own     bool       // the node may have variables of its own
 	ids     []string
-	set     targets.Lane
+	given   []*targets.Target
+	set     records.Lane
 	server  *model
 	web     *web
 	sink    *parts
@@ -93,6 +96,7 @@ func live(t *testing.T, seed uint64, most int) {
 		}()
 		h.web.up()
 		defer h.web.down()
+		h.beginWithout()
 		h.process.start(t.Context())
 		defer func() { h.process.end() }()
 		h.wait(2 * interval)
@@ -109,30 +113,32 @@ func live(t *testing.T, seed uint64, most int) {
 }
 
 func begin(t *testing.T, seed uint64) *history {
-	h := &history{T: t, rand: rand.New(rand.NewPCG(seed, 0))}
+	h := &history{T: t, rand: rand.New(rand.NewPCG(seed, 0)), own: seed%3 == 1}
 	if seed%3 == 0 {
 		h.fate = rand.New(rand.NewPCG(seed, 1))
 	}
 	for i := range 2 + h.rand.IntN(8) {
 		h.ids = append(h.ids, fmt.Sprintf("app/v%d", i))
 	}
-	var ts []*targets.Target
 	for i := range 1 + h.rand.IntN(5) {
 		target := (&files{}).target(fmt.Sprintf("t%d", i), h.some(1+h.rand.IntN(4))...)
-		ts = append(ts, target)
+		if h.own {
+			h.mayHaveOwn(target)
+		}
+		h.given = append(h.given, target)
 	}
-	h.set.Replace(ts)
-	h.ids = h.set.Variables()
+	h.set.Replace(h.given)
+	h.ids = ids(h.given...)
 	h.server = newModel(h.ids)
 	h.server.named = h.rand.IntN(2) == 0
 	h.web = &web{handler: h.server}
 	h.judge = &judge{history: h, began: time.Now(), settled: map[string]bool{}, last: map[targets.Key]string{}, replaced: map[targets.Key]map[string]time.Time{}}
-	h.sink = &parts{removing: h.judge.removing, writing: h.judge.writing, content: map[targets.Key]map[string]string{}, lost: map[targets.Key]bool{}}
+	h.sink = &parts{removing: h.judge.removing, writing: h.judge.writing, content: map[targets.Key]map[string]string{}, members: map[targets.Key][]string{}, lost: map[targets.Key]bool{}}
 	h.process = &pipeline{
 		set: &h.set, sink: h.sink, dial: h.web, settled: h.judge.hears,
 		grace: []time.Duration{0, 0, 3 * interval / 2}[h.rand.IntN(3)],
 	}
-	h.tell("%d variables, %d targets, naming all: %v, grace %v", len(h.ids), len(ts), h.server.named, h.process.grace)
+	h.tell("%d variables, %d targets, naming all: %v, grace %v", len(h.ids), len(h.given), h.server.named, h.process.grace)
 	return h
 }
 
@@ -222,6 +228,10 @@ func (h *history) restartProcess() {
 	time.Sleep(gap)
 	once := h.rand.IntN(3) == 0
 	h.tell("the process starts anew, one that delivers once before it: %v", once)
+	if h.own && h.rand.IntN(2) == 0 { // it knows what it finds only
+		h.set = records.Lane{}
+		h.set.Replace(h.given)
+	}
 	h.judge.starts()
 	if once {
 		h.process.once(h.Context())
@@ -258,12 +268,4 @@ func (h *history) end() {
 	}
 	h.wait(interval)
 	h.judge.compareAll("in the end")
-}
-
-// targets lists those that are kept in sync.
-func (h *history) targets() (all []*targets.Target) {
-	for _, r := range h.set.Records() {
-		all = append(all, r.Spec)
-	}
-	return all
 }

@@ -22,6 +22,8 @@ const bound = 4*interval + 10*time.Second + requestTimeout
 //     enough apart and the second time to a newer token, that a variable of it
 //     is gone, and then who we are,
 //   - nor while most variables had been gone for less than half a hold,
+//   - nothing of this node's own was replaced by what all nodes have without
+//     such words about it,
 //   - nothing is written of which the values were not there at one moment, unless
 //     a follower lags behind,
 //   - nothing is written that was replaced a moment ago, so that it does not flap,
@@ -110,8 +112,8 @@ func (j *judge) removing(t *targets.Target) {
 	defer j.history.server.mu.Unlock()
 	var oldest time.Duration // for which the server has said so of a variable that makes the removal right
 	proven := false
-	for _, id := range t.Variables() {
-		if v := j.history.server.vars[id]; j.proven(v, now) {
+	for _, e := range j.history.givenAs(t.Key).Entries {
+		if v := j.history.server.vars[e.Variable]; j.proven(v, now) && j.mayFall(t.Key, e, now) {
 			proven, oldest = true, max(oldest, now.Sub(v.saidSince(now)))
 		}
 	}
@@ -119,7 +121,7 @@ func (j *judge) removing(t *targets.Target) {
 		j.history.tell("%s is removed", t.Key)
 		j.history.Errorf("%s was removed without proof: %s", t.Key, j.facts(t))
 	}
-	if m := j.mass; !m.IsZero() && now.Sub(m) > 3*interval && now.Sub(m) < least && oldest < least && j.most(now) {
+	if m := j.mass; !j.history.own && !m.IsZero() && now.Sub(m) > 3*interval && now.Sub(m) < least && oldest < least && j.most(now) {
 		j.history.tell("%s is removed", t.Key)
 		j.history.Errorf("%s was removed though most are gone, for %v only: %s", t.Key, now.Sub(m), j.facts(t))
 	}
@@ -136,6 +138,7 @@ func (j *judge) writing(t *targets.Target, whole []byte) {
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
 	j.flaps(t, string(whole))
+	j.falls(t)
 	if j.history.fate != nil {
 		return // a file may have two requests' values, one of them a follower's
 	}
@@ -190,7 +193,8 @@ const (
 )
 
 // proven tells whether the server's words about a variable are a proof. What
-// was found a moment ago may have been proven before that.
+// was found a moment ago may have been proven before that, and what was proven
+// stays so where later words come from a server that does not know us.
 func (j *judge) proven(v *truth, now time.Time) bool {
 	words := v.words
 	if now.Sub(v.ended) < callTime {
@@ -199,14 +203,15 @@ func (j *judge) proven(v *truth, now time.Time) bool {
 	if len(words) < 2 {
 		return false
 	}
-	first, last := words[0], words[len(words)-1]
 	apart := max(interval/2, j.history.process.grace) - requestsTime
-	known := j.history.server.knew.After(last.at.Add(-callTime))
-	return last.at.Sub(first.at) >= apart && last.token.After(first.at) && known
+	return slices.ContainsFunc(words, func(w word) bool {
+		known := j.history.server.knew.After(w.at.Add(-callTime))
+		return w.at.Sub(words[0].at) >= apart && w.token.After(words[0].at) && known
+	})
 }
 
 func (j *judge) facts(t *targets.Target) (text string) {
-	for _, id := range t.Variables() {
+	for _, id := range ids(j.history.givenAs(t.Key)) {
 		v := j.history.server.vars[id]
 		text += fmt.Sprintf("%s is %s since %.3f (%d words, found %.3f", id, v.state,
 			v.since.Sub(j.began).Seconds(), len(v.words), v.found.Sub(j.began).Seconds())
@@ -229,12 +234,13 @@ func (j *judge) look() {
 	if !ok {
 		return
 	}
-	for _, t := range j.history.targets() {
+	for _, t := range j.history.given {
 		changed := well
-		for _, id := range t.Variables() {
-			v := j.history.server.vars[id]
-			changed = later(changed, v.changed)
-			since := later(v.since, well)
+		for _, e := range t.Entries {
+			v, since := j.reads(e), well
+			for _, id := range idsOf(e) {
+				changed, since = later(changed, j.history.server.vars[id].changed), later(since, j.history.server.vars[id].since)
+			}
 			if v.state != there && now.After(j.deadline(since)) && j.history.sink.whole(t.Key) != "" {
 				j.history.Errorf("%s is still there, %v after its variable went and all was well: %s", t.Key, now.Sub(since), j.facts(t))
 			}
@@ -256,6 +262,9 @@ func (j *judge) deadline(since time.Time) time.Time {
 	case !j.massEnd.IsZero():
 		since = later(since, j.massEnd.Add(holds))
 	}
+	if j.history.own { // first the one goes, then the other, and each may be held back
+		since = since.Add(2*holds + bound + j.history.process.grace)
+	}
 	if j.history.fate != nil {
 		since = since.Add(4*steady + interval) // the right value may be held back as an earlier one
 	}
@@ -267,44 +276,4 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// compare says whether a target is as Conjur has it.
-func (j *judge) compare(t *targets.Target, when string) {
-	if got, want := j.history.sink.whole(t.Key), j.wanted(t); got != want {
-		j.history.Errorf("%s, %s holds %q, want %q: %s", when, t.Key, got, want, j.facts(t))
-	}
-}
-
-func (j *judge) compareAll(when string) {
-	j.history.server.mu.Lock()
-	defer j.history.server.mu.Unlock()
-	for _, t := range j.history.targets() {
-		j.compare(t, when)
-	}
-}
-
-// content tells whether everything is as Conjur has it.
-func (j *judge) content() bool {
-	j.history.server.mu.Lock()
-	defer j.history.server.mu.Unlock()
-	return !slices.ContainsFunc(j.history.targets(), func(t *targets.Target) bool {
-		return j.history.sink.whole(t.Key) != j.wanted(t)
-	})
-}
-
-// wanted is what a target should hold: nothing, or its variables in JSON.
-func (j *judge) wanted(t *targets.Target) string {
-	text := "{"
-	for i, e := range t.Entries {
-		v := j.history.server.vars[e.Variable]
-		if v.state != there {
-			return ""
-		}
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf("%q:%q", e.Alias, v.value)
-	}
-	return text + "}"
 }

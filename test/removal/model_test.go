@@ -138,6 +138,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.check(w, r, q, issued)
 	case q.kind == batch:
 		m.batch(w, r, q.ids)
+	case q.kind == list:
+		m.list(w, r)
 	default:
 		bare(404)(w, r)
 	}
@@ -282,5 +284,7 @@ var faults = []fault{
 	{"no check", of(check), bare(503)},
 	{"no batch", of(batch), says(500, jsonT, "{}")},
 	{"no single", of(single), says(500, jsonT, "{}")},
+	{"no list", of(list), bare(503)},
+	{"a list without what is asked for", of(list), says(200, jsonT, `[{"id":"dev:variable:app/other"}]`)},
 	{"truncated", of(single, batch), hangUp("HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{\"error\":")},
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
@@ -36,15 +37,16 @@ type parts struct {
 
 	mu      sync.Mutex
 	content map[targets.Key]map[string]string
+	members map[targets.Key][]string
 	lost    map[targets.Key]bool // somebody deleted it
 }
 
-func (p *parts) Read(_ context.Context, r targets.Record) (sinks.State, error) {
+func (p *parts) Read(_ context.Context, r records.Record) (sinks.State, error) {
 	t := r.Spec
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.lost, t.Key)
-	state := sinks.State{}
+	state := sinks.State{Members: p.members[t.Key]}
 	for name, value := range p.content[t.Key] {
 		if state.Parts == nil {
 			state.Parts = map[string]secret.Value{}
@@ -54,15 +56,23 @@ func (p *parts) Read(_ context.Context, r targets.Record) (sinks.State, error) {
 	return state, nil
 }
 
-func (p *parts) Apply(_ context.Context, r targets.Record, c sinks.Changes) (targets.Sight, error) {
+func (p *parts) Apply(_ context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	t := r.Spec
-	if c.Parts == nil {
+	switch {
+	case c.Empty():
+	case c.Parts == nil:
 		p.removing(t)
-	} else {
+	default:
 		p.writing(t, c.Parts[sinks.WholeFile].Bytes())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if c.Members != nil {
+		p.members[t.Key] = c.Members
+	}
+	if c.Empty() {
+		return records.Sight{}, nil
+	}
 	delete(p.content, t.Key)
 	if c.Parts != nil {
 		p.content[t.Key] = map[string]string{}
@@ -70,7 +80,7 @@ func (p *parts) Apply(_ context.Context, r targets.Record, c sinks.Changes) (tar
 	for name, value := range c.Parts {
 		p.content[t.Key][name] = string(value.Bytes())
 	}
-	return targets.Sight{}, nil
+	return records.Sight{}, nil
 }
 
 // drop is somebody's who deletes what a target holds.
@@ -98,7 +108,7 @@ func (p *parts) whole(key targets.Key) string {
 
 // pipeline is a process: the real parts, wired as the binary wires them.
 type pipeline struct {
-	set     *targets.Lane
+	set     *records.Lane
 	sink    *parts
 	dial    *web
 	grace   time.Duration
@@ -110,10 +120,10 @@ type pipeline struct {
 // start runs a process that stays and polls.
 func (p *pipeline) start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	client, values, q, pool := p.parts(-1)
+	client, values, q, pool, listing := p.parts(-1)
 	poll := &sources.Poll{
 		Interval: interval, Deadline: 2 * requestTimeout, Users: p.set, Values: values,
-		Results: p.sink, Queue: enqueuer{q}, Reporter: unheard{}, Heart: unheard{},
+		Results: p.sink, Lister: listing, Queue: enqueuer{q}, Reporter: unheard{}, Heart: unheard{},
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { pool.Run(ctx) })
@@ -137,7 +147,7 @@ func (unheard) Stuck() bool          { return false }
 func (p *pipeline) once(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	client, _, q, pool := p.parts(4)
+	client, _, q, pool, _ := p.parts(4)
 	defer client.Close()
 	var wg sync.WaitGroup
 	wg.Go(func() { pool.Run(ctx) })
@@ -149,7 +159,8 @@ func (p *pipeline) once(ctx context.Context) {
 
 const requestTimeout = 3 * time.Second
 
-func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue.Queue, *workers.Pool) {
+func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue.Queue, *workers.Pool, *listing) {
+	p.set.Renew()
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: "http://conjur.test", Account: account, Dial: p.dial.dial, HTTPTimeout: requestTimeout,
 		Authenticator: authn.APIKey{Login: "host/web", Key: secret.New([]byte("key"))},
@@ -164,6 +175,7 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue
 	if err != nil {
 		panic(err)
 	}
+	l := &listing{catalog: values.NewCatalog(), set: p.set}
 	q := queue.New(queue.Config{
 		Backoff: queue.Backoff{First: interval / 2, Max: interval}, Limit: retries,
 		Permanent: func(err error) bool { return workers.Permanent(err, retries < 0) },
@@ -171,12 +183,12 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue
 	pool := workers.NewPool(workers.PoolConfig{
 		Work: q, Workers: 2, Timeout: 3 * requestTimeout, Grace: time.Second,
 		Syncer: &workers.Syncer{
-			Targets: p.set, Values: values, Templates: noTemplates{}, Sink: p.sink,
+			Targets: p.set, Values: values, Templates: noTemplates{}, Sink: p.sink, Lister: l,
 			Policy: workers.Policy{RemoveRevoked: true}, Log: zap.NewNop(),
 		},
 		Listener: p,
 	})
-	return client, values, q, pool
+	return client, values, q, pool, l
 }
 
 // Started and Settled implement workers.Listener.

@@ -55,6 +55,7 @@ const (
 	single
 	check
 	whoami
+	list
 )
 
 func (q question) data() bool { return q.kind == batch || q.kind == single }
@@ -153,6 +154,8 @@ func ask(r *http.Request) question {
 		return question{kind: login}
 	case path == "/whoami":
 		return question{kind: whoami}
+	case strings.HasPrefix(path, "/resources/"+account):
+		return question{kind: list}
 	case path == "/secrets":
 		ids := strings.Split(r.URL.Query().Get("variable_ids"), ",")
 		for i, id := range ids {

@@ -20,6 +20,7 @@ import (
 	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
@@ -58,7 +59,7 @@ type world struct {
 	values map[string]string // :: variable → the value it has
 	all    []string          // that were ever set
 
-	set    targets.Lane
+	set    records.Lane
 	client *conjur.Client
 	known  *variables.Client
 	syncer *workers.Syncer

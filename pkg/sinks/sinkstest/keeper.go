@@ -3,20 +3,21 @@ package sinkstest
 import (
 	"context"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Sink is what is tested.
 type Sink interface {
-	Read(context.Context, targets.Record) (sinks.State, error)
-	Apply(context.Context, targets.Record, sinks.Changes) (targets.Sight, error)
+	Read(context.Context, records.Record) (sinks.State, error)
+	Apply(context.Context, records.Record, sinks.Changes) (records.Sight, error)
 }
 
 // Keeper keeps the status of targets for a sink, as those do who sync.
 type Keeper struct {
 	Sink
-	Set     targets.Set
+	Set     records.Set
 	Drifted []targets.Key // those that others changed while a change was under way
 }
 
@@ -25,7 +26,7 @@ func Keep(sink Sink) *Keeper { return &Keeper{Sink: sink} }
 
 // Read reads what is there for a target.
 func (k *Keeper) Read(ctx context.Context, t *targets.Target) (state sinks.State, err error) {
-	k.with(t, func(r *targets.Record) {
+	k.with(t, func(r *records.Record) {
 		if state, err = k.Sink.Read(ctx, *r); err == nil || state.Version != r.Status.Version && ctx.Err() == nil {
 			r.Status.See(state.Sight)
 		}
@@ -35,14 +36,14 @@ func (k *Keeper) Read(ctx context.Context, t *targets.Target) (state sinks.State
 
 // Apply makes changes to a target.
 func (k *Keeper) Apply(ctx context.Context, t *targets.Target, c sinks.Changes) (err error) {
-	k.with(t, func(r *targets.Record) {
+	k.with(t, func(r *records.Record) {
 		r.Status.Sight, err = k.Sink.Apply(ctx, *r, c)
 		r.Status.WriteFailed, r.Status.Ours = err != nil, err == nil
 	})
 	return err
 }
 
-func (k *Keeper) with(t *targets.Target, f func(*targets.Record)) {
+func (k *Keeper) with(t *targets.Target, f func(*records.Record)) {
 	lane := k.Set.Lane("")
 	lane.Put(t)
 	r, ok := lane.Begin(t.Key)

@@ -1,0 +1,129 @@
+package definitions
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// item reads "id" or "alias: id", the latter with an optional content-type.
+func (p *entryParser) item(node *yaml.Node) {
+	switch {
+	case node.Kind == yaml.ScalarNode && node.Tag == "!!null":
+		p.fail("the item is empty; write the id of a variable or remove it")
+	case node.Kind == yaml.ScalarNode:
+		id := p.variable(node.Value)
+		p.add(targets.Entry{Alias: id[strings.LastIndex(id, "/")+1:], Variable: id, ContentType: targets.ContentText})
+	case node.Kind == yaml.MappingNode:
+		p.mapping(node)
+	default:
+		p.fail("an item is \"- id\" or \"- alias: id\", not %s", Describe(node))
+	}
+}
+
+func (p *entryParser) mapping(node *yaml.Node) {
+	var aliases []string
+	seen := map[string]bool{}
+	e := targets.Entry{ContentType: targets.ContentText}
+	for pair := range slices.Chunk(node.Content, 2) {
+		key, value := resolve(pair[0]), resolve(pair[1])
+		if key.Kind == yaml.ScalarNode && namesSet(value) {
+			p.setItem(key.Value, value)
+			if len(node.Content) > 2 {
+				p.fail("the item of %q has more than one alias; begin each with its own \"- \"", key.Value)
+			}
+			return
+		}
+		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
+			p.fail("an item is \"- alias: id\": the value of %s must be text, not %s", keyName(key), Describe(value))
+			return
+		}
+		if seen[key.Value] {
+			p.fail("%q is written twice in one item", key.Value)
+			return
+		}
+		seen[key.Value] = true
+		if key.Value == "content-type" {
+			e.ContentType = p.contentType(value.Value)
+			continue
+		}
+		if len(aliases) > 0 && p.fileAttribute(&e, key.Value, value.Value) {
+			continue
+		}
+		aliases = append(aliases, key.Value)
+		e.Alias, e.Variable = key.Value, p.variable(value.Value)
+		if value.Tag == "!!null" {
+			e.Variable = ""
+		}
+	}
+	switch len(aliases) {
+	case 0:
+		p.fail("the item names no variable; write \"- alias: id\"")
+	case 1:
+		p.add(e)
+	default:
+		p.fail("the item has %d aliases (%q); begin each with its own \"- \"", len(aliases), aliases)
+	}
+}
+
+// fileAttribute reads the path or the mode of the entry's file, and reports
+// whether the key is one of them.
+func (p *entryParser) fileAttribute(e *targets.Entry, key, text string) bool {
+	switch key {
+	case "path":
+		if e.Path = text; text == "" {
+			p.fail("the path of %q is empty; write that of a file, such as tls/key.pem, or remove it", e.Alias)
+		}
+	case "mode":
+		mode, err := parseMode(text)
+		if err != nil {
+			p.fail("the mode of %q: %v", e.Alias, err)
+		}
+		e.Mode = mode
+	default:
+		return false
+	}
+	return true
+}
+
+// namesSet reports whether a node is {keys: …} or {credential: …}.
+func namesSet(node *yaml.Node) bool {
+	if node.Kind != yaml.MappingNode {
+		return false
+	}
+	for pair := range slices.Chunk(node.Content, 2) {
+		if name := pair[0].Value; name == string(targets.ContentKeys) || name == string(targets.ContentCredential) {
+			return true
+		}
+	}
+	return false
+}
+
+// setItem reads "alias: {keys: id}" and "alias: {credential: id}".
+func (p *entryParser) setItem(alias string, value *yaml.Node) {
+	e := targets.Entry{Alias: alias, ContentType: targets.ContentText}
+	id := p.attributes(&e, value)
+	switch {
+	case id == nil:
+	case id.Kind != yaml.ScalarNode || id.Tag != "!!str":
+		p.fail("the variable of %q must be text, not %s; write its id", alias, Describe(id))
+	default:
+		e.Variable = p.variable(id.Value)
+		p.add(e)
+	}
+}
+
+// contentType falls back to text, as the Secrets Provider does.
+func (p *entryParser) contentType(text string) targets.ContentType {
+	switch c := targets.ContentType(text); c {
+	case targets.ContentText, targets.ContentBase64:
+		return c
+	}
+	if text != "" {
+		p.warn("%q is not a content-type; taken as text, use one of text, base64", text)
+	}
+	return targets.ContentText
+}

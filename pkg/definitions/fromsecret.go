@@ -1,0 +1,153 @@
+package definitions
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// SecretDefinition is all that says what a Kubernetes Secret is to hold.
+type SecretDefinition struct {
+	Namespace, Name string
+	// UID is the Secret's, or "" where it is of no concern.
+	UID string
+	// Annotations are the Secret's own. Map is the text under ConjurMapKey of
+	// its data, if HasMap.
+	Annotations map[string]string
+	Map         string
+	HasMap      bool
+	Type        string // of the Secret itself
+	// Missing: there is no such Secret, so that the above is empty.
+	Missing bool
+	// Unread says why it is not known whether there is one, or "".
+	Unread string
+	// Account is the one in use, as with ParseEntries.
+	Account string
+	// Configured is what the configuration says of the Secret: Entries, and of
+	// Secret the Groups, Create, Type, Restart and Faults. Nil: nothing.
+	Configured *targets.Target
+	// Named: the configuration names the Secret, and so it is a fault when
+	// nothing says what it is to hold. A Secret that is found by its label may
+	// yet get its map.
+	Named bool
+}
+
+// FromSecret makes the target that is a Kubernetes Secret. What is faulty in
+// the definition is in its Faults and keeps nothing else from being delivered;
+// the data keys that are named there are in Hold. Faults and warnings begin
+// with the annotation, or ConjurMapKey, and a colon.
+//
+// The configuration and the Secret itself may each define data keys; where
+// both define the same, the configuration wins.
+func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
+	content, warnings, err := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
+	restart, errRestart := ParseWorkloads(def.Annotations[restartWorkloads])
+	pullFor, errPull := ParseAccounts(def.Annotations[pullSecretFor])
+	s := &targets.Secret{
+		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart, PullFor: pullFor,
+		Faults: slices.Concat(eachText("", err), eachText(restartWorkloads+": ", errRestart), eachText(pullSecretFor+": ", errPull)),
+	}
+	if def.Configured != nil {
+		warnings = append(warnings, content.override(def.Configured)...)
+		if c := def.Configured.Secret; c != nil {
+			s.Create, s.Type = c.Create, c.Type
+			s.Faults = slices.Concat(c.Faults, s.Faults)
+			s.Restart = unique(slices.Concat(c.Restart, s.Restart))
+			s.PullFor = unique(slices.Concat(c.PullFor, s.PullFor))
+		}
+	}
+	if fault := CheckPullType(def.Type); fault != nil && len(s.PullFor) > 0 && def.UID != "" {
+		s.PullFor, s.Faults = nil, append(s.Faults, eachText(pullSecretFor+": ", fault)...)
+	}
+	s.Groups, s.Hold, s.HoldAll = content.Groups, content.Hold, content.HoldAll
+	s.Faults = fewFaults(s.Faults)
+	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.Entries, Secret: s}
+	if fault, warning := undefined(s, def, len(t.Entries) > 0); fault != "" {
+		s.Faults = append(s.Faults, fault)
+	} else if warning != "" {
+		warnings = append(warnings, warning)
+	}
+	return t, warnings
+}
+
+// undefined returns what is wrong when nothing says what the Secret is to hold.
+// Then nothing is taken from it either.
+func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, warning string) {
+	const empty = "the map is empty, so nothing is delivered and nothing removed; add \"key: id\", or write {} to have what was delivered removed"
+	const none = "there is neither a map nor a group; write a map of data keys to variables"
+	if entries || len(s.Groups) > 0 || s.Missing || s.Unread != "" || len(s.Faults) > 0 {
+		return "", ""
+	}
+	switch {
+	case !def.HasMap:
+		s.HoldAll = true
+		warning = targets.ConjurMapKey + ": " + none
+	case s.HoldAll: // and it has no fault
+		warning = targets.ConjurMapKey + ": " + empty
+	}
+	if def.Named {
+		return cmp.Or(warning, targets.ConjurMapKey+": the map is empty; add \"key: id\""), ""
+	}
+	return "", warning
+}
+
+// override puts what the configuration says in front.
+func (c *secretContent) override(configured *targets.Target) (warnings []string) {
+	taken := map[string]bool{}
+	for _, e := range configured.Entries {
+		taken[e.Alias] = true
+	}
+	groups := []*targets.Target{}
+	if configured.Secret != nil {
+		groups = configured.Secret.Groups
+		for _, t := range groups {
+			taken[t.Group] = true
+		}
+	}
+	overridden := func(place, key string) bool {
+		if taken[key] {
+			warnings = append(warnings, fmt.Sprintf("%s: not used: the configuration already says what the data key %q holds", place, key))
+		}
+		return taken[key]
+	}
+	own := slices.DeleteFunc(c.Entries, func(e targets.Entry) bool { return overridden(targets.ConjurMapKey, e.Alias) })
+	ownGroups := slices.DeleteFunc(c.Groups, func(t *targets.Target) bool { return overridden(groupSecrets+t.Group, t.Group) })
+	c.Entries = slices.Concat(configured.Entries, own)
+	c.Groups = slices.Concat(groups, ownGroups)
+	slices.SortFunc(c.Groups, func(a, b *targets.Target) int { return cmp.Compare(a.Group, b.Group) })
+	c.Hold = slices.DeleteFunc(c.Hold, func(key string) bool { return taken[key] })
+	return warnings
+}
+
+// fewFaults drops what nobody reads of very many.
+func fewFaults(faults []string) []string {
+	const most = 100
+	if more := len(faults) - most; more > 0 {
+		faults = append(slices.Clone(faults[:most]), fmt.Sprintf("%s: and %d more faults", targets.ConjurMapKey, more))
+	}
+	return faults
+}
+
+// eachText returns the texts of the errors that err joins.
+func eachText(prefix string, err error) (texts []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			texts = append(texts, eachText(prefix, e)...)
+		}
+	} else if err != nil {
+		texts = append(texts, prefix+err.Error())
+	}
+	return texts
+}
+
+// unique keeps the first of each.
+func unique(texts []string) (kept []string) {
+	for _, text := range texts {
+		if !slices.Contains(kept, text) {
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}

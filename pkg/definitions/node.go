@@ -1,0 +1,166 @@
+package definitions
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// A node may have a variable of its own in the place of one that all nodes
+// have: on the node n1 that of apps/db is node/n1/apps/db, and that of
+// user/u/db, which belongs to a user, is user/u/node/n1/db. Both are below the
+// base, if there is one.
+
+const (
+	nodeSegment = "node"
+	userSegment = "user"
+)
+
+// NodeVariable returns the id of a node's own variable in the place of the
+// general one.
+func NodeVariable(base, node, general string) (string, error) {
+	if err := CheckNode(node); err != nil {
+		return "", err
+	}
+	name, below := cutBase(base, general)
+	owner, own := cutUser(name)
+	switch {
+	case !below:
+		return "", fmt.Errorf("the variable %q is not below %q, where those of nodes are; move it there, or change nodeSecretsBase", general, base)
+	case strings.HasPrefix(own, nodeSegment+"/"):
+		return "", fmt.Errorf("the variable %q is that of a node already; name the one that all nodes have", general)
+	}
+	id := joinPath(base, owner, nodeSegment, node, own)
+	if n := len(url.PathEscape(id)); n > maxVariable {
+		return "", fmt.Errorf("the variable of the node in the place of %q is too long for a request: it takes %d bytes in a URL, and at most %d are sent", general, n, maxVariable)
+	}
+	return id, nil
+}
+
+// SplitNodeVariable is the contrary of NodeVariable. It returns false if the
+// variable is not one of a node.
+func SplitNodeVariable(base, id string) (node, general string, ok bool) {
+	name, below := cutBase(base, id)
+	owner, own := cutUser(name)
+	rest, is := strings.CutPrefix(own, nodeSegment+"/")
+	node, own, named := strings.Cut(rest, "/")
+	if !below || !is || !named || own == "" || CheckNode(node) != nil {
+		return "", "", false
+	}
+	return node, joinPath(base, owner, own), true
+}
+
+// CheckNode returns what is wrong with the name of a node, which is a segment of
+// an id.
+func CheckNode(name string) error {
+	odd := func(r rune) bool {
+		return !strings.ContainsRune("-._", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}
+	switch {
+	case name == "":
+		return errors.New("the name of the node is empty")
+	case name == "." || name == ".." || strings.ContainsFunc(name, odd):
+		return fmt.Errorf("%q is not the name of a node; it has letters, digits, -, _ and . only", clip(name))
+	}
+	return nil
+}
+
+// CheckNodeBase returns what is wrong with the base, a path without slashes at
+// its ends; "" is none.
+func CheckNodeBase(base string) error {
+	switch {
+	case base == "":
+	case strings.ContainsAny(base, ", \t\n"):
+		return fmt.Errorf("%q is not one path; there is one base for all groups", clip(base))
+	case strings.Contains(base, "*") || slices.ContainsFunc(strings.Split(base, "/"), func(s string) bool { return s == "" || s == "." || s == ".." }):
+		return fmt.Errorf("%q is not the path of a policy; write it as data/apps", clip(base))
+	}
+	return nil
+}
+
+func cutBase(base, id string) (name string, below bool) {
+	if base == "" {
+		return id, true
+	}
+	return strings.CutPrefix(id, base+"/")
+}
+
+// cutUser splits user/u/own; the owner is empty when the variable belongs to no
+// user.
+func cutUser(name string) (owner, own string) {
+	if rest, is := strings.CutPrefix(name, userSegment+"/"); is {
+		if user, own, named := strings.Cut(rest, "/"); named && user != "" && own != "" {
+			return userSegment + "/" + user, own
+		}
+	}
+	return "", name
+}
+
+func joinPath(segments ...string) string {
+	return strings.Join(slices.DeleteFunc(segments, func(s string) bool { return s == "" }), "/")
+}
+
+// NodeSecrets says which entries of a group are looked for on the node first.
+// The zero NodeSecrets is none.
+type NodeSecrets struct {
+	All bool
+	// Required: the node's own variables are the only ones.
+	Required bool
+	Aliases  []string // if not All
+}
+
+// ParseNodeSecrets reads a Boolean, required, or aliases that are separated by
+// commas.
+func ParseNodeSecrets(text string) (NodeSecrets, error) {
+	switch strings.TrimSpace(text) {
+	case "true", "TRUE", "True", "1", "t", "T":
+		return NodeSecrets{All: true}, nil
+	case "false", "FALSE", "False", "0", "f", "F":
+		return NodeSecrets{}, nil
+	case "required":
+		return NodeSecrets{All: true, Required: true}, nil
+	}
+	var n NodeSecrets
+	for alias := range strings.SplitSeq(text, ",") {
+		if alias = strings.TrimSpace(alias); alias == "" {
+			return NodeSecrets{}, fmt.Errorf("%q is none of true, false, required, and not a list of aliases", clip(text))
+		}
+		n.Aliases = append(n.Aliases, alias)
+	}
+	return n, nil
+}
+
+// Of returns the entries with the node's own variables in them. The error joins
+// what is wrong with each.
+func (n NodeSecrets) Of(entries []targets.Entry, base, node string) ([]targets.Entry, error) {
+	var errs []error
+	for _, alias := range n.Aliases {
+		if !slices.ContainsFunc(entries, func(e targets.Entry) bool { return e.Alias == alias }) {
+			errs = append(errs, fmt.Errorf("the group has no alias %q; use one that it has, or true", clip(alias)))
+		}
+	}
+	own := slices.Clone(entries)
+	for i, e := range own {
+		if !n.All && !slices.Contains(n.Aliases, e.Alias) {
+			continue
+		}
+		if e.All() {
+			errs = append(errs, fmt.Errorf("%q stands for many variables; name each that may be a node's own", e.Variable))
+			continue
+		}
+		id, err := NodeVariable(base, node, e.Variable)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case n.Required:
+			own[i].Variable = id
+		default:
+			own[i].Override = id
+		}
+	}
+	return own, errors.Join(errs...)
+}

@@ -1,0 +1,76 @@
+package definitions
+
+import (
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// DefaultFileMode is the mode of a file whose group names none.
+const DefaultFileMode fs.FileMode = 0o644
+
+const (
+	permissionLetters = "rwxrwxrwx"
+	ownerReadWrite    = 0o600
+)
+
+// ParsePermissions reads a file mode as ls shows it, "rw-r--r--", with or
+// without the leading "-" of a regular file. The owner must be able to read
+// and write.
+func ParsePermissions(text string) (fs.FileMode, error) {
+	letters := text
+	if len(letters) == len(permissionLetters)+1 {
+		letters = strings.TrimPrefix(letters, "-")
+	}
+	mode, ok := modeOf(letters)
+	if !ok {
+		return 0, fmt.Errorf("%.200q is not a file mode; write it like rw-r--r--%s", text, hint(text))
+	}
+	if mode&ownerReadWrite != ownerReadWrite {
+		return 0, fmt.Errorf("%.200q must let the owner read and write; begin it with rw", text)
+	}
+	return mode, nil
+}
+
+// parseMode reads a file mode as chmod takes it, in octal: "0440". Its owner must
+// be able to read the file.
+func parseMode(text string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0o"), 8, 32)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%.200q is not octal; write it like 0440", text)
+	case n > 0o777:
+		return 0, fmt.Errorf("%.200q has more than the permission bits; take set-uid, set-gid and sticky bits out, as in 0440", text)
+	case n&0o400 == 0:
+		return 0, fmt.Errorf("%.200q must let the owner read; begin it with 04", text)
+	}
+	return fs.FileMode(n), nil
+}
+
+func modeOf(letters string) (fs.FileMode, bool) {
+	if len(letters) != len(permissionLetters) {
+		return 0, false
+	}
+	var mode fs.FileMode
+	for i := range len(letters) {
+		mode <<= 1
+		switch letters[i] {
+		case permissionLetters[i]:
+			mode |= 1
+		case '-':
+		default:
+			return 0, false
+		}
+	}
+	return mode, true
+}
+
+// hint spells an octal mode in letters.
+func hint(text string) string {
+	n, err := strconv.ParseUint(text, 8, 16)
+	if err != nil || n > 0o777 {
+		return ""
+	}
+	return fmt.Sprintf(" (octal %s is %s)", text, fs.FileMode(n).String()[1:])
+}

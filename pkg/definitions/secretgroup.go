@@ -1,0 +1,233 @@
+package definitions
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// The annotations of a Kubernetes Secret that define a group; each ends in the
+// group's name. They are those that a Pod has for its files.
+const (
+	groupSecrets     = "conjur.org/conjur-secrets."
+	groupPolicyPath  = "conjur.org/conjur-secrets-policy-path."
+	groupFormat      = "conjur.org/secret-file-format."
+	groupTemplate    = "conjur.org/secret-file-template."
+	groupConfigMap   = "conjur.org/secret-file-template-configmap."
+	groupPath        = "conjur.org/secret-file-path."
+	groupPermissions = "conjur.org/secret-file-permissions."
+)
+
+// secretContent is what a Kubernetes Secret says is to be in its data.
+type secretContent struct {
+	// Entries are those of the map under ConjurMapKey; an alias is a data key.
+	Entries []targets.Entry
+	// Groups each make the value of one data key, which is the group's name;
+	// they are in ascending order of it. They have no Key and no File, and
+	// their templates are inline or in ConfigMaps.
+	Groups []*targets.Target
+	// Hold and HoldAll are those of targets.Secret.
+	Hold    []string
+	HoldAll bool
+}
+
+// parseSecret reads the map of a Kubernetes Secret in a namespace, when hasMap
+// says that it has one, and the groups that its annotations define. A group
+// without format has the format template; one without both is left out with a
+// warning, as the Secrets Provider does it. A template in a ConfigMap is in one
+// of the same namespace.
+//
+// The error joins everything that is wrong. Each of its errors and each
+// warning begins with the annotation, or ConjurMapKey, and a colon. What is
+// faulty is left out of the content.
+//
+// The account is that of ParseEntries.
+func parseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) (secretContent, []string, error) {
+	p := secretParser{namespace: namespace, annotations: annotations, account: account, keys: map[string]bool{}}
+	if hasMap {
+		m := parseMap(conjurMap, account)
+		p.report(targets.ConjurMapKey, m.warnings, errors.Join(m.errs...))
+		p.content.Entries, p.content.Hold, p.content.HoldAll = m.entries, m.faulty, m.unsure
+		for _, e := range m.entries {
+			p.keys[e.Alias] = true
+		}
+	}
+	for _, group := range groupNames(annotations) {
+		if t := p.group(group); t != nil {
+			p.content.Groups = append(p.content.Groups, t)
+		} else {
+			p.content.Hold = append(p.content.Hold, group)
+		}
+	}
+	slices.Sort(p.content.Hold)
+	p.content.Hold = slices.Compact(p.content.Hold)
+	return p.content, p.warnings, errors.Join(p.errs...)
+}
+
+// groupNames lists the groups that any annotation names, sorted.
+func groupNames(annotations map[string]string) []string {
+	named := map[string]bool{}
+	for key := range annotations {
+		for _, prefix := range groupPrefixes() {
+			if group, ok := strings.CutPrefix(key, prefix); ok {
+				named[group] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(named))
+}
+
+func groupPrefixes() []string {
+	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupConfigMap, groupPath, groupPermissions}
+}
+
+// KnownAnnotation reports whether the annotation of a Kubernetes Secret is one
+// that is read or written here.
+func KnownAnnotation(key string) bool {
+	switch key {
+	case restartWorkloads, targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
+		return true
+	}
+	return slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+type secretParser struct {
+	namespace   string
+	annotations map[string]string
+	account     string
+	keys        map[string]bool // of the map
+	content     secretContent
+	warnings    []string
+	errs        []error
+}
+
+func (p *secretParser) fail(key, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, clipped(args)...)))
+}
+
+func (p *secretParser) warn(key, format string, args ...any) {
+	p.warnings = append(p.warnings, key+": "+fmt.Sprintf(format, args...))
+}
+
+// report takes over what another parser found at key.
+func (p *secretParser) report(key string, warnings []string, err error) {
+	for _, w := range warnings {
+		p.warn(key, "%s", w)
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			p.report(key, nil, e)
+		}
+	} else if err != nil {
+		p.fail(key, "%w", err)
+	}
+}
+
+// group makes the target of one group; nil when it is faulty, or not one.
+func (p *secretParser) group(group string) *targets.Target {
+	secrets, ok := p.annotations[groupSecrets+group]
+	if !ok {
+		p.stray(group)
+		return nil
+	}
+	format, inline, ref := p.annotations[groupFormat+group], p.annotations[groupTemplate+group], p.annotations[groupConfigMap+group]
+	if format == "" && inline == "" && ref == "" {
+		p.warn(groupSecrets+group, "the group is skipped; give it a template by %s or a format by %s", groupTemplate+group, groupFormat+group)
+		return nil
+	}
+	before := len(p.errs)
+	p.dataKey(group)
+	t := &targets.Target{Group: group, Format: p.format(group, format, inline+ref)}
+	if t.Format == targets.FormatTemplate {
+		t.Template = p.template(group, inline, ref)
+	}
+	entries, warnings, err := ParseEntries(secrets, p.account)
+	p.report(groupSecrets+group, warnings, err)
+	t.Entries = WithPolicyPath(entries, p.annotations[groupPolicyPath+group])
+	for _, prefix := range []string{groupPath, groupPermissions} {
+		if _, ok := p.annotations[prefix+group]; ok {
+			p.warn(prefix+group, "ignored; the group makes a data key, not a file")
+		}
+	}
+	if len(p.errs) > before {
+		return nil
+	}
+	return t
+}
+
+// dataKey checks that the group's name can be a data key of its own.
+func (p *secretParser) dataKey(group string) {
+	if fault := targets.DataKeyFault(group); fault != "" {
+		p.fail(groupSecrets+group, "the data key %q %s; give the group another name", group, fault)
+	} else if p.keys[group] {
+		p.fail(groupSecrets+group, "the data key %q is also in %s; give one of the two another name", group, targets.ConjurMapKey)
+	}
+}
+
+// template finds where a group's template is.
+func (p *secretParser) template(group, inline, ref string) targets.Template {
+	switch {
+	case ref == "":
+		return targets.Template{Inline: inline}
+	case inline != "":
+		p.fail(groupConfigMap+group, "the group has a template in %s too; remove one of the two", groupTemplate+group)
+		return targets.Template{}
+	}
+	key, err := ParseConfigMapRef(ref, group, p.namespace)
+	if err != nil {
+		p.fail(groupConfigMap+group, "%w", err)
+	}
+	return targets.Template{ConfigMap: key}
+}
+
+// format finds a group's format and checks that it goes with the template,
+// which is its text or where it is.
+func (p *secretParser) format(group, name, template string) targets.Format {
+	format, key := targets.Format(name), groupFormat+group
+	switch {
+	case name == "":
+		return targets.FormatTemplate
+	case format == targets.FormatDirectory:
+		p.fail(key, "the format directory makes many files, and a data key holds one; use another format, or %s", targets.ConjurMapKey)
+	case !slices.Contains(targets.Formats(), format):
+		p.fail(key, "unknown format %q; use one of %s", name, dataFormats())
+	case format == targets.FormatTemplate && template == "":
+		p.fail(key, "the format template needs a template; write it in %s, or name a ConfigMap by %s", groupTemplate+group, groupConfigMap+group)
+	case format != targets.FormatTemplate && template != "":
+		p.warnUnused(group, format)
+	}
+	return format
+}
+
+// warnUnused warns of the templates of a group whose format has none.
+func (p *secretParser) warnUnused(group string, format targets.Format) {
+	for _, prefix := range []string{groupTemplate, groupConfigMap} {
+		if p.annotations[prefix+group] != "" {
+			p.warn(prefix+group, "not used by the format %s; set the format to template or remove it", format)
+		}
+	}
+}
+
+// dataFormats lists the formats that make one value.
+func dataFormats() string {
+	var names []string
+	for _, f := range targets.Formats() {
+		if f != targets.FormatDirectory {
+			names = append(names, string(f))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// stray warns of annotations of a group that nothing defines.
+func (p *secretParser) stray(group string) {
+	for _, prefix := range groupPrefixes() {
+		if _, ok := p.annotations[prefix+group]; ok {
+			p.warn(prefix+group, "there is no group %q; define it by %s", group, groupSecrets+group)
+		}
+	}
+}

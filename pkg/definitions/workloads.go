@@ -1,0 +1,95 @@
+package definitions
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// restartWorkloads is the annotation of a Kubernetes Secret that lists the
+// workloads which are restarted when the Secret's data have changed.
+const restartWorkloads = "conjur.org/restart-workloads"
+
+// workloadKinds are the kinds of workloads that can be restarted.
+var workloadKinds = [...]string{"deployment", "statefulset", "daemonset"}
+
+// ParseWorkloads reads a list of workloads, "deployment/app, statefulset/db",
+// with commas or line breaks between them. It returns each once, in the order in
+// which they are written; the kind is in lower case. The error joins what is
+// wrong with each; such are left out.
+func ParseWorkloads(text string) (workloads []string, err error) {
+	var errs []error
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		kind, name, _ := strings.Cut(item, "/")
+		kind = strings.ToLower(kind)
+		fault := CheckObjectName(name)
+		switch workload := kind + "/" + name; {
+		case !slices.Contains(workloadKinds[:], kind):
+			errs = append(errs, fmt.Errorf("%q is not a workload; write deployment/, statefulset/ or daemonset/ and its name", clip(item)))
+		case fault != nil:
+			errs = append(errs, fmt.Errorf("%q is not a workload: %w", clip(item), fault))
+		case !slices.Contains(workloads, workload):
+			workloads = append(workloads, workload)
+		}
+	}
+	return workloads, errors.Join(errs...)
+}
+
+// pullSecretFor is the annotation of a Kubernetes Secret that lists the service
+// accounts whose images are pulled with it.
+const pullSecretFor = "conjur.org/pull-secret-for"
+
+// ParseAccounts reads a list of service accounts, "default, builder", with commas
+// or line breaks between them. It returns each once, in the order in which they are
+// written. The error joins what is wrong with each; such are left out.
+func ParseAccounts(text string) (accounts []string, err error) {
+	var errs []error
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if item = strings.TrimSpace(item); item == "" || slices.Contains(accounts, item) {
+			continue
+		}
+		if fault := CheckObjectName(item); fault != nil {
+			errs = append(errs, fmt.Errorf("%q is not a service account: %w", clip(item), fault))
+			continue
+		}
+		accounts = append(accounts, item)
+	}
+	return accounts, errors.Join(errs...)
+}
+
+// CheckPullType returns an error unless images can be pulled with a Secret of a
+// type.
+func CheckPullType(kind string) error {
+	if kind == "kubernetes.io/dockerconfigjson" || kind == "kubernetes.io/dockercfg" {
+		return nil
+	}
+	return fmt.Errorf("nothing is pulled with a Secret of type %q; make it with the type kubernetes.io/dockerconfigjson", kind)
+}
+
+// Endpoint is where consumers of a set answer.
+type Endpoint struct {
+	URL string // of one; empty: each Pod of a workload answers
+	// Workload is "deployment/app"; its Pods answer at the port and the path.
+	Workload, Port, Path string
+}
+
+// ParseEndpoint reads an endpoint, a URL or "deployment/app:8080/keys".
+func ParseEndpoint(text string) (Endpoint, error) {
+	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return Endpoint{URL: text}, nil
+	}
+	workload, rest, _ := strings.Cut(text, ":")
+	port, path, _ := strings.Cut(rest, "/")
+	n, err := strconv.ParseUint(port, 10, 16)
+	workloads, fault := ParseWorkloads(workload)
+	if err != nil || n == 0 || fault != nil || len(workloads) != 1 {
+		return Endpoint{}, fmt.Errorf("%q is neither a URL nor the port of a workload; write it as deployment/app:8080/keys", clip(text))
+	}
+	return Endpoint{Workload: workloads[0], Port: port, Path: "/" + path}, nil
+}

@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// onDisk says at the Pod of this process that its secrets come to rest on a disk:
+// one Event, if the token for the API server is bound to a Pod and may create it.
+// The log has said it already, so that nothing hangs on this.
+type onDisk struct{ *pipeline }
+
+// Run returns when the Event was sent, or a few seconds later.
+func (d *onDisk) Run(ctx context.Context) {
+	cluster := d.host.cluster
+	if cluster == nil {
+		made, err := connect(d.config(), d.Version, d.Log)
+		if err != nil {
+			d.Report("", err)
+			return
+		}
+		defer made.Close()
+		cluster = made
+	}
+	of := config.BoundTo([]byte(cluster.Token()))
+	if of.Pod.Name == "" {
+		d.Report("", errors.New("the token for the API server is bound to no Pod"))
+		return
+	}
+	pod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: of.Namespace, Name: of.Pod.Name, UID: types.UID(of.Pod.UID)}
+	r := cluster.NewRecorder("syncer", d)
+	r.Event(pod, corev1.EventTypeWarning, reasonOnDisk, "The secrets folder is on a disk; make its volume an emptyDir with medium: Memory")
+	now, end := context.WithCancel(ctx)
+	end()
+	r.Run(now)
+}
+
+// Report implements kube.Reporter.
+func (d *onDisk) Report(_ string, err error) {
+	if err != nil {
+		d.Log.Debug("No Event says that secrets come to rest on a disk", zap.Error(err))
+	}
+}

@@ -1,0 +1,272 @@
+package records
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Set is the targets that are kept in sync now, each a Record, in lanes. It
+// lives as long as what is known of them is of use. The zero Set is empty and
+// ready; it is safe for use by several goroutines.
+type Set struct {
+	once sync.Once
+	key  []byte // of prints
+
+	mu      sync.RWMutex // never held over I/O
+	records map[targets.Key]*record
+	lanes   map[string]*Lane
+	busy    map[targets.Key]*work
+	made    uint64 // records so far
+	left    leftRevisions
+}
+
+// record is one target in the Set.
+type record struct {
+	lane   *Lane
+	given  *targets.Target // as it was put in
+	spec   *targets.Target // the same, expanded
+	status Status
+	made   uint64
+	asks   int // how often it was asked for
+	// fallen are the variables of this node's own that had no value for this
+	// identity when they were last read, although they are listed.
+	fallen map[string]bool
+}
+
+// work is a key that a worker holds.
+type work struct {
+	made  uint64 // the record that it works on
+	heard string // the version that was heard of meanwhile
+}
+
+// Change is a key whose target is to be synced, as it is new or differs from
+// before, or, if it is Gone, is no longer in the lane.
+type Change struct {
+	Key  targets.Key
+	Lane string
+	Gone bool
+}
+
+// Lane is the part of a Set that is read as one identity. Look-ups answer in
+// the order of the keys. The zero Lane is the only one of a Set of its own.
+//
+// Targets with an entry that stands for all variables are in it expanded, as
+// soon as Expand is called with the variables that there are.
+//
+// What Put and Delete cost depends on the target and on how many share its
+// variables, not on how many there are.
+type Lane struct {
+	name string
+	once sync.Once
+	set  *Set
+
+	keys        map[targets.Key]bool
+	wild        map[targets.Key]bool // those that Expand changes
+	byVariable  index[string]
+	variables   []string // the names in byVariable, in order; nil: not known
+	byTemplate  index[string]
+	byConfigMap index[targets.ConfigMapKey]
+	listed      []string // what there is, by Expand; forgotten with the last of wild
+	unset       map[string]bool
+	expands     bool // Expand was called, and listed is of use
+
+	start, polled time.Time
+}
+
+// Lane returns the lane of a name, which is made if it is not there.
+func (s *Set) Lane(name string) *Lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[name]
+	if l == nil {
+		l = &Lane{name: name, set: s, start: time.Now()}
+		if s.lanes == nil {
+			s.lanes = map[string]*Lane{}
+		}
+		s.lanes[name] = l
+	}
+	return l
+}
+
+// all returns the Set that the lane is of.
+func (l *Lane) all() *Set {
+	l.once.Do(func() {
+		if l.set == nil {
+			l.set, l.start = &Set{}, time.Now()
+		}
+	})
+	return l.set
+}
+
+// Replace makes ts the content of the lane. Keys that ts lacks are deleted. A
+// later target with the key of an earlier one wins.
+func (l *Lane) Replace(ts []*targets.Target) (changes []Change) {
+	next := make(map[targets.Key]*targets.Target, len(ts))
+	for _, t := range ts {
+		next[t.Key] = t
+	}
+	s := l.all()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
+		if next[key] == nil {
+			changes = append(changes, s.remove(key))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		changes = append(changes, l.add(next[key])...)
+	}
+	return changes
+}
+
+// Put adds a target, or replaces the one with its key, in whatever lane that
+// is. What is known of it stays known.
+func (l *Lane) Put(t *targets.Target) []Change {
+	s := l.all()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.add(t)
+}
+
+// Delete takes a target out, and all that is known of it.
+func (s *Set) Delete(key targets.Key) []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.records[key] == nil {
+		return nil
+	}
+	return []Change{s.remove(key)}
+}
+
+// Delete is that of the Set.
+func (l *Lane) Delete(key targets.Key) []Change { return l.all().Delete(key) }
+
+// Get finds the target of a key; false when it is not, or no longer, in the
+// lane.
+func (l *Lane) Get(key targets.Key) (*targets.Target, bool) {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !l.keys[key] {
+		return nil, false
+	}
+	return s.records[key].spec, true
+}
+
+// Get finds the target of a key, in whatever lane it is.
+func (s *Set) Get(key targets.Key) (*targets.Target, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r := s.records[key]
+	if r == nil {
+		return nil, false
+	}
+	return r.spec, true
+}
+
+// Keys lists all keys.
+func (l *Lane) Keys() []targets.Key {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(l.keys))
+}
+
+// Records lists all targets and what is known of them.
+func (l *Lane) Records() []Record {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]Record, 0, len(l.keys))
+	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
+		all = append(all, s.copy(s.records[key]))
+	}
+	return all
+}
+
+// Records lists the targets of all lanes and what is known of them.
+func (s *Set) Records() []Record {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]Record, 0, len(s.records))
+	for _, key := range slices.Sorted(maps.Keys(s.records)) {
+		all = append(all, s.copy(s.records[key]))
+	}
+	return all
+}
+
+func (s *Set) copy(r *record) Record {
+	return Record{Spec: r.spec, Status: r.status, set: s, made: r.made, asks: r.asks}
+}
+
+// add takes a target over, from another lane too. The lock is held.
+func (l *Lane) add(t *targets.Target) (changes []Change) {
+	s := l.set
+	r := s.records[t.Key]
+	if r != nil && r.lane != l {
+		changes = append(changes, Change{Key: t.Key, Lane: r.lane.name, Gone: true})
+		r.lane.drop(t.Key, r.spec)
+		r.lane, r.spec = l, nil
+	}
+	if r == nil {
+		if s.records == nil {
+			s.records = map[targets.Key]*record{}
+		}
+		s.made++
+		r = &record{lane: l, made: s.made, status: Status{Sight: Sight{Revision: s.left.take(t.Key)}}}
+		s.records[t.Key] = r
+	}
+	if l.put(r, t, nil, nil) {
+		changes = append(changes, Change{Key: t.Key, Lane: l.name})
+	}
+	return changes
+}
+
+// put gives a record its spec, with the recalled variables and less the
+// released ones. The lock is held.
+func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (changed bool) {
+	if l.keys == nil {
+		l.keys, l.wild = map[targets.Key]bool{}, map[targets.Key]bool{}
+	}
+	if len(l.keys) == 0 { // a poll of nothing says nothing of what comes now
+		l.start, l.polled = time.Now(), time.Time{}
+	}
+	before, made := r.spec, l.expanded(r, t, recalled, released)
+	r.given = t
+	l.keys[t.Key] = true
+	if delete(l.wild, t.Key); t.Open() {
+		l.wild[t.Key] = true
+	}
+	l.tame()
+	if reflect.DeepEqual(before, made) {
+		return false
+	}
+	if before != nil {
+		l.link(before, false)
+	}
+	l.link(made, true)
+	r.spec = made
+	return true
+}
+
+// remove takes a target out. The lock is held.
+func (s *Set) remove(key targets.Key) Change {
+	r := s.records[key]
+	r.lane.drop(key, r.spec)
+	delete(s.records, key)
+	s.left.keep(key, r.status.Revision)
+	return Change{Key: key, Lane: r.lane.name, Gone: true}
+}
+
+// drop takes a target out of the look-ups. The lock is held.
+func (l *Lane) drop(key targets.Key, spec *targets.Target) {
+	l.link(spec, false)
+	delete(l.keys, key)
+	delete(l.wild, key)
+	l.tame()
+}
