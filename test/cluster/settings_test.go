@@ -13,11 +13,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -271,7 +273,8 @@ type bystander struct {
 }
 
 func newBystander(t *testing.T, file, identity string) *bystander {
-	b := &bystander{world: newWorld(t), identity: identity, addresses: map[string]bool{}}
+	// Only a change has anybody log in, however long this takes.
+	b := &bystander{world: newWorld(t, conjurdtest.TokenTTL(5*time.Hour)), identity: identity, addresses: map[string]bool{}}
 	busy, extra, shop := b.join(), b.join(), b.join()
 	b.kept, b.user = b.join(), b.world.user()
 	b.names = strings.NewReplacer("ADDRESS", fmt.Sprintf("%q", b.address), "NS", b.namespace, "EXTRA", extra, "BUSY", busy, "KEPT", b.kept, "SHOP", shop,
@@ -414,9 +417,9 @@ func (b *bystander) awaitLoad() {
 
 // outside is what is seen of a process from outside, and of its sources.
 type outside struct {
-	Dials   int64  // of the probes' address
-	Lease   string // who has it, since when, after how many others
-	Watches int    // of Secrets of the bystander's namespace, and lists
+	Dials int64  // of the probes' address
+	Lease string // who has it, since when, after how many others
+	Begun int    // watches of Secrets of the bystander's namespace, and lists
 }
 
 // inside is what is seen of the bystander.
@@ -447,8 +450,9 @@ func (b *bystander) look() (o outside, i inside) {
 	for _, c := range plane.Calls(b.t, kubetest.ByUser(b.user)) {
 		switch {
 		case c.Namespace != b.kept || c.Resource != "secrets":
-		case c.Verb == "watch" || c.Verb == "list":
-			o.Watches++
+		case c.Verb == "list" || c.Verb == "watch" && strings.Contains(c.URI, "sendInitialEvents=true"):
+			o.Begun++
+		case c.Verb == "watch": // goes on after minutes, where one ended
 		default:
 			i.Calls++
 		}
