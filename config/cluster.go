@@ -33,6 +33,25 @@ const AllNamespaces = "*"
 // conjur.org/managed-by-provider are the ones to fill.
 func (k Kubernetes) ByLabel() bool { return len(k.Definitions) == 0 }
 
+// Watched returns the namespaces in which Secrets are kept in sync, "" for all,
+// each with the Secrets that are listed there; none: those with the label.
+func (k Kubernetes) Watched() map[string][]string {
+	namespaces := map[string][]string{}
+	for _, def := range k.Definitions {
+		namespaces[def.Namespace] = append(namespaces[def.Namespace], def.Name)
+	}
+	if !k.ByLabel() {
+		return namespaces
+	}
+	for _, namespace := range k.Namespaces {
+		if namespace == AllNamespaces {
+			namespace = ""
+		}
+		namespaces[namespace] = nil
+	}
+	return namespaces
+}
+
 // LeaderElection is how several replicas agree on the one that works.
 type LeaderElection struct {
 	Enabled          bool

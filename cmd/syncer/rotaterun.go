@@ -19,9 +19,10 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/logs"
-	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
@@ -97,7 +98,7 @@ func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return pipeline.NewRotator(c, pipeline.RotatorParts{Version: version(), Log: log})
+	return rotation.Connect(c, rotation.Parts{Options: connect.Options{Version: version(), Log: log}})
 }
 
 // loadLook returns what looks at the sets of a file: with the cluster, if that is
@@ -107,7 +108,7 @@ func loadLook(file string) (*rotate.Rotator, func(), error) {
 	if err != nil || cfg.Mode != config.ModeStandalone {
 		return loadRotator(file, zap.NewNop())
 	}
-	return pipeline.NewLook(cfg, version(), zap.NewNop())
+	return rotation.Look(cfg, connect.Options{Version: version(), Log: zap.NewNop()})
 }
 
 // newRotateCommands returns the commands by which a set that is rotated by itself

@@ -8,12 +8,10 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/pipeline"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
@@ -76,7 +74,7 @@ func withConjur(do func(*conjur.Client) error) error {
 	if err != nil {
 		return err
 	}
-	client, err := conjur.New(pipeline.ClientConfig(connection, version(), zap.NewNop(), inject.NewInbox(connection.InboxPath)))
+	client, err := connect.Conjur(connection, connect.Options{Version: version()})
 	if err != nil {
 		return err
 	}

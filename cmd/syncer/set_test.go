@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/pipeline"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -55,10 +53,10 @@ func valuesFile(t *testing.T, text string) string {
 // assertValue reads as the admin.
 func assertValue(t *testing.T, server *conjurdtest.Server, id, want string) {
 	t.Helper()
-	client, err := conjur.New(pipeline.ClientConfig(config.Conjur{
+	client, err := connect.Conjur(config.Conjur{
 		ApplianceURL: server.URL, Account: server.Account, SSLCertificate: string(server.CA),
 		AuthnType: config.AuthnAPIKey, Login: "admin", APIKey: secret.New([]byte(server.AdminKey)),
-	}, version(), zap.NewNop(), nil))
+	}, connect.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

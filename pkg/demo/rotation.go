@@ -16,8 +16,10 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
@@ -158,12 +160,12 @@ func (s *shop) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.client, err = conjur.New(pipeline.ClientConfig(s.rotation.Conjur, "", zap.NewNop(), nil))
+	s.client, err = connect.Conjur(s.rotation.Conjur, connect.Options{})
 	return err
 }
 
 func (s *shop) rotator(l rotate.Listener) (*rotate.Rotator, func(), error) {
-	return pipeline.NewRotator(s.rotation, pipeline.RotatorParts{Listener: l, Log: zap.NewNop()})
+	return rotation.Connect(s.rotation, rotation.Parts{Options: connect.Options{Log: zap.NewNop()}, Listener: l})
 }
 
 func (s *shop) close() error {

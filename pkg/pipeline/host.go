@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -38,13 +39,9 @@ func newHost(cfg *config.Config, version string, log *zap.Logger) (h *host, err 
 		h.metrics = health.NewMetrics()
 	}
 	if needsCluster(cfg) {
-		h.cluster, err = connect(cfg, version, log)
+		h.cluster, err = connect.Kubernetes(cfg.Kubernetes, connect.Options{Version: version, Log: log})
 	}
 	return h, err
-}
-
-func connect(cfg *config.Config, version string, log *zap.Logger) (*kube.Client, error) {
-	return kube.Connect(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, UserAgent: "syncer/" + version, Log: log})
 }
 
 func needsCluster(cfg *config.Config) bool {

@@ -6,11 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -18,11 +16,11 @@ import (
 )
 
 func newListing(t *testing.T, server *conjurdtest.Server) *listing {
-	client, err := conjur.New(ClientConfig(config.Conjur{
+	client, err := connect.Conjur(config.Conjur{
 		ApplianceURL: server.URL, AuthnURL: server.URL + "/authn", AuthnType: config.AuthnAPIKey, Account: conjurdtest.Account,
 		Login: "host/app", APIKey: secret.New([]byte(server.HostKey("app"))),
 		SSLCertificate: string(server.CA), HTTPTimeout: time.Minute,
-	}, "test", zap.NewNop(), nil))
+	}, connect.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

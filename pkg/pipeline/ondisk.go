@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/connect"
 )
 
 // onDisk says at the Pod of this process that its secrets come to rest on a disk:
@@ -20,7 +21,7 @@ type onDisk struct{ *pipeline }
 func (d *onDisk) Run(ctx context.Context) {
 	cluster := d.host.cluster
 	if cluster == nil {
-		made, err := connect(d.config(), d.Version, d.Log)
+		made, err := connect.Kubernetes(d.config().Kubernetes, d.reach)
 		if err != nil {
 			d.Report("", err)
 			return

@@ -3,13 +3,10 @@ package pipeline
 import (
 	"time"
 
-	"go.uber.org/zap"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/authn"
-	"github.com/secretsync/syncer/pkg/authn/inject"
-	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -17,9 +14,9 @@ import (
 
 // newClient makes the lane's client of Conjur, and what knows its variables.
 func (l *lane) newClient(cfg *config.Config) (err error) {
-	c := ClientConfig(l.identity.Conjur, l.Version, l.Log, l.inbox)
-	c.Observer = l
-	if l.client, err = conjur.New(c); err != nil {
+	o := l.reach
+	o.Observer = l
+	if l.client, err = connect.Conjur(l.identity.Conjur, o); err != nil {
 		return err
 	}
 	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Logger: l.Log})
@@ -32,42 +29,6 @@ func rules(cfg *config.Config) variables.Rules {
 		Confirmations: cfg.Removal.Confirmations, ConfirmAfter: confirmAfter(cfg), Grace: cfg.Removal.Grace,
 		Steady: steadyFor(cfg), Brake: brake(cfg.Removal), RequestBudget: requestBudget(cfg),
 	}
-}
-
-// ClientConfig is how Conjur is reached.
-func ClientConfig(c config.Conjur, version string, log *zap.Logger, inbox *inject.Inbox) conjur.Config {
-	return conjur.Config{
-		ApplianceURL:  c.ApplianceURL,
-		Account:       c.Account,
-		Authenticator: authenticator(c, inbox),
-		TokenTimeout:  c.TokenTimeout,
-		CA:            c.SSLCertificate,
-		CAFile:        c.CertFile,
-		HTTPTimeout:   c.HTTPTimeout,
-		Version:       version,
-		Logger:        log,
-	}
-}
-
-// authenticator is how an identity logs in; nil for one that is not known.
-func authenticator(c config.Conjur, inbox *inject.Inbox) conjur.Authenticator {
-	switch c.AuthnType {
-	case config.AuthnAPIKey:
-		return authn.APIKey{URL: c.AuthnURL, Login: c.Login, Key: c.APIKey, KeyFile: c.APIKeyFile}
-	case config.AuthnJWT:
-		return authn.JWT{URL: c.AuthnURL, Login: c.Login, TokenPath: c.JWTTokenPath}
-	case config.AuthnK8s:
-		return &authn.K8s{URL: c.AuthnURL, Login: c.Login, Namespace: c.PodNamespace, Pod: c.PodName, Inbox: inbox, Wait: c.InboxWait}
-	case config.AuthnIAM:
-		return &authn.IAM{URL: c.AuthnURL, Login: c.Login}
-	case config.AuthnAzure:
-		return authn.Azure{URL: c.AuthnURL, Login: c.Login, ClientID: c.AzureClientID, Metadata: c.MetadataURL}
-	case config.AuthnGCP:
-		return authn.GCP{URL: c.AuthnURL, Login: c.Login, Account: c.Account, Metadata: c.MetadataURL}
-	case config.AuthnCert:
-		return &authn.Cert{URL: c.AuthnURL, Login: c.Login, CertFile: c.ClientCertFile, KeyFile: c.ClientKeyFile}
-	}
-	return nil
 }
 
 // brake is what holds removals back; see variables.Brake.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
@@ -66,7 +67,7 @@ type pipeline struct {
 	host *host        // nil: nobody looks from outside
 
 	troubles   *health.Troubles
-	inbox      *inject.Inbox
+	reach      connect.Options
 	status     *notify.Status // nil: there is no status folder
 	app        *notify.Application
 	renderings *notify.Renderings // nil: nothing is remembered
@@ -153,7 +154,7 @@ func (p *pipeline) build() (err error) {
 	if err := p.openStatus(); err != nil {
 		return err
 	}
-	p.inbox = inject.NewInbox(p.config().Conjur.InboxPath)
+	p.reach = connect.Options{Version: p.Version, Inbox: inject.NewInbox(p.config().Conjur.InboxPath), Log: p.Log}
 	p.texts = newTexts(p)
 	p.listen(troubleLog{p.troubles})
 	if p.host != nil && p.host.metrics != nil {

@@ -11,10 +11,12 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -38,7 +40,7 @@ func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, e
 		return nil, nil
 	}
 	r = &rotating{pipeline: p, earlier: map[targets.Key]map[string]targets.DeliveredSet{}}
-	parts := RotatorParts{Version: p.Version, Cluster: p.host.cluster, Targets: r, Listener: r, Inbox: p.inbox, Log: p.Log}
+	parts := rotation.Parts{Options: p.reach, Cluster: p.host.cluster, Targets: r, Listener: r}
 	if cfg.Kubernetes.LeaderElection.Enabled {
 		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
 	}
@@ -49,11 +51,11 @@ func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, e
 		}
 	}
 	if r.client == nil {
-		if r.client, err = conjur.New(ClientConfig(cfg.Rotation.Conjur, p.Version, p.Log, p.inbox)); err != nil {
+		if r.client, err = connect.Conjur(cfg.Rotation.Conjur, p.reach); err != nil {
 			return nil, err
 		}
 	}
-	if r.rotator, err = newRotator(cfg.Rotation, r.client, parts); err != nil {
+	if r.rotator, err = rotation.New(cfg.Rotation, r.client, parts); err != nil {
 		r.close(before.rotates)
 		return nil, err
 	}

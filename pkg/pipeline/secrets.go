@@ -44,7 +44,7 @@ func newSecrets(p *pipeline) *secrets {
 // are, as far as they follow the same Secrets, and new ones.
 func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 	there := s.watches()
-	for namespace, names := range watched(cfg.Kubernetes) {
+	for namespace, names := range cfg.Kubernetes.Watched() {
 		if i := slices.IndexFunc(there, func(w *sources.Secrets) bool { return w.Namespace == namespace && slices.Equal(w.Names, names) }); i >= 0 {
 			all = append(all, there[i])
 			continue
@@ -72,25 +72,6 @@ func (s *secrets) knownNamespaces() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// watched returns the namespaces that are watched, "" for all, each with the
-// Secrets that are listed there; none: those with the label.
-func watched(k config.Kubernetes) map[string][]string {
-	namespaces := map[string][]string{}
-	for _, def := range k.Definitions {
-		namespaces[def.Namespace] = append(namespaces[def.Namespace], def.Name)
-	}
-	if !k.ByLabel() {
-		return namespaces
-	}
-	for _, namespace := range k.Namespaces {
-		if namespace == config.AllNamespaces {
-			namespace = ""
-		}
-		namespaces[namespace] = nil
-	}
-	return namespaces
 }
 
 func (s *secrets) sources() []source {

@@ -10,8 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/pipeline"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -30,7 +31,7 @@ func (s *shop) configured(text string) *rotate.Rotator {
 	if err != nil || len(warnings) > 0 {
 		s.t.Fatal(err, warnings)
 	}
-	r, closing, err := pipeline.NewRotator(c, pipeline.RotatorParts{Log: zap.NewNop()})
+	r, closing, err := rotation.Connect(c, rotation.Parts{Options: connect.Options{Log: zap.NewNop()}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

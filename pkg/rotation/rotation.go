@@ -1,4 +1,7 @@
-package pipeline
+// Package rotation makes what rotates the sets of a configuration: of each set its
+// schedule, who uses it, and what has the outside accept its versions. What a set
+// does then is in package rotate.
+package rotation
 
 import (
 	"context"
@@ -7,11 +10,10 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
-	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotate"
@@ -19,45 +21,38 @@ import (
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
-// RotatorParts is what a Rotator has beside its configuration. All may be zero,
-// but Log.
-type RotatorParts struct {
-	Version  string         // of the build
+// Parts are what a Rotator has beside its configuration. All may be zero, but Log.
+type Parts struct {
+	connect.Options
 	Cluster  *kube.Client   // nil: there is none
 	Targets  rotate.Targets // nil: nobody shows a step
 	Lease    time.Duration  // for how long a leader that lost its Lease may not know it
 	Listener rotate.Listener
 	Reports  []rotate.Report // what was known of the sets before
-	Inbox    *inject.Inbox
-	Log      *zap.Logger
 }
 
-// NewRotator returns what rotates the sets of a configuration, and closes its
-// client of Conjur when it is asked to. The error says of all sets why they
-// cannot be rotated.
-func NewRotator(c config.Rotation, parts RotatorParts) (r *rotate.Rotator, closing func(), err error) {
-	if parts.Inbox == nil {
-		parts.Inbox = inject.NewInbox(c.Conjur.InboxPath)
-	}
-	client, err := conjur.New(ClientConfig(c.Conjur, parts.Version, parts.Log, parts.Inbox))
+// Connect returns what rotates the sets of a configuration, and what closes its
+// client of Conjur. The errors are those of New.
+func Connect(c config.Rotation, parts Parts) (r *rotate.Rotator, closing func(), err error) {
+	client, err := connect.Conjur(c.Conjur, parts.Options)
 	if err != nil {
 		return nil, nil, err
 	}
-	if r, err = newRotator(c, client, parts); err != nil {
+	if r, err = New(c, client, parts); err != nil {
 		client.Close()
 		return nil, nil, err
 	}
 	return r, client.Close, nil
 }
 
-// newRotator returns what rotates the sets of a configuration with a client of
-// Conjur.
-func newRotator(c config.Rotation, client *conjur.Client, parts RotatorParts) (*rotate.Rotator, error) {
+// New returns what rotates the sets of a configuration with a client of Conjur. The
+// error says of all sets why they cannot be rotated.
+func New(c config.Rotation, client *conjur.Client, parts Parts) (*rotate.Rotator, error) {
 	values, err := variables.New(client, variables.Config{Logger: parts.Log})
 	if err != nil {
 		return nil, err
 	}
-	a := rotation{c, parts, client}
+	a := assembly{c, parts, client}
 	var sets []rotate.Rotated
 	var errs []error
 	for _, set := range c.Sets {
@@ -77,14 +72,14 @@ func newRotator(c config.Rotation, client *conjur.Client, parts RotatorParts) (*
 	}), nil
 }
 
-// rotation makes the parts of sets.
-type rotation struct {
+// assembly makes the parts of sets.
+type assembly struct {
 	config config.Rotation
-	parts  RotatorParts
+	parts  Parts
 	client *conjur.Client
 }
 
-func (a rotation) set(set config.RotatedSet) (rotate.Rotated, error) {
+func (a assembly) set(set config.RotatedSet) (rotate.Rotated, error) {
 	var errs []error
 	who, err := consumers.New(consumers.Config{
 		Set: set.Set, Wait: set.Confirm.Wait, Restarted: set.Confirm.Restarted, Ask: set.Confirm.Ask, Namespace: set.Namespace,
@@ -113,7 +108,7 @@ func (a rotation) set(set config.RotatedSet) (rotate.Rotated, error) {
 }
 
 // now is the time by Conjur's clock, and by ours while that cannot be had.
-func (a rotation) now() time.Time {
+func (a assembly) now() time.Time {
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.Conjur.HTTPTimeout)
 	defer cancel()
 	now, err := a.client.Time(ctx)

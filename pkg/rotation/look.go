@@ -1,28 +1,28 @@
-package pipeline
+package rotation
 
 import (
 	"context"
 	"time"
 
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// NewLook returns what looks, as a standalone does, at the sets of a configuration
+// Look returns what looks, as a standalone does, at the sets of a configuration
 // and at who uses them in the cluster. It is not to be run.
-func NewLook(cfg *config.Config, version string, log *zap.Logger) (r *rotate.Rotator, closing func(), err error) {
-	cluster, err := connect(cfg, version, log)
+func Look(cfg *config.Config, o connect.Options) (r *rotate.Rotator, closing func(), err error) {
+	cluster, err := connect.Kubernetes(cfg.Kubernetes, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	at := &secretsAt{cluster: cluster, of: cfg.Kubernetes, timeout: cfg.Conjur.HTTPTimeout}
-	r, closeConjur, err := NewRotator(cfg.Rotation, RotatorParts{Version: version, Cluster: cluster, Targets: at, Log: log})
+	r, closeConjur, err := Connect(cfg.Rotation, Parts{Options: o, Cluster: cluster, Targets: at})
 	if err != nil {
 		cluster.Close()
 		return nil, nil, err
@@ -41,7 +41,7 @@ type secretsAt struct {
 func (s *secretsAt) Shown(set string) (shown []rotate.Shown, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	for namespace, names := range watched(s.of) {
+	for namespace, names := range s.of.Watched() {
 		all, err := s.annotations(ctx, namespace, names)
 		if err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-package pipeline
+package rotation
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // actuator returns what has the outside accept the versions of a set, and the
 // place outside; nil for keys.
-func (a rotation) actuator(set config.RotatedSet) (actuators.Actuator, string, error) {
+func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, error) {
 	switch {
 	case set.PostgreSQL != nil:
 		p := set.PostgreSQL
@@ -43,7 +43,7 @@ func (a rotation) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 
 // service returns the actuator of a service. Its place is the host alone: the URL
 // may have more in it than a message may.
-func (a rotation) service(set config.RotatedSet) (actuators.Actuator, string, error) {
+func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, error) {
 	to, err := url.Parse(set.HTTP.URL)
 	if err != nil {
 		return nil, "", errors.New("the URL of http cannot be read")
@@ -63,7 +63,7 @@ func (a rotation) service(set config.RotatedSet) (actuators.Actuator, string, er
 }
 
 // current returns what reads a set.
-func (a rotation) current(id string) func(context.Context) (*versions.Document, error) {
+func (a assembly) current(id string) func(context.Context) (*versions.Document, error) {
 	return func(ctx context.Context) (*versions.Document, error) {
 		held, err := rotate.Set{Conjur: a.client, ID: id}.Read(ctx)
 		if err == nil && held.Document == nil {
@@ -74,7 +74,7 @@ func (a rotation) current(id string) func(context.Context) (*versions.Document, 
 }
 
 // value returns what reads a variable that an actuator needs.
-func (a rotation) value(id string) func(context.Context) (secret.Value, error) {
+func (a assembly) value(id string) func(context.Context) (secret.Value, error) {
 	return func(ctx context.Context) (secret.Value, error) {
 		values := a.client.Variable(ctx, id, "")
 		if value, ok := values.Found[id]; ok {

@@ -1,0 +1,67 @@
+// Package connect makes the clients that a configuration describes: the one of
+// Conjur, as an identity that logs in, and the one of the Kubernetes API server.
+package connect
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/authn"
+	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/kube"
+)
+
+// Options are what a client has that no configuration says. All may be zero.
+type Options struct {
+	Version  string          // of the build, which servers log
+	Inbox    *inject.Inbox   // of authn-k8s; nil: the configured one
+	Observer conjur.Observer // hears of the requests to Conjur
+	Log      *zap.Logger
+}
+
+// Conjur returns a client that is to be closed. The error says which setting is
+// wrong; nothing has been asked yet.
+func Conjur(c config.Conjur, o Options) (*conjur.Client, error) {
+	if o.Inbox == nil {
+		o.Inbox = inject.NewInbox(c.InboxPath)
+	}
+	return conjur.New(conjur.Config{
+		ApplianceURL:  c.ApplianceURL,
+		Account:       c.Account,
+		Authenticator: authenticator(c, o.Inbox),
+		TokenTimeout:  c.TokenTimeout,
+		CA:            c.SSLCertificate,
+		CAFile:        c.CertFile,
+		HTTPTimeout:   c.HTTPTimeout,
+		Version:       o.Version,
+		Observer:      o.Observer,
+		Logger:        o.Log,
+	})
+}
+
+// authenticator is how an identity logs in; nil for one that is not known.
+func authenticator(c config.Conjur, inbox *inject.Inbox) conjur.Authenticator {
+	switch c.AuthnType {
+	case config.AuthnAPIKey:
+		return authn.APIKey{URL: c.AuthnURL, Login: c.Login, Key: c.APIKey, KeyFile: c.APIKeyFile}
+	case config.AuthnJWT:
+		return authn.JWT{URL: c.AuthnURL, Login: c.Login, TokenPath: c.JWTTokenPath}
+	case config.AuthnK8s:
+		return &authn.K8s{URL: c.AuthnURL, Login: c.Login, Namespace: c.PodNamespace, Pod: c.PodName, Inbox: inbox, Wait: c.InboxWait}
+	case config.AuthnIAM:
+		return &authn.IAM{URL: c.AuthnURL, Login: c.Login}
+	case config.AuthnAzure:
+		return authn.Azure{URL: c.AuthnURL, Login: c.Login, ClientID: c.AzureClientID, Metadata: c.MetadataURL}
+	case config.AuthnGCP:
+		return authn.GCP{URL: c.AuthnURL, Login: c.Login, Account: c.Account, Metadata: c.MetadataURL}
+	case config.AuthnCert:
+		return &authn.Cert{URL: c.AuthnURL, Login: c.Login, CertFile: c.ClientCertFile, KeyFile: c.ClientKeyFile}
+	}
+	return nil
+}
+
+// Kubernetes returns a client that is to be closed.
+func Kubernetes(k config.Kubernetes, o Options) (*kube.Client, error) {
+	return kube.Connect(kube.Config{Kubeconfig: k.Kubeconfig, UserAgent: "syncer/" + o.Version, Log: o.Log})
+}
