@@ -80,7 +80,7 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 		return d
 	}
 	d.sets = sets
-	s.Log.Info("Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
+	s.Log.Log(s.steps, "Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
 	text, err := s.Templates.Text(ctx, t)
 	if err != nil {
 		return d.fail(t, answers, fmt.Errorf("reading the template of %s: %w", t.Key, err))

@@ -126,7 +126,7 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	if len(d.render.Entries)+len(d.render.Secret.Groups) == 0 {
 		return
 	}
-	s.Log.Info("Rendering target", zap.String("target", string(d.t.Key)))
+	s.Log.Log(s.steps, "Rendering target", zap.String("target", string(d.t.Key)))
 	value := func(id string) secret.Value { return d.answers[id].Value }
 	made := render.Secret(&d.render, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
 	if err := made.Errs[""]; err != nil {

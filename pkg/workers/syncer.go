@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -76,6 +77,8 @@ type Syncer struct {
 	Lister     Lister
 	Renderings Renderings
 	Traces     *traces.Tracer
+
+	steps zapcore.Level // of what is logged before the outcome; see newJob
 }
 
 // Result is what a sync did to one key.
@@ -167,9 +170,12 @@ type job struct {
 
 func (s *Syncer) newJob(r records.Record, report func(Result)) *job {
 	j := &job{Record: r, syncer: s, before: r.Status, report: report, span: s.Traces.Begin(string(r.Spec.Key))}
-	if fields := j.span.Fields(); fields != nil {
+	if fields := j.span.Fields(); fields != nil || r.Status.Err != nil {
 		own := *s
 		own.Log, j.syncer = s.Log.With(fields...), &own
+		if r.Status.Err != nil { // a retry, of which the outcome says enough
+			own.steps = zap.DebugLevel
+		}
 	}
 	return j
 }
@@ -293,7 +299,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 // apply brings the changes to the sink.
 func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error {
 	log := s.Log.With(place(j.Spec)...)
-	log.Info("Writing target", zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
+	log.Log(s.steps, "Writing target", zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
 	if err := j.write(ctx, changes); err != nil {
 		return err
 	}

@@ -321,3 +321,35 @@ func TestTheLogSaysWhereATargetIs(t *testing.T) {
 		}
 	}
 }
+
+// A target that keeps failing is no more than its outcome in the log.
+func TestRetriesAreNotLogged(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	f := newFixture(t, group("a", "x"))
+	f.syncer.Log = zap.New(core)
+	f.values.set("x", "1")
+	place := filepath.Join(f.dir, "a.json")
+	if err := os.Mkdir(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if f.sync("file/a")["file/a"].Err == nil {
+			t.Fatal("a file was written where a folder is")
+		}
+	}
+	if n := logs.FilterMessage("Rendering target").Len(); n != 1 {
+		t.Errorf("rendered %d times says the log, want once", n)
+	}
+	if err := os.Remove(place); err != nil {
+		t.Fatal(err)
+	}
+	f.sync("file/a")
+	if n := logs.FilterMessage("Target written").Len(); n != 1 {
+		t.Errorf("written %d times says the log, want once", n)
+	}
+	f.values.set("x", "2")
+	f.sync("file/a")
+	if n := logs.FilterMessage("Rendering target").Len(); n != 2 {
+		t.Errorf("rendered %d times says the log, want twice", n)
+	}
+}
