@@ -20,8 +20,9 @@ Pod's namespace (MY_POD_NAMESPACE) where Kubernetes Secrets are the destination.
 
 With -f the environment is that of the provider's container, and not this
 process's. The values of Secrets and ConfigMaps that are not in the manifest are
-taken to be right, and files of the Pod are not looked for. A Secret must have a map or a group if a workload
-lists it, or if it lacks the label by which it is found otherwise.
+taken to be right, and files of the Pod are not looked for. A Secret must have a
+map or a group if a workload lists it, or if it lacks the label by which it is
+found otherwise.
 
 With --values, a file as render has it, it warns of each secret that a node may
 have of its own if the file has not the general variable, on which nodes without
