@@ -52,16 +52,15 @@ func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // read returns the keys of one moment by their ids, and which one is the primary;
 // none while there are none.
 func (p *program) read() (keys map[string][]byte, primary string) {
-	for range 10 { // the folder may be exchanged meanwhile
-		root, err := filepath.EvalSymlinks(filepath.Join(p.folder, "..data"))
+	for { // where the folder is exchanged meanwhile, the next one is there
+		version, err := os.Readlink(filepath.Join(p.folder, "..data"))
 		if err != nil {
 			return nil, ""
 		}
-		if keys, primary, err = readKeys(root); err == nil {
+		if keys, primary, err = readKeys(filepath.Join(p.folder, version)); err == nil {
 			return keys, primary
 		}
 	}
-	return nil, ""
 }
 
 func readKeys(root string) (keys map[string][]byte, primary string, err error) {
