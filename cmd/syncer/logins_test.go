@@ -145,19 +145,27 @@ func (l *login) meets(p *proctest.Process, x trouble) {
 // logins counts the requests for an access token.
 func (l *login) logins() int64 { return l.server.Counts().Authentications }
 
-// always are the troubles of every way to log in.
-func (l *login) always() []trouble {
-	away := func(next http.Handler) http.Handler {
+// refuse has Conjur issue no tokens, until Intercept is called with nil. It returns
+// what counts the requests for one.
+func (l *login) refuse(status int) (asked func() int64) {
+	var n atomic.Int64
+	l.server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/authn") {
-				rw.WriteHeader(http.StatusServiceUnavailable)
+				n.Add(1)
+				rw.WriteHeader(status)
 				return
 			}
 			next.ServeHTTP(rw, r)
 		})
-	}
+	})
+	return n.Load
+}
+
+// always are the troubles of every way to log in.
+func (l *login) always() []trouble {
 	return []trouble{
-		{name: "Conjur issues no tokens", begin: func() { l.server.Intercept(away) }, end: func() { l.server.Intercept(nil) }, named: "the server answered 503"},
+		{name: "Conjur issues no tokens", begin: func() { l.refuse(http.StatusServiceUnavailable) }, end: func() { l.server.Intercept(nil) }, named: "the server answered 503"},
 		{name: "the host is revoked", begin: func() { l.member("!revoke") }, end: func() { l.member("!grant") }, named: "the server answered 403"},
 		{name: "the host is deleted", begin: func() { l.server.Policy(fmt.Sprintf("- !delete { record: !host %q }\n", l.host)) }, end: func() {
 			l.makeHost()
@@ -174,11 +182,23 @@ func (l *login) clocks(cloud *skew, own, ahead, behind string) (all []trouble) {
 	for off, named := range map[time.Duration]string{10 * time.Minute: ahead, -10 * time.Minute: behind} {
 		all = append(all,
 			trouble{name: fmt.Sprint("a clock that is off by ", -off), named: own,
-				begin: func() { cloud.set(off); l.conjur.set(off) }, end: func() { cloud.set(0); l.conjur.set(0) }},
+				begin: func() { cloud.set(off); l.conjur.set(off) }, end: func() { l.synchronize(cloud) }},
 			trouble{name: fmt.Sprint("Conjur's clock is off by ", off), named: named,
 				begin: func() { l.conjur.set(off) }, end: func() { l.conjur.set(0) }})
 	}
 	return all
+}
+
+// synchronize ends what is wrong with all clocks. What the cloud issued until then
+// is not good for longer than it should be: Conjur refuses it once more, so that the
+// process forgets it.
+func (l *login) synchronize(cloud *skew) {
+	l.t.Helper()
+	cloud.set(0)
+	asked := l.refuse(http.StatusUnauthorized)
+	l.conjur.set(0)
+	eventually(l.t, "a second log-in that is refused", func() bool { return asked() > 1 })
+	l.server.Intercept(nil)
 }
 
 // metadata are the troubles with a metadata service; named is what the log says
