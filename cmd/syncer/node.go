@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/operate"
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
@@ -42,7 +43,7 @@ they have a value. How Conjur is reached is read from the environment
 				return errors.New("--output is text or json")
 			}
 			return withConjur(func(client *conjur.Client) error {
-				all, err := tool.Overrides(cmd.Context(), client, base)
+				all, err := operate.Overrides(cmd.Context(), client, base)
 				if err != nil {
 					return err
 				}
@@ -57,7 +58,7 @@ they have a value. How Conjur is reached is read from the environment
 }
 
 func newNodePolicyCommand() *cobra.Command {
-	var p tool.NodePolicy
+	var p operate.NodePolicy
 	cmd := &cobra.Command{
 		Use:   "policy --node NODE[,NODE...] ID...",
 		Short: "Print the policy that gives nodes variables of their own, or takes them away",

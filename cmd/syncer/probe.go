@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/tool"
+	"github.com/secretsync/syncer/pkg/operate"
 )
 
 // newProbeCommand makes the commands that do for containers without a shell
@@ -29,8 +29,8 @@ func newProbeCommand() *cobra.Command {
 			RunE: func(*cobra.Command, []string) error { return ask(dir) },
 		})
 	}
-	add("provided", "Succeed when all secrets have been provided once", tool.Provided)
-	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted", tool.Unchanged)
-	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe", tool.Alive)
+	add("provided", "Succeed when all secrets have been provided once", operate.Provided)
+	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted", operate.Unchanged)
+	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe", operate.Alive)
 	return probe
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/connect"
+	"github.com/secretsync/syncer/pkg/operate"
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
@@ -57,14 +58,14 @@ func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) 
 		return err
 	}
 	return withConjur(func(client *conjur.Client) error {
-		return tool.Set(ctx, client, values, nonAtomic, out)
+		return operate.Set(ctx, client, values, nonAtomic, out)
 	})
 }
 
 // setValue sets a variable to what standard input has.
 func setValue(cmd *cobra.Command, id string) error {
 	return withConjur(func(client *conjur.Client) error {
-		return tool.SetOne(cmd.Context(), client, id, cmd.InOrStdin(), cmd.ErrOrStderr())
+		return operate.SetOne(cmd.Context(), client, id, cmd.InOrStdin(), cmd.ErrOrStderr())
 	})
 }
 

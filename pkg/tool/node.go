@@ -1,18 +1,11 @@
 package tool
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/operate"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // variablesIn returns the variables that the file of values has.
@@ -80,46 +73,9 @@ func nor(t *targets.Target, general string) string {
 	return ""
 }
 
-// Override is a variable of a node's own.
-type Override struct {
-	Node     string `json:"node"`
-	Variable string `json:"variable"` // in whose place it is
-	Set      bool   `json:"set"`      // it has a value, or the server does not say
-	General  bool   `json:"general"`  // there is the one in whose place it is
-}
-
-// Overrides lists those that an identity can see, by node and variable.
-func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Override, error) {
-	if err := definitions.CheckNodeBase(base); err != nil {
-		return nil, err
-	}
-	known, err := variables.New(client, variables.Config{})
-	if err != nil {
-		return nil, err
-	}
-	catalog := known.NewCatalog()
-	if _, err := catalog.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	ids, unset := catalog.IDs(), catalog.Unset()
-	all := []Override{}
-	for _, id := range ids {
-		node, general, ok := definitions.SplitNodeVariable(base, id)
-		if !ok {
-			continue
-		}
-		_, there := slices.BinarySearch(ids, general)
-		all = append(all, Override{node, general, !unset[id], there})
-	}
-	slices.SortFunc(all, func(a, b Override) int {
-		return strings.Compare(a.Node+" "+a.Variable, b.Node+" "+b.Variable)
-	})
-	return all, nil
-}
-
 // PrintOverrides writes them, and a warning of each that takes the place of
 // nothing.
-func (t *Tool) PrintOverrides(all []Override) error {
+func (t *Tool) PrintOverrides(all []operate.Override) error {
 	for _, o := range all {
 		if !o.General {
 			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; create it, or other nodes get nothing", o.Node, o.Variable))
@@ -134,56 +90,4 @@ func (t *Tool) PrintOverrides(all []Override) error {
 		table.row(o.Node, o.Variable+"\t"+map[bool]string{true: "set", false: "none"}[o.Set])
 	}
 	return table.Flush()
-}
-
-// NodePolicy is the policy by which nodes get variables of their own.
-type NodePolicy struct {
-	Base string
-	// Host is the id of the host that reads as a node, in which NODE stands for
-	// its name.
-	Host  string
-	Nodes []string
-	IDs   []string // of the general variables
-	// Remove: it takes the variables away instead.
-	Remove bool
-}
-
-// YAML returns the policy. The error joins what is wrong with each id.
-func (p NodePolicy) YAML() ([]byte, error) {
-	var text strings.Builder
-	errs := []error{definitions.CheckNodeBase(p.Base)}
-	if len(p.Nodes) == 0 {
-		errs = append(errs, definitions.CheckNode(""))
-	}
-	for _, node := range p.Nodes {
-		errs = append(errs, definitions.CheckNode(node))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err // of which each id would speak again
-	}
-	for _, node := range p.Nodes {
-		for _, general := range p.IDs {
-			id, err := definitions.NodeVariable(p.Base, node, general)
-			switch {
-			case err != nil:
-				errs = append(errs, err)
-			case p.Remove:
-				fmt.Fprintf(&text, "- !delete\n  record: !variable %s\n", quoted(id))
-			default:
-				host := strings.ReplaceAll(p.Host, config.AnyNode, node)
-				fmt.Fprintf(&text, "- !variable %s\n- !permit\n  role: !host %s\n  privileges: [read, execute]\n  resource: !variable %s\n",
-					quoted(id), quoted(host), quoted(id))
-			}
-		}
-	}
-	return []byte(text.String()), errors.Join(errs...)
-}
-
-// quoted is a text as YAML writes it, in quotes only where it needs them.
-func quoted(text string) string {
-	out, err := yaml.Marshal(text)
-	if err != nil {
-		return fmt.Sprintf("%q", text)
-	}
-	return strings.TrimSpace(string(out))
 }

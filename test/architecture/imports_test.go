@@ -54,12 +54,13 @@ var allowed = map[string][]string{
 	},
 	"pkg/demo":         {"config", "pkg/conjur", "pkg/conjurd", "pkg/connect", "pkg/pipeline", "pkg/queue", "pkg/rotate", "pkg/rotation", "pkg/targets", "pkg/terminal", "pkg/versions", "pkg/workers"},
 	"pkg/conjurd/home": {"pkg/conjurd", "pkg/kube"},
+	"pkg/operate":      {"config", "pkg/conjur", "pkg/definitions", "pkg/notify", "pkg/secret", "pkg/variables"},
 	"pkg/tool": {
-		"config", "pkg/conjur", "pkg/definitions", "pkg/kube", "pkg/manifest", "pkg/notify", "pkg/page", "pkg/records", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",
+		"config", "pkg/definitions", "pkg/kube", "pkg/manifest", "pkg/operate", "pkg/page", "pkg/records", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",
 	},
 	"config": {"pkg/definitions", "pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {
-		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/connect", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/logs", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/rotation", "pkg/sinks", "pkg/terminal", "pkg/tool", "pkg/versions",
+		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/connect", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/logs", "pkg/operate", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/rotation", "pkg/sinks", "pkg/terminal", "pkg/tool", "pkg/versions",
 	},
 	"deploy/examples": {},
 	"bench":           {"pkg/conjurd", "pkg/terminal"},
