@@ -20,7 +20,7 @@ build: ## Build the static binary, bin/syncer
 # What Go remembers of a test does not know the binary that the test has built:
 # -count=1 has it run.
 AT_ONCE  = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
-LONGEST  = ./test/rotation ./test/soak ./cmd/syncer ./test/cluster ./test/samples ./test/removal ./pkg/sinks
+LONGEST  = ./test/rotation ./test/soak ./cmd/syncer ./test/cluster ./test/samples ./test/removal ./pkg/sinks/...
 
 test: export GOGC = 400
 test: export GORACE = atexit_sleep_ms=0

@@ -9,7 +9,7 @@ import (
 	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -17,7 +17,7 @@ import (
 func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
 	// Before a worker has it: what is seen now is older than what that writes.
-	drifted := s.set.Observe(key, sinks.SecretVersion(found.UID, found.ResourceVersion))
+	drifted := s.set.Observe(key, kubesecrets.Version(found.UID, found.ResourceVersion))
 	if redefined {
 		s.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
 			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)

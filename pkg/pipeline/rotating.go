@@ -17,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/rotation"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -153,7 +153,7 @@ func (r *rotating) before(t *targets.Target, set string) (targets.DeliveredSet, 
 	if err != nil && !apierrors.IsNotFound(err) {
 		return targets.DeliveredSet{}, err
 	}
-	sets = sinks.ParseSets(annotations[targets.RotationAnnotation])
+	sets = kubesecrets.ParseSets(annotations[targets.RotationAnnotation])
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.earlier[t.Key] = sets

@@ -10,7 +10,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/brief"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sources"
 )
 
@@ -22,7 +22,7 @@ const secretsLook = 10 * time.Second
 // said by the Secrets themselves, and by the configuration.
 type secrets struct {
 	*pipeline
-	sink     *sinks.KubeSecrets
+	sink     *kubesecrets.Sink
 	news     *news
 	accounts *accounts
 
@@ -34,7 +34,7 @@ type secrets struct {
 }
 
 func newSecrets(p *pipeline) *secrets {
-	s := &secrets{pipeline: p, sink: sinks.NewKubeSecrets(p.host.cluster.Core)}
+	s := &secrets{pipeline: p, sink: kubesecrets.New(p.host.cluster.Core)}
 	s.sink.Remarker = p.troubles
 	s.news, s.accounts = newNews(p), newAccounts(s)
 	return s

@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -47,7 +47,7 @@ func (s *secretsAt) Shown(set string) (shown []rotate.Shown, err error) {
 			return nil, err
 		}
 		for name, annotations := range all {
-			if has, ok := sinks.ParseSets(annotations[targets.RotationAnnotation])[set]; ok {
+			if has, ok := kubesecrets.ParseSets(annotations[targets.RotationAnnotation])[set]; ok {
 				shown = append(shown, rotate.Shown{Namespace: name.Namespace, Name: name.Name, Step: has.Step, Primary: has.Primary, Since: time.Now()})
 			}
 		}

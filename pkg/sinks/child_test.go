@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -28,12 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	code := m.Run()
-	if err := stopCluster(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(m)
 }
 
 func child(t *testing.T, name, dir string) *exec.Cmd {

@@ -38,18 +38,6 @@ func TestDirectoryConformance(t *testing.T) {
 	})
 }
 
-func TestKubeSecretConformance(t *testing.T) {
-	sinkstest.Run(t, func(t *testing.T) sinkstest.Fixture {
-		k := newKube(t)
-		return sinkstest.Fixture{
-			Sink:    k.sink.Sink,
-			Target:  k.created("a", "", "password", "url", "user"),
-			Names:   []string{"password", "url", "user"},
-			Version: func() string { return k.get(t, "a").ResourceVersion },
-		}
-	})
-}
-
 func version(t *testing.T, name string) string {
 	t.Helper()
 	info, err := os.Stat(name)

@@ -2,27 +2,20 @@ package sinks
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Members and sets are remembered where the content itself is, so that they are
-// there as long as it is: of a file in files beside it, of a folder of files in
-// files in it, and of a Secret in annotations.
+// there as long as it is: of a file in files beside it, and of a folder of files in
+// files in it.
 
 // memo is the files that have what is remembered of a target.
 type memo struct {
@@ -90,7 +83,11 @@ func (m memo) writeMembers(dir folder, ids []string) error {
 	if len(ids) == 0 {
 		return m.write(dir, memoMembers, nil)
 	}
-	return m.write(dir, memoMembers, encodeMembers(ids))
+	text, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	return m.write(dir, memoMembers, text)
 }
 
 // forget removes what is remembered.
@@ -131,73 +128,4 @@ func (m memo) around(dir folder, c Changes, change func() error) error {
 		return err
 	}
 	return m.note(dir, c)
-}
-
-// mostMembers bounds the ids of one Secret, in bytes, as the size of a Secret
-// bounds those in its map: whoever may write it may pack any number.
-const mostMembers = 2 << 20
-
-// membersOf reads the annotation, if it is ours.
-func membersOf(live *corev1.Secret, owned fieldTree) []string {
-	if !owned.has("metadata", "annotations", targets.MembersAnnotation) {
-		return nil
-	}
-	packed := base64.NewDecoder(base64.StdEncoding, bytes.NewBufferString(live.Annotations[targets.MembersAnnotation]))
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		return nil
-	}
-	text, err := io.ReadAll(io.LimitReader(unpacked, mostMembers+1))
-	if err != nil || len(text) > mostMembers {
-		return nil
-	}
-	return decodeMembers(text)
-}
-
-// membersAnnotation is what a Secret is to have for the members. It is packed,
-// since Kubernetes bounds annotations.
-func membersAnnotation(ids []string) map[string]string {
-	if len(ids) == 0 {
-		return nil
-	}
-	var packed bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is one
-	_, err := w.Write(encodeMembers(ids))
-	if err = errors.Join(err, w.Close()); err != nil {
-		panic(err) // a buffer takes everything
-	}
-	return map[string]string{targets.MembersAnnotation: base64.StdEncoding.EncodeToString(packed.Bytes())}
-}
-
-// membersFault says why a Secret cannot have the members; "" when it can.
-func (e *secretEdit) membersFault(live *corev1.Secret) string {
-	size := 0
-	for key, value := range live.Annotations {
-		if key != targets.MembersAnnotation {
-			size += len(key) + len(value)
-		}
-	}
-	for key, value := range membersAnnotation(e.members) {
-		size += len(key) + len(value)
-	}
-	if e.members == nil || size <= validation.TotalAnnotationSizeLimitB && len(encodeMembers(e.members)) <= mostMembers {
-		return ""
-	}
-	return fmt.Sprintf("the ids of the %d variables that a wildcard brings in do not fit its annotations; divide them among several Secrets by prefix/*", len(e.members))
-}
-
-func encodeMembers(ids []string) []byte {
-	text, err := json.Marshal(ids)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return text
-}
-
-// decodeMembers returns nil for what encodeMembers has not made.
-func decodeMembers(text []byte) (ids []string) {
-	if json.Unmarshal(text, &ids) != nil {
-		return nil
-	}
-	return ids
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -58,7 +59,7 @@ func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []stri
 	if err != nil {
 		return nil, err
 	}
-	return t.compare(ctx, ts, texts, sinks.NewKubeSecrets(client.Core))
+	return t.compare(ctx, ts, texts, kubesecrets.New(client.Core))
 }
 
 // clusterDiff finds out which Secrets to compare.

@@ -16,6 +16,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -169,7 +170,7 @@ func (k *kubeSecrets) targets(lost, kept string, others []string) []*targets.Tar
 	}
 }
 
-func (k *kubeSecrets) sink() workers.Sink { return sinks.NewKubeSecrets(k.secrets) }
+func (k *kubeSecrets) sink() workers.Sink { return kubesecrets.New(k.secrets) }
 
 func (k *kubeSecrets) holding(lost string) []string {
 	return []string{"first: both", "first: " + alias(lost)}

@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -22,7 +23,7 @@ func TestUnchangedSecretIsNotWritten(t *testing.T) {
 	target := k.created("s", "", "a", "b")
 	k.sync(t, target, want)
 	before := k.get(t, "s")
-	k.sink = k.newSink(t, sinks.Cluster(t).Config())
+	k.sink = k.newSink(t, cluster.Config())
 	if calls := k.wire.since(func() { k.sync(t, target, want) }); !slices.Equal(calls, []string{"GET"}) {
 		t.Errorf("the calls are %q", calls)
 	}
@@ -164,7 +165,7 @@ func TestRevisionOfWhatIsMadeAnew(t *testing.T) {
 	k.make(t, "s", "", "f", "foreign")
 	k.sync(t, target, one)
 	last := k.get(t, "s").Annotations
-	k.sink = k.newSink(t, sinks.Cluster(t).Config())
+	k.sink = k.newSink(t, cluster.Config())
 	k.read(t, target)
 	must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
 	if again := anew(one); !maps.Equal(again, last) {
@@ -270,4 +271,16 @@ func TestDeadline(t *testing.T) {
 	if calls := k.wire.since(func() { k.sync(t, k.target("s", "a", "b"), map[string]string{"a": "3"}) }); len(calls) != 4 {
 		t.Errorf("the calls are %q", calls)
 	}
+}
+
+func TestConformance(t *testing.T) {
+	sinkstest.Run(t, func(t *testing.T) sinkstest.Fixture {
+		k := newKube(t)
+		return sinkstest.Fixture{
+			Sink:    k.sink.Sink,
+			Target:  k.created("a", "", "password", "url", "user"),
+			Names:   []string{"password", "url", "user"},
+			Version: func() string { return k.get(t, "a").ResourceVersion },
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -34,10 +35,9 @@ type kube struct {
 
 func newKube(t *testing.T) *kube {
 	t.Helper()
-	plane := sinks.Cluster(t)
-	k := &kube{ns: plane.Namespace(t), wire: &wire{}}
-	k.sink = k.newSink(t, plane.Config())
-	k.secrets = secretsOf(t, plane.Config()).Secrets(k.ns)
+	k := &kube{ns: cluster.Namespace(t), wire: &wire{}}
+	k.sink = k.newSink(t, cluster.Config())
+	k.secrets = secretsOf(t, cluster.Config()).Secrets(k.ns)
 	return k
 }
 
@@ -45,7 +45,7 @@ func newKube(t *testing.T) *kube {
 func (k *kube) newSink(t *testing.T, config *rest.Config) *sinkstest.Keeper {
 	t.Helper()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return through{k.wire, next} })
-	return sinkstest.Keep(sinks.NewKubeSecrets(secretsOf(t, config)))
+	return sinkstest.Keep(kubesecrets.New(secretsOf(t, config)))
 }
 
 // forget is what is done when somebody has seen a Secret go.
@@ -53,7 +53,7 @@ func (k *kube) forget(name string) { k.sink.Set.Delete(targets.KubeSecretKey(k.n
 
 // news reports whether others than the sink have left a Secret so.
 func (k *kube) news(s *corev1.Secret) bool {
-	return k.sink.Set.Observe(targets.KubeSecretKey(k.ns, s.Name), sinks.SecretVersion(s.UID, s.ResourceVersion))
+	return k.sink.Set.Observe(targets.KubeSecretKey(k.ns, s.Name), kubesecrets.Version(s.UID, s.ResourceVersion))
 }
 
 func secretsOf(t *testing.T, config *rest.Config) corev1client.SecretsGetter {

@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -19,7 +19,7 @@ func (r reported) Remark(subject string, err error) { r[subject] = err }
 
 func (k *kube) reports() reported {
 	r := reported{}
-	k.sink.Sink.(*sinks.KubeSecrets).Remarker = r
+	k.sink.Sink.(*kubesecrets.Sink).Remarker = r
 	return r
 }
 

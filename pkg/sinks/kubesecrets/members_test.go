@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"crypto/rand"

@@ -1,4 +1,5 @@
-package sinks
+// Package kubesecrets has the sink for Kubernetes Secrets.
+package kubesecrets
 
 import (
 	"cmp"
@@ -15,11 +16,12 @@ import (
 
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// KubeSecrets is the sink for targets that are Kubernetes Secrets: a part is a
-// key of the Secret's data. It is safe for use by several goroutines, but not
+// Sink is the sink for targets that are Kubernetes Secrets: a part is a key of the
+// Secret's data. It is safe for use by several goroutines, but not
 // for two changes of one target at a time.
 //
 // A change is one server-side apply, so readers find the old keys or the new
@@ -31,7 +33,7 @@ import (
 //
 // Values that are not ours are cleared as soon as an answer was looked at. The
 // client library makes copies that nobody can clear.
-type KubeSecrets struct {
+type Sink struct {
 	secrets corev1client.SecretsGetter
 	now     func() time.Time
 
@@ -46,44 +48,44 @@ type Remarker interface {
 	Remark(subject string, err error)
 }
 
-// NewKubeSecrets makes the sink, without asking the API server anything. The
-// client needs the verbs get and patch for Secrets, or get and update, and create
-// for targets that are made when missing.
-func NewKubeSecrets(secrets corev1client.SecretsGetter) *KubeSecrets {
-	return &KubeSecrets{secrets: secrets, now: time.Now}
+// New makes the sink, without asking the API server anything. The client needs the
+// verbs get and patch for Secrets, or get and update, and create for targets that are
+// made when missing.
+func New(secrets corev1client.SecretsGetter) *Sink {
+	return &Sink{secrets: secrets, now: time.Now}
 }
 
-// SecretVersion is the version in the status of a target that is a Secret.
-func SecretVersion(uid types.UID, resourceVersion string) string {
+// Version is the version in the status of a target that is a Secret.
+func Version(uid types.UID, resourceVersion string) string {
 	return string(uid) + "/" + resourceVersion
 }
 
 // sight is how a Secret is, and what it holds of ours.
-func (k *KubeSecrets) sight(r records.Record, live *corev1.Secret, ours map[string][]byte) records.Sight {
-	return records.Sight{Version: SecretVersion(live.UID, live.ResourceVersion), Revision: revisionOf(r, live.Annotations, ours)}
+func (k *Sink) sight(r records.Record, live *corev1.Secret, ours map[string][]byte) records.Sight {
+	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revisionOf(r, live.Annotations, ours)}
 }
 
 // Read finds the keys that are ours. The state is stale when our field manager
 // does not own all that the target names, because somebody else wrote them. A
 // Secret that does not exist is nothing if the target is to be created, and a
-// [*MissingError] otherwise. One that is not the object that the target was
+// [*sinks.MissingError] otherwise. One that is not the object that the target was
 // defined by is an error.
-func (k *KubeSecrets) Read(ctx context.Context, r records.Record) (State, error) {
+func (k *Sink) Read(ctx context.Context, r records.Record) (sinks.State, error) {
 	t := r.Spec
 	live, err := k.get(ctx, t)
 	switch {
 	case err != nil:
-		return State{}, failed(t, err)
+		return sinks.State{}, failed(t, err)
 	case live == nil:
-		return State{Sight: records.Sight{Revision: r.Status.Revision}}, failed(t, absent(t.Secret))
+		return sinks.State{Sight: records.Sight{Revision: r.Status.Revision}}, failed(t, absent(t.Secret))
 	}
 	defer clearData(live.Data)
 	if t.Secret.UID != "" && string(live.UID) != t.Secret.UID {
-		return State{}, failed(t, errReplaced)
+		return sinks.State{}, failed(t, errReplaced)
 	}
 	state, err := stateOf(live, t)
 	if err != nil {
-		return State{}, failed(t, err)
+		return sinks.State{}, failed(t, err)
 	}
 	ours := map[string][]byte{}
 	for key, value := range state.Parts {
@@ -97,7 +99,7 @@ func (k *KubeSecrets) Read(ctx context.Context, r records.Record) (State, error)
 func absent(s *targets.Secret) error {
 	switch {
 	case !s.Create:
-		return &MissingError{s.Namespace, s.Name}
+		return &sinks.MissingError{Namespace: s.Namespace, Name: s.Name}
 	case s.UID != "":
 		return errUndefined
 	}
@@ -105,12 +107,12 @@ func absent(s *targets.Secret) error {
 }
 
 // stateOf takes the values that are ours out of the Secret.
-func stateOf(live *corev1.Secret, t *targets.Target) (State, error) {
+func stateOf(live *corev1.Secret, t *targets.Target) (sinks.State, error) {
 	owned, err := ownedFields(live.ManagedFields)
 	if err != nil {
-		return State{}, err
+		return sinks.State{}, err
 	}
-	state := State{Members: membersOf(live, owned), Sets: setsOf(live)}
+	state := sinks.State{Members: membersOf(live, owned), Sets: setsOf(live)}
 	named, blank := namedKeys(t), blankKeys(live.Type, live.Data)
 	for key := range ourKeys(live, owned, named) {
 		if blank[key] {
@@ -140,7 +142,7 @@ const maxAttempts = 16
 // A Secret that was deleted and made anew since its definition, or else its
 // state, was read is not written to, as it may hold another definition: that is
 // an error, and goes with the next definition, or Read.
-func (k *KubeSecrets) Apply(ctx context.Context, r records.Record, c Changes) (records.Sight, error) {
+func (k *Sink) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	left := r.Status.Sight
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
 		return left, err
@@ -160,7 +162,7 @@ func (k *KubeSecrets) Apply(ctx context.Context, r records.Record, c Changes) (r
 }
 
 // apply tries once. seen is which Secret it must be, "" when there was none.
-func (k *KubeSecrets) apply(ctx context.Context, r records.Record, c Changes, seen types.UID) (records.Sight, error) {
+func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, seen types.UID) (records.Sight, error) {
 	t, before := r.Spec, r.Status.Sight
 	live, err := k.get(ctx, t)
 	switch {

@@ -1,4 +1,4 @@
-package sinks
+package kubesecrets
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -45,7 +46,7 @@ func newSecret(s *targets.Secret) *corev1.Secret {
 const managedByLabel = "app.kubernetes.io/managed-by"
 
 // edit works out the change, and refuses one that cannot be.
-func (k *KubeSecrets) edit(live *corev1.Secret, t *targets.Target, c Changes) (*secretEdit, error) {
+func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*secretEdit, error) {
 	owned, err := ownedFields(live.ManagedFields)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (k *KubeSecrets) edit(live *corev1.Secret, t *targets.Target, c Changes) (*
 		return nil, err
 	}
 	if faults := e.faults(live, t, c); len(faults) > 0 {
-		return nil, &RefusedError{t.Key, strings.Join(faults, "; ")}
+		return nil, &sinks.RefusedError{Target: t.Key, Reason: strings.Join(faults, "; ")}
 	}
 	return e, nil
 }
@@ -129,7 +130,7 @@ func (e *secretEdit) idle() bool {
 
 // faults lists why the API server, or those who use the Secret, would not
 // have the change.
-func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c Changes) []string {
+func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c sinks.Changes) []string {
 	var faults []string
 	add := func(fault string) {
 		if fault != "" {
@@ -166,7 +167,7 @@ func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c Changes) [
 // decidesContent reports whether the change is to blame when the content does
 // not fit the Secret's type: not when it leaves alone what the type demands,
 // and not when some of that was taken away.
-func (e *secretEdit) decidesContent(live *corev1.Secret, c Changes) bool {
+func (e *secretEdit) decidesContent(live *corev1.Secret, c sinks.Changes) bool {
 	blank := blankKeys(live.Type, e.data)
 	decides := live.UID == ""
 	for _, key := range ruleOf(live.Type).required {

@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"encoding/json"
@@ -113,7 +113,7 @@ func TestErrorsTell(t *testing.T) {
 // the value of a in doing so. It takes effect a little later.
 func (k *kube) deny(t *testing.T) {
 	t.Helper()
-	admission, err := admissionv1client.NewForConfig(sinks.Cluster(t).Config())
+	admission, err := admissionv1client.NewForConfig(cluster.Config())
 	must(t, err)
 	fail, writes := admissionv1.Fail, admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
@@ -143,7 +143,7 @@ func (k *kube) deny(t *testing.T) {
 // permit takes the denial back.
 func (k *kube) permit(t *testing.T) {
 	t.Helper()
-	admission, err := admissionv1client.NewForConfig(sinks.Cluster(t).Config())
+	admission, err := admissionv1client.NewForConfig(cluster.Config())
 	must(t, err)
 	must(t, admission.ValidatingAdmissionPolicyBindings().Delete(t.Context(), k.ns, metav1.DeleteOptions{}))
 }

@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -60,8 +61,8 @@ func (r recording) Patch(ctx context.Context, name string, kind types.PatchType,
 func TestValuesAreCleared(t *testing.T) {
 	k := newKube(t)
 	k.makeForeign(t, "1", "2", "other", nil)
-	r := &recorder{secretsOf(t, sinks.Cluster(t).Config()), map[string][][]byte{}}
-	k.sink = sinkstest.Keep(sinks.NewKubeSecrets(r))
+	r := &recorder{secretsOf(t, cluster.Config()), map[string][][]byte{}}
+	k.sink = sinkstest.Keep(kubesecrets.New(r))
 	target := k.target("s", "a", "b", "none")
 	cleared := func(when string, keys ...string) {
 		t.Helper()

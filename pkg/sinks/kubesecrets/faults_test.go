@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -140,7 +139,7 @@ func TestEveryRequestFails(t *testing.T) {
 // all that must hold, and gives the requests that the change made.
 func (c wireCase) run(t *testing.T, k *kube, name string, n int, fault wireFault) []string {
 	target := k.created(name, c.kind, c.keys...)
-	k.sink, k.wire.hook = k.newSink(t, sinks.Cluster(t).Config()), nil
+	k.sink, k.wire.hook = k.newSink(t, cluster.Config()), nil
 	if c.others != nil {
 		k.make(t, name, c.kind, pairs(c.others)...)
 	}
@@ -174,7 +173,7 @@ func (c wireCase) run(t *testing.T, k *kube, name string, n int, fault wireFault
 	k.sync(t, target, c.want)
 	after := k.look(t, name)
 	c.expectWhole(t, before, after, nil)
-	k.sink = k.newSink(t, sinks.Cluster(t).Config())
+	k.sink = k.newSink(t, cluster.Config())
 	if again := k.wire.since(func() { k.sync(t, target, c.want) }); !slices.Equal(again, []string{"GET"}) {
 		t.Errorf("repeated, it takes %q", again)
 	}

@@ -1,4 +1,4 @@
-package sinks
+package kubesecrets
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 const callTimeout = 30 * time.Second
 
 // get reads the target's Secret; nil when there is none.
-func (k *KubeSecrets) get(ctx context.Context, t *targets.Target) (*corev1.Secret, error) {
+func (k *Sink) get(ctx context.Context, t *targets.Target) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	live, err := k.secrets.Secrets(t.Secret.Namespace).Get(ctx, t.Secret.Name, metav1.GetOptions{})
@@ -36,7 +36,7 @@ func (k *KubeSecrets) get(ctx context.Context, t *targets.Target) (*corev1.Secre
 	return nil, callError("get", t, err)
 }
 
-func (k *KubeSecrets) patch(ctx context.Context, t *targets.Target, kind types.PatchType, body []byte, o metav1.PatchOptions) (*corev1.Secret, error) {
+func (k *Sink) patch(ctx context.Context, t *targets.Target, kind types.PatchType, body []byte, o metav1.PatchOptions) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return k.secrets.Secrets(t.Secret.Namespace).Patch(ctx, t.Secret.Name, kind, body, o)
@@ -46,7 +46,7 @@ func (k *KubeSecrets) patch(ctx context.Context, t *targets.Target, kind types.P
 // Secret's resource version then. It changes no data, so that the removal of
 // the keys and all else that changes can be one write; nothing is lost when
 // that never comes. It meets the Secret as it was read, or is a conflict.
-func (k *KubeSecrets) ownAlone(ctx context.Context, t *targets.Target, live *corev1.Secret, keys []string) (string, error) {
+func (k *Sink) ownAlone(ctx context.Context, t *targets.Target, live *corev1.Secret, keys []string) (string, error) {
 	entries, err := takeOver(live.ManagedFields, keys, metav1.NewTime(k.now()))
 	if err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func (k *KubeSecrets) ownAlone(ctx context.Context, t *targets.Target, live *cor
 // write makes the edit and returns the Secret as it is then. Where a role
 // grants update and not patch, as that of the Secrets Provider does, an update
 // does what can be done so (decision 022).
-func (k *KubeSecrets) write(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	after, err := k.patchData(ctx, r, live, e)
 	if _, refused := errors.AsType[*unpatchableError](err); !refused {
@@ -88,7 +88,7 @@ func (k *KubeSecrets) write(ctx context.Context, r records.Record, live *corev1.
 }
 
 // wrote remarks how the Secrets of a namespace are written.
-func (k *KubeSecrets) wrote(namespace string, err error) {
+func (k *Sink) wrote(namespace string, err error) {
 	if k.Remarker != nil {
 		k.Remarker.Remark("writing secrets of namespace "+namespace, err)
 	}
@@ -96,7 +96,7 @@ func (k *KubeSecrets) wrote(namespace string, err error) {
 
 // patchData makes the edit by a server-side apply. Keys that are to go and are
 // not ours alone become so first.
-func (k *KubeSecrets) patchData(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *Sink) patchData(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	if len(e.shared) > 0 {
 		var err error
@@ -121,7 +121,7 @@ func (k *KubeSecrets) patchData(ctx context.Context, r records.Record, live *cor
 
 // update makes the edit by replacing the Secret as it was read; if it has
 // changed since, that is a conflict.
-func (k *KubeSecrets) update(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
+func (k *Sink) update(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	t, wanted := r.Spec, *live
@@ -176,7 +176,7 @@ type applyMeta struct {
 
 // metadata names what is to be ours afterwards besides the data. The revision
 // is raised when the data change.
-func (k *KubeSecrets) metadata(r records.Record, live *corev1.Secret, e *secretEdit) applyMeta {
+func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) applyMeta {
 	isNew := live.UID == ""
 	meta := applyMeta{
 		Name: live.Name, UID: live.UID,
@@ -208,7 +208,7 @@ func (k *KubeSecrets) metadata(r records.Record, live *corev1.Secret, e *secretE
 // The values are written straight into it, for encoding/json would keep them
 // in a buffer of its own. The body cannot be cleared: net/http may read it
 // even after the answer has come.
-func (k *KubeSecrets) applyConfiguration(r records.Record, live *corev1.Secret, e *secretEdit) ([]byte, error) {
+func (k *Sink) applyConfiguration(r records.Record, live *corev1.Secret, e *secretEdit) ([]byte, error) {
 	head, err := json.Marshal(k.metadata(r, live, e))
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package sinks_test
+package kubesecrets_test
 
 import (
 	"errors"
@@ -234,11 +234,10 @@ func TestCreatedMeanwhile(t *testing.T) {
 // as is a sink with the rights of a service account that may do these verbs.
 func (k *kube) as(t *testing.T, verbs ...string) {
 	t.Helper()
-	plane := sinks.Cluster(t)
 	account := strings.Join(append([]string{"may"}, verbs...), "-")
-	token := plane.Token(t, k.ns, account)
-	plane.Bind(t, k.ns, account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs})
-	k.sink = k.newSink(t, plane.ConfigFor(token))
+	token := cluster.Token(t, k.ns, account)
+	cluster.Bind(t, k.ns, account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs})
+	k.sink = k.newSink(t, cluster.ConfigFor(token))
 }
 
 // An error names the verb that is missing, and where.
@@ -272,7 +271,7 @@ func TestNamespaces(t *testing.T) {
 	if err := k.sink.Apply(t.Context(), target, setAll("a", "canary")); err == nil || !strings.Contains(err.Error(), "there is no namespace nosuch") {
 		t.Errorf("without a namespace Apply says %v", err)
 	}
-	core, err := corev1client.NewForConfig(sinks.Cluster(t).Config())
+	core, err := corev1client.NewForConfig(cluster.Config())
 	must(t, err)
 	must(t, core.Namespaces().Delete(t.Context(), k.ns, metav1.DeleteOptions{}))
 	target = k.created("s", "", "a")

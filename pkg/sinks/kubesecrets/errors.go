@@ -1,4 +1,4 @@
-package sinks
+package kubesecrets
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -26,7 +27,7 @@ var (
 // failed puts the target in front of an error that does not name it.
 func failed(t *targets.Target, err error) error {
 	switch err.(type) {
-	case nil, *MissingError, *RefusedError:
+	case nil, *sinks.MissingError, *sinks.RefusedError:
 		return err
 	}
 	return fmt.Errorf("%s: %w", t.Key, err)
