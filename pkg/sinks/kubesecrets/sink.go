@@ -134,7 +134,7 @@ const maxAttempts = 16
 
 // Apply makes the changes. It writes no key that is neither in the parts
 // wanted nor named by the changes, and nothing at all when all is as wanted
-// already. A change that no retry can bring about is a [*RefusedError], and is
+// already. A change that no retry can bring about is a [*sinks.RefusedError], and is
 // not asked for; of that kind are a Secret that is immutable or too large, and
 // content that does not fit the Secret's type. After an error the data is as
 // before, or as wanted if the answer was lost.
