@@ -120,11 +120,11 @@ func (p *Poll) Run(ctx context.Context) {
 				p.Reporter.Report("heartbeat", p.Heart.Beat())
 			}
 		case now := <-tick.C:
-			done := make(chan struct{})
-			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(next(interval))
+			done, each := make(chan struct{}), interval // another one may come while the poll goes on
+			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(next(each))
 			polling.Go(func() {
 				defer close(done)
-				p.poll(ctx, list, interval)
+				p.poll(ctx, list, each)
 			})
 		case <-ended:
 			if ended = nil; interval > 0 {

@@ -64,8 +64,10 @@ func (c *conjur) starts() []time.Time {
 	return slices.Clone(c.began)
 }
 
-// hints collects what a source enqueues.
+// hints collects what a source enqueues, and steers it.
 type hints struct {
+	intervals chan time.Duration // brings the source another one
+
 	mu   sync.Mutex
 	list []hint
 }
@@ -113,7 +115,8 @@ func (f listFunc) Relist(ctx context.Context) ([]targets.Key, error) { return f(
 // polling runs a poll of the given interval in virtual time until f returns.
 func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, errs *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
-		var h hints
+		h := hints{intervals: make(chan time.Duration)}
+		p.Intervals = h.intervals
 		var beats, errs atomic.Int32
 		var set records.Lane
 		set.Replace([]*targets.Target{
@@ -195,6 +198,21 @@ func TestASlowPollDelaysTheNextAndNeverOverlaps(t *testing.T) {
 	}
 	if n := len(c.began); n < 99 || n > 102 {
 		t.Errorf("%d polls of 3s in 301s, want one after the other", n)
+	}
+}
+
+// TestAnotherIntervalCountsFromThen, also where it comes while a poll goes on.
+func TestAnotherIntervalCountsFromThen(t *testing.T) {
+	c := &conjur{takes: time.Minute}
+	polling(t, c, sources.Poll{Interval: time.Minute, Deadline: 2 * time.Minute}, func(h *hints, _, _ *atomic.Int32) {
+		time.Sleep(time.Minute + time.Second) // the first poll goes on
+		h.intervals <- 10 * time.Minute
+		time.Sleep(40 * time.Minute)
+		h.intervals <- 0
+		time.Sleep(time.Hour)
+	})
+	if n := len(c.began); n < 4 || n > 6 {
+		t.Errorf("%d polls, want one, and those of 40 minutes", n)
 	}
 }
 
