@@ -157,9 +157,10 @@ func (l *loader) warnOfIdle(ids []Identity) {
 		return
 	}
 	slices.Sort(names)
+	unaware := strings.Join(slices.Compact(names), ", ")
 	for _, name := range credentialSettings() {
 		if val := l.process[name]; val.set && !used[name] && name != nameJWTTokenPath {
-			l.warn(val.key, "not used by the authenticator %s", strings.Join(slices.Compact(names), ", "))
+			l.warn(val.key, "not used by the authenticator %s", unaware)
 		}
 	}
 }

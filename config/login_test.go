@@ -106,6 +106,11 @@ func TestIdleCredentialsAreWarnedOf(t *testing.T) {
 	if len(warnings) > 0 || cfg.Identities[1].Conjur.AzureClientID != "x" {
 		t.Errorf("got %+v, %q", cfg.Identities, warnings)
 	}
+	_, warnings = load(t, fileSources(t, "identities: [{name: x, namespaces: [a], conjur: {login: x, authnUrl: 'https://c/authn-azure/x'}}, {name: y, namespaces: [b], conjur: {login: y, authnUrl: 'https://c/authn-azure/y'}}]",
+		standalone, inCluster.with(dict{"CONJUR_AUTHN_CERT_FILE": "/c", "CONJUR_AUTHN_CERT_KEY_FILE": "/k"})))
+	if len(warnings) != 2 || warnings[0].Message != warnings[1].Message || strings.Count(warnings[1].Message, "authn-azure") != 1 {
+		t.Errorf("got %q, want the authenticators in use in both", warnings)
+	}
 }
 
 // The identities of a standalone log in each in its own way.
