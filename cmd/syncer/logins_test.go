@@ -199,6 +199,7 @@ func (l *login) synchronize(cloud *skew) {
 	l.conjur.set(0)
 	eventually(l.t, "a second log-in that is refused", func() bool { return asked() > 1 })
 	l.server.Intercept(nil)
+	l.await("db.json", l.renew("db/password"))
 }
 
 // metadata are the troubles with a metadata service; named is what the log says
