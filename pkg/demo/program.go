@@ -52,7 +52,7 @@ func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // read returns the keys of one moment by their ids, and which one is the primary;
 // none while there are none.
 func (p *program) read() (keys map[string][]byte, primary string) {
-	for { // where the folder is exchanged meanwhile, the next one is there
+	for range 100 { // where the folder is exchanged meanwhile, the next one is there
 		version, err := os.Readlink(filepath.Join(p.folder, "..data"))
 		if err != nil {
 			return nil, ""
@@ -61,6 +61,7 @@ func (p *program) read() (keys map[string][]byte, primary string) {
 			return keys, primary
 		}
 	}
+	return nil, ""
 }
 
 func readKeys(root string) (keys map[string][]byte, primary string, err error) {
