@@ -61,7 +61,7 @@ func assertValue(t *testing.T, server *conjurdtest.Server, id, want string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if a := client.Batch(t.Context(), conjur.NewBatch([]string{id}), ""); string(a.Found[id].Bytes()) != want {
+	if a := client.Batch(t.Context(), &conjur.Batch{IDs: []string{id}}, ""); string(a.Found[id].Bytes()) != want {
 		t.Errorf("%s is %q (%v), want %q", id, a.Found[id].Bytes(), a.Err, want)
 	}
 }

@@ -148,7 +148,7 @@ func paths(seen []request) string {
 // fetch reads the variable.
 func fetch(t *testing.T, c *conjur.Client) conjur.Values {
 	t.Helper()
-	return c.Batch(t.Context(), conjur.NewBatch([]string{"app/a"}), "")
+	return c.Batch(t.Context(), &conjur.Batch{IDs: []string{"app/a"}}, "")
 }
 
 func wantFound(t *testing.T, c *conjur.Client) {

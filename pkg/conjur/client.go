@@ -26,7 +26,7 @@
 //
 // All requests share one access token, which is renewed when three quarters of
 // its life are over; one renewal serves all who wait. A 401 replaces it once.
-// After a log-in that failed the next comes after a growing [Rest]. A 403 to
+// After a log-in that failed the next comes after a growing [retry.Rest]. A 403 to
 // what the server grants every living identity has the identity prove that it
 // lives, by a new token; else the error is an [IdentityError].
 // An [Authenticator] makes the credential; package authn has them all.

@@ -41,7 +41,7 @@ func serve(t *testing.T, d *conjurtest.Double, adapt func(*conjur.Config)) *conj
 func fetch(t *testing.T, c *conjur.Client, id string) conjur.Values {
 	t.Helper()
 	if conjur.Batchable(id) {
-		return c.Batch(t.Context(), conjur.NewBatch([]string{id}), "")
+		return c.Batch(t.Context(), &conjur.Batch{IDs: []string{id}}, "")
 	}
 	return c.Variable(t.Context(), id, "")
 }

@@ -17,33 +17,29 @@ import (
 // Batch is the question for several variables. It keeps the request once it is
 // built, since building it costs more than sending it.
 type Batch struct {
-	ids []string
+	IDs []string // distinct, and such as CheckID and Batchable take
 	req *http.Request
 }
-
-// NewBatch returns the question for ids, which must be distinct, and each of
-// which CheckID and Batchable must take.
-func NewBatch(ids []string) *Batch { return &Batch{ids: ids} }
 
 // Batch asks for several values at once; conditionally, if there is an ETag. It
 // must not be called twice at once with the same Batch. The answer is all or
 // nothing, and names one of several culprits unless the server is conjurd.
 func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 	if b.req == nil {
-		req, err := c.batchRequest(b.ids)
+		req, err := c.batchRequest(b.IDs)
 		if err != nil {
 			return Values{Reading: Reading{Err: err}}
 		}
 		b.req = req
 	}
-	r, reading := c.reading(ctx, nil, KindBatch, batchSubject(b.ids), conditional(b.req, etag), nil)
+	r, reading := c.reading(ctx, nil, KindBatch, batchSubject(b.IDs), conditional(b.req, etag), nil)
 	if r == nil {
 		return Values{Reading: reading}
 	}
 	defer r.wipe()
 	switch r.status {
 	case http.StatusOK:
-		found, bad, err := decodeBatch(r.header, r.body, b.ids, c.resource(""))
+		found, bad, err := decodeBatch(r.header, r.body, b.IDs, c.resource(""))
 		if err != nil {
 			return Values{Reading: reading.as(Unusable, err.Error())}
 		}
@@ -60,10 +56,10 @@ func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 		reading.ETag = etag
 	case http.StatusNotFound:
 		id, ok := namedMissing(r.header, r.body, c.config.Account)
-		if !ok || !slices.Contains(b.ids, id) {
+		if !ok || !slices.Contains(b.IDs, id) {
 			return Values{Reading: reading.as(Unusable, notConjur)}
 		}
-		foreign := func(id string) bool { return !slices.Contains(b.ids, id) }
+		foreign := func(id string) bool { return !slices.Contains(b.IDs, id) }
 		others := slices.DeleteFunc(alsoMissing(r.body, c.config.Account), foreign)
 		return Values{Reading: reading.as(Missing, ""), Missing: append(others, id)}
 	case http.StatusForbidden, http.StatusInternalServerError:

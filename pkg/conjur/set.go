@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/secret"
@@ -30,18 +32,16 @@ type NewValue struct {
 // RefusedError says which variables kept an atomic set from happening, all of
 // them.
 type RefusedError struct {
-	Status    int
-	Variables []Refusal
+	Status int
+	// Codes is, by the variable's id, why it could not be set: not_found,
+	// forbidden, empty, too_large, duplicate, version_conflict.
+	Codes map[string]string
 }
 
-// Refusal is why one variable could not be set: not_found, forbidden, empty,
-// too_large, duplicate, version_conflict.
-type Refusal struct{ ID, Code string }
-
 func (e *RefusedError) Error() string {
-	texts := make([]string, len(e.Variables))
-	for i, v := range e.Variables {
-		texts[i] = fmt.Sprintf("%q: %s", v.ID, v.Code)
+	var texts []string
+	for _, id := range slices.Sorted(maps.Keys(e.Codes)) {
+		texts = append(texts, fmt.Sprintf("%q: %s", id, e.Codes[id]))
 	}
 	return fmt.Sprintf("nothing was set (status %d): %s", e.Status, strings.Join(texts, "; "))
 }
@@ -59,11 +59,11 @@ func (c *Client) SetAll(ctx context.Context, values []NewValue) error {
 	if err != nil {
 		return fmt.Errorf("%w (it is not known whether the values were set)", err)
 	}
-	switch refusals := decodeRefusals(r.body); {
+	switch codes := decodeRefusals(r.body); {
 	case r.status == http.StatusOK && isJSON(r.header):
 		return nil
-	case len(refusals) > 0 && r.status >= 400 && r.status < 500:
-		return &RefusedError{r.status, refusals}
+	case len(codes) > 0 && r.status >= 400 && r.status < 500:
+		return &RefusedError{r.status, codes}
 	case (r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed) && !isJSON(r.header):
 		return ErrNotOffered
 	}
@@ -121,9 +121,9 @@ func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
 
 var refusalCode = regexp.MustCompile(`^[a-z_]+$`)
 
-// decodeRefusals reads the variables at fault; none when the body does not
+// decodeRefusals reads why variables are at fault; none when the body does not
 // have the form.
-func decodeRefusals(body []byte) (refusals []Refusal) {
+func decodeRefusals(body []byte) map[string]string {
 	var answer struct {
 		Error struct {
 			Details struct {
@@ -134,11 +134,12 @@ func decodeRefusals(body []byte) (refusals []Refusal) {
 	if json.Unmarshal(body, &answer) != nil {
 		return nil
 	}
+	codes := map[string]string{}
 	for _, v := range answer.Error.Details.Variables {
 		if len(v.Code) > 40 || !refusalCode.MatchString(v.Code) {
 			v.Code = "refused"
 		}
-		refusals = append(refusals, Refusal{v.ID, v.Code})
+		codes[v.ID] = v.Code
 	}
-	return refusals
+	return codes
 }

@@ -2,7 +2,7 @@ package conjur_test
 
 import (
 	"errors"
-	"slices"
+	"maps"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/authn"
@@ -60,9 +60,9 @@ func TestSetAllRefusedNamesAllAndSetsNothing(t *testing.T) {
 	if !ok {
 		t.Fatalf("got %v, want a refusal", err)
 	}
-	want := []conjur.Refusal{{ID: "readonly", Code: "forbidden"}, {ID: "nope", Code: "not_found"}, {ID: "b", Code: "empty"}}
-	if !slices.Equal(refused.Variables, want) {
-		t.Errorf("refused %v, want %v", refused.Variables, want)
+	want := map[string]string{"readonly": "forbidden", "nope": "not_found", "b": "empty"}
+	if !maps.Equal(refused.Codes, want) {
+		t.Errorf("refused %v, want %v", refused.Codes, want)
 	}
 	wantFound(t, fetch(t, c, "a"), "old")
 }
@@ -74,7 +74,7 @@ func TestSetAllComparesVersions(t *testing.T) {
 	stale := uint64(0)
 	values[0].Version = &stale
 	refused, ok := errors.AsType[*conjur.RefusedError](c.SetAll(t.Context(), values))
-	if !ok || refused.Variables[0].Code != "version_conflict" {
+	if !ok || refused.Codes["a"] != "version_conflict" {
 		t.Fatalf("got %v, want a version conflict", refused)
 	}
 	current := uint64(1)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/retry"
 )
 
 const (
@@ -95,8 +97,8 @@ func decodeAnyBase64(s string) ([]byte, error) {
 type tokens struct {
 	client *Client
 	log    *zap.Logger
-	rest   Rest // between attempts; it grows until a token is accepted
-	proofs Rest // between two times that the identity had to prove that it lives
+	rest   retry.Rest // between attempts; it grows until a token is accepted
+	proofs retry.Rest // between two times that the identity had to prove that it lives
 
 	mu      sync.Mutex
 	current *Token

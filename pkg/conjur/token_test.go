@@ -153,7 +153,7 @@ func TestOneRenewalForPollAndFetch(t *testing.T) {
 	wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "v") })
 	ended, cancel := context.WithCancel(t.Context())
 	wg.Go(func() { // one that gives up does not take the others with it
-		if v := c.Batch(ended, conjur.NewBatch([]string{"app/a"}), ""); !errors.Is(v.Err, context.Canceled) {
+		if v := c.Batch(ended, &conjur.Batch{IDs: []string{"app/a"}}, ""); !errors.Is(v.Err, context.Canceled) {
 			t.Errorf("who gave up: %v", v.Err)
 		}
 	})
@@ -184,7 +184,7 @@ func TestRenewalOutlivesTheOneWhoBegan(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if v := c.Batch(ctx, conjur.NewBatch([]string{"app/a"}), ""); !errors.Is(v.Err, context.Canceled) {
+			if v := c.Batch(ctx, &conjur.Batch{IDs: []string{"app/a"}}, ""); !errors.Is(v.Err, context.Canceled) {
 				t.Errorf("who gave up: %v", v.Err)
 			}
 		})

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/secretsync/syncer/pkg/retry"
 )
 
 // firstPause is the time before a request that failed is made again.
@@ -206,8 +208,7 @@ func changes[T object](store cache.Store, all []T) (events []watch.Event) {
 // be handed on. Others are failures, after which there are pauses of interval
 // at most.
 func again[R any](ctx context.Context, interval time.Duration, failed func(error), handedOn func(error) bool, request func() (R, error)) (R, error) {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(min(firstPause, interval)), backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(0.25), backoff.WithMaxInterval(interval*4/5), backoff.WithMaxElapsedTime(0))
+	pauses := retry.Backoff{First: firstPause, Max: interval}.Start()
 	return backoff.RetryNotifyWithData(func() (R, error) {
 		result, err := request()
 		if handedOn(err) {

@@ -11,6 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -195,8 +196,8 @@ func policy(cfg *config.Config) workers.Policy {
 }
 
 // backoffOf spaces the retries of a target.
-func backoffOf(cfg *config.Config) queue.Backoff {
-	return queue.Backoff{First: cfg.Retry.Interval, Max: cfg.LongestRetry()}
+func backoffOf(cfg *config.Config) retry.Backoff {
+	return retry.Backoff{First: cfg.Retry.Interval, Max: cfg.LongestRetry()}
 }
 
 // notifiers are the ways, besides files, in which the application is notified of

@@ -53,8 +53,7 @@ func (s *secrets) complete(ctx context.Context) error {
 
 // limited is how often, and how fast, a one-shot process tries again.
 func limited(cfg *config.Config) backoff.BackOff {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(max(cfg.Retry.Interval, time.Millisecond)),
-		backoff.WithMaxInterval(cfg.LongestRetry()), backoff.WithMaxElapsedTime(0))
+	pauses := backoffOf(cfg).Start()
 	if cfg.Retry.Limit < 0 {
 		return pauses
 	}

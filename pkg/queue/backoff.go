@@ -6,64 +6,30 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Backoff is exponential: it doubles from First, each delay spread by ±25 % so
-// that a fleet does not return at once, and no delay is longer than Max. It
-// never ends.
-type Backoff struct {
-	First time.Duration // zero: 10 ms
-	Max   time.Duration // zero: 1 min; also bounds First
-}
-
-// leastDelay keeps a retry interval of zero from becoming a busy loop.
-const leastDelay = 10 * time.Millisecond
-
-// spread is the share by which a delay may be shorter or longer.
-const spread = 0.25
-
-func (b Backoff) start() *backoff.ExponentialBackOff {
-	most := b.Max
-	if most <= 0 {
-		most = time.Minute
-	}
-	// The library spreads around its longest interval. Cutting off what comes
-	// out above Max would make half of the delays exactly Max.
-	most = time.Duration(float64(most) / (1 + spread))
-	e := &backoff.ExponentialBackOff{
-		InitialInterval:     min(max(b.First, leastDelay), most),
-		RandomizationFactor: spread,
-		Multiplier:          2,
-		MaxInterval:         most,
-		MaxElapsedTime:      0, // the library's default gives up after 15 min
-		Stop:                backoff.Stop,
-		Clock:               backoff.SystemClock,
-	}
-	e.Reset()
-	return e
-}
-
-// limiter adapts Backoff to workqueue.TypedRateLimiter, which client-go fills
+// limiter adapts retry.Backoff to workqueue.TypedRateLimiter, which client-go fills
 // only with limiters that have no jitter.
 type limiter struct {
 	mu      sync.Mutex
-	backoff Backoff
+	backoff retry.Backoff
 	keys    map[targets.Key]*failures
 }
 
 type failures struct {
 	count int
-	next  *backoff.ExponentialBackOff
+	next  backoff.BackOff
 }
 
-func newLimiter(b Backoff) *limiter {
+func newLimiter(b retry.Backoff) *limiter {
 	return &limiter{backoff: b, keys: map[targets.Key]*failures{}}
 }
 
 // SetBackoff spaces the retries of the keys that fail for the first time from
 // now on.
-func (q *Queue) SetBackoff(b Backoff) {
+func (q *Queue) SetBackoff(b retry.Backoff) {
 	q.limiter.mu.Lock()
 	defer q.limiter.mu.Unlock()
 	q.limiter.backoff = b
@@ -75,7 +41,7 @@ func (l *limiter) When(key targets.Key) time.Duration {
 	defer l.mu.Unlock()
 	f := l.keys[key]
 	if f == nil {
-		f = &failures{next: l.backoff.start()}
+		f = &failures{next: l.backoff.Start()}
 		l.keys[key] = f
 	}
 	f.count++

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -34,7 +35,7 @@ type Item struct {
 // Config is how a queue treats failure.
 type Config struct {
 	// Backoff spaces the retries of a key.
-	Backoff Backoff
+	Backoff retry.Backoff
 	// Limit is the number of retries before a key is given up: 0 for none,
 	// negative for no limit.
 	Limit int

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -31,7 +32,7 @@ var (
 // after 1 s, 2 s, 4 s, … (±25 %), at most 30 s.
 func inBubble(t *testing.T, f func(t *testing.T, q *queue.Queue)) {
 	withConfig(t, queue.Config{
-		Backoff:   queue.Backoff{First: time.Second, Max: 30 * time.Second},
+		Backoff:   retry.Backoff{First: time.Second, Max: 30 * time.Second},
 		Limit:     -1,
 		Permanent: func(err error) bool { return errors.Is(err, errLasting) },
 	}, f)
@@ -335,7 +336,7 @@ func TestWhatIsForgottenIsNotTriedAgain(t *testing.T) {
 
 func TestLimitCountsRetries(t *testing.T) {
 	for limit, want := range map[int]int{0: 1, 2: 3} {
-		c := queue.Config{Backoff: queue.Backoff{First: time.Second}, Limit: limit}
+		c := queue.Config{Backoff: retry.Backoff{First: time.Second}, Limit: limit}
 		withConfig(t, c, func(t *testing.T, q *queue.Queue) {
 			q.Add(tick, "file/a")
 			for range want {

@@ -66,10 +66,8 @@ func (k *call) canPay() bool { return k.budget > 0 && k.search.Tokens() >= 1 }
 
 // batch asks for a chunk; conditionally, if it has an ETag.
 func (k *call) batch(ch *chunk) conjur.Values {
-	if ch.question == nil {
-		ch.question = conjur.NewBatch(ch.ids)
-	}
-	v := k.conjur.Batch(k.ctx, ch.question, ch.etag)
+	ch.question.IDs = ch.ids
+	v := k.conjur.Batch(k.ctx, &ch.question, ch.etag)
 	if v.Form == conjur.Given {
 		ch.etag = v.ETag
 	}

@@ -25,7 +25,7 @@ type chunk struct {
 	// sick marks a chunk that was refused, or is part of one and has not been
 	// asked for since: its requests count against the budget.
 	sick     bool
-	question *conjur.Batch // made when first needed, and kept
+	question conjur.Batch // the same ids
 }
 
 // without returns the chunk that lacks the ids for which drop is true.

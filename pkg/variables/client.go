@@ -55,6 +55,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/retry"
 )
 
 // Conjur is what asks: a *conjur.Client, whose methods say what each of these
@@ -152,13 +153,13 @@ type Client struct {
 	log       *zap.Logger
 	bareLine  int           // the length of a batch's request line without any id
 	search    *rate.Limiter // of the requests that a budget pays for
-	trouble   conjur.Rest   // while it is on, one failure of the server ends a call
+	trouble   retry.Rest    // while it is on, one failure of the server ends a call
 	memory    *memory
 	line      *lineLimit
 	route     atomic.Int32 // to a status for each variable; see values.go
 	flights   flights
 	list      *Catalog     // of what there may be, to look in where much is refused
-	looks     conjur.Rest  // between such looks
+	looks     retry.Rest   // between such looks
 	fruitless atomic.Int32 // calls in a row that asked on and heard nothing
 
 	polling chan struct{} // holds one element while a Changed is under way

@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // running runs a pool over the fixture in virtual time; the returned function
 // ends it and waits for it.
 func (f *fixture) running(c workers.PoolConfig) (*queue.Queue, *workers.Pool, func()) {
-	q := queue.New(queue.Config{Backoff: queue.Backoff{First: time.Second}, Limit: -1})
+	q := queue.New(queue.Config{Backoff: retry.Backoff{First: time.Second}, Limit: -1})
 	c.Work, c.Syncer = q, f.syncer
 	pool := workers.NewPool(c)
 	ctx, cancel := context.WithCancel(context.Background())

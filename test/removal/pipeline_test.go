@@ -14,6 +14,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
@@ -177,7 +178,7 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue
 	}
 	l := &listing{catalog: values.NewCatalog(), set: p.set}
 	q := queue.New(queue.Config{
-		Backoff: queue.Backoff{First: interval / 2, Max: interval}, Limit: retries,
+		Backoff: retry.Backoff{First: interval / 2, Max: interval}, Limit: retries,
 		Permanent: func(err error) bool { return workers.Permanent(err, retries < 0) },
 	})
 	pool := workers.NewPool(workers.PoolConfig{

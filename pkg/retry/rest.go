@@ -1,4 +1,4 @@
-package conjur
+package retry
 
 import (
 	"sync"
@@ -7,13 +7,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-const (
-	firstRest   = 100 * time.Millisecond
-	longestRest = time.Minute
-	// restSpread is the share by which a rest may be shorter or longer, so
-	// that a fleet which failed together does not return together.
-	restSpread = 0.25
-)
+// firstRest is the shortest rest.
+const firstRest = 100 * time.Millisecond
 
 // Rest spaces attempts at what keeps failing: each time between two is about
 // twice as long as the one before, up to a minute. The zero Rest is over.
@@ -29,15 +24,7 @@ func (r *Rest) Begin(least time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == nil {
-		r.next = &backoff.ExponentialBackOff{
-			InitialInterval:     firstRest,
-			RandomizationFactor: restSpread,
-			Multiplier:          2,
-			MaxInterval:         time.Duration(float64(longestRest) / (1 + restSpread)),
-			Stop:                backoff.Stop,
-			Clock:               backoff.SystemClock,
-		}
-		r.next.Reset()
+		r.next = Backoff{First: firstRest}.Start()
 	}
 	r.until = time.Now().Add(max(r.next.NextBackOff(), least))
 }
