@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/secretsync/syncer/pkg/tool"
+	"github.com/secretsync/syncer/pkg/operate"
 )
 
 func newStatusCommand() *cobra.Command {
-	var o tool.Overview
+	var o operate.Overview
 	var watch bool
 	var output string
 	cmd := &cobra.Command{
@@ -41,7 +41,7 @@ found out.`,
 			} else {
 				err = o.Once(cmd.Context())
 			}
-			if errors.Is(err, tool.ErrNotFresh) {
+			if errors.Is(err, operate.ErrNotFresh) {
 				return errLogged
 			}
 			return asStatus(2, err)

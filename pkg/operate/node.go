@@ -1,6 +1,6 @@
-// Package operate is what operators and probes do beside what runs: see whether
-// all is delivered, wait for it, set variables, and look after those that nodes
-// have of their own.
+// Package operate is what operators and probes do beside what runs: see what it
+// knows of its targets and whether all is delivered, wait for it, set variables,
+// and look after those that nodes have of their own.
 package operate
 
 import (

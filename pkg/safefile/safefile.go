@@ -55,13 +55,35 @@ func read(f *os.File, path string, most int64) (data []byte, err error) {
 	case !info.Mode().IsRegular():
 		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
 	}
-	if info.Size() <= most {
-		data, err = io.ReadAll(io.LimitReader(f, most+1)) // it may grow meanwhile
+	if info.Size() > most {
+		return nil, tooLong(path, most)
 	}
-	if err == nil && (info.Size() > most || int64(len(data)) > most) {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d MiB", most>>20)}
+	return ReadAll(f, path, most) // it may grow meanwhile
+}
+
+// ReadInput is Read for a file that somebody named on a command line, which may
+// be a pipe. It does not wait for one that nobody has opened to write.
+func ReadInput(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // was only read
+	return ReadAll(f, path, most)
+}
+
+// ReadAll reads to the end, and refuses more than most bytes. The path names what
+// is read in that error.
+func ReadAll(in io.Reader, path string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, tooLong(path, most)
 	}
 	return data, err
+}
+
+func tooLong(path string, most int64) error {
+	return &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d MiB", most>>20)}
 }
 
 // OpenRoot is [os.OpenRoot], but does not wait where a FIFO has taken the

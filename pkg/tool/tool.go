@@ -11,9 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // Errors of a Tool's methods.
@@ -78,28 +78,9 @@ const maxInput = 64 << 20
 // read reads a whole file, "-" being standard input. It may be a pipe.
 func (t *Tool) read(path string) ([]byte, error) {
 	if path == "-" {
-		return readAll(t.In, path)
+		return safefile.ReadAll(t.In, path, maxInput)
 	}
-	return readInput(path)
-}
-
-// readInput reads a whole file. It may be a pipe, and does not wait for one that
-// nobody has opened to write.
-func readInput(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // was only read
-	return readAll(f, path)
-}
-
-func readAll(in io.Reader, path string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
-	if err == nil && len(data) > maxInput {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d MiB", maxInput>>20)}
-	}
-	return data, err
+	return safefile.ReadInput(path, maxInput)
 }
 
 // inputName is what an input is called in a problem.

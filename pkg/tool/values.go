@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -77,7 +78,7 @@ func parseValue(raw json.RawMessage) (secret.Value, error) {
 // ReadValues reads a YAML file that maps a variable id to a text, or to a mapping
 // with the single key base64. Its errors show no value.
 func ReadValues(path string) (map[string][]byte, error) {
-	text, err := readInput(path)
+	text, err := safefile.ReadInput(path, maxInput)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

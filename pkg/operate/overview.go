@@ -1,4 +1,4 @@
-package tool
+package operate
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/terminal"
 )
 
@@ -84,11 +85,14 @@ func untimed(s page.Status) page.Status {
 	return s
 }
 
+// maxToken bounds what is read of a file with a token.
+const maxToken = 1 << 20
+
 func (o Overview) client() (page.Client, error) {
 	if o.TokenFile == "" {
 		return page.Client{URL: o.URL}, nil
 	}
-	token, err := readInput(o.TokenFile)
+	token, err := safefile.ReadInput(o.TokenFile, maxToken)
 	return page.Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
 }
 

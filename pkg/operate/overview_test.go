@@ -1,4 +1,4 @@
-package tool
+package operate
 
 import (
 	"net/http/httptest"
