@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -27,7 +28,7 @@ func (t *Tool) Explain(name string) error {
 
 // explainOf explains a target of the configuration, which is that of p unless
 // that is nil.
-func (t *Tool) explainOf(cfg *config.Config, p *provider, name string) error {
+func (t *Tool) explainOf(cfg *config.Config, p *provider.Provider, name string) error {
 	if secret, ok := definedSecret(cfg, name); ok {
 		return t.printSecret(t.newSecretExplanation(cfg, p, secret))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -40,10 +41,10 @@ func (t *Tool) explainOfManifest(name string) error {
 	}
 	found, problems := t.providers(m)
 	alone := len(found)+len(problems) == 1
-	var filling provider // the one that fills the Secrets
+	var filling provider.Provider // the one that fills the Secrets
 	if alone && len(found) == 1 {
 		filling = found[0]
-		filling.config, _ = t.loadProvider(filling, false)
+		filling.Config, _ = filling.Load(t.Sources, t.TemplatesNamed, false)
 	}
 	secrets, _ := readSecrets(m, nil)
 	var names []string
@@ -52,7 +53,7 @@ func (t *Tool) explainOfManifest(name string) error {
 			continue
 		}
 		if namesSecret(name, s.Namespace, s.Name) || name == s.String() {
-			return t.printSecret(t.newSecretExplanation(filling.config, &filling, s.target))
+			return t.printSecret(t.newSecretExplanation(filling.Config, &filling, s.target))
 		}
 		names = append(names, strings.TrimPrefix(s.Namespace+"/"+s.Name, "/"))
 	}
@@ -61,10 +62,10 @@ func (t *Tool) explainOfManifest(name string) error {
 		if err != nil {
 			return err
 		}
-		if _, ok := config.Explain(p.config, name); ok || len(names) == 0 {
-			return t.explainOf(p.config, &p, name)
+		if _, ok := config.Explain(p.Config, name); ok || len(names) == 0 {
+			return t.explainOf(p.Config, &p, name)
 		}
-		for _, t := range p.config.Targets {
+		for _, t := range p.Config.Targets {
 			names = append(names, t.Group)
 		}
 	}
@@ -92,7 +93,7 @@ func namesSecret(name, namespace, secret string) bool {
 
 // newSecretExplanation explains a Secret that the process of p, or without it
 // this configuration, fills; nil: it is not known.
-func (tool *Tool) newSecretExplanation(cfg *config.Config, p *provider, t *targets.Target) secretExplanation {
+func (tool *Tool) newSecretExplanation(cfg *config.Config, p *provider.Provider, t *targets.Target) secretExplanation {
 	e := secretExplanation{
 		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
 		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),

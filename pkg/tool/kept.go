@@ -9,11 +9,12 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/provider"
 )
 
 // kept warns of containers that keep the data of a Secret as they were at their
 // start, though a provider renews it and nothing restarts them.
-func kept(m *manifest.Manifest, providers []provider, secrets []readSecret) (warnings []config.Problem) {
+func kept(m *manifest.Manifest, providers []provider.Provider, secrets []readSecret) (warnings []config.Problem) {
 	renewed := renewedSecrets(providers, secrets)
 	for _, w := range m.Workloads {
 		if _, err := definitions.ParseWorkloads(strings.ToLower(w.String())); err != nil {
@@ -39,15 +40,15 @@ func kept(m *manifest.Manifest, providers []provider, secrets []readSecret) (war
 // renewedSecrets are those that a provider of the manifest keeps fresh, or one
 // elsewhere that finds them by their label, each with the workloads that are
 // restarted for it.
-func renewedSecrets(providers []provider, secrets []readSecret) map[string][]string {
+func renewedSecrets(providers []provider.Provider, secrets []readSecret) map[string][]string {
 	renewed := map[string][]string{}
 	refreshes := len(providers) == 0
 	for _, p := range providers {
-		if p.config == nil || !p.config.Refresh.Enabled || p.config.Mode.OneShot() {
+		if p.Config == nil || !p.Config.Refresh.Enabled || p.Config.Mode.OneShot() {
 			continue
 		}
 		refreshes = true
-		for _, def := range p.config.Kubernetes.Definitions {
+		for _, def := range p.Config.Kubernetes.Definitions {
 			renewed[def.Name] = nil
 			if t := def.Configured; t != nil {
 				renewed[def.Name] = t.Secret.Restart

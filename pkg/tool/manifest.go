@@ -12,21 +12,8 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/provider"
 )
-
-// provider is the provider's container in one workload.
-type provider struct {
-	workload  *manifest.Workload
-	container *manifest.Container
-	config    *config.Config // nil: not valid, or not known
-}
-
-// unknown reports whether the value of a variable stands in a ConfigMap or a
-// Secret that is not in the manifest.
-func (p provider) unknown(variable string) bool {
-	v, set := p.container.Env[variable]
-	return set && !v.Known || !set && p.container.Open
-}
 
 // readManifest reads the manifest. What is wrong in it is a
 // *config.InvalidError.
@@ -101,16 +88,16 @@ func (t *Tool) manifestName() string {
 
 // providers finds the providers' containers of each workload. A workload
 // without annotations for one need not have any, if another has.
-func (t *Tool) providers(m *manifest.Manifest) (found []provider, problems []config.Problem) {
+func (t *Tool) providers(m *manifest.Manifest) (found []provider.Provider, problems []config.Problem) {
 	var without []config.Problem
 	for _, w := range m.Workloads {
 		containers, err := w.Providers(t.Container)
 		for _, c := range containers {
-			found = append(found, provider{workload: w, container: c})
+			found = append(found, provider.Provider{Workload: w, Container: c})
 		}
 		switch {
 		case err == nil:
-		case annotated(w.Annotations):
+		case provider.Annotated(w.Annotations):
 			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error()})
 		default:
 			without = append(without, config.Problem{Key: w.String(), Message: err.Error()})
@@ -127,20 +114,10 @@ func (t *Tool) nothing() config.Problem {
 	return config.Problem{Key: t.manifestName(), Message: "there is no workload with a secrets provider in it"}
 }
 
-// annotated reports whether annotations have any for a provider.
-func annotated(annotations map[string]string) bool {
-	for key := range annotations {
-		if strings.HasPrefix(key, "conjur.org/") {
-			return true
-		}
-	}
-	return false
-}
-
 // checkManifest checks every workload and every Secret of a manifest, and
 // returns the providers with their configurations. With naming, a problem has
 // the name of its workload.
-func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]provider, config.Validation) {
+func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]provider.Provider, config.Validation) {
 	found, problems := t.providers(m)
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
 		problems = append(problems, t.nothing())
@@ -149,10 +126,10 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]p
 	all.Errors = append(all.Errors, problems...)
 	named := map[string]bool{}
 	for i, p := range found {
-		cfg, v := t.loadProvider(p, connection)
-		found[i].config = cfg
+		cfg, v := p.Load(t.Sources, t.TemplatesNamed, connection)
+		found[i].Config = cfg
 		if naming {
-			v = config.Validation{Errors: prefixed(p.workload.String()+": ", v.Errors), Warnings: prefixed(p.workload.String()+": ", v.Warnings)}
+			v = config.Validation{Errors: prefixed(p.Workload.String()+": ", v.Errors), Warnings: prefixed(p.Workload.String()+": ", v.Warnings)}
 		}
 		all = both(all, v)
 		if cfg != nil {
@@ -197,27 +174,27 @@ func (t *Tool) loadGroups() (*config.Config, *templates, error) {
 		return nil, nil, err
 	}
 	texts := t.templates(m)
-	texts.mounted, _ = p.container.Mounted(path.Clean(t.Sources.TemplatesDir))
-	return p.config, texts, nil
+	texts.mounted, _ = p.Container.Mounted(path.Clean(t.Sources.TemplatesDir))
+	return p.Config, texts, nil
 }
 
 // onlyProvider finds the one provider that there is in the manifest, with its
 // configuration. Warnings, and if it is not valid its problems, are written.
-func (t *Tool) onlyProvider(m *manifest.Manifest) (provider, error) {
+func (t *Tool) onlyProvider(m *manifest.Manifest) (provider.Provider, error) {
 	found, problems := t.providers(m)
 	switch {
 	case len(problems) > 0:
-		return provider{}, &config.InvalidError{Problems: problems}
+		return provider.Provider{}, &config.InvalidError{Problems: problems}
 	case len(found) == 0:
-		return provider{}, &config.InvalidError{Problems: []config.Problem{t.nothing()}}
+		return provider.Provider{}, &config.InvalidError{Problems: []config.Problem{t.nothing()}}
 	case len(found) > 1:
 		var names []string
 		for _, p := range found {
-			names = append(names, p.workload.String()+" "+p.container.Name)
+			names = append(names, p.Workload.String()+" "+p.Container.Name)
 		}
-		return provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
+		return provider.Provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
 	}
 	var v config.Validation
-	found[0].config, v = t.loadProvider(found[0], false)
+	found[0].Config, v = found[0].Load(t.Sources, t.TemplatesNamed, false)
 	return found[0], t.write(v)
 }

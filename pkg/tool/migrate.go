@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/terminal"
 )
 
@@ -64,16 +65,16 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	var containers []*manifest.Container
 	var logins []config.Problem // what of them is to be done by hand
 	for _, p := range found {
-		prefix := p.workload.String() + ": "
-		result.Errors = append(result.Errors, prefixed(prefix, ownCommand(p.container))...)
-		notes, byHand := notesOn(p)
+		prefix := p.Workload.String() + ": "
+		result.Errors = append(result.Errors, prefixed(prefix, ownCommand(p.Container))...)
+		notes, byHand := p.Notes()
 		result.Notes, logins = append(result.Notes, prefixed(prefix, notes)...), append(logins, prefixed(prefix, byHand)...)
-		containers = append(containers, p.container)
+		containers = append(containers, p.Container)
 	}
 	for _, s := range m.Secrets {
-		result.Notes = append(result.Notes, notesOnSecret(s)...)
+		result.Notes = append(result.Notes, provider.NotesOnSecret(s)...)
 	}
-	must, better := notesOnRights(m, found)
+	must, better := provider.NotesOnRights(m, found)
 	result.Notes = append(result.Notes, better...)
 	result.Warnings = slices.Concat(must, logins, unchecked(found), result.Warnings)
 	if len(result.Errors) > 0 {
@@ -86,16 +87,16 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 
 // unchecked warns of what decides how Conjur is reached and stands in a ConfigMap
 // or a Secret that is not in the manifest.
-func unchecked(found []provider) (warnings []config.Problem) {
+func unchecked(found []provider.Provider) (warnings []config.Problem) {
 	for _, p := range found {
 		var names []string
 		for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_AUTHN_URL", "CONJUR_ACCOUNT"} {
-			if p.unknown(name) {
+			if p.Unknown(name) {
 				names = append(names, name)
 			}
 		}
 		if len(names) > 0 {
-			warnings = append(warnings, config.Problem{Key: p.workload.String() + ": " + strings.Join(names, ", "),
+			warnings = append(warnings, config.Problem{Key: p.Workload.String() + ": " + strings.Join(names, ", "),
 				Message: "not checked, as the manifest has no value; add the ConfigMap or the Secret that has it"})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -23,7 +24,7 @@ type readSecret struct {
 }
 
 // managed reports whether a Secret has anything to say to a provider.
-func managed(s *manifest.Secret) bool { return s.Map || annotated(s.Annotations) }
+func managed(s *manifest.Secret) bool { return s.Map || provider.Annotated(s.Annotations) }
 
 // readSecrets reads all Secrets of the manifest. named are the names of those
 // that a provider is to fill; true where nothing but the Secret itself

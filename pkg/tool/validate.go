@@ -39,7 +39,7 @@ func (t *Tool) validate(connection bool) config.Validation {
 		}
 		found, v := t.checkManifest(m, connection, len(m.Workloads) > 1)
 		for _, p := range found {
-			v = t.checkNodes(p.config, v)
+			v = t.checkNodes(p.Config, v)
 		}
 		return v
 	}

@@ -56,8 +56,9 @@ var allowed = map[string][]string{
 	"pkg/demo":         {"config", "pkg/conjur", "pkg/conjurd", "pkg/connect", "pkg/pipeline", "pkg/queue", "pkg/rotate", "pkg/rotation", "pkg/targets", "pkg/terminal", "pkg/versions", "pkg/workers"},
 	"pkg/conjurd/home": {"pkg/conjurd", "pkg/kube"},
 	"pkg/operate":      {"config", "pkg/conjur", "pkg/definitions", "pkg/notify", "pkg/page", "pkg/safefile", "pkg/secret", "pkg/terminal", "pkg/variables"},
+	"pkg/provider":     {"config", "pkg/manifest"},
 	"pkg/tool": {
-		"config", "pkg/definitions", "pkg/kube", "pkg/manifest", "pkg/operate", "pkg/records", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",
+		"config", "pkg/definitions", "pkg/kube", "pkg/manifest", "pkg/operate", "pkg/provider", "pkg/records", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",
 	},
 	"config": {"pkg/definitions", "pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"cmd/syncer": {

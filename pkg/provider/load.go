@@ -1,4 +1,4 @@
-package tool
+package provider
 
 import (
 	"errors"
@@ -15,45 +15,52 @@ import (
 	"github.com/secretsync/syncer/pkg/manifest"
 )
 
-// loadProvider reads and checks the configuration that the container would
-// have, as far as the manifest says; nil when it is not valid.
-func (t *Tool) loadProvider(p provider, connection bool) (*config.Config, config.Validation) {
+// Load reads and checks the configuration that the container would have, as far
+// as the manifest says; nil when it is not valid. A ConfigFile of src, its Node,
+// and with templates its TemplatesDir come before what the manifest has. With
+// connection, nothing that is missing to reach Conjur is assumed.
+func (p Provider) Load(src config.Sources, templates, connection bool) (*config.Config, config.Validation) {
 	dir, err := os.MkdirTemp("", "syncer-")
 	if err != nil {
 		return nil, config.NewValidation(nil, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	src, err := t.podSources(p, dir)
-	if err != nil {
+	folder := path.Clean(src.SecretsDir)
+	if src, err = p.sources(src, dir); err != nil {
 		return nil, config.NewValidation(nil, err)
 	}
-	c := p.container
+	c := p.Container
+	if !templates {
+		src.Templates = p.templates(src.TemplatesDir)
+	}
 	src.Assume = config.Assumptions{
 		Connection: !connection && (c.Open || src.ConfigFile == "" && !connected(c)),
 		Namespace:  c.Open,
 		Files:      true, // they are in the Pod, if anywhere
 		Node:       c.Open,
 	}
-	cfg, v := t.loadFrom(src)
-	v.Warnings = slices.Concat(misplaced(p), t.unmounted(p), v.Warnings)
+	cfg, warnings, err := config.Load(src)
+	v := config.NewValidation(warnings, err)
+	v.Warnings = slices.Concat(p.misplaced(), p.unmounted(folder), v.Warnings)
 	inPod(v.Errors, dir, configName(c))
 	inPod(v.Warnings, dir, configName(c))
 	return cfg, v
 }
 
-// podSources is where the container's configuration is read from; what only
-// the manifest has is written into dir.
-func (t *Tool) podSources(p provider, dir string) (config.Sources, error) {
-	src, c := t.Sources, p.container
+// sources is where the container's configuration is read from; what only the
+// manifest has is written into dir.
+func (p Provider) sources(src config.Sources, dir string) (config.Sources, error) {
+	c := p.Container
 	src.Annotations = filepath.Join(dir, "annotations")
-	if err := os.WriteFile(src.Annotations, annotationsFile(p.workload.Annotations), 0o600); err != nil {
+	if err := os.WriteFile(src.Annotations, annotationsFile(p.Workload.Annotations), 0o600); err != nil {
 		return src, err
 	}
 	if name := configName(c); name != "" && src.ConfigFile == "" {
 		files, _ := c.Mounted(path.Dir(name))
 		text, ok := files[path.Base(name)]
 		if !ok {
-			return src, invalid(config.ConfigFileVariable, fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", name))
+			return src, &config.InvalidError{Problems: []config.Problem{{Key: config.ConfigFileVariable,
+				Message: fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", name)}}}
 		}
 		src.ConfigFile = filepath.Join(dir, path.Base(name))
 		if err := os.WriteFile(src.ConfigFile, []byte(text), 0o600); err != nil {
@@ -61,9 +68,6 @@ func (t *Tool) podSources(p provider, dir string) (config.Sources, error) {
 		}
 	}
 	src.Getenv = func(name string) string { return podVariable(c, name) }
-	if !t.TemplatesNamed {
-		src.Templates = podTemplates(p, src.TemplatesDir)
-	}
 	return src, nil
 }
 
@@ -138,28 +142,28 @@ func podVariable(c *manifest.Container, name string) string {
 }
 
 // misplaced warns of annotations that the Pod does not get.
-func misplaced(p provider) (warnings []config.Problem) {
-	for _, key := range p.workload.Outside {
-		warnings = append(warnings, config.Problem{Key: key, Message: "not read here, where it is the " + p.workload.Kind + "'s own; put it below the Pod template's metadata.annotations"})
+func (p Provider) misplaced() (warnings []config.Problem) {
+	for _, key := range p.Workload.Outside {
+		warnings = append(warnings, config.Problem{Key: key, Message: "not read here, where it is the " + p.Workload.Kind + "'s own; put it below the Pod template's metadata.annotations"})
 	}
 	return warnings
 }
 
-// unmounted warns of folders that the container should share and does not.
-func (t *Tool) unmounted(p provider) (warnings []config.Problem) {
+// unmounted warns of folders that the container should share and does not; folder
+// is that of the secrets.
+func (p Provider) unmounted(folder string) (warnings []config.Problem) {
 	warn := func(message string, folders ...any) {
 		warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folders...)})
 	}
 	podinfo := path.Dir(config.DefaultAnnotations)
-	if _, ok := p.container.Mounted(podinfo); !ok && annotated(p.workload.Annotations) {
+	if _, ok := p.Container.Mounted(podinfo); !ok && Annotated(p.Workload.Annotations) {
 		warn("nothing is mounted at %s, so the annotations are not read; mount a downwardAPI volume with metadata.annotations there", podinfo)
 	}
-	if p.workload.Annotations["conjur.org/secrets-destination"] != string(config.DestinationFile) {
+	if p.Workload.Annotations["conjur.org/secrets-destination"] != string(config.DestinationFile) {
 		return warnings
 	}
-	folder := path.Clean(t.Sources.SecretsDir)
-	_, mounted := p.container.Mounted(folder)
-	switch at := p.container.MountOf(folder); {
+	_, mounted := p.Container.Mounted(folder)
+	switch at := p.Container.MountOf(folder); {
 	case at == folder, mounted && at == "": // or volumes below it
 	case at == path.Dir(folder):
 		warn("the volume mounted at %s has no folder %s at first; Syncer makes it, with mode 0755, as the Secrets Provider does", at, folder)
@@ -186,17 +190,17 @@ func (files textFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-// podTemplates is what the container has mounted at dir. Where the manifest
+// templates is what the container has mounted at dir. Where the manifest
 // does not tell, each group that needs a template file has one.
-func podTemplates(p provider, dir string) textFiles {
-	files, mounted := p.container.Mounted(path.Clean(dir))
+func (p Provider) templates(dir string) textFiles {
+	files, mounted := p.Container.Mounted(path.Clean(dir))
 	if !mounted || files != nil {
 		return files
 	}
 	files = map[string]string{}
-	for key, format := range p.workload.Annotations {
+	for key, format := range p.Workload.Annotations {
 		group, ok := strings.CutPrefix(key, "conjur.org/secret-file-format.")
-		if ok && format == "template" && p.workload.Annotations["conjur.org/secret-file-template."+group] == "" {
+		if ok && format == "template" && p.Workload.Annotations["conjur.org/secret-file-template."+group] == "" {
 			files[group+".tpl"] = "{{/* not known */}}"
 		}
 	}

@@ -1,4 +1,4 @@
-package tool
+package provider
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 	"github.com/secretsync/syncer/config"
 )
 
-// notes are what Migrate says of one workload.
+// notes are what is said of one workload.
 type notes struct {
-	provider
+	Provider
 	list []config.Problem
 }
 
-// notesOn says what differs for a workload once Syncer runs in it, and what is
-// to be done by hand.
-func notesOn(p provider) (list, must []config.Problem) {
-	n := &notes{provider: p}
+// Notes returns what differs for the workload once Syncer runs in it, and what of
+// logging in is to be done by hand.
+func (p Provider) Notes() (list, must []config.Problem) {
+	n := &notes{Provider: p}
 	n.onRefresh()
 	n.onSettings()
 	n.onDestination()
 	n.onGroups()
 	n.onContainers()
-	if p.config != nil && !p.unknown(authnURL) {
-		must = n.onLogin(p.config.Conjur)
+	if p.Config != nil && !p.Unknown(AuthnURL) {
+		must = n.onLogin(p.Config.Conjur)
 	}
 	return n.list, must
 }
@@ -40,10 +40,10 @@ func (n *notes) add(key, format string, args ...any) {
 // one of the two that says it.
 func (n *notes) setting(annotation, variable string) (value, key string) {
 	key = "conjur.org/" + annotation
-	if value, ok := n.workload.Annotations[key]; ok {
+	if value, ok := n.Workload.Annotations[key]; ok {
 		return value, key
 	}
-	if v, ok := n.container.Env[variable]; ok && v.Value != "" {
+	if v, ok := n.Container.Env[variable]; ok && v.Value != "" {
 		return v.Value, variable
 	}
 	return "", key
@@ -85,11 +85,11 @@ func (n *notes) onSettings() {
 	} else if on || err != nil {
 		n.add(key, "one variable that is gone takes away only the data keys that hold it, and only when Conjur has confirmed it twice; all keys of all Secrets became empty before")
 	}
-	if _, set := n.container.Env["MY_POD_NAMESPACE"]; set && !n.fillsSecrets() && !n.mayUseK8s() {
+	if _, set := n.Container.Env["MY_POD_NAMESPACE"]; set && !n.fillsSecrets() && !n.mayUseK8s() {
 		n.add("MY_POD_NAMESPACE", "no longer needed for files; it may be removed")
 	}
 	for _, name := range []string{"CONJUR_SSL_CERTIFICATE", "CONJUR_CERT_FILE"} {
-		if _, set := n.container.Env[name]; set {
+		if _, set := n.Container.Env[name]; set {
 			n.add(name, "optional where Conjur's certificate is signed by an authority that the system trusts")
 		}
 	}
@@ -98,18 +98,18 @@ func (n *notes) onSettings() {
 // mayUseK8s reports whether the workload logs in by authn-k8s, which needs the
 // Pod's name and namespace, as far as the manifest says it.
 func (n *notes) mayUseK8s() bool {
-	return n.unknown(authnURL) || strings.Contains(n.container.Env[authnURL].Value, string(config.AuthnK8s))
+	return n.Unknown(AuthnURL) || strings.Contains(n.Container.Env[AuthnURL].Value, string(config.AuthnK8s))
 }
 
 // onGroups looks at each group's format.
 func (n *notes) onGroups() {
-	for _, key := range slices.Sorted(maps.Keys(n.workload.Annotations)) {
+	for _, key := range slices.Sorted(maps.Keys(n.Workload.Annotations)) {
 		group, ok := strings.CutPrefix(key, "conjur.org/secret-file-format.")
 		if !ok {
 			continue
 		}
-		switch format := n.workload.Annotations[key]; {
-		case format == "template" && n.workload.Annotations["conjur.org/secret-file-template."+group] == "" && n.refreshes():
+		switch format := n.Workload.Annotations[key]; {
+		case format == "template" && n.Workload.Annotations["conjur.org/secret-file-template."+group] == "" && n.refreshes():
 			n.add(key, "a changed template is rendered within a second, without a restart")
 		case format == "bash" || format == "dotenv" || format == "json":
 			n.add(key, "values with special characters are written so that they survive being read; plain ones look as before")
@@ -120,7 +120,7 @@ func (n *notes) onGroups() {
 // onContainers looks at the scripts that hooks and probes run.
 func (n *notes) onContainers() {
 	const script = "conjur-secrets-provided.sh"
-	hook := n.container.PostStart
+	hook := n.Container.PostStart
 	direct := len(hook) > 0 && path.Base(hook[0]) == script // which the binary is called in the image
 	if !direct && strings.Contains(strings.Join(hook, " "), script) {
 		n.add("lifecycle.postStart", "the hook needs a shell and %s in the image; `syncer wait` does the same without them", script)

@@ -1,4 +1,4 @@
-package tool
+package provider
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // fillsSecrets reports whether the workload's destination is Kubernetes Secrets,
 // the only one that a variable can set.
 func (n *notes) fillsSecrets() bool {
-	if v, set := n.container.Env["SECRETS_DESTINATION"]; set && !v.Known && n.workload.Annotations["conjur.org/secrets-destination"] == "" {
+	if v, set := n.Container.Env["SECRETS_DESTINATION"]; set && !v.Known && n.Workload.Annotations["conjur.org/secrets-destination"] == "" {
 		return true
 	}
 	destination, _ := n.setting("secrets-destination", "SECRETS_DESTINATION")
@@ -53,13 +53,13 @@ func (n *notes) onDestination() {
 	}
 }
 
-// notesOnRights says what the service accounts of those workloads that fill
+// NotesOnRights returns what the service accounts of those workloads that fill
 // Secrets must have and the Roles of the manifest lack, which is to be done by
 // hand, and what else they had better have.
-func notesOnRights(m *manifest.Manifest, found []provider) (must, better []config.Problem) {
+func NotesOnRights(m *manifest.Manifest, found []Provider) (must, better []config.Problem) {
 	fills, byName, stays := false, true, false
 	for _, p := range found {
-		if one := (&notes{provider: p}); one.fillsSecrets() {
+		if one := (&notes{Provider: p}); one.fillsSecrets() {
 			fills, byName, stays = true, byName && one.listed(), stays || one.stays()
 		}
 	}
@@ -81,7 +81,7 @@ func notesOnRights(m *manifest.Manifest, found []provider) (must, better []confi
 	return r.must.list, r.better.list
 }
 
-// rights is what notesOnRights works out.
+// rights is what NotesOnRights works out.
 type rights struct {
 	needs         []string
 	byName, stays bool
@@ -111,8 +111,8 @@ func (r *rights) onRole(role *manifest.Role) {
 	}
 }
 
-// notesOnSecret says which annotations of a Secret count from now on.
-func notesOnSecret(s *manifest.Secret) (list []config.Problem) {
+// NotesOnSecret returns which annotations of a Secret count from now on.
+func NotesOnSecret(s *manifest.Secret) (list []config.Problem) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		for _, prefix := range []string{"conjur.org/conjur-secrets-policy-path.", "conjur.org/secret-file-format."} {
 			if strings.HasPrefix(key, prefix) {
