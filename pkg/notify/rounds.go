@@ -31,7 +31,7 @@ type Rounds struct {
 	due    time.Time                // when an announcement is due; zero: none
 	made   int                      // announcements made so far
 	ended  bool                     // a round has ended since Ended was called
-	wake   chan struct{}
+	wake   wake
 }
 
 // Announcer makes the announcements of Rounds.
@@ -131,7 +131,7 @@ func (r *Rounds) endedLocked(wrote bool) {
 	if wrote {
 		r.dueLocked(time.Now())
 	}
-	r.rouseLocked()
+	r.wake.rouse()
 }
 
 // dueLocked asks for an announcement at that time, if none is due earlier.
@@ -140,34 +140,17 @@ func (r *Rounds) dueLocked(at time.Time) {
 		return
 	}
 	r.due = at
-	r.rouseLocked()
-}
-
-func (r *Rounds) rouseLocked() {
-	select {
-	case r.wakeLocked() <- struct{}{}:
-	default:
-	}
-}
-
-func (r *Rounds) wakeLocked() chan struct{} {
-	if r.wake == nil {
-		r.wake = make(chan struct{}, 1)
-	}
-	return r.wake
+	r.wake.rouse()
 }
 
 // Run makes the announcements until ctx ends; then it makes those that are
 // due, if any, and returns. End it after the workers.
 func (r *Rounds) Run(ctx context.Context) {
-	r.mu.Lock()
-	wake := r.wakeLocked()
-	r.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-wake:
+		case <-r.wake.channel():
 		case <-timer.C:
 		case <-ctx.Done():
 			ctx = context.WithoutCancel(ctx)

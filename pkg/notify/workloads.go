@@ -101,7 +101,7 @@ type Restarts struct {
 
 	mu      sync.Mutex
 	pending map[Workload]*doubt
-	wake    chan struct{}
+	wake    wake
 	budgets map[string]*rate.Limiter // :: namespace → its budget; Run's only
 }
 
@@ -129,10 +129,7 @@ func (r *Restarts) Check(namespace, secret string, workloads []string) {
 		kind, name, _ := strings.Cut(text, "/")
 		r.addLocked(Workload{namespace, kind, name}, &doubt{secrets: map[string]bool{secret: true}, first: now, last: now})
 	}
-	select {
-	case r.wakeLocked() <- struct{}{}:
-	default:
-	}
+	r.wake.rouse()
 }
 
 // SetLimits changes Quiet and PerHour.
@@ -140,10 +137,7 @@ func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Quiet, r.PerHour = quiet, perHour
-	select {
-	case r.wakeLocked() <- struct{}{}:
-	default:
-	}
+	r.wake.rouse()
 }
 
 // addLocked adds to what is in doubt about a workload.
@@ -168,19 +162,9 @@ func (r *Restarts) addLocked(w Workload, d *doubt) {
 	}
 }
 
-func (r *Restarts) wakeLocked() chan struct{} {
-	if r.wake == nil {
-		r.wake = make(chan struct{}, 1)
-	}
-	return r.wake
-}
-
 // Run restarts what must be until ctx ends. What is left then, another Run
 // finds when it is asked to check everything.
 func (r *Restarts) Run(ctx context.Context) {
-	r.mu.Lock()
-	wake := r.wakeLocked()
-	r.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -191,7 +175,7 @@ func (r *Restarts) Run(ctx context.Context) {
 		}
 		timer.Reset(wait)
 		select {
-		case <-wake:
+		case <-r.wake.channel():
 		case <-timer.C:
 		case <-ctx.Done():
 		}

@@ -161,18 +161,8 @@ func (d decision) of(v Version) Action {
 }
 
 func (d decision) accept(v Version) Action {
-	if d.p.Outside {
-		if d.givenUp(v) {
-			return d.drop(v, "gave up "+v.ID)
-		}
-		if accepted, tried := d.f.Tried[Try{Apply, v.ID}]; !tried {
-			return Action{Verb: Apply, Version: v.ID}
-		} else if !accepted {
-			return d.drop(v, v.ID+" was refused")
-		}
-		if a := d.verify(v); a.Verb != "" {
-			return a
-		}
+	if a := d.apply(v, "gave up "+v.ID, v.ID+" was refused"); a.Verb != "" {
+		return a
 	}
 	return write(d.doc.to(v.ID, Accepted, "accepted "+v.ID, d.by()))
 }
@@ -198,20 +188,27 @@ func (d decision) introduce(v Version) Action {
 // comeBack makes the former version primary again. The outside gets a new
 // fence first, which a controller that is about to revoke it does not have.
 func (d decision) comeBack(v Version) Action {
-	if d.p.Outside {
-		if d.givenUp(v) {
-			return d.drop(v, "gave up the way back to "+v.ID)
-		}
-		if accepted, tried := d.f.Tried[Try{Apply, v.ID}]; !tried {
-			return Action{Verb: Apply, Version: v.ID}
-		} else if !accepted {
-			return d.drop(v, v.ID+" was revoked already")
-		}
-		if a := d.verify(v); a.Verb != "" {
-			return a
-		}
+	if a := d.apply(v, "gave up the way back to "+v.ID, v.ID+" was revoked already"); a.Verb != "" {
+		return a
 	}
 	return write(d.doc.Promote(v.ID, d.by()))
+}
+
+// apply returns what is missing for the outside to have accepted a version, and no
+// Verb when nothing is. It drops one that is given up, or refused, for that reason.
+func (d decision) apply(v Version, givenUp, refused string) Action {
+	if !d.p.Outside {
+		return Action{}
+	}
+	if d.givenUp(v) {
+		return d.drop(v, givenUp)
+	}
+	if accepted, tried := d.f.Tried[Try{Apply, v.ID}]; !tried {
+		return Action{Verb: Apply, Version: v.ID}
+	} else if !accepted {
+		return d.drop(v, refused)
+	}
+	return d.verify(v)
 }
 
 func (d decision) leave(v Version) Action {
