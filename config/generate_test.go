@@ -1,48 +1,27 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/test/generated"
 )
-
-var update = flag.Bool("update", false, "write the generated files of docs anew")
-
-// assertCurrent compares a generated file with what it should be.
-func assertCurrent(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is stale; run go generate ./config", path)
-	}
-}
 
 func TestSchemaIsCurrent(t *testing.T) {
 	schema, err := json.MarshalIndent(fileSchema(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	assertCurrent(t, "../docs/config.schema.json", append(schema, '\n'))
+	generated.AssertCurrent(t, "../docs/config.schema.json", append(schema, '\n'), "go generate ./config")
 }
 
 func TestReferenceIsCurrent(t *testing.T) {
-	assertCurrent(t, "../docs/configuration.md", []byte(reference(t)))
+	generated.AssertCurrent(t, "../docs/configuration.md", []byte(reference(t)), "go generate ./config")
 }
 
 // plainText drops the marks of code.

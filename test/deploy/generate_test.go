@@ -3,34 +3,14 @@ package deploy_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"testing"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/generated"
 )
 
 //go:generate go test -run IsCurrent -update .
-
-var update = flag.Bool("update", false, "write the generated files of deploy anew")
-
-// assertCurrent compares a generated file with what it should be.
-func assertCurrent(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is stale; run go generate ./test/deploy", path)
-	}
-}
 
 // setByTheChart are the settings of the configuration file that follow from
 // the release, or that are for other shapes, by their path.
@@ -63,7 +43,7 @@ func TestValuesSchemaIsCurrent(t *testing.T) {
 	if err := encoder.Encode(schema); err != nil {
 		t.Fatal(err)
 	}
-	assertCurrent(t, path, text.Bytes())
+	generated.AssertCurrent(t, path, text.Bytes(), "go generate ./test/deploy")
 }
 
 func readObject(t *testing.T, path string) (object map[string]any) {
@@ -104,5 +84,5 @@ func TestBaseIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	const head = "# Rendered from the chart by go generate ./test/deploy; edit values.yaml or the chart instead.\n"
-	assertCurrent(t, kustomizeDir+"/base/syncer.yaml", append([]byte(head), text...))
+	generated.AssertCurrent(t, kustomizeDir+"/base/syncer.yaml", append([]byte(head), text...), "go generate ./test/deploy")
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/generated"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -25,7 +26,7 @@ var cluster *kubetest.ControlPlane
 func TestMain(m *testing.M) {
 	flag.Parse()
 	var tests goleak.TestingM = m
-	if !*update { // for which no cluster is needed
+	if !generated.Updating() { // for which no cluster is needed
 		tests = kubetest.Main(m, &cluster)
 	}
 	goleak.VerifyTestMain(withTool{tests})

@@ -1,0 +1,34 @@
+// Package generated compares files that tests generate with what they should be.
+package generated
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the generated files anew")
+
+// Updating reports whether the files are written and not compared. It is called
+// after flag.Parse.
+func Updating() bool { return *update }
+
+// AssertCurrent fails the test unless the file at path is what it should be, and
+// names the command that makes it so. With -update it writes the file.
+func AssertCurrent(t *testing.T, path string, want []byte, command string) {
+	t.Helper()
+	if Updating() {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is stale; run %s", path, command)
+	}
+}
