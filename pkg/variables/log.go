@@ -48,7 +48,7 @@ func (c *Client) reportProofs() {
 			}
 		}
 		if len(names) > 0 {
-			c.log.Warn("Proven to be gone: until it is back nothing that needs it is written, and what holds it is removed unless removal is switched off",
+			c.log.Warn("Proven to be gone: until it is back nothing that needs it is written, and what holds it is removed, unless removal is switched off or a general variable takes its place",
 				zap.String("reason", string(reason)), zap.String("meaning", meaning), zap.Int("count", len(names)),
 				zap.Strings("variables", names[:min(len(names), mostNamed)]), zap.String("proof", first.Error()))
 		}
