@@ -82,14 +82,12 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	wantFound(t, fetch(t, c, "app/a"), "v")
 	d.WantAsked(t, map[conjur.Kind]int{conjur.KindAuthenticate: 1, conjur.KindBatch: 2})
 
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-			if kind == conjur.KindAuthenticate {
-				return false
-			}
-			w.WriteHeader(http.StatusUnauthorized)
-			return true
+	d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindAuthenticate {
+			return false
 		}
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
 	})
 	a := fetch(t, c, "app/a")
 	wantUnknown(t, a)
@@ -106,7 +104,7 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
 		c := serve(t, d, func(c *conjur.Config) { c.Logger = zap.New(core) })
 		wantFound(t, fetch(t, c, "app/a"), "v")
-		d.With(func(d *conjurtest.Double) { d.Intercept = authenticationFails })
+		d.SetIntercept(authenticationFails)
 		time.Sleep(6 * time.Minute)
 		d.Log()
 		for range 20 {
@@ -121,7 +119,7 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		wantUnknown(t, fetch(t, c, "app/a"))
-		d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		d.SetIntercept(nil)
 		time.Sleep(time.Minute) // the longest rest
 		wantFound(t, fetch(t, c, "app/a"), "v")
 	})
@@ -290,7 +288,7 @@ func TestAuthenticationThatIsNone(t *testing.T) {
 						t.Errorf("code %q", status.Code)
 					}
 				}
-				d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+				d.SetIntercept(nil)
 				time.Sleep(time.Minute)
 				wantFound(t, fetch(t, c, "app/a"), "v")
 			})

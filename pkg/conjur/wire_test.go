@@ -284,10 +284,10 @@ func TestValueThatTheEndOfAConnectionCut(t *testing.T) {
 	const id = "app/com,ma"
 	d := conjurtest.New()
 	d.Set(id, "whole")
-	d.With(func(d *conjurtest.Double) { d.Intercept = cutShort("who", conjurtest.ETag("whole")) })
+	d.SetIntercept(cutShort("who", conjurtest.ETag("whole")))
 	c := start(t, d, nil)
 	wantUnknown(t, fetch(t, c, id))
-	d.With(func(d *conjurtest.Double) { d.Intercept = cutShort("whole", conjurtest.ETag("whole")) })
+	d.SetIntercept(cutShort("whole", conjurtest.ETag("whole")))
 	wantFound(t, fetch(t, c, id), "whole")
 }
 

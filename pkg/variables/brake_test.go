@@ -168,7 +168,7 @@ func TestGoneWaitsForWordOfTheOthers(t *testing.T) {
 			h.polls()
 		}
 		wantSuspect(t, fetch(t, h.c, h.ids[0]))
-		h.d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		h.d.SetIntercept(nil)
 		h.polls(h.ids[0])
 		h.wantEvents()
 	})

@@ -9,9 +9,7 @@ import (
 )
 
 func TestFetchReadsManyInOneRequest(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(100)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(100)
 	c := start(t, d, nil)
 	answers := c.Fetch(t.Context(), append(ids, ids...)) // repeated ids would make the server answer 500
 	if len(answers) != len(ids) {
@@ -52,7 +50,7 @@ func TestEveryValueArrivesExactly(t *testing.T) {
 			wantFound(t, answers[id], v)
 		}
 		if round == 0 { // by itself: the second round reads all singly
-			d.With(func(d *conjurtest.Double) { d.Intercept = refuseBatches })
+			d.SetIntercept(refuseBatches)
 		}
 	}
 }

@@ -71,14 +71,14 @@ func TestTroubleIsUnknownAndPasses(t *testing.T) {
 				answer(w)
 				return true
 			}
-			d.With(func(d *conjurtest.Double) { d.Intercept = bad })
+			d.SetIntercept(bad)
 			for range 2 {
 				wantUnknown(t, fetch(t, c, "app/a"))
 				if changed, err := c.Changed(t.Context(), []string{"app/a"}); len(changed) != 0 || err == nil {
 					t.Errorf("poll: %q, %v", changed, err)
 				}
 			}
-			d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+			d.SetIntercept(nil)
 			wantFound(t, fetch(t, c, "app/a"), "v")
 			poll(t, c, []string{"app/a"})
 		})
@@ -111,7 +111,7 @@ func TestTroubleWithOneVariable(t *testing.T) {
 				wantFound(t, answers["app/a"], "value of app/a")
 				wantUnknown(t, answers["b,c"])
 			}
-			d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+			d.SetIntercept(nil)
 			wantFound(t, fetch(t, c, "b,c"), "value of b,c")
 		})
 	}
@@ -144,7 +144,7 @@ func TestSlowBodyEndsAtTheTimeout(t *testing.T) {
 		if wantUnknown(t, a); isContext(a.Err) || !strings.Contains(a.Err.Error(), "no complete answer within 5s") || time.Since(begin) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(begin), a.Err)
 		}
-		d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		d.SetIntercept(nil)
 		wantFound(t, fetch(t, c, "app/a"), "v")
 	})
 }
@@ -166,23 +166,19 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := conjurtest.New()
-				ids := conjurtest.Names(500)
-				d.Fill(ids)
+				d, ids := conjurtest.Filled(500)
 				client := serve(t, d, nil)
 				poll(t, client, ids)
-				d.With(func(d *conjurtest.Double) {
-					d.Intercept = func(w http.ResponseWriter, _ *http.Request, _ conjur.Kind) bool {
-						w.Header().Set("Retry-After", c.header())
-						w.WriteHeader(http.StatusServiceUnavailable)
-						return true
-					}
+				d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, _ conjur.Kind) bool {
+					w.Header().Set("Retry-After", c.header())
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return true
 				})
 				d.Log()
 				if _, err := client.Changed(t.Context(), ids); err == nil || len(d.Log()) != 1 {
 					t.Errorf("the poll went on: %v", err)
 				}
-				d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+				d.SetIntercept(nil)
 				if c.pause > 0 {
 					time.Sleep(c.pause - time.Nanosecond)
 					a := fetch(t, client, ids[0])

@@ -17,26 +17,22 @@ import (
 // hold makes batches wait until goOn is closed, and tells of each.
 func hold(d *conjurtest.Double) (begun chan []string, goOn chan struct{}) {
 	begun, goOn = make(chan []string, 10), make(chan struct{})
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
-			if kind == conjur.KindBatch {
-				begun <- nil
-				select {
-				case <-goOn:
-				case <-r.Context().Done():
-				}
+	d.SetIntercept(func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindBatch {
+			begun <- nil
+			select {
+			case <-goOn:
+			case <-r.Context().Done():
 			}
-			return false
 		}
+		return false
 	})
 	return begun, goOn
 }
 
 func TestFetchesUnderWayMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(30)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(30)
 		c := serve(t, d, nil)
 		begun, goOn := hold(d)
 		var wg sync.WaitGroup
@@ -146,14 +142,12 @@ func TestSlowPollDoesNotDelayAFetch(t *testing.T) {
 	c := start(t, d, nil)
 	poll(t, c, []string{"app/a"})
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
-			if conjurtest.Contains(r, "app/a") {
-				begun <- struct{}{}
-				<-goOn
-			}
-			return false
+	d.SetIntercept(func(_ http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+		if conjurtest.Contains(r, "app/a") {
+			begun <- struct{}{}
+			<-goOn
 		}
+		return false
 	})
 	for range 3 {
 		var wg sync.WaitGroup

@@ -42,7 +42,7 @@ func TestFleetIsSpreadAfterAnOutage(t *testing.T) {
 					})
 				}
 				time.Sleep(outage - time.Millisecond)
-				d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+				d.SetIntercept(nil)
 				d.Log()
 				wg.Wait()
 				took := time.Since(begin) - outage

@@ -43,9 +43,7 @@ func followers(d *conjurtest.Double, behind map[string]*conjurtest.Variable, fir
 // gone goes over a connection of its own, which may lead to the other.
 func TestFollowerThatLacksAVariable(t *testing.T) {
 	for first := range 2 {
-		d := conjurtest.New()
-		ids := conjurtest.Names(4)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(4)
 		behind := map[string]*conjurtest.Variable{}
 		for _, id := range ids[1:] {
 			behind[id] = &conjurtest.Variable{Value: "value of " + id}
@@ -73,9 +71,7 @@ func TestFollowerThatLacksAVariable(t *testing.T) {
 func TestProofIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger, logs := observer.New(zap.InfoLevel)
-		d := conjurtest.New()
-		ids := conjurtest.Names(60)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(60)
 		for _, id := range ids[:15] {
 			d.Change(id, func(v *conjurtest.Variable) { v.Missing = true })
 		}
@@ -184,9 +180,7 @@ func TestFollowersThatDisagreeDoNotFlap(t *testing.T) {
 func TestValueThatIsSetBack(t *testing.T) {
 	const interval = 5 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(2)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(2)
 		c := serve(t, d, func(c *setup) { c.Steady = 3 * interval })
 		r := &reader{T: t, client: c, ids: ids}
 		r.read()

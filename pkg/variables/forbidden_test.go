@@ -62,19 +62,15 @@ func TestBareStatusesAreNoProof(t *testing.T) {
 		for _, n := range []int{2, 20} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d := conjurtest.New()
-					ids := conjurtest.Names(n)
-					d.Fill(ids)
+					d, ids := conjurtest.Filled(n)
 					c := serve(t, d, nil)
 					poll(t, c, ids)
-					d.With(func(d *conjurtest.Double) {
-						d.Intercept = func(w http.ResponseWriter, r *http.Request, _ conjur.Kind) bool {
-							status := gateway(r)
-							if status != 0 {
-								conjurtest.Bare(w, status)
-							}
-							return status != 0
+					d.SetIntercept(func(w http.ResponseWriter, r *http.Request, _ conjur.Kind) bool {
+						status := gateway(r)
+						if status != 0 {
+							conjurtest.Bare(w, status)
 						}
+						return status != 0
 					})
 					said := false
 					for range 40 {

@@ -186,7 +186,7 @@ func TestHoldHasItsWholeTime(t *testing.T) {
 			}
 		})
 		wantSuspect(t, fetch(t, h.c, h.ids[0])) // nothing is known of the others since
-		h.d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		h.d.SetIntercept(nil)
 		h.polls(h.ids[0])
 		for range 4 {
 			_, _ = h.c.Changed(h.Context(), h.ids)
@@ -232,7 +232,7 @@ func TestHoldBeginsAnewWhenItIsSure(t *testing.T) {
 		}
 		h.wantEvents("began 1/10")
 		h.missing(h.ids...)
-		h.d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		h.d.SetIntercept(nil)
 		for range int(holdTime/every) + 1 {
 			if changed, _ := h.c.Changed(h.Context(), h.ids); len(changed) > 0 {
 				t.Fatalf("%q before a whole hold was over", changed)

@@ -46,13 +46,11 @@ func watch(t *testing.T, d *conjurtest.Double, c client, ids []string, seconds i
 // again.
 func TestDeletedIdentityIsToldAndLeftInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(20)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(20)
 		c := serve(t, d, nil)
 		c.Fetch(t.Context(), ids)
 		poll(t, c, ids)
-		d.With(func(d *conjurtest.Double) { d.Intercept = deleteHost })
+		d.SetIntercept(deleteHost)
 		n, err := watch(t, d, c, ids, 460)
 		if n > 40 {
 			t.Errorf("%d requests in 460 s, want a few and the growing delays of a login", n)
@@ -60,7 +58,7 @@ func TestDeletedIdentityIsToldAndLeftInPeace(t *testing.T) {
 		if _, ok := errors.AsType[*conjur.IdentityError](err); !ok || strings.Contains(err.Error(), ids[0]) {
 			t.Errorf("the poll says %q, want that the identity is gone, and no variable", err)
 		}
-		d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		d.SetIntercept(nil)
 		time.Sleep(time.Minute)
 		poll(t, c, ids)
 		wantFound(t, fetch(t, c, ids[0]), "value of "+ids[0])
@@ -71,21 +69,17 @@ func TestDeletedIdentityIsToldAndLeftInPeace(t *testing.T) {
 // deleted identity: what can be read is read, and logins stay few.
 func TestGatewayBeforeChecksIsNoDeletedIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(20)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(20)
 		c := serve(t, d, nil)
 		c.Fetch(t.Context(), ids)
 		poll(t, c, ids)
 		d.Change(ids[0], func(v *conjurtest.Variable) { v.Forbidden = true })
-		d.With(func(d *conjurtest.Double) {
-			d.Intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
-				if kind == conjur.KindCheck || strings.HasPrefix(r.URL.Path, "/resources/") {
-					conjurtest.Bare(w, http.StatusForbidden)
-					return true
-				}
-				return false
+		d.SetIntercept(func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindCheck || strings.HasPrefix(r.URL.Path, "/resources/") {
+				conjurtest.Bare(w, http.StatusForbidden)
+				return true
 			}
+			return false
 		})
 		d.Log()
 		for i := range 300 {
@@ -110,12 +104,10 @@ func TestGatewayBeforeChecksIsNoDeletedIdentity(t *testing.T) {
 
 func TestRefusedLoginsAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(20)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(20)
 		c := serve(t, d, nil)
 		poll(t, c, ids)
-		d.With(func(d *conjurtest.Double) { d.Intercept = refuseLogins })
+		d.SetIntercept(refuseLogins)
 		time.Sleep(8 * time.Minute) // the token's life
 		n, err := watch(t, d, c, ids, 929)
 		if n > 35 {
@@ -131,17 +123,13 @@ func TestRefusedLoginsAreSpaced(t *testing.T) {
 // delays too.
 func TestTokensThatAreNeverAcceptedAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(20)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(20)
 		c := serve(t, d, nil)
-		d.With(func(d *conjurtest.Double) {
-			d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-				if kind != conjur.KindAuthenticate {
-					conjurtest.Bare(w, http.StatusUnauthorized)
-				}
-				return kind != conjur.KindAuthenticate
+		d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			if kind != conjur.KindAuthenticate {
+				conjurtest.Bare(w, http.StatusUnauthorized)
 			}
+			return kind != conjur.KindAuthenticate
 		})
 		if n, _ := watch(t, d, c, ids, 900); n > 4*40 {
 			t.Errorf("%d requests in 900 s", n)
@@ -160,11 +148,9 @@ func TestServerInTroubleIsAskedOnceAPoll(t *testing.T) {
 		c := serve(t, d, nil)
 		c.Fetch(t.Context(), ids)
 		poll(t, c, ids)
-		d.With(func(d *conjurtest.Double) {
-			d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-				conjurtest.Bare(w, http.StatusInternalServerError)
-				return true
-			}
+		d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			conjurtest.Bare(w, http.StatusInternalServerError)
+			return true
 		})
 		d.Log()
 		for i := range 50 {
@@ -176,7 +162,7 @@ func TestServerInTroubleIsAskedOnceAPoll(t *testing.T) {
 				t.Errorf("poll %d: %d requests to a server in trouble", i, n)
 			}
 		}
-		d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+		d.SetIntercept(nil)
 		d.Set(ids[0], "new")
 		poll(t, c, ids, ids[0])
 	})

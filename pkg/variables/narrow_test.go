@@ -12,9 +12,7 @@ import (
 )
 
 func TestOneMissingLeavesTheOthers304(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(100)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(100)
 	d.Change(ids[42], func(v *conjurtest.Variable) { v.Missing = true })
 	c := start(t, d, nil)
 	for id, a := range c.Fetch(t.Context(), ids) {
@@ -35,9 +33,7 @@ func TestOneMissingLeavesTheOthers304(t *testing.T) {
 }
 
 func TestOneForbiddenIsFoundByHalving(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(100)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(100)
 	c := start(t, d, nil)
 	poll(t, c, ids)
 	d.Change(ids[99], func(v *conjurtest.Variable) { v.Forbidden = true })
@@ -63,9 +59,7 @@ func TestOneForbiddenIsFoundByHalving(t *testing.T) {
 }
 
 func TestManyForbiddenStayWithinTheBudget(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(2000)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(2000)
 	for _, id := range ids {
 		d.Change(id, func(v *conjurtest.Variable) { v.Forbidden = true })
 	}
@@ -106,9 +100,7 @@ func TestManyForbiddenStayWithinTheBudget(t *testing.T) {
 }
 
 func TestProgressOfNarrowingIsKept(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(200)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(200)
 	for i := 0; i < 200; i += 10 {
 		d.Change(ids[i], func(v *conjurtest.Variable) { v.Forbidden = true })
 	}
@@ -126,9 +118,7 @@ func TestProgressOfNarrowingIsKept(t *testing.T) {
 // A page of a proxy is no reason to ask for less.
 func TestPageIsNotHalved(t *testing.T) {
 	for _, status := range []int{403, 404, 500} {
-		d := conjurtest.New()
-		ids := conjurtest.Names(100)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(100)
 		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 			if kind == conjur.KindBatch {
 				w.WriteHeader(status)
@@ -148,16 +138,12 @@ func TestPageIsNotHalved(t *testing.T) {
 
 // A server that answers 500 to everything is not taken for a bad variable.
 func TestBare500IsNotHalvedForEver(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(200)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(200)
 	c := start(t, d, nil)
 	poll(t, c, ids)
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-			conjurtest.Bare(w, http.StatusInternalServerError)
-			return true
-		}
+	d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		conjurtest.Bare(w, http.StatusInternalServerError)
+		return true
 	})
 	d.Log()
 	for range 5 {
@@ -168,7 +154,7 @@ func TestBare500IsNotHalvedForEver(t *testing.T) {
 			t.Errorf("%d requests to a server in trouble", n)
 		}
 	}
-	d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+	d.SetIntercept(nil)
 	poll(t, c, ids)
 	if log := d.Log(); len(log) != 1 || log[0].Status != http.StatusNotModified {
 		t.Errorf("the chunk was not kept: %d requests", len(log))
@@ -176,9 +162,7 @@ func TestBare500IsNotHalvedForEver(t *testing.T) {
 }
 
 func TestOneBrokenVariableDoesNotSpoilTheOthers(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(50)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(50)
 	d.Change(ids[30], func(v *conjurtest.Variable) { v.Broken = true })
 	c := start(t, d, nil)
 	answers := c.Fetch(t.Context(), ids)
@@ -235,9 +219,7 @@ func TestLongLinesAreHalvedAndTheLimitRemembered(t *testing.T) {
 }
 
 func TestRequestLinesStayBelowTheLimit(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(2000)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(2000)
 	c := start(t, d, nil)
 	poll(t, c, ids)
 	log := d.Log()
@@ -253,9 +235,7 @@ func TestRequestLinesStayBelowTheLimit(t *testing.T) {
 
 // A 400 that is not about length must not leave short lines behind.
 func TestBadRequestForOneVariable(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(300)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(300)
 	d.Intercept = func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
 		if kind == conjur.KindBatch && conjurtest.Contains(r, ids[100]) {
 			conjurtest.Bare(w, http.StatusBadRequest)

@@ -16,9 +16,7 @@ func TestRollCall(t *testing.T) {
 	for _, mass := range []bool{false, true} {
 		t.Run(fmt.Sprint(mass), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := conjurtest.New()
-				ids := conjurtest.Names(300)
-				d.Fill(ids)
+				d, ids := conjurtest.Filled(300)
 				d.Change(ids[299], func(v *conjurtest.Variable) { v.Missing = true })
 				c := serve(t, d, nil)
 				c.Fetch(t.Context(), ids[:200]) // a share,

@@ -125,9 +125,7 @@ func TestWhatIsNoLongerAskedIsForgotten(t *testing.T) {
 }
 
 func TestOneIDThatComesOrGoesLeavesOtherChunksAlone(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(400)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(400)
 	d.Fill([]string{"app/v0000a"})
 	c := start(t, d, nil)
 	poll(t, c, ids)

@@ -26,15 +26,13 @@ func TestDeletedIdentityIsNoProof(t *testing.T) {
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := conjurtest.New()
-				ids := conjurtest.Names(2)
-				d.Fill(ids)
+				d, ids := conjurtest.Filled(2)
 				c := serve(t, d, nil)
 				poll(t, c, ids)
 				for _, id := range ids {
 					d.Change(id, spoil)
 				}
-				d.With(func(d *conjurtest.Double) { d.Intercept = refuseLogins })
+				d.SetIntercept(refuseLogins)
 				for range 20 {
 					time.Sleep(30 * time.Second)
 					changed, _ := c.Changed(t.Context(), ids)
@@ -64,13 +62,11 @@ func refuseLogins(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool
 // it still serves.
 func TestDeletedIdentityKeepsItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(3)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(3)
 		c := serve(t, d, nil)
 		poll(t, c, ids)
 		d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
-		d.With(func(d *conjurtest.Double) { d.Intercept = refuseLogins })
+		d.SetIntercept(refuseLogins)
 		poll(t, c, ids)
 		d.Set(ids[1], "new")
 		d.Log()
@@ -92,9 +88,7 @@ func TestDeletedIdentityKeepsItsToken(t *testing.T) {
 
 // Two observations by one token, and a third by a newer one.
 func TestProofEndsWithANewerToken(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(3)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(3)
 	c := start(t, d, nil)
 	poll(t, c, ids)
 	d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
@@ -116,20 +110,16 @@ func TestProofEndsWithANewerToken(t *testing.T) {
 // been granted before that.
 func TestLoginUnderWayIsNoNewerToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(3)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(3)
 		c := serve(t, d, nil)
 		poll(t, c, ids)
 		time.Sleep(7 * time.Minute) // the token is due for renewal
 		d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
-		d.With(func(d *conjurtest.Double) {
-			d.Intercept = func(_ http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-				if kind == conjur.KindAuthenticate {
-					time.Sleep(10 * time.Second)
-				}
-				return false
+		d.SetIntercept(func(_ http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindAuthenticate {
+				time.Sleep(10 * time.Second)
 			}
+			return false
 		})
 		d.Log()
 		done := make(chan struct{})
@@ -150,9 +140,7 @@ func TestLoginUnderWayIsNoNewerToken(t *testing.T) {
 func TestProofIsOfOneIdentity(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		t.Run(fmt.Sprint(named), func(t *testing.T) {
-			d := conjurtest.New()
-			ids := conjurtest.Names(3)
-			d.Fill(ids)
+			d, ids := conjurtest.Filled(3)
 			c := start(t, d, func(c *setup) {
 				if !named {
 					c.Authenticator = unnamed{c.ApplianceURL + "/authn-jwt/k8s"}
@@ -187,9 +175,7 @@ func TestProofIsOfOneIdentity(t *testing.T) {
 
 // Where logins take turns, it is the variables of the one whose turn it is.
 func TestProofFollowsLoginsThatTakeTurns(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(3)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(3)
 	login := d.Name
 	c := start(t, d, func(c *setup) {
 		c.Authenticator = turns{&login}
@@ -224,9 +210,7 @@ func (u unnamed) Credential(context.Context, conjur.Send) (conjur.Credential, er
 
 func TestGraceIsTheLeastTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(3)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(3)
 		c := serve(t, d, func(c *setup) { c.Grace = 5 * time.Minute })
 		poll(t, c, ids)
 		d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
@@ -266,27 +250,23 @@ func TestProofTellsItsStory(t *testing.T) {
 
 // An answer that is spoilt in the middle of a proof changes nothing about it.
 func TestSpoiltAnswerDuringAProof(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(3)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(3)
 	c := start(t, d, nil)
 	poll(t, c, ids)
 	d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
 	poll(t, c, ids)
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-			if kind == conjur.KindVariable {
-				w.WriteHeader(http.StatusNotFound)
-				_, _ = io.WriteString(w, "<html>")
-			}
-			return kind == conjur.KindVariable
+	d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindVariable {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "<html>")
 		}
+		return kind == conjur.KindVariable
 	})
 	for range 3 {
 		if changed, err := c.Changed(t.Context(), ids); err == nil || len(changed) > 0 {
 			t.Errorf("%q, %v", changed, err)
 		}
 	}
-	d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+	d.SetIntercept(nil)
 	poll(t, c, ids, ids[0])
 }

@@ -20,9 +20,7 @@ func setRules(t *testing.T, c client, r variables.Rules) {
 
 // Other rules cost no login, no connection and no value.
 func TestRulesChangeWithoutARequest(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(3)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(3)
 	c := start(t, d, nil)
 	poll(t, c, ids)
 	d.Log()
@@ -41,9 +39,7 @@ func TestRulesChangeWithoutARequest(t *testing.T) {
 // A proof that was begun goes on under other rules.
 func TestProofOutlivesItsRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := conjurtest.New()
-		ids := conjurtest.Names(4)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(4)
 		c := serve(t, d, func(c *setup) { c.Confirmations, c.Grace = 5, time.Hour })
 		poll(t, c, ids)
 		d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })

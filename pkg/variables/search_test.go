@@ -36,12 +36,10 @@ func TestGatewayThatRefusesForGoodIsAskedLittle(t *testing.T) {
 		for _, n := range []int{2, 20, 60} {
 			t.Run(fmt.Sprintf("%s, %d variables", name, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d := conjurtest.New()
-					ids := conjurtest.Names(n)
-					d.Fill(ids)
+					d, ids := conjurtest.Filled(n)
 					c := serve(t, d, nil)
 					poll(t, c, ids)
-					d.With(func(d *conjurtest.Double) { d.Intercept = gateway(deaf) })
+					d.SetIntercept(gateway(deaf))
 					refuse := func(polls int) (requests int) {
 						d.Log()
 						for range polls {
@@ -56,7 +54,7 @@ func TestGatewayThatRefusesForGoodIsAskedLittle(t *testing.T) {
 					if rest := refuse(polls); rest > 4*polls {
 						t.Errorf("%d requests in the first poll, then %d in %d", first, rest, polls)
 					}
-					d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+					d.SetIntercept(nil)
 					poll(t, c, ids)
 				})
 			})
@@ -71,21 +69,19 @@ func TestSearchGoesOnWhenTheGatewayIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for polls := range 20 {
 				synctest.Test(t, func(t *testing.T) {
-					d := conjurtest.New()
-					ids := conjurtest.Names(20)
-					d.Fill(ids)
+					d, ids := conjurtest.Filled(20)
 					c := serve(t, d, nil)
 					poll(t, c, ids)
 					for _, id := range ids[:gone] {
 						d.Change(id, func(v *conjurtest.Variable) { v.Missing = true })
 					}
 					_, _ = c.Changed(t.Context(), ids)
-					d.With(func(d *conjurtest.Double) { d.Intercept = gateway(true) })
+					d.SetIntercept(gateway(true))
 					for range 2 + polls {
 						time.Sleep(every)
 						_, _ = c.Changed(t.Context(), ids)
 					}
-					d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+					d.SetIntercept(nil)
 					d.Change(ids[3], func(v *conjurtest.Variable) { *v = conjurtest.Variable{Broken: true} })
 					d.Set(ids[7], "new")
 					for n := 1; ; n++ {

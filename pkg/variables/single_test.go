@@ -21,9 +21,7 @@ func TestGoneNeedsProofTwice(t *testing.T) {
 		variables.Forbidden: func(v *conjurtest.Variable) { v.Forbidden = true },
 	} {
 		t.Run(string(reason), func(t *testing.T) {
-			d := conjurtest.New()
-			ids := conjurtest.Names(10)
-			d.Fill(ids)
+			d, ids := conjurtest.Filled(10)
 			d.Change(ids[3], spoil)
 			c := start(t, d, nil)
 			for round := range 3 {
@@ -63,9 +61,7 @@ func TestForbiddenWithASpace(t *testing.T) {
 }
 
 func TestMissingAndForbiddenTogether(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(60)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(60)
 	for _, i := range []int{5, 40} {
 		d.Change(ids[i], func(v *conjurtest.Variable) { v.Missing = true })
 		d.Change(ids[i+1], func(v *conjurtest.Variable) { v.Forbidden = true })
@@ -86,9 +82,7 @@ func TestMissingAndForbiddenTogether(t *testing.T) {
 }
 
 func TestPollReportsGoneOnceAndReturnOnce(t *testing.T) {
-	d := conjurtest.New()
-	ids := conjurtest.Names(100)
-	d.Fill(ids)
+	d, ids := conjurtest.Filled(100)
 	c := start(t, d, nil)
 	c.Fetch(t.Context(), ids)
 	poll(t, c, ids)
@@ -140,16 +134,14 @@ func TestOutageInBetweenNeitherCountsNorResets(t *testing.T) {
 	d := conjurtest.New()
 	c := start(t, d, nil)
 	wantSuspect(t, fetch(t, c, "app/a"))
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(w http.ResponseWriter, _ *http.Request, _ conjur.Kind) bool {
-			conjurtest.Bare(w, http.StatusServiceUnavailable)
-			return true
-		}
+	d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, _ conjur.Kind) bool {
+		conjurtest.Bare(w, http.StatusServiceUnavailable)
+		return true
 	})
 	for range 3 {
 		wantUnknown(t, fetch(t, c, "app/a"))
 	}
-	d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+	d.SetIntercept(nil)
 	wantGone(t, fetch(t, c, "app/a"), variables.Missing)
 }
 
@@ -286,7 +278,7 @@ func TestValueWithoutTheFormOfOne(t *testing.T) {
 		}
 		return kind == conjur.KindVariable
 	}
-	d.With(func(d *conjurtest.Double) { d.Intercept = page })
+	d.SetIntercept(page)
 	wantUnknown(t, fetch(t, c, "app/com,ma"))
 	changed, err := c.Changed(t.Context(), ids)
 	if len(changed) > 0 || err == nil || strings.Contains(err.Error(), "sign in") {
@@ -294,11 +286,11 @@ func TestValueWithoutTheFormOfOne(t *testing.T) {
 	}
 
 	missing := func(missing bool) { d.Change("app/a", func(v *conjurtest.Variable) { v.Missing = missing }) }
-	d.With(func(d *conjurtest.Double) { d.Intercept = nil })
+	d.SetIntercept(nil)
 	missing(true)
 	wantSuspect(t, fetch(t, c, "app/a")) // it is asked for by itself from now on
 	missing(false)
-	d.With(func(d *conjurtest.Double) { d.Intercept = page })
+	d.SetIntercept(page)
 	wantFound(t, fetch(t, c, "app/a"), "value of app/a")
 }
 
@@ -317,16 +309,14 @@ func TestServerThatFailsInABatchOfOneIsAskedNoMore(t *testing.T) {
 	missing(true)
 	c.Fetch(t.Context(), ids) // each is asked for by itself from now on
 	missing(false)
-	d.With(func(d *conjurtest.Double) {
-		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
-			switch kind {
-			case conjur.KindVariable:
-				_, _ = io.WriteString(w, "please sign in")
-			case conjur.KindBatch:
-				conjurtest.Bare(w, http.StatusServiceUnavailable)
-			}
-			return kind == conjur.KindVariable || kind == conjur.KindBatch
+	d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		switch kind {
+		case conjur.KindVariable:
+			_, _ = io.WriteString(w, "please sign in")
+		case conjur.KindBatch:
+			conjurtest.Bare(w, http.StatusServiceUnavailable)
 		}
+		return kind == conjur.KindVariable || kind == conjur.KindBatch
 	})
 	d.Log()
 	for id, a := range c.Fetch(t.Context(), ids) {

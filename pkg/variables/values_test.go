@@ -87,9 +87,7 @@ func TestWhatTheRouteLacksLeavesTheBatch(t *testing.T) {
 
 func TestServerWithoutTheRouteIsAskedOnce(t *testing.T) {
 	for _, status := range []int{404, 405, 400, 403, 501, 200} {
-		d := conjurtest.New()
-		ids := conjurtest.Names(20)
-		d.Fill(ids)
+		d, ids := conjurtest.Filled(20)
 		d.Change(ids[3], func(v *conjurtest.Variable) { v.Missing = true })
 		d.Change(ids[5], func(v *conjurtest.Variable) { v.Forbidden = true })
 		d.Intercept = func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {

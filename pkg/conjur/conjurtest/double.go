@@ -121,6 +121,11 @@ func (d *Double) With(f func(d *Double)) {
 	f(d)
 }
 
+// SetIntercept sets Intercept while the Double serves.
+func (d *Double) SetIntercept(f func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool) {
+	d.With(func(d *Double) { d.Intercept = f })
+}
+
 // Log takes the requests since the last Log.
 func (d *Double) Log() []Request {
 	d.mu.Lock()

@@ -151,6 +151,13 @@ func Names(n int) []string {
 	return ids
 }
 
+// Filled returns a Double with n variables that have values, and their ids.
+func Filled(n int) (*Double, []string) {
+	d, ids := New(), Names(n)
+	d.Fill(ids)
+	return d, ids
+}
+
 // Fill gives variables values.
 func (d *Double) Fill(ids []string) {
 	for _, id := range ids {
