@@ -119,16 +119,20 @@ func TestFlightWithoutCallersEnds(t *testing.T) {
 		d.Fill([]string{"app/a", "app/b"})
 		c := serve(t, d, nil)
 		begun, goOn := hold(d)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for range 3 { // the first flies, the others wait for the next flight
+		caller := func() (leave func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
 			wg.Go(func() { wantUnknown(t, c.Fetch(ctx, []string{"app/a"})["app/a"]) })
 			synctest.Wait()
+			return func() { cancel(); wg.Wait() }
 		}
+		first, second, third := caller(), caller(), caller() // which flies, and which wait for the next flight
 		<-begun
-		cancel()
-		wg.Wait()
+		second()
+		third()
+		first() // last: its end has the next flight go
 		close(goOn)
+		synctest.Wait() // for the log of the first, which nobody waits for
 		wantFound(t, fetch(t, c, "app/b"), "value of app/b")
 		if n := conjurtest.Count(d.Log(), conjur.KindBatch); n != 2 {
 			t.Errorf("%d batches; the flight that all had left was flown", n)
