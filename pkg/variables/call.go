@@ -66,8 +66,7 @@ func (k *call) canPay() bool { return k.budget > 0 && k.search.Tokens() >= 1 }
 
 // batch asks for a chunk; conditionally, if it has an ETag.
 func (k *call) batch(ch *chunk) conjur.Values {
-	ch.question.IDs = ch.ids
-	v := k.conjur.Batch(k.ctx, &ch.question, ch.etag)
+	v := k.conjur.Batch(k.ctx, &ch.Batch, ch.etag)
 	if v.Form == conjur.Given {
 		ch.etag = v.ETag
 	}

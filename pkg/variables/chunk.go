@@ -17,30 +17,29 @@ const (
 
 // chunk is the variables that one request asks for.
 type chunk struct {
-	ids    []string // sorted
-	size   int      // of the ids in the request line
-	single bool     // one variable, asked for by its own path
-	trust  trust    // that of its variables
-	etag   string   // of the last answer; a hash of values, never shown
+	conjur.Batch        // of ids that are sorted
+	size         int    // of the ids in the request line
+	single       bool   // one variable, asked for by its own path
+	trust        trust  // that of its variables
+	etag         string // of the last answer; a hash of values, never shown
 	// sick marks a chunk that was refused, or is part of one and has not been
 	// asked for since: its requests count against the budget.
-	sick     bool
-	question conjur.Batch // the same ids
+	sick bool
 }
 
 // without returns the chunk that lacks the ids for which drop is true.
 func (ch *chunk) without(size func(string) int, drop func(string) bool) *chunk {
-	if !slices.ContainsFunc(ch.ids, drop) {
+	if !slices.ContainsFunc(ch.IDs, drop) {
 		return ch
 	}
-	kept := slices.DeleteFunc(slices.Clone(ch.ids), drop)
+	kept := slices.DeleteFunc(slices.Clone(ch.IDs), drop)
 	rest := newChunk(kept, size)
 	rest.single, rest.trust, rest.sick = ch.single, ch.trust, ch.sick
 	return rest
 }
 
 func newChunk(ids []string, size func(string) int) *chunk {
-	ch := &chunk{ids: ids}
+	ch := &chunk{Batch: conjur.Batch{IDs: ids}}
 	for _, id := range ids {
 		ch.size += size(id)
 	}
@@ -49,8 +48,8 @@ func newChunk(ids []string, size func(string) int) *chunk {
 
 // halves splits a chunk of at least two.
 func (ch *chunk) halves(size func(string) int) (first, second *chunk) {
-	middle := len(ch.ids) / 2
-	first, second = newChunk(ch.ids[:middle:middle], size), newChunk(ch.ids[middle:], size)
+	middle := len(ch.IDs) / 2
+	first, second = newChunk(ch.IDs[:middle:middle], size), newChunk(ch.IDs[middle:], size)
 	first.sick, second.sick = ch.sick, ch.sick
 	first.trust, second.trust = ch.trust, ch.trust
 	return first, second
@@ -66,7 +65,7 @@ func pack(ids []string, t trust, room int, size func(string) int) (chunks []*chu
 			last = &chunk{trust: t}
 			chunks = append(chunks, last)
 		}
-		last.ids, last.size = append(last.ids, id), last.size+n
+		last.IDs, last.size = append(last.IDs, id), last.size+n
 	}
 	return chunks
 }
@@ -93,7 +92,7 @@ func (q *question) chunks(room int, size func(string) int) (chunks []*chunk) {
 // idsOf lists the variables of chunks.
 func idsOf(chunks []*chunk) (ids []string) {
 	for _, ch := range chunks {
-		ids = append(ids, ch.ids...)
+		ids = append(ids, ch.IDs...)
 	}
 	slices.Sort(ids)
 	return ids

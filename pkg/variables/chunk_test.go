@@ -25,11 +25,11 @@ func TestPlanCoversEachIDOnce(t *testing.T) {
 			p.update(asking(shared, single), room, tenBytes)
 			var got []string
 			for _, ch := range p.chunks {
-				got = append(got, ch.ids...)
-				if !slices.IsSorted(ch.ids) || ch.size != 10*len(ch.ids) || len(ch.ids) == 0 {
+				got = append(got, ch.IDs...)
+				if !slices.IsSorted(ch.IDs) || ch.size != 10*len(ch.IDs) || len(ch.IDs) == 0 {
 					t.Fatalf("chunk %+v", ch)
 				}
-				if ch.single && (len(ch.ids) != 1 || !slices.Contains(single, ch.ids[0]) && !ch.sick) {
+				if ch.single && (len(ch.IDs) != 1 || !slices.Contains(single, ch.IDs[0]) && !ch.sick) {
 					t.Fatalf("single chunk %+v", ch)
 				}
 			}
@@ -43,7 +43,7 @@ func TestPlanCoversEachIDOnce(t *testing.T) {
 			var next []*chunk
 			for _, ch := range p.chunks {
 				ch.sick = rapid.Bool().Draw(t, "sick")
-				if len(ch.ids) > 1 && rapid.Bool().Draw(t, "split") {
+				if len(ch.IDs) > 1 && rapid.Bool().Draw(t, "split") {
 					a, b := ch.halves(tenBytes)
 					next = append(next, a, b)
 					continue

@@ -107,7 +107,7 @@ func (l *load) whyNot(id string) Answer {
 
 func (l *load) values(ch *chunk, r conjur.Values) {
 	l.request++
-	for _, id := range ch.ids {
+	for _, id := range ch.IDs {
 		if v, ok := r.Found[id]; ok {
 			l.found(id, v)
 			continue

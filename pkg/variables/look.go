@@ -26,17 +26,17 @@ func (n *narrowing) consult(ch *chunk) bool {
 		return false
 	}
 	if ch.trust < unlisted {
-		n.look(ch.ids)
+		n.look(ch.IDs)
 		if n.stop != nil {
 			return false
 		}
 	}
-	by := n.memory.byTrust(ch.ids)
+	by := n.memory.byTrust(ch.IDs)
 	if len(by[unlisted]) == 0 {
 		return false
 	}
-	if len(by[unlisted]) == len(ch.ids) {
-		for _, id := range ch.ids { // refused, and not in the list
+	if len(by[unlisted]) == len(ch.IDs) {
+		for _, id := range ch.IDs { // refused, and not in the list
 			n.memory.setAside(id, n.step)
 		}
 		n.progress = true

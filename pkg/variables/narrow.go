@@ -48,7 +48,7 @@ func (k *call) narrow(root *chunk, h handler) []*chunk {
 }
 
 func (n *narrowing) next(p *part) {
-	several := len(p.ids) > 1
+	several := len(p.IDs) > 1
 	switch {
 	case n.stop != nil:
 		n.leave(p, n.stop)
@@ -82,7 +82,7 @@ func (n *narrowing) charge(p *part) {
 // leave keeps a part without an answer.
 func (n *narrowing) leave(p *part, err error) {
 	n.kept = append(n.kept, p.chunk)
-	n.h.unknown(p.ids, err)
+	n.h.unknown(p.IDs, err)
 }
 
 func (n *narrowing) halve(p *part, refused bool) {
@@ -129,30 +129,30 @@ func (n *narrowing) name(p *part, culprits []string) {
 		n.memory.setAside(id, n.step)
 	}
 	n.progress, n.heard = true, true
-	if n.h.perVariable(p.ids) {
+	if n.h.perVariable(p.IDs) {
 		return
 	}
 	rest := p.without(n.encodedLen, func(id string) bool { return slices.Contains(culprits, id) })
 	rest.sick = true
-	if len(rest.ids) > 0 && !n.consult(rest) {
+	if len(rest.IDs) > 0 && !n.consult(rest) {
 		n.todo = append(n.todo, &part{chunk: rest})
 	}
 }
 
 func (n *narrowing) refuse(p *part, r conjur.Reading) {
-	if n.blameServer(r) && n.inTrouble(p.ids[0]) {
+	if n.blameServer(r) && n.inTrouble(p.IDs[0]) {
 		n.stop = r.Err
 		n.leave(p, r.Err)
 		return
 	}
 	p.sick, n.refused = true, true
 	switch {
-	case !n.searchable(p.ids):
+	case !n.searchable(p.IDs):
 		n.leave(p, r.Err)
-	case n.h.perVariable(p.ids):
+	case n.h.perVariable(p.IDs):
 		n.progress = true
 	case n.consult(p.chunk):
-	case len(p.ids) > 1:
+	case len(p.IDs) > 1:
 		n.halve(p, true)
 	default:
 		n.todo = append(n.todo, &part{chunk: p.chunk, presumed: true})
@@ -164,7 +164,7 @@ func (n *narrowing) refuse(p *part, r conjur.Reading) {
 func (n *narrowing) shorten(p *part, r conjur.Reading) {
 	length := n.bareLine + p.size
 	switch {
-	case len(p.ids) > 1 && n.line.refused(length):
+	case len(p.IDs) > 1 && n.line.refused(length):
 		n.log.Info("the request line was too long for the server or a proxy; shorter ones are used from now on",
 			zap.Int("status", r.Status), zap.Int("bytes", length), zap.Int("limit", n.line.get()))
 		n.todo = append(n.todo, p)
@@ -178,7 +178,7 @@ func (n *narrowing) shorten(p *part, r conjur.Reading) {
 
 // alone asks for one variable by itself.
 func (n *narrowing) alone(p *part) {
-	id := p.ids[0]
+	id := p.IDs[0]
 	r := n.read(id, p.etag)
 	if r.Verdict != Found {
 		n.charge(p)

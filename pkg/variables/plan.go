@@ -45,10 +45,10 @@ func (p *plan) update(q question, room int, size func(string) int) {
 			at, wanted := missing[id]
 			return !wanted || at.trust != ch.trust || at.single && !ch.single || !at.single && ch.single && !ch.sick
 		})
-		for _, id := range ch.ids {
+		for _, id := range ch.IDs {
 			delete(missing, id)
 		}
-		if len(ch.ids) > 0 {
+		if len(ch.IDs) > 0 {
 			kept[ch.trust] = append(kept[ch.trust], ch)
 		}
 	}
@@ -66,8 +66,8 @@ func (p *plan) update(q question, room int, size func(string) int) {
 // promote sets the trust of a chunk to that of its variables when they have all come to
 // the same.
 func (ch *chunk) promote(places map[string]place) {
-	at := places[ch.ids[0]]
-	for _, id := range ch.ids[1:] {
+	at := places[ch.IDs[0]]
+	for _, id := range ch.IDs[1:] {
 		if other, wanted := places[id]; wanted && other.trust != at.trust {
 			return
 		}
@@ -93,7 +93,7 @@ func fill(chunks []*chunk, ids []string, t trust, room int, size func(string) in
 			n++
 		}
 		if n > 0 {
-			all := slices.Concat(ch.ids, ids[:n])
+			all := slices.Concat(ch.IDs, ids[:n])
 			slices.Sort(all)
 			chunks[i] = newChunk(all, size)
 			chunks[i].trust = t
@@ -116,7 +116,7 @@ func merge(chunks []*chunk, room int, size func(string) int) []*chunk {
 		case ch.sick:
 			return chunks
 		case joined != nil && joined.size+ch.size <= room/4*3:
-			ids := slices.Concat(joined.ids, ch.ids)
+			ids := slices.Concat(joined.IDs, ch.IDs)
 			slices.Sort(ids)
 			joined = newChunk(ids, size)
 			joined.trust = ch.trust

@@ -68,7 +68,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 func inOrder(chunks []*chunk) []*chunk {
 	rank := func(ch *chunk) int {
 		if ch.sick {
-			return len(ch.ids)
+			return len(ch.IDs)
 		}
 		return 0
 	}
@@ -108,7 +108,7 @@ type left struct {
 }
 
 func (p *poll) values(ch *chunk, r conjur.Values) {
-	for _, id := range ch.ids {
+	for _, id := range ch.IDs {
 		var changed bool
 		v, ok := r.Found[id]
 		switch {
