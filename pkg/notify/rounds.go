@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/wake"
 )
 
 // Patience is how long the first write of a round waits, at most, for the
@@ -31,7 +32,7 @@ type Rounds struct {
 	due    time.Time                // when an announcement is due; zero: none
 	made   int                      // announcements made so far
 	ended  bool                     // a round has ended since Ended was called
-	wake   wake
+	wake   wake.Wake
 }
 
 // Announcer makes the announcements of Rounds.
@@ -131,7 +132,7 @@ func (r *Rounds) endedLocked(wrote bool) {
 	if wrote {
 		r.dueLocked(time.Now())
 	}
-	r.wake.rouse()
+	r.wake.Rouse()
 }
 
 // dueLocked asks for an announcement at that time, if none is due earlier.
@@ -140,7 +141,7 @@ func (r *Rounds) dueLocked(at time.Time) {
 		return
 	}
 	r.due = at
-	r.wake.rouse()
+	r.wake.Rouse()
 }
 
 // Run makes the announcements until ctx ends; then it makes those that are
@@ -150,7 +151,7 @@ func (r *Rounds) Run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		select {
-		case <-r.wake.channel():
+		case <-r.wake.C():
 		case <-timer.C:
 		case <-ctx.Done():
 			ctx = context.WithoutCancel(ctx)

@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
+
+	"github.com/secretsync/syncer/pkg/wake"
 )
 
 // Workload is a Deployment, StatefulSet or DaemonSet.
@@ -101,7 +103,7 @@ type Restarts struct {
 
 	mu      sync.Mutex
 	pending map[Workload]*doubt
-	wake    wake
+	wake    wake.Wake
 	budgets map[string]*rate.Limiter // :: namespace → its budget; Run's only
 }
 
@@ -129,7 +131,7 @@ func (r *Restarts) Check(namespace, secret string, workloads []string) {
 		kind, name, _ := strings.Cut(text, "/")
 		r.addLocked(Workload{namespace, kind, name}, &doubt{secrets: map[string]bool{secret: true}, first: now, last: now})
 	}
-	r.wake.rouse()
+	r.wake.Rouse()
 }
 
 // SetLimits changes Quiet and PerHour.
@@ -137,7 +139,7 @@ func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Quiet, r.PerHour = quiet, perHour
-	r.wake.rouse()
+	r.wake.Rouse()
 }
 
 // addLocked adds to what is in doubt about a workload.
@@ -175,7 +177,7 @@ func (r *Restarts) Run(ctx context.Context) {
 		}
 		timer.Reset(wait)
 		select {
-		case <-r.wake.channel():
+		case <-r.wake.C():
 		case <-timer.C:
 		case <-ctx.Done():
 		}

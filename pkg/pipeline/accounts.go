@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/wake"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // each is to have is read off the definitions at each look.
 type accounts struct {
 	*secrets
-	wake chan struct{}
+	wake wake.Wake
 	used atomic.Bool      // some Secret is for an account, or was
 	seen map[account]bool // those that may have Secrets of ours; Run's only
 }
@@ -39,7 +40,7 @@ type account struct{ namespace, name string }
 func (a account) String() string { return a.namespace + "/" + a.name }
 
 func newAccounts(s *secrets) *accounts {
-	return &accounts{secrets: s, wake: make(chan struct{}, 1), seen: map[account]bool{}}
+	return &accounts{secrets: s, seen: map[account]bool{}}
 }
 
 // changed has the accounts looked at, as a Secret is another or, for nil, gone.
@@ -51,10 +52,7 @@ func (a *accounts) changed(t *targets.Target) {
 	if !a.used.Load() {
 		return
 	}
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
+	a.wake.Rouse()
 }
 
 // Run looks until ctx ends.
@@ -63,7 +61,7 @@ func (a *accounts) Run(ctx context.Context) {
 	defer look.Stop()
 	for ctx.Err() == nil {
 		select {
-		case <-a.wake:
+		case <-a.wake.C():
 		case <-look.C:
 		case <-ctx.Done():
 			return

@@ -16,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/wake"
 )
 
 // ConfigMapUsers is the targets by the ConfigMaps' templates that they use.
@@ -36,9 +37,8 @@ type ConfigMaps struct {
 	// where looks at each interval are all that is permitted.
 	Reporter Remarker
 
-	troubles folded // by ConfigMap
-	once     sync.Once
-	refresh  chan struct{} // holds one when the templates in use may have changed
+	troubles folded    // by ConfigMap
+	refresh  wake.Wake // as the templates in use may have changed
 
 	mu      sync.Mutex
 	watches map[types.NamespacedName]*mapWatch
@@ -162,15 +162,7 @@ func mapOf(key targets.ConfigMapKey) types.NamespacedName {
 
 // Refresh makes Run look again which templates are in use. It does not wait for it.
 func (c *ConfigMaps) Refresh() {
-	select {
-	case c.signal() <- struct{}{}:
-	default:
-	}
-}
-
-func (c *ConfigMaps) signal() chan struct{} {
-	c.once.Do(func() { c.refresh = make(chan struct{}, 1) })
-	return c.refresh
+	c.refresh.Rouse()
 }
 
 // Run watches the ConfigMaps in use until ctx ends, and returns when all that
@@ -180,7 +172,7 @@ func (c *ConfigMaps) Run(ctx context.Context) {
 		c.follow(ctx, c.Users.ConfigMaps())
 		select {
 		case <-ctx.Done():
-		case <-c.signal():
+		case <-c.refresh.C():
 		}
 	}
 	c.follow(ctx, nil)

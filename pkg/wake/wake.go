@@ -1,21 +1,24 @@
-package notify
+// Package wake has a goroutine look at once at what it looks at from time to time.
+package wake
 
 import "sync"
 
-// wake rouses a goroutine that waits. The zero wake is ready.
-type wake struct {
+// Wake rouses a goroutine that waits. The zero Wake is ready.
+type Wake struct {
 	once sync.Once
 	c    chan struct{}
 }
 
-// channel returns what the goroutine waits on.
-func (w *wake) channel() chan struct{} {
+// C returns the channel that the goroutine receives from.
+func (w *Wake) C() <-chan struct{} { return w.channel() }
+
+func (w *Wake) channel() chan struct{} {
 	w.once.Do(func() { w.c = make(chan struct{}, 1) })
 	return w.c
 }
 
-// rouse wakes it, or has its next wait end at once.
-func (w *wake) rouse() {
+// Rouse wakes it, or has its next wait end at once. It does not wait for it.
+func (w *Wake) Rouse() {
 	select {
 	case w.channel() <- struct{}{}:
 	default:
