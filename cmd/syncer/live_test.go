@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -46,10 +47,8 @@ type peer struct {
 func newLive(t *testing.T) *live {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "jwt")
-	build := exec.Command("go", "build", "-o", program, "./jwt")
-	build.Dir = "../../deploy/examples/keysets"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := gobuild.Build(program, "../../deploy/examples/keysets", "./jwt"); err != nil {
+		t.Fatal(err)
 	}
 	l := &live{world: newWorld(t), client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	t.Cleanup(l.client.CloseIdleConnections)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/secretsync/syncer/pkg/consumers"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -124,10 +125,8 @@ func newCards(t *testing.T) *cards {
 // again, while the application goes on.
 func TestTheExampleReencryptsATable(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "reencrypt")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = example
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := gobuild.Build(program, example, "."); err != nil {
+		t.Fatal(err)
 	}
 	keys := t.TempDir()
 	for name, id := range map[string]string{"r2.key": "r2", "r3.key.primary": "r3"} {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/podtest"
 	"github.com/secretsync/syncer/test/proctest"
@@ -270,9 +271,8 @@ clusters: [{name: x, cluster: {server: "https://%s"}}], users: [{name: x, user: 
 
 func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "syncer")
-	build := exec.Command("go", "build", "-o", binary, "../../cmd/syncer")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := gobuild.Build(binary, "", "../../cmd/syncer"); err != nil {
+		t.Fatal(err)
 	}
 	plane, err := kubetest.Start()
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -43,15 +43,11 @@ func TestMain(m *testing.M) {
 // build builds what is tested with the race detector, and what is measured as
 // it is shipped.
 func build(binary string) error {
-	cmd := exec.Command("go", "build", "-race", "-o", binary, "../../cmd/syncer")
+	flags := []string{"-race"}
 	if flag.Lookup("test.bench").Value.String() != "" {
-		cmd = exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/syncer")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		flags = []string{"-trimpath", "-ldflags=-s -w"}
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building syncer: %w\n%s", err, out)
-	}
-	return nil
+	return gobuild.Build(binary, "", "../../cmd/syncer", flags...)
 }
 
 // patience is how long a test waits for what must happen.

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // ToolVariable is the environment variable with the path of deploy/tools/chart,
@@ -135,12 +136,7 @@ func BuildTool(path string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-o", path, "./chart")
-	cmd.Dir = filepath.Join(root, "deploy", "tools")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building deploy/tools/chart: %w\n%s", err, out)
-	}
-	return nil
+	return gobuild.Build(path, filepath.Join(root, "deploy", "tools"), "./chart")
 }
 
 // Root is the folder of the repository that the working folder is in.

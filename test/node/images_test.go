@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // Images of the tests, by the names that the kubelet looks for.
@@ -28,10 +29,8 @@ const (
 // writeImages writes the archives that the node imports at its start.
 func writeImages(dir string) error {
 	app := filepath.Join(dir, "app")
-	build := exec.Command("go", "build", "-trimpath", "-o", app, "./app")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the application: %w\n%s", err, out)
+	if err := gobuild.Build(app, "", "./app", "-trimpath"); err != nil {
+		return err
 	}
 	shell := map[string]string{"app": app, "bin/busybox": "/bin/busybox"}
 	for _, name := range []string{"sh", "cat", "sleep", "rm", "mkdir", "mv", "ls", "test", "[", "touch", "date", "echo", "true", "find", "cp", "printf"} {

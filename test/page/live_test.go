@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -47,10 +48,8 @@ func start(t *testing.T, groups ...string) *sidecar {
 	}
 	s.annotate()
 	binary := filepath.Join(s.dir, "syncer")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/syncer")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := gobuild.Build(binary, "../..", "./cmd/syncer"); err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command(binary, "--annotations", s.dir+"/annotations", "--secrets-dir", s.dir+"/secrets", "--templates-dir", s.dir+"/templates", "--status-dir", s.dir+"/status")
 	cmd.Env = []string{"CONJUR_APPLIANCE_URL=" + s.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(s.server.CA),

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -40,10 +41,8 @@ func Start(t testing.TB) *Pod {
 	t.Helper()
 	p := &Pod{t: t, dir: t.TempDir(), ended: make(chan struct{})}
 	p.actor = filepath.Join(p.dir, "actor")
-	build := exec.Command("go", "build", "-o", p.actor, "github.com/secretsync/syncer/test/podtest/actor")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // static: it gets a root folder of its own
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the actor: %v\n%s", err, out)
+	if err := gobuild.Build(p.actor, "", "github.com/secretsync/syncer/test/podtest/actor"); err != nil {
+		t.Fatal(err)
 	}
 	root := filepath.Join(p.dir, "root")
 	if err := os.Mkdir(root, 0o755); err != nil {

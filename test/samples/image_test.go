@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // image is what is in a container at its start.
@@ -29,12 +30,11 @@ type image struct {
 // buildImage builds Syncer's image, as it is shipped.
 func buildImage(dir string) (*image, error) {
 	binary := filepath.Join(dir, "syncer")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/syncer")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building syncer: %w\n%s", err, out)
+	tool := filepath.Join(dir, "image")
+	if err := errors.Join(gobuild.Build(binary, "", "../../cmd/syncer", "-trimpath"), gobuild.Build(tool, "../../deploy/tools", "./image")); err != nil {
+		return nil, err
 	}
-	write := exec.Command("go", "-C", "../../deploy/tools", "run", "./image", "-out", filepath.Join(dir, "image.tar"), "linux/"+runtime.GOARCH+"="+binary)
+	write := exec.Command(tool, "-out", filepath.Join(dir, "image.tar"), "linux/"+runtime.GOARCH+"="+binary)
 	if out, err := write.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("writing the image: %w\n%s", err, out)
 	}

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -22,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -34,7 +34,9 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "soak")
 	if err == nil {
 		binary = filepath.Join(dir, "syncer")
-		err = build(binary)
+		// As it is shipped: the race detector's own memory grows with what the
+		// process touches and would hide the process's.
+		err = gobuild.Build(binary, "", "../../cmd/syncer", "-trimpath", "-ldflags=-s -w")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,17 +46,6 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
-}
-
-// build builds without the race detector, whose own memory grows with what
-// the process touches and would hide the process's.
-func build(binary string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "../../cmd/syncer")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building syncer: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // length is how long the soak takes.
