@@ -2,12 +2,11 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/klog/v2"
 )
 
 // The times of an election that are used where none are given; they are those
@@ -63,14 +62,17 @@ type Candidate interface {
 // Provider do not grant leases. That is remarked on, and lasts until the Lease
 // is permitted (decision 023).
 func (c *Client) Elect(ctx context.Context, e Election, candidate Candidate) error {
+	return elect(ctx, c.Coordination.Leases(e.Namespace), e, candidate)
+}
+
+func elect(ctx context.Context, api leases, e Election, candidate Candidate) error {
 	e.complete()
-	contestant := &contestant{Candidate: candidate}
-	r := &refusals{enough: make(chan error, 1)}
-	for ctx.Err() == nil {
-		again, err := c.contest(ctx, e, r, contestant)
-		if err != nil || !again {
-			return err
-		}
+	if err := e.check(); err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	l := &lease{Election: e, api: api, candidate: &contestant{Candidate: candidate}}
+	for again := true; again && ctx.Err() == nil; {
+		again = l.contest(ctx)
 	}
 	return nil
 }
@@ -86,6 +88,18 @@ func (e *Election) complete() {
 	if e.RetryPeriod == 0 {
 		e.RetryPeriod = defaultRetryPeriod
 	}
+}
+
+func (e *Election) check() error {
+	switch {
+	case e.Identity == "":
+		return errors.New("the identity is empty")
+	case e.LeaseDuration <= e.RenewDeadline:
+		return fmt.Errorf("the lease duration, %v, must be longer than the renew deadline, %v", e.LeaseDuration, e.RenewDeadline)
+	case e.RetryPeriod < 0 || e.RenewDeadline <= e.RetryPeriod:
+		return fmt.Errorf("the renew deadline, %v, must be longer than the retry period, %v", e.RenewDeadline, e.RetryPeriod)
+	}
+	return nil
 }
 
 // contestant is a Candidate that hears of each leader once.
@@ -104,63 +118,55 @@ func (c *contestant) Leader(identity string) {
 
 // contest waits for the Lease and leads once; again reports that the Lease was
 // lost, or can be contested for now.
-func (c *Client) contest(ctx context.Context, e Election, r *refusals, candidate *contestant) (again bool, err error) {
-	r.count = 0
-	lock := newLeaseLock(c, e, r, candidate)
-	defer lock.expiry.Stop()
-	elected := make(chan struct{})
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: e.Name, ReleaseOnCancel: true,
-		LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { close(elected) },
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		return false, fmt.Errorf("leader election: %w", err)
-	}
-	// The elector outlives ctx: it renews the Lease until lead has returned.
-	electing, stop := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), c.log))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-	wg.Go(func() { elector.Run(electing) })
-	select {
-	case <-ctx.Done():
-		return false, nil
-	case <-elected:
-		return hold(ctx, lock), nil
-	case refused := <-r.enough:
-		stop()
-		wg.Wait()
-		if r.may {
-			return true, nil // permitted just now
+func (l *lease) contest(ctx context.Context) (again bool) {
+	l.refusals.count = 0
+	for !l.try(ctx) {
+		if l.refusals.enough() {
+			return l.alone(ctx)
 		}
-		candidate.Remark(errAlone(e, refused))
-		return c.alone(ctx, e, candidate), nil
+		// Candidates that have begun together do not go on together.
+		if !pause(ctx, l.RetryPeriod+rand.N(l.RetryPeriod)) {
+			return false
+		}
 	}
+	return l.hold(ctx)
 }
 
 // hold leads as long as the Lease is ours, and reports whether it was lost.
-func hold(ctx context.Context, lock *leaseLock) (lost bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lock.hold(true)
-	defer lock.hold(false)
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		lock.candidate.Lead(ctx)
-	}()
-	select {
-	case <-returned:
-		return false
-	case <-ctx.Done():
-	case <-lock.expiry.C:
-		lost = true
-	}
-	cancel()
-	<-returned
+func (l *lease) hold(ctx context.Context) (lost bool) {
+	leading, end := context.WithCancel(ctx)
+	defer end()
+	expiry := time.AfterFunc(time.Until(l.until), end)
+	defer expiry.Stop()
+	// The Lease is renewed until Lead has returned, also when ctx has ended.
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		for pause(renewing, l.RetryPeriod) {
+			switch {
+			case l.try(renewing):
+				expiry.Reset(time.Until(l.until))
+			case l.others(): // this process led too long
+				end()
+			}
+		}
+	})
+	l.candidate.Lead(leading)
+	lost = leading.Err() != nil && ctx.Err() == nil
+	stop()
+	renewal.Wait()
+	l.release(context.WithoutCancel(ctx))
 	return lost
+}
+
+// pause waits, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

@@ -13,23 +13,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
 // heldLease plays an API server with one Lease, in virtual time.
 type heldLease struct {
-	coordinationv1client.CoordinationV1Interface
-	coordinationv1client.LeaseInterface
-
 	mu      sync.Mutex
 	lease   *coordinationv1.Lease
 	version int
-	hang    int       // so many requests are not answered; negative: none is
-	refuse  bool      // to renew
-	renewed time.Time // when the last write was sent
+	hang    int           // so many requests are not answered; negative: none is
+	late    time.Duration // after which a write that was done is answered
+	refuse  bool          // to renew
+	renewed time.Time     // when the last write was sent
 }
-
-func (h *heldLease) Leases(string) coordinationv1client.LeaseInterface { return h }
 
 // answer waits for ever if it is to.
 func (h *heldLease) answer(ctx context.Context) error {
@@ -77,7 +72,14 @@ func (h *heldLease) Update(ctx context.Context, l *coordinationv1.Lease, _ metav
 	h.version++
 	h.lease, h.renewed = l.DeepCopy(), sent
 	h.lease.ResourceVersion = fmt.Sprint(h.version)
-	return h.lease.DeepCopy(), nil
+	answer, late := h.lease.DeepCopy(), h.late
+	h.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(late):
+	}
+	h.mu.Lock()
+	return answer, ctx.Err()
 }
 
 func (h *heldLease) set(change func(*heldLease)) {
@@ -102,14 +104,13 @@ func (slowCandidate) Leader(string) {}
 func (slowCandidate) Report(error)  {}
 func (slowCandidate) Remark(error)  {}
 
-// elect runs a contest in virtual time with the default durations; leads brings
+// contestFor runs a contest in virtual time with the default durations; leads brings
 // the contexts of the leads, each of which takes a while to return.
-func elect(ctx context.Context, t *testing.T, h *heldLease, identity string, takes time.Duration) (leads chan context.Context, ended chan struct{}) {
+func contestFor(ctx context.Context, t *testing.T, h *heldLease, identity string, takes time.Duration) (leads chan context.Context, ended chan struct{}) {
 	leads, ended = make(chan context.Context, 10), make(chan struct{})
 	go func() {
 		defer close(ended)
-		c := &Client{Coordination: h, log: newLogger(nil)}
-		err := c.Elect(ctx, Election{Namespace: "n", Name: "syncer", Identity: identity}, slowCandidate{leads, takes})
+		err := elect(ctx, h, Election{Namespace: "n", Name: "syncer", Identity: identity}, slowCandidate{leads, takes})
 		if err != nil {
 			t.Error(err)
 		}
@@ -120,9 +121,9 @@ func elect(ctx context.Context, t *testing.T, h *heldLease, identity string, tak
 func TestALeadEndsBeforeAnotherCanBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		h := &heldLease{}
+		h := &heldLease{late: 3 * time.Second}
 		const takes = defaultLeaseDuration - defaultRenewDeadline - time.Millisecond
-		one, oneEnded := elect(ctx, t, h, "one", takes)
+		one, oneEnded := contestFor(ctx, t, h, "one", takes)
 		lead := <-one
 		time.Sleep(time.Minute)
 		h.set(func(h *heldLease) { h.hang = -1 })
@@ -134,7 +135,7 @@ func TestALeadEndsBeforeAnotherCanBegin(t *testing.T) {
 		returned := time.Now()
 
 		h.set(func(h *heldLease) { h.hang = 0 }) // for the other: as if it was reachable all the time
-		other, otherEnded := elect(ctx, t, h, "other", 0)
+		other, otherEnded := contestFor(ctx, t, h, "other", 0)
 		select {
 		case <-other:
 		case <-one: // it may well be the first again
@@ -152,7 +153,7 @@ func TestOneRequestThatHangsDoesNotCostTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := &heldLease{}
-		leads, ended := elect(ctx, t, h, "one", 0)
+		leads, ended := contestFor(ctx, t, h, "one", 0)
 		lead := <-leads
 		h.set(func(h *heldLease) { h.hang = 1 })
 		time.Sleep(time.Minute)
@@ -168,7 +169,7 @@ func TestALeadEndsAtOnceWhenAnotherHoldsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := &heldLease{}
-		leads, ended := elect(ctx, t, h, "one", 0)
+		leads, ended := contestFor(ctx, t, h, "one", 0)
 		lead := <-leads
 		begin := time.Now()
 		h.set(func(h *heldLease) {
@@ -188,12 +189,12 @@ func TestALeadEndsAtOnceWhenAnotherHoldsTheLease(t *testing.T) {
 	})
 }
 
-// The library would do so as soon as it has given up renewing.
+// Also when renewing it has been given up.
 func TestTheLeaseIsNotGivenAwayUnderALead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := &heldLease{}
-		leads, ended := elect(ctx, t, h, "one", time.Hour) // far too long
+		leads, ended := contestFor(ctx, t, h, "one", time.Hour) // far too long
 		lead := <-leads
 		h.set(func(h *heldLease) { h.refuse = true })
 		<-lead.Done()
@@ -214,7 +215,7 @@ func TestASilentAPIServerDoesNotHoldUpTheEndOfAnElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := &heldLease{}
-		leads, ended := elect(ctx, t, h, "one", 0)
+		leads, ended := contestFor(ctx, t, h, "one", 0)
 		<-leads
 		h.set(func(h *heldLease) { h.hang = -1 })
 		begin := time.Now()
