@@ -35,7 +35,7 @@ type selected struct {
 func (s selected) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options = s.options(options)
 	options.Watch = true
-	w, err := s.c.Core.RESTClient().Get().Namespace(s.Namespace).Resource(s.resource).
+	w, err := s.c.Core.Get().Namespace(s.Namespace).Resource(s.resource).
 		VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Watch(ctx)
 	if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		return nil, fmt.Errorf("watching %s of %s: the connection was closed before an answer came", s.resource, describeNamespace(s.Namespace))

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
-	batchv1client "k8s.io/client-go/kubernetes/typed/batch/v1"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -50,10 +52,10 @@ type Config struct {
 // by several goroutines. Requests are not slowed on this side: the API server's
 // priority and fairness does it.
 type Client struct {
-	Core         corev1client.CoreV1Interface
-	Apps         appsv1client.AppsV1Interface
-	Batch        batchv1client.BatchV1Interface
-	Coordination coordinationv1client.CoordinationV1Interface
+	Core         coreV1
+	Apps         appsV1
+	Batch        batchV1
+	Coordination coordinationV1
 	// Namespace is the one that this process runs in, or that the kubeconfig's
 	// context names; "" when neither is known.
 	Namespace string
@@ -75,17 +77,18 @@ func Connect(c Config) (*Client, error) {
 	if k.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
-	if k.Core, err = corev1client.NewForConfigAndClient(config, k.http); err != nil {
+	scheme, err := newScheme()
+	if err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
-	if k.Apps, err = appsv1client.NewForConfigAndClient(config, k.http); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
-	}
-	if k.Batch, err = batchv1client.NewForConfigAndClient(config, k.http); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
-	}
-	if k.Coordination, err = coordinationv1client.NewForConfigAndClient(config, k.http); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
+	codecs := serializer.NewCodecFactory(scheme)
+	for version, group := range map[schema.GroupVersion]*rest.Interface{
+		corev1.SchemeGroupVersion: &k.Core.Interface, appsv1.SchemeGroupVersion: &k.Apps.Interface,
+		batchv1.SchemeGroupVersion: &k.Batch.Interface, coordinationv1.SchemeGroupVersion: &k.Coordination.Interface,
+	} {
+		if *group, err = newGroup(config, k.http, codecs, version); err != nil {
+			return nil, fmt.Errorf("kubernetes client: %w", err)
+		}
 	}
 	return k, nil
 }

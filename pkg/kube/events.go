@@ -185,11 +185,11 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	events := r.client.Core.Events(e.Namespace)
 	var written *corev1.Event
 	if err = errAbsent; result.Event.Count > 1 {
-		written, err = events.PatchWithEventNamespaceWithContext(ctx, result.Event, result.Patch)
+		written, err = events.Patch(ctx, result.Event.Name, types.StrategicMergePatchType, result.Patch, metav1.PatchOptions{})
 	}
 	if errors.Is(err, errAbsent) || apierrors.IsNotFound(err) { // the API server keeps Events for an hour
 		result.Event.ResourceVersion = ""
-		written, err = events.CreateWithEventNamespaceWithContext(ctx, result.Event)
+		written, err = events.Create(ctx, result.Event, metav1.CreateOptions{})
 	}
 	subject := "events in " + describeNamespace(e.Namespace)
 	if err != nil {

@@ -28,7 +28,7 @@ func (c *Client) Exec(ctx context.Context, namespace, pod, container, command st
 
 // executor uses WebSockets, or SPDY for an API server before Kubernetes 1.30.
 func (c *Client) executor(namespace, pod, container, command string) (remotecommand.Executor, error) {
-	url := c.Core.RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
+	url := c.Core.Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
 		Param("container", container).Param("command", command).
 		Param("stdin", "true").Param("stdout", "true").Param("stderr", "true").URL()
 	sockets, err := remotecommand.NewWebSocketExecutor(c.config, "GET", url.String())

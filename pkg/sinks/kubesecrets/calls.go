@@ -26,7 +26,7 @@ const callTimeout = 30 * time.Second
 func (k *Sink) get(ctx context.Context, t *targets.Target) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	live, err := k.secrets.Secrets(t.Secret.Namespace).Get(ctx, t.Secret.Name, metav1.GetOptions{})
+	live, err := k.cluster.secrets(t.Secret.Namespace).Get(ctx, t.Secret.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		return live, nil
@@ -39,7 +39,7 @@ func (k *Sink) get(ctx context.Context, t *targets.Target) (*corev1.Secret, erro
 func (k *Sink) patch(ctx context.Context, t *targets.Target, kind types.PatchType, body []byte, o metav1.PatchOptions) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return k.secrets.Secrets(t.Secret.Namespace).Patch(ctx, t.Secret.Name, kind, body, o)
+	return k.cluster.secrets(t.Secret.Namespace).Patch(ctx, t.Secret.Name, kind, body, o)
 }
 
 // ownAlone makes our field manager the only owner of the keys, and gives the
@@ -137,7 +137,7 @@ func (k *Sink) update(ctx context.Context, r records.Record, live *corev1.Secret
 		delete(wanted.Annotations, targets.RotationAnnotation)
 	}
 	maps.Copy(wanted.Annotations, k.metadata(r, live, e).Annotations)
-	secrets := k.secrets.Secrets(t.Secret.Namespace)
+	secrets := k.cluster.secrets(t.Secret.Namespace)
 	if live.UID == "" {
 		after, err := secrets.Create(ctx, &wanted, metav1.CreateOptions{FieldManager: targets.FieldManager})
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -34,8 +34,10 @@ import (
 // Values that are not ours are cleared as soon as an answer was looked at. The
 // client library makes copies that nobody can clear.
 type Sink struct {
-	secrets corev1client.SecretsGetter
-	now     func() time.Time
+	cluster interface {
+		secrets(namespace string) Secrets
+	}
+	now func() time.Time
 
 	// Remarker, when not nil, is called after each write with what is lacking in
 	// our rights, nil meaning nothing. It must not block.
@@ -48,12 +50,27 @@ type Remarker interface {
 	Remark(subject string, err error)
 }
 
+// Secrets is the requests for the Secrets of a namespace.
+type Secrets interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error)
+	Create(context.Context, *corev1.Secret, metav1.CreateOptions) (*corev1.Secret, error)
+	Update(context.Context, *corev1.Secret, metav1.UpdateOptions) (*corev1.Secret, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, body []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Secret, error)
+}
+
 // New makes the sink, without asking the API server anything. The client needs the
 // verbs get and patch for Secrets, or get and update, and create for targets that are
 // made when missing.
-func New(secrets corev1client.SecretsGetter) *Sink {
-	return &Sink{secrets: secrets, now: time.Now}
+func New[S Secrets](client interface{ Secrets(namespace string) S }) *Sink {
+	return &Sink{cluster: cluster[S]{client}, now: time.Now}
 }
+
+// cluster is a client, whatever its own type for the requests is.
+type cluster[S Secrets] struct {
+	client interface{ Secrets(namespace string) S }
+}
+
+func (c cluster[S]) secrets(namespace string) Secrets { return c.client.Secrets(namespace) }
 
 // Version is the version in the status of a target that is a Secret.
 func Version(uid types.UID, resourceVersion string) string {
