@@ -28,17 +28,24 @@ func (l *lease) alone(ctx context.Context) (again bool) {
 	}()
 	tick := time.NewTicker(l.LeaseDuration)
 	defer tick.Stop()
-	for !again {
+	for {
 		select {
 		case <-returned:
 			return false
 		case <-tick.C:
-			again = l.mayContest(ctx)
+		}
+		if !l.mayContest(ctx) {
+			continue
+		}
+		select {
+		case <-returned: // meanwhile, of itself
+			return false
+		default:
+			cancel()
+			<-returned
+			return true
 		}
 	}
-	cancel()
-	<-returned
-	return true
 }
 
 // mayContest reports whether the Lease can be read and written, without doing

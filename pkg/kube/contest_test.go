@@ -175,8 +175,18 @@ func TestAnotherIsWaitedForAsLongAsItsLeaseSays(t *testing.T) {
 	})
 }
 
-// TestARenewalThatIsGivenUpDoesNotKeepTheLease though it was done.
-func TestARenewalThatIsGivenUpDoesNotKeepTheLease(t *testing.T) {
+// assertFree ends a contest and finds the Lease free.
+func assertFree(t *testing.T, h *heldLease, cancel context.CancelFunc, ended <-chan struct{}) {
+	t.Helper()
+	cancel()
+	<-ended
+	if holder, _, _, _ := h.specOf(); holder != "" {
+		t.Errorf("%q holds the lease at the end", holder)
+	}
+}
+
+// TestAWriteThatIsGivenUpDoesNotKeepTheLease though it was done.
+func TestAWriteThatIsGivenUpDoesNotKeepTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := &heldLease{}
@@ -184,10 +194,45 @@ func TestARenewalThatIsGivenUpDoesNotKeepTheLease(t *testing.T) {
 		<-leads
 		h.set(func(h *heldLease) { h.late = time.Hour })
 		time.Sleep(defaultRetryPeriod + time.Second) // the renewal waits for its answer
-		cancel()
-		<-ended
-		if holder, _, _, _ := h.specOf(); holder != "" {
-			t.Errorf("%q holds the lease at the end", holder)
+		assertFree(t, h, cancel, ended)
+
+		h.set(func(h *heldLease) { h.lease = nil })
+		ctx, cancel = context.WithCancel(t.Context())
+		_, ended = contestFor(ctx, t, h, "two", 0)
+		time.Sleep(time.Second) // so does the creation
+		assertFree(t, h, cancel, ended)
+	})
+}
+
+func TestConflictsDoNotKeepTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		h := &heldLease{}
+		leads, ended := contestFor(ctx, t, h, "one", 0)
+		<-leads
+		h.set(func(h *heldLease) { h.edits = 2 })
+		assertFree(t, h, cancel, ended)
+	})
+}
+
+// TestALostTermIsNotRenewed although its lead goes on: others take over.
+func TestALostTermIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		h := &heldLease{}
+		one, oneEnded := contestFor(ctx, t, h, "one", time.Hour)
+		lead := <-one
+		h.set(func(h *heldLease) { h.hang = -1 })
+		<-lead.Done()
+		h.set(func(h *heldLease) { h.hang = 0 })
+		two, twoEnded := contestFor(ctx, t, h, "two", 0)
+		select {
+		case <-two:
+		case <-time.After(defaultLeaseDuration + 3*defaultRetryPeriod):
+			t.Error("no other leads")
 		}
+		cancel()
+		<-oneEnded
+		<-twoEnded
 	})
 }

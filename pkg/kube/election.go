@@ -26,7 +26,7 @@ type Election struct {
 	// LeaseDuration is how long others wait for a leader that no longer renews
 	// the Lease; whole seconds. RenewDeadline is how long a leader goes on
 	// without a renewal, and must be shorter; RetryPeriod is the time between
-	// tries. Zero: 15 s, 10 s and 2 s.
+	// tries, and at most half of that. Zero: 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -96,8 +96,8 @@ func (e *Election) check() error {
 		return errors.New("the identity is empty")
 	case e.LeaseDuration <= e.RenewDeadline:
 		return fmt.Errorf("the lease duration, %v, must be longer than the renew deadline, %v", e.LeaseDuration, e.RenewDeadline)
-	case e.RetryPeriod < 0 || e.RenewDeadline <= e.RetryPeriod:
-		return fmt.Errorf("the renew deadline, %v, must be longer than the retry period, %v", e.RenewDeadline, e.RetryPeriod)
+	case e.RetryPeriod < 0 || e.RenewDeadline < 2*e.RetryPeriod:
+		return fmt.Errorf("the renew deadline, %v, must be at least twice the retry period, %v", e.RenewDeadline, e.RetryPeriod)
 	}
 	return nil
 }
@@ -126,6 +126,9 @@ func (l *lease) contest(ctx context.Context) (again bool) {
 		}
 		// Candidates that have begun together do not go on together.
 		if !pause(ctx, l.RetryPeriod+rand.N(l.RetryPeriod)) {
+			if l.unsure {
+				l.release(context.WithoutCancel(ctx))
+			}
 			return false
 		}
 	}
@@ -138,11 +141,13 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 	defer end()
 	expiry := time.AfterFunc(time.Until(l.until), end)
 	defer expiry.Stop()
-	// The Lease is renewed until Lead has returned, also when ctx has ended.
+	isLost := func() bool { return leading.Err() != nil && ctx.Err() == nil }
+	// The Lease is renewed until Lead has returned, also when ctx has ended; but not
+	// for a lead that has lost it.
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var renewal sync.WaitGroup
 	renewal.Go(func() {
-		for pause(renewing, l.RetryPeriod) {
+		for pause(renewing, l.RetryPeriod) && !isLost() {
 			switch {
 			case l.try(renewing):
 				expiry.Reset(time.Until(l.until))
@@ -152,7 +157,7 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 		}
 	})
 	l.candidate.Lead(leading)
-	lost = leading.Err() != nil && ctx.Err() == nil
+	lost = isLost()
 	stop()
 	renewal.Wait()
 	l.release(context.WithoutCancel(ctx))

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,9 +27,10 @@ type lease struct {
 	candidate Candidate
 	refusals  refusals
 
-	live  *coordinationv1.Lease // as it was last seen; nil: it is not there, or was not looked for
-	seen  time.Time             // when what it says was new
-	until time.Time             // when a lead by the last write that made it ours ends
+	live   *coordinationv1.Lease // as it was last seen; nil: it is not there, or was not looked for
+	seen   time.Time             // when what it says was new
+	until  time.Time             // when a lead by the last write ends
+	unsure bool                  // whether the last write was done
 }
 
 // try takes the Lease, or renews it, and reports whether it is ours then. As long
@@ -88,6 +90,8 @@ func (l *lease) write(ctx context.Context, holder string) (err error) {
 	} else {
 		wanted, err = l.api.Update(call, wanted, metav1.UpdateOptions{})
 	}
+	_, refused := errors.AsType[*apierrors.StatusError](err)
+	l.unsure = err != nil && !refused
 	l.refusals.note(err, err == nil)
 	if err == nil {
 		l.until = begin.Add(l.RenewDeadline)
@@ -131,11 +135,13 @@ func (l *lease) see(live *coordinationv1.Lease) {
 	l.candidate.Leader(l.holder())
 }
 
-// release lets others have the Lease at once, if it is still ours. It is read
-// first: a renewal that was given up may have been done.
+// release lets others have the Lease at once, if it is ours. It is read first, and
+// again after a conflict: a write that was given up may have been done, or be done
+// only now.
 func (l *lease) release(ctx context.Context) {
-	if l.read(ctx) == nil && l.holder() == l.Identity {
-		_ = l.write(ctx, "") // is reported, and it ends of itself
+	ctx, cancel := context.WithTimeout(ctx, l.RenewDeadline)
+	defer cancel()
+	for l.read(ctx) == nil && l.holder() == l.Identity && apierrors.IsConflict(l.write(ctx, "")) {
 	}
 }
 

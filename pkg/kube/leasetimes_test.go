@@ -22,6 +22,7 @@ type heldLease struct {
 	version int
 	hang    int           // so many requests are not answered; negative: none is
 	late    time.Duration // after which a write that was done is answered
+	edits   int           // so many writes meet what somebody else has just edited
 	refuse  bool          // to renew
 	renewed time.Time     // when the last write was sent
 }
@@ -63,6 +64,10 @@ func (h *heldLease) Update(ctx context.Context, l *coordinationv1.Lease, _ metav
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.edits > 0 {
+		h.edits--
+		h.lease.ResourceVersion += "-edited"
+	}
 	if h.lease != nil && h.lease.ResourceVersion != l.ResourceVersion {
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.Name, nil)
 	}
