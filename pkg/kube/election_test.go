@@ -10,6 +10,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/secretsync/syncer/pkg/kube"
 )
@@ -100,6 +103,61 @@ func TestTheNextLeadsWhenTheLeaderHasReturned(t *testing.T) {
 	if holder, _ := lease(t, c, ns); holder != "two" {
 		t.Errorf("%q holds the lease, want two", holder)
 	}
+}
+
+// TestOursAndKubernetesOwnCandidatesTakeTurns at one Lease: earlier versions contested
+// by client-go's election.
+func TestOursAndKubernetesOwnCandidatesTakeTurns(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	client, err := coordinationv1client.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leading atomic.Int32
+	leads := make(chan context.Context, 10)
+	library := func() (stop func()) {
+		return running(t, func(ctx context.Context) {
+			leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+				Lock: &resourcelock.LeaseLock{
+					LeaseMeta: metav1.ObjectMeta{Namespace: ns, Name: "syncer"}, Client: client, LockConfig: resourcelock.ResourceLockConfig{Identity: "library"},
+				},
+				ReleaseOnCancel: true, LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+				Callbacks: leaderelection.LeaderCallbacks{
+					OnStartedLeading: func(ctx context.Context) {
+						if leading.Add(1) > 1 {
+							t.Error("two lead")
+						}
+						leads <- ctx
+					},
+					OnStoppedLeading: func() { leading.Add(-1) },
+				},
+			})
+		})
+	}
+	stop := library()
+	next(t, leads, "the library's lead")
+	ours := contest(t, c, ns, "ours", &leading)
+	if got := next(t, ours.leader, "a leader"); got != "library" {
+		t.Errorf("%q leads, want library", got)
+	}
+	if len(ours.leads) > 0 {
+		t.Error("ours leads too")
+	}
+	stop()
+	lead := next(t, ours.leads, "our lead")
+	library()
+	_, begin := lease(t, c, ns)
+	eventually(t, "renewals for longer than the lease lasts", func() bool {
+		_, renewed := lease(t, c, ns)
+		return renewed.Sub(begin) > 5*time.Second
+	})
+	if len(leads) > 0 {
+		t.Error("the library leads too")
+	}
+	go ours.stop()
+	<-lead.Done()
+	ours.let <- struct{}{}
+	next(t, leads, "the library's second lead")
 }
 
 func TestALeadEndsWhenTheLeaseCannotBeRenewed(t *testing.T) {
