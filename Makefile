@@ -90,7 +90,7 @@ lint: ## gofmt, vet, staticcheck, and the direction of imports
 	$(GO) vet -tags prometheus ./test/alerts
 	cd test/page && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd deploy/examples/keysets && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
-	$(GO) test -count=1 ./test/architecture # of what it lists, nothing is remembered
+	$(GO) test -count=1 ./test/architecture # go test does not know what go list has read
 
 bench: build ## Measure the sidecar, the server and a cluster, whole processes, against their figures
 	$(GO) run ./bench -syncer $(SYNCER)
