@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // leases is the requests for the Leases of a namespace.
@@ -49,7 +50,7 @@ func (l *lease) try(ctx context.Context) bool {
 // are compared: those of others may differ.
 func (l *lease) others() bool {
 	holder := l.holder()
-	return holder != "" && holder != l.Identity && time.Since(l.seen) < time.Duration(valueOf(l.live.Spec.LeaseDurationSeconds))*time.Second
+	return holder != "" && holder != l.Identity && time.Since(l.seen) < time.Duration(ptr.Deref(l.live.Spec.LeaseDurationSeconds, 0))*time.Second
 }
 
 // holder returns who holds the Lease; "" is nobody.
@@ -57,7 +58,7 @@ func (l *lease) holder() string {
 	if l.live == nil {
 		return ""
 	}
-	return valueOf(l.live.Spec.HolderIdentity)
+	return ptr.Deref(l.live.Spec.HolderIdentity, "")
 }
 
 // read looks at the Lease. That there is none is no error.
@@ -109,7 +110,7 @@ func (l *lease) next(holder string, now metav1.MicroTime) *coordinationv1.Lease 
 	transitions := int32(0)
 	if l.live != nil {
 		next = l.live.DeepCopy()
-		transitions = valueOf(next.Spec.LeaseTransitions)
+		transitions = ptr.Deref(next.Spec.LeaseTransitions, 0)
 	}
 	seconds := int32(l.LeaseDuration / time.Second)
 	switch {
@@ -158,12 +159,4 @@ func (l *lease) report(ctx context.Context, err error) {
 		err = fmt.Errorf("lease %s/%s: %w", l.Namespace, l.Name, err)
 	}
 	l.candidate.Report(err)
-}
-
-// valueOf returns what an optional field has; zero for nothing.
-func valueOf[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

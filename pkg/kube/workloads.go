@@ -11,9 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
+
+// defaultReplicas is how many Pods the API has a workload want that does not say.
+const defaultReplicas = 1
 
 // Workload names a Deployment, StatefulSet or DaemonSet.
 type Workload struct {
@@ -74,14 +78,14 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 	case "deployment":
 		var o *appsv1.Deployment
 		if o, err = c.Apps.Deployments(w.Namespace).Get(ctx, w.Name, options); err == nil {
-			want, is := replicas(o.Spec.Replicas), o.Status
+			want, is := ptr.Deref(o.Spec.Replicas, defaultReplicas), o.Status
 			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
 				is.ObservedGeneration >= o.Generation && is.Replicas == want && is.UpdatedReplicas == want && is.AvailableReplicas == want}
 		}
 	case "statefulset":
 		var o *appsv1.StatefulSet
 		if o, err = c.Apps.StatefulSets(w.Namespace).Get(ctx, w.Name, options); err == nil {
-			want, is := replicas(o.Spec.Replicas), o.Status
+			want, is := ptr.Deref(o.Spec.Replicas, defaultReplicas), o.Status
 			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
 				is.ObservedGeneration >= o.Generation && is.Replicas == want && is.UpdatedReplicas == want && is.AvailableReplicas == want}
 		}
@@ -99,14 +103,6 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 		return workload{}, fmt.Errorf("reading %s of namespace %s: %w", w, w.Namespace, err)
 	}
 	return state, nil
-}
-
-// replicas returns how many Pods are wanted; the API's default is one.
-func replicas(wanted *int32) int32 {
-	if wanted == nil {
-		return 1
-	}
-	return *wanted
 }
 
 // Annotate sets annotations of a workload's Pod template and leaves all others.
