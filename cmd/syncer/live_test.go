@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,10 +17,11 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/gobuild"
+	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-var liveRotations = flag.Int("rotations", 20, "how many rotations signers and verifiers of tokens live through")
+var liveRotations = length.Flag("rotations", 20, 5, "how many rotations signers and verifiers of tokens live through")
 
 // The times of the live proof are a hundredth of what they are in a cluster.
 const (
@@ -215,7 +215,7 @@ func (l *live) exchange(enough func(*tally) bool) *tally {
 			y.note(late, err)
 		}
 	}
-	end := time.Now().Add(patience + time.Duration(*liveRotations)*30*time.Second)
+	end := time.Now().Add(patience + time.Duration(liveRotations())*30*time.Second)
 	for i := 0; !enough(y); i++ {
 		if time.Now().After(end) {
 			n, _ := y.signers()
@@ -252,7 +252,7 @@ func TestTokensLiveThroughRotations(t *testing.T) {
 	engine := l.rotates("", "confirm: {ask: ["+strings.Join(ask, ", ")+"]}")
 	y := l.exchange(func(y *tally) bool {
 		n, well := y.signers()
-		return n > *liveRotations || !well
+		return n > liveRotations() || !well
 	})
 	n, _ := y.signers()
 	t.Logf("%d rotations, %d tokens verified, %d of them at the end of their lives", n-1, y.verified, y.late)

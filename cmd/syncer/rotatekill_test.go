@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -20,9 +19,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
 	testfaults "github.com/secretsync/syncer/test/faults"
+	"github.com/secretsync/syncer/test/length"
 )
 
-var killSeeds = flag.Int("kill-seeds", 2, "how many histories of killed processes are tried at each request")
+var killSeeds = length.Seeds()
 
 // TestRotateRunIsKilled at its requests, before they arrive and before their
 // answers do, while a set begins and is rotated once. Those that came after meet
@@ -31,7 +31,7 @@ func TestRotateRunIsKilled(t *testing.T) {
 	const boundaries = 24 // a rotation without faults has about as many
 	turns := make(chan struct{}, 6)
 	var all sync.WaitGroup
-	for seed := range *killSeeds {
+	for seed := range killSeeds() {
 		for at := seed % 3; at < boundaries; at += 3 {
 			kind := testfaults.KillBefore + testfaults.Kind((at/3+seed/3)%2)
 			k := newKilled(t, &testfaults.Plan{At: at, Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), uint64(at)))})

@@ -2,7 +2,6 @@ package rotate
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,9 +15,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/faults"
+	"github.com/secretsync/syncer/test/length"
 )
 
-var seeds = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
+var seeds = length.Seeds()
 
 func parts(text string) map[string]secret.Value {
 	return map[string]secret.Value{"key": secret.New([]byte(text))}
@@ -53,7 +53,7 @@ func TestFaultsAtEachRequest(t *testing.T) {
 			}
 			var trials []trial
 			var plans sync.Map
-			for seed := range *seeds {
+			for seed := range seeds() {
 				for at := range boundaries {
 					for kind := range faults.Kinds {
 						if (at+int(kind)+seed)%each != 0 {

@@ -1,7 +1,6 @@
 package versions
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -9,9 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/secretsync/syncer/test/length"
 )
 
-var histories = flag.Int("histories", usualHistories, "how many random histories are lived through")
+var histories = length.Flag("histories", usualHistories, 1_000, "how many random histories are lived through")
 
 // TestHistories draws long histories of what the model walks to the end for
 // three versions only: more versions, every command, both engines.
@@ -21,14 +22,14 @@ func TestHistories(t *testing.T) {
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			for seed := next.Add(together) - together; seed < int64(*histories) && !t.Failed(); seed = next.Add(together) - together {
+			for seed := next.Add(together) - together; seed < int64(histories()) && !t.Failed(); seed = next.Add(together) - together {
 				r := rand.New(rand.NewPCG(uint64(seed), 29))
 				m := newModel(rules{outside: r.IntN(2) == 0, compare: r.IntN(2) == 0, commands: []uint8{1, 2, 5}, ids: 12})
 				if m.late = m.compare; !m.compare {
 					m.lease, m.passes = true, 1
 				}
 				m.dice = r
-				for i := range min(together, *histories-int(seed)) {
+				for i := range min(together, histories()-int(seed)) {
 					n, wrong := m.history(r)
 					acts.Add(int64(n))
 					if wrong != "" {
@@ -40,7 +41,7 @@ func TestHistories(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d histories, %d acts", *histories, acts.Load())
+	t.Logf("%d histories, %d acts", histories(), acts.Load())
 }
 
 // history lives through one, and returns how many acts it had and what went wrong.

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -20,17 +19,18 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/faults"
+	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-var crashSeeds = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
+var crashSeeds = length.Seeds()
 
 // TestALeaderMeetsFaults at a request to Conjur or to the API server, and some
 // more after it, while a set begins and is rotated once: it is killed, cut off or
 // left without an answer. Another process takes the Lease of one that was killed.
 func TestALeaderMeetsFaults(t *testing.T) {
 	const boundaries = 90 // a start and a rotation have about as many
-	for seed := range *crashSeeds {
+	for seed := range crashSeeds() {
 		dice := rand.New(rand.NewPCG(uint64(seed), 13))
 		for kind := range faults.Kinds {
 			plan := &faults.Plan{At: dice.IntN(boundaries), Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), dice.Uint64()))}

@@ -16,10 +16,11 @@ import (
 
 	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/test/length"
 )
 
 var (
-	histories = flag.Int("histories", usualHistories, "how many random histories are lived through")
+	histories = length.Flag("histories", usualHistories, min(usualHistories, 300), "how many random histories are lived through")
 	seed      = flag.Uint64("seed", 0, "the one history to live through; 0: as many as there should be")
 )
 
@@ -38,7 +39,7 @@ func TestHistories(t *testing.T) {
 	for i := range runtime.GOMAXPROCS(0) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			for n := next.Add(1); n <= uint64(*histories) && tryOut(t, n); n = next.Add(1) {
+			for n := next.Add(1); n <= uint64(histories()) && tryOut(t, n); n = next.Add(1) {
 			}
 		})
 	}

@@ -92,7 +92,7 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 	const boundaries = 110 // a rotation without faults has about as many
 	turns := make(chan struct{}, 8)
 	var all sync.WaitGroup
-	for seed := range *seeds {
+	for seed := range seeds() {
 		dice := rand.New(rand.NewPCG(uint64(seed), 35))
 		for kind := range faults.Kinds {
 			for range 3 {

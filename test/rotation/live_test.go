@@ -51,14 +51,14 @@ func TestNoLoginFailsWhileUsersTakeTurns(t *testing.T) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			logins, failed := s.live(*rotations/credentials, false)
-			if len(failed) > 0 || logins < int64(*rotations/credentials*clients) {
+			logins, failed := s.live(rotations()/credentials, false)
+			if len(failed) > 0 || logins < int64(rotations()/credentials*clients) {
 				t.Errorf("of %d logins these failed: %s", logins, some(failed))
 			}
 			if users := s.logins(); len(users) != 1 {
 				t.Errorf("in the end %q may log in", users)
 			}
-			t.Logf("%d rotations, %d logins, %d failed", *rotations/credentials, logins, len(failed))
+			t.Logf("%d rotations, %d logins, %d failed", rotations()/credentials, logins, len(failed))
 		})
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/pgtest"
 )
 
 var (
-	rotations = flag.Int("rotations", 100, "how many rotations the clients live through, all together")
+	rotations = length.Flag("rotations", 100, 20, "how many rotations the clients live through, all together")
 	busy      = flag.Bool("busy", false, "clients log in without pause, instead of when their file changes and now and then between them")
-	seeds     = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
+	seeds     = length.Seeds()
 )
 
 var postgres *pgtest.Server

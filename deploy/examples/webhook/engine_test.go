@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -23,9 +22,10 @@ import (
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/faults"
+	"github.com/secretsync/syncer/test/length"
 )
 
-var seeds = flag.Int("crash-seeds", 2, "how many histories of each fault are tried")
+var seeds = length.Seeds()
 
 const (
 	set = "shop/token"
@@ -186,7 +186,7 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 	const requests = 24 // to the service, of three rotations without faults; Conjur gets twice as many
 	turns := make(chan struct{}, 8)
 	var all sync.WaitGroup
-	for seed := range *seeds {
+	for seed := range seeds() {
 		for kind := range faults.Kinds {
 			d := dice(seed, int(kind))
 			for _, both := range []bool{false, true} {
