@@ -39,7 +39,7 @@ func (w *world) conjurd(flags ...string) *proctest.Process {
 	w.t.Helper()
 	p := spawn(w.t, []string{"TMPDIR=" + w.path("tmp")}, append([]string{"conjurd", "--addr", "127.0.0.1:0"}, flags...)...)
 	w.t.Cleanup(func() { w.silent(p) })
-	eventually(w.t, "the server's address", func() bool { return conjurdURL.MatchString(p.Log()) })
+	eventually(w.t, "the server's address and account", func() bool { return conjurdURL.MatchString(p.Log()) && len(p.Lines("CONJUR_ACCOUNT=")) > 0 })
 	w.url = conjurdURL.FindStringSubmatch(p.Log())[1]
 	return p
 }
