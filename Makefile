@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-node bench-node test-page test-alerts kube node image lint bench soak demo conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-alerts kube node image lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,26 +13,11 @@ help: ## List the targets
 build: ## Build the static binary, bin/syncer
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags='-s -w' -o $(SYNCER) ./cmd/syncer
 
-# Most tests wait most of the time, so that several packages a processor run at
-# once, the longest first, when all is compiled. Less time goes to collecting
-# garbage than usual; the processes that tests start and measure are not told so.
-# With the race detector a process sleeps for a second at its end, unless told.
-# What Go remembers of a test does not know the binary that the test has built:
-# -count=1 has it run.
-AT_ONCE  = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
-LONGEST  = ./test/rotation ./test/soak ./cmd/syncer ./test/cluster ./test/samples ./test/removal ./pkg/sinks/...
+test: ## Run the essential tests: every package, a real API server, a real PostgreSQL
+	$(GO) run ./test/run
 
-test: export GOGC = 400
-test: export GORACE = atexit_sleep_ms=0
-test: lint kube ## Check the code, then run every test under the race detector, and the histories at length
-	test/pgtest/install.sh
-	$(GO) list -race -test -export ./... >/dev/null
-	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -race -vet=off -count=1 -p $(AT_ONCE) -timeout 40m $(LONGEST) ./...
-	cd test/kube && $(GO) test -race -timeout 20m ./plane
-	cd keyset && $(GO) test -race ./...
-	$(GO) test -run TestDearestCalls ./pkg/render # the race detector would be measured too
-	$(GO) test -timeout 20m -run TestHistories ./test/removal
-	$(GO) test -timeout 20m ./pkg/versions -histories 100000
+test-all: ## Run everything else: lint, the race detector, long histories, soak, samples, alerts, the page, Pods
+	$(GO) run ./test/run -all
 
 NODE_TEST = PATH="$$PATH:/usr/sbin:/sbin" SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
 
@@ -55,8 +40,8 @@ test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the pa
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(value ARGS)
 
-test-page: ## Drive the status page in a real browser (Debian: apt-get install chromium npm); ARGS=-update writes its pictures
-	@command -v chromium >/dev/null || { echo 'make test-page needs chromium: apt-get install chromium' >&2; exit 1; }
+test-page: ## Drive the status page in a real browser (Debian: installs chromium and npm); ARGS=-update writes its pictures
+	test/page/install.sh
 	@[ -f '$(AXE)' ] || npm install --silent --no-audit --no-fund --prefix '$(HOME)/.cache/syncer-axe' axe-core@4.14.1
 	cd test/page && $(GO) vet ./... && SYNCER_AXE='$(AXE)' $(GO) test -count=1 -v ./... $(value ARGS)
 
@@ -79,18 +64,16 @@ image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
 	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -certificates '$(CERTIFICATES)' \
 		linux/amd64='$(CURDIR)/bin/linux-amd64/syncer' linux/arm64='$(CURDIR)/bin/linux-arm64/syncer'
 
-lint: ## gofmt, vet, staticcheck, and the direction of imports
+format: ## Fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
-	$(GO) vet -tags node ./test/node/... && $(GO) run $(STATICCHECK) -tags node ./test/node/...
+
+lint: format ## vet and staticcheck, all modules and build tags
+	$(GO) vet -tags long,node,prometheus ./... && $(GO) run $(STATICCHECK) -tags long,node,prometheus ./...
 	cd test/kube && $(GO) vet ./plane && $(GO) run $(STATICCHECK) ./plane
 	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd keyset && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
-	$(GO) vet -tags prometheus ./test/alerts
 	cd test/page && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd deploy/examples/keysets && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
-	$(GO) test -count=1 ./test/architecture # go test does not know what go list has read
 
 bench: build ## Measure the sidecar, the server and a cluster, whole processes, against their figures
 	$(GO) run ./bench -syncer $(SYNCER)
@@ -98,7 +81,7 @@ bench: build ## Measure the sidecar, the server and a cluster, whole processes, 
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -run '^$$' -bench Cluster -benchtime 1x ./test/cluster
 
 soak: kube ## One hour of change and failure, in which nothing may grow (SYNCER_SOAK=…, SYNCER_SOAK_SEED=…)
-	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_SOAK="$${SYNCER_SOAK:-1h}" $(GO) test -count=1 -v -timeout 0 ./test/soak
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_SOAK="$${SYNCER_SOAK:-1h}" $(GO) test -count=1 -v -tags long -timeout 0 ./test/soak
 
 demo: ## See a value reach its file: a server, five groups, 20 seconds
 	$(GO) run ./cmd/syncer demo

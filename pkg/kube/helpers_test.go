@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if watchChild() {
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(kubetest.Main(m, &cluster))
+	goleak.VerifyTestMain(kubetest.Own(m, &cluster))
 }
 
 // connect makes a Client: of a service account when there is a token, else of

@@ -22,7 +22,7 @@ import (
 
 var cluster *kubetest.ControlPlane
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(kubetest.Main(m, &cluster)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(kubetest.Own(m, &cluster)) }
 
 // conjur is a Values whose polls take a while and whose variables change when
 // told.

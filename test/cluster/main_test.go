@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(kubetest.Main(m, &plane, usedRights), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(kubetest.Own(m, &plane, usedRights), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

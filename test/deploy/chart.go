@@ -91,7 +91,7 @@ func (r Release) run(args ...string) ([]byte, error) {
 	}
 	chart := r.Chart
 	if chart == "" {
-		root, err := Root()
+		root, err := gobuild.Root()
 		if err != nil {
 			return nil, err
 		}
@@ -112,9 +112,12 @@ func Kustomize(dir string) ([]byte, error) {
 // chartTool runs deploy/tools/chart. That is a module of its own, so that the
 // engines of Helm and Kustomize are no dependencies of the product.
 func chartTool(input string, args ...string) ([]byte, error) {
+	if err := gobuild.Inputs("deploy"); err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(os.Getenv(ToolVariable), args...)
 	if cmd.Path == "" {
-		root, err := Root()
+		root, err := gobuild.Root()
 		if err != nil {
 			return nil, err
 		}
@@ -132,29 +135,11 @@ func chartTool(input string, args ...string) ([]byte, error) {
 
 // BuildTool builds deploy/tools/chart as the file path.
 func BuildTool(path string) error {
-	root, err := Root()
+	root, err := gobuild.Root()
 	if err != nil {
 		return err
 	}
 	return gobuild.Build(path, filepath.Join(root, "deploy", "tools"), "./chart")
-}
-
-// Root is the folder of the repository that the working folder is in.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		module, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && bytes.HasPrefix(module, []byte("module github.com/secretsync/syncer\n")) {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("the working folder is not in Syncer's repository")
-		}
-		dir = filepath.Dir(dir)
-	}
 }
 
 // Decode reads YAML documents, each of them an object. A field that is written

@@ -52,3 +52,12 @@ func (w withTool) Run() (code int) {
 	}
 	return w.tests.Run()
 }
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
@@ -41,6 +42,11 @@ import (
 // program.
 const variable = "SYNCER_KUBE"
 
+// sharedVariable is the environment variable with the path of the
+// administrator's kubeconfig of a control plane that several test binaries use
+// at once.
+const sharedVariable = "SYNCER_KUBECONFIG"
+
 // patience is for what takes seconds when two cores are free, and longer
 // while other test binaries use them.
 const patience = 2 * time.Minute
@@ -49,7 +55,7 @@ const patience = 2 * time.Minute
 // goroutines at once; those that take the API server away do so for all of
 // them.
 type ControlPlane struct {
-	process    *process
+	process    *process // nil: it is shared, and somebody else ends it
 	kubeconfig string
 	config     *rest.Config
 	ca         []byte
@@ -80,6 +86,15 @@ func Start(flags ...string) (*ControlPlane, error) {
 	return cp, nil
 }
 
+// Shared connects to the control plane whose kubeconfig is named by
+// SYNCER_KUBECONFIG, and starts one where that is unset.
+func Shared() (*ControlPlane, error) {
+	if kubeconfig := os.Getenv(sharedVariable); kubeconfig != "" {
+		return connect(nil, kubeconfig)
+	}
+	return Start()
+}
+
 func connect(p *process, kubeconfig string) (*ControlPlane, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -106,10 +121,26 @@ func connect(p *process, kubeconfig string) (*ControlPlane, error) {
 	return cp, err
 }
 
-// Stop ends the control plane and removes its files. The error says that it
-// had ended before, or that it left something behind.
+// Stop ends the control plane and removes its files, unless it is shared. The
+// error says that it had ended before, or that it left something behind.
 func (cp *ControlPlane) Stop() error {
+	if cp.process == nil {
+		return cp.hangUp()
+	}
 	return errors.Join(cp.process.stop(), os.RemoveAll(filepath.Dir(cp.kubeconfig)))
+}
+
+// hangUp closes the connections that client-go keeps for its clients, whoever
+// they are: it has one pool for each set of certificates.
+func (cp *ControlPlane) hangUp() error {
+	for _, config := range []*rest.Config{cp.config, cp.ConfigFor("")} {
+		transport, err := rest.TransportFor(config)
+		if err != nil {
+			return err
+		}
+		utilnet.CloseIdleConnectionsFor(transport)
+	}
+	return nil
 }
 
 // Kubeconfig is the path of a kubeconfig whose user is in the group

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // Namespace makes a namespace with a new name, which begins with the test's.
@@ -27,6 +29,9 @@ import (
 // control plane.
 func (cp *ControlPlane) Namespace(t testing.TB) string {
 	t.Helper()
+	if err := gobuild.Inputs("test/kube"); err != nil { // the control plane is one of the test's inputs
+		t.Fatal(err)
+	}
 	ns, err := cp.core.Namespaces().Create(lasting(t), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: label(t.Name()) + "-"},
 	}, metav1.CreateOptions{})

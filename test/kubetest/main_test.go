@@ -27,13 +27,13 @@ func TestMain(m *testing.M) {
 		fmt.Println(cp.Kubeconfig())
 		<-context.Background().Done()
 	}
-	goleak.VerifyTestMain(kubetest.Main(m, &cluster))
+	goleak.VerifyTestMain(kubetest.Own(m, &cluster))
 }
 
 func TestMainFailsWithoutAControlPlane(t *testing.T) {
 	t.Setenv("SYNCER_KUBE", "")
 	var cp *kubetest.ControlPlane
-	if code := kubetest.Main(nil, &cp).Run(); code != 1 || cp != nil {
+	if code := kubetest.Own(nil, &cp).Run(); code != 1 || cp != nil {
 		t.Errorf("exit code %d, control plane %v; want 1 and none", code, cp)
 	}
 }

@@ -52,6 +52,9 @@ func (cp *ControlPlane) ContinueAPIServer(t testing.TB) {
 
 func (cp *ControlPlane) do(t testing.TB, command string, after ...string) {
 	t.Helper()
+	if cp.process == nil {
+		t.Fatalf("%s: other test binaries use this control plane too; use kubetest.Own in TestMain", command)
+	}
 	if err := cp.process.do(command, after...); err != nil {
 		t.Fatal(err)
 	}

@@ -39,10 +39,7 @@ func TestStartSaysHowToBuildTheProgram(t *testing.T) {
 func TestNothingIsLeftAfterStop(t *testing.T) {
 	cp := start(t)
 	dir := filepath.Dir(cp.Kubeconfig())
-	running := processes(t, dir)
-	if len(running) != 3 { // up, etcd, kube-apiserver
-		t.Fatalf("processes before the end: %v", running)
-	}
+	running := allProcesses(t, dir)
 	if err := cp.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +62,7 @@ func TestNothingIsLeftAfterTheTestIsKilled(t *testing.T) {
 		t.Error(err)
 	}
 	dir := filepath.Dir(strings.TrimSpace(line))
-	running := processes(t, dir)
-	if len(running) != 3 {
-		t.Errorf("processes before the end: %v", running)
-	}
+	running := allProcesses(t, dir)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
@@ -79,7 +73,7 @@ func TestNothingIsLeftAfterTheTestIsKilled(t *testing.T) {
 func TestThePartsDieWithTheirParent(t *testing.T) {
 	cp := start(t)
 	dir := filepath.Dir(cp.Kubeconfig())
-	running := processes(t, dir)
+	running := allProcesses(t, dir)
 	kill(t, running["up"])
 	if err := cp.Stop(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("Stop: %v; want that it was killed", err)
@@ -93,7 +87,7 @@ func TestThePlaneEndsWithAPart(t *testing.T) {
 			t.Parallel() // two planes at once
 			cp := start(t)
 			dir := filepath.Dir(cp.Kubeconfig())
-			running := processes(t, dir)
+			running := allProcesses(t, dir)
 			kill(t, running[part])
 			await(t, func() error {
 				if left := processes(t, dir); len(left) > 0 {
@@ -124,6 +118,19 @@ func kill(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// allProcesses waits until up, etcd and kube-apiserver are seen. A look at /proc
+// can miss one while other processes come and go.
+func allProcesses(t *testing.T, dir string) (running map[string]int) {
+	t.Helper()
+	await(t, func() error {
+		if running = processes(t, dir); len(running) != 3 {
+			return fmt.Errorf("processes before the end: %v", running)
+		}
+		return nil
+	})
+	return running
 }
 
 // processes are those of the control plane in dir, by name. The parts have it

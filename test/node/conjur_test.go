@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // policy lets the namespace's service accounts app and syncer log in by
@@ -131,7 +131,7 @@ func (w *world) setter() func(values map[string]string) {
 // does, and returns what it printed. It needs no API server.
 func (w *world) administrator() func(args ...string) string {
 	w.t.Helper()
-	root, err := deploy.Root()
+	root, err := gobuild.Root()
 	w.check(err)
 	dir := w.t.TempDir()
 	certificate, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "key")

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // Where the application finds what Syncer delivers.
@@ -24,7 +24,7 @@ const (
 // application of the tests, which runs with the arguments given.
 func (w *world) documented(annotations map[string]string, args ...string) *corev1.Pod {
 	w.t.Helper()
-	root, err := deploy.Root()
+	root, err := gobuild.Root()
 	w.check(err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
 	w.check(err)

@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/gobuild"
 )
 
@@ -94,7 +93,7 @@ func add(out *tar.Writer, name string, content []byte, mode int64) error {
 // loadImage gives the node Syncer's image by the command that docs/install.md
 // names, word for word.
 func loadImage() error {
-	root, err := deploy.Root()
+	root, err := gobuild.Root()
 	if err != nil {
 		return err
 	}

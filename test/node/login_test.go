@@ -14,7 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
-	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // TestCertificateIsBroughtIntoAContainerWithoutAShell by authn-k8s: conjurd runs
@@ -83,7 +83,7 @@ func TestWrongAnnotationsAreDescribed(t *testing.T) {
 // validate returns the problems that "syncer validate" finds, by annotation.
 func (w *world) validate(annotations string) map[string]string {
 	w.t.Helper()
-	root, err := deploy.Root()
+	root, err := gobuild.Root()
 	w.check(err)
 	cmd := exec.Command(filepath.Join(root, "bin", "linux-"+architecture, "syncer"), "validate", "--annotations", annotations)
 	cmd.Env = []string{"CONJUR_APPLIANCE_URL=" + w.address, "CONJUR_ACCOUNT=" + account, "CONJUR_AUTHN_URL=" + w.address + "/authn-jwt/cluster", "CONTAINER_MODE=sidecar",

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -114,7 +115,7 @@ func runChild() (code int, err error) {
 // prepare builds what is shipped, with the commands that are documented, and
 // the images of the tests.
 func prepare(ctx context.Context, dir string) error {
-	root, err := deploy.Root()
+	root, err := gobuild.Root()
 	if err != nil {
 		return err
 	}

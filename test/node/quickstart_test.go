@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // standIns are programs of the quick start that have nothing to do here, or not
@@ -49,7 +50,7 @@ func TestQuickStart(t *testing.T) {
 // and a cluster, until the test ends, and returns what returns its output.
 func (w *world) newcomer(script string) (printed func() string) {
 	w.t.Helper()
-	root, err := deploy.Root()
+	root, err := gobuild.Root()
 	w.check(err)
 	dir, tools := w.t.TempDir(), w.t.TempDir()
 	w.check(os.Mkdir(filepath.Join(dir, "bin"), 0o755))

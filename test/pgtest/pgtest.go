@@ -63,8 +63,12 @@ func Start() (_ *Server, err error) {
 	return s, nil
 }
 
-// binaries returns the folder of the server's programs, the newest.
+// binaries returns the folder of the server's programs: that which
+// SYNCER_POSTGRES names, else the newest that is found.
 func binaries() (string, error) {
+	if named := os.Getenv("SYNCER_POSTGRES"); named != "" {
+		return named, nil
+	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
 		return "", err
@@ -73,7 +77,7 @@ func binaries() (string, error) {
 		found = append(found, path)
 	}
 	if len(found) == 0 {
-		return "", errors.New("no PostgreSQL server is installed; install the package postgresql, such as by test/pgtest/install.sh")
+		return "", errors.New("no PostgreSQL server is installed; install it, such as by test/pgtest/install.sh, or name the folder with its programs in SYNCER_POSTGRES")
 	}
 	newest := slices.MaxFunc(found, func(a, b string) int {
 		return len(a) - len(b) + strings.Compare(a, b)

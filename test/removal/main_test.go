@@ -41,7 +41,7 @@ func (r runner) Run() int {
 
 func controlPlane(t testing.TB) *kubetest.ControlPlane {
 	t.Helper()
-	cluster.once.Do(func() { cluster.plane, cluster.err = kubetest.Start() })
+	cluster.once.Do(func() { cluster.plane, cluster.err = kubetest.Shared() })
 	if cluster.err != nil {
 		t.Fatal(cluster.err)
 	}

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && long
 
 // Package samples deploys what users of the Secrets Provider have, with the
 // image changed and nothing else: the manifests in testdata go through migrate

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && long
 
 package samples
 
@@ -22,6 +22,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -50,6 +51,9 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	if err := gobuild.Inputs(); err != nil {
+		t.Fatal(err)
+	}
 	plane.AllowAnonymousDiscovery(t)
 	w := &world{t: t, namespace: plane.Namespace(t), image: built.open(t), address: proctest.FreeAddress(t), value: map[string]string{}}
 	w.node = &pod{world: w, dir: t.TempDir(), made: map[string]*container{}}

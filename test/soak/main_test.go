@@ -1,3 +1,5 @@
+//go:build long
+
 // Package soak lets Syncer run for a long time in a world that never rests:
 // values rotate, templates are edited, servers fail, variables come and go,
 // and an application deletes what it was given. A process must end up with
@@ -42,7 +44,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(kubetest.Main(m, &plane), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(kubetest.Own(m, &plane), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

@@ -1,3 +1,5 @@
+//go:build long
+
 package soak
 
 import (
@@ -7,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -19,6 +22,9 @@ const economy = "GOGC=10"
 // values.
 func spawn(t testing.TB, env []string, args ...string) *proctest.Process {
 	t.Helper()
+	if err := gobuild.Inputs(); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(env, economy, "GOMAXPROCS=2")
 	p := proctest.Start(t, patience, cmd, nil)

@@ -1,4 +1,7 @@
-package deploy_test
+//go:build long
+
+// Package image tests the container image that "make image" writes.
+package image
 
 import (
 	"archive/tar"
@@ -15,13 +18,23 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 const toolsDir = "../../deploy/tools"
 
+// inputs makes the code that the image is built from inputs of the test.
+func inputs(t *testing.T) {
+	t.Helper()
+	if err := gobuild.Inputs(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // writeImage runs deploy/tools/image.
 func writeImage(t *testing.T, out string, args ...string) error {
 	t.Helper()
+	inputs(t)
 	cmd := exec.Command("go", append([]string{"-C", toolsDir, "run", "./image", "-out", out}, args...)...)
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -190,6 +203,7 @@ func TestImageIsNamedAsTheKubeletAsksForIt(t *testing.T) {
 		"localhost:5000/secretsync/syncer": "localhost:5000/secretsync/syncer:latest",
 		"registry.example.com/a/b:2":       "registry.example.com/a/b:2",
 	} {
+		inputs(t)
 		path := filepath.Join(t.TempDir(), "syncer.tar")
 		if err := writeImage(t, path, "-name", name, "linux/amd64="+binary); err != nil {
 			t.Fatal(err)
@@ -205,6 +219,7 @@ func TestImageIsNamedAsTheKubeletAsksForIt(t *testing.T) {
 
 // TestMakeImage: the make target packs Syncer itself.
 func TestMakeImage(t *testing.T) {
+	inputs(t)
 	path := filepath.Join(t.TempDir(), "syncer.tar")
 	cmd := exec.Command("make", "-C", "../..", "image", "IMAGE_TAR="+path, "IMAGE=example/syncer:1")
 	if text, err := cmd.CombinedOutput(); err != nil {
