@@ -16,7 +16,9 @@ var ErrRefused = errors.New("refused")
 
 // Actuator has something outside accept and refuse the versions of one set. It
 // keeps Version.Fence beside what it changes, as [versions.Apply] and
-// [versions.Revoke] want it. Repeating an act is harmless.
+// [versions.Revoke] want it, and whose set it is: the set's id and the identity of
+// Version.Set. Repeating an act is harmless. What belongs to another set is left
+// alone, unless Version.Set was claimed since.
 type Actuator interface {
 	// Apply has a version accepted under its fence. It returns the parts that
 	// the outside minted, or nil; they are written to the set before anything
@@ -26,6 +28,15 @@ type Actuator interface {
 	Verify(ctx context.Context, v versions.Version) error
 	// Revoke has a version refused. One that is not there is refused already.
 	Revoke(ctx context.Context, v versions.Version) error
+}
+
+// setOf returns the set of a version; an empty one for a version that no document
+// returned.
+func setOf(v versions.Version) *versions.Document {
+	if v.Set == nil {
+		return versions.New("")
+	}
+	return v.Set
 }
 
 // Preparer is an Actuator that decides some parts of a version before it is made,
@@ -40,8 +51,8 @@ type User interface {
 	InUse(ctx context.Context, v versions.Version) ([]string, error)
 }
 
-// Checker is an Actuator that can say beforehand what stands in its way: each
-// problem with what to do about it.
+// Checker is an Actuator that can say beforehand what stands in the way of a set:
+// each problem with what to do about it.
 type Checker interface {
-	Check(ctx context.Context) []error
+	Check(ctx context.Context, doc *versions.Document) []error
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -20,18 +21,46 @@ const (
 // APIKeys is hosts of Conjur that take turns: each has one version at a time, in
 // the parts "login" and "apiKey". Conjur makes the keys, and has no place for a
 // fence. So the set is read again right before anything changes, and a key is
-// tried before it is refused.
+// tried before it is refused. A host's [conjur.SetAnnotation] says whose the host is.
 type APIKeys struct {
+	ID     string   // of the set's variable
 	Hosts  []string // two or more ids
 	Conjur interface {
 		RotateKey(ctx context.Context, host string) (secret.Value, error)
 		LogIn(ctx context.Context, login string, key secret.Value) error
+		HostAnnotations(ctx context.Context, host string) (map[string]string, error)
 	}
 	Set func(context.Context) (*versions.Document, error)
 }
 
-// Prepare returns the login of the host whose turn it is.
-func (a *APIKeys) Prepare(_ context.Context, doc *versions.Document) (map[string]secret.Value, error) {
+// Check returns for each host that the set may not change whose it is.
+func (a *APIKeys) Check(ctx context.Context, doc *versions.Document) (problems []error) {
+	for _, host := range a.Hosts {
+		if err := a.barred(ctx, host, doc); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+func (a *APIKeys) barred(ctx context.Context, host string, doc *versions.Document) error {
+	annotations, err := a.Conjur.HostAnnotations(ctx, host)
+	if err != nil {
+		return fmt.Errorf("cannot read the annotations of the host %s: %w", host, err)
+	}
+	set, identity, _ := strings.Cut(annotations[conjur.SetAnnotation], " ")
+	if set == "" || set == a.ID && (identity == "" || identity == doc.Identity) {
+		return nil
+	}
+	return fmt.Errorf("the host %s belongs to the set %q by its annotation %s; use another host, or change the annotation in the policy", host, annotations[conjur.SetAnnotation], conjur.SetAnnotation)
+}
+
+// Prepare returns the login of the host whose turn it is. No host may be of another
+// set.
+func (a *APIKeys) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
+	if problems := a.Check(ctx, doc); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
 	var logins []string
 	for _, host := range a.Hosts {
 		logins = append(logins, "host/"+host)
@@ -89,7 +118,7 @@ func (a *APIKeys) Revoke(ctx context.Context, v versions.Version) error {
 }
 
 // still returns an error unless the set says the same of a version as when it was
-// decided to act.
+// decided to act, and the host is not of another set.
 func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.State) error {
 	doc, err := a.Set(ctx)
 	if err != nil {
@@ -99,7 +128,7 @@ func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.
 	if !ok || now.State != state || now.Fence != v.Fence || now.Parts[apiKey].Len() != v.Parts[apiKey].Len() {
 		return fmt.Errorf("the set has changed since %s was looked at; look again", v.ID)
 	}
-	return nil
+	return a.barred(ctx, hostOf(v), doc)
 }
 
 func hostOf(v versions.Version) string {

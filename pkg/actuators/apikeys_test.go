@@ -3,6 +3,7 @@ package actuators
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -26,7 +27,8 @@ func keysOf(t *testing.T, doc **versions.Document) *APIKeys {
 - !host app-a
 - !host app-b
 - !host foreign
-- !permit { role: !host rotates, privileges: [update], resources: [!host app-a, !host app-b] }
+- !host { id: named, annotations: { syncer/set: shop/keys ours } }
+- !permit { role: !host rotates, privileges: [update], resources: [!host app-a, !host app-b, !host named] }
 `)
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: conjurd.URL, Account: conjurd.Account, CA: string(conjurd.CA), RateLimit: 1e6,
@@ -34,7 +36,7 @@ func keysOf(t *testing.T, doc **versions.Document) *APIKeys {
 	})
 	good(t, err)
 	t.Cleanup(client.Close)
-	return &APIKeys{Hosts: []string{"app-a", "app-b"}, Conjur: client, Set: func(context.Context) (*versions.Document, error) { return *doc, nil }}
+	return &APIKeys{ID: "shop/keys", Hosts: []string{"app-a", "app-b"}, Conjur: client, Set: func(context.Context) (*versions.Document, error) { return *doc, nil }}
 }
 
 // with is a set with one version in that state.
@@ -111,5 +113,33 @@ func TestWhoComesLateLeavesAPIKeysAlone(t *testing.T) {
 	doc = with(foreign, versions.Pending)
 	if _, err := a.Apply(ctx, foreign); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("without a right: %v", err)
+	}
+}
+
+// TestAHostNamesItsSet in the policy, and its key is left alone by every other set.
+func TestAHostNamesItsSet(t *testing.T) {
+	doc := &versions.Document{Identity: "ours"}
+	a := keysOf(t, &doc)
+	a.Hosts = []string{"named", "app-a"}
+	ctx := t.Context()
+	parts, err := a.Prepare(ctx, doc)
+	good(t, err)
+	v := versions.Version{ID: "v1", Fence: "v1", State: versions.Pending, Parts: parts}
+	doc.Versions = []versions.Version{v}
+	_, err = a.Apply(ctx, v)
+	good(t, err)
+	for what, do := range map[string]func(){
+		"another set":             func() { a.ID = "shop/other" },
+		"the set, declared anew":  func() { a.ID, doc.Identity = "shop/keys", "another" },
+		"the set before it began": func() { doc.Identity = "" },
+	} {
+		do()
+		_, prepared := a.Prepare(ctx, versions.New("us"))
+		_, applied := a.Apply(ctx, v)
+		for _, err := range append(a.Check(ctx, doc), prepared, applied) {
+			if err == nil || !strings.Contains(err.Error(), `the host named belongs to the set "shop/keys ours"`) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package actuators
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +25,10 @@ const (
 const patience = 30 * time.Second
 
 // PostgreSQL is roles of a database that take turns: each has one version at a
-// time, in the parts "username" and "password". The role's comment is the fence.
-// All fields but the last three are set.
+// time, in the parts "username" and "password". The role's comment is the fence, and
+// says whose version the role has. All fields but the last three are set.
 type PostgreSQL struct {
+	Set string // the variable's id
 	// Addresses are host:port/database each; a host that begins with a slash is
 	// the folder of a socket. Each has to accept a login; the one that is no
 	// standby is changed.
@@ -41,9 +44,20 @@ type PostgreSQL struct {
 	Plain       bool   // without TLS
 }
 
-// Prepare returns the username whose turn it is.
+// Prepare returns the username whose turn it is. No user may have a version of
+// another set. A user that accepts no version comes first: it is not in use.
 func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
-	user, err := turn(doc, username, p.Users)
+	marks, err := p.marks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if problems := p.barred(marks, doc); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	users := slices.SortedStableFunc(slices.Values(p.Users), func(a, b string) int {
+		return cmp.Compare(inUse(marks[a]), inUse(marks[b]))
+	})
+	user, err := turn(doc, username, users)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +78,12 @@ func (p *PostgreSQL) Apply(ctx context.Context, v versions.Version) (map[string]
 	if err != nil {
 		return nil, fmt.Errorf("version %s: %w: %w", v.ID, ErrRefused, err)
 	}
-	err = p.change(ctx, v, "LOGIN PASSWORD "+literal(text), func(m mark) (mark, error) { return m.accept(v) })
+	err = p.change(ctx, v, "LOGIN PASSWORD "+literal(text), func(m mark) (mark, error) {
+		if err := m.barred(p.Set, setOf(v)); err != nil {
+			return m, err
+		}
+		return m.accept(v)
+	})
 	if code(err) == undefinedObject {
 		return nil, fmt.Errorf("%w; create it: CREATE ROLE %s", err, identifier(user(v)))
 	}
@@ -101,22 +120,38 @@ func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {
 	return conn.Close(ctx)
 }
 
-// Revoke has the version's user no longer log in. A session that there still is
+// Revoke has the version's user no longer log in, unless the user has a version of
+// another set by now: then this one is refused already. A session that there still is
 // afterwards was begun at the last moment: it is ended, or the user is let in
 // again and Revoke fails.
 func (p *PostgreSQL) Revoke(ctx context.Context, v versions.Version) error {
-	err := p.change(ctx, v, "NOLOGIN", func(m mark) (mark, error) { return m.refuse(v, revoking) })
+	refuse := func(state string) error {
+		return p.change(ctx, v, "NOLOGIN", func(m mark) (mark, error) {
+			if m.foreign(p.Set, setOf(v)) != nil {
+				return m, errStands
+			}
+			return m.refuse(v, state)
+		})
+	}
+	err := refuse(revoking)
 	switch {
-	case code(err) == undefinedObject:
+	case code(err) == undefinedObject, errors.Is(err, errStands):
 		return nil
 	case err != nil:
 		return err
 	}
 	if err := p.leave(ctx, v); err != nil {
 		again := p.change(ctx, v, "LOGIN", func(m mark) (mark, error) { return m.readmit(v) })
-		return errors.Join(fmt.Errorf("version %s is not revoked: %w", v.ID, err), again)
+		return errors.Join(fmt.Errorf("version %s is not revoked: %w", v.ID, err), unlessItStands(again))
 	}
-	return p.change(ctx, v, "NOLOGIN", func(m mark) (mark, error) { return m.refuse(v, revoked) })
+	return unlessItStands(refuse(revoked))
+}
+
+func unlessItStands(err error) error {
+	if errors.Is(err, errStands) {
+		return nil
+	}
+	return err
 }
 
 // leave returns when nobody is logged in, or an error if somebody stays.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // rights are what the database says of the administrator and the users.
@@ -28,8 +31,8 @@ type roleRights struct {
 
 // Check returns all that stands in the way of a rotation, with what to do about
 // it: rights that are missing, users whose tables would be closed to each other,
-// addresses that let a user in with a wrong password.
-func (p *PostgreSQL) Check(ctx context.Context) (problems []error) {
+// users of another set, addresses that let a user in with a wrong password.
+func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problems []error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, address := range p.Addresses {
@@ -52,7 +55,11 @@ func (p *PostgreSQL) Check(ctx context.Context) (problems []error) {
 	if err != nil {
 		return append(problems, err)
 	}
-	return append(problems, r.missing(p.EndSessions)...)
+	marks, err := p.readMarks(ctx, conn)
+	if err != nil {
+		return append(problems, err)
+	}
+	return slices.Concat(problems, r.missing(p.EndSessions), p.barred(marks, doc))
 }
 
 // guess tries a wrong password.

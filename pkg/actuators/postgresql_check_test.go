@@ -9,7 +9,7 @@ import (
 // said returns what Check says.
 func said(t *testing.T, p *PostgreSQL) (lines []string) {
 	t.Helper()
-	for _, problem := range p.Check(t.Context()) {
+	for _, problem := range p.Check(t.Context(), setAtEnd) {
 		lines = append(lines, problem.Error())
 	}
 	return lines

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +31,7 @@ func database(t *testing.T) *PostgreSQL {
 	t.Helper()
 	name := strings.ToLower(t.Name()) + ` "o'x\`
 	p := &PostgreSQL{
-		Addresses: []string{server.Addr + "/postgres"}, CA: server.CA,
+		Set: "shop/db", Addresses: []string{server.Addr + "/postgres"}, CA: server.CA,
 		Users: []string{name + " a", name + " b"},
 		Admin: func(context.Context) (secret.Value, error) {
 			return secret.New(fmt.Appendf(nil, `{"username":%q,"password":%q}`, name+" admin", adminPassword)), nil
@@ -53,10 +52,13 @@ func database(t *testing.T) *PostgreSQL {
 	return p
 }
 
+// setAtEnd is a set with an id above all of the tests.
+var setAtEnd = &versions.Document{Identity: "ours", Versions: []versions.Version{{ID: "99991231t235959"}}}
+
 // version is one of the user in that place; its number is that of its second.
 func (p *PostgreSQL) version(place, second int) versions.Version {
 	id := time.Unix(int64(second), 0).UTC().Format("20060102t150405")
-	return versions.Version{ID: id, Fence: id, Parts: map[string]secret.Value{
+	return versions.Version{ID: id, Fence: id, Set: setAtEnd, Parts: map[string]secret.Value{
 		username: secret.New([]byte(p.Users[place])),
 		password: secret.New(fmt.Appendf(nil, "c4n4ry-%d", second)),
 	}}
@@ -140,7 +142,7 @@ func TestWhatOneUserMakesIsOpenToTheOther(t *testing.T) {
 
 func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
 	p := database(t)
-	doc := versions.New("us")
+	doc := &versions.Document{Identity: "ours", Versions: []versions.Version{{ID: "99991231t235959", State: versions.Retired}}}
 	turn := func() string {
 		t.Helper()
 		parts, err := p.Prepare(t.Context(), doc)
@@ -152,8 +154,12 @@ func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
 	if got := turn(); got != p.Users[0] {
 		t.Errorf("it is the turn of %s", got)
 	}
-	first := p.version(0, 1)
+	first, second := p.version(0, 1), p.version(1, 2)
 	apply(t, p, first)
+	if got := turn(); got != p.Users[1] { // nobody uses that one
+		t.Errorf("it is the turn of %s", got)
+	}
+	apply(t, p, second)
 	session := p.session(t, first)
 	if got := turn(); !strings.Contains(got, "somebody is logged in: 1 of "+p.Users[0]) {
 		t.Errorf("though somebody is logged in: %s", got)
@@ -163,7 +169,6 @@ func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
 	if got := turn(); got != p.Users[1] {
 		t.Errorf("it is the turn of %s", got)
 	}
-	second := p.version(1, 2)
 	doc = doc.Promote(first.ID, versions.Entry{}).Make(second.ID, second.Parts, true, versions.Entry{})
 	if got := turn(); !strings.Contains(got, "it is nobody's turn") {
 		t.Errorf("though all have one: %s", got)
@@ -202,7 +207,7 @@ func TestTheCommentIsTheFence(t *testing.T) {
 	_, err = p.Apply(ctx, never)
 	refused(t, err)
 	comment := server.Query(t, "postgres", "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = "+literal(p.Users[0]))
-	if want := "of the shop [syncer v1] [syncer version " + never.ID + " fence " + never.ID + " revoked]"; !slices.Equal(comment, []string{want}) {
+	if want := "of the shop [syncer v1] [syncer version " + never.ID + " fence " + never.ID + ` revoked] [of set "shop/db" ours since 2`; len(comment) != 1 || !strings.HasPrefix(comment[0], want) {
 		t.Errorf("the comment is %q", comment)
 	}
 }

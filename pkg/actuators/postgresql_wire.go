@@ -35,7 +35,7 @@ func code(err error) string {
 type login struct{ Username, Password string }
 
 // change alters a role in one transaction, with the mark that next makes of the
-// one that the role has. Its error rolls back.
+// one that the role has. Its error rolls back, and is returned.
 //
 // The role is altered first: from there on nobody else can change it, so that
 // the comment, which is read next, is still true at the end. Who alters it at the
@@ -63,12 +63,10 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	}
 	comment := rows[0][0]
 	is, err := next(readMark(comment))
-	switch {
-	case errors.Is(err, errStands):
-		return nil
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("role %s: %w", role, err)
 	}
+	is = is.of(p.Set, setOf(v))
 	if _, err = query(ctx, conn, fmt.Sprintf("COMMENT ON ROLE %s IS %s", identifier(role), literal(is.in(comment)))); err == nil {
 		_, err = query(ctx, conn, "COMMIT")
 	}
@@ -76,6 +74,41 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 		return fmt.Errorf("role %s: %w", role, err)
 	}
 	return nil
+}
+
+// marks returns the marks of all users that there are.
+func (p *PostgreSQL) marks(ctx context.Context) (map[string]mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := p.asAdmin(ctx, p.Addresses...)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	return p.readMarks(ctx, conn)
+}
+
+func (p *PostgreSQL) readMarks(ctx context.Context, conn *pgconn.PgConn) (map[string]mark, error) {
+	names := make([]string, len(p.Users))
+	for i, name := range p.Users {
+		names[i] = literal(name)
+	}
+	rows, err := query(ctx, conn, "SELECT rolname, coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname IN ("+strings.Join(names, ", ")+")")
+	marks := map[string]mark{}
+	for _, row := range rows {
+		marks[row[0]] = readMark(row[1])
+	}
+	return marks, err
+}
+
+// barred returns for each user that the set may not change whose it is.
+func (p *PostgreSQL) barred(marks map[string]mark, doc *versions.Document) (problems []error) {
+	for _, name := range p.Users {
+		if err := marks[name].barred(p.Set, doc); err != nil {
+			problems = append(problems, fmt.Errorf("role %s: %w", name, err))
+		}
+	}
+	return problems
 }
 
 // sessions returns who is logged in as role, at every address.

@@ -32,12 +32,16 @@ type Send func(ctx context.Context, message []byte, signature string) ([]byte, e
 
 // message is what is sent, in JSON. Parts are base64 in it.
 type message struct {
-	Step  string            `json:"step"` // apply, verify, revoke or inUse
-	Set   string            `json:"set"`
-	ID    string            `json:"id"`
-	Fence string            `json:"fence"` // the id, or after a rollback a later one
-	Time  time.Time         `json:"time"`
-	Parts map[string][]byte `json:"parts,omitempty"`
+	Step string `json:"step"` // apply, verify, revoke or inUse
+	Set  string `json:"set"`
+	// Identity tells the set from others that have or had the same id. Claimed is
+	// the fence up to which the set takes over what another set left.
+	Identity string            `json:"identity,omitempty"`
+	Claimed  string            `json:"claimed,omitempty"`
+	ID       string            `json:"id"`
+	Fence    string            `json:"fence"` // the id, or after a rollback a later one
+	Time     time.Time         `json:"time"`
+	Parts    map[string][]byte `json:"parts,omitempty"`
 }
 
 // answer is what may come back; nothing has to.
@@ -66,7 +70,7 @@ func (s *Steps) Prepare(ctx context.Context, _ *versions.Document) (map[string]s
 }
 
 // Check returns what keeps steps from being sent.
-func (s *Steps) Check(ctx context.Context) []error {
+func (s *Steps) Check(ctx context.Context, _ *versions.Document) []error {
 	if _, err := s.Prepare(ctx, nil); err != nil {
 		return []error{err}
 	}
@@ -94,7 +98,8 @@ func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error)
 func (s *Steps) step(ctx context.Context, step string, v versions.Version) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	m := message{Step: step, Set: s.Set, ID: v.ID, Fence: v.Fence, Time: time.Now().UTC(), Parts: map[string][]byte{}}
+	set := setOf(v)
+	m := message{Step: step, Set: s.Set, Identity: set.Identity, Claimed: set.Claimed, ID: v.ID, Fence: v.Fence, Time: time.Now().UTC(), Parts: map[string][]byte{}}
 	for name, part := range v.Parts {
 		m.Parts[name] = part.Bytes()
 	}

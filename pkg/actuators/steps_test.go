@@ -32,7 +32,8 @@ func stepper(send Send) *Steps {
 }
 
 func stepVersion() versions.Version {
-	return versions.Version{ID: "20261122t000001", Fence: "20261122t000005", Parts: map[string]secret.Value{"password": secret.New([]byte("c4n4ry"))}}
+	set := &versions.Document{Identity: "4ID", Claimed: "20261122t000003"}
+	return versions.Version{ID: "20261122t000001", Fence: "20261122t000005", Set: set, Parts: map[string]secret.Value{"password": secret.New([]byte("c4n4ry"))}}
 }
 
 func signature(message []byte) string {
@@ -59,6 +60,9 @@ func TestAStepIsSignedAndTimed(t *testing.T) {
 	}
 	if got.Step != "apply" || got.Set != "shop/token" || got.ID != "20261122t000001" || got.Fence != "20261122t000005" || string(got.Parts["password"]) != "c4n4ry" {
 		t.Errorf("sent was %+v", got)
+	}
+	if got.Identity != "4ID" || got.Claimed != "20261122t000003" {
+		t.Errorf("it is of %s, claimed at %s", got.Identity, got.Claimed)
 	}
 	if got.Time.Before(before.Add(-time.Second)) || got.Time.After(time.Now()) {
 		t.Errorf("its time is %v", got.Time)

@@ -226,12 +226,27 @@ type Resource struct {
 // Resource asks what is said about a variable. It is Given only if the answer names
 // the variable.
 func (c *Client) Resource(ctx context.Context, t *Token, id string) (Resource, Reading) {
-	req, err := pathEscaped(c.api.ResourceRequest(c.resource(id)))
-	r, reading := c.reading(ctx, t, KindResource, fmt.Sprintf("%q", id), req, err)
+	return c.about(ctx, t, c.resource(id), fmt.Sprintf("%q", id))
+}
+
+// SetAnnotation is the annotation of a host that names the set which rotates the
+// host's key: the set's id, and after a space the set's identity, if that is known.
+// A host without it belongs to any set.
+const SetAnnotation = "syncer/set"
+
+// HostAnnotations returns the annotations of a host in the policy.
+func (c *Client) HostAnnotations(ctx context.Context, host string) (map[string]string, error) {
+	about, reading := c.about(ctx, nil, c.config.Account+":host:"+host, fmt.Sprintf("host %q", host))
+	return about.Annotations, reading.Err
+}
+
+func (c *Client) about(ctx context.Context, t *Token, full, subject string) (Resource, Reading) {
+	req, err := pathEscaped(c.api.ResourceRequest(full))
+	r, reading := c.reading(ctx, t, KindResource, subject, req, err)
 	if r == nil {
 		return Resource{}, reading
 	}
-	about, ok := decodeResource(r, c.resource(id))
+	about, ok := decodeResource(r, full)
 	if !ok {
 		return Resource{}, reading.as(Unusable, "")
 	}

@@ -203,7 +203,7 @@ func (s *rotated) reason(command string) string {
 // generate makes the parts of a version, and returns since when they are there.
 // The first one may adopt what there is.
 func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
-	if len(s.Adopt) > 0 && s.held.Document == nil {
+	if len(s.Adopt) > 0 && len(s.doc().Versions) == 0 {
 		return r.adopt(ctx, s, now)
 	}
 	if s.Generate == (generate.Config{}) {
@@ -261,6 +261,9 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 		}
 	}
 	s.waits = false
+	if next.Claimed != before.Claimed {
+		s.verified = time.Time{}
+	}
 	err := s.set.Write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
 		r.warn.Do(func() {

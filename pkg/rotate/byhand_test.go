@@ -102,12 +102,21 @@ func TestARotationByHand(t *testing.T) {
 			}
 			_, err = h.Add(ctx, config)
 			wants(t, err, second+" is on its way")
+			begun, err := h.Read(ctx)
+			if err != nil || begun.Identity == "" {
+				t.Errorf("the set has the identity %q: %v", begun.Identity, err)
+			}
 
 			consumers := asked{"quick": {first, second}, "slow": {first}}
 			gate := Gate{Consumers: consumers}
 			_, err = h.Promote(ctx, gate)
 			wants(t, err, "slow does not have "+second)
 			consumers["slow"] = consumers["quick"]
+			defer func() {
+				if held, err := h.Read(ctx); err != nil || held.Identity != begun.Identity {
+					t.Errorf("its identity became %q: %v", held.Identity, err)
+				}
+			}()
 			if id, err := h.Promote(ctx, gate); err != nil || id != second {
 				t.Fatalf("%s is promoted: %v", id, err)
 			}

@@ -94,13 +94,13 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	} else if s.unclear != "" {
 		add("%s", s.unclear)
 	}
-	if checker, ok := s.Actuator.(actuators.Checker); ok {
-		for _, problem := range checker.Check(ctx) {
-			add("%v", problem)
-		}
-	}
 	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+	}
+	if checker, ok := s.Actuator.(actuators.Checker); ok {
+		for _, problem := range checker.Check(ctx, s.doc()) {
+			add("%v", problem)
+		}
 	}
 	if checker, ok := s.Consumers.(interface {
 		Check(context.Context, *versions.Document) []string
@@ -115,7 +115,7 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
 		lacks := r.lacks(ctx, id, "execute")
 		problems = append(problems, lacks...)
-		if s.held.Document == nil && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
+		if len(s.doc().Versions) == 0 && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
 			add("%q, which is to be adopted, has no value; set it", id)
 		}
 	}

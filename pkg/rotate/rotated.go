@@ -125,6 +125,7 @@ type gates struct {
 func (s *rotated) ask(ctx context.Context, doc *versions.Document) (gates, error) {
 	g := gates{left: map[string]bool{}}
 	for _, v := range doc.Versions {
+		v, _ := doc.Version(v.ID)
 		switch v.State {
 		case versions.Accepted:
 			_, used := doc.Primary()

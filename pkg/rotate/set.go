@@ -5,6 +5,7 @@ package rotate
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -117,6 +118,10 @@ func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) 
 // it. A server that cannot compare is asked afterwards whether it was, and the
 // others are set after the set.
 func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
+	if doc.Identity == "" {
+		identified := *doc
+		identified.Identity, doc = rand.Text(), &identified
+	}
 	encoded, err := doc.Encode()
 	if err != nil {
 		return fmt.Errorf("set %s: %w", s.ID, err)

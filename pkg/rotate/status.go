@@ -17,6 +17,7 @@ type Report struct {
 	Set      string          `json:"set"`
 	Problem  string          `json:"problem,omitempty"` // then nothing else is known
 	Owner    string          `json:"owner,omitempty"`
+	Identity string          `json:"identity,omitempty"`
 	Step     uint64          `json:"step,omitempty"`
 	Stage    string          `json:"stage,omitempty"`
 	Since    time.Time       `json:"since,omitzero"` // of the last step
@@ -64,7 +65,7 @@ func (s Set) report(held Held, err error) Report {
 		return r
 	}
 	primary, _ := held.Primary()
-	r.Owner, r.Step, r.Stage, r.Primary, r.Made = held.Owner, held.Step, held.Stage(), primary.ID, primary.Made
+	r.Owner, r.Identity, r.Step, r.Stage, r.Primary, r.Made = held.Owner, held.Identity, held.Step, held.Stage(), primary.ID, primary.Made
 	r.Since = latest(held.Document)
 	for _, v := range held.Versions {
 		r.Versions = append(r.Versions, VersionReport{v.ID, v.State, v.Since, v.PartNames()})

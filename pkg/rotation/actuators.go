@@ -24,11 +24,11 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 	case set.PostgreSQL != nil:
 		p := set.PostgreSQL
 		return &actuators.PostgreSQL{
-			Addresses: p.Address, Users: p.Users, Admin: a.value(p.Admin),
+			Set: set.Set, Addresses: p.Address, Users: p.Users, Admin: a.value(p.Admin),
 			EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain,
 		}, "postgresql " + p.Address[0], nil
 	case set.APIKeys != nil:
-		return &actuators.APIKeys{Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
+		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
 	case set.HTTP != nil:
 		return a.service(set)
 	case set.Exec != nil:

@@ -44,9 +44,11 @@ func (d *Document) Filled(id string) bool {
 
 func filled(id string) string { return "filled " + id }
 
-// With returns the set as those see it who are to have the named parts alone.
+// With returns the set as those see it who are to have the named parts alone. It is
+// no set of its own, so it has no identity.
 func (d *Document) With(parts []string) *Document {
 	view := *d
+	view.Identity, view.Claimed = "", ""
 	view.Versions = slices.Clone(d.Versions)
 	for i := range view.Versions {
 		v := &view.Versions[i]

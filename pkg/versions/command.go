@@ -45,6 +45,9 @@ func (d decision) obey() Action {
 		return d.note("claimed for "+d.p.Owner, func(next *Document) {
 			next.Owner = d.p.Owner
 			next.Step = max(next.Step, d.f.Seen) + claimed
+			if d.p.Outside {
+				d.takeOver(next)
+			}
 		})
 	}
 	if d.doc.Owner != d.p.Owner || d.f.Seen > d.doc.Step {
@@ -76,6 +79,15 @@ func (d decision) obey() Action {
 		return Action{}
 	}
 	return d.note("refused: "+c.Verb+" "+c.Version+" is not possible at this stage", func(*Document) {})
+}
+
+// takeOver lets the set change whatever another set left outside until now. The
+// primary gets a new fence, so that the outside accepts it again.
+func (d decision) takeOver(next *Document) {
+	next.Claimed = d.doc.NewID(d.f.Now)
+	if primary, ok := next.Primary(); ok {
+		next.edit(primary.ID, func(v *Version) { v.Fence = next.Claimed })
+	}
 }
 
 // note is a write that answers the command.

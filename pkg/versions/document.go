@@ -22,6 +22,8 @@ type documentJSON struct {
 	Set      *int          `json:"syncerSet"`
 	Step     uint64        `json:"step"`
 	Owner    string        `json:"owner,omitempty"`
+	Identity string        `json:"identity,omitempty"`
+	Claimed  string        `json:"claimed,omitempty"`
 	Paused   bool          `json:"paused,omitempty"`
 	Versions []versionJSON `json:"versions"`
 	Log      []Entry       `json:"log,omitempty"`
@@ -65,9 +67,9 @@ func Parse(value []byte) (*Document, error) {
 	case *raw.Set != format:
 		return nil, fmt.Errorf("%w: it is %d instead of %d; use the Syncer that wrote it, or a later one", errFormat, *raw.Set, format)
 	}
-	d := &Document{Step: raw.Step, Owner: raw.Owner, Paused: raw.Paused, Log: raw.Log}
+	d := &Document{Step: raw.Step, Owner: raw.Owner, Identity: raw.Identity, Claimed: raw.Claimed, Paused: raw.Paused, Log: raw.Log}
 	for _, r := range raw.Versions {
-		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, nil}
+		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, nil, nil}
 		if v.Fence == "" {
 			v.Fence = v.ID
 		}
@@ -113,7 +115,7 @@ func (d *Document) Encode() ([]byte, error) {
 
 func (d *Document) encode() []byte {
 	set := format
-	raw := documentJSON{&set, d.Step, d.Owner, d.Paused, make([]versionJSON, 0, len(d.Versions)), d.Log}
+	raw := documentJSON{&set, d.Step, d.Owner, d.Identity, d.Claimed, d.Paused, make([]versionJSON, 0, len(d.Versions)), d.Log}
 	for _, v := range d.Versions {
 		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, nil}
 		if v.Fence == v.ID {
@@ -161,6 +163,11 @@ func (d *Document) check() error {
 	promoted := false
 	if d.Step > maxStep {
 		wrong("its step is above %d, after which none can come; put back an earlier value from Conjur's history", uint64(maxStep))
+	}
+	for name, text := range map[string]string{"identity": d.Identity, "claimed": d.Claimed} {
+		if text != "" && !isName(text) {
+			wrong("its %s is not up to 63 letters, digits, - and _; put back an earlier value from Conjur's history", name)
+		}
 	}
 	for i, v := range d.Versions {
 		if !isName(v.ID) {

@@ -30,6 +30,7 @@ func TestParseRefuses(t *testing.T) {
 		"another document":     {`{"key":"` + canary + `"}`, `it has no "syncerSet"`},
 		"a later format":       {`{"syncerSet":2,"versions":"` + canary + `"}`, "another type"},
 		"a number as text":     {`{"syncerSet":1,"step":"` + canary + `"}`, "the set's step is of another type"},
+		"an identity":          {`{"syncerSet":1,"identity":"` + canary + `]","versions":[]}`, "its identity is not up to 63"},
 		"two primaries":        {set(version("r1", "primary"), version("r2", "primary")), "2 versions are primary"},
 		"no primary":           {set(version("r1", "retiring")), "no version is primary, though one was"},
 		"two on their way":     {set(version("r1", "primary"), version("r2", "pending"), version("r3", "accepted")), "only one can be"},

@@ -60,3 +60,35 @@ func TestWhatEachStageAwaits(t *testing.T) {
 		}
 	}
 }
+
+// TestAClaimTakesOverTheOutside: what was there is the set's, and the outside accepts
+// the primary again. Keys have nothing outside.
+func TestAClaimTakesOverTheOutside(t *testing.T) {
+	by := Entry{At: epoch}
+	d := New("them").Make("r1", parts("r1", 0), true, by).Promote("r1", by)
+	d.Identity = "x1"
+	f := Facts{Now: epoch, Command: Command{ID: "c1", At: epoch, Verb: "claim"}}
+	for _, d := range []*Document{d, New("us")} { // the second one has not begun
+		next := Next(d, Policy{Owner: "us", Outside: true}, f).Doc
+		if next == nil || next.Owner != "us" || next.Identity != d.Identity || next.Claimed != d.NewID(epoch) || next.Step <= claimed {
+			t.Fatalf("the claimed set is %+v", next)
+		}
+		if primary, ok := next.Primary(); ok && primary.Fence != next.Claimed {
+			t.Errorf("the primary's fence is %s", primary.Fence)
+		}
+		value, err := next.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := Parse(value); err != nil || again.Claimed != next.Claimed || again.Identity != next.Identity {
+			t.Errorf("it is read as %+v: %v", again, err)
+		}
+	}
+	keys := Next(d, Policy{Owner: "us"}, f).Doc
+	if primary, _ := keys.Primary(); keys.Claimed != "" || primary.Fence != "r1" {
+		t.Errorf("of keys it is %+v", keys)
+	}
+	if view := d.With([]string{"user"}); view.Identity != "" || d.Identity == "" {
+		t.Error("what is published has the identity")
+	}
+}

@@ -82,6 +82,9 @@ type Version struct {
 	// Forced says that a person had it revoked past its gate.
 	Forced bool
 	Parts  map[string]secret.Value // by name; none once it is retired
+	// Set is the document that returned this version; nil for a version in
+	// [Document.Versions].
+	Set *Document
 }
 
 // Entry is a line of a set's log.
@@ -94,8 +97,15 @@ type Entry struct {
 
 // Document is a set. It and its versions are never changed in place.
 type Document struct {
-	Step     uint64 // counts the writes
-	Owner    string // the only controller that may change it
+	Step  uint64 // counts the writes
+	Owner string // the only controller that may change it
+	// Identity tells this set from every other set that has, or had, the same
+	// variable. A set receives it with its first write and keeps it. Empty: an
+	// earlier Syncer wrote the set.
+	Identity string
+	// Claimed is the fence of the last "claim". The set may take over whatever
+	// another set left outside up to this fence. Empty: nobody claimed the set.
+	Claimed  string
 	Paused   bool
 	Versions []Version // the newest first
 	Log      []Entry   // the newest last
@@ -225,6 +235,13 @@ func (d *Document) NewID(now time.Time) string {
 	return id
 }
 
+// Predates reports whether the outside carries a fence that is later than all of
+// the set, as after a backup of Conjur was restored.
+func (d *Document) Predates(fence string) bool {
+	newest := d.newest()
+	return newest == "" || Later(fence, newest)
+}
+
 func (d *Document) newest() (id string) {
 	for _, v := range d.Versions {
 		for _, other := range []string{v.ID, v.Fence} {
@@ -253,7 +270,9 @@ func isSecond(id string) bool {
 
 func (d *Document) find(is func(Version) bool) (Version, bool) {
 	if i := slices.IndexFunc(d.Versions, is); i >= 0 {
-		return d.Versions[i], true
+		v := d.Versions[i]
+		v.Set = d
+		return v, true
 	}
 	return Version{}, false
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// configured returns what rotates the sets of a configuration file.
-func (s *shop) configured(text string) *rotate.Rotator {
+// configured returns what rotates the sets of a configuration file. The listener may
+// be nil.
+func (s *shop) configured(listener rotate.Listener, text string) *rotate.Rotator {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "syncer.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -31,7 +32,7 @@ func (s *shop) configured(text string) *rotate.Rotator {
 	if err != nil || len(warnings) > 0 {
 		s.t.Fatal(err, warnings)
 	}
-	r, closing, err := rotation.Connect(c, rotation.Parts{Options: connect.Options{Log: zap.NewNop()}})
+	r, closing, err := rotation.Connect(c, rotation.Parts{Options: connect.Options{Log: zap.NewNop()}, Listener: listener})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -44,16 +45,16 @@ func (s *shop) configured(text string) *rotate.Rotator {
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	r := s.configured(fmt.Sprintf(`
+	r := s.configured(nil, fmt.Sprintf(`
 rotation:
   sets:
   - set: shop/db
     postgresql: {address: %[1]s/postgres, admin: shop/admin, users: [%[2]s], plain: true}
   - set: shop/other
-    postgresql: {address: %[1]s/postgres, admin: shop/nobody, users: [%[2]s], plain: true}
+    postgresql: {address: %[4]s/postgres, admin: shop/nobody, users: [%[2]s], plain: true}
   - set: shop/url
     postgresql: {address: %[3]s/postgres, admin: shop/admin, users: [%[2]s], plain: true}
-`, s.db.Addr, strings.Join(s.users, ", "), proctest.FreeAddress(t)))
+`, s.db.Addr, strings.Join(s.users, ", "), proctest.FreeAddress(t), strings.Replace(s.db.Addr, "127.0.0.1", "localhost", 1))) // the same users by another name
 	if problems := r.Check(t.Context())["shop/db"]; len(problems) > 0 {
 		t.Errorf("where all is well it says %q", problems)
 	}

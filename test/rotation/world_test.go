@@ -114,7 +114,7 @@ func (s *shop) connect(host, version string) (*conjur.Client, error) {
 // database is the actuator, at an address.
 func (s *shop) database(client *conjur.Client, address string) *actuators.PostgreSQL {
 	return &actuators.PostgreSQL{
-		Addresses: []string{address + "/postgres"}, Users: s.users, Plain: true,
+		Set: set, Addresses: []string{address + "/postgres"}, Users: s.users, Plain: true,
 		Admin: func(ctx context.Context) (secret.Value, error) {
 			values := client.Variable(ctx, "shop/admin", "")
 			if value, ok := values.Found["shop/admin"]; ok {

@@ -20,13 +20,14 @@ import (
 )
 
 type step struct {
-	Step, Set, ID, Fence string
-	Time                 time.Time
-	Parts                map[string][]byte
+	Step, Set, Identity, Claimed, ID, Fence string
+	Time                                    time.Time
+	Parts                                   map[string][]byte
 }
 
 // token is what is kept of a version: never the token itself.
 type token struct {
+	Identity         string // of the set, which may be declared anew under the same id
 	Fence, Hash      string
 	Settled, Revoked bool // settled: Syncer has it recorded
 }
@@ -50,15 +51,19 @@ func handler(key []byte, path string) http.HandlerFunc {
 		}
 		name, has := s.Set+"/"+s.ID, s.Parts["token"]
 		is, answer := tokens[name], map[string]map[string]string{}
+		foreign := is.Fence != "" && is.Identity != s.Identity && is.Identity != "" && is.Fence > s.Claimed
 		switch older, equal := s.Fence < is.Fence, s.Fence == is.Fence; {
+		case foreign:
+			http.Error(w, "of another set", http.StatusConflict)
+			return
 		case s.Step == "apply" && !older && !(equal && is.Revoked) && len(has) > 0:
-			tokens[name] = token{s.Fence, hash(has), true, false}
+			tokens[name] = token{s.Identity, s.Fence, hash(has), true, false}
 		case s.Step == "apply" && !older && !(equal && is.Revoked) && !is.Settled:
 			made := rand.Text() // in the place of one that this version has, whose answer was lost
-			tokens[name] = token{s.Fence, hash([]byte(made)), false, false}
+			tokens[name] = token{s.Identity, s.Fence, hash([]byte(made)), false, false}
 			answer["parts"] = map[string]string{"token": base64.StdEncoding.EncodeToString([]byte(made))}
 		case s.Step == "revoke" && (!older || is.Revoked):
-			tokens[name] = token{max(s.Fence, is.Fence), "", true, true}
+			tokens[name] = token{s.Identity, max(s.Fence, is.Fence), "", true, true}
 		case s.Step == "verify" && is.Hash == hash(has) && !is.Revoked, s.Step == "inUse":
 			return // 200: yes, and nobody is known to use it
 		default:

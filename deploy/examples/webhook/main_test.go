@@ -65,6 +65,20 @@ func TestTheStepsOfARotation(t *testing.T) {
 	if kept, err := os.ReadFile(path); err != nil || bytes.Contains(kept, v.Parts["token"].Bytes()) {
 		t.Errorf("the file has %s: %v", kept, err)
 	}
+	s = steps(t, path, "the key that both have")
+	ours := versions.Version{ID: "20261122t000002", Fence: "20261122t000002", Set: &versions.Document{Identity: "ours"}}
+	if _, err := s.Apply(ctx, ours); err != nil {
+		t.Error(err)
+	}
+	foreign := ours
+	foreign.Set = &versions.Document{Identity: "another"}
+	if _, err := s.Apply(ctx, foreign); !errors.Is(err, actuators.ErrRefused) {
+		t.Errorf("of another set of the same id: %v", err)
+	}
+	foreign.Set.Claimed = ours.Fence
+	if _, err := s.Apply(ctx, foreign); err != nil {
+		t.Errorf("when it was claimed: %v", err)
+	}
 	if uses, err := s.InUse(ctx, v); err != nil || len(uses) > 0 {
 		t.Errorf("%v: %v", uses, err)
 	}
