@@ -61,15 +61,10 @@ func (l *loader) rotate(cfg *Config) {
 			*own = strings.TrimSpace(*own + " " + cfg.Kubernetes.LeaderElection.Namespace + "/" + cfg.Kubernetes.LeaderElection.Lease)
 		}
 	}
-	seen := map[string]bool{}
 	for _, it := range list.items {
-		set := l.rotated(it)
-		if seen[set.Set] && set.Set != "" {
-			l.fail(it[nameSet].key, "the set %q is listed twice", set.Set)
-		}
-		seen[set.Set] = true
-		cfg.Rotation.Sets = append(cfg.Rotation.Sets, set)
+		cfg.Rotation.Sets = append(cfg.Rotation.Sets, l.rotated(it))
 	}
+	l.apart(list.items, cfg.Rotation.Sets)
 }
 
 // rotatesAs returns how Conjur is reached to change sets.
@@ -235,8 +230,6 @@ func (l *loader) published(it item, set *RotatedSet) {
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
 		case p[nameParts].set && len(p[nameParts].texts()) == 0:
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
-		case id == set.Set:
-			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the set cannot be published to itself; name another variable")
 		}
 		if set.Publish == nil {
 			set.Publish = map[string]Published{}

@@ -69,7 +69,7 @@ rotation:
 		"rotation.sets[0].generate.random: 8 is less than 16", "rotation.sets[1].generate: generate names 2 kinds", `rotation.sets[1].set: the set "a" is listed twice`,
 		"rotation.sets[2].every:", "rotation.sets[3].cron: the set has every too", "rotation.sets[4].before: only certificates expire",
 		"rotation.sets[4].grace: keys have keep", "rotation.sets[4].migrate:", "rotation.sets[5].set: the set has neither generate nor an actuator",
-		"rotation.sets[6].publish.f: the set cannot be published to itself", "rotation.sets[6].publish.g: the list names nothing", "rotation.sets[6].confirm.ask:",
+		`rotation.sets[6].publish.f: "f" is the set f`, "rotation.sets[6].publish.g: the list names nothing", "rotation.sets[6].confirm.ask:",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says %q", want)
@@ -77,6 +77,36 @@ rotation:
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestSetsShareNothing: each variable and each login is of one set.
+func TestSetsShareNothing(t *testing.T) {
+	database := "postgresql: {address: [db:5432/shop, standby:5432/shop], admin: admin, users: [u, v]}"
+	for text, want := range map[string]string{
+		"{set: a, generate: {uuid: true}, publish: {b: uuid}}, {set: b, generate: {uuid: true}}":                      `sets[0].publish.b: "b" is the set b`,
+		"{set: a, generate: {uuid: true}, publish: {b/control: uuid}}, {set: b, generate: {uuid: true}}":              `sets[0].publish.b/control: "b/control" is the control variable of the set b`,
+		"{set: a, generate: {uuid: true}, publish: {a/control: uuid}}":                                                `sets[0].publish.a/control: "a/control" is the control variable of the set a`,
+		"{set: a, generate: {uuid: true}, publish: {x: uuid}}, {set: b, generate: {uuid: true}, publish: {x: uuid}}":  `sets[1].publish.x: "x" is published by the set a`,
+		"{set: a, generate: {uuid: true}, adopt: {uuid: b}}, {set: b, generate: {uuid: true}}":                        `sets[0].adopt.uuid: "b" is the set b`,
+		"{set: a, generate: {uuid: true}, adopt: {uuid: a/control}}":                                                  `sets[0].adopt.uuid: "a/control" is the control variable`,
+		"{set: a, generate: {uuid: true}, adopt: {uuid: x}}, {set: b, generate: {uuid: true}, publish: {x: uuid}}":    `sets[0].adopt.uuid: "x" is published by the set b`,
+		"{set: a, generate: {uuid: true}, adopt: {uuid: x}, publish: {x: uuid}}":                                      "",
+		"{set: a, generate: {uuid: true}}, {set: a/control, generate: {uuid: true}}":                                  `sets[1].set: "a/control" is both the control variable of the set a and the set a/control`,
+		"{set: a, generate: {x509: {subject: s, ca: b}}}, {set: b, generate: {uuid: true}}":                           `sets[0].generate.x509.ca: the set "b" generates no authority`,
+		"{set: a, generate: {x509: {subject: s, ca: b}}}, {set: b, generate: {x509: {subject: s, authority: true}}}":  "",
+		"{set: a, generate: {x509: {subject: s, ca: elsewhere}}}":                                                     "",
+		"{set: a, generate: {x509: {ca: a}}}":                                                                         "sets[0].generate.x509.ca: the set cannot sign itself",
+		"{set: a, generate: {x509: {ca: x}}}, {set: b, generate: {uuid: true}, publish: {x: uuid}}":                   `sets[0].generate.x509.ca: "x" is published by the set b`,
+		"{set: a, generate: {x509: {ca: a/control}}}":                                                                 `sets[0].generate.x509.ca: "a/control" is the control variable`,
+		"{set: a, " + database + "}, {set: b, postgresql: {address: standby:5432/x, admin: admin, users: [w, v]}}":    "sets[1].postgresql.users: the user v of standby:5432 is in the set a too",
+		"{set: a, " + database + "}, {set: b, postgresql: {address: another:5432/shop, admin: admin, users: [u, v]}}": "",
+		"{set: a, conjur: {hosts: [h, i]}}, {set: b, conjur: {hosts: [j, h]}}":                                        "sets[1].conjur.hosts: the host h is in the set a too",
+	} {
+		_, _, err := config.LoadRotation(fileSources(t, "rotation: {sets: ["+text+"]}\n", nil, connection))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "rotation."+want)) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

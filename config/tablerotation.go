@@ -40,6 +40,7 @@ const (
 	namePassword = "password"
 	nameX509     = "x509"
 	nameHtpasswd = "htpasswd"
+	nameCA       = "ca"
 )
 
 // rotationSettings is the table of what the file says of sets of versions.
@@ -122,7 +123,7 @@ func x509Settings() []setting {
 		{name: "names", of: func(s subject) any { return &s.rotated.Generate.X509.Names }, kind: kindTexts, doc: "DNS names and IP addresses."},
 		{name: "days", of: func(s subject) any { return &s.rotated.Generate.X509.Days }, kind: kindInteger, min: 1, max: 3650, follows: "90", doc: "For how long it is valid."},
 		{name: "authority", of: func(s subject) any { return &s.rotated.Generate.X509.Authority }, kind: kindBoolean, doc: "Whether it may sign others."},
-		{name: "ca", of: func(s subject) any { return &s.rotated.Generate.X509.CA }, kind: kindText, follows: "it signs itself", doc: "The set whose primary signs it."},
+		{name: nameCA, of: func(s subject) any { return &s.rotated.Generate.X509.CA }, kind: kindText, follows: "it signs itself", doc: "The set whose primary signs it."},
 	}
 }
 

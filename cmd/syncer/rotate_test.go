@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotate"
 )
 
@@ -59,5 +61,23 @@ func TestRotateStatusOfWhatIsNoSet(t *testing.T) {
 	out, err := rotateBy(t, "status", "a")
 	if err == nil || !strings.Contains(out, "the value is no set") || strings.Contains(out, "old-a") {
 		t.Errorf("%v, and it prints %s", err, out)
+	}
+}
+
+// TestThePolicyNamesTheSetOfEachHost that rotates, and can be loaded beside the hosts
+// that there are.
+func TestThePolicyNamesTheSetOfEachHost(t *testing.T) {
+	server := conjurdtest.Start(t)
+	server.Policy("- !host rotates\n- !policy { id: shop, body: [!host a, !host b] }\n")
+	key := server.HostKey("shop/a")
+	policy := policyOf(config.Rotation{Conjur: config.Conjur{Login: "host/rotates"}, Sets: []config.RotatedSet{
+		{Set: "shop/keys", APIKeys: &config.APIKeys{Hosts: []string{"shop/a", "shop/b"}}},
+	}})
+	if want := "- !host { id: shop/a, annotations: { syncer/set: shop/keys } }\n"; !strings.Contains(policy, want) {
+		t.Errorf("the policy has no %s: %s", want, policy)
+	}
+	server.Policy(policy)
+	if server.HostKey("shop/a") != key {
+		t.Error("the host was made anew")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotate"
 )
 
@@ -29,6 +30,7 @@ func printPolicy(file string, out io.Writer) error {
 // permits the host that rotates what it does with them.
 func policyOf(c config.Rotation) string {
 	changed, read, steered, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	setOf := map[string]string{} // by host
 	for _, set := range c.Sets {
 		changed[set.Set], changed[rotate.ControlOf(set.Set)], steered[rotate.ControlOf(set.Set)] = true, true, true
 		for id := range set.Publish {
@@ -42,7 +44,7 @@ func policyOf(c config.Rotation) string {
 		}
 		if set.APIKeys != nil {
 			for _, host := range set.APIKeys.Hosts {
-				hosts[host] = true
+				hosts[host], setOf[host] = true, set.Set
 			}
 		}
 	}
@@ -57,6 +59,9 @@ func policyOf(c config.Rotation) string {
 		for _, id := range slices.Sorted(maps.Keys(ids)) {
 			fmt.Fprintf(&text, "- !variable %s\n", id)
 		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		fmt.Fprintf(&text, "- !host { id: %s, annotations: { %s: %s } }\n", host, conjur.SetAnnotation, setOf[host])
 	}
 	permit := func(role, privileges, kind string, ids map[string]bool) {
 		if len(ids) > 0 {

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// controlOf returns the id of the variable by which a set is steered, as
+// rotate.ControlOf does.
+func controlOf(set string) string { return set + "/control" }
+
+// holders says by its name what each variable and each login belongs to.
+type holders map[string]string
+
+// apart checks that sets share nothing: each variable and each login belongs to one
+// set.
+func (l *loader) apart(items []item, sets []RotatedSet) {
+	variables, logins := holders{}, holders{}
+	for i, set := range sets {
+		if set.Set == "" {
+			continue
+		}
+		key := items[i][nameSet].key
+		if of := variables[set.Set]; of == "the set "+set.Set {
+			l.fail(key, "the set %q is listed twice", set.Set)
+		}
+		for _, own := range [][2]string{{set.Set, "the set " + set.Set}, {controlOf(set.Set), "the control variable of the set " + set.Set}} {
+			if of := variables[own[0]]; of != "" && of != own[1] {
+				l.fail(key, "%q is both %s and %s; name another variable", own[0], of, own[1])
+			}
+			variables[own[0]] = own[1]
+		}
+		for login, at := range set.logins(items[i]) {
+			if of := logins[login]; of != "" && of != set.Set {
+				l.fail(at, "%s is in the set %s too; two sets cannot change one login", login, of)
+			}
+			logins[login] = set.Set
+		}
+	}
+	for i, set := range sets {
+		for _, id := range slices.Sorted(maps.Keys(set.Publish)) {
+			key := fmt.Sprintf("%s.%s", items[i][namePublish].key, id)
+			if of := variables[id]; of != "" {
+				l.fail(key, "%q is %s; publish to another variable", id, of)
+				continue
+			}
+			variables[id] = "published by the set " + set.Set
+		}
+	}
+	for i, set := range sets {
+		for part, id := range set.Adopt {
+			if of := variables[id]; of != "" && of != "published by the set "+set.Set {
+				l.fail(fmt.Sprintf("%s.%s", items[i][nameAdopt].key, part), "%q is %s; adopt another variable", id, of)
+			}
+		}
+		l.authority(items[i], set, sets, variables)
+	}
+}
+
+// authority checks that the set which signs the certificates of another is one of
+// authorities, if it is listed.
+func (l *loader) authority(it item, set RotatedSet, sets []RotatedSet, variables holders) {
+	if set.Generate.X509 == nil || set.Generate.X509.CA == "" {
+		return
+	}
+	ca, key := set.Generate.X509.CA, it[nameGenerate].object()[nameX509].object()[nameCA].key
+	i := slices.IndexFunc(sets, func(s RotatedSet) bool { return s.Set == ca })
+	switch {
+	case ca == set.Set:
+		l.fail(key, "the set cannot sign itself by its id; leave ca out for a certificate that signs itself")
+	case i >= 0 && (sets[i].Generate.X509 == nil || !sets[i].Generate.X509.Authority):
+		l.fail(key, "the set %q generates no authority; name a set with generate: {x509: {authority: true}}", ca)
+	case i < 0 && variables[ca] != "":
+		l.fail(key, "%q is %s; name the set of an authority", ca, variables[ca])
+	}
+}
+
+// logins returns what the set changes outside, each with the key of the setting that
+// names it. Users are those of a server, whatever the database.
+func (s RotatedSet) logins(it item) map[string]string {
+	logins := map[string]string{}
+	if p := s.PostgreSQL; p != nil {
+		for _, address := range p.Address {
+			server := address[:max(strings.LastIndex(address, "/"), 0)]
+			for _, user := range p.Users {
+				logins[fmt.Sprintf("the user %s of %s", user, server)] = it[namePostgreSQL].object()[nameUsers].key
+			}
+		}
+	}
+	if s.APIKeys != nil {
+		for _, host := range s.APIKeys.Hosts {
+			logins["the host "+host] = it[nameAPIKeys].object()[nameHosts].key
+		}
+	}
+	return logins
+}
