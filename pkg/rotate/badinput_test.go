@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
@@ -105,6 +109,61 @@ func TestOddSetsAreExplained(t *testing.T) {
 		if is := s.reader.Variable(t.Context(), id, "").Found[id]; string(is.Bytes()) != value(c.owner, c.since) {
 			t.Errorf("%s was changed", id)
 		}
+	}
+}
+
+// TestCheckKnowsWhatVariablesHold: a set and the commands of one are neither published
+// to nor adopted, whoever rotates that set; nor is a plain value an authority.
+func TestCheckKnowsWhatVariablesHold(t *testing.T) {
+	s := newSite(t)
+	s.Policy(`
+- !variable other
+- !variable other/control
+- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable other, !variable other/control] }
+`)
+	other := s.keys(nil)
+	other.ID = "other"
+	elsewhere, _ := s.rotator(s.client, "them", other)
+	if err := elsewhere.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mine := s.keys(nil)
+	mine.Publish = map[string]Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "url": {Text: "key"}, "jwt-public": {Parts: []string{"key"}}}
+	mine.Adopt = map[string]string{"a": "other", "b": "other/control"}
+	mine.Generate = generate.Config{X509: &generate.X509{CA: "other"}}
+	s.Set("url", "of somebody")
+	s.Set("jwt-public", `{"syncerSet":1,"step":3,"versions":[]}`)
+	r, _ := s.rotator(s.client, "me", mine)
+	found := strings.Join(r.Check(t.Context())["jwt"], "\n")
+	for _, want := range []string{
+		`"other" holds a set of versions, which publishing`, `"other/control" holds the commands of a set, which publishing`,
+		`"other" holds a set of versions; adopt another`, `"other/control" holds the commands of a set; adopt another`,
+		`the primary of "other" has no parts crt and private`,
+	} {
+		if !strings.Contains(found, want) {
+			t.Errorf("nothing says %s", want)
+		}
+	}
+	if strings.Contains(found, `"url" holds`) || strings.Contains(found, `"jwt-public" holds`) {
+		t.Error("what may be published to is reported")
+	}
+	if t.Failed() {
+		t.Log(found)
+	}
+}
+
+// TestAStartSaysWhatItCannotKnow without targets, for each set.
+func TestAStartSaysWhatItCannotKnow(t *testing.T) {
+	s := newSite(t)
+	r, _ := s.rotator(s.client, "me", s.keys(nil))
+	core, logged := observer.New(zap.InfoLevel)
+	r.config.Log = zap.New(core)
+	if err := r.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found := logged.FilterMessageSnippet("No target shows which step was delivered last").All()
+	if len(found) != 1 || fmt.Sprint(found[0].ContextMap()["sets"]) != "[jwt]" {
+		t.Errorf("it says %+v", found)
 	}
 }
 

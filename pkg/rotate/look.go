@@ -119,6 +119,7 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 			add("%q, which is to be adopted, has no value; set it", id)
 		}
 	}
+	problems = append(problems, r.taken(ctx, s)...)
 	if _, err := s.publications(s.doc()); err != nil {
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
 	}

@@ -3,7 +3,9 @@ package rotate
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,9 +109,18 @@ func New(config Config) *Rotator {
 	return r
 }
 
+// start says what this process cannot know, and lets no write be early.
+func (r *Rotator) start() {
+	r.server.quiet(r.config.Quiet)
+	if r.config.Targets == nil {
+		r.config.Log.Info("No target shows which step was delivered last. Set rotation.paused before you restore a backup of Conjur, and claim the sets afterwards",
+			zap.Strings("sets", slices.Sorted(maps.Keys(r.sets))))
+	}
+}
+
 // Run rotates until ctx ends, and returns when the steps under way have.
 func (r *Rotator) Run(ctx context.Context) {
-	r.server.quiet(r.config.Quiet)
+	r.start()
 	r.queue = workqueue.NewTypedDelayingQueue[string]()
 	var all sync.WaitGroup
 	for range min(workers, len(r.sets)) {
@@ -146,7 +157,7 @@ func (r *Rotator) processNext(ctx context.Context) bool {
 // Once does all that can be done now: each set until it waits for something. The
 // error says of each set why it could not be brought there.
 func (r *Rotator) Once(ctx context.Context) error {
-	r.server.quiet(r.config.Quiet)
+	r.start()
 	r.once = true
 	var all sync.WaitGroup
 	errs := make(chan error, len(r.sets))
