@@ -116,7 +116,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStored(t)
-			engine, _ := s.process(set)
+			engine, heard := s.process(set)
 			stop := run(t, engine)
 			s.idle("")
 			clients, _ := s.newClients(2, 100*time.Millisecond)
@@ -156,6 +156,12 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 				_, username, password, err := clients[0].read()
 				return err == nil && logIn(username, password) == nil
 			})
+			if c.beside { // now it is the first set that does not change the users
+				s.command(set, "now")
+				proctest.Eventually(t, patience, "the first set is refused too", func() bool {
+					return heard.count(rotate.EventFailed, "of the set "+otherSet) > 0
+				})
+			}
 			if failed := ended(); len(failed) > 0 && c.befall != nil {
 				t.Errorf("these log-ins failed: %s", some(failed))
 			}
@@ -177,4 +183,42 @@ func (s stored) copySet() {
 	}
 	value := values.Found[set]
 	s.Set(otherSet, string(value.Bytes()))
+}
+
+// TestASetOfAnEarlierSyncerGoesOn: neither its document nor the comments of its users
+// have an identity. They get it in passing. The same holds after a Syncer that knows
+// nothing of it worked in between.
+func TestASetOfAnEarlierSyncerGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStored(t)
+	client, database, _ := s.begun(t)
+	comments := func() []string {
+		return s.db.Query(t, "postgres", fmt.Sprintf("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname IN ('%s')", strings.Join(s.users, "', '")))
+	}
+	for _, forget := range []string{
+		fmt.Sprintf(`DO $$ DECLARE r record; BEGIN FOR r IN SELECT rolname, regexp_replace(coalesce(shobj_description(oid, 'pg_authid'), ''), ' \[of set.*', '') AS c FROM pg_roles WHERE rolname IN ('%s')
+			LOOP EXECUTE format('COMMENT ON ROLE %%I IS %%L', r.rolname, r.c); END LOOP; END $$`, strings.Join(s.users, "', '")),
+		"SELECT", // the comments keep what the other Syncer did not know
+	} {
+		doc := *s.doc()
+		doc.Identity, doc.Claimed = "", ""
+		value, err := doc.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Set(set, string(value))
+		s.db.Query(t, "postgres", forget)
+		stop := run(t, s.rotator(client, database, nil))
+		s.rotate()
+		primary := s.rotate()
+		stop()
+		for _, comment := range comments() {
+			if now := s.doc().Identity; now == "" || !strings.Contains(comment, `[of set "shop/db" `+now+" since ") {
+				t.Errorf("the set is %q, a comment %q", now, comment)
+			}
+		}
+		if err := database.Verify(t.Context(), primary); err != nil {
+			t.Error(err)
+		}
+	}
 }
