@@ -66,6 +66,8 @@ type Config struct {
 	Rotation   Rotation // in ModeStandalone
 	Node       Node
 	Folders    Folders
+
+	slips []slip // of the annotations that it was read from
 }
 
 // Refresh is the periodic poll for changes. The zero Refresh is none.

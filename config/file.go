@@ -49,25 +49,6 @@ func (v *values) parseFile(name string, data []byte, r *report) {
 	v.addTargets(f[nameTargets].items, r)
 }
 
-// addTargets takes the file's targets, each of which must have a name that no
-// other has.
-func (v *values) addTargets(ts []item, r *report) {
-	for _, t := range ts {
-		name := t[nameName]
-		if !name.set || name.bad {
-			continue
-		}
-		if _, twice := v.groups[name.text]; twice {
-			r.fail(name.key, "the name %q is already that of another target or of a group in the annotations", name.text)
-			continue
-		}
-		if !t[nameSecrets].set { // which is reported
-			t[nameSecrets] = value{key: name.key, set: true, bad: true}
-		}
-		v.groups[name.text] = t
-	}
-}
-
 // decoder reads a configuration file by its tables of settings. It is strict:
 // what these do not have, or what is written twice or of another type, is a
 // problem. All problems are reported, each with its line.
@@ -183,7 +164,8 @@ func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
 		return
 	}
 	for i, n := range node.Content {
-		v.items = append(v.items, d.item(s, table, fmt.Sprintf("%s[%d]", path, i), n, resolveAlias(n)))
+		place := itemKey(path, i)
+		d.concerning(func() { v.items = append(v.items, d.item(s, table, string(place), n, resolveAlias(n))) }, place)
 	}
 }
 

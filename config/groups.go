@@ -9,19 +9,24 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// targets makes the file targets of all groups, sorted by group.
+// targets makes the file targets of all groups, sorted by group. One with a
+// problem has nothing but its Faults and its path.
 func (l *loader) targets(cfg *Config) []*targets.Target {
 	var ts, placed []*targets.Target
 	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
-		g := l.groups[group]
+		g, key := l.groups[group], targets.FileKey(group)
 		if !g[nameSecrets].set {
 			l.strayGroup(group)
+			if len(l.faults[key]) > 0 {
+				ts = append(ts, &targets.Target{Key: key, Group: group})
+			}
 			continue
 		}
 		if group == "" {
 			l.warn(g[nameSecrets].key, "the group has no name; put one after the last dot")
 		}
-		t := l.target(group, g, cfg)
+		var t *targets.Target
+		l.concerning(func() { t = l.target(group, g, cfg) }, key)
 		ts = append(ts, t)
 		if t.File.Path != "" {
 			placed = append(placed, t)
@@ -34,7 +39,12 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 		l.checkNodeToken(cfg)
 	}
 	for _, c := range targets.PathConflicts(placed) {
-		l.fail(l.groupKey(c.Group, namePath), "%v", c.Err)
+		l.concerning(func() { l.fail(l.groupKey(c.Group, namePath), "%v", c.Err) }, targets.FileKey(c.Group), targets.FileKey(c.Other))
+	}
+	for i, t := range ts {
+		if faults := l.takeFaults(t.Key); len(faults) > 0 {
+			ts[i] = &targets.Target{Key: t.Key, Group: t.Group, File: t.File, Faults: faults}
+		}
 	}
 	return ts
 }
@@ -130,4 +140,27 @@ func (l *loader) groupKey(group, name string) string {
 	}
 	s, _ := find(l.groupTable, name)
 	return domain + s.annotation + group
+}
+
+// addTargets takes the file's targets, each of which must have a name that no
+// other has.
+func (v *values) addTargets(ts []item, r *report) {
+	for i, t := range ts {
+		name := t[nameName]
+		if !name.set || name.bad {
+			continue
+		}
+		key := targets.FileKey(name.text)
+		r.addFaults(key, r.takeFaults(itemKey(nameTargets, i))...)
+		if _, twice := v.groups[name.text]; twice {
+			r.concerning(func() {
+				r.fail(name.key, "the name %q is already that of another target or of a group in the annotations", name.text)
+			}, key)
+			continue
+		}
+		if !t[nameSecrets].set { // which is reported
+			t[nameSecrets] = value{key: name.key, set: true, bad: true}
+		}
+		v.groups[name.text] = t
+	}
 }

@@ -65,13 +65,19 @@ type loader struct {
 	report
 	values
 	src    Sources
-	ofNode bool // a group has secrets of the node's own
+	before *Config // that is in effect; nil: none is
+	ofNode bool    // a group has secrets of the node's own
 }
 
 // Load reads and checks everything. The error is an *InvalidError with all
 // problems at once; the warnings are good with and without one. It makes no
 // network requests and may be called again at any time to see what changed.
-func Load(src Sources) (cfg *Config, warnings []Problem, err error) {
+//
+// If each problem concerns a single target, there is a Config beside the error.
+// These targets have Faults in it, or will fail when they are synced.
+func Load(src Sources) (cfg *Config, warnings []Problem, err error) { return load(src, nil) }
+
+func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
 	src.Annotations = cmp.Or(src.Annotations, DefaultAnnotations)
 	src.SecretsDir = cmp.Or(src.SecretsDir, DefaultSecretsDir)
 	src.TemplatesDir = cmp.Or(src.TemplatesDir, DefaultTemplatesDir)
@@ -84,17 +90,21 @@ func Load(src Sources) (cfg *Config, warnings []Problem, err error) {
 		src.Templates = templateFolder(src.TemplatesDir)
 	}
 
-	l := &loader{src: src, values: newValues()}
+	l := &loader{src: src, before: before, values: newValues()}
 	l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
+	l.addSlips()
 	if src.ConfigFile != "" {
 		l.addFile(src.ConfigFile, &l.report)
 	}
 	l.addEnvironment(src.Getenv, &l.report)
 	cfg = l.config()
-	if len(l.problems) > 0 {
-		return nil, l.warnings, &InvalidError{l.problems}
+	switch {
+	case len(l.problems) == 0:
+		return cfg, l.warnings, nil
+	case l.isolated():
+		return cfg, l.warnings, &InvalidError{l.problems}
 	}
-	return cfg, l.warnings, nil
+	return nil, l.warnings, &InvalidError{l.problems}
 }
 
 // config puts the parts together; what could not be understood is left zero.
@@ -118,6 +128,9 @@ func (l *loader) config() *Config {
 	} else {
 		l.node(cfg)
 		cfg.Targets = l.targets(cfg)
+	}
+	if cfg.slips = l.slips; l.before != nil {
+		l.keep(cfg)
 	}
 	return cfg
 }

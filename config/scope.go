@@ -75,6 +75,17 @@ func (s subject) configured() *targets.Target {
 	return s.secret.Configured
 }
 
+// faults are the problems of a target's settings.
+func (s subject) faults() []string {
+	switch {
+	case s.target != nil:
+		return s.target.Faults
+	case s.secret != nil:
+		return s.configured().Faults
+	}
+	return nil
+}
+
 // Compare returns what has changed from one configuration to another. It
 // compares what is in effect: a setting that is written with its default is
 // the same as before, and one whose default follows another changes with it.
@@ -150,6 +161,9 @@ func compareItems[T any](d *Difference, prefix string, table []setting, before, 
 		switch {
 		case was >= 0 && is >= 0 && i < len(before):
 			d.compare(prefix+name(item)+".", table, as(item), as(after[is]))
+			if !slices.Equal(as(item).faults(), as(after[is]).faults()) {
+				d.add(prefix+name(item), ScopeLive)
+			}
 		case was < 0 || is < 0:
 			var alone Difference
 			alone.compare("", table, as(item), as(none))

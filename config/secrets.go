@@ -10,13 +10,13 @@ import (
 )
 
 // defined makes the definitions of the Secrets that the configuration file
-// lists. A faulty one is reported and left out.
+// lists. One with a problem says nothing but its Faults.
 func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	if len(list.items) == 0 {
 		l.fail(list.key, "the list names nothing; add a name or remove the setting")
 	}
-	seen := map[string]bool{}
-	for _, s := range list.items {
+	seen := map[targets.Key]bool{}
+	for i, s := range list.items {
 		name, namespace := s[nameName], s[nameItsNamespace]
 		if !name.set || name.bad || namespace.bad {
 			continue
@@ -27,18 +27,26 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definiti
 			def.Namespace, place = namespace.text, namespace.key
 		}
 		def.Account = l.accountOf(def.Namespace, def.Name, cfg.Conjur.Account)
+		key := targets.KubeSecretKey(def.Namespace, def.Name)
+		l.addFaults(key, l.takeFaults(itemKey(nameK8sSecrets, i))...)
 		switch {
 		case cfg.Mode != ModeStandalone && namespace.set && def.Namespace != k.Namespace && k.Namespace != "":
 			l.fail(place, "the Pod's namespace is %q; Secrets of another are for the mode standalone", k.Namespace)
 		case k.checkServes(def.Namespace) != nil:
 			l.fail(place, "%v", k.checkServes(def.Namespace))
-		case seen[def.Namespace+"/"+def.Name]:
-			l.fail(name.key, "the Secret %q is listed twice", def.Name)
+		case seen[key]:
+			l.concerning(func() { l.fail(name.key, "the Secret %q is listed twice", def.Name) }, key)
 		default:
-			def.Configured = l.configured(cfg.Mode, s, def)
+			l.concerning(func() { def.Configured = l.configured(cfg.Mode, s, def) }, key)
 			defs = append(defs, def)
 		}
-		seen[def.Namespace+"/"+def.Name] = true
+		seen[key] = true
+	}
+	for i := range defs {
+		faults := l.takeFaults(targets.KubeSecretKey(defs[i].Namespace, defs[i].Name))
+		if len(faults) > 0 {
+			defs[i].Configured = &targets.Target{Secret: &targets.Secret{Namespace: defs[i].Namespace, Name: defs[i].Name}, Faults: faults}
+		}
 	}
 	return defs
 }

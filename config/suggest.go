@@ -5,13 +5,10 @@ import (
 	"strings"
 )
 
-// didYouMean suggests the annotation that an unknown one, given without its
-// domain, was probably meant to be; the empty string when none is near.
-func didYouMean(name string) string {
+// slipOf returns what the annotation key, given without its domain as name too,
+// was probably meant to be; false when no setting is near.
+func slipOf(key, name string) (slip, bool) {
 	base, group, hasGroup := strings.Cut(name, ".")
-	if !hasGroup {
-		group = "{group}"
-	}
 	var known, groups []string
 	for _, s := range settings() {
 		known = append(known, s.annotation) // "", if it has none, is near to nothing
@@ -19,13 +16,16 @@ func didYouMean(name string) string {
 	for _, s := range groupSettings() {
 		groups = append(groups, strings.TrimSuffix(s.annotation, "."))
 	}
-	if best := nearest(name, known); best != "" {
-		return "; did you mean " + domain + best + "?"
+	s := slip{key: key}
+	best := nearest(name, known)
+	if near := nearest(base, groups); best == "" && near != "" {
+		best = near + ".{group}"
+		if hasGroup {
+			best, s.group = near+"."+group, &group
+		}
 	}
-	if best := nearest(base, groups); best != "" {
-		return "; did you mean " + domain + best + "." + group + "?"
-	}
-	return ""
+	s.message = notASetting + "; did you mean " + domain + best + "?"
+	return s, best != ""
 }
 
 // nearest returns the name that differs from word in the fewest letters, if they

@@ -28,6 +28,8 @@ func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 	if f.known {
 		key = f.key
 	}
+	l.passing = t.Template.File != ""
+	defer func() { l.passing = false }()
 	if err := render.Check(t, f.text); err != nil {
 		l.failAll(key, err)
 	}
@@ -44,15 +46,20 @@ func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	path := filepath.Join(l.src.TemplatesDir, name)
 	data, err := fs.ReadFile(l.src.Templates, name)
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		l.fail(path, "the template cannot be read: %v", cause(err))
 	case given.ok && len(data) > 0:
 		l.fail(given.key, "there is also the template file %s; remove one of the two", path)
-		t.Template = targets.Template{}
-	case given.set:
+		return found{set: true}
+	case given.set && (err == nil || errors.Is(err, fs.ErrNotExist)):
 		return given
+	}
+	if !given.set {
+		t.Template.File, l.passing = name, true // it may be corrected at any time
+		defer func() { l.passing = false }()
+	}
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		l.fail(path, "the template cannot be read: %v", cause(err))
 	case len(data) > 0:
-		t.Template.File = name
 		return found{set: true, ok: true, known: true, text: string(data), key: path}
 	case err == nil:
 		l.fail(path, "the template file of the group %q is empty", t.Group)

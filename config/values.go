@@ -12,7 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
 )
+
+// notASetting is the warning for what is unknown.
+const notASetting = "not a setting; ignored"
 
 // notYet is the warning for what has no effect.
 const notYet = "not available in this version yet; without effect"
@@ -37,6 +41,7 @@ type values struct {
 	groups     map[string]item // by the group's name
 	identities value           // which only the configuration file has
 	rotation   item            // as well
+	slips      []slip
 
 	// settings(), groupSettings() and rotationSettings(), made once
 	table, groupTable, rotationTable []setting
@@ -61,13 +66,24 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		}
 		s, group, ok := v.annotated(name)
 		if !ok {
-			r.warn(key, "not a setting; ignored%s", didYouMean(name))
+			if s, ok := slipOf(key, name); ok {
+				v.slips = append(v.slips, s)
+			} else {
+				r.warn(key, notASetting)
+			}
 			continue
 		}
 		a := annotations[key]
 		val := value{text: a.value, key: key, set: true, bad: a.bad}
-		if (val.text != "" || a.bad || !s.emptyIsUnset()) && s.take(&val, r) {
-			v.put(s.name, group, val)
+		put := func() {
+			if (val.text != "" || a.bad || !s.emptyIsUnset()) && s.take(&val, r) {
+				v.put(s.name, group, val)
+			}
+		}
+		if group == nil {
+			put()
+		} else {
+			r.concerning(put, targets.FileKey(*group))
 		}
 	}
 }

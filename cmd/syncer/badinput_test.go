@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -62,23 +63,31 @@ func withoutLogin(authenticator string) badInput {
 }
 
 // compatible lists faults that can be made together.
-func compatible() []badInput {
+func compatible() []badInput { return append(ofTheProcess(), ofGroups()...) }
+
+func ofTheProcess() []badInput {
 	return []badInput{
-		annotation("secret-file-format.db", "toml", "toml"),
 		annotation("secrets-refresh-interval", "soon", "soon"),
 		annotation("retry-count-limit", "many", "many"),
 		annotation("remove-deleted-secrets-enabled", "perhaps", "perhaps"),
 		annotation("log-level", "loud", "loud"),
-		annotation("secret-file-permissions.web", "0644", "0644"),
-		annotation("secret-file-path.web", "../outside/web.json", "../outside/web.json"),
-		annotation("conjur-secrets.mail", "- a: {b: c}\n", "line 1"),
 		environment("CONJUR_CERT_FILE", "/nowhere/ca.pem", "/nowhere/ca.pem"),
 		unset("CONJUR_ACCOUNT", "not set"),
 	}
 }
 
+func ofGroups() []badInput {
+	return []badInput{
+		annotation("secret-file-format.db", "toml", "toml"),
+		annotation("secret-file-permissions.web", "0644", "0644"),
+		annotation("secret-file-path.web", "../outside/web.json", "../outside/web.json"),
+		annotation("conjur-secrets.mail", "- a: {b: c}\n", "line 1"),
+	}
+}
+
+// badInputs lists faults of the process: nothing is delivered.
 func badInputs() []badInput {
-	return append(compatible(),
+	return append(ofTheProcess(),
 		annotation("secrets-refresh-interval", "0s", "too short"),
 		annotation("secrets-refresh-interval", "-5m", "too short"),
 		annotation("secrets-refresh-interval", "999ms", "too short"),
@@ -91,23 +100,6 @@ func badInputs() []badInput {
 		annotation("exit-on-revoked", "2", "Boolean"),
 		annotation("retry-interval-sec", "1s", "integer"),
 		annotation("log-format", "xml", "xml"),
-		annotation("secret-file-path.db", "/etc/passwd", "/etc/passwd"),
-		annotation("secret-file-path.db", "a/../../b", "a/../../b"),
-		badInput{"one path twice", func(w *world) { w.annotations["secret-file-path.db"] = "web.json" }, []string{"conjur.org/secret-file-path.", `"db"`, `"web"`}},
-		annotation("secret-file-path.db", "web.json/db.json", "web.json"),
-		annotation("conjur-secrets.db", "- : x", "conjur-secrets.db"),
-		annotation("conjur-secrets.db", "- path/\n", "path/"),
-		annotation("conjur-secrets.db", "[", "conjur-secrets.db"),
-		badInput{"no template", func(w *world) { w.annotations["secret-file-format.db"] = "template" },
-			[]string{"conjur.org/secret-file-template.db", "db.tpl"}},
-		badInput{"a template with an unknown alias", func(w *world) {
-			w.annotations["secret-file-format.db"] = "template"
-			w.annotations["secret-file-template.db"] = `{{ secret "nobody" }}`
-		}, []string{"conjur.org/secret-file-template.db", "nobody"}},
-		badInput{"an alias that dotenv cannot have", func(w *world) {
-			w.annotations["secret-file-format.db"] = "dotenv"
-			w.annotations["conjur-secrets.db"] = "- not-a-name: db/password\n"
-		}, []string{"conjur.org/conjur-secrets.db", "not-a-name"}},
 		badInput{"no destination", func(w *world) { delete(w.annotations, "secrets-destination") }, []string{"conjur.org/secrets-destination", "not set"}},
 		badInput{"no group", func(w *world) {
 			maps.DeleteFunc(w.annotations, func(key, _ string) bool { return strings.Contains(key, ".") })
@@ -129,8 +121,31 @@ func badInputs() []badInput {
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-jwt", "service id"),
 		destination("disk"), destination("file"),
 		withOwn(environment("MY_NODE_NAME", "n1/n2", "spec.nodeName")),
-		withOwn(unset("MY_NODE_NAME", "spec.nodeName")),
 		withOwn(annotation("node-secrets-base", "db, web", "there is one base")),
+	)
+}
+
+// badGroups lists faults of the group db, or of it and web.
+func badGroups() []badInput {
+	return append(ofGroups(),
+		annotation("secret-file-path.db", "/etc/passwd", "/etc/passwd"),
+		annotation("secret-file-path.db", "a/../../b", "a/../../b"),
+		badInput{"one path twice", func(w *world) { w.annotations["secret-file-path.db"] = "web.json" }, []string{"conjur.org/secret-file-path.", `"db"`, `"web"`}},
+		annotation("secret-file-path.db", "web.json/db.json", "web.json"),
+		annotation("conjur-secrets.db", "- : x", "conjur-secrets.db"),
+		annotation("conjur-secrets.db", "- path/\n", "path/"),
+		annotation("conjur-secrets.db", "[", "conjur-secrets.db"),
+		badInput{"no template", func(w *world) { w.annotations["secret-file-format.db"] = "template" },
+			[]string{"conjur.org/secret-file-template.db", "db.tpl"}},
+		badInput{"a template with an unknown alias", func(w *world) {
+			w.annotations["secret-file-format.db"] = "template"
+			w.annotations["secret-file-template.db"] = `{{ secret "nobody" }}`
+		}, []string{"conjur.org/secret-file-template.db", "nobody"}},
+		badInput{"an alias that dotenv cannot have", func(w *world) {
+			w.annotations["secret-file-format.db"] = "dotenv"
+			w.annotations["conjur-secrets.db"] = "- not-a-name: db/password\n"
+		}, []string{"conjur.org/conjur-secrets.db", "not-a-name"}},
+		withOwn(unset("MY_NODE_NAME", "spec.nodeName")),
 		withOwn(badInput{"an id by hand", func(w *world) { w.annotations["conjur-secrets.db"] = "- node/n1/db/password" },
 			[]string{"conjur.org/node-secrets.db", "node/n1/db/password", "name the one that all nodes have"}}),
 	)
@@ -144,6 +159,29 @@ func TestBadInputEndsBeforeAnyRequest(t *testing.T) {
 			w := badWorld(t)
 			c.do(w)
 			w.refused(w.start(), c.want)
+		})
+	}
+}
+
+// TestABadGroupStopsNoOther: it is named, all others are delivered, and the
+// process ends with an error.
+func TestABadGroupStopsNoOther(t *testing.T) {
+	t.Parallel()
+	for _, c := range badGroups() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := badWorld(t)
+			w.oneShot("init", 0)
+			w.group("good", "json", "good/password")
+			c.do(w)
+			p := w.start()
+			p.Exit(1)
+			if len(p.Lines(append(c.want, "ERROR")...)) == 0 || len(p.Lines("not delivered: file/")) == 0 {
+				t.Errorf("no error names %q and the group in:\n%s", c.want, p.Log())
+			}
+			if !strings.Contains(w.file("good.json"), w.value["good/password"]) || w.exists("status", notify.ProvidedFile) {
+				t.Error("the other group is not delivered, or all is said to be")
+			}
 		})
 	}
 }

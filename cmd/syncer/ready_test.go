@@ -92,7 +92,7 @@ func TestReadyDespiteATargetWithAReasonOfItsOwn(t *testing.T) {
 	w.probed()
 	w.group("db", "json", "db/password")
 	w.group("bad", "template", "bad/password")
-	w.template("bad", `{{ secret "password" | atoi | fail }}`)
+	w.template("bad", `{{ secret "password" | b64dec }}`)
 	w.annotations["conjur-secrets.gone"] = "- none: gone/none\n"
 	w.annotations["removal-grace"] = "1s"
 	p := w.start()
@@ -100,6 +100,36 @@ func TestReadyDespiteATargetWithAReasonOfItsOwn(t *testing.T) {
 	if _, body := w.ready(); strings.Contains(body, "file/db") || leak(body, w.values) != "" {
 		t.Errorf("the probe says %s", body)
 	}
+	p.Stop()
+}
+
+// TestNotReadyWithAnInvalidGroup: all others are delivered, and a correction of
+// the annotations or of the template file makes the process ready.
+func TestNotReadyWithAnInvalidGroup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probed()
+	for _, name := range []string{"db", "format", "file", "late"} {
+		w.group(name, "json", name+"/password")
+	}
+	w.annotations["secret-file-format.format"] = "toml"
+	w.annotations["secret-file-format.file"], w.annotations["secret-file-format.late"] = "template", "template"
+	w.template("file", `{{ secret "nobody" }}`)
+	p := w.start()
+	w.awaitReady(http.StatusServiceUnavailable, "3 of 4 targets", "file/format", "toml", "file/file", "nobody", "file/late", "late.tpl")
+	w.await("db.json", w.value["db/password"])
+
+	// A change of another group is taken up meanwhile.
+	w.annotations["secret-file-format.db"] = "yaml"
+	w.annotate()
+	w.await("db.yaml", w.value["db/password"])
+	w.template("file", `{{ secret "password" }}`)
+	w.template("late", `{{ secret "password" }}`)
+	w.awaitReady(http.StatusServiceUnavailable, "1 of 4 targets", "file/format")
+	w.annotations["secret-file-format.format"] = "json"
+	w.annotate()
+	w.awaitReady(http.StatusOK)
+	w.await("file.out", w.value["file/password"])
 	p.Stop()
 }
 

@@ -64,6 +64,32 @@ func TestAnInvalidChangeIsReportedAndTheOldConfigurationStays(t *testing.T) {
 	p.Stop()
 }
 
+// TestATypingErrorChangesNothing while the process runs: the format of a group
+// seems to be gone, and its file stays. Another group goes on to change.
+func TestATypingErrorChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group("db", "json", "db/password")
+	w.group("web", "json", "web/password")
+	p := w.start()
+	w.awaitProvided()
+
+	delete(w.annotations, "secret-file-format.db")
+	w.annotations["secret-file-formt.db"] = "json"
+	w.annotate()
+	eventually(t, "the error", func() bool {
+		return len(p.Lines("ERROR", "conjur.org/secret-file-formt.db", "did you mean conjur.org/secret-file-format.db?")) > 0
+	})
+	w.annotations["secret-file-format.web"] = "yaml"
+	w.annotate()
+	w.await("web.yaml", w.value["web/password"])
+	w.await("db.json", w.renew("db/password"))
+	if w.exists("secrets", "db.yaml") {
+		t.Error("a typing error has moved a file")
+	}
+	p.Stop()
+}
+
 func TestARewriteOfTheSameConfigurationRestartsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

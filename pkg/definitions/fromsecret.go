@@ -26,7 +26,7 @@ type SecretDefinition struct {
 	// Account is the one in use, as with ParseEntries.
 	Account string
 	// Configured is what the configuration says of the Secret: Entries, and of
-	// Secret the Groups, Create, Type, Restart and Faults. Nil: nothing.
+	// Secret the Groups, Create, Type, Restart and PullFor; or its Faults. Nil: nothing.
 	Configured *targets.Target
 	// Named: the configuration names the Secret, and so it is a fault when
 	// nothing says what it is to hold. A Secret that is found by its label may
@@ -49,8 +49,10 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart, PullFor: pullFor,
 		Faults: slices.Concat(eachText("", err), eachText(restartWorkloads+": ", errRestart), eachText(pullSecretFor+": ", errPull)),
 	}
+	var faults []string
 	if def.Configured != nil {
 		warnings = append(warnings, content.override(def.Configured)...)
+		faults = def.Configured.Faults
 		if c := def.Configured.Secret; c != nil {
 			s.Create, s.Type = c.Create, c.Type
 			s.Faults = slices.Concat(c.Faults, s.Faults)
@@ -63,7 +65,7 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 	}
 	s.Groups, s.Hold, s.HoldAll = content.Groups, content.Hold, content.HoldAll
 	s.Faults = fewFaults(s.Faults)
-	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.Entries, Secret: s}
+	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.Entries, Secret: s, Faults: faults}
 	if fault, warning := undefined(s, def, len(t.Entries) > 0); fault != "" {
 		s.Faults = append(s.Faults, fault)
 	} else if warning != "" {

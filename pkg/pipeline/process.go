@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,8 +93,8 @@ func (s *Process) Run(ctx context.Context) error { return s.logged(s.run(ctx)) }
 // Deliver delivers what the configuration says once, as in the mode init, and
 // returns the mode that it says. The error has been logged.
 func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
-	cfg, err := s.load()
-	if err != nil {
+	cfg, err := s.load(nil)
+	if cfg == nil {
 		return "", s.logged(err)
 	}
 	defer s.trace()()
@@ -107,8 +106,8 @@ func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
 func (s *Process) run(ctx context.Context) error {
 	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsLook}
 	inputs.Note()
-	cfg, err := s.load()
-	if err != nil {
+	cfg, err := s.load(nil)
+	if cfg == nil {
 		return err
 	}
 	s.cfg = cfg
@@ -147,16 +146,6 @@ func (s *Process) trace() (end func()) {
 	s.traces, err = traces.Start(s.options.Version, report)
 	report(err)
 	return func() { s.traces.Close(min(s.options.Grace, lastSpans)) }
-}
-
-// inputs are the files that the configuration is read from.
-func (s *Process) inputs() []string {
-	paths := []string{s.options.Sources.Annotations}
-	file := cmp.Or(s.options.Sources.ConfigFile, s.options.Sources.Getenv(config.ConfigFileVariable))
-	if file != "" {
-		paths = append(paths, file)
-	}
-	return paths
 }
 
 // serve does what a configuration says until ctx ends or it is done.
@@ -208,55 +197,41 @@ func (s *Process) replaced(cfg *config.Config) bool {
 }
 
 // reload reads the configuration again. What runs takes it up, if it can, or
-// comes to its end. An invalid one changes nothing.
+// comes to its end. What is invalid changes nothing.
 func (s *Process) reload() error {
-	cfg, err := s.load()
-	if err != nil {
+	h, before := s.inEffect()
+	cfg, invalid := s.load(before)
+	switch {
+	case cfg == nil:
 		return errors.New("what was written is not valid, see above (keeping the old configuration)")
+	case invalid != nil:
+		invalid = errors.New("the settings of some targets are not valid, see above (these targets keep their old ones)")
 	}
-	s.mu.Lock()
-	h := s.host
-	s.mu.Unlock()
-	if h != nil && h.takesUp(cfg) {
+	switch {
+	case config.Compare(before, cfg).Scope == config.ScopeNone:
+	case h != nil && h.takesUp(cfg):
 		s.log.Info("The configuration has changed; what runs takes it up")
-		return h.takeUp(cfg)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cfg, s.host = cfg, nil
-	if s.end != nil {
-		s.end()
-	}
-	return nil
-}
-
-// load reads the configuration, logs what is wrong with it, and sets the log
-// as it says.
-func (s *Process) load() (*config.Config, error) {
-	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations), zap.String("version", s.options.Version))
-	cfg, warnings, err := config.Load(s.options.Sources)
-	for _, w := range warnings {
-		s.log.Warn(w.Message, zap.String("key", w.Key))
-	}
-	if err == nil && s.options.Command != nil {
-		err = s.options.Command.amend(cfg)
-	}
-	if err != nil {
-		s.logProblems(err)
-		return nil, err
-	}
-	if s.options.LogFormat == "" { // decided once, for the life of the process
-		s.options.LogFormat = cfg.Log.Format
-		if s.log, s.level, err = logs.New(cfg.Log.Format, s.lines); err != nil {
-			return nil, err
+		return errors.Join(invalid, h.takeUp(cfg))
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.cfg, s.host = cfg, nil
+		if s.end != nil {
+			s.end()
 		}
 	}
-	if err := s.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
-		return nil, err
+	return invalid
+}
+
+// inEffect returns the configuration in effect, and the host that takes up
+// changes of it; nil if none does.
+func (s *Process) inEffect() (*host, *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.host == nil {
+		return nil, s.cfg
 	}
-	s.log.Info("Annotations parsed", zap.String("mode", string(cfg.Mode)), zap.Int("targets", len(cfg.Targets)),
-		zap.Duration("refresh", cfg.Refresh.Interval))
-	return cfg, nil
+	return s.host, s.host.config()
 }
 
 // logged logs an error that ends the process, unless that was done.
@@ -265,17 +240,4 @@ func (s *Process) logged(err error) error {
 		s.log.Error("Ending with an error", zap.Error(err))
 	}
 	return err
-}
-
-// logProblems logs each problem of a configuration on a line of its own.
-func (s *Process) logProblems(err error) {
-	var invalid *config.InvalidError
-	if !errors.As(err, &invalid) {
-		s.log.Error("Configuration", zap.Error(err))
-		return
-	}
-	for _, p := range invalid.Problems {
-		s.log.Error(p.Message, zap.String("key", p.Key))
-	}
-	s.log.Error("The configuration is not valid; nothing was requested or written", zap.Int("problems", len(invalid.Problems)))
 }

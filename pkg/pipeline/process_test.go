@@ -29,7 +29,7 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	}
 	defer stop()
 	write("127.0.0.1:8001")
-	if s.cfg, err = s.load(); err != nil {
+	if s.cfg, err = s.load(nil); err != nil {
 		t.Fatal(err)
 	}
 	// What runs takes its time to end.

@@ -54,7 +54,7 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 		case why == nil:
 			untried = append(untried, string(key))
 		case server.Tried:
-		case ownReason(why):
+		case ownReason(r.Spec, why):
 			remarks = append(remarks, "not delivered: "+reason(key, why))
 		default:
 			owed = append(owed, reason(key, why))
@@ -91,10 +91,14 @@ func reason(key targets.Key, why error) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }
 
-// ownReason reports whether only the target itself explains the error: its
-// definition, its template, a value that it cannot hold, a variable that is
-// proven to be gone, or a Secret that is not there.
-func ownReason(err error) bool {
+// ownReason reports whether only the target itself explains the error: a
+// Secret's own definition, a value that does not fit, a variable that is proven
+// to be gone, or a Secret that is not there. The process's own configuration, a
+// file's template included, is no such reason.
+func ownReason(t *targets.Target, err error) bool {
+	if rendering, ok := errors.AsType[*workers.RenderError](err); len(t.Faults) > 0 || ok && rendering.Invalid {
+		return false
+	}
 	var missing *sinks.MissingError
 	return workers.Permanent(err, true) || errors.As(err, &missing)
 }

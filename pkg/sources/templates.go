@@ -2,6 +2,7 @@ package sources
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -54,7 +55,11 @@ func (s *Templates) Text(t *targets.Target) (string, error) {
 		return t.Template.Inline, nil
 	}
 	s.note(t.Template.File) // before the reading: a change in between shows as one
-	text, err := safefile.Read(s.path(t.Template.File), mostTemplate)
+	path := s.path(t.Template.File)
+	text, err := safefile.Read(path, mostTemplate)
+	if err == nil && len(text) == 0 {
+		err = fmt.Errorf("%s is empty; write the template there", path)
+	}
 	return string(text), err
 }
 

@@ -7,8 +7,8 @@ import (
 
 // PathConflict is a group whose file cannot be written beside another's.
 type PathConflict struct {
-	Group string
-	Err   error // names both groups
+	Group, Other string
+	Err          error // names both groups
 }
 
 // PathConflicts finds the targets that get in each other's way: two with one
@@ -18,7 +18,7 @@ func PathConflicts(ts []*Target) []PathConflict {
 	owner := map[string]string{} // path → group
 	for _, t := range ts {
 		if first, ok := owner[t.File.Path]; ok {
-			conflicts = append(conflicts, PathConflict{t.Group, fmt.Errorf("the groups %q and %q have the same path %q; give one of them another", first, t.Group, t.File.Path)})
+			conflicts = append(conflicts, PathConflict{t.Group, first, fmt.Errorf("the groups %q and %q have the same path %q; give one of them another", first, t.Group, t.File.Path)})
 			continue
 		}
 		owner[t.File.Path] = t.Group
@@ -26,7 +26,7 @@ func PathConflicts(ts []*Target) []PathConflict {
 	for _, t := range ts {
 		for dir := filepath.Dir(t.File.Path); dir != "."; dir = filepath.Dir(dir) {
 			if other, ok := owner[dir]; ok {
-				conflicts = append(conflicts, PathConflict{t.Group, fmt.Errorf("%.300q of the group %q is below %q, where the group %q has its own file or folder", t.File.Path, t.Group, dir, other)})
+				conflicts = append(conflicts, PathConflict{t.Group, other, fmt.Errorf("%.300q of the group %q is below %q, where the group %q has its own file or folder", t.File.Path, t.Group, dir, other)})
 			}
 		}
 	}

@@ -32,6 +32,9 @@ type Target struct {
 	// Template is used with FormatTemplate only.
 	Template Template
 	File     File
+	// Faults are the problems of what the configuration says of the target, each
+	// with its place. A target with any is left as it is.
+	Faults []string
 	// Secret is set for a target that is a Kubernetes Secret: each of its
 	// Entries makes the data key that is its alias, and Group, Format,
 	// Template and File are not used.

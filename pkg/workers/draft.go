@@ -90,7 +90,7 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 		result, err = renderWith(d.choices[0].target, text, answers)
 	}
 	if err != nil {
-		return d.fail(t, answers, &RenderError{Key: t.Key, Err: err})
+		return d.fail(t, answers, &RenderError{Key: t.Key, Err: err, Invalid: t.Templated() && render.Check(t, text) != nil})
 	}
 	s.warn(t.Key, result.Warnings)
 	d.want.Parts, d.want.Mode, d.warnings = result.Parts, t.File.Mode, result.Warnings

@@ -64,6 +64,8 @@ type RenderError struct {
 	Key  targets.Key
 	Part string // the data key of a Secret, which keeps its last state
 	Err  error
+	// Invalid: the template itself is faulty, whatever the values.
+	Invalid bool
 }
 
 func (e *RenderError) Error() string {
@@ -76,9 +78,9 @@ func (e *RenderError) Error() string {
 // Unwrap returns the cause.
 func (e *RenderError) Unwrap() error { return e.Err }
 
-// InvalidError says that a part of a Secret's definition is faulty. All else of
-// it was delivered, and what the faulty part named stays as it is. Only another
-// definition mends that.
+// InvalidError says that a target's settings are faulty, and so it stays as it
+// is; or that a part of a Secret's own definition is: then all else of it was
+// delivered. Only another definition mends that.
 type InvalidError struct {
 	Key    targets.Key
 	Faults []string // each says where and what

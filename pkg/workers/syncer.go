@@ -142,6 +142,8 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 		}
 		j := s.newJob(r, report)
 		switch t := r.Spec; {
+		case len(t.Faults) > 0:
+			j.end(Result{Err: &InvalidError{Key: key, Faults: t.Faults}})
 		case t.Secret != nil && t.Secret.Unread != "":
 			j.end(Result{Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:

@@ -1,0 +1,78 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/logs"
+)
+
+// inputs are the files that the configuration is read from.
+func (s *Process) inputs() []string {
+	paths := []string{s.options.Sources.Annotations}
+	file := cmp.Or(s.options.Sources.ConfigFile, s.options.Sources.Getenv(config.ConfigFileVariable))
+	if file != "" {
+		paths = append(paths, file)
+	}
+	return paths
+}
+
+// load reads the configuration, in the place of one before unless that is nil,
+// logs what is wrong with it, and sets the log as it says. The error may be of
+// single targets; then there is a configuration too.
+func (s *Process) load(before *config.Config) (*config.Config, error) {
+	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations), zap.String("version", s.options.Version))
+	read := config.Load
+	if before != nil {
+		read = func(src config.Sources) (*config.Config, []config.Problem, error) { return config.Reload(src, before) }
+	}
+	cfg, warnings, err := read(s.options.Sources)
+	for _, w := range warnings {
+		s.log.Warn(w.Message, zap.String("key", w.Key))
+	}
+	s.logProblems(err)
+	if cfg != nil && s.options.Command != nil {
+		if amiss := s.options.Command.amend(cfg); amiss != nil {
+			s.logProblems(amiss)
+			cfg, err = nil, amiss
+		}
+	}
+	switch {
+	case cfg == nil:
+		s.log.Error("The configuration is not valid; nothing was requested or written", zap.Int("problems", len(problemsOf(err))))
+		return nil, err
+	case err != nil:
+		s.log.Error("The settings of some targets are not valid; all others are kept in sync", zap.Int("problems", len(problemsOf(err))))
+	}
+	if s.options.LogFormat == "" { // decided once, for the life of the process
+		s.options.LogFormat = cfg.Log.Format
+		var err error
+		if s.log, s.level, err = logs.New(cfg.Log.Format, s.lines); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		return nil, err
+	}
+	s.log.Info("Annotations parsed", zap.String("mode", string(cfg.Mode)), zap.Int("targets", len(cfg.Targets)),
+		zap.Duration("refresh", cfg.Refresh.Interval))
+	return cfg, err
+}
+
+// logProblems logs each problem of a configuration on a line of its own.
+func (s *Process) logProblems(err error) {
+	for _, p := range problemsOf(err) {
+		s.log.Error(p.Message, zap.String("key", p.Key))
+	}
+}
+
+// problemsOf returns the problems of a configuration.
+func problemsOf(err error) []config.Problem {
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		return invalid.Problems
+	}
+	return nil
+}
