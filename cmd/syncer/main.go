@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,36 @@ func newCommand() *cobra.Command {
 		newStatusCommand(), newProbeCommand(), newWaitCommand(), newInstallCommand(),
 		newValidateCommand(), newConfigCommand(), newExplainCommand(),
 		newRenderCommand(), newDiffCommand(), newMigrateCommand())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.Use, cmd.Args, cmd.RunE = cmd.Name()+" COMMAND", noSuchCommand, needsCommand
+		}
+		if cmd.Name() == "help" {
+			cmd.Args = noSuchTopic
+		}
+	}
 	return root
+}
+
+// needsCommand refuses a command that only groups others. Its help would be a
+// success to a script whose command is misspelled or missing.
+func needsCommand(cmd *cobra.Command, _ []string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	return fmt.Errorf("%s needs a command: %s; see %[1]s --help", cmd.CommandPath(), strings.Join(names, ", "))
+}
+
+// noSuchTopic refuses help about a command that does not exist.
+func noSuchTopic(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err == nil && found.HasSubCommands() {
+		err = noSuchCommand(found, rest)
+	}
+	return err
 }
 
 // noSuchCommand refuses an argument that is none of the command's own commands,

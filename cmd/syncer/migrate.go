@@ -15,7 +15,7 @@ about that: what is read otherwise, which rights are missing, what is left to do
 by hand. Nothing else in the manifest changes.
 
 Exit status: 0, or 1 with no manifest written if something in it cannot work.`, 1,
-		func(*cobra.Command, []string) error { return t.Migrate(image) })
+		func(*cobra.Command, []string) error { return t.Migrate(image) }, "yaml", "json", "text")
 	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
 	addManifestFlags(cmd, &t)
 	_ = cmd.MarkFlagRequired("file")

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -30,7 +28,8 @@ See "Secrets of a node" in docs/configuration.md.`,
 const baseUsage = "the path below which the variables are, as nodeSecretsBase"
 
 func newNodeListCommand() *cobra.Command {
-	var base, output string
+	var base string
+	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List which nodes have which variables of their own",
@@ -39,21 +38,18 @@ they have a value. How Conjur is reached is read from the environment
 (CONJUR_APPLIANCE_URL, CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return errors.New("--output is text or json")
-			}
 			return withConjur(func(client *conjur.Client) error {
 				all, err := operate.Overrides(cmd.Context(), client, base)
 				if err != nil {
 					return err
 				}
-				t := tool.Tool{JSON: output == "json", Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
+				t := tool.Tool{JSON: output.isJSON(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
 				return t.PrintOverrides(all)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&base, "base", "", baseUsage)
-	cmd.Flags().StringVar(&output, "output", "text", "the form of the output: text or json")
+	output = addOutputFlag(cmd, "text", "json")
 	return cmd
 }
 

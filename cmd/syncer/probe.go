@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
@@ -17,10 +14,6 @@ func newProbeCommand() *cobra.Command {
 	probe := &cobra.Command{
 		Use:   "probe",
 		Short: "Answer a liveness, readiness or startup probe from the status folder",
-		// Help would be a success, and a misspelt probe would never fail.
-		RunE: func(_ *cobra.Command, args []string) error {
-			return fmt.Errorf("probe %s: there are alive, provided and unchanged", strings.Join(args, " "))
-		},
 	}
 	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
 	add := func(name, short string, ask func(dir string) error) {

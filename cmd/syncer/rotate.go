@@ -196,15 +196,13 @@ func newRotateRetire() *cobra.Command {
 }
 
 func newRotateStatus() *cobra.Command {
-	var output, file string
+	var output *outputFlag
+	var file string
 	cmd := &cobra.Command{
 		Use: "status SET... | --config FILE", Short: "Show the versions of sets, without their bytes, or what all sets of a file wait for",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case output != "text" && output != "json":
-				return fmt.Errorf("--output %q is not a form; use text or json", output)
-			case len(args) == 0:
-				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), output == "json")
+			if len(args) == 0 {
+				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), output.isJSON())
 			}
 			reports := []rotate.Report{}
 			for _, set := range args {
@@ -216,11 +214,11 @@ func newRotateStatus() *cobra.Command {
 					return err
 				}
 			}
-			return printReports(cmd.OutOrStdout(), reports, output == "json")
+			return printReports(cmd.OutOrStdout(), reports, output.isJSON())
 		},
 	}
 	addConfigFlag(cmd, &file)
-	cmd.Flags().StringVar(&output, "output", "text", "the form of the output: text or json")
+	output = addOutputFlag(cmd, "text", "json")
 	return cmd
 }
 

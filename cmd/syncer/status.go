@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 
@@ -15,7 +14,7 @@ import (
 func newStatusCommand() *cobra.Command {
 	var o operate.Overview
 	var watch bool
-	var output string
+	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what a running process knows of its targets: what is fresh, what is not, and why",
@@ -28,13 +27,10 @@ waits for. In its Pod:
 or from outside, beside kubectl port-forward deploy/syncer 8080.
 
 Exit status: 0 if every target is fresh, 1 if one is not, 2 if that could not be
-found out.`,
-		Args: cobra.NoArgs,
+found out. With --watch, an interrupt ends it with what it showed last.`,
+		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, cobra.NoArgs(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return &statusError{2, fmt.Errorf("--output %q is not a form; use text or json", output)}
-			}
-			o.JSON, o.Out = output == "json", cmd.OutOrStdout()
+			o.JSON, o.Out = output.isJSON(), cmd.OutOrStdout()
 			var err error
 			if watch {
 				err = o.Watch(cmd.Context())
@@ -47,12 +43,13 @@ found out.`,
 			return asStatus(2, err)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asStatus(2, err) })
 	flags := cmd.Flags()
 	flags.StringVar(&o.URL, "url", ownURL(os.Getenv("SERVER_ADDRESS")), "where the process serves its probes")
 	flags.StringVar(&o.TokenFile, "token-file", os.Getenv("SERVER_STATUS_TOKEN_FILE"), "a file with the bearer token that the process wants")
 	flags.BoolVar(&o.All, "all", false, "list the targets that are fresh too")
 	flags.BoolVarP(&watch, "watch", "w", false, "go on, and show what changes")
-	flags.StringVar(&output, "output", "text", "the form of the output: text or json")
+	output = addOutputFlag(cmd, "text", "json")
 	return cmd
 }
 

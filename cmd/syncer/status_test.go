@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -137,6 +138,24 @@ func TestStatusFollowsWhatHappens(t *testing.T) {
 	eventually(t, "the change", func() bool { return strings.Contains(watch.Log(), "stale  file/db") })
 	p.Stop() // although somebody reads the stream
 	watch.Exit(2)
+}
+
+// TestAnInterruptedWatchEndsWithWhatItShowed: a target that fails is no success.
+func TestAnInterruptedWatchEndsWithWhatItShowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.overseen()
+	w.group("db", "json", "db/password")
+	w.annotations["conjur-secrets.bad"] = "- a/"
+	p := w.start()
+	w.awaitStatus(c, "the target to fail", func(s statuspage.Status) bool {
+		return len(s.Targets) == 2 && s.Targets[0].State == statuspage.Failing && s.Targets[1].State == statuspage.Fresh
+	})
+	watch := spawn(t, w.environ(), "status", "--url", c.URL, "--watch")
+	eventually(t, "the target", func() bool { return strings.Contains(watch.Log(), "file/bad") })
+	watch.Signal(syscall.SIGINT)
+	watch.Exit(1)
+	p.Stop()
 }
 
 func TestStatusIsOffUnlessASettingTurnsItOn(t *testing.T) {

@@ -14,18 +14,18 @@ import (
 
 // newToolCommand makes a command with the flags that all share which look at a
 // configuration; do runs when they are checked. Errors end the process with
-// the status.
-func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*cobra.Command, []string) error) *cobra.Command {
-	var output string
+// the status. The forms of output are text and json unless others are named.
+func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*cobra.Command, []string) error, forms ...string) *cobra.Command {
+	if forms == nil {
+		forms = []string{"text", "json"}
+	}
+	var output *outputFlag
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long,
 		Args: func(_ *cobra.Command, args []string) error { return asStatus(status, checkArgs(use, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return &statusError{status, fmt.Errorf("--output %q is not a form; use text or json", output)}
-			}
 			t.AnnotationsNamed, t.TemplatesNamed = cmd.Flags().Changed("annotations"), cmd.Flags().Changed("templates-dir")
-			t.JSON, t.In, t.Out, t.Err = output == "json", cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			t.JSON, t.In, t.Out, t.Err = output.isJSON(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return asStatus(status, t.Report(do(cmd, args)))
 		},
 	}
@@ -37,7 +37,7 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	flags.StringVar(&t.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are")
 	flags.StringVar(&t.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")
 	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")
-	flags.StringVar(&output, "output", "text", "the form of the output: text or json")
+	output = addOutputFlag(cmd, forms...)
 	return cmd
 }
 

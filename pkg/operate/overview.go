@@ -49,7 +49,8 @@ func (o Overview) Once(ctx context.Context) error {
 }
 
 // Watch prints it now and whenever it has changed, on a terminal in place, until
-// ctx ends or the process is gone.
+// ctx ends or the process is gone. If ctx ends, the error is that of Once for what
+// was printed last.
 func (o Overview) Watch(ctx context.Context) error {
 	client, err := o.client()
 	if err != nil {
@@ -58,7 +59,12 @@ func (o Overview) Watch(ctx context.Context) error {
 	screen := terminal.New(o.Out)
 	var failed error
 	var before []string
+	verdict := errors.New("interrupted before the process has answered")
 	err = client.Follow(ctx, func(s page.Status) {
+		verdict = nil
+		if !s.Well() {
+			verdict = ErrNotFresh
+		}
 		if !screen.Live() { // where it is not written over, that time goes by is no news
 			now := o.lines(screen, untimed(s))
 			if slices.Equal(now, before) {
@@ -71,7 +77,7 @@ func (o Overview) Watch(ctx context.Context) error {
 		}
 	})
 	if ctx.Err() != nil {
-		return failed
+		return cmp.Or(failed, verdict)
 	}
 	return errors.Join(failed, err)
 }
