@@ -48,7 +48,7 @@ func (l *loader) keep(cfg *Config) {
 		}
 	}
 	slices.SortFunc(cfg.Targets, func(a, b *targets.Target) int { return strings.Compare(a.Group, b.Group) })
-	well := slices.DeleteFunc(slices.Clone(cfg.Targets), faulty)
+	well := slices.DeleteFunc(slices.Clone(cfg.Targets), func(t *targets.Target) bool { return faulty(t) || t.File.Path == "" })
 	l.fatal = l.fatal || len(targets.PathConflicts(well)) > 0
 
 	cfg.Kubernetes.Definitions = kept(l.before.Kubernetes.Definitions, cfg.Kubernetes.Definitions,

@@ -114,6 +114,9 @@ func TestExecNeedsNoFolderForAnEnvironment(t *testing.T) {
 	}
 	p := w.exec(`printf %s "$password" > "$world/env"`, "--env", "db")
 	p.Exit(0)
+	if lines := p.Lines("Writing target"); len(lines) > 0 || len(p.Lines("Environment variables set", "file/db")) != 1 {
+		t.Errorf("the log says that a file was written: %q", lines)
+	}
 	if w.noted("env") != w.value["db/password"] {
 		t.Error("the command has not seen its environment")
 	}

@@ -15,8 +15,8 @@ the conjur-map and the groups of every Secret in it.
 
 Whether Conjur's address, account and identity are set is checked when a
 variable whose name begins with CONJUR_ is set, and with --connection. With
-neither, only what is there is checked: the annotations alone, say, and the
-Pod's namespace (MY_POD_NAMESPACE) where Kubernetes Secrets are the destination.
+neither, only what is there is checked, such as the annotations alone. The Pod's
+namespace (MY_POD_NAMESPACE) is checked with such a variable only.
 
 With -f the environment is that of the provider's container, and not this
 process's. The values of Secrets and ConfigMaps that are not in the manifest are

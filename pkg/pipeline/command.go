@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/secretsync/syncer/config"
@@ -22,10 +21,6 @@ type Command struct {
 	Environment *sinks.Environment
 	Notify      notify.Notifier
 }
-
-// environmentFolder is where the targets of the environment seem to be, to be
-// told from files. Nothing is written there.
-const environmentFolder = "environment"
 
 // amend changes a configuration, or says why it does not fit.
 func (a *Command) amend(cfg *config.Config) error {
@@ -64,11 +59,12 @@ func (a *Command) amend(cfg *config.Config) error {
 	return nil
 }
 
-// inEnvironment makes a target of which each entry is a part of its own.
+// inEnvironment makes a target of which each entry is a part of its own, and
+// that is in no file.
 func inEnvironment(t *targets.Target) *targets.Target {
 	e := *t
 	e.Format, e.Template = targets.FormatDirectory, targets.Template{}
-	e.File.Path = path.Join(environmentFolder, t.Group)
+	e.File.Path = ""
 	return &e
 }
 

@@ -218,7 +218,8 @@ type Secret struct {
 // File is where and how a file target lands.
 type File struct {
 	// Path is slash-separated, clean, and relative to the secrets folder,
-	// which it never leaves.
+	// which it never leaves. Empty: the target goes to no file, but to the
+	// environment of a command.
 	Path string
 	// Mode holds permission bits only.
 	Mode fs.FileMode

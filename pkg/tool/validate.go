@@ -44,8 +44,9 @@ func (t *Tool) validate(connection bool) config.Validation {
 		return v
 	}
 	src := t.Sources
-	apart := !connection && !slices.ContainsFunc(os.Environ(), isConnection)
-	src.Assume = config.Assumptions{Connection: apart, Files: apart, Node: apart}
+	inPlace := slices.ContainsFunc(os.Environ(), isConnection) // this environment is that of the process
+	apart := !connection && !inPlace
+	src.Assume = config.Assumptions{Connection: apart, Namespace: !inPlace, Files: apart, Node: apart}
 	cfg, v := t.loadFrom(src)
 	return t.checkNodes(cfg, v)
 }

@@ -13,7 +13,7 @@ import (
 // place is where a target is, for the log.
 func place(t *targets.Target) []zap.Field {
 	fields := []zap.Field{zap.String("target", string(t.Key))}
-	if t.Secret == nil {
+	if t.Secret == nil && t.File.Path != "" {
 		fields = append(fields, zap.String("path", t.File.Path))
 	}
 	return fields

@@ -301,12 +301,16 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 // apply brings the changes to the sink.
 func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error {
 	log := s.Log.With(place(j.Spec)...)
-	log.Log(s.steps, "Writing target", zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
+	doing, done := "Writing target", "Target written"
+	if t := j.Spec; t.Secret == nil && t.File.Path == "" {
+		doing, done = "Setting environment variables", "Environment variables set"
+	}
+	log.Log(s.steps, doing, zap.Int("set", len(changes.Set)), zap.Int("remove", len(changes.Remove)))
 	if err := j.write(ctx, changes); err != nil {
 		return err
 	}
 	j.Status.Ours = true
-	log.Info("Target written")
+	log.Info(done)
 	return nil
 }
 
