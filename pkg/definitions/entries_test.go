@@ -122,12 +122,21 @@ func TestParseEntriesReportsEveryItem(t *testing.T) {
 	}
 }
 
+// TestQuotesSayThatAnIDHasSpaces: then nothing is missing.
+func TestQuotesSayThatAnIDHasSpaces(t *testing.T) {
+	if _, warnings, err := definitions.ParseEntries("- 'my password'\n", ""); err != nil || len(warnings) > 0 {
+		t.Errorf("error %v, warnings %q", err, warnings)
+	}
+}
+
 func TestParseEntriesWarns(t *testing.T) {
 	for name, c := range map[string]struct {
 		in, want string
 		entry    targets.Entry
 	}{
 		"unknown content-type":   {"- k: a/b\n  content-type: Base64\n", `line 1: "Base64" is not a content-type`, text("k", "a/b")},
+		"missing colon":          {"- password apps/shop/db-password\n", `line 1: the alias "db-password" is read as the one variable "password apps/shop/db-password"; if a colon is missing`, text("db-password", "password apps/shop/db-password")},
+		"missing item":           {"- user: a/b\n    password a/c\n", `the alias "user" is read as the one variable "a/b password a/c"`, text("user", "a/b password a/c")},
 		"variable called a star": {"- k: '*'\n", `"k" is one variable called *; to get all variables write the item - "*"`, text("k", "*")},
 	} {
 		t.Run(name, func(t *testing.T) {

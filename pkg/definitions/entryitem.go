@@ -16,7 +16,9 @@ func (p *entryParser) item(node *yaml.Node) {
 		p.fail("the item is empty; write the id of a variable or remove it")
 	case node.Kind == yaml.ScalarNode:
 		id := p.variable(node.Value)
-		p.add(targets.Entry{Alias: id[strings.LastIndex(id, "/")+1:], Variable: id, ContentType: targets.ContentText})
+		alias := id[strings.LastIndex(id, "/")+1:]
+		p.warnOfSpaces(alias, node)
+		p.add(targets.Entry{Alias: alias, Variable: id, ContentType: targets.ContentText})
 	case node.Kind == yaml.MappingNode:
 		p.mapping(node)
 	default:
@@ -54,6 +56,7 @@ func (p *entryParser) mapping(node *yaml.Node) {
 			continue
 		}
 		aliases = append(aliases, key.Value)
+		p.warnOfSpaces(key.Value, value)
 		e.Alias, e.Variable = key.Value, p.variable(value.Value)
 		if value.Tag == "!!null" {
 			e.Variable = ""
@@ -111,9 +114,21 @@ func (p *entryParser) setItem(alias string, value *yaml.Node) {
 	case id.Kind != yaml.ScalarNode || id.Tag != "!!str":
 		p.fail("the variable of %q must be text, not %s; write its id", alias, Describe(id))
 	default:
+		p.warnOfSpaces(alias, id)
 		e.Variable = p.variable(id.Value)
 		p.add(e)
 	}
+}
+
+// warnOfSpaces warns of an id that is not in quotes and looks like two words: a
+// colon or the beginning of an item is most likely missing. A space in the last
+// segment of an id is common enough.
+func (p *entryParser) warnOfSpaces(alias string, id *yaml.Node) {
+	first, rest, spaced := strings.Cut(id.Value, " ")
+	if id.Style != 0 || !spaced || strings.Contains(first, "/") && !strings.Contains(rest, "/") {
+		return
+	}
+	p.warn("the %s %q is read as the one variable %q; if a colon is missing, write \"%[1]s: id\"; put quotes around an id that has spaces", p.noun, alias, id.Value)
 }
 
 // contentType falls back to text, as the Secrets Provider does.
