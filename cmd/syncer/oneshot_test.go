@@ -69,7 +69,7 @@ func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.
 	w.permit("web/token") // there, but without a value
 	p := w.start()
 	p.Exit(1)
-	last := p.Lines("not delivered")
+	last := p.Lines("were not delivered")
 	if len(last) != 1 {
 		t.Fatalf("%d lines tell what was not delivered, want 1", len(last))
 	}

@@ -51,11 +51,14 @@ func (l *lane) lastRetries(ctx context.Context) {
 }
 
 // suspects lists the targets of which a variable seems to be gone without
-// being proven to be, and when all of these may be.
+// being proven to be, and when all of these may be. Proof changes nothing for a
+// file that is not there and has no other variable to fall back to.
 func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	for _, r := range l.targets.Records() {
 		var suspect *variables.SuspectError
-		if errors.As(r.Status.Err, &suspect) {
+		t := r.Spec
+		settled := r.Status.Bare && t.Secret == nil && t.Expanded == nil && t.Overrides == nil
+		if errors.As(r.Status.Err, &suspect) && !settled {
 			keys = append(keys, r.Spec.Key)
 			if suspect.NotBefore.After(due) {
 				due = suspect.NotBefore

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -8,6 +9,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -19,8 +21,17 @@ func (l *lane) newClient(cfg *config.Config) (err error) {
 	if l.client, err = connect.Conjur(l.identity.Conjur, o); err != nil {
 		return err
 	}
-	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Logger: l.Log})
+	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Delivered: l.delivered, Logger: l.Log})
 	return err
+}
+
+// delivered reports whether a target that has one of the variables may hold
+// anything.
+func (l *lane) delivered(ids []string) bool {
+	keys := l.targets.ByVariable(ids...)
+	return slices.ContainsFunc(l.targets.Records(), func(r records.Record) bool {
+		return !r.Status.Bare && slices.Contains(keys, r.Spec.Key)
+	})
 }
 
 // rules are the settings about what is believed of the variables, and when.

@@ -40,6 +40,9 @@ type Status struct {
 	// Delivered is the print of what the target was last delivered as; zero: it
 	// is not known to hold anything that Syncer has put there.
 	Delivered Print
+	// Bare: the destination was seen to hold nothing of the target, and nothing was
+	// written since.
+	Bare bool
 	// WriteFailed and RemovalFailed: a write or a removal after that failed, and
 	// may have been made all the same.
 	WriteFailed, RemovalFailed bool

@@ -43,7 +43,8 @@ type hold struct {
 	since, until time.Time
 	sure         bool // most are gone
 	announced    bool
-	gone, of     int // as last counted
+	idle         bool // nothing was delivered that could be removed
+	gone, of     int  // as last counted
 }
 
 // tally is how the variables in use are doing, but for those of which it is
@@ -189,7 +190,7 @@ func (m *memory) announce(h *hold, state HoldState) {
 	}
 	slices.Sort(names)
 	m.events = append(m.events, HoldEvent{
-		State: state, Since: h.since, Until: h.until, Variables: names[:min(len(names), mostNamed)], Gone: h.gone, Of: h.of,
+		State: state, Since: h.since, Until: h.until, Variables: names[:min(len(names), mostNamed)], Gone: h.gone, Of: h.of, hold: h, all: names,
 	})
 }
 

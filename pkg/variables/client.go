@@ -81,6 +81,9 @@ type Config struct {
 	SearchRate rate.Limit
 	// Listener, if set, hears of holds.
 	Listener Listener
+	// Delivered reports whether a value of any of the variables may have been
+	// delivered; nil: it may. It is called in the course of a Fetch or Changed.
+	Delivered func(ids []string) bool
 	// Logger may be nil.
 	Logger *zap.Logger
 }
@@ -150,6 +153,7 @@ func orDefault[T comparable](v, standard T) T {
 type Client struct {
 	conjur    Conjur
 	listener  Listener
+	delivered func(ids []string) bool
 	log       *zap.Logger
 	bareLine  int           // the length of a batch's request line without any id
 	search    *rate.Limiter // of the requests that a budget pays for
@@ -175,7 +179,7 @@ func New(c Conjur, config Config) (*Client, error) {
 	}
 	client := &Client{
 		conjur:   c,
-		listener: config.Listener,
+		listener: config.Listener, delivered: config.Delivered,
 		log:      orDefault(config.Logger, zap.NewNop()),
 		bareLine: c.LineLength(),
 		search:   rate.NewLimiter(orDefault(config.SearchRate, 25), 2*rules.RequestBudget),

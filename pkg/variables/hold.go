@@ -30,6 +30,9 @@ type HoldEvent struct {
 	// at most ten. Gone is how many there are, of the number in use.
 	Variables []string
 	Gone, Of  int
+
+	hold *hold
+	all  []string // of which Variables are some
 }
 
 // mostNamed bounds how many variables an event names.
@@ -48,7 +51,7 @@ func (c *Client) Doubted() (ids []string, hold HoldEvent) {
 		}
 	}
 	slices.Sort(ids)
-	if h := m.hold; h != nil && h.announced {
+	if h := m.hold; h != nil && h.announced && !h.idle {
 		hold = HoldEvent{State: HoldBegan, Since: h.since, Until: h.until, Gone: h.gone, Of: h.of}
 	}
 	return ids, hold

@@ -16,6 +16,9 @@ func (c *Client) report(isPoll bool) {
 // reportHolds logs the holds that have begun and ended, at the end of a call.
 func (c *Client) reportHolds(isPoll bool) {
 	for _, e := range c.memory.holdEvents(isPoll) {
+		if c.isIdle(e) {
+			continue
+		}
 		c.log.Warn(map[HoldState]string{
 			HoldBegan: "Removal is held back: so many variables of this identity are gone at once that it may be a mistake",
 			Passed:    "Removal is no longer held back: the time is over, and what is gone after one more look is removed",
@@ -27,6 +30,18 @@ func (c *Client) reportHolds(isPoll bool) {
 			c.listener.Held(e)
 		}
 	}
+}
+
+// isIdle reports whether the hold of an event is about nothing: no value of its
+// variables was delivered, so there is nothing to remove.
+func (c *Client) isIdle(e HoldEvent) bool {
+	idle := e.State == HoldBegan && c.delivered != nil && !c.delivered(e.all)
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
+	if e.State == HoldBegan {
+		e.hold.idle = idle
+	}
+	return e.hold.idle
 }
 
 // meanings say what a Reason may be due to.

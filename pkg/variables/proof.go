@@ -126,7 +126,7 @@ func (m *memory) standing(id string, v *variable) Answer {
 		Variable: id, Reason: s.reason, FirstSeen: s.first(),
 		Observations: s.n, Needed: m.rules.Confirmations, NotBefore: s.first().Add(m.rules.Grace),
 	}
-	if v.held() && m.hold.announced && s.n >= m.rules.Confirmations {
+	if v.held() && m.hold.announced && !m.hold.idle && s.n >= m.rules.Confirmations {
 		return unknown(&HeldError{Suspicion: suspect, Variables: m.hold.gone, Of: m.hold.of, Until: m.hold.until})
 	}
 	return unknown(suspect)

@@ -47,6 +47,16 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 	d.want.Parts, d.want.KeepAll, d.held = map[string]secret.Value{}, true, true
 }
 
+// tellBare notes in the errors about what is unknown whether nothing is there that
+// could stay as it is.
+func (d *draft) tellBare(bare bool) {
+	for _, err := range d.errs {
+		if unknown, ok := err.(*UnknownError); ok {
+			unknown.Bare = bare
+		}
+	}
+}
+
 func (s *Syncer) draft(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
 	defer r.span.Step("render")()
 	if s.Renderings != nil && r.Spec.Templated() {

@@ -17,10 +17,30 @@ import (
 type UnknownError struct {
 	Key  targets.Key
 	Errs []error // one a variable, in the order of the entries
+	// Bare: nothing of the target is there yet.
+	Bare bool
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("%s keeps its last state: %s", e.Key, list(e.Errs))
+	if !e.Bare {
+		return fmt.Sprintf("%s keeps its last state: %s", e.Key, list(e.Errs))
+	}
+	var missing []string // nothing of them can be removed, so proof is of no concern
+	var reasons []error
+	for _, err := range e.Errs {
+		switch e := err.(type) {
+		case *variables.SuspectError:
+			missing = append(missing, e.Variable)
+		case *variables.HeldError:
+			missing = append(missing, e.Suspicion.Variable)
+		default:
+			reasons = append(reasons, err)
+		}
+	}
+	if len(missing) > 0 {
+		reasons = slices.Insert(reasons, 0, fmt.Errorf("Conjur has no value, or none for this identity, for %s; check the ids and the policy", brief.List(missing)))
+	}
+	return fmt.Sprintf("%s is not delivered: %s", e.Key, list(reasons))
 }
 
 // Unwrap returns the reasons.

@@ -74,7 +74,7 @@ func (s *Syncer) recallOwn(ctx context.Context, r *job) *job {
 			return r // as the sync will find out
 		}
 		wipeParts(have.Parts)
-		r.Status.See(have.Sight)
+		r.see(have)
 		before = map[string]bool{}
 		for _, id := range have.Members {
 			before[id] = len(have.Parts) > 0

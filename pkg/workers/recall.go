@@ -51,7 +51,7 @@ func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []st
 	if err != nil {
 		return nil // as the sync will find out
 	}
-	r.Status.See(have.Sight)
+	r.see(have)
 	defer wipeParts(have.Parts)
 	ids := have.Members
 	for _, part := range parts {
@@ -79,4 +79,24 @@ func strangers(part *targets.Target, aliases []string) (ids []string) {
 		known[e.Alias] = true
 	}
 	return slices.DeleteFunc(aliases, func(id string) bool { return known[id] })
+}
+
+// lookOnce finds out whether there is anything of a target that no sync has
+// proven or seen.
+func (s *Syncer) lookOnce(ctx context.Context, j *job) {
+	if !j.Status.Proven.IsZero() || j.Status.Version != "" {
+		return
+	}
+	have, err := j.read(ctx)
+	if err != nil { // which the sync that can go on reports
+		return
+	}
+	defer wipeParts(have.Parts)
+	j.see(have)
+}
+
+// see notes what the sink has found.
+func (j *job) see(have sinks.State) {
+	j.Status.See(have.Sight)
+	j.Status.Bare = len(have.Parts) == 0 && !have.Stale
 }

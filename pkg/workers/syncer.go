@@ -246,6 +246,8 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 	defer wipeParts(d.want.Parts)
 	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
 	if d.idle() {
+		s.lookOnce(reading, j)
+		d.tellBare(j.Status.Bare)
 		return result
 	}
 	have, err := j.read(reading)
@@ -257,7 +259,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 		return result
 	}
 	defer wipeParts(have.Parts)
-	j.Status.See(have.Sight)
+	j.see(have)
 
 	d.revokeSets(t, have)
 	changes := Plan(d.want, have, s.Policy)
@@ -331,6 +333,7 @@ func (j *job) read(ctx context.Context) (sinks.State, error) {
 
 func (j *job) write(ctx context.Context, changes sinks.Changes) (err error) {
 	defer j.span.Step("write")()
+	j.Status.Bare = false
 	if j.Status.Sight, err = j.syncer.Sink.Apply(ctx, j.Record, changes); err != nil {
 		return failed("writing", j.Spec, err)
 	}

@@ -264,7 +264,7 @@ func TestWhatANameSaysHasTheRulesOfNames(t *testing.T) {
 	w.values.set("x", "1")
 	w.suspect("named")
 	w.list("named", "x")
-	w.keeps("", `"named" seems to be`)
+	w.keeps("", `file/a is not delivered: Conjur has no value, or none for this identity, for named;`)
 	w.values.set("named", "n")
 	w.delivers(`{"x":"1","named":"n"}`)
 	w.suspect("other") // listed, and not in the file
@@ -313,7 +313,7 @@ func TestAtFirstNothingCanBeRead(t *testing.T) {
 	w.gone("x")
 	w.suspect("y")
 	w.list("x", "y")
-	w.keeps("", `variable "y"`) // one may turn out to have a value
+	w.keeps("", `for this identity, for y;`) // one may turn out to have a value
 }
 
 func TestWithoutRemovalADeliveredVariableStays(t *testing.T) {
