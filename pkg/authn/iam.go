@@ -2,6 +2,7 @@ package authn
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -21,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -49,7 +53,7 @@ type IAM struct {
 	Login string // of a host, with or without "host/"
 
 	config *aws.Config // nil: not read yet
-	client awsClient
+	calls  awsCalls
 }
 
 // Credential implements conjur.Authenticator.
@@ -73,19 +77,39 @@ func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential,
 	}, nil
 }
 
+// load reads the configuration of AWS's library from variables and files.
+func (a *IAM) load(ctx context.Context) (aws.Config, error) {
+	if bundle := os.Getenv("AWS_CA_BUNDLE"); bundle != "" { // of which the library does not say what is wrong
+		text, err := os.ReadFile(bundle)
+		if err != nil {
+			return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE: %s has no certificate in PEM", bundle)
+		}
+	}
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
+	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client),
+		awsconfig.WithAPIOptions([]func(*middleware.Stack) error{a.calls.watch}),
+		awsconfig.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),
+		// What it logs goes to standard error, where a write waits for a reader.
+		awsconfig.WithLogger(logging.Nop{}),
+		// Who asked tries again.
+		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
+	if err != nil {
+		return config, a.calls.explain(err, "the variables AWS_… or AWS's configuration files are not valid; \"aws configure list\" reads the same")
+	}
+	return config, nil
+}
+
 // sign returns the headers of the signed request as JSON. Whoever has them can
 // log in, for some minutes.
 func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
-	a.client.bind(ctx)
+	a.calls.bind(ctx)
 	if a.config == nil {
-		config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(&a.client),
-			awsconfig.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = &a.client }),
-			// What it logs goes to standard error, where a write waits for a reader.
-			awsconfig.WithLogger(logging.Nop{}),
-			// Who asked tries again.
-			awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
+		config, err := a.load(ctx)
 		if err != nil {
-			return secret.Value{}, a.client.explain(err)
+			return secret.Value{}, err
 		}
 		a.config = &config
 	}
@@ -102,13 +126,13 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	}
 	keys, err := a.config.Credentials.Retrieve(ctx)
 	if err != nil {
-		return secret.Value{}, a.client.explain(err)
+		return secret.Value{}, a.calls.explain(err, awsNone)
 	}
 	if !keys.HasKeys() {
 		return secret.Value{}, errors.New("what was found lacks a key")
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, emptyBody, "sts", region, time.Now().UTC()); err != nil {
-		return secret.Value{}, a.client.explain(err)
+		return secret.Value{}, a.calls.explain(err, awsNone)
 	}
 	headers := map[string]string{"Host": req.Host}
 	for name := range req.Header {
@@ -118,35 +142,37 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	return secret.New(body), err
 }
 
-// awsClient is the HTTP client of AWS's library. That looks for keys in the
-// background, under a context of its own which does not end; here its requests
-// end with the one that is bound.
-type awsClient struct {
-	once   sync.Once
-	client *awshttp.BuildableClient
-
+// awsCalls watches the requests of AWS's library. The library looks for keys in
+// the background, under a context of its own which does not end; here its requests
+// end with the one that is bound. They are watched inside the library, since its
+// HTTP client has to be its own: no other can take AWS_CA_BUNDLE.
+type awsCalls struct {
 	mu       sync.Mutex
 	ctx      context.Context
 	answered string // by whom, and with which status, since bind; empty: by nobody
 }
 
-func (c *awsClient) bind(ctx context.Context) {
-	c.once.Do(func() {
-		c.client = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
-	})
+func (c *awsCalls) bind(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ctx, c.answered = ctx, ""
 }
 
-// Do implements aws.HTTPClient. What is longer than keys can be is cut, which
-// the library cannot read.
-func (c *awsClient) Do(req *http.Request) (*http.Response, error) {
+// watch has all requests of a client of the library pass do.
+func (c *awsCalls) watch(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Syncer", c.do), middleware.After)
+}
+
+// do makes one request. What is longer than keys can be is cut, which the library
+// cannot read.
+func (c *awsCalls) do(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	c.mu.Lock()
-	ctx := c.ctx
+	ctx = endsWith{c.ctx, ctx}
 	c.mu.Unlock()
-	resp, err := c.client.Do(req.WithContext(ctx))
-	if err == nil {
+	out, metadata, err := next.HandleDeserialize(ctx, in)
+	req, sent := in.Request.(*smithyhttp.Request)
+	resp, ok := out.RawResponse.(*smithyhttp.Response)
+	if err == nil && sent && ok {
 		resp.Body = struct {
 			io.Reader
 			io.Closer
@@ -155,8 +181,16 @@ func (c *awsClient) Do(req *http.Request) (*http.Response, error) {
 		defer c.mu.Unlock()
 		c.answered = fmt.Sprintf("%s answered %d", req.URL.Host, resp.StatusCode)
 	}
-	return resp, err
+	return out, metadata, err
 }
+
+// endsWith is the context of the library with another end.
+type endsWith struct {
+	context.Context
+	values context.Context
+}
+
+func (e endsWith) Value(key any) any { return e.values.Value(key) }
 
 // identityRequest asks the Security Token Service who signed it.
 func identityRequest(region string) (*http.Request, error) {
@@ -171,9 +205,13 @@ func identityRequest(region string) (*http.Request, error) {
 	return http.NewRequest(http.MethodGet, "https://"+region+".amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15", nil)
 }
 
+// awsNone is the reason when the library gives none that may be shown.
+const awsNone = "none found that can be used, neither in variables and files nor by asking the container's or the instance's service"
+
 // explain makes an error of AWS's library fit to be shown, since the library
-// quotes what it received: it keeps what was asked, and how that failed.
-func (c *awsClient) explain(err error) error {
+// quotes what it received: it keeps what was asked, and how that failed, or else the
+// reason.
+func (c *awsCalls) explain(err error, reason string) error {
 	var text []string
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
 		text = append(text, op.Service()+" "+op.Operation())
@@ -187,8 +225,11 @@ func (c *awsClient) explain(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		text = append(text, op.Error())
 	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		text = append(text, "the service's certificate is signed by an authority that is not known; name its file in AWS_CA_BUNDLE")
+	}
 	if len(text) == 0 {
-		text = []string{"none found that can be used, neither in variables and files nor by asking the container's or the instance's service"}
+		text = []string{reason}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,9 +2,12 @@ package authn_test
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +90,48 @@ func TestIAM(t *testing.T) {
 			}
 			if strings.Contains(auth, canary) || strings.Contains(auth, aws.Secret) {
 				t.Error("the secret key is sent")
+			}
+		})
+	}
+}
+
+// TestIAMTrustsTheBundle that AWS_CA_BUNDLE or the configuration file names. The
+// error of one that cannot be used names it.
+func TestIAMTrustsTheBundle(t *testing.T) {
+	aws := cloudtest.NewAWS(t, time.Now)
+	sts := httptest.NewTLSServer(aws.STS.Usual)
+	t.Cleanup(sts.Close)
+	sts.Config.ErrorLog = log.New(io.Discard, "", 0) // it names clients that do not trust it
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	bundle := file("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sts.Certificate().Raw})))
+	other := file("other.pem", string(newAuthority(t).pem()))
+	web := map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": file("token", cloudtest.WebIdentity), "AWS_ROLE_ARN": cloudtest.RoleARN,
+		"AWS_ENDPOINT_URL_STS": sts.URL, "AWS_REGION": "eu-west-1"}
+	for name, c := range map[string]struct{ variable, path, want string }{
+		"in the variable":        {"AWS_CA_BUNDLE", bundle, ""},
+		"in the file":            {"AWS_CONFIG_FILE", file("config", "[default]\nca_bundle = "+bundle+"\n"), ""},
+		"none":                   {"AWS_REGION", "eu-west-1", "is signed by an authority that is not known; name its file in AWS_CA_BUNDLE"},
+		"another authority":      {"AWS_CA_BUNDLE", other, "is signed by an authority that is not known; name its file in AWS_CA_BUNDLE"},
+		"no file":                {"AWS_CA_BUNDLE", filepath.Join(dir, "nowhere"), "AWS_CA_BUNDLE: open " + filepath.Join(dir, "nowhere")},
+		"no certificate":         {"AWS_CA_BUNDLE", file("empty.pem", canary), "AWS_CA_BUNDLE: " + filepath.Join(dir, "empty.pem") + " has no certificate in PEM"},
+		"no valid configuration": {"AWS_MAX_ATTEMPTS", "many", "the variables AWS_… or AWS's configuration files are not valid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bareAWS(t, web)
+			t.Setenv(c.variable, c.path)
+			f := newFake(t)
+			client := f.client(&authn.IAM{URL: "https://conjur.test/authn-iam/prod", Login: "web"})
+			if c.want == "" {
+				wantFound(t, client)
+			} else {
+				wantUnknown(t, client, c.want)
 			}
 		})
 	}
