@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // request is one that the fake was sent before data.
 type request struct {
 	path, body, contentType, prefix string
+	length                          int64             // of the body, as it is announced; -1: it is not
 	certificate                     *x509.Certificate // the client's
 }
 
@@ -100,7 +101,7 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request, kind conjur.Kind) 
 		return used
 	}
 	body, _ := io.ReadAll(r.Body)
-	got := request{path: r.URL.EscapedPath(), body: string(body), contentType: r.Header.Get("Content-Type"), prefix: r.Header.Get("Host-Id-Prefix")}
+	got := request{path: r.URL.EscapedPath(), body: string(body), contentType: r.Header.Get("Content-Type"), prefix: r.Header.Get("Host-Id-Prefix"), length: r.ContentLength}
 	if len(r.TLS.PeerCertificates) > 0 {
 		got.certificate = r.TLS.PeerCertificates[0]
 	}

@@ -72,7 +72,7 @@ func TestK8s(t *testing.T) {
 		wantFound(t, c.client(c.authenticator(login)))
 		got := c.log()
 		if len(got) != 2 || got[0].path != "/authn-k8s/prod/inject_client_cert" || got[0].contentType != "text/plain" || got[0].certificate != nil ||
-			got[0].prefix != want.prefix || strings.ReplaceAll(got[1].path, "*", "%2A") != want.path || got[1].body != "" {
+			got[0].prefix != want.prefix || strings.ReplaceAll(got[1].path, "*", "%2A") != want.path || got[1].body != "" || got[1].length != 0 {
 			t.Errorf("%s: asked %+v", login, got)
 		}
 		x := c.issued[0]

@@ -99,8 +99,13 @@ func (b *credentialBody) wipe() {
 	b.value.Wipe()
 }
 
-// attach makes b the request's body.
+// attach makes b the request's body. The transport announces the length 0 only of
+// http.NoBody: any other body of that length is sent in chunks.
 func (b *credentialBody) attach(req *http.Request) {
+	if b.value.Len() == 0 {
+		req.Body = http.NoBody
+		return
+	}
 	req.ContentLength = int64(b.value.Len())
 	req.Body = &credentialReader{body: b}
 	req.GetBody = func() (io.ReadCloser, error) { return &credentialReader{body: b}, nil }
