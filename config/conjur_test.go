@@ -103,6 +103,11 @@ func TestAPIKeyFile(t *testing.T) {
 	if cfg.Conjur.APIKeyFile != file || cfg.Conjur.AuthnURL != "https://c/authn" {
 		t.Errorf("from the file: %+v", cfg.Conjur)
 	}
+	cfg, warnings = load(t, fileSources(t, "conjur: {apiKeyFile: '"+file+"'}", group, connection))
+	if cfg.Conjur.APIKeyFile != file || cfg.Conjur.APIKey.Len() > 0 {
+		t.Errorf("from the file, with a key in the environment: %+v", cfg.Conjur)
+	}
+	assertOne(t, warnings, "CONJUR_AUTHN_API_KEY", "conjur.apiKeyFile wins")
 	_, warnings = load(t, sources(t, group, jwt(t).with(dict{key: file})))
 	assertOne(t, warnings, key, "not used by the authenticator authn-jwt")
 }

@@ -106,10 +106,15 @@ func (s setting) take(val *value, r *report) bool {
 }
 
 // addEnvironment takes the environment's values for what is not set yet. An
-// empty variable is not set.
+// empty variable is not set. An API key gives way to the file with one that the
+// configuration file names.
 func (v *values) addEnvironment(getenv func(string) string, r *report) {
 	for _, s := range v.table {
 		if s.env == "" || v.process[s.name].set || getenv(s.env) == "" {
+			continue
+		}
+		if file := v.process[nameAPIKeyFile]; s.name == nameAPIKey && file.set {
+			r.warn(s.env, "not used; %s wins", file.key)
 			continue
 		}
 		val := value{text: getenv(s.env), key: s.env, set: true, env: true}
