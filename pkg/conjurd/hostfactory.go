@@ -50,7 +50,7 @@ func (s *Server) createFactoryTokens(c *call) reply {
 			if err := tx.PutFactoryToken(text, token, s.now()); err != nil {
 				return reply{}, err
 			}
-			out = append(out, factoryTokenJSON{token.ExpiresAt.UTC().Format("2006-01-02T15:04:05-07:00"), token.CIDR, text})
+			out = append(out, factoryTokenJSON{token.ExpiresAt.UTC().Format(time.RFC3339), token.CIDR, text})
 		}
 		return jsonReply(http.StatusOK, out), nil
 	})

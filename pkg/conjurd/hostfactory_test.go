@@ -157,7 +157,7 @@ func TestHostFactoryTokensEnd(t *testing.T) {
 	}
 	ahead.Store(0)
 	s.Policy("- !delete { record: !host-factory app/hf }\n")
-	s.Policy("- !host-factory app/hf\n")
+	s.Policy("- !host-factory { id: app/hf, layers: [ !layer app/web ] }\n")
 	if _, err := maker.CreateHost("app/c", orphan); err == nil {
 		t.Error("the token of a deleted factory is good")
 	}

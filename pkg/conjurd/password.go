@@ -31,7 +31,7 @@ const weakPassword = "CONJ00046E The password you have chosen does not meet the 
 
 // setPassword changes the caller's password.
 func (s *Server) setPassword(c *call) reply {
-	role, refused := s.basic(c)
+	role, refused := s.self(c)
 	if refused != nil {
 		return *refused
 	}
@@ -106,14 +106,28 @@ func (s *Server) keyHolder(c *call, privilege string) (string, *reply) {
 		return "", &no
 	}
 	other := fullRole(c, c.query.Get("role"))
-	if privilege != "read" && (c.query.Get("role") == "" || other == c.role) {
-		no := faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "Credential strength is insufficient"})
-		return "", &no
-	}
 	if c.query.Get("role") == "" || other == c.role {
-		return c.role, nil
+		return "", tooWeak()
 	}
 	return s.otherHolder(c, other, privilege)
+}
+
+// self finds out who changes its own password, which takes the one before or the
+// key.
+func (s *Server) self(c *call) (string, *reply) {
+	if _, ok := tokenOf(c.r); !ok {
+		return s.basic(c)
+	}
+	if no, ok := s.identify(c); !ok {
+		return "", &no
+	}
+	return "", tooWeak()
+}
+
+// tooWeak is for a token in the place of a password or key.
+func tooWeak() *reply {
+	no := faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "Credential strength is insufficient"})
+	return &no
 }
 
 func (s *Server) otherHolder(c *call, role, privilege string) (string, *reply) {

@@ -139,7 +139,7 @@ func (s *Server) badPolicy(bad *policy.Error) reply {
 	if s.opt.Strict && bad.Genuine != "" {
 		f.Message = bad.Genuine
 	}
-	if bad.Line > 0 && !(bad.Bare && s.opt.Strict) {
+	if bad.Located() && !(bad.Bare && s.opt.Strict) {
 		f.Inner = place{"policy_invalid", "policy", bad.Line, bad.Column}
 	}
 	return faultReply(http.StatusUnprocessableEntity, f)

@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -64,6 +65,61 @@ func membershipsJSON(list []store.Membership) []membershipJSON {
 		out = append(out, membershipJSON{m.Admin, m.Ownership, m.Role, m.Member, m.Policy})
 	}
 	return out
+}
+
+// addMember makes a role a member of another, without a policy. It takes the right
+// to create in the policy that declared the other.
+func (s *Server) addMember(c *call) reply {
+	return s.member(c, "create", func(tx *store.Tx, m store.Membership) (reply, error) {
+		if !tx.Exists(m.Member) {
+			return notFound(policy.Ref(m.Member)), errRefused
+		}
+		if _, is, err := tx.Membership(m.Role, m.Member, false); err != nil || is {
+			return empty(http.StatusNoContent), err
+		}
+		return empty(http.StatusNoContent), tx.PutMembership(m)
+	})
+}
+
+// deleteMember ends a membership, whatever policy it is of. It takes the right to
+// update the policy that declared the role.
+func (s *Server) deleteMember(c *call) reply {
+	return s.member(c, "update", func(tx *store.Tx, m store.Membership) (reply, error) {
+		for _, ownership := range []bool{false, true} {
+			if _, is, err := tx.Membership(m.Role, m.Member, ownership); err != nil || is {
+				return empty(http.StatusNoContent), errors.Join(err, tx.DeleteMembership(m.Role, m.Member, ownership))
+			}
+		}
+		return notFound(policy.Ref(m.Member)), errRefused
+	})
+}
+
+// member changes a membership, for whoever sees the role and has the privilege on its
+// policy.
+func (s *Server) member(c *call, privilege string, change func(*store.Tx, store.Membership) (reply, error)) reply {
+	if !policy.IsRole(c.vars["kind"]) || !c.query.Has("members") {
+		return noPath()
+	}
+	m := store.Membership{Role: string(c.resource()), Member: c.query.Get("member")}
+	return s.change(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		o, err := tx.Object(m.Role)
+		if err != nil {
+			return reply{}, err
+		}
+		if o == nil || !roles[m.Role] && !tx.Visible(roles, m.Role, o) {
+			return notFound(c.resource()), errRefused
+		}
+		in, err := tx.Object(o.Policy)
+		if err != nil {
+			return reply{}, err
+		}
+		allowed := in != nil && tx.Allowed(roles, privilege, o.Policy, in)
+		s.audit.decided(c, c.r.Method+" member", c.role, m.Role, allowed)
+		if !allowed {
+			return forbidden(c), errRefused
+		}
+		return change(tx, m)
+	})
 }
 
 // roleGraph lists the memberships among all above and below the role.

@@ -47,6 +47,8 @@ var apiRoutes = []route{
 	at("GET", "resources/:account/:kind", (*Server).listResources),
 	at("GET", "resources/:account/:kind/*id", (*Server).showResource),
 	at("GET", "roles/:account/:kind/*id", (*Server).showRole),
+	at("POST", "roles/:account/:kind/*id", (*Server).addMember),
+	at("DELETE", "roles/:account/:kind/*id", (*Server).deleteMember),
 	at("POST", "host_factory_tokens", (*Server).createFactoryTokens),
 	at("DELETE", "host_factory_tokens/:token", (*Server).deleteFactoryToken),
 	at("POST", "host_factories/hosts", (*Server).createHost).open(),

@@ -59,6 +59,7 @@ type policyLoad struct {
 	Keys []string // the roles whose keys are in the answer
 
 	Error   string // the whole message of a 422
+	Or      string // in it instead, if CONJUR_ACCOUNT is in the server's environment
 	Place   []int  // line and column that the error names; none for most
 	Invalid string // what is wrong with the text as a whole
 	Refused bool   // a 422 with any message
@@ -149,6 +150,8 @@ func (y *yardRun) answer(l policyLoad) answer {
 	case len(l.Place) == 2:
 		bad.body = fmt.Sprintf(`{"error":{"code":"policy_invalid","message":%s,"innererror":{"code":"policy_invalid","filename":"policy","line":%d,"column":%d}}}`,
 			quoted(fmt.Sprintf("Error at line %d, column %d in policy : %s", l.Place[0], l.Place[1], y.text(l.Error))), l.Place[0], l.Place[1])
+	case l.Or != "":
+		return y.eitherText(y.text(l.Error), y.text(l.Or))
 	case l.Error != "":
 		bad.body = `{"error":{"code":"policy_invalid","message":` + quoted(y.text(l.Error)) + `}}`
 	default:
@@ -173,9 +176,9 @@ func quoted(s string) string {
 func (y *yardRun) clear(t *testing.T) {
 	t.Helper()
 	var text strings.Builder
-	for _, kind := range []string{"host", "user", "group", "layer", "policy"} {
+	for _, kind := range []string{"host", "user", "group", "host_factory", "layer", "policy"} {
 		for _, r := range y.list(t, kind) {
-			fmt.Fprintf(&text, "- !delete { record: !%s %s }\n", kind, quoted(strings.SplitN(r.ID, ":", 3)[2]))
+			fmt.Fprintf(&text, "- !delete { record: !%s %s }\n", strings.ReplaceAll(kind, "_", "-"), quoted(strings.SplitN(r.ID, ":", 3)[2]))
 		}
 	}
 	if res, body := y.do(t, exchange{as: y.admin(), req: "PATCH /policies/{a}/policy/root", body: text.String()}); res.StatusCode != 201 {

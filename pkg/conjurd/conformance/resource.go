@@ -105,6 +105,7 @@ func (s *suite) roles(t *testing.T) {
 	member := func(role, member string, own string) string {
 		return `{"admin_option":` + own + `,"ownership":` + own + `,"role":"{a}:` + role + `","member":"{a}:` + member + `","policy":"{a}:policy:root"}`
 	}
+	const bobInStaff = "/roles/{a}/group/{p}%2Fstaff?members&member={a}:user:bob@{p}"
 	owned := member("user:alice@{p}", "policy:{p}", "true")
 	s.runAll(t, []exchange{
 		{name: "role", as: s.admin(), req: "GET /roles/{a}/user/alice@{p}", want: answer{status: 200, kind: asJSON,
@@ -115,6 +116,14 @@ func (s *suite) roles(t *testing.T) {
 			`[`+member("group:{p}/staff", "host:{p}/myhost", "false")+`,`+member("group:{p}/staff", "policy:{p}", "true")+`]`)},
 		{name: "graph", as: s.admin(), req: "GET /roles/{a}/group/{p}%2Fstaff?graph", want: answer{status: 200, kind: asJSON,
 			match: contains(s.fill(`{"parent":"{a}:group:{p}/staff","child":"{a}:host:{p}/myhost"},{"parent":"{a}:group:{p}/staff","child":"{a}:policy:{p}"}`))}},
+		{name: "a member without a policy", as: s.admin(), req: "POST " + bobInStaff, want: answer{status: 204}},
+		{name: "a second time", as: s.admin(), req: "POST " + bobInStaff, want: answer{status: 204}},
+		{name: "it is there", as: s.admin(), req: "GET /roles/{a}/group/{p}%2Fstaff?members", want: answer{status: 200, kind: asJSON,
+			match: contains(s.fill(`{"admin_option":false,"ownership":false,"role":"{a}:group:{p}/staff","member":"{a}:user:bob@{p}"}`))}},
+		{name: "a member of an invisible role", as: alice, req: "POST " + bobInStaff, want: unknown("Group", "group", "{p}/staff")},
+		{name: "a member that is nobody", as: s.admin(), req: "POST /roles/{a}/group/{p}%2Fstaff?members&member={a}:user:nobody", want: unknown("User", "user", "nobody")},
+		{name: "a member less", as: s.admin(), req: "DELETE " + bobInStaff, want: answer{status: 204}},
+		{name: "who is none", as: s.admin(), req: "DELETE " + bobInStaff, want: unknown("User", "user", "bob@{p}")},
 		{name: "missing", as: s.admin(), req: "GET /roles/{a}/user/nobody", want: unknown("User", "user", "nobody")},
 	})
 }

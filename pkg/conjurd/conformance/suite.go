@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // branch is the policy that the suite works in.
@@ -16,17 +17,26 @@ const branch = "syncer-conformance"
 type suite struct {
 	target Target
 	client *http.Client
-	keys   map[string]string // :: login → API key
-	tokens map[string]string // :: login → Authorization header
+	keys   map[string]string    // :: login → API key
+	tokens map[string]string    // :: login → Authorization header
+	asked  map[string]time.Time // :: login → when the token was asked for
+	now    func() time.Time
+}
+
+// tokenAge is when a token is asked for anew: at half its life.
+const tokenAge = 4 * time.Minute
+
+func newSuite(target Target, now func() time.Time) *suite {
+	return &suite{
+		target: target, client: target.client(nil), now: now,
+		keys: map[string]string{target.Login: target.APIKey}, tokens: map[string]string{}, asked: map[string]time.Time{},
+	}
 }
 
 // Run checks the target. Its cases are the recorded transcripts of the
 // genuine server 1.24; the name of any other says what its answer is known by.
 func Run(t *testing.T, target Target) {
-	s := &suite{
-		target: target, client: target.client(nil),
-		keys: map[string]string{target.Login: target.APIKey}, tokens: map[string]string{},
-	}
+	s := newSuite(target, time.Now)
 	t.Cleanup(s.client.CloseIdleConnections)
 	s.setUp(t)
 	for _, part := range []struct {
@@ -43,6 +53,7 @@ func Run(t *testing.T, target Target) {
 		{"resources", (*suite).resources},
 		{"listing", (*suite).listing},
 		{"roles", (*suite).roles},
+		{"host factories", (*suite).hostFactories},
 		{"policies", (*suite).policies},
 		{"replacing a policy", (*suite).replace},
 		{"policy language", (*suite).language},
@@ -150,7 +161,7 @@ func (s *suite) delete(t *testing.T) (status int) {
 	t.Helper()
 	for _, record := range []string{
 		"!user alice@{p}", "!user bob@{p}", "!user temp@{p}", "!host {p}/myhost", `!host "{p}/sp ace"`, "!host {p}/net",
-		"!host {p}/sand/h1", "!host {p}/replaced/h1", `!host "{p}/jwt/system:serviceaccount:ns:sa"`, `!host "{p}/jwt/system:serviceaccount:ns:plain"`,
+		"!host {p}/made", "!host-factory {p}/maker", "!host {p}/sand/h1", "!host {p}/replaced/h1", `!host "{p}/jwt/system:serviceaccount:ns:sa"`, `!host "{p}/jwt/system:serviceaccount:ns:plain"`,
 		"!policy {p}",
 	} {
 		res, _ := s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: "- !delete { record: " + record + " }\n"})
@@ -190,16 +201,16 @@ func loginOf(role string) string {
 }
 
 // authorization returns the header for a login: with the token that it has had
-// before, if any.
+// before, if that is not old.
 func (s *suite) authorization(t *testing.T, login string) string {
 	t.Helper()
 	login = s.fill(login)
-	if s.tokens[login] == "" {
+	if now := s.now(); s.tokens[login] == "" || now.Sub(s.asked[login]) >= tokenAge {
 		res, body := s.do(t, exchange{req: "POST /authn/{a}/" + url.PathEscape(login) + "/authenticate", body: s.keys[login]})
 		if res.StatusCode != 200 {
 			t.Fatalf("authenticating %s: status %d", login, res.StatusCode)
 		}
-		s.tokens[login] = tokenHeader(body)
+		s.tokens[login], s.asked[login] = tokenHeader(body), now
 	}
 	return s.tokens[login]
 }

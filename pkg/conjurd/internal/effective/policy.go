@@ -189,7 +189,8 @@ func (w *writer) record(r policy.Ref, in string) (Statement, error) {
 	return st, err
 }
 
-// grants writes the memberships of the policy's roles but those by ownership.
+// grants writes the memberships of the policy's roles, except those that follow from
+// an owner or from the layers of a host factory.
 func (w *writer) grants(in string) ([]Statement, error) {
 	var out []Statement
 	for _, r := range w.children[in] {
@@ -199,7 +200,11 @@ func (w *writer) grants(in string) ([]Statement, error) {
 		}
 		var refs []Ref
 		for _, m := range members {
-			if !m.Ownership {
+			o, err := w.tx.Object(m.Member)
+			if err != nil {
+				return nil, err
+			}
+			if !m.Ownership && (o == nil || !slices.Contains(o.Layers, string(r))) {
 				refs = append(refs, w.absolute(policy.Ref(m.Member)))
 			}
 		}

@@ -16,13 +16,8 @@ func (l *loader) declare() error {
 		}
 	}
 	for _, rec := range l.st.Records {
-		if err := l.known(append(rec.Layers, rec.Owner)...); err != nil {
+		if err := l.known(rec.Owner); err != nil {
 			return err
-		}
-		for _, layer := range rec.Layers { // whose members the factory makes
-			if err := l.mayTouch(layer); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -47,7 +42,7 @@ func (l *loader) record(rec policy.Record) error {
 		return err
 	}
 	l.annotate(o, rec.Annotations)
-	if fresh || l.req.Mode == Replace || l.req.Mode == Update && rec.Layers != nil {
+	if fresh || l.req.Mode != Add {
 		o.Layers = nil
 		for _, layer := range rec.Layers {
 			o.Layers = append(o.Layers, string(layer))

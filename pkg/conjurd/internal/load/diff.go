@@ -75,10 +75,14 @@ func compare(before, after map[string]Item) (*Diff, error) {
 	return d, nil
 }
 
-// items describes all objects of the account, by their ids.
+// items describes all objects of the account, by their ids. Host factories are left
+// out, as by the genuine server.
 func items(tx *store.Tx, account string) (map[string]Item, error) {
 	out := map[string]Item{}
 	for id, o := range tx.Objects(account + ":") {
+		if policy.Ref(id).Kind() == "host_factory" {
+			continue
+		}
 		it, err := describe(tx, id, o)
 		if err != nil {
 			return nil, err

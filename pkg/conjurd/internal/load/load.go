@@ -193,9 +193,9 @@ func (l *loader) inBranch(ref policy.Ref) bool {
 	case l.req.Branch == policy.RootPolicy:
 		return ref.Account() == l.req.Account
 	case kind == "user":
-		_, place, ok := strings.Cut(ref.ID(), "@")
-		ns := strings.ReplaceAll(l.req.Branch, "/", "-")
-		return ok && (place == ns || strings.HasPrefix(place, ns+"-"))
+		in := "@" + strings.ReplaceAll(l.req.Branch, "/", "-")
+		last := max(strings.LastIndexByte(ref.ID(), '@'), 0) // its own name may have one too
+		return strings.HasSuffix(ref.ID(), in) || strings.HasPrefix(ref.ID()[last:], in+"-")
 	}
 	return strings.HasPrefix(ref.ID(), l.req.Branch+"/")
 }

@@ -97,6 +97,19 @@ const app = `
   - !permit { role: !group readers, privileges: [read, execute], resource: !variable password }
 `
 
+// A user's name may have an @ of its own.
+func TestUsersWithAnAt(t *testing.T) {
+	w := newWorld(t)
+	w.load(Add, "root", "- !policy sand\n- !policy other\n- !policy a@b\n")
+	w.load(Update, "sand", "- !user al@x\n")
+	w.load(Update, "a@b", "- !user al\n")
+	for _, id := range []string{"dev:user:al@x@sand", "dev:user:al@a@b"} {
+		if !w.exists(id) {
+			t.Errorf("%s is not there", id)
+		}
+	}
+}
+
 func TestAddMakesRolesWithKeysOnce(t *testing.T) {
 	w := newWorld(t)
 	res := w.load(Add, "root", app)

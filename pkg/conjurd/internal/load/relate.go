@@ -10,8 +10,16 @@ import (
 // A membership or permission belongs to the policy that it was first loaded
 // into. A load into another one neither changes it nor takes it away.
 
-// relate makes the memberships and permissions.
+// relate makes the memberships and permissions. A host factory is a member of the
+// layers of its hosts.
 func (l *loader) relate() error {
+	for _, rec := range l.st.Records {
+		for _, layer := range rec.Layers {
+			if err := l.grant(store.Membership{Role: string(layer), Member: string(rec.ID), Policy: l.branch}); err != nil {
+				return err
+			}
+		}
+	}
 	for _, g := range l.st.Grants {
 		for m := range l.memberships(g) {
 			if err := l.grant(m); err != nil {

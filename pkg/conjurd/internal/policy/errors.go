@@ -6,13 +6,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // Error is a fault in a policy text.
 type Error struct {
-	Line    int // from 1; 0 when the fault has no single place
+	Line    int // from 1, or from 0 where the genuine server counts so; see Located
 	Column  int // from 0: where the item begins, its dash included
 	Message string
 	Hint    string // what to do instead; shown in a dry run
@@ -22,9 +23,13 @@ type Error struct {
 	Genuine string
 }
 
+// Located reports whether the fault has a place. Line and column are both 0 if it
+// has none.
+func (e *Error) Located() bool { return e.Line > 0 || e.Column > 0 }
+
 // Error returns the message in the genuine server's form.
 func (e *Error) Error() string {
-	if e.Line == 0 || e.Bare {
+	if !e.Located() || e.Bare {
 		return e.Message
 	}
 	return fmt.Sprintf("Error at line %d, column %d in policy : %s", e.Line, e.Column, e.Message)
@@ -43,6 +48,16 @@ func placeIn(list, item *yaml.Node) place {
 		return placeOf(item)
 	}
 	return place{item.Line, list.Column - 1}
+}
+
+// keyOf is the place behind the colon of the mapping's first key, with lines from 0:
+// there the genuine server is when it sees that no mapping is due.
+func keyOf(mapping *yaml.Node) place {
+	if len(mapping.Content) == 0 {
+		return place{mapping.Line - 1, mapping.Column}
+	}
+	key := mapping.Content[0]
+	return place{key.Line - 1, key.Column + utf8.RuneCountInString(key.Value)}
 }
 
 func (p place) errorf(format string, args ...any) *Error {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strings"
@@ -13,11 +14,12 @@ import (
 // Parse reads a text that is loaded into the branch of ns. Its only error is
 // an *Error. What the text declares is in the order of the text.
 func Parse(ns Namespace, text []byte) (*Statements, error) {
-	if !utf8.Valid(text) {
-		return nil, &Error{Line: 1, Bare: true, Message: "invalid UTF-8"}
-	}
 	if err := bound(text); err != nil {
 		return nil, err
+	}
+	if !utf8.Valid(text) {
+		err := yaml.Unmarshal(text, &yaml.Node{}) // says which octet is wrong
+		return nil, syntaxError(cmp.Or(err, errors.New("invalid UTF-8")))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	p := parser{out: &Statements{}, owners: map[Ref]Ref{ns.Standing("policy"): ""}, paths: map[*yaml.Node]string{}, seen: map[*yaml.Node]bool{}}
@@ -42,8 +44,11 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 	case yaml.SequenceNode:
 		return p.out, p.list(ns, top, 0)
 	case yaml.MappingNode:
-		return nil, placeOf(&doc).errorf("Unexpected mapping")
+		return nil, keyOf(top).errorf("Unexpected mapping")
 	default:
+		if top.Value == "" && isNull(top) { // a document with nothing in it
+			return p.out, nil
+		}
 		return nil, placeOf(&doc).errorf("Unexpected scalar")
 	}
 }
@@ -103,6 +108,11 @@ func (p *parser) statement(ns Namespace, at place, n *yaml.Node, depth int) erro
 		return p.permit(ns, at, n)
 	case "!delete":
 		return p.delete(ns, at, n)
+	}
+	if !isTagged(n) && n.Kind == yaml.MappingNode {
+		err := keyOf(n).errorf("No type given or inferred for sequence entry")
+		err.Hint = "Begin the statement with a tag such as !variable"
+		return err
 	}
 	if !isTagged(n) {
 		return at.errorf("the statement has no tag such as !variable")

@@ -177,10 +177,10 @@ func TestParseErrorsNameTheirPlace(t *testing.T) {
 		{"unknown tag, nested", "- !policy\n  id: p\n  body:\n  - !nosuch x\n", 4, 2, "Unrecognized data type"},
 		{"unknown tag, flow", "- !policy { id: p, body: [ !nosuch x ] }\n", 1, 0, "Unrecognized data type"},
 		{"no tag", "- x\n", 1, 0, "no tag"},
-		{"mapping without a tag", "- id: x\n", 1, 0, "no tag"},
+		{"mapping without a tag", "- !variable w\n- variable: x\n", 1, 11, "No type given or inferred for sequence entry"},
 		{"not a list", "!variable x\n", 1, 0, "Unexpected scalar"},
-		{"nothing", "---\n", 1, 0, "Unexpected scalar"},
-		{"a mapping", "a: b\n", 1, 0, "Unexpected mapping"},
+		{"a word", "--- null\n", 1, 0, "Unexpected scalar"},
+		{"a mapping", "a: b\n", 0, 2, "Unexpected mapping"},
 		{"no id", "- !variable\n", 1, 0, "variable has a blank id"},
 		{"no id in a mapping", "- !host { annotations: { a: b } }\n", 1, 0, "host has a blank id"},
 		{"policy without an id in a policy", "- !policy\n  id: p\n  body:\n  - !policy\n", 4, 2, "declared more than once"},
@@ -195,7 +195,7 @@ func TestParseErrorsNameTheirPlace(t *testing.T) {
 		{"annotations are no mapping", "- !variable\n  id: x\n  annotations: [a]\n", 3, 15, "Expected a hash for field 'annotations'"},
 		{"bad network", "- !host\n  id: x\n  restricted_to: [ 10.0.0.0/8, nonsense ]\n", 3, 17, "Invalid IP address or CIDR range 'nonsense'"},
 		{"grant of a variable", "- !grant { role: !variable x, member: !user y }\n", 1, 0, "Expected a Role for field 'role', got Variable"},
-		{"grant to a variable", "- !grant { role: !group x, member: !variable y }\n", 1, 0, "Expected a Role for field 'member', got Variable"},
+		{"grant to a variable", "- !grant { role: !group x, member: !variable y }\n", 1, 0, "Expected a Member for field 'member', got Variable"},
 		{"unknown attribute of a grant", "- !grant { role: !group x, member: !user y, why: z }\n", 1, 0, "No such attribute 'why' on type Grant"},
 		{"empty privilege", "- !permit { role: !group x, privileges: [ '' ], resource: !variable y }\n", 1, 0, "'privilege' has an empty item"},
 		{"unknown attribute of a permit", "- !permit { role: !group x, z: 1, resource: !variable y }\n", 1, 0, "No such attribute 'z' on type Permit"},
@@ -234,8 +234,15 @@ func TestParseErrorForm(t *testing.T) {
 		t.Errorf("error is %q", err)
 	}
 	var bad *Error
-	if _, err = Parse(NewNamespace("dev", "root"), []byte("- \xff\n")); !errors.As(err, &bad) || !bad.Bare {
-		t.Errorf("invalid UTF-8 gives %v", err)
+	for text, want := range map[string]string{"- caf\xe9 au lait\n": "invalid trailing UTF-8 octet", "- \xff\n": "invalid leading UTF-8 octet", "- caf\xe9": "incomplete UTF-8 octet sequence"} {
+		if _, err = Parse(NewNamespace("dev", "root"), []byte(text)); !errors.As(err, &bad) || !bad.Bare || bad.Message != want {
+			t.Errorf("%q gives %v", text, err)
+		}
+	}
+	for _, text := range []string{"---\n", "--- \n...\n", "# a word\n"} {
+		if st, err := Parse(NewNamespace("dev", "root"), []byte(text)); err != nil || len(st.Records) > 0 {
+			t.Errorf("%q gives %v, %v", text, st, err)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 		d.id, err = text(key, v)
 	case "owner":
 		if !isNull(v) {
-			d.owner, err = d.p.role(d.ns, key, v)
+			d.owner, err = d.p.role(d.ns, "Role", key, v)
 		}
 	case "annotations":
 		d.annotations, err = annotations(v)
@@ -144,6 +144,9 @@ func (d *declaration) record(path string) (Record, error) {
 	id, err := fixed(d.ns, d.kind, d.at, path)
 	if err != nil {
 		return Record{}, err
+	}
+	if d.kind == "host_factory" && len(d.layers) == 0 {
+		return Record{}, d.at.bare("Host factory '%s' does not include any layers", id.ID())
 	}
 	rec := Record{ID: id, Owner: d.owner, RestrictedTo: d.restricted, PublicKeys: d.keys, Layers: d.layers}
 	for _, a := range d.implied { // what the text says itself counts

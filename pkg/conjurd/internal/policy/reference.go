@@ -41,7 +41,7 @@ func fixed(ns Namespace, kind string, at place, path string) (Ref, error) {
 
 // reference reads a tagged id: "!user alice". A declaration with attributes
 // stands for its id, as when an anchor names a list of declarations. It must
-// be of the wanted type, "Role" or "Resource"; attribute is for the error.
+// be of the wanted type, "Role", "Member" or "Resource"; attribute is for the error.
 func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (kind, path string, err error) {
 	v = unalias(v)
 	at := placeOf(v)
@@ -53,7 +53,7 @@ func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (
 	if !record && v.Tag != "!member" && !slices.Contains(tags, v.Tag) {
 		return "", "", at.unrecognized(v.Tag)
 	}
-	if !record || want == "Role" && !IsRole(kind) {
+	if !record || want != "Resource" && !IsRole(kind) {
 		return "", "", at.expected(want, attribute, className(kind))
 	}
 	d := declaration{p: p, ns: ns, kind: kind, at: at}
@@ -91,8 +91,8 @@ func (p *parser) layers(ns Namespace, v *yaml.Node) ([]Ref, error) {
 
 // role reads an owner, a member, or who gets a privilege: they may be named
 // from the root, or from the policy above.
-func (p *parser) role(ns Namespace, attribute string, v *yaml.Node) (Ref, error) {
-	kind, path, err := p.reference(ns, "Role", attribute, v)
+func (p *parser) role(ns Namespace, want, attribute string, v *yaml.Node) (Ref, error) {
+	kind, path, err := p.reference(ns, want, attribute, v)
 	if err != nil {
 		return "", err
 	}

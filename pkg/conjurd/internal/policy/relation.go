@@ -43,7 +43,7 @@ func (p *parser) members(ns Namespace, v *yaml.Node) ([]Member, error) {
 		if item.Kind == yaml.MappingNode && (item.Tag == "!member" || !isTagged(item)) {
 			return p.member(ns, item)
 		}
-		m.Role, err = p.role(ns, "member", item)
+		m.Role, err = p.role(ns, "Member", "member", item)
 		return m, err
 	})
 }
@@ -52,7 +52,7 @@ func (p *parser) member(ns Namespace, n *yaml.Node) (m Member, err error) {
 	err = fields(placeOf(n), n, func(key string, k, v *yaml.Node) (err error) {
 		switch key {
 		case "role":
-			m.Role, err = p.role(ns, key, v)
+			m.Role, err = p.role(ns, "Role", key, v)
 		case "admin":
 			m.Admin, err = boolean(key, v)
 		default:
@@ -69,7 +69,7 @@ func (p *parser) member(ns Namespace, n *yaml.Node) (m Member, err error) {
 // revoked reads the members of a !revoke, which have no options.
 func (p *parser) revoked(ns Namespace, v *yaml.Node) ([]Member, error) {
 	return each(v, func(item *yaml.Node) (m Member, err error) {
-		m.Role, err = p.role(ns, "member", item)
+		m.Role, err = p.role(ns, "Role", "member", item)
 		return m, err
 	})
 }
@@ -80,7 +80,7 @@ func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 	err := fields(at, n, func(key string, k, v *yaml.Node) (err error) {
 		switch key {
 		case "role", "roles":
-			pm.Roles, err = each(v, func(item *yaml.Node) (Ref, error) { return p.role(ns, "role", item) })
+			pm.Roles, err = each(v, func(item *yaml.Node) (Ref, error) { return p.role(ns, "Role", "role", item) })
 		case "privilege", "privileges":
 			pm.Privileges, err = texts("privilege", v)
 		case "resource", "resources":
