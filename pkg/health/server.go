@@ -18,7 +18,16 @@ type Process interface {
 	Ready() (remarks []string, err error)
 }
 
-// Server answers probes and serves metrics over HTTP.
+// The server's timeouts. What it answers is short, but for streams, which have
+// deadlines of their own.
+const (
+	readTimeout  = 5 * time.Second // for a whole request
+	writeTimeout = 15 * time.Second
+	idleTimeout  = time.Minute
+)
+
+// Server answers probes and serves metrics over HTTP. Anybody who reaches it may
+// ask, so it limits connections and takes no request with a body.
 //
 //	/healthz   200 while Healthy returns no error, else 503 with why
 //	/readyz    the same with Ready; its remarks are lines of the body
@@ -47,11 +56,12 @@ func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 // Serve answers on l until ctx ends, and closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler:           s.handler(),
+		Handler:           withoutBody(s.handler()),
 		BaseContext:       func(net.Listener) context.Context { return ctx }, // which ends streams
-		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       time.Minute,
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    16 << 10,
 	}
 	ended := make(chan struct{})
@@ -63,7 +73,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			_ = server.Close()
 		}
 	})
-	err := server.Serve(l)
+	err := server.Serve(&peers{Listener: l})
 	if stop() { // it failed by itself
 		return errors.Join(fmt.Errorf("serving probes: %w", err), server.Close())
 	}
@@ -85,6 +95,19 @@ func (s *Server) handler() http.Handler {
 		mux.Handle("GET /keys", s.Keys)
 	}
 	return mux
+}
+
+// withoutBody refuses requests that have a body, without reading it.
+func withoutBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // the net/http server reads bodies that handlers leave
+		w.Header().Set("Connection", "close")
+		http.Error(w, "a request here has no body", http.StatusRequestEntityTooLarge)
+	})
 }
 
 func probe(check func() (remarks []string, err error)) http.HandlerFunc {

@@ -3,6 +3,9 @@ package cluster
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,5 +40,34 @@ func TestForeignSecretsTakeNoMemory(t *testing.T) {
 	alone, crowded := run(false), run(true)
 	if crowded > alone+margin {
 		t.Errorf("peak of %d MiB among foreign Secrets, %d MiB alone", crowded>>20, alone>>20)
+	}
+}
+
+// TestHalfSentRequestsTakeNoMemory opens connections without closing any, and looks
+// whether probes pass meanwhile.
+func TestHalfSentRequestsTakeNoMemory(t *testing.T) {
+	const rounds, each, margin = 12, 800, 64 << 20
+	w := newWorld(t)
+	w.variables("a")
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	before := p.Memory("VmHWM")
+	var dialer net.Dialer
+	for range rounds {
+		for range each {
+			c, err := dialer.DialContext(t.Context(), "tcp", w.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n") // else it is closed already
+		}
+		if code, _ := w.get("/healthz"); code != http.StatusOK {
+			t.Errorf("/healthz: status %d", code)
+		}
+	}
+	if peak := p.Memory("VmHWM"); peak > before+margin {
+		t.Errorf("peak of %d MiB, %d MiB before", peak>>20, before>>20)
 	}
 }

@@ -248,3 +248,29 @@ func TestChangedConfigurationStartsNoPod(t *testing.T) {
 		t.Errorf("%d kinds of Pod for two refresh intervals, want one", len(pods))
 	}
 }
+
+// TestNobodyReachesTheProbesUnlessNamed: the kubelet's own node does, whatever a
+// NetworkPolicy says.
+func TestNobodyReachesTheProbesUnlessNamed(t *testing.T) {
+	for shape, want := range map[string]int{"deployment": 0, "job": 0, "everything": 1} {
+		ingress := -1
+		for _, o := range (deploy.Release{Namespace: "shop", Values: values(shape, "shop", "other")}).Objects(t) {
+			if o.GetKind() != "NetworkPolicy" {
+				continue
+			}
+			rules, _, err := unstructured.NestedSlice(o.Object, "spec", "ingress")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ingress = len(rules)
+			for _, r := range rules {
+				if peers, _, _ := unstructured.NestedSlice(r.(map[string]any), "from"); len(peers) == 0 {
+					t.Errorf("%s: everybody is let in: %v", shape, r)
+				}
+			}
+		}
+		if ingress != want {
+			t.Errorf("%s: %d rules let somebody in, want %d", shape, ingress, want)
+		}
+	}
+}
