@@ -39,6 +39,10 @@ type Config struct {
 	// once.
 	RateLimit rate.Limit
 
+	// MayWrite, if set, returns why nothing must be changed on the server now. It
+	// is asked right before each such request.
+	MayWrite func() error
+
 	// Version is the program's, for User-Agent and telemetry.
 	Version string
 	// Observer, if set, hears of each request.

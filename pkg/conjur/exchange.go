@@ -78,6 +78,11 @@ func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.R
 		if err != nil {
 			return nil, err
 		}
+		if c.config.MayWrite != nil && req.Method != http.MethodGet {
+			if err := c.config.MayWrite(); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", kind, subject, err)
+			}
+		}
 		r, err := c.askWith(ctx, t, kind, subject, req.Clone(ctx))
 		if err != nil || r.status != http.StatusUnauthorized {
 			return r, err

@@ -98,3 +98,27 @@ func TestSetAllIsNotOfferedByTheGenuineServer(t *testing.T) {
 		t.Errorf("got %v, want a status error 403", status)
 	}
 }
+
+// TestNothingIsChangedByWhoMayNot: reads go on.
+func TestNothingIsChangedByWhoMayNot(t *testing.T) {
+	server := conjurdtest.Start(t)
+	server.Policy(setPolicy)
+	server.Set("a", "old")
+	why := errors.New("another leads")
+	c, err := conjur.New(conjur.Config{
+		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA),
+		Authenticator: authn.APIKey{Login: "host/app", Key: secret.New([]byte(server.HostKey("app")))},
+		MayWrite:      func() error { return why },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	_, rotate := c.RotateKey(t.Context(), "other")
+	for _, err := range []error{c.SetAll(t.Context(), newValues("a", "new")), c.Set(t.Context(), "a", secret.New([]byte("new"))), rotate} {
+		if !errors.Is(err, why) {
+			t.Errorf("error %v, want %v", err, why)
+		}
+	}
+	wantFound(t, fetch(t, c, "a"), "old")
+}

@@ -17,6 +17,7 @@ type Options struct {
 	Version  string          // of the build, which servers log
 	Inbox    *inject.Inbox   // of authn-k8s; nil: the configured one
 	Observer conjur.Observer // hears of the requests to Conjur
+	MayWrite func() error    // returns why nothing must be changed in Conjur now; nil: it may
 	Log      *zap.Logger
 }
 
@@ -34,6 +35,7 @@ func Conjur(c config.Conjur, o Options) (*conjur.Client, error) {
 		CA:            c.SSLCertificate,
 		CAFile:        c.CertFile,
 		HTTPTimeout:   c.HTTPTimeout,
+		MayWrite:      o.MayWrite,
 		Version:       o.Version,
 		Observer:      o.Observer,
 		Logger:        o.Log,

@@ -21,6 +21,8 @@ func (l *lease) alone(ctx context.Context) (again bool) {
 		l.Namespace, l.Name, l.refusals.last))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	l.term.extend(time.Time{})
+	defer l.term.end()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

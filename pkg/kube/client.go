@@ -63,6 +63,7 @@ type Client struct {
 	config *rest.Config // as it was read, for what is no plain request
 	http   *http.Client
 	log    klog.Logger
+	term   term
 }
 
 // Connect reads the configuration and makes the clients. It sends nothing to
@@ -73,7 +74,7 @@ func Connect(c Config) (*Client, error) {
 		return nil, err
 	}
 	k := &Client{Namespace: namespace, config: rest.CopyConfig(config), log: newLogger(c.Log)}
-	adjust(config, c.UserAgent, k.log)
+	adjust(config, c.UserAgent, k.log, &k.term)
 	if k.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
@@ -96,10 +97,17 @@ func Connect(c Config) (*Client, error) {
 // Token returns the token that its requests have; "" when they have none.
 func (c *Client) Token() string { return c.config.BearerToken }
 
+// MayWrite returns why this process must not write anywhere now: it contests for
+// a Lease, and another process may hold it; see [Client.Elect].
+func (c *Client) MayWrite() error {
+	_, err := c.term.check()
+	return err
+}
+
 // Close closes the connections that are idle.
 func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-func adjust(config *rest.Config, agent string, log klog.Logger) {
+func adjust(config *rest.Config, agent string, log klog.Logger, t *term) {
 	config.UserAgent = agent
 	if agent == "" {
 		config.UserAgent = "syncer"
@@ -108,7 +116,7 @@ func adjust(config *rest.Config, agent string, log klog.Logger) {
 	config.AcceptContentTypes = protobuf + ",application/json"
 	config.QPS, config.Burst = -1, 0 // no limit
 	config.Timeout = 0               // it would end watches too; bounded does better
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next, t} })
 	config.WarningHandlerWithContext = warnings{log}
 }
 

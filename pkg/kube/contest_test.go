@@ -99,7 +99,7 @@ func TestNeverTwoLead(t *testing.T) {
 				link := &poorLink{heldLease: h, seed: rand.New(rand.NewPCG(seed, uint64(i)))}
 				links = append(links, link)
 				contests.Go(func() {
-					if err := elect(ctx, link, Election{Namespace: "n", Name: "syncer", Identity: name}, candidate); err != nil {
+					if err := elect(ctx, link, Election{Namespace: "n", Name: "syncer", Identity: name}, candidate, &term{}); err != nil {
 						t.Error(err)
 					}
 				})

@@ -57,20 +57,27 @@ type Candidate interface {
 // When it is ctx that ended, the Lease is renewed until Lead has returned,
 // however long that takes.
 //
+// From its begin on the Client writes only during a term: from the moment at
+// which the Lease is ours until RetryPeriod before another process can lead,
+// counted from the begin of the last renewal. Other writes fail unsent, and those
+// under way are cancelled; MayWrite says which it is.
+//
 // Where no role permits to read and write the Lease, and it was not seen in
 // another's hands either, Lead is called without it: the Roles of the Secrets
 // Provider do not grant leases. That is remarked on, and lasts until the Lease
 // is permitted (decision 023).
 func (c *Client) Elect(ctx context.Context, e Election, candidate Candidate) error {
-	return elect(ctx, c.Coordination.Leases(e.Namespace), e, candidate)
+	return elect(ctx, c.Coordination.Leases(e.Namespace), e, candidate, &c.term)
 }
 
-func elect(ctx context.Context, api leases, e Election, candidate Candidate) error {
+func elect(ctx context.Context, api leases, e Election, candidate Candidate, t *term) error {
 	e.complete()
 	if err := e.check(); err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	l := &lease{Election: e, api: api, candidate: &contestant{Candidate: candidate}}
+	t.contest()
+	defer t.end()
+	l := &lease{Election: e, api: api, candidate: &contestant{Candidate: candidate}, term: t}
 	for again := true; again && ctx.Err() == nil; {
 		again = l.contest(ctx)
 	}
@@ -152,6 +159,7 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 			case l.try(renewing):
 				expiry.Reset(time.Until(l.until))
 			case l.others(): // this process led too long
+				l.term.end()
 				end()
 			}
 		}
@@ -160,6 +168,7 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 	lost = isLost()
 	stop()
 	renewal.Wait()
+	l.term.end()
 	l.release(context.WithoutCancel(ctx))
 	return lost
 }

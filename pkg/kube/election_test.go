@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -261,4 +262,39 @@ func TestAnImpossibleElectionIsRefused(t *testing.T) {
 			t.Errorf("%+v: error %v", e, err)
 		}
 	}
+}
+
+// TestOnlyALeaderWrites: neither before its term nor after it, whatever of what it
+// began is still under way.
+func TestOnlyALeaderWrites(t *testing.T) {
+	c, ns := connect(t, ""), cluster.Namespace(t)
+	create(t, secrets(t, ns), managed("s", nil))
+	write := func() error {
+		_, err := c.Core.Secrets(ns).Patch(t.Context(), "s", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{})
+		return err
+	}
+	var leading atomic.Int32
+	other := contest(t, connect(t, ""), ns, "other", &leading)
+	next(t, other.leads, "the other's lead")
+	one := contest(t, c, ns, "one", &leading)
+	next(t, one.leader, "a leader")
+	if err := write(); err == nil {
+		t.Error("who does not lead writes")
+	}
+	other.let <- struct{}{}
+	first := next(t, one.leads, "the lead")
+	if err := write(); err != nil {
+		t.Errorf("the leader does not write: %v", err)
+	}
+	cluster.PauseAPIServer(t)
+	<-first.Done()
+	begin := time.Now()
+	for c.MayWrite() == nil && time.Since(begin) < deadline {
+		time.Sleep(time.Millisecond)
+	}
+	cluster.ContinueAPIServer(t) // and the Lead has not returned
+	if err := write(); err == nil {
+		t.Error("after the term it writes")
+	}
+	one.let <- struct{}{}
 }

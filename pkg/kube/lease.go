@@ -27,6 +27,7 @@ type lease struct {
 	api       leases
 	candidate Candidate
 	refusals  refusals
+	term      *term
 
 	live   *coordinationv1.Lease // as it was last seen; nil: it is not there, or was not looked for
 	seen   time.Time             // when what it says was new
@@ -95,8 +96,10 @@ func (l *lease) write(ctx context.Context, holder string) (err error) {
 	l.unsure = err != nil && !refused
 	l.refusals.note(err, err == nil)
 	if err == nil {
-		l.until = begin.Add(l.RenewDeadline)
-		l.see(wanted)
+		if l.see(wanted); holder == l.Identity {
+			l.until = begin.Add(l.RenewDeadline)
+			l.term.extend(begin.Add(l.LeaseDuration - l.RetryPeriod))
+		}
 	}
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // another was faster
 		l.report(ctx, err)

@@ -115,7 +115,7 @@ func contestFor(ctx context.Context, t *testing.T, h *heldLease, identity string
 	leads, ended = make(chan context.Context, 10), make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := elect(ctx, h, Election{Namespace: "n", Name: "syncer", Identity: identity}, slowCandidate{leads, takes})
+		err := elect(ctx, h, Election{Namespace: "n", Name: "syncer", Identity: identity}, slowCandidate{leads, takes}, &term{})
 		if err != nil {
 			t.Error(err)
 		}

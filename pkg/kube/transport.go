@@ -6,21 +6,33 @@ import (
 	"net/http"
 )
 
-// bounded sets each request but the watches a time limit. That of the whole
-// http.Client would end watches too.
-type bounded struct{ next http.RoundTripper }
+// bounded sets each request but the watches a time limit, and keeps writes to the
+// term. The limit of the whole http.Client would end watches too.
+type bounded struct {
+	next http.RoundTripper
+	term *term
+}
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Query().Get("watch") != "" {
 		return b.next.RoundTrip(r)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-	resp, err := b.next.RoundTrip(r.WithContext(ctx))
+	release, err := b.term.bind(r, cancel)
+	end := func() { release(); cancel() }
 	if err != nil {
-		cancel()
+		end()
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
 		return nil, err
 	}
-	resp.Body = &boundedBody{resp.Body, cancel}
+	resp, err := b.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	resp.Body = &boundedBody{resp.Body, end}
 	return resp, nil
 }
 

@@ -26,7 +26,7 @@ func send(t *testing.T, r *trip, url string) (*http.Response, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bounded{r}.RoundTrip(req)
+	return bounded{r, &term{}}.RoundTrip(req)
 }
 
 func TestARequestIsBoundedUntilItsBodyIsClosed(t *testing.T) {

@@ -155,6 +155,9 @@ func (p *pipeline) build() (err error) {
 		return err
 	}
 	p.reach = connect.Options{Version: p.Version, Inbox: inject.NewInbox(p.config().Conjur.InboxPath), Log: p.Log}
+	if p.host != nil && p.host.cluster != nil {
+		p.reach.MayWrite = p.host.cluster.MayWrite
+	}
 	p.texts = newTexts(p)
 	p.listen(troubleLog{p.troubles})
 	if p.host != nil && p.host.metrics != nil {

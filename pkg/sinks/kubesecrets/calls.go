@@ -1,6 +1,7 @@
 package kubesecrets
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -163,9 +164,14 @@ func (k *Sink) update(ctx context.Context, r records.Record, live *corev1.Secret
 	return after, nil
 }
 
+// neverVersion is a resource version that no Secret has. What is applied with it
+// creates a Secret, and is a conflict when there is one.
+const neverVersion = "1"
+
 // applyMeta is the metadata of what is applied. With a UID the Secret must be
 // that very one, and is not created; with a resource version it must not have
-// changed since, which alone would not keep it from being created.
+// changed since, which alone would not keep it from being created. So a write that
+// arrives late, when another process leads, replaces nothing that was written since.
 type applyMeta struct {
 	Name            string            `json:"name"`
 	UID             types.UID         `json:"uid,omitempty"`
@@ -179,7 +185,7 @@ type applyMeta struct {
 func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) applyMeta {
 	isNew := live.UID == ""
 	meta := applyMeta{
-		Name: live.Name, UID: live.UID,
+		Name: live.Name, UID: live.UID, ResourceVersion: cmp.Or(live.ResourceVersion, neverVersion),
 		Labels:      among(live.Labels, e.owned.names("metadata", "labels"), isNew),
 		Annotations: among(live.Annotations, e.owned.names("metadata", "annotations"), isNew),
 	}
@@ -195,9 +201,6 @@ func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) ap
 		if *e.sets != "" {
 			meta.Annotations[targets.RotationAnnotation] = *e.sets
 		}
-	}
-	if e.kept || len(e.removed) > 0 {
-		meta.ResourceVersion = live.ResourceVersion
 	}
 	return meta
 }

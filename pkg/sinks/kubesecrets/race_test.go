@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
+	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -130,5 +133,27 @@ func expectAmong(t *testing.T, s *corev1.Secret, ours map[string]string) {
 	}
 	if value, ok := s.Data["c"]; ok && ours["c"] == "" {
 		t.Errorf("the key c is back, with %q", value)
+	}
+}
+
+// TestNoWriteLandsOnAnother: each is for the Secret as it was read, also one that
+// creates it. Another process may have written with the same field manager.
+func TestNoWriteLandsOnAnother(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		t.Run(fmt.Sprintf("exists %t", exists), func(t *testing.T) {
+			k := newKube(t)
+			target := k.created("s", corev1.SecretTypeOpaque, "a")
+			if exists {
+				k.sync(t, target, map[string]string{"a": "1"})
+			}
+			other := sinkstest.Keep(kubesecrets.New(secretsOf(t, cluster.Config())))
+			k.wire.before(func() {
+				must(t, other.Apply(t.Context(), target, setAll("a", "newer")))
+			})
+			calls := k.wire.since(func() { k.sync(t, target, map[string]string{"a": "2"}) })
+			if n := len(slices.DeleteFunc(calls, func(c string) bool { return c == "GET" })); n != 2 {
+				t.Errorf("%d writes, want one that meets a conflict, and one for what is there now", n)
+			}
+		})
 	}
 }

@@ -1,0 +1,105 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// errNoTerm is why nothing is written to the API server.
+var errNoTerm = errors.New("not sent: this process does not hold the Lease for sure, and another may lead; whoever leads does it")
+
+// term bounds what a process writes: during an election only as long as no other
+// process can lead. Each write looks at the clock itself, since a timer may come
+// late after the process was suspended. The zero term bounds nothing.
+type term struct {
+	mu        sync.Mutex
+	contested bool
+	until     time.Time       // zero: no end is known
+	over      context.Context // ends with the term; nil: it has
+	close     context.CancelFunc
+	timer     *time.Timer // closes it
+}
+
+// contest lets nothing be written until the term begins.
+func (t *term) contest() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.contested = true
+}
+
+// extend begins the term, or moves its end; zero is no end.
+func (t *term) extend(until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over == nil {
+		t.over, t.close = context.WithCancel(context.Background())
+	}
+	t.until = until
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	if !until.IsZero() {
+		t.timer = time.AfterFunc(time.Until(until), t.expire)
+	}
+}
+
+func (t *term) expire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pastLocked() { // else it was extended meanwhile
+		t.endLocked()
+	}
+}
+
+// end ends the term, and the writes under way with it.
+func (t *term) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endLocked()
+}
+
+func (t *term) endLocked() {
+	if t.over != nil {
+		t.close()
+		t.over = nil
+	}
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+func (t *term) pastLocked() bool { return !t.until.IsZero() && !time.Now().Before(t.until) }
+
+// check returns why nothing may be written now; over, when not nil, ends when
+// nothing may be written any longer.
+func (t *term) check() (over context.Context, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.contested:
+		return nil, nil
+	case t.over == nil || t.pastLocked():
+		return nil, errNoTerm
+	}
+	return t.over, nil
+}
+
+// bind has a write cancelled when the term ends, until it is released. The error
+// is that it must not be sent.
+func (t *term) bind(r *http.Request, cancel context.CancelFunc) (release func() bool, err error) {
+	release = func() bool { return true }
+	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/apis/"+coordinationv1.GroupName+"/") {
+		return release, nil
+	}
+	over, err := t.check()
+	if over != nil {
+		release = context.AfterFunc(over, cancel)
+	}
+	return release, err
+}
