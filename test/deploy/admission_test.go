@@ -26,8 +26,14 @@ type policed struct {
 
 func police(t *testing.T, settings string) policed {
 	t.Helper()
+	return policeWith(t, conjurWith(settings))
+}
+
+// policeWith is police with all values.
+func policeWith(t *testing.T, values string) policed {
+	t.Helper()
 	ns := cluster.Namespace(t)
-	deploy.Connect(t, cluster.Config()).Install(t, deploy.Release{Name: "r", Namespace: ns, Values: conjurWith(settings)})
+	deploy.Connect(t, cluster.Config()).Install(t, deploy.Release{Name: "r", Namespace: ns, Values: values})
 	cluster.Bind(t, ns, "r", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
 	secrets := map[string]corev1client.SecretInterface{}
 	config := cluster.Config()
