@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,32 +145,62 @@ func TestFolderReplacedDuringWrite(t *testing.T) {
 	}
 }
 
-// What is neither a file nor a symlink is not ours to replace or remove.
-func TestSomethingElseAtTheTarget(t *testing.T) {
-	make := map[string]func(string) error{
-		"folder": func(name string) error { return os.Mkdir(name, 0o755) },
-		"FIFO":   func(name string) error { return syscall.Mkfifo(name, 0o600) },
+// A folder is not ours to replace or remove, even an empty one.
+func TestAFolderAtTheTarget(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "a"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	for kind, make := range make {
-		dir := t.TempDir()
-		if err := make(filepath.Join(dir, "a")); err != nil {
+	before := tree(t, dir)
+	files, target := newKeeper(dir, nil), fileTarget("a", 0o600)
+	_, readErr := files.Read(t.Context(), target)
+	for _, err := range []error{
+		readErr,
+		files.Apply(t.Context(), target, rewrite(WholeFile, "text")),
+		files.Apply(t.Context(), target, removal(WholeFile)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "is a folder") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if after := tree(t, dir); !slices.Equal(before, after) {
+		t.Errorf("the folder holds %q", after)
+	}
+}
+
+// What holds nothing is replaced, as a symlink is.
+func TestAFIFOOrASocketAtTheTargetIsReplaced(t *testing.T) {
+	for kind, make := range map[string]func(string) error{
+		"FIFO": func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"socket": func(name string) error {
+			fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			return errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}), syscall.Close(fd))
+		},
+	} {
+		t.Chdir(t.TempDir()) // the path of a socket must be short
+		if err := make("a"); err != nil {
 			t.Fatal(err)
 		}
-		before := tree(t, dir)
-		files, target := newKeeper(dir, nil), fileTarget("a", 0o600)
-		_, readErr := files.Read(t.Context(), target)
-		for _, err := range []error{
-			readErr,
-			files.Apply(t.Context(), target, rewrite(WholeFile, "text")),
-			files.Apply(t.Context(), target, removal(WholeFile)),
-		} {
-			if err == nil || !strings.Contains(err.Error(), "folder") {
-				t.Errorf("with a %s there the error is %v", kind, err)
-			}
+		files, target := newKeeper(".", nil), fileTarget("a", 0o600)
+		if state, err := files.Read(t.Context(), target); err != nil || len(state.Parts) != 0 {
+			t.Errorf("with a %s there Read gives %v, %v", kind, state, err)
 		}
-		if after := tree(t, dir); !slices.Equal(before, after) {
-			t.Errorf("with a %s there the folder holds %q", kind, after)
+		apply(t, files, target, rewrite(WholeFile, "text"))
+		expectTree(t, ".", "-rw------- a")
+		if err := os.Remove("a"); err != nil {
+			t.Fatal(err)
 		}
+		if err := make("a"); err != nil {
+			t.Fatal(err)
+		}
+		if got := files.Altered([]*targets.Target{target}); len(got) != 1 {
+			t.Errorf("a %s in the file's place is not reported", kind)
+		}
+		apply(t, files, target, removal(WholeFile))
+		expectTree(t, ".")
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 //
 // A target that is one file is replaced by a rename, so that a reader sees the
 // old file or the new one; its mode does not depend on the umask. A symlink at
-// the file's own name is replaced, not followed. Missing folders on the way
+// the file's own name is replaced, not followed, and so is a FIFO or a socket. Missing folders on the way
 // are made, with mode 0755 as the umask leaves it, and stay. So is the secrets
 // folder itself, with mode 0755, in a folder that is the root of a mounted
 // volume; elsewhere the files would land where the application does not see
@@ -63,7 +63,7 @@ func (f *Files) OnDisk() bool {
 }
 
 // Read finds what is there. Anything but a file where a file must be is an
-// error, save a symlink, which is nothing. An error names the target's path.
+// error, save a symlink, a FIFO or a socket, which is nothing. An error names the target's path.
 func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	if err := ctx.Err(); err != nil {
 		return State{}, err

@@ -29,8 +29,8 @@ func (p plain) check(parts map[string]secret.Value) error {
 	return checkSize(parts)
 }
 
-// read takes a symlink for nothing at all: it is not followed, and a write
-// replaces it.
+// read takes a symlink, a FIFO and a socket for nothing at all: none is followed or
+// opened, and a write replaces it.
 func (p plain) read(dir folder) (State, stamps, error) {
 	info, err := dir.lstat(p.name())
 	switch {
@@ -40,7 +40,7 @@ func (p plain) read(dir folder) (State, stamps, error) {
 		return State{}, nil, step("look at the file", err)
 	}
 	seen := stampOf(info)
-	if info.Mode().Type() == fs.ModeSymlink {
+	if givesWay(info) {
 		return State{}, stamps{p.path: seen}, nil
 	}
 	if err := regular(info); err != nil {
@@ -86,7 +86,7 @@ func (p plain) remove(dir folder) error {
 }
 
 // replaceable refuses what is not ours to replace: a folder, even an empty
-// one, which removing would take too, a device, a FIFO.
+// one, which removing would take too, and a device.
 func (p plain) replaceable(dir folder) (there bool, err error) {
 	info, err := dir.lstat(p.name())
 	switch {
@@ -94,7 +94,7 @@ func (p plain) replaceable(dir folder) (there bool, err error) {
 		return false, nil
 	case err != nil:
 		return false, step("look at the file", err)
-	case info.Mode().Type() == fs.ModeSymlink:
+	case givesWay(info):
 		return true, nil
 	}
 	return true, regular(info)
@@ -114,6 +114,11 @@ func (p plain) leftovers(dir folder) ([]string, error) {
 	return names, nil
 }
 
+// givesWay reports whether something holds nothing that a write could lose.
+func givesWay(info fs.FileInfo) bool {
+	return info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe|fs.ModeSocket) != 0
+}
+
 // regular refuses what a file must not be written over.
 func regular(info fs.FileInfo) error {
 	switch {
@@ -122,6 +127,6 @@ func regular(info fs.FileInfo) error {
 	case info.IsDir():
 		return errors.New("is a folder; remove it, or give the file another path")
 	default:
-		return errors.New("is neither a file nor a folder; remove it, or give the file another path")
+		return errors.New("is a device; remove it, or give the file another path")
 	}
 }
