@@ -78,11 +78,13 @@ func (m *memory) mayGo(v *variable, o observation, now time.Time) bool {
 	return false
 }
 
-// tally counts; variables that were not found since the step are unknown.
+// tally counts; variables that were not found since the step are unknown. What
+// came into use after the start and was never found does not count, since nobody has
+// it: whoever names such variables would delay the removals of others.
 func (m *memory) tally(since uint64) (t tally) {
 	for _, v := range m.vars {
 		switch {
-		case v.used < m.polls || v.decided():
+		case v.used < m.polls || v.decided() || v.newcomer && v.foundIn == 0:
 			continue
 		case v.suspicion != nil || v.aside:
 			t.gone++

@@ -187,3 +187,45 @@ func TestGoneDoesNotWaitForEver(t *testing.T) {
 		}
 	})
 }
+
+// Who adds variables that nobody ever had, by other names each time, delays no
+// other's removal.
+func TestWhatWasNeverThereTripsNoBrake(t *testing.T) {
+	withBrake(t, 4, nil, func(t *testing.T, h *held) {
+		for range 12 {
+			h.polls()
+		}
+		own, gone := slices.Clone(h.ids), h.ids[0]
+		poll := func(round int) []string {
+			ids := slices.Clone(own)
+			for i := range 12 {
+				ids = append(ids, fmt.Sprintf("mallory/%03d-%02d", round/3, i))
+			}
+			slices.Sort(ids)
+			got, _ := h.c.Changed(h.Context(), ids)
+			time.Sleep(every)
+			return got
+		}
+		for round := range 9 {
+			poll(round)
+		}
+		h.missing(gone)
+		for round := range 3 {
+			if slices.Contains(poll(9+round), gone) {
+				h.wantEvents()
+				return
+			}
+		}
+		t.Error("the removal is held back")
+	})
+}
+
+// What an earlier process may have delivered counts, though this one never found it.
+func TestWhatWasThereBeforeTheStartTripsTheBrake(t *testing.T) {
+	withBrake(t, 4, nil, func(t *testing.T, h *held) {
+		h.ids = slices.Concat(h.ids, conjurtest.Names(12)[4:])
+		h.polls()
+		h.polls()
+		h.wantEvents("began 8/12")
+	})
+}

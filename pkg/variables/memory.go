@@ -18,6 +18,9 @@ const (
 	// memory, when there are more such variables than the budget allows to
 	// ask for anew.
 	recallTime = 5 * time.Minute
+	// startPolls is how many polls after the first find a variable that is new here
+	// may be one that an earlier process has delivered: contents are read by then.
+	startPolls = 10
 )
 
 type fingerprint [sha256.Size]byte
@@ -38,6 +41,7 @@ type variable struct {
 	suspicion *suspicion
 	course    course
 	foundIn   uint64    // the last call in which it was found; 0: never
+	newcomer  bool      // came into use after the start
 	unlisted  bool      // see trust
 	heldAt    time.Time // since when the hold that is on has kept it from being called gone
 	cleared   time.Time // when a hold on it had passed; zero: it was not found since
@@ -55,6 +59,7 @@ type memory struct {
 	vars    map[string]*variable
 	steps   uint64 // orders calls and observations
 	polls   uint64
+	started uint64           // the poll that ends the start; 0: nothing was found yet
 	hold    *hold            // nil: none is on
 	events  []HoldEvent      // not reported yet
 	proofs  []*GoneError     // that were completed, and not reported yet
@@ -126,7 +131,7 @@ func (m *memory) poll(ids []string) (unsteady bool) {
 func (m *memory) get(id string) *variable {
 	v := m.vars[id]
 	if v == nil {
-		v = &variable{used: m.polls}
+		v = &variable{used: m.polls, newcomer: m.started > 0 && m.polls > m.started}
 		m.vars[id] = v
 	}
 	return v
@@ -190,6 +195,9 @@ func (m *memory) seen(id string, v *variable, call uint64) (changed bool) {
 
 // found is called with the lock held.
 func (m *memory) found(v *variable, call uint64) {
+	if m.started == 0 {
+		m.started = m.polls + startPolls
+	}
 	if s := v.suspicion; s != nil && (s.confirmed || !v.hasPrint) {
 		v.changed = true // whoever went on without it may have it
 	}
