@@ -59,7 +59,7 @@ func (f *gateFlags) orSteer(cmd *cobra.Command, h rotate.Hand, err error, verb, 
 	if f.Reason == "" {
 		return errors.New("--force needs a --reason, which the set's log keeps")
 	}
-	return steer(cmd.Context(), h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason}, cmd.OutOrStdout())
+	return f.steer(cmd.Context(), h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason}, cmd.OutOrStdout())
 }
 
 // newRotateInit begins a set by hand, or prints what sets need that are rotated by
@@ -123,6 +123,7 @@ func newRotateMake(name, short string, do func(rotate.Hand, context.Context, gen
 // gateFlags is what opens a gate, as flags.
 type gateFlags struct {
 	rotate.Gate
+	steerFlags
 	ask  []string
 	wait time.Duration // without ask
 }
@@ -134,6 +135,7 @@ func (f *gateFlags) add(cmd *cobra.Command) {
 func (f *gateFlags) addForce(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Force, "force", false, "go on though the gate is shut")
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "why; the set's log keeps it")
+	f.steerFlags.add(cmd)
 }
 
 // gate returns what the flags say for a set.

@@ -73,7 +73,7 @@ func policyOf(c config.Rotation) string {
 	permit(who, "read, execute", "!variable", read)
 	permit(who, "update", "!host", hosts)
 	text.WriteString("# whoever may steer: add them to the group\n- !group rotation-steers\n")
-	permit("!group rotation-steers", "update", "!variable", steered)
+	permit("!group rotation-steers", "read, execute, update", "!variable", steered)
 	return text.String()
 }
 

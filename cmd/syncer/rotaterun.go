@@ -18,12 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/logs"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/rotation"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 func newRotateRun() *cobra.Command {
@@ -109,46 +107,6 @@ func loadLook(file string) (*rotate.Rotator, func(), error) {
 		return loadRotator(file, zap.NewNop())
 	}
 	return rotation.Look(cfg, connect.Options{Version: version(), Log: zap.NewNop()})
-}
-
-// newRotateCommands returns the commands by which a set that is rotated by itself
-// is steered.
-func newRotateCommands() (all []*cobra.Command) {
-	for verb, short := range map[string]string{
-		"now":      "Have a new version made now",
-		"pause":    "Have a set left as it is",
-		"resume":   "Have a paused set go on",
-		"rollback": "Have the former version be the primary again, while it is valid",
-		"abort":    "Have the version given up that is on its way",
-		"claim":    "Have a set taken over from another owner, or after a backup was restored",
-	} {
-		cmd := &cobra.Command{
-			Use: verb + " SET", Short: short, Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return steer(cmd.Context(), args[0], versions.Command{Verb: verb}, cmd.OutOrStdout())
-			},
-		}
-		all = append(all, cmd)
-	}
-	return all
-}
-
-// steer sends a command to who rotates a set.
-func steer(ctx context.Context, set string, c versions.Command, out io.Writer) error {
-	return withConjur(func(client *conjur.Client) error {
-		now, err := client.Time(ctx)
-		if err != nil {
-			return err
-		}
-		if c.At = now; now.IsZero() {
-			c.At = time.Now()
-		}
-		if err := (rotate.Set{Conjur: client, ID: set}).Steer(ctx, c); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(out, "%s is asked for; see syncer rotate status %s\n", cmp.Or(c.Verb, "it"), set)
-		return err
-	})
 }
 
 // lookAtSets prints how far the sets of a file are, and what each waits for. The

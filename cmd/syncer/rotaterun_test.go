@@ -251,7 +251,7 @@ func TestRotateRunOnce(t *testing.T) {
 	if first.Primary == "" || first.Stage != "idle" {
 		t.Fatalf("after the first time it is %+v", first)
 	}
-	r.rotate("now", "jwt").Exit(0)
+	r.rotate("now", "jwt", "--no-wait").Exit(0)
 	once()
 	if held := r.status(); held.Primary != first.Primary || held.Stage != "introduce" {
 		t.Fatalf("while the readers have nothing it is %+v", held)
@@ -274,7 +274,7 @@ func TestRotateStatusAndCheckOfAFile(t *testing.T) {
 		t.Errorf("before the set begins check says %s (%v)", out, err)
 	}
 	r.rotate("run", "--once", "--config", r.config).Exit(0)
-	r.rotate("now", "jwt").Exit(0)
+	r.rotate("now", "jwt", "--no-wait").Exit(0)
 	r.rotate("run", "--once", "--config", r.config).Exit(0)
 	out, err = rotateBy(t, "status", "--config", r.config)
 	if err != nil || !strings.Contains(out, "jwt  introduce") || !strings.Contains(out, r.readers[0].url) {
@@ -286,5 +286,37 @@ func TestRotateStatusAndCheckOfAFile(t *testing.T) {
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("check does not say %s:\n%s", want, out)
 		}
+	}
+}
+
+// TestACommandSaysWhatBecameOfIt waits for the answer of who rotates the set, for a
+// while, and takes the place of no other command.
+func TestACommandSaysWhatBecameOfIt(t *testing.T) {
+	for name, options := range map[string][]conjurdtest.Option{"compares": nil, "genuine": {conjurdtest.Strict()}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRotating(t, options...)
+			says := func(status int, text string, args ...string) {
+				t.Helper()
+				p := r.rotate(args...)
+				if p.Exit(status); !strings.Contains(p.Log(), text) {
+					t.Errorf("%q says\n%s", args, p.Log())
+				}
+			}
+			r.rotate("run", "--once", "--config", r.config).Exit(0)
+			says(1, "nobody answered the command", "now", "jwt", "--timeout", "1s")
+			says(1, "another command is pending", "pause", "jwt", "--no-wait")
+			says(1, "another command is pending", "pause", "jwt", "--timeout", "1s")
+			says(0, "withdrawn: now", "pause", "jwt", "--no-wait", "--replace")
+			engine := r.rotate("run", "--config", r.config)
+			says(0, "obeyed: resumed", "resume", "jwt") // after the pause was
+			says(1, "the command was rejected", "rollback", "jwt")
+			says(1, "at most 256 are kept", "retire", "jwt", "none", "--force", "--reason", strings.Repeat("x", 300))
+			says(1, "the command was rejected", "retire", "jwt", "none", "--force", "--reason", "a test")
+			if log := r.status(); log.Stage != "idle" {
+				t.Errorf("the set is at %s", log.Stage)
+			}
+			engine.Signal(os.Interrupt)
+			engine.Exit(0)
+		})
 	}
 }

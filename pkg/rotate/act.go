@@ -197,7 +197,7 @@ func (s *rotated) reason(command string) string {
 	if command == "" {
 		return ""
 	}
-	return s.command.Reason
+	return s.control.command.Reason
 }
 
 // generate makes the parts of a version, and returns since when they are there.
@@ -264,6 +264,7 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	if next.Claimed != before.Claimed {
 		s.verified = time.Time{}
 	}
+	s.wrote = next
 	err := s.set.Write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
 		r.warn.Do(func() {

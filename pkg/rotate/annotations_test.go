@@ -88,6 +88,9 @@ func TestAnAnnotationThatIsWrongBeginsNothing(t *testing.T) {
 		t.Helper()
 		s.annotate("shop", rotator, ttl, length)
 		set.annotated = time.Now().Add(-annotatedFor)
+		if _, err := set.set.Withdraw(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
 		s.command("now", versions.Command{})
 		set.commanded.Store(true)
 		if err := r.Once(t.Context()); err != nil {

@@ -195,7 +195,7 @@ func TestACommandIsObeyedOnce(t *testing.T) {
 		return strings.Contains(heard.reasons(), `the command in "jwt/control" is not obeyed: its time, 2999-01-01T00:00:00Z, is still to come; send it again`)
 	})
 	s.Set("jwt/control", "canary")
-	waitFor(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "what it holds is no command") })
+	waitFor(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
 	s.Set("jwt/control", sent)
 	stop()
 	again, _ := s.rotator(s.client, "me", s.keys(nil)) // which remembers nothing

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -234,8 +235,8 @@ func TestTwoHandsAtTheSameMomentWithoutComparison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, _ := held.Version(theirs); v.State != versions.Retiring || held.Live() != 3 {
-		t.Errorf("of the other's version there is %s, and %d versions are live", v.State, held.Live())
+	if v, _ := held.Version(theirs); v.State != versions.Accepted || held.Live() != 3 || held.Versions[0].State != versions.Retiring {
+		t.Errorf("the version that came first is %s; of %d that are live the newest is %s", v.State, held.Live(), held.Versions[0].State)
 	}
 }
 
@@ -279,4 +280,78 @@ func TestCheckSaysAllThatIsMissing(t *testing.T) {
 	if got := h.Check(t.Context(), Gate{Consumers: asked{"slow": {"another"}}}); len(got) != 1 || !strings.Contains(got[0], "slow") {
 		t.Errorf("of a consumer that lags it says %q", got)
 	}
+}
+
+// TestAPromotionAndARetirementAtOnce of the same version: one holds, and whoever
+// lost is told so.
+func TestAPromotionAndARetirementAtOnce(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			server := conjurdtest.Start(t, options...)
+			server.Policy(policy)
+			h := hand(t, server)
+			ctx := t.Context()
+			if _, err := h.Init(ctx, generate.Config{UUID: true}); err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				id, err := h.Add(ctx, generate.Config{UUID: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				one, two := hand(t, server), hand(t, server)
+				// Both have read the set and looked before either of them writes.
+				var both sync.WaitGroup
+				both.Add(2)
+				one.Conjur, two.Conjur = &together{one.Conjur, &both}, &together{two.Conjur, &both}
+				var promoted, retired error
+				var done sync.WaitGroup
+				done.Go(func() { _, promoted = one.Promote(ctx, Gate{}) })
+				done.Go(func() { retired = two.Retire(ctx, id, Gate{}) })
+				done.Wait()
+				held, err := h.Read(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, _ := held.Version(id)
+				if (promoted == nil) == (retired == nil) {
+					t.Errorf("promoted: %v; retired: %v", promoted, retired)
+				}
+				if (promoted == nil) != (v.State == versions.Primary) || (retired == nil) != (v.State == versions.Retired) {
+					t.Errorf("%s is %s; promoted: %v; retired: %v", id, v.State, promoted, retired)
+				}
+				if lost := errors.Join(promoted, retired); !errors.Is(lost, ErrConflict) {
+					t.Errorf("the error is %v", lost)
+				}
+			}
+		})
+	}
+}
+
+// together has several writes of a set begin at one moment.
+type together struct {
+	Conjur
+	all *sync.WaitGroup
+}
+
+func (c *together) wait() {
+	if all := c.all; all != nil {
+		c.all = nil
+		all.Done()
+		all.Wait()
+	}
+}
+
+func (c *together) Set(ctx context.Context, id string, value secret.Value) error {
+	c.wait()
+	return c.Conjur.Set(ctx, id, value)
+}
+
+func (c *together) SetAll(ctx context.Context, values []conjur.NewValue) error {
+	err := c.Conjur.SetAll(ctx, nil)
+	if errors.Is(err, conjur.ErrNotOffered) {
+		return err // then Set comes
+	}
+	c.wait()
+	return c.Conjur.SetAll(ctx, values)
 }

@@ -2,7 +2,6 @@ package rotate
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,56 +17,164 @@ import (
 // variable without a value would make the answer to many a 404.
 const noCommand = "none"
 
-// commandJSON is a command in the variable SET/control.
-type commandJSON struct {
+// maxCommand bounds the value of a control variable, in bytes. A command takes
+// less, whatever JSON has to escape.
+const maxCommand = 4 << 10
+
+// errNoCommand says that a control variable holds something else.
+var errNoCommand = errors.New(`the value is not a command; send one with "syncer rotate now" and the like`)
+
+// ControlOf returns the id of the variable by which a set is steered.
+func ControlOf(set string) string { return set + "/control" }
+
+// control is what a control variable holds: one command, and what became of it.
+// The zero control is no command.
+type control struct {
+	at      uint64 // Conjur's number of the value; 0: there is none
+	command versions.Command
+	answer  string // of who rotates the set; empty: the command is pending
+	refused bool   // the answer is no
+}
+
+// controlJSON is the form in Conjur.
+type controlJSON struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
 	Verb    string    `json:"verb"`
 	Version string    `json:"version,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
+	Answer  string    `json:"answer,omitempty"`
+	Refused bool      `json:"refused,omitempty"`
 }
 
-// verbs are those of commands. Those that are true name a version and need a
-// reason, as they pass a gate.
-var verbs = map[string]bool{
-	"now": false, "pause": false, "resume": false, "rollback": false, "abort": false, "claim": false, "promote": true, "retire": true,
+// pending reports whether the command still waits for an answer.
+func (c control) pending(now time.Time) bool {
+	return c.command.ID != "" && c.answer == "" && !now.After(c.command.Void()) && !c.command.Early(now)
 }
 
-// ControlOf returns the id of the variable by which a set is steered.
-func ControlOf(set string) string { return set + "/control" }
+// readControl returns what the control variable holds. With errNoCommand its
+// number is known.
+func (s Set) readControl(ctx context.Context) (control, error) {
+	variable := Set{Conjur: s.Conjur, ID: ControlOf(s.ID)}
+	at, err := variable.newest(ctx)
+	if err != nil || at == 0 {
+		return control{}, err
+	}
+	return s.controlAt(ctx, at)
+}
 
-// Steer sends a command to whoever rotates the set. It is obeyed within an hour
-// or not at all.
-func (s Set) Steer(ctx context.Context, c versions.Command) error {
-	id := make([]byte, 8)
-	_, _ = rand.Read(id)
-	text, err := json.Marshal(commandJSON{fmt.Sprintf("%x", id), c.At.UTC(), c.Verb, c.Version, c.Reason})
-	if err != nil {
+func (s Set) controlAt(ctx context.Context, at uint64) (control, error) {
+	value, reading := s.Conjur.VariableAt(ctx, ControlOf(s.ID), at)
+	if reading.Err != nil {
+		return control{}, fmt.Errorf("set %s: %q cannot be read: %w", s.ID, ControlOf(s.ID), reading.Err)
+	}
+	defer value.Wipe()
+	c, err := parseControl(value.Bytes())
+	c.at = at
+	return c, err
+}
+
+// parseControl reads the value of a control variable.
+func parseControl(value []byte) (control, error) {
+	if string(value) == noCommand {
+		return control{}, nil
+	}
+	var raw controlJSON
+	if len(value) > maxCommand || json.Unmarshal(value, &raw) != nil {
+		return control{}, errNoCommand
+	}
+	c := versions.Command{ID: raw.ID, At: raw.At, Verb: raw.Verb, Version: raw.Version, Reason: raw.Reason}
+	if err := c.Check(); err != nil {
+		return control{}, fmt.Errorf("%w: %w", errNoCommand, err)
+	}
+	return control{command: c, answer: raw.Answer, refused: raw.Refused}, nil
+}
+
+// putControl writes c over what was read. If somebody else wrote first, what they
+// wrote stays, and the error is ErrConflict.
+func (s Set) putControl(ctx context.Context, over, c control) error {
+	value, id := c.value(), ControlOf(s.ID)
+	if s.server == nil || !s.server.uncompared.Load() {
+		err := s.Conjur.SetAll(ctx, []conjur.NewValue{{ID: id, Value: value, Version: &over.at}})
+		var refused *conjur.RefusedError
+		switch {
+		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+			return ErrConflict
+		case !errors.Is(err, conjur.ErrNotOffered):
+			return err
+		case s.server != nil:
+			s.server.uncompared.Store(true)
+		}
+	}
+	if err := s.Conjur.Set(ctx, id, value); err != nil {
 		return err
 	}
-	if err := s.Conjur.Set(ctx, ControlOf(s.ID), secret.New(text)); err != nil {
-		return fmt.Errorf("set %s: the command did not get to %q: %w", s.ID, ControlOf(s.ID), err)
+	return s.settleControl(ctx, over, c)
+}
+
+// settleControl returns nil if mine, which was written over what was read, holds. If
+// others were written over that too, it puts the one that holds in its place: a
+// command that came while another one was pending does not hold.
+func (s Set) settleControl(ctx context.Context, over, mine control) error {
+	id := ControlOf(s.ID)
+	holds := mine
+	for put := over.at + 1; ; put++ {
+		newest, err := Set{Conjur: s.Conjur, ID: id}.newest(ctx)
+		if err != nil {
+			return err
+		}
+		if newest == put {
+			break
+		}
+		holds = over
+		var last control
+		for at := over.at + 1; at <= newest; at++ {
+			last, err = s.controlAt(ctx, at)
+			if err != nil && !errors.Is(err, errNoCommand) {
+				return err
+			}
+			holds = holds.then(last)
+		}
+		if last.same(holds) {
+			break // somebody else has settled it
+		}
+		if err := s.Conjur.Set(ctx, id, holds.value()); err != nil {
+			return err
+		}
+		put = newest
+	}
+	if !holds.same(mine) {
+		return ErrConflict
 	}
 	return nil
 }
 
-// parseCommand reads the value of a control variable.
-func parseCommand(value []byte) (c versions.Command, err error) {
-	if string(value) == noCommand {
-		return c, nil
+// then returns what holds after next was written over c.
+func (c control) then(next control) control {
+	switch {
+	case next.command.ID == c.command.ID && c.answer != "": // it is sent again
+		return c
+	case next.command.ID != c.command.ID && next.command.ID != "" && c.pending(next.command.At):
+		return c
 	}
-	var raw commandJSON
-	if json.Unmarshal(value, &raw) != nil || raw.ID == "" || raw.At.IsZero() {
-		return c, errors.New(`what it holds is no command; send one with "syncer rotate now" and the like`)
+	return next
+}
+
+func (c control) same(other control) bool {
+	return c.command.ID == other.command.ID && c.answer == other.answer
+}
+
+// value returns the value of the variable.
+func (c control) value() secret.Value {
+	k := c.command
+	if k.ID == "" {
+		return secret.New([]byte(noCommand))
 	}
-	named, known := verbs[raw.Verb]
-	if !known {
-		return c, fmt.Errorf("%.40q is not a command", raw.Verb)
+	text, err := json.Marshal(controlJSON{k.ID, k.At.UTC(), k.Verb, k.Version, k.Reason, c.answer, c.refused})
+	if err != nil {
+		panic(err) // nothing in it can fail: the command was checked
 	}
-	if named && (raw.Version == "" || raw.Reason == "") {
-		return c, fmt.Errorf("%s needs a version and a reason", raw.Verb)
-	}
-	return versions.Command{ID: raw.ID, At: raw.At, Verb: raw.Verb, Version: raw.Version, Reason: raw.Reason}, nil
+	return secret.New(text)
 }
 
 // control reads what a person wants, and begins the variable where it has no
@@ -75,48 +182,69 @@ func parseCommand(value []byte) (c versions.Command, err error) {
 func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error {
 	s.controlled = time.Now()
 	id := ControlOf(s.ID)
-	values := r.config.Conjur.Variable(ctx, id, "")
-	value, found := values.Found[id]
+	c, err := s.set.readControl(ctx)
 	switch {
-	case found:
-		defer value.Wipe()
-		command, err := parseCommand(value.Bytes())
-		if command.Early(now) {
-			err = fmt.Errorf("its time, %s, is still to come; send it again", command.At.Format(time.RFC3339))
-		}
-		s.command, s.steered = command, true
-		if err != nil {
-			r.emit(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
-		}
+	case errors.Is(err, ErrUndeclared):
+		s.control, s.steered = control{}, false
+		r.unsteered(s)
 		return nil
-	case values.Form != conjur.Missing:
-		return fmt.Errorf("set %s: %q cannot be read: %w", s.ID, id, values.Err)
+	case err == nil && c.at == 0:
+		return r.beginControl(ctx, s)
+	case err == nil && c.command.Early(now):
+		c.command, err = versions.Command{}, fmt.Errorf("its time, %s, is still to come; send it again", c.command.At.Format(time.RFC3339))
+	case err != nil && !errors.Is(err, errNoCommand):
+		return err
 	}
-	s.command = versions.Command{}
-	err := r.beginControl(ctx, id)
-	s.steered = err == nil
-	var refused *conjur.RefusedError
-	var answered *conjur.StatusError
+	s.control, s.steered = c, true
+	if err != nil {
+		r.emit(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
+	}
+	return nil
+}
+
+// beginControl gives a control variable its first value, unless a command came.
+func (r *Rotator) beginControl(ctx context.Context, s *rotated) error {
+	s.control, s.steered = control{}, false
+	err := s.set.putControl(ctx, control{}, control{})
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+	case err == nil:
+		s.steered = true
+	case errors.Is(err, ErrConflict):
 		return fmt.Errorf("set %s: a command came just now", s.ID)
-	case errors.As(err, &refused), errors.As(err, &answered) && answered.Status < http.StatusInternalServerError:
-		r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", id), Warning: true})
+	case forbidden(err):
+		r.unsteered(s)
 		return nil
 	}
 	return err
 }
 
-// beginControl gives a control variable its first value, unless a command came.
-func (r *Rotator) beginControl(ctx context.Context, id string) error {
-	none := secret.New([]byte(noCommand))
-	if !r.server.uncompared.Load() {
-		unset := uint64(0)
-		err := r.config.Conjur.SetAll(ctx, []conjur.NewValue{{ID: id, Value: none, Version: &unset}})
-		if !errors.Is(err, conjur.ErrNotOffered) {
-			return err
-		}
-		r.server.uncompared.Store(true)
+func (r *Rotator) unsteered(s *rotated) {
+	r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", ControlOf(s.ID)), Warning: true})
+}
+
+// forbidden reports whether an answer to a write says that nothing was written.
+func forbidden(err error) bool {
+	var refused *conjur.RefusedError
+	var answered *conjur.StatusError
+	return errors.As(err, &refused) || errors.As(err, &answered) && answered.Status < http.StatusInternalServerError
+}
+
+// answer tells who sent the command what became of it, and reports whether it did.
+func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
+	e, ok := s.doc().Answer(s.control.command.ID)
+	if !ok || s.control.answer != "" || s.doc().Owner != s.Policy.Owner {
+		return false, nil
 	}
-	return r.config.Conjur.Set(ctx, id, none)
+	s.doing = "answer"
+	answered := s.control
+	answered.answer, answered.refused = e.What, e.Refused
+	err := s.set.putControl(ctx, s.control, answered)
+	switch {
+	case errors.Is(err, ErrConflict):
+		s.commanded.Store(true)
+	case err != nil && !forbidden(err): // else nobody hears of it, and nothing waits for that
+		return false, fmt.Errorf("set %s: the answer to a command: %w", s.ID, err)
+	}
+	s.control = answered
+	return true, nil
 }

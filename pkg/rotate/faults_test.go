@@ -210,6 +210,9 @@ func TestAnotherOwnerOnlyLooks(t *testing.T) {
 	if p, _ := s.doc().Primary(); p.ID != first.ID || s.doc().Owner != "one" {
 		t.Errorf("the other engine has changed the set: %v", s.doc().Log)
 	}
+	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Withdraw(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	s.command("claim", versions.Command{})
 	s.until("claimed", func(d *versions.Document) bool { return d.Owner == "two" && d.Step > 1_000_000 })
 	s.command("now", versions.Command{})

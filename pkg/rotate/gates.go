@@ -93,6 +93,8 @@ func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Versi
 // it does not count and why.
 func (g Gate) pass(against []string) error {
 	switch {
+	case len(g.Reason) > versions.MaxReason:
+		return fmt.Errorf("the reason has %d bytes; at most %d are kept, so shorten it", len(g.Reason), versions.MaxReason)
 	case len(against) == 0:
 		return nil
 	case g.Force && strings.TrimSpace(g.Reason) != "":

@@ -67,17 +67,17 @@ type rotated struct {
 	Rotated
 	set Set
 
-	stale     atomic.Bool // somebody may have changed the set since it was read
-	commanded atomic.Bool // or what a person wants
+	commanded atomic.Bool // somebody may have changed what a person wants
 	unmended  atomic.Bool // or what is published
 
 	configured Rotated   // without what the policy fills in
 	annotated  time.Time // when the annotations were read
 	unclear    string    // what is wrong with them
 
-	held       Held
-	waits      bool // held is what was waited with: good for waiting on
-	command    versions.Command
+	held       Held               // in a step; nothing of it stays afterwards
+	wrote      *versions.Document // in a step too
+	begun      bool               // the variable had a value when it was last read
+	control    control
 	steered    bool      // the control variable has a value
 	controlled time.Time // when it was last asked for
 	seen       uint64
@@ -92,6 +92,16 @@ type rotated struct {
 	report     atomic.Pointer[Report]
 }
 
+// forget clears the parts that were read or made in a step.
+func (s *rotated) forget() {
+	for _, doc := range []*versions.Document{s.held.Document, s.wrote} {
+		if doc != nil {
+			doc.Wipe()
+		}
+	}
+	s.held, s.wrote = Held{}, nil
+}
+
 // noted takes down what the poll is to look at: all that has a value.
 func (s *rotated) noted() {
 	ids := s.variables()
@@ -99,14 +109,14 @@ func (s *rotated) noted() {
 }
 
 func (s *rotated) variables() (ids []string) {
-	if s.held.Document != nil {
+	if s.begun {
 		ids = append(ids, s.ID)
 	}
 	if s.steered {
 		ids = append(ids, ControlOf(s.ID))
 	}
 	for id := range s.Publish {
-		if s.held.Document != nil {
+		if s.begun {
 			ids = append(ids, id)
 		}
 	}

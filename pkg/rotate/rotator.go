@@ -255,8 +255,7 @@ func (r *Rotator) look(ctx context.Context) {
 	for _, id := range changed {
 		s := of[id]
 		switch id {
-		case s.ID:
-			s.stale.Store(true)
+		case s.ID: // it is read in each step
 		case ControlOf(s.ID):
 			s.commanded.Store(true)
 		default:

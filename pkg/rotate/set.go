@@ -39,6 +39,9 @@ var (
 	ErrUncertain = errors.New("it is not known whether the set was written")
 	// ErrEarly says that a write of an earlier process may still be under way.
 	ErrEarly = errors.New("a write of before may still be under way; it is tried again later")
+
+	// errNoSet says that a value is no set.
+	errNoSet = errors.New("it cannot be read")
 )
 
 // Set is a set of versions in Conjur.
@@ -109,7 +112,7 @@ func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) 
 	defer value.Wipe()
 	doc, err := versions.Parse(value.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("set %s: %w", s.ID, err)
+		return nil, fmt.Errorf("set %s: %w: %w", s.ID, errNoSet, err)
 	}
 	return doc, nil
 }
@@ -177,12 +180,8 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
 		return s.uncertain(err)
 	}
-	at, err := s.newest(ctx)
-	if err != nil {
-		return fmt.Errorf("it was written, but not looked at again: %w", err)
-	}
-	if at != base.at+1 {
-		return s.settle(ctx, base.at, at, doc)
+	if err := s.settle(ctx, base.at, doc); err != nil {
+		return err
 	}
 	for _, other := range others {
 		if err := s.Conjur.Set(ctx, other.ID, other.Value); err != nil {
@@ -192,28 +191,52 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 	return nil
 }
 
-// settle writes again what counts of all that was written after base, with what
-// only the others have as retiring.
-func (s Set) settle(ctx context.Context, base, newest uint64, counts *versions.Document) error {
-	docs := []*versions.Document{counts}
-	for at := base + 1; at <= newest; at++ {
-		doc, err := s.readAt(ctx, at)
+// settle returns nil if mine, which was written over base, holds. If others were
+// written over base too, it puts the document that holds in its place, with what
+// only the others have as retiring, and looks again.
+func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) error {
+	holds := mine
+	for put := base + 1; ; put++ {
+		newest, err := s.newest(ctx)
 		if err != nil {
-			continue // it is no set, so it cannot count
+			return fmt.Errorf("set %s: it was written, but not looked at again: %w", s.ID, err)
 		}
-		docs = append(docs, doc)
-		if doc.Counts(counts) {
-			counts = doc
+		if newest == put {
+			break
 		}
+		var docs []*versions.Document
+		var from uint64 // the number of the one that holds
+		for at := base + 1; at <= newest; at++ {
+			doc, err := s.readAt(ctx, at)
+			switch {
+			case errors.Is(err, errNoSet):
+				continue // so it cannot hold
+			case err != nil:
+				return s.uncertain(err)
+			case len(docs) == 0 || doc.Counts(holds):
+				holds, from = doc, at
+			}
+			docs = append(docs, doc)
+		}
+		next := holds.Again(versions.Entry{At: time.Now().UTC()}, docs...)
+		if from == newest && len(next.Versions) == len(holds.Versions) {
+			break // somebody else has settled it
+		}
+		holds = next
+		again, err := holds.Encode()
+		if err != nil {
+			return fmt.Errorf("set %s: %w, and what all wrote does not fit: %w", s.ID, ErrConflict, err)
+		}
+		value := secret.New(again)
+		err = s.Conjur.Set(ctx, s.ID, value)
+		value.Wipe()
+		if err != nil {
+			return s.uncertain(err)
+		}
+		put = newest
 	}
-	again, err := counts.Again(versions.Entry{At: time.Now().UTC()}, docs...).Encode()
-	if err != nil {
-		return fmt.Errorf("set %s: %w, and what both wrote does not fit: %w", s.ID, ErrConflict, err)
+	if !holds.Has(mine) {
+		return fmt.Errorf("set %s: %w; another write came first and holds, so look at the set and repeat", s.ID, ErrConflict)
 	}
-	value := secret.New(again)
-	defer value.Wipe()
-	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
-		return s.uncertain(err)
-	}
-	return fmt.Errorf("set %s: %w; what counts of both was written again, look at it", s.ID, ErrConflict)
+	return nil
 }

@@ -94,6 +94,9 @@ func (s *rotated) unasked(ctx context.Context) []string {
 // reported takes down what there is to say of a set after a step.
 func (s *rotated) reported(ctx context.Context, err error) {
 	report := s.set.report(s.held, nil)
+	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed before
+		report = *before
+	}
 	report.WaitsFor = s.awaited()
 	if err != nil {
 		report.WaitsFor = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")

@@ -65,6 +65,7 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	defer func() {
 		s.noted()
 		s.reported(ctx, err)
+		s.forget()
 	}()
 	now, err := r.now(ctx)
 	if err != nil {
@@ -79,10 +80,11 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err := r.annotations(ctx, s); err != nil {
 		return o, err
 	}
-	if stale := s.stale.Swap(false); stale || !s.waits {
-		if err := r.read(ctx, s); err != nil {
-			return o, err
-		}
+	if err := r.read(ctx, s); err != nil {
+		return o, err
+	}
+	if done, err := r.answer(ctx, s); done || err != nil {
+		return o, err
 	}
 	if r.config.Paused {
 		return r.wait(ctx, s, gates{}, now, versions.Action{Verb: versions.Wait, Why: "rotation.paused is set"})
@@ -91,12 +93,7 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	action := s.next(facts)
-	if action.Verb != versions.Wait && s.waits { // what was waited with is old
-		s.waits = false
-		return outcome{}, nil
-	}
-	return r.do(ctx, s, facts, g, action)
+	return r.do(ctx, s, facts, g, s.next(facts))
 }
 
 // next returns what is to be done. A set that is idle is so for what its policy says
@@ -123,12 +120,11 @@ func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 
 // read reads a set anew.
 func (r *Rotator) read(ctx context.Context, s *rotated) error {
-	s.waits = false
 	held, err := s.set.Read(ctx)
 	if err != nil {
 		return err
 	}
-	s.held = held
+	s.held, s.begun = held, held.Document != nil
 	s.seen = max(s.seen, s.doc().Step)
 	return nil
 }
@@ -145,7 +141,10 @@ func (s *rotated) doc() *versions.Document {
 func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versions.Facts, g gates, err error) {
 	doc := s.doc()
 	s.ahead = doc.Ahead(now)
-	f = versions.Facts{Now: now, Seen: s.seen, Shown: map[string]bool{}, Command: s.command, Tried: map[versions.Try]bool{}}
+	f = versions.Facts{Now: now, Seen: s.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
+	if s.control.answer == "" {
+		f.Command = s.control.command
+	}
 	if r.config.Targets != nil {
 		shown, err := r.config.Targets.Shown(s.ID)
 		if err != nil {
@@ -177,7 +176,6 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 // looked at again in time.
 func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, action versions.Action) (outcome, error) {
 	doc := s.doc()
-	s.waits = true
 	mine := doc.Owner == s.Policy.Owner && s.seen <= doc.Step
 	if s.held.Document != nil && mine && !r.config.Paused && s.unmended.Swap(false) {
 		s.doing = "publish"

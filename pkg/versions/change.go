@@ -158,12 +158,13 @@ func (d *Document) change(what string, by Entry, do func(*Document)) *Document {
 }
 
 // trimmed returns the last lines of a log, and before them those that answer a
-// command which is not void yet by itself, so that it is not obeyed again.
+// command which is not void yet by itself, so that it is not obeyed again. Their
+// number is bounded, so that commands cannot fill the set.
 func trimmed(log []Entry) []Entry {
 	extra := max(len(log)-maxLog, 0)
 	now := log[len(log)-1].At
 	kept := slices.DeleteFunc(slices.Clone(log[:extra]), func(e Entry) bool {
 		return e.Command == "" || now.Sub(e.At) > 2*commandLife // by clocks that differ
 	})
-	return append(kept, log[extra:]...)
+	return append(kept[max(len(kept)-maxAnswers, 0):], log[extra:]...)
 }

@@ -1,12 +1,25 @@
 package versions
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
-// commandLife is for how long a command counts.
-const commandLife = time.Hour
+const (
+	// commandLife is for how long a command counts.
+	commandLife = time.Hour
+	// MaxReason bounds a reason, in bytes.
+	MaxReason = 256
+)
+
+// verbs are those of commands. Those that are true name a version and need a
+// reason, because they pass a gate.
+var verbs = map[string]bool{
+	"now": false, "pause": false, "resume": false, "rollback": false, "abort": false, "claim": false, "promote": true, "retire": true,
+}
 
 // claimed is what "claim" adds to the step: more than was ever delivered.
 const claimed = 1_000_000
@@ -23,15 +36,54 @@ type Command struct {
 	Reason  string // of what passes a gate
 }
 
+// Check returns all that is wrong with a command. Whoever may write commands is
+// not trusted with their size: the set's log takes the ID and the reason.
+func (c Command) Check() error {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	named, known := verbs[c.Verb]
+	if !isName(c.ID) {
+		wrong("the command's id is not 1 to 63 letters, digits, - and _")
+	}
+	if c.At.IsZero() {
+		wrong("the command has no time")
+	}
+	if !known {
+		wrong("%.40q is not a command", c.Verb)
+	}
+	if named && (c.Version == "" || c.Reason == "") {
+		wrong("%s needs a version and a reason", c.Verb)
+	}
+	if c.Version != "" && !isName(c.Version) {
+		wrong("the command's version is not 1 to 63 letters, digits, - and _")
+	}
+	if len(c.Reason) > MaxReason {
+		wrong("the reason has %d bytes; at most %d are kept, so shorten it", len(c.Reason), MaxReason)
+	}
+	return errors.Join(problems...)
+}
+
 // Early reports whether the command is from so long after now that it does not
 // count: nobody would remember for so long that it was obeyed.
 func (c Command) Early(now time.Time) bool { return c.At.After(now.Add(commandLife)) }
 
+// Void returns when the command no longer counts.
+func (c Command) Void() time.Time { return c.At.Add(commandLife) }
+
+// Answer returns the line of the log that answers a command.
+func (d *Document) Answer(command string) (Entry, bool) {
+	i := slices.IndexFunc(d.Log, func(e Entry) bool { return command != "" && e.Command == command })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return d.Log[i], true
+}
+
 // commands reports whether a person wants this, of this version.
 func (d decision) commands(verb, version string) bool {
 	c := d.f.Command
-	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.At.Add(commandLife)) && !c.Early(d.f.Now) &&
-		!slices.ContainsFunc(d.doc.Log, func(e Entry) bool { return e.Command == c.ID })
+	_, answered := d.doc.Answer(c.ID)
+	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.Void()) && !c.Early(d.f.Now) && !answered
 }
 
 // obey returns the write that a command is; the zero Action if there is none, or
@@ -78,7 +130,8 @@ func (d decision) obey() Action {
 		c.Verb == "retire" && named.State == Retiring:
 		return Action{}
 	}
-	return d.note("refused: "+c.Verb+" "+c.Version+" is not possible at this stage", func(*Document) {})
+	refused := Entry{At: d.f.Now, Command: c.ID, Refused: true}
+	return write(d.doc.change("refused: "+strings.TrimSpace(c.Verb+" "+c.Version)+" is not possible at this stage", refused, func(*Document) {}))
 }
 
 // takeOver lets the set change whatever another set left outside until now. The

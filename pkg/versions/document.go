@@ -54,12 +54,15 @@ func IsSet(value []byte) bool {
 // Parse reads a set from a variable's value. Errors say all that is wrong and
 // have no byte of the value in them.
 func Parse(value []byte) (*Document, error) {
-	if len(value) > maxBytes {
-		return nil, fmt.Errorf("the set has %d bytes, but at most %d can be; retire versions", len(value), maxBytes)
+	if len(value) > 4*maxBytes {
+		return nil, tooLarge(len(value))
 	}
 	var raw documentJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
 		return nil, unreadable(err)
+	}
+	if log, err := json.Marshal(raw.Log); err != nil || len(value)-len(log) > maxBytes { // the next write shortens the log
+		return nil, tooLarge(len(value))
 	}
 	switch {
 	case raw.Set == nil:
@@ -100,15 +103,26 @@ func unreadable(err error) error {
 	return errors.New("the value is no set: it is no JSON object of its form; put back an earlier one from Conjur's history")
 }
 
+func tooLarge(bytes int) error {
+	return fmt.Errorf("the set has %d bytes, but at most %d can be; retire versions, or use smaller keys", bytes, maxBytes)
+}
+
 // Encode returns the variable's value, or an error for a set that Parse would
-// refuse, as one that has become too big.
+// refuse, such as one that has become too large. It leaves out the oldest lines of
+// a log that does not fit; the last one says which command was answered.
 func (d *Document) Encode() ([]byte, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	value := d.encode()
+	fits := *d
+	value := fits.encode()
+	for len(value) > maxBytes && len(fits.Log) > 1 {
+		fits.Log = fits.Log[1:]
+		clear(value)
+		value = fits.encode()
+	}
 	if len(value) > maxBytes {
-		return nil, fmt.Errorf("the set would have %d bytes, but at most %d can be; retire versions first, or use smaller keys", len(value), maxBytes)
+		return nil, tooLarge(len(value))
 	}
 	return value, nil
 }

@@ -97,6 +97,85 @@ func TestElevenPairsOfRSAFit(t *testing.T) {
 	}
 }
 
+// A set that a command filled is read, and the next write makes room.
+func TestALongLogMakesRoom(t *testing.T) {
+	d := New("us").Make("r1", parts("r1", 0), false, Entry{At: epoch}).Promote("r1", Entry{At: epoch})
+	for range maxLog {
+		d = d.change("filled", Entry{At: epoch, Command: strings.Repeat("x", 5000)}, func(*Document) {})
+	}
+	d, err := Parse(d.encode())
+	if err != nil {
+		t.Fatalf("a set with a log of 100 kB: %v", err)
+	}
+	value, err := d.change("paused", Entry{At: epoch, Command: "c1"}, func(*Document) {}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err = Parse(value)
+	if err != nil || d.Log[len(d.Log)-1].Command != "c1" || len(value) > maxBytes {
+		t.Errorf("%d bytes, %v; the last line is %+v", len(value), err, d.Log[len(d.Log)-1])
+	}
+}
+
+// Refused commands, one after the other, do not fill a set.
+func TestRefusedCommandsDoNotFillASet(t *testing.T) {
+	d := New("us").Make("r1", parts("r1", 0), false, Entry{At: epoch}).Promote("r1", Entry{At: epoch})
+	for i := range 2000 {
+		c := Command{ID: fmt.Sprintf("%063d", i), At: epoch, Verb: "promote", Version: strings.Repeat("v", 63), Reason: strings.Repeat("<", MaxReason)}
+		if err := c.Check(); err != nil {
+			t.Fatal(err)
+		}
+		a := Next(d, Policy{Owner: "us"}, Facts{Now: epoch, Command: c})
+		if answer, ok := a.Doc.Answer(c.ID); a.Verb != Write || !ok || !answer.Refused || answer.Reason != "" {
+			t.Fatalf("the answer is %+v", answer)
+		}
+		d = a.Doc
+	}
+	if value, err := d.Encode(); err != nil || len(value) > 32<<10 {
+		t.Errorf("the set has %d bytes: %v", len(value), err)
+	}
+}
+
+// A command that is longer than the log may take is none.
+func TestTheSizeOfACommandIsChecked(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	good := Command{ID: "1", At: epoch, Verb: "retire", Version: "r1", Reason: "it leaked"}
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(*Command){
+		"id":      func(c *Command) { c.ID = long },
+		"version": func(c *Command) { c.Version = long },
+		"reason":  func(c *Command) { c.Reason = strings.Repeat("x", MaxReason+1) },
+		"a":       func(c *Command) { c.Verb = "sudo" },
+		"time":    func(c *Command) { c.At = time.Time{} },
+	} {
+		c := good
+		edit(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), long) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Of two documents of one step the first one holds, whatever each did, unless the
+// second one sends a newer fence outside.
+func TestTheFirstOfTwoDocumentsHolds(t *testing.T) {
+	by := Entry{At: epoch}
+	base := New("us").Make("20261122t000000", parts("", 0), false, by).Promote("20261122t000000", by).Make("20261122t000001", parts("", 0), false, by)
+	promoted, retired := base.Promote("20261122t000001", by), base.Retire("20261122t000001", by)
+	if promoted.Counts(retired) || retired.Counts(promoted) {
+		t.Error("a document holds rather than one of the same step that was written before it")
+	}
+	if again := promoted.Again(by, promoted, retired); !again.Has(promoted) || again.Has(retired) {
+		t.Errorf("what both wrote has the log %v", again.Log)
+	}
+	first, second := base.Retire("20261122t000001", by), base.to("20261122t000001", Retiring, "", by).Make("20261122t000002", parts("", 0), true, by)
+	if second.Step = first.Step; !second.Counts(first) || first.Counts(second) {
+		t.Error("the document with a newer fence does not hold")
+	}
+}
+
 func TestIDsGrow(t *testing.T) {
 	now := time.Date(2026, 11, 22, 1, 39, 7, 0, time.FixedZone("", 3600))
 	d := New("us")

@@ -228,7 +228,6 @@ func TestModelNeedsItsRules(t *testing.T) {
 	for name, r := range map[string]rules{
 		"the fence":                 {outside: true, compare: true, late: true, ids: 3, noFence: true},
 		"the rule which one counts": {outside: true, commands: []uint8{abort}, ids: 3, lease: true, passes: 1, noConflict: true},
-		"a rollback's intent":       {outside: true, commands: []uint8{rollback}, ids: 3, lease: true, passes: 1, noIntent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, story := newModel(r).explore()

@@ -23,7 +23,6 @@
 package versions
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,6 +38,7 @@ const (
 	maxBytes    = 64 << 10 // of the encoded document
 	maxRetired  = 10       // that are remembered
 	maxLog      = 20       // lines that are remembered, and more that answer commands
+	maxAnswers  = 80       // of those
 	maxStep     = 1 << 53  // what every reader of JSON can count to
 )
 
@@ -92,6 +92,7 @@ type Entry struct {
 	At      time.Time `json:"at"`
 	What    string    `json:"what"`
 	Command string    `json:"command,omitempty"` // the ID of the command that it answers
+	Refused bool      `json:"refused,omitempty"` // the command was not obeyed
 	Reason  string    `json:"reason,omitempty"`  // why a person passed a gate
 }
 
@@ -212,17 +213,32 @@ func (d *Document) Awaits() string {
 	return ""
 }
 
-// Counts reports whether d holds rather than other, where a server took both.
-// The higher step does; on a tie the one with the newest id or fence, as it may
-// have been acted upon; then either, so that all choose the same.
-func (d *Document) Counts(other *Document) bool {
-	if d.Step != other.Step {
-		return d.Step > other.Step
+// Counts reports whether d holds rather than one that was written before it,
+// where a server took both. The higher step does. Of two documents of one step
+// the one that sends the newer fence outside does, because the outside refuses
+// the older one afterwards. Otherwise the first one holds: its writer may have
+// seen it alone and acted on it, while the writer of the second one sees both.
+func (d *Document) Counts(before *Document) bool {
+	if d.Step != before.Step {
+		return d.Step > before.Step
 	}
-	if mine, its := d.newest(), other.newest(); mine != its {
-		return Later(mine, its)
+	return Later(d.sends(), before.sends())
+}
+
+// sends returns the fence that the outside is about to learn; empty: none.
+func (d *Document) sends() string {
+	if v, ok := d.Coming(); ok && v.State != Accepted {
+		return v.Fence
 	}
-	return bytes.Compare(d.encode(), other.encode()) > 0
+	return ""
+}
+
+// Has reports whether d has the last step of other among its own.
+func (d *Document) Has(other *Document) bool {
+	last := other.Log[len(other.Log)-1]
+	return slices.ContainsFunc(d.Log, func(e Entry) bool {
+		return e.At.Equal(last.At) && e.What == last.What && e.Command == last.Command
+	})
 }
 
 // NewID returns an id for a version, or a fence, that is above all of the set.
@@ -275,6 +291,15 @@ func (d *Document) find(is func(Version) bool) (Version, bool) {
 		return v, true
 	}
 	return Version{}, false
+}
+
+// Wipe clears the parts of all versions, for every document that shares them.
+func (d *Document) Wipe() {
+	for _, v := range d.Versions {
+		for _, part := range v.Parts {
+			part.Wipe()
+		}
+	}
 }
 
 // PartNames returns the names of a version's parts, sorted.

@@ -88,7 +88,6 @@ type rules struct {
 	passes     uint8 // how often the Lease goes to the other at most
 	noFence    bool  // without rule 6
 	noConflict bool  // without the rule which of two documents counts
-	noIntent   bool  // a rollback is one write
 }
 
 // model has all documents and plans that were met, by number.
@@ -235,10 +234,6 @@ func (m *model) ask(n uint16, k known) outlook {
 		a.Doc = doc.Make(a.Version, parts(a.Version, turn), m.outside, Entry{At: f.Now, Command: a.Command})
 		fallthrough
 	case Write:
-		if coming, ok := a.Doc.Coming(); ok && m.noIntent && coming.State == Returning {
-			a.Doc.Step = doc.Step
-			a.Doc = a.Doc.Promote(coming.ID, Entry{At: f.Now})
-		}
 		p.verb, p.doc, p.base = Write, m.number(a.Doc), n
 		o.takesID = a.Doc.newest() != doc.newest()
 	default:

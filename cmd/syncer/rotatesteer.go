@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// newRotateCommands returns the commands by which a set that is rotated by itself
+// is steered.
+func newRotateCommands() (all []*cobra.Command) {
+	for verb, short := range map[string]string{
+		"now":      "Have a new version made now",
+		"pause":    "Have a set left as it is",
+		"resume":   "Have a paused set go on",
+		"rollback": "Have the former version be the primary again, while it is valid",
+		"abort":    "Have the version given up that is on its way",
+		"claim":    "Have a set taken over from another owner, or after a backup was restored",
+	} {
+		var flags steerFlags
+		cmd := &cobra.Command{
+			Use: verb + " SET", Short: short, Args: cobra.ExactArgs(1),
+			Long: short + ". The command waits until whoever rotates the set answers.\n\n" + steerStatus,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return flags.steer(cmd.Context(), args[0], versions.Command{Verb: verb}, cmd.OutOrStdout())
+			},
+		}
+		flags.add(cmd)
+		all = append(all, cmd)
+	}
+	return all
+}
+
+const steerStatus = `Exit status: 0 if the command was obeyed, or with --no-wait if it was sent; 1 if it
+was rejected, replaced, not sent because another one is pending, or not answered.`
+
+// steerFlags is how a command is sent to whoever rotates a set.
+type steerFlags struct {
+	noWait, replace bool
+	timeout         time.Duration
+}
+
+func (f *steerFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "send the command and do not wait for an answer")
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "withdraw a command that is pending first")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for an answer")
+}
+
+// steer sends a command to whoever rotates a set, and prints what became of it.
+func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, out io.Writer) error {
+	return withConjur(func(client *conjur.Client) error {
+		now, err := client.Time(ctx)
+		if err != nil {
+			return err
+		}
+		if c.At = now; now.IsZero() {
+			c.At = time.Now()
+		}
+		to := rotate.Set{Conjur: client, ID: set}
+		if f.replace {
+			withdrawn, err := to.Withdraw(ctx, c.At)
+			if err != nil {
+				return err
+			}
+			if withdrawn != "" {
+				fmt.Fprintf(out, "withdrawn: %s\n", withdrawn)
+			}
+		}
+		if f.noWait {
+			if err := to.Steer(ctx, c); err != nil {
+				return unsent(err)
+			}
+			_, err := fmt.Fprintf(out, "sent: %s; see syncer rotate status %s\n", c.Verb, set)
+			return err
+		}
+		waiting, cancel := context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+		what, err := to.Command(waiting, c)
+		if err != nil {
+			return unsent(err)
+		}
+		_, err = fmt.Fprintf(out, "obeyed: %s\n", oneLine(what))
+		return err
+	})
+}
+
+// unsent says what to do about a command that was not obeyed.
+func unsent(err error) error {
+	if errors.Is(err, rotate.ErrPending) {
+		return fmt.Errorf("%w; it was not sent: wait until the other one is answered, or withdraw that by --replace", err)
+	}
+	return err
+}

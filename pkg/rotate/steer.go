@@ -1,0 +1,165 @@
+package rotate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// Errors of a command. They are wrapped.
+var (
+	// ErrPending says that another command is pending, and that this one was not
+	// sent.
+	ErrPending = errors.New("another command is pending")
+	// ErrRejected says that who rotates the set did not obey a command.
+	ErrRejected = errors.New("the command was rejected")
+	// ErrReplaced says that somebody withdrew a command before it was obeyed.
+	ErrReplaced = errors.New("somebody withdrew or replaced the command before it was obeyed")
+	// ErrUnanswered says that nobody answered in time.
+	ErrUnanswered = errors.New("nobody answered the command")
+)
+
+const (
+	lookEvery = 250 * time.Millisecond // while a command is pending
+	// strange is how many looks in a row have to find another command in the place
+	// of ours. Without comparing, a command that came late is there for a moment.
+	strange = 8
+)
+
+// Steer sends a command to whoever rotates the set, and does not wait. It is obeyed
+// before it is void or not at all. While another command is pending, the error is
+// ErrPending and nothing is sent.
+func (s Set) Steer(ctx context.Context, c versions.Command) error {
+	c, err := identified(c)
+	if err != nil {
+		return fmt.Errorf("set %s: %w", s.ID, err)
+	}
+	_, err = s.send(ctx, c)
+	return err
+}
+
+// Withdraw takes back the command that is pending, and says which one that was;
+// empty: none is.
+func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err error) {
+	for {
+		there, err := s.readControl(ctx)
+		if err != nil && !errors.Is(err, errNoCommand) {
+			return "", s.unsent(err)
+		}
+		if !there.pending(now) {
+			return "", nil
+		}
+		if err := s.putControl(ctx, there, control{}); err == nil {
+			return name(there.command), nil
+		} else if !errors.Is(err, ErrConflict) { // else it was answered just now
+			return "", s.unsent(err)
+		}
+	}
+}
+
+// identified returns the command with an id, if there is nothing wrong with it.
+func identified(c versions.Command) (versions.Command, error) {
+	if c.ID == "" {
+		c.ID = strings.ToLower(rand.Text())
+	}
+	return c, c.Check()
+}
+
+// send writes a command into the control variable and returns the number that
+// it has there.
+func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
+	there, err := s.readControl(ctx)
+	if err != nil && !errors.Is(err, errNoCommand) {
+		return 0, s.unsent(err)
+	}
+	if there.pending(c.At) && there.command.ID != c.ID {
+		return 0, fmt.Errorf("set %s: %w, sent at %s: %s", s.ID, ErrPending, there.command.At.Format(time.RFC3339), name(there.command))
+	}
+	if err = s.putControl(ctx, there, control{command: c}); errors.Is(err, ErrConflict) {
+		err = fmt.Errorf("set %s: %w, sent at the same moment", s.ID, ErrPending)
+	} else if err != nil {
+		err = s.unsent(err)
+	}
+	return there.at + 1, err
+}
+
+func (s Set) unsent(err error) error {
+	return fmt.Errorf("set %s: the command was not sent; read, execute and update on %q are needed: %w", s.ID, ControlOf(s.ID), err)
+}
+
+// Command sends a command as Steer does, waits while another one is pending, and
+// returns what became of it once whoever rotates the set says so. If ctx ends
+// before, the error is ErrPending or ErrUnanswered.
+func (s Set) Command(ctx context.Context, c versions.Command) (what string, err error) {
+	if c, err = identified(c); err != nil {
+		return "", fmt.Errorf("set %s: %w", s.ID, err)
+	}
+	var at uint64 // 0: it is not sent
+	for strangers := 0; ; {
+		if at == 0 {
+			var sent uint64
+			if sent, err = s.send(ctx, c); err == nil {
+				at = sent
+			} else if !errors.Is(err, ErrPending) {
+				return "", late(ctx, err)
+			}
+		} else {
+			var answered control
+			if answered, err = s.answered(ctx, c, at); err != nil {
+				return "", late(ctx, err)
+			}
+			switch {
+			case answered.refused:
+				return "", fmt.Errorf("set %s: %w: %s", s.ID, ErrRejected, answered.answer)
+			case answered.answer != "":
+				return answered.answer, nil
+			case answered.command.ID == c.ID:
+				strangers = 0
+			default:
+				if strangers++; strangers >= strange {
+					return "", fmt.Errorf("set %s: %w", s.ID, ErrReplaced)
+				}
+			}
+			err = fmt.Errorf("set %s: %w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", s.ID, ErrUnanswered, c.Void().Format(time.RFC3339))
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return "", err
+		}
+	}
+}
+
+// late returns the error of a request that the end of ctx cut off.
+func late(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return err
+}
+
+// answered returns what the control variable says of a command that was written
+// there under that number: its answer, also if other commands came since.
+func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there control, err error) {
+	newest, err := s.readControl(ctx)
+	if errors.Is(err, errNoCommand) {
+		err = nil
+	}
+	if err != nil || newest.command.ID == c.ID {
+		return newest, err
+	}
+	for n := newest.at - 1; n > at && n+10 > newest.at; n-- {
+		if there, err = s.controlAt(ctx, n); err == nil && there.command.ID == c.ID && there.answer != "" {
+			return there, nil
+		}
+	}
+	return newest, nil
+}
+
+// name says what a command is to do.
+func name(c versions.Command) string { return strings.TrimSpace(c.Verb + " " + c.Version) }

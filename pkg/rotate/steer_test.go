@@ -1,0 +1,166 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// TestCommandsThatAreTooLongFreezeNothing has somebody who may only write commands
+// try to fill the set, and a set that was filled that way go on.
+func TestCommandsThatAreTooLongFreezeNothing(t *testing.T) {
+	s := newSite(t)
+	r, heard := s.rotator(s.client, "me", s.keys(nil))
+	stop := run(t, r)
+	first, _ := s.until("the set begins", idleWith("")).Primary()
+	s.Set("jwt/control", fmt.Sprintf(`{"id":%q,"at":%q,"verb":"abort"}`, strings.Repeat("x", 65<<10), time.Now().Format(time.RFC3339)))
+	waitFor(t, "word of it", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
+	stop()
+	held, err := Set{Conjur: s.reader, ID: "jwt"}.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Log = append(held.Log, versions.Entry{At: time.Now(), Command: strings.Repeat("x", 64<<10), What: "refused: abort is not possible at this stage"})
+	held.Log[len(held.Log)-1].Command = held.Log[len(held.Log)-1].Command[:64<<10-len(encoded(t, &versions.Document{Step: held.Step, Owner: held.Owner, Versions: held.Versions}))-800]
+	s.Set("jwt", string(encoded(t, held.Document)))
+	s.Set("jwt/control", noCommand)
+	again, _ := s.rotator(s.client, "me", s.keys(nil))
+	run(t, again)
+	s.command("now", versions.Command{})
+	s.until("a second key", idleWith(first.ID))
+}
+
+func encoded(t *testing.T, d *versions.Document) []byte {
+	t.Helper()
+	value, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestCommandsAtOnce are all obeyed, each once, where all of them wait.
+func TestCommandsAtOnce(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			r, _ := s.rotator(s.client, "me", s.keys(nil))
+			run(t, r)
+			s.until("the set begins", idleWith(""))
+			var all sync.WaitGroup
+			for i := range 6 {
+				all.Go(func() {
+					verb := []string{"pause", "resume"}[i%2]
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					c := versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: verb}
+					if what, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(ctx, c); err != nil || what != verb+"d" {
+						t.Errorf("%s: %q, %v", verb, what, err)
+					}
+				})
+			}
+			all.Wait()
+			count := map[string]int{}
+			for _, e := range s.doc().Log {
+				count[e.Command]++
+			}
+			for i := range 6 {
+				if n := count[fmt.Sprint("c", i)]; n != 1 {
+					t.Errorf("c%d was obeyed %d times", i, n)
+				}
+			}
+		})
+	}
+}
+
+// TestOneOfTheCommandsAtOneMomentIsSent, the others fail, and it is the one that
+// stays.
+func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			for round := range 5 {
+				s.Set("jwt/control", noCommand)
+				const n = 4
+				var errs [n]error
+				var all, begin sync.WaitGroup
+				begin.Add(n)
+				for i := range n {
+					all.Go(func() {
+						set := Set{Conjur: &together{s.reader, &begin}, ID: "jwt"}
+						errs[i] = set.Steer(t.Context(), versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: "now"})
+					})
+				}
+				all.Wait()
+				there, err := Set{Conjur: s.reader, ID: "jwt"}.readControl(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, err := range errs {
+					if sent := there.command.ID == fmt.Sprint("c", i); sent != (err == nil) || err != nil && !errors.Is(err, ErrPending) {
+						t.Errorf("round %d: c%d is there: %v; its sender was told %v", round, i, sent, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhoSentACommandIsToldThatItWasReplaced by one that was sent instead.
+func TestWhoSentACommandIsToldThatItWasReplaced(t *testing.T) {
+	s := newSite(t)
+	s.Set("jwt/control", noCommand)
+	set := Set{Conjur: s.reader, ID: "jwt"}
+	done := make(chan error)
+	go func() {
+		_, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"})
+		done <- err
+	}()
+	var withdrawn string
+	waitFor(t, "the first command", func() bool {
+		var err error
+		if withdrawn, err = set.Withdraw(t.Context(), time.Now()); err != nil {
+			t.Error(err)
+		}
+		return withdrawn == "now"
+	})
+	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "pause"}); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, ErrReplaced) {
+		t.Errorf("its sender was told %v", err)
+	}
+}
+
+// TestWhatHoldsInAControlVariable is decided by the order of what was written.
+func TestWhatHoldsInAControlVariable(t *testing.T) {
+	now := time.Now()
+	command := func(id, answer string) control {
+		return control{command: versions.Command{ID: id, At: now, Verb: "now"}, answer: answer}
+	}
+	old := command("old", "")
+	old.command.At = now.Add(-2 * time.Hour)
+	for name, c := range map[string]struct {
+		was, next control
+		holds     string
+	}{
+		"the first":          {control{}, command("a", ""), "a "},
+		"while pending":      {command("a", ""), command("b", ""), "a "},
+		"its answer":         {command("a", ""), command("a", "done"), "a done"},
+		"sent again":         {command("a", "done"), command("a", ""), "a done"},
+		"after its answer":   {command("a", "done"), command("b", ""), "b "},
+		"a void one":         {old, command("b", ""), "b "},
+		"withdrawn":          {command("a", ""), control{}, " "},
+		"an answer too late": {command("a", ""), command("b", "done"), "a "},
+	} {
+		if is := c.was.then(c.next); is.command.ID+" "+is.answer != c.holds {
+			t.Errorf("%s: %q holds", name, is.command.ID+" "+is.answer)
+		}
+	}
+}
