@@ -30,7 +30,7 @@ type APIKeys struct {
 		LogIn(ctx context.Context, login string, key secret.Value) error
 		HostAnnotations(ctx context.Context, host string) (map[string]string, error)
 	}
-	Set func(context.Context) (*versions.Document, error)
+	Set func(context.Context) (*versions.Document, error) // what it returns is cleared
 }
 
 // Check returns for each host that the set may not change whose it is.
@@ -124,6 +124,7 @@ func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.
 	if err != nil {
 		return err
 	}
+	defer doc.Wipe()
 	now, ok := doc.Version(v.ID)
 	if !ok || now.State != state || now.Fence != v.Fence || now.Parts[apiKey].Len() != v.Parts[apiKey].Len() {
 		return fmt.Errorf("the set has changed since %s was looked at; look again", v.ID)

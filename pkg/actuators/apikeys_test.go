@@ -1,8 +1,10 @@
 package actuators
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +38,24 @@ func keysOf(t *testing.T, doc **versions.Document) *APIKeys {
 	})
 	good(t, err)
 	t.Cleanup(client.Close)
-	return &APIKeys{ID: "shop/keys", Hosts: []string{"app-a", "app-b"}, Conjur: client, Set: func(context.Context) (*versions.Document, error) { return *doc, nil }}
+	return &APIKeys{ID: "shop/keys", Hosts: []string{"app-a", "app-b"}, Conjur: client, Set: func(context.Context) (*versions.Document, error) { return read(*doc) }}
+}
+
+// read returns a set as it is read anew: it shares nothing with doc.
+func read(doc *versions.Document) (*versions.Document, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	again := *doc
+	again.Versions = slices.Clone(doc.Versions)
+	for i, v := range doc.Versions {
+		parts := map[string]secret.Value{}
+		for name, part := range v.Parts {
+			parts[name] = secret.New(bytes.Clone(part.Bytes()))
+		}
+		again.Versions[i].Parts = parts
+	}
+	return &again, nil
 }
 
 // with is a set with one version in that state.

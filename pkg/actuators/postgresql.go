@@ -1,6 +1,7 @@
 package actuators
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
@@ -97,7 +96,7 @@ func (p *PostgreSQL) Verify(ctx context.Context, v versions.Version) error {
 	defer cancel()
 	var problems []error
 	for _, address := range p.Addresses {
-		problems = append(problems, p.logIn(ctx, login{user(v), string(v.Parts[password].Bytes())}, address))
+		problems = append(problems, p.logIn(ctx, login{user(v), bytes.Clone(v.Parts[password].Bytes())}, address))
 	}
 	return errors.Join(problems...)
 }
@@ -108,7 +107,7 @@ func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {
 		return err
 	}
 	config.RequireAuth = "scram-sha-256"
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	conn, err := l.connect(ctx, config)
 	switch code(err) {
 	case "":
 	case invalidPassword, invalidAuthorization, insufficientPrivilege:

@@ -64,7 +64,7 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 
 // guess tries a wrong password.
 func (p *PostgreSQL) guess(ctx context.Context, name, address string) error {
-	err := p.logIn(ctx, login{name, "not the password"}, address)
+	err := p.logIn(ctx, login{name, []byte("not the password")}, address)
 	switch {
 	case code(err) == invalidPassword:
 		return nil

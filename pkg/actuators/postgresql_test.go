@@ -3,6 +3,7 @@ package actuators
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -88,9 +89,10 @@ func refused(t *testing.T, err error) {
 // logIn begins a session that lasts until it is closed.
 func (p *PostgreSQL) session(t *testing.T, v versions.Version) *pgconn.PgConn {
 	t.Helper()
-	config, err := p.config(login{user(v), string(v.Parts[password].Bytes())}, p.Addresses[0])
+	l := login{user(v), bytes.Clone(v.Parts[password].Bytes())}
+	config, err := p.config(l, p.Addresses[0])
 	good(t, err)
-	conn, err := pgconn.ConnectConfig(t.Context(), config)
+	conn, err := l.connect(t.Context(), config)
 	good(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
@@ -367,4 +369,23 @@ func TestEveryAddressHasToAcceptALogin(t *testing.T) {
 	p.Addresses = p.Addresses[:1]
 	first.Parts[password] = secret.New(bytes.Repeat([]byte("x"), 20))
 	refused(t, p.Verify(t.Context(), first))
+}
+
+// TestTheLoginIsCleared after it was used, and is a copy of what was read.
+func TestTheLoginIsCleared(t *testing.T) {
+	p := database(t)
+	value := []byte(`{"username":"nobody","password":"canary-password"}`)
+	var admin login
+	good(t, json.Unmarshal(value, &admin))
+	config, err := p.config(admin, p.Addresses[0])
+	good(t, err)
+	if string(admin.Password) != "canary-password" {
+		t.Fatal("the password is not what was read")
+	}
+	if _, err := admin.connect(t.Context(), config); err == nil {
+		t.Error("nobody is let in")
+	}
+	if strings.Trim(string(admin.Password), "\x00") != "" || config.Password != "" || !bytes.Contains(value, []byte("canary-password")) {
+		t.Error("the password is still there, or what it was read from was changed")
+	}
 }

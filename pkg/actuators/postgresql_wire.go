@@ -1,6 +1,7 @@
 package actuators
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"unsafe"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -31,8 +33,31 @@ func code(err error) string {
 	return ""
 }
 
-// login is a username and its password.
-type login struct{ Username, Password string }
+// login is a username and its password, which is cleared when it was used.
+type login struct {
+	Username string
+	Password text
+}
+
+// text is a JSON string whose bytes can be cleared.
+type text []byte
+
+// UnmarshalText takes a copy.
+func (t *text) UnmarshalText(b []byte) error {
+	*t = bytes.Clone(b)
+	return nil
+}
+
+// connect logs in. The driver takes the password as a string: it is one of our own
+// bytes, which are cleared when the server has answered.
+func (l login) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+	config.Password = unsafe.String(unsafe.SliceData(l.Password), len(l.Password))
+	defer func() {
+		config.Password = ""
+		clear(l.Password)
+	}()
+	return pgconn.ConnectConfig(ctx, config)
+}
 
 // change alters a role in one transaction, with the mark that next makes of the
 // one that the role has. Its error rolls back, and is returned.
@@ -156,6 +181,7 @@ func (p *PostgreSQL) asAdmin(ctx context.Context, addresses ...string) (*pgconn.
 	defer value.Wipe()
 	var admin login
 	if json.Unmarshal(value.Bytes(), &admin) != nil || admin.Username == "" {
+		clear(admin.Password)
 		return nil, errors.New(`the administrator's login is not {"username":"…","password":"…"}; set it so`)
 	}
 	config, err := p.config(admin, addresses[0])
@@ -172,7 +198,7 @@ func (p *PostgreSQL) asAdmin(ctx context.Context, addresses ...string) (*pgconn.
 	if len(addresses) > 1 {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	return pgconn.ConnectConfig(ctx, config)
+	return admin.connect(ctx, config)
 }
 
 // config returns how to log in at one address. All that could come from the
@@ -199,7 +225,6 @@ func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the database %s: %w", address, err)
 	}
-	config.Password = l.Password
 	config.RuntimeParams = map[string]string{"application_name": "syncer", "client_encoding": "UTF8"}
 	return config, nil
 }

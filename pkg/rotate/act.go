@@ -158,6 +158,7 @@ func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
 			held.Document = versions.New("")
 		}
 		r.ledger.note(id, held.Document, now)
+		held.Wipe()
 	}
 	return nil
 }
@@ -216,6 +217,7 @@ func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (part
 			return nil, now, fmt.Errorf("the certificate's authority: %w", err)
 		}
 		if held.Document != nil {
+			defer held.Wipe()
 			primary, _ := held.Primary()
 			issuer = &generate.Issuer{Crt: primary.Parts["crt"], Private: primary.Parts["private"]}
 		}
@@ -256,11 +258,12 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	is, _ := next.Primary()
 	if s.follows(was.ID != is.ID) {
 		var err error
-		if others, err = s.publications(next); err != nil {
+		others, err = s.publications(next)
+		defer wipe(others)
+		if err != nil {
 			return err
 		}
 	}
-	s.waits = false
 	if next.Claimed != before.Claimed {
 		s.verified = time.Time{}
 	}

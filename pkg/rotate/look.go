@@ -120,7 +120,8 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 		}
 	}
 	problems = append(problems, r.taken(ctx, s)...)
-	if _, err := s.publications(s.doc()); err != nil {
+	if values, err := s.publications(s.doc()); err != nil {
+		wipe(values)
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
 	}
 	if now, err := r.now(ctx); err == nil {

@@ -58,7 +58,7 @@ func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		value, ok, err := s.Publish[id].value(doc)
 		if err != nil {
-			return nil, fmt.Errorf("set %s: %q cannot be published: %w", s.ID, id, err)
+			return values, fmt.Errorf("set %s: %q cannot be published: %w", s.ID, id, err)
 		}
 		if ok {
 			values = append(values, conjur.NewValue{ID: id, Value: value})
@@ -67,17 +67,27 @@ func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue
 	return values, nil
 }
 
+// wipe clears values that were written.
+func wipe(values []conjur.NewValue) {
+	for _, v := range values {
+		v.Value.Wipe()
+	}
+}
+
 // mend writes what is published and is not as the set has it.
 func (r *Rotator) mend(ctx context.Context, s *rotated) error {
 	values, err := s.publications(s.held.Document)
+	defer wipe(values)
 	if err != nil {
 		return err
 	}
 	for _, v := range values {
 		there := r.config.Conjur.Variable(ctx, v.ID, "")
 		is, found := there.Found[v.ID]
+		same := is.Equal(v.Value)
+		is.Wipe()
 		switch {
-		case found && is.Equal(v.Value):
+		case found && same:
 			continue
 		case !found && there.Form != conjur.Missing:
 			return fmt.Errorf("set %s: the published %q cannot be read: %w", s.ID, v.ID, there.Err)

@@ -50,7 +50,7 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) string {
 		return "" // the rights are checked elsewhere
 	}
 	defer value.Wipe()
-	if _, err := parseCommand(value.Bytes()); err == nil {
+	if _, err := parseControl(value.Bytes()); err == nil {
 		return "the commands of a set"
 	}
 	if !versions.IsSet(value.Bytes()) {
