@@ -52,6 +52,9 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	switch {
 	case set.PostgreSQL != nil:
 		turns(nameUsers, "users", set.PostgreSQL.Users)
+		if len(set.PostgreSQL.Address) == 0 {
+			l.fail(it[nameAddress].key, "no database is named; write one as host:port/database")
+		}
 		for _, address := range set.PostgreSQL.Address {
 			if !addressForm.MatchString(address) {
 				l.fail(it[nameAddress].key, "%.200q is not host:port/database; write it so", address)
@@ -59,6 +62,10 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		}
 	case set.APIKeys != nil:
 		turns(nameHosts, "hosts", set.APIKeys.Hosts)
+	case set.Exec != nil:
+		if len(set.Exec.Command) == 0 || set.Exec.Command[0] == "" {
+			l.fail(it[nameCommand].key, "no program is named; write its path and its arguments")
+		}
 	case set.HTTP != nil:
 		to, err := url.Parse(set.HTTP.URL)
 		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !net.ParseIP(to.Hostname()).IsLoopback()) {

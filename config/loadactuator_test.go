@@ -34,15 +34,18 @@ func TestActuatorsOfSets(t *testing.T) {
 		t.Error("no password is generated unless asked for")
 	}
 	for set, says := range map[string]string{
-		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                             `"db/shop" is not host:port/database`,
+		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`: `"db/shop" is not host:port/database`,
+		`exec: {command: []}`:                                                                     "no program is named",
+		`exec: {command: [""]}`:                                                                   "no program is named",
+		`postgresql: {address: [], admin: a, users: [a, b]}`:                                      "no database is named",
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a]}`:                           "at least two different users",
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b, a]}`:                     "at least two different users",
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b]}, generate: {rsa: 2048}`: "users of a database have passwords",
-		`conjur: {hosts: [a]}`:                                         "at least two different hosts",
-		`conjur: {hosts: [a, b]}, generate: {random: 32}`:              "Conjur makes API keys",
-		`http: {url: "http://webhook.shop/steps", key: k}`:             "no URL with https://",
-		`http: {url: "webhook", key: k}`:                               "no URL with https://",
-		`http: {url: "https://w/", key: k}, exec: {command: [rotate]}`: "the set has http too",
+		`conjur: {hosts: [a]}`:                                                                    "at least two different hosts",
+		`conjur: {hosts: [a, b]}, generate: {random: 32}`:                                         "Conjur makes API keys",
+		`http: {url: "http://webhook.shop/steps", key: k}`:                                        "no URL with https://",
+		`http: {url: "webhook", key: k}`:                                                          "no URL with https://",
+		`http: {url: "https://w/", key: k}, exec: {command: [rotate]}`:                            "the set has http too",
 	} {
 		if _, wrong := loadRotation(t, set); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), says) {
 			t.Errorf("%s: %q; it should say %q", set, wrong, says)

@@ -32,6 +32,7 @@ const (
 	nameHTTP       = "http"
 	nameExec       = "exec"
 	nameAddress    = "address"
+	nameCommand    = "command"
 	nameUsers      = "users"
 	nameHosts      = "hosts"
 	nameURL        = "url"
@@ -163,7 +164,7 @@ func httpSettings() []setting {
 
 func execSettings() []setting {
 	return []setting{
-		{name: "command", of: func(s subject) any { return &s.rotated.Exec.Command }, kind: kindTexts, required: true, doc: "The program and its arguments."},
+		{name: nameCommand, of: func(s subject) any { return &s.rotated.Exec.Command }, kind: kindTexts, required: true, doc: "The program and its arguments."},
 		{name: "key", of: func(s subject) any { return &s.rotated.Exec.Key }, kind: kindText, doc: "The variable with the key that signs what it reads; without any nothing is signed."},
 	}
 }

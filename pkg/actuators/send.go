@@ -10,9 +10,13 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 // signatureHeader has the signature of a message that is sent by HTTP.
@@ -59,19 +63,23 @@ func withoutURL(err error) error {
 	return err
 }
 
+// maxComplaint bounds what a program may write to standard error, in bytes.
+const maxComplaint = 4 << 10
+
 // refusedStatus is the exit status that says no: EX_NOPERM of sysexits.h.
 const refusedStatus = 77
 
 // Exec runs a program for each message, which comes at its standard input, with
 // the signature in SYNCER_SIGNATURE. The exit status 0 is yes and 77 is no; any
 // other is an unknown outcome. The answer is its standard output. What it writes
-// to standard error goes where ours does. What it has started and leaves behind is
+// to standard error goes where ours does, up to a bound, each line with its name. What it has started and leaves behind is
 // killed if it holds the output.
 func Exec(environ []string, command ...string) Send {
 	return func(ctx context.Context, message []byte, signature string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 		said := &bounded{}
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(message), said, os.Stderr
+		complains := &head{}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(message), said, complains
 		cmd.Env = append(slices.Clone(environ), "SYNCER_SIGNATURE="+signature)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -81,6 +89,7 @@ func Exec(environ []string, command ...string) Send {
 			_ = cmd.Cancel()
 			err = nil
 		}
+		complains.print(os.Stderr, command[0])
 		var ended *exec.ExitError
 		switch {
 		case ctx.Err() != nil:
@@ -102,4 +111,23 @@ func (b *bounded) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("it said more than %d bytes", maxAnswer)
 	}
 	return b.Buffer.Write(p)
+}
+
+// head takes the first bytes that a program complains with, and drops the rest.
+type head struct{ bytes.Buffer }
+
+func (h *head) Write(p []byte) (int, error) {
+	_, _ = h.Buffer.Write(p[:min(len(p), maxComplaint-h.Len())])
+	return len(p), nil
+}
+
+// print writes the lines, each with the program's name and without what a terminal
+// would obey.
+func (h *head) print(to io.Writer, program string) {
+	for line := range strings.Lines(h.String()) {
+		_, _ = fmt.Fprintf(to, "rotation: %s: %s\n", filepath.Base(program), terminal.Plain(strings.TrimRight(line, "\r\n")))
+	}
+	if h.Len() == maxComplaint {
+		_, _ = fmt.Fprintf(to, "rotation: %s: what follows is left out\n", filepath.Base(program))
+	}
 }

@@ -10,12 +10,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
-// maxAnswer bounds what a service or a program answers, in bytes.
-const maxAnswer = 64 << 10
+const (
+	// maxAnswer bounds what a service or a program answers, in bytes.
+	maxAnswer = 64 << 10
+	// longestName bounds what is told of who uses a version, in bytes.
+	longestName = 100
+)
 
 // Steps is an Actuator that hands each step to somebody else: [HTTP] or [Exec]
 // is its Send.
@@ -89,9 +94,13 @@ func (s *Steps) Revoke(ctx context.Context, v versions.Version) error {
 	return err
 }
 
-// InUse sends the step inUse, and returns who the answer names.
+// InUse sends the step inUse, and returns who the answer names. Each name is cut
+// off where it is too long for a message.
 func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error) {
 	a, err := s.step(ctx, "inUse", v)
+	for i, who := range a.InUse {
+		a.InUse[i] = brief.Cut(who, longestName)
+	}
 	return a.InUse, err
 }
 

@@ -76,6 +76,32 @@ func TestAStepIsSignedAndTimed(t *testing.T) {
 	}
 }
 
+// TestWhoUsesAVersionIsToldBriefly, whatever a service says.
+func TestWhoUsesAVersionIsToldBriefly(t *testing.T) {
+	s := stepper(func(context.Context, []byte, string) ([]byte, error) {
+		return json.Marshal(answer{InUse: []string{strings.Repeat("ü", 10_000), "a\nb"}})
+	})
+	uses, err := s.InUse(t.Context(), stepVersion())
+	if err != nil || len(uses) != 2 || len(uses[0]) > longestName+3 || uses[1] != "a; b" {
+		t.Errorf("it is used by %q: %v", uses, err)
+	}
+}
+
+// TestWhatAProgramComplainsOf is a bounded number of lines that name it.
+func TestWhatAProgramComplainsOf(t *testing.T) {
+	h := &head{}
+	for range 100 {
+		if n, err := h.Write([]byte("one\x1b[2J\n" + strings.Repeat("x", 100))); n != 108 || err != nil {
+			t.Fatalf("%d bytes are taken: %v", n, err)
+		}
+	}
+	var out strings.Builder
+	h.print(&out, "/usr/bin/hook")
+	if text := out.String(); !strings.HasPrefix(text, "rotation: hook: one?[2J\n") || !strings.HasSuffix(text, "rotation: hook: what follows is left out\n") || len(text) > 2*maxComplaint {
+		t.Errorf("%d bytes are printed: %s", len(text), text[:min(200, len(text))])
+	}
+}
+
 // outcome is what an error says of an act.
 func outcome(err error) string {
 	switch {

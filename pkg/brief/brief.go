@@ -33,3 +33,12 @@ func List(names []string) string {
 	last := len(some) - 1
 	return strings.Join(some[:last], ", ") + " " + some[last]
 }
+
+// Cut returns a text in one line of at most that many bytes, and marks what it cut off.
+func Cut(text string, most int) string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

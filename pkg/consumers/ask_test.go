@@ -2,6 +2,7 @@ package consumers_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -291,6 +292,16 @@ func TestAKeyThatIsUsedStays(t *testing.T) {
 	if w.says(answer.Waits, "2h0m0s without a use of r2"); answer.Open || time.Until(answer.Until) > time.Minute {
 		t.Errorf("the gate is not asked again each minute: %+v", answer)
 	}
+	for _, absurd := range []int64{-1, math.MinInt64} { // it is taken for a use now
+		a.used("r2", absurd)
+		c := w.consumers(config)
+		time.Sleep(time.Until(left(t.Context(), c).Until))
+		answer := left(t.Context(), c)
+		if w.says(answer.Waits, "2h0m0s without a use of r2, of which 0s have passed"); answer.Open {
+			t.Errorf("used %d s ago the gate is open", absurd)
+		}
+	}
 	config.Unused = time.Millisecond
+	a.used("r2", math.MaxInt64)
 	w.opens(w.consumers(config), left)
 }

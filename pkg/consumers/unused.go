@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	watchEvery = time.Minute     // consumers are asked when they used a version
-	watchGap   = 2 * time.Minute // after which it is not known who used it meanwhile
+	longestAgo = 100 * 365 * 24 * 60 * 60 // in seconds: what a consumer says is not trusted
+	watchEvery = time.Minute              // consumers are asked when they used a version
+	watchGap   = 2 * time.Minute          // after which it is not known who used it meanwhile
 )
 
 // watch is since when a version is known to be unused.
@@ -35,7 +36,7 @@ func (c *Consumers) idle(v versions.Version) rotate.Answer {
 	for _, g := range seen.groups {
 		for _, m := range g.members {
 			if ago, used := m.holding.Used[v.ID]; used {
-				if at := seen.at.Add(-time.Duration(ago) * time.Second); at.After(w.since) {
+				if at := seen.at.Add(-time.Duration(min(max(ago, 0), longestAgo)) * time.Second); at.After(w.since) {
 					w.since, inUse = at, true
 				}
 			}

@@ -60,65 +60,6 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 	}
 }
 
-// mintedAnew reports whether the outside has minted what a version does not have.
-func (s *rotated) mintedAnew(id string, minted map[string]secret.Value) bool {
-	v, _ := s.doc().Version(id)
-	for name, part := range minted {
-		if has, ok := v.Parts[name]; !ok || !has.Equal(part) {
-			return true
-		}
-	}
-	return false
-}
-
-// act has the actuator do something. The error says that its outcome is not
-// known.
-func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
-	v, _ := s.doc().Version(action.Version)
-	s.doing = string(action.Verb)
-	switch action.Verb {
-	case versions.Apply:
-		minted, err = s.Actuator.Apply(ctx, v)
-	case versions.Verify:
-		err = s.Actuator.Verify(ctx, v)
-	case versions.Revoke:
-		err = s.Actuator.Revoke(ctx, v)
-	}
-	good, refused := err == nil, errors.Is(err, actuators.ErrRefused)
-	if v.State == versions.Primary && action.Verb == versions.Verify {
-		s.verified = time.Time{}
-		if good {
-			s.verified = time.Now()
-		}
-	}
-	if good || refused {
-		return good, minted, nil
-	}
-	return false, nil, fmt.Errorf("set %s: %s %s: %w", s.ID, action.Verb, v.ID, err)
-}
-
-// verifyIdle uses the primary once in a while, also if nothing is due. What no
-// longer accepts it, as after a backup was restored, learns of it again, with the
-// same bytes.
-func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
-	primary, ok := s.doc().Primary()
-	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || s.doc().Owner != s.Policy.Owner || s.doc().Paused {
-		return nil
-	}
-	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
-		good, _, err := s.act(ctx, versions.Action{Verb: verb, Version: primary.ID})
-		switch {
-		case err != nil:
-			return err
-		case good && verb == versions.Verify:
-			return nil
-		case !good && verb == versions.Apply:
-			return fmt.Errorf("set %s: the primary %s cannot be used, and is not accepted again; have a new version made by \"now\", or go back by \"rollback\"", s.ID, primary.ID)
-		}
-	}
-	return fmt.Errorf("set %s: the primary %s cannot be used", s.ID, primary.ID)
-}
-
 // watch takes down since when this process has seen versions without consumers.
 func (s *rotated) watch() {
 	for _, v := range s.doc().Versions {
@@ -314,7 +255,7 @@ func (r *Rotator) news(s *rotated, before, after *versions.Document) (events []E
 			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
 		case v.State == versions.Retiring && was.State != versions.Primary:
 			r.ledger.outcome(s, false)
-			events = append(events, Event{Reason: EventFailed, Message: after.Log[len(after.Log)-1].What, Warning: true, Result: ResultDropped})
+			events = append(events, Event{Reason: EventFailed, Message: s.because(after.Log[len(after.Log)-1].What), Warning: true, Result: ResultDropped})
 		case v.State == versions.Retired:
 			events = append(events, Event{Reason: EventDone, Message: "retired " + v.ID})
 		}

@@ -194,3 +194,17 @@ func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 		t.Errorf("after one that went well it is barred by %q", why)
 	}
 }
+
+// TestTheReasonOfARefusalIsTold with what became of it.
+func TestTheReasonOfARefusalIsTold(t *testing.T) {
+	s := newSite(t)
+	o := &outside{accepts: map[string]string{}}
+	r, heard := s.rotator(s.client, "me", s.logins(o))
+	run(t, r)
+	s.until("a first login", idleWith(""))
+	o.set(func() { o.refuses = true })
+	s.command("now", versions.Command{})
+	waitFor(t, "why the second one came to nothing", func() bool {
+		return strings.Contains(heard.reasons(), "was refused: no more: refused dropped")
+	})
+}

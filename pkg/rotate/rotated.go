@@ -84,6 +84,7 @@ type rotated struct {
 	verified   time.Time            // when the primary was last used with success
 	watched    map[string]time.Time // since when this process has seen a version without consumers
 	doing      string               // the step that is being taken
+	refusal    string               // why the outside refused something in this step
 	failures   int                  // in a row
 	waited     string               // the last Event that said what it waits for
 	why        string               // what it waits for

@@ -61,7 +61,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 
 // step reads a set, finds out what is due, and does it.
 func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
-	s.doing = "read"
+	s.doing, s.refusal = "read", ""
 	defer func() {
 		s.noted()
 		s.reported(ctx, err)
@@ -184,7 +184,7 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 			return outcome{}, err
 		}
 	}
-	why := action.Why
+	why := s.because(action.Why)
 	if g.waits != "" {
 		why = g.waits
 	}

@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"pkg/manifest":    {"pkg/definitions", "pkg/targets"},
 	"pkg/process":     {},
 	"pkg/generate":    {"pkg/secret"},
-	"pkg/actuators":   {"pkg/conjur", "pkg/secret", "pkg/versions"},
+	"pkg/actuators":   {"pkg/brief", "pkg/conjur", "pkg/secret", "pkg/terminal", "pkg/versions"},
 	"pkg/rotate":      {"pkg/actuators", "pkg/brief", "pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
 	"pkg/versions":    {"pkg/secret"},
 	"pkg/consumers":   {"pkg/brief", "pkg/definitions", "pkg/kube", "pkg/notify", "pkg/rotate", "pkg/targets", "pkg/versions"},
