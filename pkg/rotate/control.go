@@ -34,6 +34,7 @@ type control struct {
 	command versions.Command
 	answer  string // of who rotates the set; empty: the command is pending
 	refused bool   // the answer is no
+	again   uint64 // where it was put back: after which value
 }
 
 // controlJSON is the form in Conjur.
@@ -45,6 +46,9 @@ type controlJSON struct {
 	Reason  string    `json:"reason,omitempty"`
 	Answer  string    `json:"answer,omitempty"`
 	Refused bool      `json:"refused,omitempty"`
+	// Again tells a value that was put back from the same one before, so that
+	// whoever has seen that one looks again.
+	Again uint64 `json:"again,omitempty"`
 }
 
 // pending reports whether the command still waits for an answer.
@@ -138,12 +142,13 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 		if last.same(holds) {
 			break // somebody else has settled it
 		}
+		holds.again = newest
 		if err := s.Conjur.Set(ctx, id, holds.value()); err != nil {
 			return err
 		}
 		put = newest
 	}
-	if !holds.same(mine) {
+	if answered := mine.answer == "" && holds.command.ID == mine.command.ID; !answered && !holds.same(mine) {
 		return ErrConflict
 	}
 	return nil
@@ -154,7 +159,7 @@ func (c control) then(next control) control {
 	switch {
 	case next.command.ID == c.command.ID && c.answer != "": // it is sent again
 		return c
-	case next.command.ID != c.command.ID && next.command.ID != "" && c.pending(next.command.At):
+	case next.command.ID == "" && c.pending(c.command.At), next.command.ID != c.command.ID && c.pending(next.command.At):
 		return c
 	}
 	return next
@@ -170,7 +175,7 @@ func (c control) value() secret.Value {
 	if k.ID == "" {
 		return secret.New([]byte(noCommand))
 	}
-	text, err := json.Marshal(controlJSON{k.ID, k.At.UTC(), k.Verb, k.Version, k.Reason, c.answer, c.refused})
+	text, err := json.Marshal(controlJSON{k.ID, k.At.UTC(), k.Verb, k.Version, k.Reason, c.answer, c.refused, c.again})
 	if err != nil {
 		panic(err) // nothing in it can fail: the command was checked
 	}

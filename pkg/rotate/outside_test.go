@@ -182,7 +182,7 @@ func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 	if err := r.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(heard.reasons(), " was refused "+ResultDropped); n != mostFailures {
+	if n := strings.Count(heard.reasons(), " was refused: no more: refused "+ResultDropped); n != mostFailures {
 		t.Errorf("%d sets failed:\n%s", n, heard.reasons())
 	}
 	last := &rotated{Rotated: sets[mostFailures]}

@@ -16,10 +16,11 @@ var (
 	// ErrPending says that another command is pending, and that this one was not
 	// sent.
 	ErrPending = errors.New("another command is pending")
-	// ErrRejected says that who rotates the set did not obey a command.
+	// ErrRejected says that who rotates the set did not obey a command, or that
+	// somebody withdrew it before.
 	ErrRejected = errors.New("the command was rejected")
-	// ErrReplaced says that somebody withdrew a command before it was obeyed.
-	ErrReplaced = errors.New("somebody withdrew or replaced the command before it was obeyed")
+	// ErrReplaced says that somebody wrote over a pending command.
+	ErrReplaced = errors.New("somebody wrote over the command before it was answered")
 	// ErrUnanswered says that nobody answered in time.
 	ErrUnanswered = errors.New("nobody answered the command")
 )
@@ -54,7 +55,7 @@ func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err erro
 		if !there.pending(now) {
 			return "", nil
 		}
-		if err := s.putControl(ctx, there, control{}); err == nil {
+		if err := s.putControl(ctx, there, control{command: there.command, answer: "withdrawn", refused: true}); err == nil {
 			return name(there.command), nil
 		} else if !errors.Is(err, ErrConflict) { // else it was answered just now
 			return "", s.unsent(err)
@@ -114,16 +115,16 @@ func (s Set) Command(ctx context.Context, c versions.Command) (what string, err 
 				return "", late(ctx, err)
 			}
 			switch {
+			case answered.command.ID != c.ID:
+				if strangers++; strangers >= strange {
+					return "", fmt.Errorf("set %s: %w", s.ID, ErrReplaced)
+				}
 			case answered.refused:
 				return "", fmt.Errorf("set %s: %w: %s", s.ID, ErrRejected, answered.answer)
 			case answered.answer != "":
 				return answered.answer, nil
-			case answered.command.ID == c.ID:
-				strangers = 0
 			default:
-				if strangers++; strangers >= strange {
-					return "", fmt.Errorf("set %s: %w", s.ID, ErrReplaced)
-				}
+				strangers = 0
 			}
 			err = fmt.Errorf("set %s: %w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", s.ID, ErrUnanswered, c.Void().Format(time.RFC3339))
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
@@ -112,8 +114,35 @@ func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
 	}
 }
 
-// TestWhoSentACommandIsToldThatItWasReplaced by one that was sent instead.
-func TestWhoSentACommandIsToldThatItWasReplaced(t *testing.T) {
+// answering answers a command as soon as it is written, before its sender looks.
+type answering struct{ Conjur }
+
+func (c answering) Set(ctx context.Context, id string, value secret.Value) error {
+	sent, err := parseControl(value.Bytes())
+	if err == nil {
+		err = c.Conjur.Set(ctx, id, value)
+	}
+	if sent.answer = "done"; err == nil {
+		err = c.Conjur.Set(ctx, id, sent.value())
+	}
+	return err
+}
+
+// TestACommandThatIsAnsweredAtOnceWasSent though its sender never sees it pending.
+func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
+	s := newSite(t, conjurdtest.Strict())
+	s.Set("jwt/control", noCommand)
+	set := Set{Conjur: answering{s.reader}, ID: "jwt"}
+	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil {
+		t.Error(err)
+	}
+	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil || what != "done" {
+		t.Errorf("%q, %v", what, err)
+	}
+}
+
+// TestWhoSentACommandIsToldThatItWasWithdrawn for one that was sent instead.
+func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 	s := newSite(t)
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: s.reader, ID: "jwt"}
@@ -133,7 +162,7 @@ func TestWhoSentACommandIsToldThatItWasReplaced(t *testing.T) {
 	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "pause"}); err != nil {
 		t.Error(err)
 	}
-	if err := <-done; !errors.Is(err, ErrReplaced) {
+	if err := <-done; !errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("its sender was told %v", err)
 	}
 }
@@ -156,7 +185,8 @@ func TestWhatHoldsInAControlVariable(t *testing.T) {
 		"sent again":         {command("a", "done"), command("a", ""), "a done"},
 		"after its answer":   {command("a", "done"), command("b", ""), "b "},
 		"a void one":         {old, command("b", ""), "b "},
-		"withdrawn":          {command("a", ""), control{}, " "},
+		"a first value late": {command("a", ""), control{}, "a "},
+		"emptied":            {command("a", "done"), control{}, " "},
 		"an answer too late": {command("a", ""), command("b", "done"), "a "},
 	} {
 		if is := c.was.then(c.next); is.command.ID+" "+is.answer != c.holds {

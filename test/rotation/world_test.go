@@ -202,9 +202,15 @@ func (s *shop) look(ctx context.Context) (primary string, idle bool, err error) 
 	return v.ID, ok && held.Stage() == "idle", nil
 }
 
-// steer asks for a new version.
+// steer asks for a new version, once the command before was answered.
 func (s *shop) steer(ctx context.Context) error {
-	return rotate.Set{Conjur: s.reader, ID: set}.Steer(ctx, versions.Command{Verb: "now", At: time.Now()})
+	for {
+		err := rotate.Set{Conjur: s.reader, ID: set}.Steer(ctx, versions.Command{Verb: "now", At: time.Now()})
+		if !errors.Is(err, rotate.ErrPending) || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx)
+	}
 }
 
 // sleep is between two looks.
