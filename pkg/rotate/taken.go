@@ -28,7 +28,10 @@ func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
 		return problems
 	}
 	held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
-	if err == nil && held.Document == nil {
+	if _, listed := r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
+		if listed { // it begins by itself
+			return problems
+		}
 		err = errors.New("the set has not begun")
 	}
 	if err != nil {
