@@ -150,15 +150,26 @@ func checkSets(ctx context.Context, file string, out io.Writer) error {
 		return err
 	}
 	defer closing()
+	for _, line := range lines(r.Reminders(ctx)) {
+		fmt.Fprintln(out, line)
+	}
 	all := r.Check(ctx)
-	for _, set := range slices.Sorted(maps.Keys(all)) {
-		for _, problem := range all[set] {
-			fmt.Fprintf(out, "%s: %s\n", set, oneLine(problem))
-		}
+	for _, line := range lines(all) {
+		fmt.Fprintln(out, line)
 	}
 	if len(all) > 0 {
 		return errLogged
 	}
 	_, err = fmt.Fprintln(out, "all sets can be rotated")
 	return err
+}
+
+// lines returns what is said of each set, a line each, in ascending order of the sets.
+func lines(said map[string][]string) (all []string) {
+	for _, set := range slices.Sorted(maps.Keys(said)) {
+		for _, text := range said[set] {
+			all = append(all, set+": "+oneLine(text))
+		}
+	}
+	return all
 }

@@ -286,10 +286,9 @@ func decodeResource(r *reply, full string) (Resource, bool) {
 	for _, a := range answer.Annotations {
 		about.Annotations[a.Name] = a.Value
 	}
-	newest := uint64(0)
 	for _, s := range answer.Secrets {
-		if s.Version >= newest {
-			newest, about.Expires = s.Version, s.ExpiresAt != nil
+		if s.Version >= about.Newest {
+			about.Newest, about.Expires = s.Version, s.ExpiresAt != nil
 		}
 	}
 	return about, ok

@@ -220,7 +220,8 @@ const RotatorAnnotation = "rotation/rotator"
 type Resource struct {
 	Permissions []Permission
 	Annotations map[string]string
-	Expires     bool // the newest value has an end, which only the server's own rotator sets
+	Newest      uint64 // the number of the newest value; 0: there is none
+	Expires     bool   // the newest value has an end, which only the server's own rotator sets
 }
 
 // Resource asks what is said about a variable. It is Given only if the answer names

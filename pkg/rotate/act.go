@@ -25,15 +25,25 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 		switch action.Verb {
 		case versions.Wait:
 			if err := r.verifyIdle(ctx, s); err != nil {
-				return outcome{}, err
+				return r.held(ctx, s, g, facts.Now, err)
 			}
 			return r.wait(ctx, s, g, facts.Now, action)
 		case versions.Write:
 			if wait, ok := r.tooEarly(s, action.Doc, facts.Now); ok {
 				return r.wait(ctx, s, g, facts.Now, wait)
 			}
+			if err := r.mayPromote(ctx, s, action.Doc); err != nil {
+				return r.held(ctx, s, g, facts.Now, err)
+			}
 			return outcome{}, r.write(ctx, s, action.Doc)
+		case versions.Revoke:
+			if _, err := r.untouched(ctx, s); err != nil { // who uses it is not known
+				return r.held(ctx, s, g, facts.Now, err)
+			}
 		case versions.Make:
+			if err := r.alone(ctx, s); err != nil {
+				return r.held(ctx, s, g, facts.Now, err)
+			}
 			if err := r.takeStock(ctx, facts.Now); err != nil {
 				return outcome{}, err
 			}

@@ -26,8 +26,16 @@ const (
 )
 
 // annotatedFor is for how long the annotations that were read are taken to be the
-// policy's.
+// policy's, unless something is wrong with them.
 const annotatedFor = 10 * time.Minute
+
+// annotatedAgain returns after which time annotations are read again.
+func (s *rotated) annotatedAgain() time.Duration {
+	if s.unclear != "" {
+		return longest
+	}
+	return annotatedFor
+}
 
 // wanted is what annotations ask of a set. The zero wanted asks for nothing.
 type wanted struct {
@@ -41,7 +49,7 @@ func (r *Rotator) asksPolicy(s *rotated) bool { return r.config.FromPolicy && le
 // annotations reads, once in a while, what the policy says of what a set publishes
 // to. While something is wrong with that, no version begins.
 func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
-	if !r.asksPolicy(s) || !s.annotated.IsZero() && time.Since(s.annotated) < annotatedFor {
+	if !r.asksPolicy(s) || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
 		return nil
 	}
 	var all wanted
@@ -99,7 +107,7 @@ func parseAnnotations(about conjur.Resource) (w wanted, problems []string) {
 		add("%s is %.100q, which Syncer does not know; it knows %q", conjur.RotatorAnnotation, rotator, postgresqlRotator)
 	}
 	if about.Expires {
-		add("the server's own rotator has changed it; switch that off, then take back when it is to be changed again: POST /secrets/ACCOUNT/variable/ID?expirations")
+		add(ownRotator)
 	}
 	if ttl, ok := about.Annotations[ttlAnnotation]; ok {
 		if w.every, ok = parseDuration(ttl); !ok {

@@ -72,6 +72,11 @@ func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 		return nil
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
+		if verb == versions.Apply {
+			if err := r.alone(ctx, s); err != nil { // another has the outside accept something else
+				return err
+			}
+		}
 		good, _, err := s.act(ctx, versions.Action{Verb: verb, Version: primary.ID})
 		switch {
 		case err != nil:

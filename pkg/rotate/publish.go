@@ -76,25 +76,42 @@ func wipe(values []conjur.NewValue) {
 
 // mend writes what is published and is not as the set has it.
 func (r *Rotator) mend(ctx context.Context, s *rotated) error {
-	values, err := s.publications(s.held.Document)
+	values, err := s.outdated(ctx, r.config.Conjur)
 	defer wipe(values)
-	if err != nil {
+	if err != nil || len(values) == 0 {
+		return err
+	}
+	if err := r.alone(ctx, s); err != nil {
 		return err
 	}
 	for _, v := range values {
-		there := r.config.Conjur.Variable(ctx, v.ID, "")
-		is, found := there.Found[v.ID]
-		same := is.Equal(v.Value)
-		is.Wipe()
-		switch {
-		case found && same:
-			continue
-		case !found && there.Form != conjur.Missing:
-			return fmt.Errorf("set %s: the published %q cannot be read: %w", s.ID, v.ID, there.Err)
-		}
 		if err := r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
 			return fmt.Errorf("set %s: %q is not published: %w", s.ID, v.ID, err)
 		}
 	}
 	return nil
+}
+
+// outdated returns the published values that are not as the set has them. The
+// caller wipes them, also beside an error.
+func (s *rotated) outdated(ctx context.Context, client Client) (outdated []conjur.NewValue, err error) {
+	values, err := s.publications(s.held.Document)
+	if err != nil {
+		return values, err
+	}
+	for i, v := range values {
+		there := client.Variable(ctx, v.ID, "")
+		is, found := there.Found[v.ID]
+		same := is.Equal(v.Value)
+		is.Wipe()
+		switch {
+		case found && same:
+			v.Value.Wipe()
+			continue
+		case !found && there.Form != conjur.Missing:
+			return append(outdated, values[i:]...), fmt.Errorf("set %s: the published %q cannot be read: %w", s.ID, v.ID, there.Err)
+		}
+		outdated = append(outdated, v)
+	}
+	return outdated, nil
 }

@@ -88,6 +88,7 @@ type rotated struct {
 	failures   int                  // in a row
 	waited     string               // the last Event that said what it waits for
 	why        string               // what it waits for
+	hand       string               // who else changes what is published; "" if nobody was seen to
 	ahead      string               // which version is from a time that is still to come
 	polled     atomic.Pointer[[]string]
 	report     atomic.Pointer[Report]

@@ -56,7 +56,11 @@ type Config struct {
 	Quiet time.Duration
 	// Watch is how long at most this process has to have seen a version without
 	// consumers before it revokes it; default 10 minutes.
-	Watch    time.Duration
+	Watch time.Duration
+	// Calm is for how long a published variable must have stayed as it is before it is
+	// written, where the policy asks the server's own rotator to change it; default 10
+	// seconds, and a third of Timeout at most.
+	Calm     time.Duration
 	Reports  []Report    // what was known of the sets before
 	Listener Listener    // nil: nobody listens
 	Log      *zap.Logger // nil: nothing is logged
@@ -91,6 +95,9 @@ func New(config Config) *Rotator {
 	}
 	if config.Watch == 0 {
 		config.Watch = 10 * time.Minute
+	}
+	if config.Calm == 0 {
+		config.Calm = 10 * time.Second
 	}
 	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, ledger: ledger{perHour: config.PerHour}}
 	for _, set := range config.Sets {

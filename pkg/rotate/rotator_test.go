@@ -103,7 +103,7 @@ func (s *site) rotator(client *conjur.Client, owner string, sets ...Rotated) (*R
 		s.t.Fatal(err)
 	}
 	h := &heard{}
-	return New(Config{Conjur: client, Changes: values, Sets: sets, Owner: owner, Interval: 20 * time.Millisecond, Timeout: 20 * time.Second, Watch: time.Nanosecond, Listener: h}), h
+	return New(Config{Conjur: client, Changes: values, Sets: sets, Owner: owner, Interval: 20 * time.Millisecond, Timeout: 20 * time.Second, Watch: time.Nanosecond, Calm: time.Millisecond, Listener: h}), h
 }
 
 // heard collects Events.

@@ -61,7 +61,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 
 // step reads a set, finds out what is due, and does it.
 func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
-	s.doing, s.refusal = "read", ""
+	s.doing, s.refusal, s.hand = "read", "", ""
 	defer func() {
 		s.noted()
 		s.reported(ctx, err)
@@ -181,36 +181,48 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 		s.doing = "publish"
 		if err := r.mend(ctx, s); err != nil {
 			s.unmended.Store(true)
-			return outcome{}, err
+			var hand *otherHandError
+			if !errors.As(err, &hand) {
+				return outcome{}, err
+			}
+			s.hand = hand.why
 		}
 	}
 	why := s.because(action.Why)
 	if g.waits != "" {
 		why = g.waits
 	}
-	if !mine {
+	if s.hand != "" {
+		why = s.hand
+	}
+	if !mine || s.hand != "" {
 		r.waiting(s, Event{Reason: EventWaiting, Message: why, Warning: true})
 	}
 	o := outcome{waits: true, again: -1}
 	stage := doc.Stage()
 	if stage == "idle" {
-		s.waitsFor("")
 		if due := s.Schedule.next(s.ID, doc); !due.IsZero() && mine && !doc.Paused && !r.config.Paused {
 			o.again = max(due.Sub(now), shortest)
 		}
-		if !mine || doc.Paused || r.config.Paused || action.Why != idleReason {
+		if !mine || doc.Paused || r.config.Paused || action.Why != idleReason || s.hand != "" {
 			s.waitsFor(why)
+		} else {
+			s.waitsFor("")
+			s.waited = "" // the same again is news
 		}
 		if s.Actuator != nil {
 			o.again = sooner(o.again, verifiedFor)
 		}
 		if r.asksPolicy(s) {
-			o.again = sooner(o.again, annotatedFor)
+			o.again = sooner(o.again, s.annotatedAgain())
+		}
+		if s.hand != "" {
+			o.again = sooner(o.again, longest)
 		}
 		return o, nil
 	}
 	s.waitsFor(why)
-	if mine {
+	if mine && s.hand == "" {
 		r.waiting(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("%s: %s", stage, why)})
 	}
 	if !mine || doc.Paused || r.config.Paused {
