@@ -9,7 +9,6 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -26,12 +25,20 @@ func (l *lane) newClient(cfg *config.Config) (err error) {
 }
 
 // delivered reports whether a target that has one of the variables may hold
-// anything.
-func (l *lane) delivered(ids []string) bool {
+// anything, and whether that is known: each of them was synced once.
+func (l *lane) delivered(ids []string) (may, known bool) {
 	keys := l.targets.ByVariable(ids...)
-	return slices.ContainsFunc(l.targets.Records(), func(r records.Record) bool {
-		return !r.Status.Bare && slices.Contains(keys, r.Spec.Key)
-	})
+	known = true
+	for _, r := range l.targets.Records() {
+		switch s := r.Status; {
+		case !slices.Contains(keys, r.Spec.Key):
+		case s.Err == nil && s.Proven.IsZero():
+			known = false
+		case !s.Bare:
+			return true, true
+		}
+	}
+	return false, known
 }
 
 // rules are the settings about what is believed of the variables, and when.

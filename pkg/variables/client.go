@@ -82,8 +82,9 @@ type Config struct {
 	// Listener, if set, hears of holds.
 	Listener Listener
 	// Delivered reports whether a value of any of the variables may have been
-	// delivered; nil: it may. It is called in the course of a Fetch or Changed.
-	Delivered func(ids []string) bool
+	// delivered, and whether that is known yet; nil: it may. It is called in the
+	// course of a Fetch or Changed.
+	Delivered func(ids []string) (may, known bool)
 	// Logger may be nil.
 	Logger *zap.Logger
 }
@@ -153,7 +154,7 @@ func orDefault[T comparable](v, standard T) T {
 type Client struct {
 	conjur    Conjur
 	listener  Listener
-	delivered func(ids []string) bool
+	delivered func(ids []string) (may, known bool)
 	log       *zap.Logger
 	bareLine  int           // the length of a batch's request line without any id
 	search    *rate.Limiter // of the requests that a budget pays for

@@ -56,3 +56,22 @@ func (c *Client) Doubted() (ids []string, hold HoldEvent) {
 	}
 	return ids, hold
 }
+
+// postpone puts events back, to be taken before later ones.
+func (m *memory) postpone(events []HoldEvent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(slices.Clone(events), m.events...)
+}
+
+func (m *memory) setIdle(h *hold, idle bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h.idle = idle
+}
+
+func (m *memory) isIdle(h *hold) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return h.idle
+}

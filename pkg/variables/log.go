@@ -14,9 +14,17 @@ func (c *Client) report(isPoll bool) {
 }
 
 // reportHolds logs the holds that have begun and ended, at the end of a call.
+// While it is not known whether there is anything to hold back, they wait for the
+// next one.
 func (c *Client) reportHolds(isPoll bool) {
-	for _, e := range c.memory.holdEvents(isPoll) {
-		if c.isIdle(e) {
+	events := c.memory.holdEvents(isPoll)
+	for i, e := range events {
+		idle, known := c.isIdle(e)
+		switch {
+		case !known:
+			c.memory.postpone(events[i:])
+			return
+		case idle:
 			continue
 		}
 		c.log.Warn(map[HoldState]string{
@@ -32,16 +40,16 @@ func (c *Client) reportHolds(isPoll bool) {
 	}
 }
 
-// isIdle reports whether the hold of an event is about nothing: no value of its
-// variables was delivered, so there is nothing to remove.
-func (c *Client) isIdle(e HoldEvent) bool {
-	idle := e.State == HoldBegan && c.delivered != nil && !c.delivered(e.all)
-	c.memory.mu.Lock()
-	defer c.memory.mu.Unlock()
-	if e.State == HoldBegan {
-		e.hold.idle = idle
+// isIdle reports whether the hold of an event is about nothing, as no value of its
+// variables was delivered, and whether that is known yet. Nobody else hears of one
+// that is.
+func (c *Client) isIdle(e HoldEvent) (idle, known bool) {
+	if e.State == HoldBegan && c.delivered != nil {
+		may, known := c.delivered(e.all)
+		c.memory.setIdle(e.hold, !may)
+		return !may, known
 	}
-	return e.hold.idle
+	return c.memory.isIdle(e.hold), true
 }
 
 // meanings say what a Reason may be due to.
