@@ -76,51 +76,6 @@ func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
 	p.Stop()
 }
 
-// TestNoLinkThatTheApplicationMakesIsFollowed: an application that puts links
-// to its secrets, and to what is not its own, at the names of Syncer's files
-// changes neither.
-func TestNoLinkThatTheApplicationMakesIsFollowed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.write(w.path("other"), "other")
-	to := map[string]string{
-		notify.UpdatedFile: w.path("secrets", "db.json"), "conjur-secrets-provided.sh.new": w.path("other"),
-		"conjur-secrets-provided.sh": w.path("other"), notify.ProvidedFile: w.path("made"), notify.AliveFile: w.path("made"),
-	}
-	for name, target := range to {
-		if err := os.Symlink(target, w.path("status", name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p := w.start()
-	w.awaitProvided()
-	w.await("db.json", w.value["db/password"])
-	w.beat()
-	if err := os.Symlink(w.path("secrets", "db.json"), w.path("status", "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(w.path("status", "link"), w.path("status", notify.UpdatedFile)); err != nil {
-		t.Fatal(err)
-	}
-	value := w.renew("db/password")
-	w.await("db.json", value)
-	w.awaitRegular(notify.UpdatedFile)
-	if text := w.file("db.json"); !strings.Contains(text, value) {
-		t.Errorf("the secret file holds %q", text)
-	}
-	if info, err := os.Stat(w.path("secrets", "db.json")); err != nil || info.Mode().Perm()&0o022 != 0 {
-		t.Errorf("the secret file is %v (%v)", info, err)
-	}
-	if text, err := os.ReadFile(w.path("other")); err != nil || string(text) != "other" {
-		t.Errorf("another file holds %q (%v)", text, err)
-	}
-	if w.exists("made") {
-		t.Error("a file was made where a link led to")
-	}
-	p.Stop()
-}
-
 // TestOneShotNeedsNoStatusFolder: where nobody can look at a status folder,
 // what is delivered is delivered.
 func TestOneShotNeedsNoStatusFolder(t *testing.T) {
@@ -180,37 +135,6 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 	p.Stop()
-}
-
-// TestOneVolumeAtConjur: the Secrets Provider's sample mounts one volume above
-// the folders for secrets and status, which are made.
-func TestOneVolumeAtConjur(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []string{"init", "sidecar"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			if mode == "init" {
-				w.oneShot(mode, 0)
-			}
-			if err := os.Mkdir(w.path("conjur"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			w.mount("conjur", "1m")
-			w.group("db", "json", "db/password")
-			p := w.start("--secrets-dir", w.path("conjur", "secrets"), "--status-dir", w.path("conjur", "status"))
-			eventually(t, "the file", func() bool { return w.exists("conjur", "secrets", "db.json") })
-			eventually(t, notify.ProvidedFile, func() bool { return w.exists("conjur", "status", notify.ProvidedFile) })
-			if info, err := os.Stat(w.path("conjur", "secrets")); err != nil || info.Mode() != os.ModeDir|0o755 {
-				t.Errorf("the secrets folder is %v (%v)", info, err)
-			}
-			if mode == "init" {
-				p.Exit(0)
-				return
-			}
-			p.Stop()
-		})
-	}
 }
 
 // as has a process run as a user that owns nothing else.

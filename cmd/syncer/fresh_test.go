@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/base64"
 	"fmt"
 	"os"
 	"strings"
@@ -33,32 +32,6 @@ func TestChangedValueReachesItsFile(t *testing.T) {
 		eventually(t, "the new value as "+c.format, func() bool { return w.file(c.file) == want })
 		w.awaitUpdated()
 	}
-	p.Stop()
-}
-
-func TestBase64ContentIsDecoded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.annotations["conjur-secrets.db"] = "- password: db/password\n  content-type: base64\n"
-	p := w.start()
-	w.awaitProvided()
-	w.server.Set("db/password", base64.StdEncoding.EncodeToString([]byte("hidden behind base64")))
-	w.await("db.json", `{"password":"hidden behind base64"}`)
-	p.Stop()
-}
-
-func TestTemplateEditIsSeenWithoutPoll(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.annotations["secrets-refresh-interval"] = "1h"
-	w.group("web", "template", "web/password")
-	w.template("web", `first {{ secret "password" }}`)
-	p := w.start()
-	w.awaitProvided()
-	w.template("web", `second {{ secret "password" }}`)
-	w.await("web.out", "second "+w.value["web/password"])
-	w.awaitUpdated()
 	p.Stop()
 }
 
@@ -168,31 +141,4 @@ func TestFiveFilesAreOneUpdate(t *testing.T) {
 	if w.exists("status", notify.UpdatedFile) {
 		t.Errorf("%s came once more", notify.UpdatedFile)
 	}
-}
-
-func TestFirstDeliveryIsNoUpdate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	p := w.start()
-	w.awaitProvided()
-	w.beat()
-	p.Stop()
-	if w.exists("status", notify.UpdatedFile) {
-		t.Errorf("%s after the first delivery", notify.UpdatedFile)
-	}
-}
-
-func TestChangeWhileDownIsAnnounced(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	p := w.start()
-	w.awaitProvided()
-	p.Stop()
-	value := w.renew("db/password")
-	p = w.start()
-	w.awaitUpdated()
-	w.await("db.json", value)
-	p.Stop()
 }

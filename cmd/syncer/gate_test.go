@@ -27,13 +27,7 @@ type gate struct {
 // newGate puts a gate before the world's server.
 func newGate(w *world) *gate {
 	w.t.Helper()
-	return newGateTo(w, strings.TrimPrefix(w.server.URL, "https://"))
-}
-
-// newGateTo has processes of the world reach the address through a gate.
-func newGateTo(w *world, server string) *gate {
-	w.t.Helper()
-	g := &gate{t: w.t, addr: "127.0.0.1:0", server: server, conns: map[net.Conn]bool{}}
+	g := &gate{t: w.t, addr: "127.0.0.1:0", server: strings.TrimPrefix(w.server.URL, "https://"), conns: map[net.Conn]bool{}}
 	g.open()
 	w.url = "https://" + g.addr
 	w.t.Cleanup(func() {

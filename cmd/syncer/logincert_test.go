@@ -18,27 +18,17 @@ import (
 )
 
 func TestLoginByCertificate(t *testing.T) {
-	inParts(t, func(t *testing.T, part int) {
-		var unused skew
-		l := newLogin(t, "authn-cert/prod", "app", "authn-cert/cn: app.test")
-		authority, foreign := newSigner(t), newSigner(t)
-		l.admit(map[string]string{"ca-cert": string(authority.Cert)})
-		l.env["CONJUR_AUTHN_CERT_FILE"], l.env["CONJUR_AUTHN_CERT_KEY_FILE"] = l.path("app.pem"), l.path("app.key")
-		// It is good for five minutes before and after now.
-		usual := func() { l.present(authority, "app.test", 5*time.Minute) }
-		usual()
-		with := func(name, named string, begin func()) trouble {
-			return trouble{name: name, begin: begin, end: usual, named: named}
-		}
-		l.survives(part, append(l.clocks(&unused, refused, refused, refused),
-			with("a renewed certificate", "", usual),
-			with("a certificate that is not renewed in time", refused, func() { l.present(authority, "app.test", time.Second) }),
-			with("another authority's certificate", refused, func() { l.present(foreign, "app.test", time.Hour) }),
-			with("a certificate for another name", refused, func() { l.present(authority, "other.test", time.Hour) }),
-			with("files that are being replaced", "", func() { l.write(l.path("app.key"), string(foreign.Key)) }),
-			with("files that are gone", "", func() { _ = os.Remove(l.path("app.pem")); _ = os.Remove(l.path("app.key")) }),
-		)...)
-	})
+	t.Parallel()
+	l := newLogin(t, "authn-cert/prod", "app", "authn-cert/cn: app.test")
+	authority, foreign := newSigner(t), newSigner(t)
+	l.admit(map[string]string{"ca-cert": string(authority.Cert)})
+	l.env["CONJUR_AUTHN_CERT_FILE"], l.env["CONJUR_AUTHN_CERT_KEY_FILE"] = l.path("app.pem"), l.path("app.key")
+	usual := func() { l.present(authority, "app.test", 5*time.Minute) }
+	usual()
+	l.survives(
+		trouble{name: "a renewed certificate", begin: usual, end: usual},
+		trouble{name: "another authority's certificate", begin: func() { l.present(foreign, "app.test", time.Hour) }, end: usual, named: refused},
+	)
 }
 
 // present writes a new certificate, good from five minutes ago for so long, and

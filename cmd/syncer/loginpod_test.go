@@ -3,10 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -28,8 +24,7 @@ type podHost struct {
 	// life is that of the certificates that arrive.
 	life    time.Duration
 	brought atomic.Int64
-	gone    atomic.Bool                                    // the Pod is
-	bring   atomic.Pointer[func(certificate []byte) error] // nil: by sh
+	gone    atomic.Bool // the Pod is
 }
 
 var _ conjurd.Pods = (*podHost)(nil)
@@ -51,22 +46,13 @@ func (p *podHost) Exec(_ context.Context, _, _, container string, script []byte)
 	if err != nil {
 		return err
 	}
-	certificate, err := p.short(long, long.PublicKey)
+	certificate, err := p.signer.sign(long.PublicKey, &x509.Certificate{ // a test cannot wait for the end of the long one
+		Subject: long.Subject, URIs: long.URIs, KeyUsage: long.KeyUsage, NotBefore: time.Now().Add(-time.Second), NotAfter: time.Now().Add(p.life),
+	})
 	if err != nil {
 		return err
 	}
-	if bring := p.bring.Load(); bring != nil {
-		return (*bring)(certificate)
-	}
 	return p.sh(certificate)
-}
-
-// short is the certificate with a life that a test can wait for.
-func (p *podHost) short(long *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
-	now := p.login.conjur.now()
-	return p.signer.sign(key, &x509.Certificate{
-		Subject: long.Subject, URIs: long.URIs, KeyUsage: long.KeyUsage, NotBefore: now.Add(-time.Second), NotAfter: now.Add(p.life),
-	})
 }
 
 // sh is fed the script of conjurd, as by the kubelet: the input does not end.
@@ -99,50 +85,28 @@ func (p *podHost) sh(certificate []byte) error {
 func (p *podHost) path() string { return p.login.path("ssl", "client.pem") }
 
 func TestLoginInAPod(t *testing.T) {
-	inParts(t, func(t *testing.T, part int) {
-		var unused skew
-		p := &podHost{signer: newSigner(t), life: 11 * time.Second}
-		l := newLogin(t, "authn-k8s/prod", "app",
-			"authn-k8s/namespace: shop, authn-k8s/service-account: web, authn-k8s/authentication-container-name: syncer",
-			conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = p }))
-		p.login = l
-		l.admit(map[string]string{"ca/cert": string(p.signer.Cert), "ca/key": string(p.signer.Key)})
-		if err := os.Mkdir(l.path("ssl"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
-		// Each login waits for a process, which takes long where many run.
-		l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "8"
-		l.env["CONJUR_HTTP_TIMEOUT"] = "20"
-		with := func(name, named string, bring func([]byte) error) trouble {
-			return trouble{name: name, named: named, begin: func() { p.bring.Store(&bring) }, end: func() { p.bring.Store(nil) }}
-		}
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		another, err := p.short(&x509.Certificate{}, key.Public())
-		if err != nil {
-			t.Fatal(err)
-		}
-		renewed := func() int64 { return p.brought.Load() }
-		var first int64
-		l.survives(part, append(l.clocks(&unused, "", "", ""),
-			trouble{name: "a certificate renewed before its end", begin: func() {
-				first = renewed()
-				eventually(t, "another certificate", func() bool { return renewed() > first })
-			}, end: func() {}},
-			with("a certificate that does not arrive", "no client certificate within 8s", func([]byte) error { return nil }),
-			with("a certificate for another key", "for another key", func([]byte) error { return os.WriteFile(p.path(), another, 0o600) }),
-			with("a container in which nothing can be run", refused, func([]byte) error { return errors.New("no such file or directory: sh") }),
-			with("a slow kubelet", "", func(certificate []byte) error {
-				time.AfterFunc(time.Second, func() { _ = p.sh(certificate) })
-				return nil
-			}),
-			trouble{name: "a Pod that is gone", named: refused, begin: func() { p.gone.Store(true) }, end: func() { p.gone.Store(false) }},
-		)...)
-		if left, _ := os.ReadDir(l.path("ssl")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
-		}
-	})
+	t.Parallel()
+	p := &podHost{signer: newSigner(t), life: 11 * time.Second}
+	l := newLogin(t, "authn-k8s/prod", "app",
+		"authn-k8s/namespace: shop, authn-k8s/service-account: web, authn-k8s/authentication-container-name: syncer",
+		conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = p }))
+	p.login = l
+	l.admit(map[string]string{"ca/cert": string(p.signer.Cert), "ca/key": string(p.signer.Key)})
+	if err := os.Mkdir(l.path("ssl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
+	// Each login waits for a process, which takes long where many run.
+	l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "8"
+	l.env["CONJUR_HTTP_TIMEOUT"] = "20"
+	l.survives(
+		trouble{name: "a certificate renewed before its end", begin: func() {
+			first := p.brought.Load()
+			eventually(t, "another certificate", func() bool { return p.brought.Load() > first })
+		}, end: func() {}},
+		trouble{name: "a Pod that is gone", named: refused, begin: func() { p.gone.Store(true) }, end: func() { p.gone.Store(false) }},
+	)
+	if left, _ := os.ReadDir(l.path("ssl")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
 }

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
@@ -31,165 +28,41 @@ func (w *world) own(id string) {
 // goes.
 func TestSecretsOfANode(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := onNode(t, options...)
-			w.annotations["conjur-secrets.general"] = "- apps/user"
-			w.variable("node/n2/apps/user") // that of another node, which this one may even read
-			w.renew("node/n2/apps/user")
-			w.own("apps/user")
-			p := w.start()
-			w.settle()
-			w.await("db.json", w.value["node/n1/apps/user"])
-			w.await("db.json", w.value["apps/password"])
-			w.await("general.yaml", w.value["apps/user"])
-
-			w.variable("node/n1/apps/password") // declared, and without a value
-			w.await("db.json", w.renew("apps/password"))
-			w.await("db.json", w.renew("node/n1/apps/password"))
-			w.await("db.json", w.renew("node/n1/apps/user"))
-
-			before := w.file("db.json")
-			w.remove("node/n1/apps/user")
-			w.await("db.json", w.value["apps/user"])
-			w.await("db.json", w.value["node/n1/apps/password"])
-			if strings.Contains(before, w.value["apps/user"]) {
-				t.Error("it held the general one before")
-			}
-			w.own("apps/user")
-			w.await("db.json", w.value["node/n1/apps/user"])
-			p.Stop()
-			before = w.file("db.json")
-			p = w.start() // and finds all as it was left
-			w.beat()
-			w.server.ResetCounts()
-			eventually(t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
-			if w.file("db.json") != before {
-				t.Error("a restart changed the file")
-			}
-			p.Stop()
-		})
-	}
-}
-
-// What the server does not say in its own form leaves the node's own in place.
-func TestNoAnswerIsNoReasonToFallBack(t *testing.T) {
-	t.Parallel()
-	w := onNode(t)
+	w := onNode(t, conjurdtest.Strict())
+	w.annotations["conjur-secrets.general"] = "- apps/user"
+	w.variable("node/n2/apps/user") // that of another node, which this one may even read
+	w.renew("node/n2/apps/user")
 	w.own("apps/user")
 	p := w.start()
 	w.settle()
-	before := w.look()
-	asked := make(chan struct{}, 1000)
-	w.server.Intercept(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if !isList(r) && !strings.Contains(r.URL.String(), "node") {
-				next.ServeHTTP(rw, r)
-				return
-			}
-			select {
-			case asked <- struct{}{}:
-			default:
-			}
-			if isList(r) { // without the node's own
-				answer(200, asJSON, `[{"id":"dev:variable:apps/user"},{"id":"dev:variable:apps/password"}]`)(rw, r)
-				return
-			}
-			answer(404, asHTML, page)(rw, r)
-		})
-	})
-	for range 12 {
-		<-asked
-	}
-	w.untouched(before)
-	p.Stop()
-	p = w.start()
-	for range 12 {
-		<-asked
-	}
-	w.untouched(before)
-	w.server.Intercept(nil)
+	w.await("db.json", w.value["node/n1/apps/user"])
+	w.await("db.json", w.value["apps/password"])
+	w.await("general.yaml", w.value["apps/user"])
+
+	w.variable("node/n1/apps/password") // declared, and without a value
+	w.await("db.json", w.renew("apps/password"))
+	w.await("db.json", w.renew("node/n1/apps/password"))
 	w.await("db.json", w.renew("node/n1/apps/user"))
+
+	before := w.file("db.json")
+	w.remove("node/n1/apps/user")
+	w.await("db.json", w.value["apps/user"])
+	w.await("db.json", w.value["node/n1/apps/password"])
+	if strings.Contains(before, w.value["apps/user"]) {
+		t.Error("it held the general one before")
+	}
+	w.own("apps/user")
+	w.await("db.json", w.value["node/n1/apps/user"])
 	p.Stop()
-}
-
-func TestNeitherOfTwoVariables(t *testing.T) {
-	t.Parallel()
-	w := onNode(t)
-	w.oneShot("init", 1)
-	w.remove("apps/user")
-	p := w.start()
-	p.Exit(1)
-	if len(p.Lines("seems to be missing", "apps/user", "node/n1/apps/user", "set one of the two")) == 0 {
-		t.Errorf("the log does not name both:\n%s", p.Log())
-	}
-}
-
-// TestATickOfANode has the variables of 300 nodes in the account, 20 of each.
-func TestATickOfANode(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.env["MY_NODE_NAME"] = "n1"
-	var ids []string
-	for i := range 20 {
-		ids = append(ids, fmt.Sprintf("apps/v%02d", i))
-	}
-	w.group("db", "json", ids...)
-	w.annotations["node-secrets.db"] = "true"
-	var own, others []string
-	for _, id := range ids {
-		own = append(own, "node/n1/"+id)
-		for n := 2; n <= 300; n++ {
-			others = append(others, fmt.Sprintf("node/n%d/%s", n, id))
-		}
-	}
-	var policy strings.Builder
-	for _, id := range others {
-		fmt.Fprintf(&policy, "- !variable %q\n", id)
-	}
-	w.server.Policy(policy.String())
-	w.populate(own...)
-	w.renewTogether(others...)
-	p := w.start()
-	w.settle()
-	w.await("db.json", w.value[own[19]])
-	var mu sync.Mutex
-	asked := map[string]int{}
-	w.server.Intercept(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			status := &statusWriter{ResponseWriter: rw}
-			next.ServeHTTP(status, r)
-			mu.Lock()
-			defer mu.Unlock()
-			what, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-			asked[fmt.Sprintf("%s %d", what, status.status)]++
-		})
-	})
-	count := func(what string) int { mu.Lock(); defer mu.Unlock(); return asked[what] }
-	eventually(t, "a tick that asks for nothing new", func() bool { return count("secrets 304") > 0 && count("resources 304") > 0 })
-	mu.Lock()
-	clear(asked)
-	mu.Unlock()
-	// A list that takes long goes on beside the polls, so that there may be fewer.
-	eventually(t, "ticks", func() bool { return count("secrets 304") >= ticks && count("resources 304") > 0 })
-	mu.Lock()
-	defer mu.Unlock()
-	if len(asked) != 2 || asked["resources 304"] > asked["secrets 304"]+1 {
-		t.Errorf("ticks cost %v, want at most one list and one batch each", asked)
+	before = w.file("db.json")
+	p = w.start() // and finds all as it was left
+	w.beat()
+	w.server.ResetCounts()
+	eventually(t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
+	if w.file("db.json") != before {
+		t.Error("a restart changed the file")
 	}
 	p.Stop()
-}
-
-// statusWriter notes the status.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
 }
 
 // told runs a command line, with this standard input, in this process.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -43,15 +42,11 @@ func TestOneShotDeliversAndEnds(t *testing.T) {
 // groups, of a server that names one at most in each answer.
 func TestOneShotNamesAllThatIsMissing(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
-		for _, mode := range []string{"init", "application"} {
-			for _, retries := range []int{0, 1} {
-				t.Run(fmt.Sprintf("%s/%s/%d retries", name, mode, retries), func(t *testing.T) {
-					t.Parallel()
-					testMissing(t, mode, retries, options...)
-				})
-			}
-		}
+	for _, mode := range []string{"init", "application"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			testMissing(t, mode, 1, conjurdtest.Strict())
+		})
 	}
 }
 
@@ -87,59 +82,6 @@ func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.
 	if w.exists("secrets", "db.json") || w.exists("secrets", "web.json") || w.exists("status", notify.ProvidedFile) {
 		t.Error("a file of which values are missing was written, or all is said to be provided")
 	}
-}
-
-// TestOneShotWithoutServer gives up without a word about variables: nothing is
-// known about them.
-func TestOneShotWithoutServer(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.oneShot("init", 1)
-	w.group("db", "json", "db/password")
-	w.start().Exit(0)
-	before := w.look()
-	w.server.Intercept(func(http.Handler) http.Handler { return answer(404, asHTML, page) })
-	p := w.start()
-	p.Exit(1)
-	w.untouched(before)
-	if lines := p.Lines("not delivered", "db/password"); len(lines) > 0 {
-		t.Errorf("a page of a proxy is no word about a variable: %s", lines[0])
-	}
-}
-
-// TestOneShotRemovesWhatIsGone finds files of an earlier run whose variable
-// has been deleted since: proof takes a retry, and is acted upon.
-func TestOneShotRemovesWhatIsGone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.oneShot("init", 2)
-	w.group("db", "json", "db/user", "db/password")
-	w.group("web", "json", "web/password")
-	w.start().Exit(0)
-	w.remove("db/password")
-	value := w.renew("web/password")
-	p := w.start()
-	p.Exit(1)
-	if w.exists("secrets", "db.json") {
-		t.Error("the file with the deleted variable's value is still there")
-	}
-	w.await("web.json", value)
-	if len(p.Lines("db/password")) == 0 || len(p.Lines("not delivered", "file/web")) > 0 {
-		t.Error("the log blames the wrong variable")
-	}
-}
-
-// TestOneShotWithoutRetriesRemovesNothing: one answer is no proof.
-func TestOneShotWithoutRetriesRemovesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.oneShot("init", 0)
-	w.group("db", "json", "db/password")
-	w.start().Exit(0)
-	w.remove("db/password")
-	before := w.look()
-	w.start().Exit(1)
-	w.untouched(before)
 }
 
 // TestInterruptedApplication has not done its job.

@@ -32,32 +32,27 @@ func (w *world) settle() {
 
 func TestUnchangedRefreshCostsOneEmptyAnswer(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := quietWorld(t, options...)
-			p := w.start()
-			w.settle()
-			before, said := w.look(), p.Log()
-			w.server.ResetCounts()
-			begin := time.Now()
-			eventually(t, "more polls", func() bool { return w.server.Counts().NotModified >= ticks })
-			n, took := w.server.Counts(), time.Since(begin)
+	w := quietWorld(t, conjurdtest.Strict())
+	p := w.start()
+	w.settle()
+	before, said := w.look(), p.Log()
+	w.server.ResetCounts()
+	begin := time.Now()
+	eventually(t, "more polls", func() bool { return w.server.Counts().NotModified >= ticks })
+	n, took := w.server.Counts(), time.Since(begin)
 
-			if want := (conjurdtest.Counts{Data: n.Data, NotModified: n.Data}); n != want {
-				t.Errorf("unchanged refreshes cost %+v, want only empty answers", n)
-			}
-			// Jitter brings polls up to a tenth closer together.
-			if most := int64(took/(900*time.Millisecond)) + 1; n.Data > most {
-				t.Errorf("%d data requests in %v, want one a tick: %d", n.Data, took, most)
-			}
-			w.untouched(before)
-			if now := p.Log(); now != said {
-				t.Errorf("unchanged refreshes were logged:\n%s", now[len(said):])
-			}
-			p.Stop()
-		})
+	if want := (conjurdtest.Counts{Data: n.Data, NotModified: n.Data}); n != want {
+		t.Errorf("unchanged refreshes cost %+v, want only empty answers", n)
 	}
+	// Jitter brings polls up to a tenth closer together.
+	if most := int64(took/(900*time.Millisecond)) + 1; n.Data > most {
+		t.Errorf("%d data requests in %v, want one a tick: %d", n.Data, took, most)
+	}
+	w.untouched(before)
+	if now := p.Log(); now != said {
+		t.Errorf("unchanged refreshes were logged:\n%s", now[len(said):])
+	}
+	p.Stop()
 }
 
 func TestRestartTouchesNothing(t *testing.T) {
@@ -75,27 +70,6 @@ func TestRestartTouchesNothing(t *testing.T) {
 		p.Stop()
 		w.untouched(before)
 	}
-}
-
-func TestSecondInitTouchesNothing(t *testing.T) {
-	t.Parallel()
-	w := quietWorld(t)
-	w.oneShot("init", 0)
-	w.start().Exit(0)
-	before := w.look()
-	w.start().Exit(0)
-	w.untouched(before)
-}
-
-func TestHeartBeats(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	p := w.start()
-	for range 3 {
-		w.beat()
-	}
-	p.Stop()
 }
 
 func TestHeartBeatsWithoutRefresh(t *testing.T) {

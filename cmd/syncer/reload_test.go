@@ -1,14 +1,8 @@
 package main
 
 import (
-	"io"
-	"maps"
-	"net/http"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/secretsync/syncer/test/proctest"
 )
 
 func TestAChangedConfigurationTakesEffectWithoutARestart(t *testing.T) {
@@ -88,120 +82,4 @@ func TestATypingErrorChangesNothing(t *testing.T) {
 		t.Error("a typing error has moved a file")
 	}
 	p.Stop()
-}
-
-func TestARewriteOfTheSameConfigurationRestartsNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	p := w.start()
-	w.awaitProvided()
-	w.annotate() // the kubelet does so now and then
-	w.await("db.json", w.renew("db/password"))
-	if lines := p.Lines("Parsing annotations"); len(lines) != 1 {
-		t.Errorf("the annotations were parsed %d times", len(lines))
-	}
-	p.Stop()
-}
-
-// TestAChangedFormatTakesTheOldFileAway: what Syncer wrote under the old name
-// goes once the new file is there, also where an earlier process wrote it; what
-// somebody has altered since, or is another target's now, stays.
-func TestAChangedFormatTakesTheOldFileAway(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for _, name := range []string{"db", "edited", "swapped", "folder", "broken"} {
-		w.group(name, "json", name+"/password")
-	}
-	w.annotations["secret-file-format.folder"] = "directory"
-	w.annotations["secret-file-path.folder"] = "old"
-	w.annotations["secret-file-path.swapped"] = "one.json"
-	p := w.start()
-	w.awaitProvided()
-	p.Stop()
-	p = w.start()
-	w.beat()
-	eventually(t, "the first pass", func() bool { return len(p.Lines("Rendering target")) >= 5 })
-	w.write(w.path("secrets", "edited.json"), "edited")
-	eventually(t, "it mended", func() bool { return w.file("edited.json") != "edited" })
-
-	for _, name := range []string{"db", "edited", "broken"} {
-		w.annotations["secret-file-format."+name] = "yaml"
-	}
-	w.annotations["secret-file-path.folder"] = "new"
-	w.annotations["secret-file-path.swapped"] = "two.json"
-	w.group("heir", "json", "heir/password")
-	w.annotations["secret-file-path.heir"] = "one.json"
-	w.deny("broken/password")
-	w.annotate()
-	for name, id := range map[string]string{"db.yaml": "db/password", "edited.yaml": "edited/password", "two.json": "swapped/password", "one.json": "heir/password", "new/password": "folder/password"} {
-		w.await(name, w.value[id])
-	}
-	for _, name := range []string{"db.json", "edited.json", "old/password"} {
-		eventually(t, name+" away", func() bool { return !w.exists("secrets", name) })
-	}
-	eventually(t, "what was revoked away", func() bool { return !w.exists("secrets", "broken.json") })
-	if text := w.file("one.json"); !strings.Contains(text, w.value["heir/password"]) {
-		t.Errorf("the file that has become another target's holds %q", text)
-	}
-	p.Stop()
-}
-
-// TestALiveChangeKeepsWhatRuns: neither a group nor a setting that only guides
-// what runs costs a login or a count.
-func TestALiveChangeKeepsWhatRuns(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.annotations["server-address"] = proctest.FreeAddress(t)
-	p := w.start()
-	w.awaitProvided()
-	logins := w.server.Counts().Authentications
-	for i, change := range []func(){
-		func() { w.group("new", "yaml", "new/password") },
-		func() {
-			maps.Copy(w.annotations, map[string]string{
-				"log-level": "debug", "secrets-refresh-interval": "2s", "health-freshness": "5m", "restore-deleted-files": "never",
-			})
-		},
-		func() {
-			maps.Copy(w.annotations, map[string]string{
-				"removal-brake": "90%", "removal-confirmations": "3", "removal-grace": "1s", "remove-deleted-secrets-enabled": "false",
-				"retry-interval-sec": "2", "exit-on-revoked": "false",
-			})
-		},
-	} {
-		change()
-		w.annotate()
-		eventually(t, "the change taken up", func() bool { return len(p.Lines("what runs takes it up")) == i+1 })
-		w.await("db.json", w.renew("db/password"))
-	}
-	w.await("new.yaml", w.value["new/password"])
-	if now := w.server.Counts().Authentications; now != logins {
-		t.Errorf("%d logins became %d", logins, now)
-	}
-	// Two at first, and one for each change; the last is counted after its file is there.
-	eventually(t, "five writes counted", func() bool { return w.writes() >= 5 })
-	p.Stop()
-}
-
-// writes is how many writes the metrics count.
-func (w *world) writes() int {
-	w.t.Helper()
-	resp, err := http.Get("http://" + w.annotations["server-address"] + "/metrics")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), `syncer_syncs_total{identity="default",result="written"} `)
-	line, _, _ := strings.Cut(after, "\n")
-	n, err := strconv.Atoi(line)
-	if err != nil {
-		w.t.Errorf("the metrics do not count writes: %v", err)
-	}
-	return n
 }

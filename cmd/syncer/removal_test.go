@@ -2,25 +2,13 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/notify"
 )
 
-// revocations are the ways in which a variable goes away, and comes back.
-var revocations = []struct {
-	name    string
-	away    func(w *world, id string)
-	back    func(w *world, id string)
-	options []conjurdtest.Option
-}{
-	{"denied", (*world).deny, (*world).permit, nil},
-	{"deleted", (*world).remove, (*world).restore, nil},
-	{"denied by the genuine server", (*world).deny, (*world).permit, []conjurdtest.Option{conjurdtest.Strict()}},
-	{"deleted on the genuine server", (*world).remove, (*world).restore, []conjurdtest.Option{conjurdtest.Strict()}},
-}
+// What counts as proof is tested in test/removal, and the brake in pkg/variables.
+// Here a process removes, ends, and stays.
 
 // restore makes a deleted variable anew.
 func (w *world) restore(id string) {
@@ -42,90 +30,75 @@ func revocableWorld(t *testing.T, options ...conjurdtest.Option) *world {
 	return w
 }
 
+// TestRevokedVariableTakesItsFilesAndEndsTheSidecar: the next process has nothing
+// to remove, and stays for the others.
 func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 	t.Parallel()
-	for _, r := range revocations {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			w := revocableWorld(t, r.options...)
-			p := w.start()
-			w.settle()
-			before := w.look()
-			value := w.renew("third/user")
-			r.away(w, "shared")
-			p.Exit(1)
+	w := revocableWorld(t, conjurdtest.Strict())
+	p := w.start()
+	w.settle()
+	before := w.look()
+	value := w.renew("third/user")
+	w.deny("shared")
+	p.Exit(1)
 
-			if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
-				t.Error("a file with the revoked value is still there")
-			}
-			if got, want := w.file("third.yaml"), fmt.Sprintf(`"user": "%s"`, value); got != want {
-				t.Errorf("third.yaml is %q, want %q: it changed before the removal", got, want)
-			}
-			fourth := w.path("secrets", "fourth.yaml")
-			if w.look()[fourth] != before[fourth] {
-				t.Error("fourth.yaml was touched")
-			}
-			if len(p.Lines("Failing", "shared")) == 0 {
-				t.Error("the log does not name the variable")
-			}
-		})
+	if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
+		t.Error("a file with the revoked value is still there")
 	}
+	if got, want := w.file("third.yaml"), fmt.Sprintf(`"user": "%s"`, value); got != want {
+		t.Errorf("third.yaml is %q, want %q: it changed before the removal", got, want)
+	}
+	fourth := w.path("secrets", "fourth.yaml")
+	if w.look()[fourth] != before[fourth] {
+		t.Error("fourth.yaml was touched")
+	}
+	if len(p.Lines("Failing", "shared")) == 0 {
+		t.Error("the log does not name the variable")
+	}
+
+	p = w.start()
+	w.await("fourth.yaml", w.renew("fourth/user"))
+	eventually(t, "the proof in the log", func() bool { return len(p.Lines("Failing", "file/first", "shared")) > 0 })
+	w.permit("shared")
+	w.await("first.json", w.value["shared"])
+	w.await("second.bash", w.value["shared"])
+	p.Stop()
 }
 
+// TestSidecarThatStaysAfterRemoval: what is back in Conjur is back in its files;
+// once removal is switched off, nothing goes any more.
 func TestSidecarThatStaysAfterRemoval(t *testing.T) {
 	t.Parallel()
-	for _, r := range revocations {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			w := revocableWorld(t, r.options...)
-			w.annotations["exit-on-revoked"] = "false"
-			p := w.start()
-			w.settle()
-			r.away(w, "shared")
-			eventually(t, "both files gone", func() bool {
-				return !w.exists("secrets", "first.json") && !w.exists("secrets", "second.bash")
-			})
-			w.awaitUpdated()
-			for _, id := range []string{"third/user", "fourth/user"} {
-				w.await(strings.ReplaceAll(id, "/user", ".yaml"), w.renew(id))
-			}
-			user := w.renew("first/user") // not in its file before the other is back
-			r.back(w, "shared")
-			w.await("first.json", user)
-			w.await("second.bash", w.value["shared"])
-			w.await("third.yaml", w.renew("third/user"))
-			p.Stop()
-		})
-	}
-}
+	w := revocableWorld(t)
+	w.annotations["exit-on-revoked"] = "false"
+	p := w.start()
+	w.settle()
+	w.remove("shared")
+	eventually(t, "both files gone", func() bool {
+		return !w.exists("secrets", "first.json") && !w.exists("secrets", "second.bash")
+	})
+	w.awaitUpdated()
+	user := w.renew("first/user") // not in its file before the other is back
+	w.restore("shared")
+	w.await("first.json", user)
+	w.await("second.bash", w.value["shared"])
 
-func TestRemovalSwitchedOff(t *testing.T) {
-	t.Parallel()
-	for _, r := range revocations {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			w := revocableWorld(t, r.options...)
-			w.annotations["remove-deleted-secrets-enabled"] = "false"
-			p := w.start()
-			w.settle()
-			before := w.look()
-			r.away(w, "shared")
-			eventually(t, "the proof in the log", func() bool {
-				return len(p.Lines("Failing", "file/first", "shared")) > 0 && len(p.Lines("Failing", "file/second", "shared")) > 0
-			})
-			w.await("third.yaml", w.renew("third/user"))
-			for range 3 {
-				w.beat()
-			}
-			now := w.look()
-			for _, name := range []string{"first.json", "second.bash", "fourth.yaml"} {
-				if path := w.path("secrets", name); now[path] != before[path] {
-					t.Errorf("%s was touched", name)
-				}
-			}
-			p.Stop()
-		})
+	w.annotations["remove-deleted-secrets-enabled"] = "false"
+	w.annotate()
+	eventually(t, "the change taken up", func() bool { return len(p.Lines("what runs takes it up")) > 0 })
+	before, proofs := w.look(), len(p.Lines("Proven to be gone", "shared"))
+	w.remove("shared")
+	eventually(t, "another proof in the log", func() bool { return len(p.Lines("Proven to be gone", "shared")) > proofs })
+	w.await("third.yaml", w.renew("third/user"))
+	for range 3 {
+		w.beat()
 	}
+	for _, name := range []string{"first.json", "second.bash", "fourth.yaml"} {
+		if path := w.path("secrets", name); w.look()[path] != before[path] {
+			t.Errorf("%s was touched", name)
+		}
+	}
+	p.Stop()
 }
 
 // TestRevocationsOneAfterTheOther: the second is not proven yet when the first
@@ -147,69 +120,25 @@ func TestRevocationsOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileDown is found at the next start, which ends by it; the start
-// after that has nothing to remove and stays for the others.
-func TestRevokedWhileDown(t *testing.T) {
+// TestOneShotWaitsForProof when its retries are over sooner than the least time
+// of a proof: what is gone since the run before is removed all the same.
+func TestOneShotWaitsForProof(t *testing.T) {
 	t.Parallel()
-	for _, r := range revocations {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			w := revocableWorld(t, r.options...)
-			p := w.start()
-			w.settle()
-			p.Stop()
-			r.away(w, "shared")
-			third := w.renew("third/user")
-			w.start().Exit(1)
-			if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
-				t.Error("a file with the revoked value is still there")
-			}
-			w.await("third.yaml", third)
-
-			p = w.start()
-			w.await("fourth.yaml", w.renew("fourth/user"))
-			eventually(t, "the proof in the log", func() bool { return len(p.Lines("Failing", "file/first", "shared")) > 0 })
-			w.awaitUpdated()
-			r.back(w, "shared")
-			w.await("first.json", w.value["shared"])
-			w.awaitUpdated()
-			w.await("second.bash", w.value["shared"])
-			p.Stop()
-		})
+	w := newWorld(t)
+	w.annotations["removal-grace"] = "5s"
+	w.oneShot("init", 1)
+	w.group("db", "json", "db/password")
+	w.group("web", "json", "web/password")
+	w.start().Exit(0)
+	w.remove("db/password")
+	value := w.renew("web/password")
+	p := w.start()
+	p.Exit(1)
+	if w.exists("secrets", "db.json") {
+		t.Error("the file with the deleted value is still there")
 	}
-}
-
-// TestSidecarStartsWithAMissingVariable among a hundred others: it delivers
-// the rest, and the missing one does not spoil the empty answers.
-func TestSidecarStartsWithAMissingVariable(t *testing.T) {
-	t.Parallel()
-	for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, options...)
-			for i := range 20 {
-				g := fmt.Sprintf("group%d", i)
-				w.group(g, "json", g+"/a", g+"/b", g+"/c", g+"/d", g+"/e")
-			}
-			w.remove("group7/c")
-			p := w.start()
-			for i := range 20 {
-				if i != 7 {
-					w.await(fmt.Sprintf("group%d.json", i), w.value[fmt.Sprintf("group%d/c", i)])
-				}
-			}
-			w.server.ResetCounts()
-			eventually(t, "empty answers", func() bool { return w.server.Counts().NotModified >= ticks })
-			if n := w.server.Counts(); n.Data > 3*n.NotModified+5 {
-				t.Errorf("one missing variable costs %+v", n)
-			}
-			if w.exists("secrets", "group7.json") || w.exists("status", notify.ProvidedFile) {
-				t.Error("the file without its variable is there, or all is said to be provided")
-			}
-			w.restore("group7/c")
-			w.await("group7.json", w.value["group7/c"])
-			w.awaitProvided()
-			p.Stop()
-		})
+	w.await("web.json", value)
+	if len(p.Lines("Proven to be gone", "db/password")) != 1 || len(p.Lines("not delivered", "file/web")) > 0 {
+		t.Error("it is not told that the proof is complete, or another target is blamed")
 	}
 }

@@ -41,27 +41,6 @@ func (w *world) awaitLeft(p *proctest.Process, before int) {
 	eventually(w.t, "the deleted file left away", func() bool { return left(p) > before })
 }
 
-func TestAnApplicationMayDeleteWhatItHasRead(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	p := w.start()
-	w.awaitProvided()
-	for range 3 {
-		w.delete("db.json")
-		w.await("db.json", w.value["db/password"])
-	}
-	w.beat()
-	if w.exists("status", notify.UpdatedFile) {
-		t.Error("the application is told of what it has deleted")
-	}
-	w.delete("db.json")
-	w.renew("db/password")
-	w.awaitUpdated()
-	w.await("db.json", w.value["db/password"])
-	p.Stop()
-}
-
 func TestDeletedFilesStayAwayUntilTheyChangeOrAreRequested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,18 +80,5 @@ func TestDeletedFilesStayAwayUntilTheyChangeOrAreRequested(t *testing.T) {
 	p = w.start()
 	w.await("db.json", w.value["db/password"])
 	w.awaitUpdated()
-	p.Stop()
-}
-
-func TestARequestIsServedWithoutRefresh(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	delete(w.annotations, "secrets-refresh-interval")
-	w.group("db", "json", "db/password")
-	p := w.start()
-	w.awaitProvided()
-	w.delete("db.json")
-	w.request()
-	w.await("db.json", w.value["db/password"])
 	p.Stop()
 }

@@ -11,23 +11,21 @@ import (
 
 func TestSignalEndsSidecar(t *testing.T) {
 	t.Parallel()
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		for _, refresh := range []string{"1s", ""} {
-			t.Run(s.String()+" "+refresh, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				if refresh == "" {
-					delete(w.annotations, "secrets-refresh-interval")
-				}
-				w.group("db", "json", "db/password")
-				p := w.start()
-				w.awaitProvided()
-				before := w.look()
-				p.Signal(s)
-				p.Exit(0)
-				w.untouched(before)
-			})
-		}
+	for s, refresh := range map[syscall.Signal]string{syscall.SIGTERM: "1s", syscall.SIGINT: ""} {
+		t.Run(s.String()+" "+refresh, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if refresh == "" {
+				delete(w.annotations, "secrets-refresh-interval")
+			}
+			w.group("db", "json", "db/password")
+			p := w.start()
+			w.awaitProvided()
+			before := w.look()
+			p.Signal(s)
+			p.Exit(0)
+			w.untouched(before)
+		})
 	}
 }
 
@@ -36,31 +34,31 @@ func TestSignalEndsSidecar(t *testing.T) {
 // patience, though its grace is far longer.
 func TestSignalEndsTheFetchInFlight(t *testing.T) {
 	t.Parallel()
-	silent := map[string]func(*http.Request) bool{"login": isLogin, "data": isData}
-	for mode, status := range map[string]int{"init": 1, "application": 1, "sidecar": 0} {
-		for what, held := range silent {
-			t.Run(mode+"/"+what, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				w.env["CONJUR_HTTP_TIMEOUT"] = "600"
-				if mode != "sidecar" {
-					w.oneShot(mode, 5)
-				}
-				w.group("db", "json", "db/password")
-				asked, answer := w.hold(held)
-				defer answer()
-				p := w.start("--grace", "10m")
-				<-asked
-				p.Signal(syscall.SIGTERM)
-				p.Exit(status)
-				if w.exists("secrets", "db.json") {
-					t.Error("a file without an answer")
-				}
-				if said := p.Lines("Failing", "cancel"); len(said) > 0 {
-					t.Errorf("the end of the process is called a failure: %q", said)
-				}
-			})
-		}
+	for mode, c := range map[string]struct {
+		held   func(*http.Request) bool
+		status int
+	}{"init": {isLogin, 1}, "application": {isData, 1}, "sidecar": {isData, 0}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.env["CONJUR_HTTP_TIMEOUT"] = "600"
+			if mode != "sidecar" {
+				w.oneShot(mode, 5)
+			}
+			w.group("db", "json", "db/password")
+			asked, answer := w.hold(c.held)
+			defer answer()
+			p := w.start("--grace", "10m")
+			<-asked
+			p.Signal(syscall.SIGTERM)
+			p.Exit(c.status)
+			if w.exists("secrets", "db.json") {
+				t.Error("a file without an answer")
+			}
+			if said := p.Lines("Failing", "cancel"); len(said) > 0 {
+				t.Errorf("the end of the process is called a failure: %q", said)
+			}
+		})
 	}
 }
 

@@ -21,13 +21,11 @@ import (
 // it left behind.
 func TestValuesAreNowhereElse(t *testing.T) {
 	t.Parallel()
-	for _, format := range []string{"text", "json"} {
-		for name, options := range map[string][]conjurdtest.Option{"own": nil, "genuine": {conjurdtest.Strict()}} {
-			t.Run(format+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				testSilence(t, format, options...)
-			})
-		}
+	for format, options := range map[string][]conjurdtest.Option{"text": nil, "json": {conjurdtest.Strict()}} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			testSilence(t, format, options...)
+		})
 	}
 }
 
@@ -139,40 +137,28 @@ func (w *world) searchFiles(targets ...string) {
 // TestStartClearsWhatAKillLeft: temporary files go, what else is there stays.
 func TestStartClearsWhatAKillLeft(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"init", "sidecar"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			if mode == "init" {
-				w.oneShot("init", 0)
-			}
-			w.group("db", "json", "db/password")
-			w.group("deep", "json", "deep/password")
-			w.annotations["secret-file-path.deep"] = "a/b/deep.json"
-			if err := os.MkdirAll(w.path("secrets", "a", "b"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			left := []string{".syncer-" + rand.Text(), "a/b/.syncer-" + rand.Text()}
-			foreign := []string{".syncer-notes", "mine", "a/.syncer-" + rand.Text()} // no target is in that folder
-			for _, name := range append(left, foreign...) {
-				w.write(w.path("secrets", name), "half of a value")
-			}
-			p := w.start()
-			w.awaitProvided()
-			for _, name := range left {
-				if w.exists("secrets", name) {
-					t.Errorf("%s is still there", name)
-				}
-			}
-			for _, name := range foreign {
-				if !w.exists("secrets", name) {
-					t.Errorf("%s is gone, which is not ours", name)
-				}
-			}
-			if mode == "sidecar" {
-				p.Stop()
-			}
-			p.Exit(0)
-		})
+	w := newWorld(t)
+	w.oneShot("init", 0)
+	w.group("db", "json", "db/password")
+	w.group("deep", "json", "deep/password")
+	w.annotations["secret-file-path.deep"] = "a/b/deep.json"
+	if err := os.MkdirAll(w.path("secrets", "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	left := []string{".syncer-" + rand.Text(), "a/b/.syncer-" + rand.Text()}
+	foreign := []string{".syncer-notes", "mine", "a/.syncer-" + rand.Text()} // no target is in that folder
+	for _, name := range append(left, foreign...) {
+		w.write(w.path("secrets", name), "half of a value")
+	}
+	w.start().Exit(0)
+	for _, name := range left {
+		if w.exists("secrets", name) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	for _, name := range foreign {
+		if !w.exists("secrets", name) {
+			t.Errorf("%s is gone, which is not ours", name)
+		}
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/secretsync/syncer/pkg/notify"
 )
 
 // mount puts a file system of its own into the place of a folder, as a Pod's
@@ -110,45 +108,4 @@ func fill(w *world) []byte {
 		w.t.Fatal(err)
 	}
 	return bytes.Repeat([]byte{'x'}, int(fs.Bavail)*int(fs.Bsize))
-}
-
-// TestTroubledStatusFolder: what the application could not be told while its
-// status folder was read-only it is told when that is mended.
-func TestTroubledStatusFolder(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.mount("status", "64k")
-	w.group("db", "json", "db/password")
-	writable := func(can bool) {
-		t.Helper()
-		flags := uintptr(unix.MS_REMOUNT)
-		if !can {
-			flags |= unix.MS_RDONLY
-		}
-		if err := unix.Mount("", w.path("status"), "", flags, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	writable(false)
-	p := w.start()
-	w.await("db.json", w.value["db/password"])
-	eventually(t, "a word about it", func() bool { return len(p.Lines("Failing", notify.ProvidedFile)) > 0 })
-	writable(true)
-	w.awaitProvided()
-	eventually(t, "the scripts", func() bool { return w.exists("status", "conjur-secrets-unchanged.sh") })
-	w.beat()
-
-	writable(false)
-	value := w.renew("db/password")
-	w.await("db.json", value)
-	eventually(t, "a word about it", func() bool { return len(p.Lines("Failing", notify.UpdatedFile)) > 0 })
-	writable(true)
-	w.awaitUpdated()
-	eventually(t, "the end of it", func() bool { return len(p.Lines("Recovered", notify.UpdatedFile)) > 0 })
-	w.beat()
-	w.beat()
-	if w.exists("status", notify.UpdatedFile) {
-		t.Error("it is told of it twice")
-	}
-	p.Stop()
 }

@@ -184,6 +184,7 @@ const canary = "c4n4ry"
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
+	ahead       time.Duration // of its clock
 }
 
 func newAuthority(t *testing.T) *authority {
@@ -201,7 +202,7 @@ func newAuthority(t *testing.T) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{certificate, key}
+	return &authority{certificate: certificate, key: key}
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
@@ -226,7 +227,7 @@ func (a *authority) issue(t *testing.T, name string, csr *x509.CertificateReques
 	var public any = key.Public()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"conjur.test"},
-		NotBefore: time.Now(), NotAfter: time.Now().Add(life),
+		NotBefore: time.Now().Add(a.ahead), NotAfter: time.Now().Add(a.ahead + life),
 	}
 	if csr != nil {
 		public, template.DNSNames, template.URIs = csr.PublicKey, nil, csr.URIs

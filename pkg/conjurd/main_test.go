@@ -2,6 +2,8 @@ package conjurd
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -10,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -28,6 +31,9 @@ func open(t testing.TB, o Options) *Server {
 	if o.Account == "" {
 		o.Account = "dev"
 	}
+	if o.TokenKey == nil && o.Data == "" {
+		o.TokenKey = sharedKey()
+	}
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +44,18 @@ func open(t testing.TB, o Options) *Server {
 		}
 	})
 	return s
+}
+
+// sharedKey signs the tokens of all servers that need no key of their own: making
+// one takes longer than most tests compute.
+var sharedKey = sync.OnceValue(newTokenKey)
+
+func newTokenKey() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
 }
 
 func loadRoot(t testing.TB, s *Server, text string) {

@@ -104,7 +104,7 @@ func TestTokenExpiresByTheServersClock(t *testing.T) {
 }
 
 func TestTokenOfAnotherServer(t *testing.T) {
-	auth := map[string]string{"Authorization": tokenFor(t, open(t, Options{}), "admin")}
+	auth := map[string]string{"Authorization": tokenFor(t, open(t, Options{TokenKey: newTokenKey()}), "admin")}
 	if w := send(t, open(t, Options{}), request{method: "GET", path: "/whoami", header: auth}); w.Code != 401 {
 		t.Errorf("status %d", w.Code)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/test/length"
 )
 
 func killTargets() []*targets.Target {
@@ -41,12 +42,13 @@ func rewriteForever() error {
 	}
 }
 
+var kills = length.Flag("kills", 200, 60, "how often the process is killed")
+
 // Whatever moment the process is killed at, a reader finds the last write that
 // was reported done or the one after it, whole, and a start finds all else
 // that was left.
 func TestKill(t *testing.T) {
-	const kills = 200
-	dir := t.TempDir()
+	kills, dir := kills(), t.TempDir()
 	files, all := newKeeper(dir, nil), killTargets()
 	random := rand.New(rand.NewPCG(1, 2)) // of the number of writes; the moment itself is anyone's guess
 	rests := 0

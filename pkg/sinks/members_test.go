@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -151,6 +152,42 @@ func TestSetsAreRememberedWithTheContent(t *testing.T) {
 			apply(t, newKeeper(dir, nil), target, removal(part))
 			if left := tree(t, dir); strings.Contains(strings.Join(left, "\n"), "sets-") {
 				t.Errorf("after the removal the folder holds %q", left)
+			}
+		})
+	}
+}
+
+// The folder is the application's too: whatever it puts in the place of the record
+// says nothing, and is replaced with the next content.
+func TestARecordOfOthersSaysNothing(t *testing.T) {
+	for name, put := range map[string]func(record, other string) error{
+		"nothing":     func(record, _ string) error { return os.Remove(record) },
+		"garbage":     func(record, _ string) error { return os.WriteFile(record, []byte("\x00["), 0o600) },
+		"a link":      func(record, other string) error { return errors.Join(os.Remove(record), os.Symlink(other, record)) },
+		"a FIFO":      func(record, _ string) error { return errors.Join(os.Remove(record), syscall.Mkfifo(record, 0o600)) },
+		"a huge file": func(record, _ string) error { return os.Truncate(record, 1<<40) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := memoryDir(t)
+			target := fileTarget("a.conf", 0o640)
+			apply(t, newKeeper(dir, nil), target, withMembers(rewrite(WholeFile, "1"), "a"))
+			other := filepath.Join(t.TempDir(), "other")
+			must(t, os.WriteFile(other, []byte(`["stranger"]`), 0o600))
+			records, _ := filepath.Glob(filepath.Join(dir, ".syncer-variables-*"))
+			if len(records) != 1 {
+				t.Fatalf("records %q, want one", records)
+			}
+			must(t, put(records[0], other))
+			files := newKeeper(dir, nil)
+			if state := read(t, files, target); len(state.Members) > 0 || plaintext(state)[WholeFile] != "1" {
+				t.Errorf("state %+v", state)
+			}
+			apply(t, files, target, withMembers(rewrite(WholeFile, "2"), "b"))
+			if state := read(t, newKeeper(dir, nil), target); !slices.Equal(state.Members, []string{"b"}) {
+				t.Errorf("afterwards the members are %q", state.Members)
+			}
+			if text, err := os.ReadFile(other); err != nil || string(text) != `["stranger"]` {
+				t.Errorf("another file holds %q, %v", text, err)
 			}
 		})
 	}

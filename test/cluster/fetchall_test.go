@@ -1,21 +1,49 @@
 package cluster
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 )
 
-// TestSecretHoldsAllVariables: those that come later too, and none that went.
+// TestSecretHoldsAllVariables: those that come later too, and none that went. A
+// list that is short when a process starts takes none away. All that is written
+// passes the policy of the chart.
 func TestSecretHoldsAllVariables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.police(chartValues)
 	w.variables("app/user", "plain")
 	p := w.start()
 	w.secret("all", map[string]string{"*": "*"})
 	w.awaitData("all", map[string]string{"app.user": w.value["app/user"], "plain": w.value["plain"]})
 	w.variables("app/late")
 	w.awaitData("all", map[string]string{"app.user": w.value["app/user"], "plain": w.value["plain"], "app.late": w.value["app/late"]})
+	p.Stop()
+
+	before := w.read("all").ResourceVersion
+	var lists atomic.Int64
+	w.server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/resources/") || r.URL.Query().Has("check") {
+				next.ServeHTTP(rw, r)
+				return
+			}
+			lists.Add(1)
+			rw.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(rw, `[{"id":"%s:variable:plain"}]`, conjurdtest.Account)
+		})
+	})
+	p = w.start()
+	eventually(t, "short lists", func() bool { return lists.Load() >= 4 })
+	if now := w.read("all").ResourceVersion; now != before {
+		t.Error("the Secret was written though nothing had changed")
+	}
 	w.revoke("app/user")
 	w.awaitData("all", map[string]string{"app.user": "", "plain": w.value["plain"], "app.late": w.value["app/late"]})
 	eventually(t, "an Event that tells what was removed, and why", func() bool {

@@ -23,9 +23,9 @@ func (w *world) polls(n int64) {
 	eventually(w.t, fmt.Sprintf("%d more polls", n), func() bool { return w.server.Counts().Data >= before+n })
 }
 
-func TestTwoThousandSecrets(t *testing.T) {
+func TestManySecrets(t *testing.T) {
 	t.Parallel()
-	const namespaces, each, sharers = 3, 667, 50
+	const namespaces, each, sharers = 3, 100, 50
 	w := newWorld(t)
 	spaces := []string{w.namespace}
 	for len(spaces) < namespaces {
@@ -58,7 +58,7 @@ func TestTwoThousandSecrets(t *testing.T) {
 		shared, ok := data["shared"]
 		return !ok || string(shared) == w.value["shared"]
 	})
-	w.polls(20)
+	w.polls(6)
 	mine := func(since time.Time, match ...func(kubetest.Call) bool) []kubetest.Call {
 		return plane.Calls(t, append(match, kubetest.ByUser(w.user()), kubetest.Since(since))...)
 	}
@@ -67,7 +67,7 @@ func TestTwoThousandSecrets(t *testing.T) {
 	}
 
 	begin = time.Now()
-	w.polls(10 * 9) // ten intervals, of some nine requests each
+	w.polls(10 * 2) // ten intervals, of two requests each
 	if calls := mine(begin, notWatches); len(calls) > 5 {
 		t.Errorf("nothing has changed: %d requests to the API server, the first of them %+v", len(calls), calls[0])
 	}

@@ -60,20 +60,6 @@ func TestJobWithoutAnySecretFails(t *testing.T) {
 	}
 }
 
-func TestJobWaitsForASecret(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.variables("db/user")
-	w.oneShot("-1", "db")
-	p := w.start()
-	eventually(t, "a word about the missing Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
-	w.secret("db", map[string]string{"user": "db/user"})
-	if code := p.ExitCode(); code != 0 {
-		t.Fatalf("status %d", code)
-	}
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
-}
-
 func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -93,34 +93,3 @@ func (w *world) count(name, reason string) (n int32) {
 	}
 	return n
 }
-
-// TestTemplateOfAConfigMapGoesAndComes: the last result stays, and new values
-// wait with it.
-func TestTemplateOfAConfigMapGoesAndComes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.variables("a", "b")
-	p := w.start()
-	w.secret("db", map[string]string{"b": "b"}, func(s *corev1.Secret) {
-		s.Annotations["conjur.org/conjur-secrets.g"] = "- a: a\n"
-		s.Annotations["conjur.org/secret-file-template-configmap.g"] = "layout/g"
-	})
-	missing := func() bool {
-		return strings.Contains(strings.Join(w.events("db", "SyncFailed"), "\n"), "there is no configmap "+w.namespace+"/layout")
-	}
-	eventually(t, "an Event about the ConfigMap", missing)
-	w.template("layout", "g", `one {{secret "a"}}`)
-	old := "one " + w.value["a"]
-	w.awaitData("db", map[string]string{"g": old, "b": w.value["b"]})
-
-	if err := w.core.ConfigMaps(w.namespace).Delete(t.Context(), "layout", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "another Event", func() bool { return w.count("db", "SyncFailed") == 2 })
-	w.renew("a")
-	w.renew("b")
-	w.awaitData("db", map[string]string{"g": old, "b": w.value["b"]})
-	w.template("layout", "g", `two {{secret "a"}}`)
-	w.awaitData("db", map[string]string{"g": "two " + w.value["a"]})
-	p.Stop()
-}

@@ -105,19 +105,6 @@ func TestPoisonousSecretHarmsNoOther(t *testing.T) {
 	p.Stop()
 }
 
-func TestNamespaceWithoutRightsStopsNoOther(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.variables("a")
-	foreign := plane.Namespace(t)
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + foreign
-	p := w.start()
-	w.secret("db", map[string]string{"a": "a"})
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
-	eventually(t, "a word about the namespace", func() bool { return strings.Contains(p.Log(), foreign) })
-	p.Stop()
-}
-
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -47,28 +47,3 @@ func TestRevokedValueLeavesExactlyItsKeys(t *testing.T) {
 	w.awaitData("db", map[string]string{"kept": kept, "revoked": w.value["revoked"]})
 	p.Stop()
 }
-
-func TestMassRemovalIsHeldBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	conjurMap := map[string]string{}
-	for i := range 6 {
-		conjurMap[fmt.Sprintf("k%d", i)] = fmt.Sprintf("app/v%d", i)
-		w.variables(fmt.Sprintf("app/v%d", i))
-	}
-	w.secret("db", conjurMap)
-	p := w.start()
-	w.awaitData("db", map[string]string{"k0": w.value["app/v0"], "k5": w.value["app/v5"]})
-	for i := range 5 {
-		w.revoke(fmt.Sprintf("app/v%d", i))
-	}
-	eventually(t, "an Event about removals that are held back", func() bool { return len(w.events("db", "RemovalHeld")) > 0 })
-	w.polls(10)
-	w.awaitData("db", map[string]string{"k0": w.value["app/v0"], "k4": w.value["app/v4"], "k5": w.value["app/v5"]})
-	for i := range 5 {
-		w.permit(fmt.Sprintf("app/v%d", i))
-	}
-	fresh := w.renew("app/v0")
-	w.awaitData("db", map[string]string{"k0": fresh})
-	p.Stop()
-}

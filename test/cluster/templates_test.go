@@ -83,22 +83,6 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 	p.Stop()
 }
 
-func TestJobUsesTemplateOfConfigMap(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.variables("db/user")
-	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
-	w.secret("db", nil, func(s *corev1.Secret) {
-		s.Annotations["conjur.org/conjur-secrets.greeting"] = "- user: db/user\n"
-		s.Annotations["conjur.org/secret-file-template-configmap.greeting"] = "layout"
-	})
-	w.oneShot("1", "db")
-	if code := w.start().ExitCode(); code != 0 {
-		t.Fatalf("status %d", code)
-	}
-	w.awaitData("db", map[string]string{"greeting": "hello " + w.value["db/user"]})
-}
-
 // TestWatchesThatBeginWithAList is the way with API servers that cannot send
 // what there is as the beginning of a watch.
 func TestWatchesThatBeginWithAList(t *testing.T) {

@@ -59,19 +59,6 @@ func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 	}
 }
 
-func TestJobGivesUpWhatItMayNotRead(t *testing.T) {
-	t.Parallel()
-	w := twoListed(t)
-	p := w.start()
-	if code := p.ExitCode(); code != 1 {
-		t.Fatalf("status %d", code)
-	}
-	if !strings.Contains(p.Log(), "1 of 2 targets were not delivered: secret/"+w.namespace+"/private") {
-		t.Error("the log does not name the Secret")
-	}
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
-}
-
 func TestJobWaitsForTheRightToList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

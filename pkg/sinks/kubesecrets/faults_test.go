@@ -126,6 +126,9 @@ func TestEveryRequestFails(t *testing.T) {
 			calls := c.run(t, k, "s", 0, wireFault{})
 			for n := range calls {
 				for i, fault := range wireFaults {
+					if testing.Short() && (n+i)%3 > 0 { // each request and each fault all the same
+						continue
+					}
 					t.Run(fmt.Sprintf("%d %s %s", n+1, calls[n], fault.name), func(t *testing.T) {
 						c.run(t, k, fmt.Sprintf("s-%d-%d", n+1, i), n+1, fault)
 					})

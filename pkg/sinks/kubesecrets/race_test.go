@@ -17,6 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/test/length"
 )
 
 // editor is another client, with keys of its own in the Secret.
@@ -50,11 +51,12 @@ func (e *editor) edit(ctx context.Context, n int) error {
 	}
 }
 
-// Another client edits other keys of a Secret 500 times while ours rotate, and
+var edits = length.Flag("edits", 500, 150, "how often another client edits the Secret")
+
+// Another client edits other keys of a Secret while ours rotate, and
 // one of ours comes and goes. Nothing of theirs or of ours is ever lost.
 func TestEditRace(t *testing.T) {
-	const edits = 500
-	k := newKube(t)
+	edits, k := edits(), newKube(t)
 	k.make(t, "s", "", "a", "taken over", "b", "taken over", targets.ConjurMapKey, "map")
 	var edited sync.WaitGroup
 	defer edited.Wait()
