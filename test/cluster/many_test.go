@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/length"
 )
 
 // writes matches the calls that change Secrets.
@@ -23,9 +24,12 @@ func (w *world) polls(n int64) {
 	eventually(w.t, fmt.Sprintf("%d more polls", n), func() bool { return w.server.Counts().Data >= before+n })
 }
 
-func TestManySecrets(t *testing.T) {
+var secretsEach = length.Flag("secrets", 667, 100, "how many Secrets there are in each of three namespaces")
+
+func TestTwoThousandSecrets(t *testing.T) {
 	t.Parallel()
-	const namespaces, each, sharers = 3, 100, 50
+	const namespaces, sharers = 3, 50
+	each := secretsEach()
 	w := newWorld(t)
 	spaces := []string{w.namespace}
 	for len(spaces) < namespaces {
@@ -37,6 +41,7 @@ func TestManySecrets(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("app/var%04d", i))
 	}
 	w.variables(append(ids, "shared")...)
+	requests := int64(1 + len(ids)/250) // of one interval, at least
 	for i, id := range ids {
 		conjurMap := map[string]string{"value": id}
 		if i%(len(ids)/sharers) == 0 && i/(len(ids)/sharers) < sharers {
@@ -58,7 +63,7 @@ func TestManySecrets(t *testing.T) {
 		shared, ok := data["shared"]
 		return !ok || string(shared) == w.value["shared"]
 	})
-	w.polls(6)
+	w.polls(2 * requests)
 	mine := func(since time.Time, match ...func(kubetest.Call) bool) []kubetest.Call {
 		return plane.Calls(t, append(match, kubetest.ByUser(w.user()), kubetest.Since(since))...)
 	}
@@ -67,7 +72,7 @@ func TestManySecrets(t *testing.T) {
 	}
 
 	begin = time.Now()
-	w.polls(10 * 2) // ten intervals, of two requests each
+	w.polls(10 * requests)
 	if calls := mine(begin, notWatches); len(calls) > 5 {
 		t.Errorf("nothing has changed: %d requests to the API server, the first of them %+v", len(calls), calls[0])
 	}
