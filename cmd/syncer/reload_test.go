@@ -55,6 +55,7 @@ func TestAnInvalidChangeIsReportedAndTheOldConfigurationStays(t *testing.T) {
 	w.annotations["secrets-refresh-interval"] = "1s"
 	w.annotate()
 	w.await("db.yaml", w.value["db/password"])
+	eventually(t, "the file of the former format away", func() bool { return !w.exists("secrets", "db.json") })
 	p.Stop()
 }
 
