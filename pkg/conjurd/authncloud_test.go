@@ -24,7 +24,7 @@ const cloudPolicy = `
   - !webservice
   - !group apps
   - !permit { role: !group apps, privileges: [read, authenticate], resource: !webservice }
-- !host { id: vm, annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg, authn-gcp/project-id: p1 } }
+- !host { id: vm, annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg, authn-azure/other/resource-group: no, authn-gcp/project-id: p1 } }
 - !host { id: both, annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg, authn-azure/user-assigned-identity: mine, authn-azure/system-assigned-identity: oid-1 } }
 - !host { id: far, restricted_to: [ 10.1.1.1 ], annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg } }
 - !grant { role: !group conjur/authn-azure/prod/apps, members: [ !host vm, !host both, !host far ] }

@@ -59,6 +59,11 @@ func TestIAM(t *testing.T) {
 	good := aws.Sign("ROLE", "eu-west-1")
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html><p>sign in")) }
 	moved := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/?moved", http.StatusFound) }
+	closed := func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+	}
 	const europe, america = "sts.eu-west-1.amazonaws.com", "sts.us-east-1.amazonaws.com"
 	var besides []string // header fields that AWS was sent and needs not
 	for name, c := range map[string]struct {
@@ -74,6 +79,7 @@ func TestIAM(t *testing.T) {
 		"an unknown key, us-east-1":   {aws.Sign("NOBODY", "us-east-1"), 401, america + " " + america, nil},
 		"a page instead":              {good, 401, europe, page},
 		"a redirect":                  {good, 401, europe, moved},
+		"no answer":                   {good, 401, europe, closed},
 		"another region's signature":  {changed(t, good, "Host", america), 401, america + " " + america, nil},
 		"another host":                {changed(t, good, "Host", europe+".evil.test"), 401, "", nil},
 		"a host below":                {changed(t, good, "Host", "evil."+europe), 401, "", nil},

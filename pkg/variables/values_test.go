@@ -122,3 +122,27 @@ func TestRouteThatGoesAwayFallsBack(t *testing.T) {
 		}
 	}
 }
+
+// A server that is down is asked no more in a call, whichever route it answered on.
+func TestRouteThatIsDownEndsTheCall(t *testing.T) {
+	d := conjurtest.New()
+	d.PerValue = true
+	ids := conjurtest.Names(3)
+	d.Fill(ids)
+	d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
+	c := start(t, d, nil)
+	c.Fetch(t.Context(), ids)
+	d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+		if kind == conjur.KindValues {
+			conjurtest.Bare(w, http.StatusServiceUnavailable)
+		}
+		return kind == conjur.KindValues
+	})
+	d.Log()
+	for _, a := range c.Fetch(t.Context(), ids[1:]) {
+		wantUnknown(t, a)
+	}
+	if n := len(d.Log()); n != 1 {
+		t.Errorf("%d requests, want one", n)
+	}
+}

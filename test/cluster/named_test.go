@@ -76,5 +76,13 @@ func TestHoldIsToldToTwenty(t *testing.T) {
 	if n := told(); n != mostNamed {
 		t.Errorf("%d Secrets were told of the hold, want %d", n, mostNamed)
 	}
+	for _, id := range ids[:4] {
+		w.awaitData("s00", map[string]string{id: w.value[id]})
+		w.permit(id)
+	}
+	w.awaitData("s00", map[string]string{"a": w.renew("a")})
+	if n := told(); n != mostNamed {
+		t.Errorf("%d Secrets were told after the return, want %d as before", n, mostNamed)
+	}
 	p.Stop()
 }

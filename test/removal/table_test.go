@@ -72,6 +72,7 @@ var table = []row{
 	{"bare 403 for all values, bare 404 for all checks", scripted(everyData(bare(403)), toChecks(bare(404))), keeps, setting{}},
 	{"bare 403, and a check says no that the resource contradicts", scripted(about(bare(403)), aboutCheck("execute", bare(404))), keeps, setting{}},
 	{"bare 403, and the resource is another one", scripted(about(bare(403)), aboutCheck("execute", bare(404)), aboutCheck("", says(200, jsonT, `{"id":"dev:variable:app/other","permissions":[]}`))), keeps, setting{}},
+	{"bare 403, and no answer about the resource", scripted(about(bare(403)), aboutCheck("execute", bare(404)), aboutCheck("", hangUp(""))), keeps, setting{}},
 	{"bare 403, and the resource is a page", scripted(about(bare(403)), aboutCheck("execute", bare(404)), aboutCheck("", says(200, html, page))), keeps, setting{}},
 	{"bare 403, and no check is answered yes", scripted(about(bare(403)), toChecks(bare(404)), aboutCheck("", says(200, jsonT, `{"id":"dev:variable:{lost}","permissions":[]}`))), keeps, setting{}},
 	{"403 page, and the check says no", scripted(about(says(403, html, page)), toAll(check, bare(404))), keeps, setting{}},

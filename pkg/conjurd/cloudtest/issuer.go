@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +21,6 @@ type Issuer struct {
 	now func() time.Time
 	key ed25519.PrivateKey
 
-	mu     sync.Mutex
 	claims map[string]any
 }
 
@@ -60,21 +58,9 @@ func (i *Issuer) Token(claims map[string]any) string {
 	return text
 }
 
-// Claims returns those of the machine; see Claim.
+// Claims returns what the metadata service's tokens claim of the machine.
 func (i *Issuer) Claims() map[string]any {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	return maps.Clone(i.claims)
-}
-
-// Claim changes what the metadata service's tokens claim of the machine; nil
-// takes the claim away.
-func (i *Issuer) Claim(name string, value any) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.claims[name] = value; value == nil {
-		delete(i.claims, name)
-	}
 }
 
 // What the fakes of Azure and Google Cloud claim of their machine.
