@@ -3,7 +3,6 @@ package notify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/secretsync/syncer/pkg/turns"
 	"github.com/secretsync/syncer/pkg/wake"
 )
 
@@ -72,10 +72,12 @@ func (r Restart) String() string {
 
 // RestartListener is called with each restart, and with each workload that
 // could not be looked at or restarted, and for which Secrets, ascending by
-// name; at each try.
+// name; at each try. Missing is called, once for all of them, with the workloads
+// that a Secret names and that are not there.
 type RestartListener interface {
 	Restarted(Restart)
 	NotRestarted(w Workload, secrets []string, err error)
+	Missing(namespace, secret string, err error)
 }
 
 // Reporter is called with how it goes with a subject; nil means well.
@@ -103,8 +105,10 @@ type Restarts struct {
 
 	mu      sync.Mutex
 	pending map[Workload]*doubt
+	turns   turns.Turns[Workload] // of pending
 	wake    wake.Wake
-	budgets map[string]*rate.Limiter // :: namespace → its budget; Run's only
+	missing map[string]map[string][]string // :: namespace → Secret → workloads; Run's only
+	budgets map[string]*rate.Limiter       // :: namespace → its budget; Run's only
 }
 
 const (
@@ -139,11 +143,15 @@ func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Quiet, r.PerHour = quiet, perHour
+	for w, d := range r.pending {
+		r.turns.Put(w.Namespace, w, r.due(d))
+	}
 	r.wake.Rouse()
 }
 
 // addLocked adds to what is in doubt about a workload.
 func (r *Restarts) addLocked(w Workload, d *doubt) {
+	defer func() { r.turns.Put(w.Namespace, w, r.due(r.pending[w])) }()
 	known := r.pending[w]
 	if known == nil {
 		if r.pending == nil {
@@ -184,23 +192,19 @@ func (r *Restarts) Run(ctx context.Context) {
 	}
 }
 
-// next takes the workload that has been due for longest. Without one it returns
-// how long it is to the next.
+// next takes the workload that has been due for longest, of the namespace whose
+// turn it is. Without one it returns how long it is to the next.
 func (r *Restarts) next(now time.Time) (w Workload, d *doubt, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var earliest time.Time
-	for candidate, doubt := range r.pending {
-		if due := r.due(doubt); d == nil || due.Before(earliest) {
-			w, d, earliest = candidate, doubt, due
+	w, wait, due := r.turns.Take(now)
+	if !due {
+		if wait < 0 {
+			wait = time.Hour
 		}
+		return w, nil, wait
 	}
-	switch {
-	case d == nil:
-		return w, nil, time.Hour
-	case earliest.After(now):
-		return w, nil, earliest.Sub(now)
-	}
+	d = r.pending[w]
 	delete(r.pending, w)
 	return w, d, 0
 }
@@ -233,34 +237,30 @@ func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	defer cancel()
 	secrets := slices.Sorted(maps.Keys(d.secrets))
 	err := r.restart(ctx, w, secrets)
-	var over *budgetError
-	var gone *missingError
+	over, budget := errors.AsType[*budgetError](err)
+	_, gone := errors.AsType[*missingError](err)
 	now := time.Now()
-	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
-		r.Listener.NotRestarted(w, secrets, err)
-	}
+	r.note(w, secrets, gone)
 	switch {
-	case errors.As(err, &over):
+	case err == nil || gone: // one that is missing will be newer than what it missed
+		r.Reporter.Report("restart of "+w.String(), nil)
+		r.summarize(w.Namespace, now)
+		return
+	case budget:
 		r.Reporter.Report("restarts in "+w.Namespace, err)
 		d.notBefore = over.until
-	case err != nil && !errors.As(err, &gone):
+	default:
+		if ctx.Err() == nil {
+			r.Listener.NotRestarted(w, secrets, err)
+		}
 		r.Reporter.Report("restart of "+w.String(), err)
 		d.failures++
 		d.notBefore = now.Add(retryDelay(d.failures))
-	default: // done; one that is missing will be newer than what it missed
-		r.Reporter.Report("restart of "+w.String(), err)
-		return
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.addLocked(w, d)
-}
-
-// missingError says that there is no such workload.
-type missingError struct{ workload Workload }
-
-func (e *missingError) Error() string {
-	return fmt.Sprintf("there is no %s %q in the namespace %q; correct or remove its name where restarts are configured", e.workload.Kind, e.workload.Name, e.workload.Namespace)
+	r.mu.Unlock()
+	r.summarize(w.Namespace, now)
 }
 
 // restart compares and, if there is a difference, restarts.
@@ -289,7 +289,7 @@ func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*
 		return nil, err
 	}
 	if !found {
-		return nil, &missingError{w}
+		return nil, &missingError{}
 	}
 	restart, annotations := Restart{Workload: w}, map[string]string{}
 	for _, secret := range secrets {

@@ -127,6 +127,12 @@ func (w *watch) NotRestarted(workload notify.Workload, secrets []string, err err
 	w.failed = append(w.failed, fmt.Sprint(workload, " ", strings.Join(secrets, " "), " ", err))
 }
 
+func (w *watch) Missing(namespace, secret string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = append(w.failed, fmt.Sprint(namespace, "/", secret, " ", err))
+}
+
 // Report implements notify.Reporter.
 func (w *watch) Report(subject string, err error) {
 	w.mu.Lock()
@@ -306,10 +312,48 @@ func TestAMissingWorkloadIsReportedAndStopsNoOther(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		end()
 		c.assertWrites(t, "shop/deployment/web db=2")
-		if len(seen.reports) != 1 || !strings.Contains(seen.reports[0], `no daemonset "nowhere" in the namespace "shop"`) {
+		if len(seen.reports) != 1 || !strings.Contains(seen.reports[0], `no daemonset/nowhere in the namespace "shop"`) {
 			t.Errorf("reported %q, want the missing one once", seen.reports)
 		}
-		if len(seen.failed) != 1 || !strings.HasPrefix(seen.failed[0], "shop/daemonset/nowhere db there is no") {
+		if len(seen.failed) != 1 || !strings.HasPrefix(seen.failed[0], "shop/db there is no daemonset/nowhere") {
+			t.Errorf("failed: %q", seen.failed)
+		}
+	})
+}
+
+// A namespace with very many workloads that are not there holds no other up, and
+// hears of them all at once.
+func TestNamespacesAreRestartedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1000
+		c := newCluster(web)
+		c.revise("shop", "db")
+		c.revise("shop", "db")
+		c.during = func() { time.Sleep(10 * time.Millisecond) }
+		r, seen, end := restarting(t, c, 0)
+		var names []string
+		for i := range many {
+			names = append(names, fmt.Sprintf("deployment/gone%04d", i))
+		}
+		began := time.Now()
+		r.Check("hostile", "a", names)
+		r.Check("hostile", "b", names)
+		time.Sleep(time.Millisecond)
+		r.Check("shop", "db", use)
+		restarted := func() time.Duration {
+			for {
+				if all, _ := seen.told(); len(all) > 0 {
+					return time.Since(began)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		if restarted > 10*time.Second+100*time.Millisecond { // quiet, and some calls
+			t.Errorf("restarted after %v", restarted)
+		}
+		time.Sleep(time.Hour)
+		end()
+		if len(seen.failed) != 2 || !strings.Contains(seen.failed[0], "and 980 more") {
 			t.Errorf("failed: %q", seen.failed)
 		}
 	})

@@ -3,20 +3,24 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/turns"
 	"github.com/secretsync/syncer/pkg/wake"
 )
 
 const (
-	// accountsLook is the time between looks at service accounts, which are not
+	// accountsLook is the time between looks at a service account, which is not
 	// watched: one that was missing may be there, or an entry gone.
 	accountsLook = time.Minute
 	// unknownLook is that while it is not known which Secrets there are.
@@ -25,13 +29,23 @@ const (
 	accountTimeout = 30 * time.Second
 )
 
-// accounts has service accounts name the Secrets that images are pulled with. What
-// each is to have is read off the definitions at each look.
+// accounts has service accounts name the Secrets that images are pulled with. Each
+// is looked at when a Secret that is for it has changed, and from time to time; the
+// namespaces take turns.
 type accounts struct {
 	*secrets
 	wake wake.Wake
-	used atomic.Bool      // some Secret is for an account, or was
-	seen map[account]bool // those that may have Secrets of ours; Run's only
+
+	mu      sync.Mutex
+	touched map[targets.Key]bool // Secrets that are, or were, for accounts
+	used    map[targets.Key]bool // those of touched that ever were
+
+	// Run's only:
+	of      map[targets.Key][]account       // which accounts a Secret is for
+	wanted  map[account]map[string]bool     // names of Secrets; an account stays until none of ours is left
+	turns   turns.Turns[account]            // of wanted
+	missing map[targets.Key]map[string]bool // accounts that are not there, by Secret
+	unsaid  map[string]map[targets.Key]bool // of missing, by namespace
 }
 
 // account is a service account.
@@ -40,65 +54,111 @@ type account struct{ namespace, name string }
 func (a account) String() string { return a.namespace + "/" + a.name }
 
 func newAccounts(s *secrets) *accounts {
-	return &accounts{secrets: s, seen: map[account]bool{}}
+	return &accounts{
+		secrets: s, touched: map[targets.Key]bool{}, used: map[targets.Key]bool{},
+		of: map[targets.Key][]account{}, wanted: map[account]map[string]bool{},
+		missing: map[targets.Key]map[string]bool{}, unsaid: map[string]map[targets.Key]bool{},
+	}
 }
 
-// changed has the accounts looked at, as a Secret is another or, for nil, gone.
-// Where no Secret was ever for an account there is nothing to do.
-func (a *accounts) changed(t *targets.Target) {
-	if t != nil && len(t.Secret.PullFor) > 0 {
-		a.used.Store(true)
+// changed has the accounts of a Secret looked at, as it is another, or gone. Where
+// it never was for an account there is nothing to do.
+func (a *accounts) changed(key targets.Key) {
+	t, there := a.set.Get(key)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if there && len(t.Secret.PullFor) > 0 {
+		a.used[key] = true
 	}
-	if !a.used.Load() {
-		return
+	if a.used[key] {
+		a.touched[key] = true
+		a.wake.Rouse()
 	}
-	a.wake.Rouse()
+	if !there {
+		delete(a.used, key)
+	}
 }
 
 // Run looks until ctx ends.
 func (a *accounts) Run(ctx context.Context) {
-	look := time.NewTimer(accountsLook)
-	defer look.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for ctx.Err() == nil {
+		a.learn(time.Now())
+		of, wait, due := a.turns.Take(time.Now())
+		if due {
+			a.look(ctx, of)
+			continue
+		}
+		if wait < 0 {
+			wait = time.Hour
+		}
+		timer.Reset(wait)
 		select {
 		case <-a.wake.C():
-		case <-look.C:
+		case <-timer.C:
 		case <-ctx.Done():
-			return
-		}
-		if a.used.Load() && !a.look(ctx) {
-			look.Reset(unknownLook)
-		} else {
-			look.Reset(accountsLook)
 		}
 	}
 }
 
-// look brings the accounts up to date, and reports whether all was known that it
-// takes.
-func (a *accounts) look(ctx context.Context) (known bool) {
-	known = true
-	wanted, unread := map[account][]string{}, map[targets.Key]bool{}
-	for _, r := range a.set.Records() {
-		s := r.Spec.Secret
-		unread[r.Spec.Key] = s.Unread != ""
-		for _, name := range s.PullFor {
-			if of := (account{s.Namespace, name}); !s.Missing {
-				wanted[of], a.seen[of] = append(wanted[of], s.Name), true
+// learn takes over which accounts the Secrets are for that have changed.
+func (a *accounts) learn(now time.Time) {
+	a.mu.Lock()
+	touched := a.touched
+	a.touched = map[targets.Key]bool{}
+	a.mu.Unlock()
+	for key := range touched {
+		before := a.of[key]
+		delete(a.of, key)
+		delete(a.missing, key)
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+		for _, of := range before {
+			delete(a.wanted[of], name)
+			a.turns.Put(of.namespace, of, now)
+		}
+		t, there := a.set.Get(key)
+		if !there || t.Secret.Missing {
+			continue
+		}
+		for _, account := range accountsOf(t) {
+			if a.wanted[account] == nil {
+				a.wanted[account] = map[string]bool{}
 			}
+			a.wanted[account][name] = true
+			a.of[key] = append(a.of[key], account)
+			a.turns.Put(namespace, account, now)
 		}
 	}
-	for of := range a.seen {
-		keep := func(secret string) bool {
-			is := a.known(of.namespace, secret)
-			known = known && is
-			return !is || unread[targets.KubeSecretKey(of.namespace, secret)]
-		}
-		if a.bring(ctx, of, wanted[of], keep) && wanted[of] == nil {
-			delete(a.seen, of)
-		}
+}
+
+func accountsOf(t *targets.Target) (all []account) {
+	for _, name := range t.Secret.PullFor {
+		all = append(all, account{t.Secret.Namespace, name})
 	}
-	return known
+	return all
+}
+
+// look brings one account up to date, and says when it is looked at again.
+func (a *accounts) look(ctx context.Context, of account) {
+	wanted := slices.Sorted(maps.Keys(a.wanted[of]))
+	next := accountsLook
+	keep := func(secret string) bool {
+		is := a.known(of.namespace, secret)
+		if !is {
+			next = unknownLook
+		}
+		t, there := a.set.Get(targets.KubeSecretKey(of.namespace, secret))
+		return !is || there && t.Secret.Unread != ""
+	}
+	done := a.bring(ctx, of, wanted, keep)
+	now := time.Now()
+	if done && len(wanted) == 0 && next == accountsLook {
+		delete(a.wanted, of)
+	} else {
+		a.turns.Put(of.namespace, of, now.Add(next))
+	}
+	a.summarize(of.namespace, now)
 }
 
 // known reports whether all is known of a Secret that the configuration has us
@@ -118,16 +178,16 @@ func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep 
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
 	added, removed, err := a.host.cluster.SetPullSecrets(ctx, of.namespace, of.name, wanted, keep)
+	missing := apierrors.IsNotFound(err)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return false
-	case apierrors.IsNotFound(err) && wanted == nil:
+	case missing:
 		err = nil
-	case apierrors.IsNotFound(err):
-		err = fmt.Errorf("there is no service account %q in the namespace %q; create it, or correct its name where the Secret is said to be for it", of.name, of.namespace)
 	case apierrors.IsForbidden(err):
 		err = fmt.Errorf("%w: a Role must grant the verbs get and patch for serviceaccounts in the namespace %s", err, of.namespace)
 	}
+	a.note(of, wanted, missing)
 	a.troubles.Report("pull secrets of "+of.String(), err)
 	for _, secret := range wanted {
 		if err != nil {
@@ -138,4 +198,41 @@ func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep 
 		a.Log.Info("Pull secrets of a service account changed", zap.Stringer("account", of), zap.String("added", strings.Join(added, " ")), zap.String("removed", strings.Join(removed, " ")))
 	}
 	return err == nil
+}
+
+// note notes whether an account that Secrets are for is there.
+func (a *accounts) note(of account, secrets []string, missing bool) {
+	for _, secret := range secrets {
+		key := targets.KubeSecretKey(of.namespace, secret)
+		if a.missing[key][of.name] == missing {
+			continue
+		}
+		if a.missing[key] == nil {
+			a.missing[key] = map[string]bool{}
+		}
+		if a.missing[key][of.name] = true; !missing {
+			delete(a.missing[key], of.name)
+		}
+		if a.unsaid[of.namespace] == nil {
+			a.unsaid[of.namespace] = map[targets.Key]bool{}
+		}
+		a.unsaid[of.namespace][key] = true
+	}
+}
+
+// summarize says of each Secret which of its accounts are not there, if these are
+// others than before, once none of the namespace is due.
+func (a *accounts) summarize(namespace string, now time.Time) {
+	if a.turns.Due(namespace, now) {
+		return
+	}
+	for key := range a.unsaid[namespace] {
+		var err error
+		if names := slices.Sorted(maps.Keys(a.missing[key])); len(names) > 0 {
+			err = fmt.Errorf("there is no service account %s in the namespace %q; create it, or correct its name where the Secret is said to be for it", brief.List(names), namespace)
+			a.news.event(key, corev1.EventTypeWarning, reasonNoPull, err.Error())
+		}
+		a.troubles.Report("service accounts of "+string(key), err)
+	}
+	delete(a.unsaid, namespace)
 }

@@ -43,7 +43,7 @@ func (s *secrets) Gone(namespace, name string) {
 // forget no longer keeps a Secret in sync. What is in it stays.
 func (s *secrets) forget(key targets.Key) {
 	s.take(queue.Hint{}, s.set.Delete(key))
-	s.accounts.changed(nil)
+	s.accounts.changed(key)
 	s.troubles.Forget(string(key))
 }
 
@@ -75,7 +75,7 @@ func (s *secrets) define(namespace, name string, complete func(*definitions.Secr
 	s.texts.refresh()
 	s.take(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	s.news.defined(t)
-	s.accounts.changed(t)
+	s.accounts.changed(t.Key)
 }
 
 // named returns the place of a Secret among those that are listed; -1: it is not.

@@ -141,6 +141,11 @@ func (n *news) NotRestarted(w notify.Workload, secrets []string, err error) {
 	}
 }
 
+// Missing reports at a Secret which of the workloads that it names are not there.
+func (n *news) Missing(namespace, secret string, err error) {
+	n.event(targets.KubeSecretKey(namespace, secret), corev1.EventTypeWarning, reasonStays, err.Error())
+}
+
 func (n *news) event(key targets.Key, kind, reason, message string) {
 	n.recorder.Event(n.reference(key), kind, reason, message)
 }

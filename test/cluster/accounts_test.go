@@ -95,7 +95,7 @@ func TestAListedSecretIsMadeForServiceAccounts(t *testing.T) {
 	w.awaitData("registry", map[string]string{".dockerconfigjson": dockerConfig})
 	w.awaitPulls("builder", "registry", "theirs")
 	eventually(t, "an Event that names the missing account", func() bool {
-		return strings.Contains(strings.Join(w.events("registry", "PullSecretFailed"), "\n"), `no service account "missing"`)
+		return strings.Contains(strings.Join(w.events("registry", "PullSecretFailed"), "\n"), `no service account missing in`)
 	})
 	w.settings[len(w.settings)-1] = fmt.Sprintf(listed, "")
 	w.configure()

@@ -149,7 +149,7 @@ func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
 	})
 	p := w.start()
 	w.awaitData("db", map[string]string{"a": w.value["a"]})
-	for _, want := range []string{`deployments.apps "shop" is forbidden`, `there is no statefulset "nosuch"`} {
+	for _, want := range []string{`deployments.apps "shop" is forbidden`, `there is no statefulset/nosuch`} {
 		eventually(t, "an Event with "+want, func() bool {
 			return slices.ContainsFunc(w.events("db", "RestartFailed"), func(message string) bool { return strings.Contains(message, want) })
 		})

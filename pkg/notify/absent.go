@@ -1,0 +1,59 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/brief"
+)
+
+// missingError says that there is no such workload.
+type missingError struct{}
+
+func (*missingError) Error() string { return "there is no such workload" }
+
+// note notes whether a workload that Secrets name is there.
+func (r *Restarts) note(w Workload, secrets []string, gone bool) {
+	named := r.missing[w.Namespace]
+	if named == nil {
+		if r.missing == nil {
+			r.missing = map[string]map[string][]string{}
+		}
+		named = map[string][]string{}
+		r.missing[w.Namespace] = named
+	}
+	for _, secret := range secrets {
+		if named[secret] = named[secret]; gone {
+			named[secret] = append(named[secret], w.Kind+"/"+w.Name)
+		}
+	}
+}
+
+// summarize says of each Secret which of its workloads are not there, once no
+// workload of the namespace is due.
+func (r *Restarts) summarize(namespace string, now time.Time) {
+	r.mu.Lock()
+	more := r.turns.Due(namespace, now)
+	r.mu.Unlock()
+	if more {
+		return
+	}
+	for secret, workloads := range r.missing[namespace] {
+		err := absent(namespace, workloads)
+		r.Reporter.Report("workloads of the secret "+namespace+"/"+secret, err)
+		if err != nil {
+			r.Listener.Missing(namespace, secret, err)
+		}
+	}
+	delete(r.missing, namespace)
+}
+
+// absent returns an error that names workloads; nil for none.
+func absent(namespace string, workloads []string) error {
+	if len(workloads) == 0 {
+		return nil
+	}
+	slices.Sort(workloads)
+	return fmt.Errorf("there is no %s in the namespace %q; correct or remove the names where restarts are configured", brief.List(workloads), namespace)
+}
