@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -81,6 +82,9 @@ func (n *news) Settled(o Outcome) {
 	}
 	if len(o.Dropped) > 0 {
 		n.event(o.Key, corev1.EventTypeNormal, reasonRemoved, fmt.Sprintf("Removed %s, which the definition no longer has", brief.List(o.Dropped)))
+	}
+	if left := o.After.LeftOut; !slices.Equal(left, o.Before.LeftOut) {
+		n.warned(o.Key, left)
 	}
 	if o.Err != nil {
 		n.failed(n.reference(o.Key), o.Err)

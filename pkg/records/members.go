@@ -113,17 +113,17 @@ func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []strin
 	case !t.Wildcard():
 		return l.overridden(r, t, recalled)
 	}
-	ids := slices.Concat(l.listed, recalled)
+	holders := slices.Clone(recalled) // first: after a restart only they say what a data key held
 	if r.spec != nil {
 		for _, part := range r.spec.Parts() {
-			for id := range part.Expanded {
+			for _, id := range slices.Sorted(maps.Keys(part.Expanded)) {
 				if !slices.Contains(released, id) {
-					ids = append(ids, id)
+					holders = append(holders, id)
 				}
 			}
 		}
 	}
-	return t.Expand(ids)
+	return t.Expand(slices.Concat(l.listed, holders), holders...)
 }
 
 // overridden returns a target with those variables of this node's own that are

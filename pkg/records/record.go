@@ -60,6 +60,8 @@ type Status struct {
 	// Sets are what was delivered of sets of versions, by variable. The map is not
 	// changed once it is here.
 	Sets map[string]targets.DeliveredSet
+	// LeftOut is targets.Secret.LeftOut as it was last reported.
+	LeftOut []string
 	// Expires is about what was delivered.
 	Expires targets.Expiry
 }

@@ -11,30 +11,34 @@ import (
 // DataKey; in a file, when forSecret is false, the id itself.
 //
 // An alias is given once: entries that name their variable come first, then
-// ids in ascending order, so that the result depends on nothing but the
-// arguments. A warning names each id that is left out for that, or because it
-// makes no key, together with what to do.
-func expandAll(entries []Entry, ids []string, forSecret bool) (expanded []Entry, warnings []string) {
+// the holders, which have theirs already, in their order, then ids in ascending
+// order, so that the result depends on nothing but the arguments. A warning names
+// each id that is left out for that, or because it makes no key, together with
+// what to do.
+func expandAll(entries []Entry, ids, holders []string, forSecret bool) (expanded []Entry, warnings []string) {
 	taken := map[string]string{} // alias → variable
 	for _, e := range entries {
 		if !e.All() {
 			taken[e.Alias] = e.Variable
 		}
 	}
+	held := holding(entries, holders, forSecret)
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for _, e := range entries {
 		if !e.All() {
 			expanded = append(expanded, e)
 			continue
 		}
-		prefix := strings.TrimSuffix(e.Variable, "*")
 		for _, id := range ids {
-			if !strings.HasPrefix(id, prefix) {
+			if !e.matches(id) {
 				continue
 			}
 			alias, fault := aliasOf(id, forSecret, taken)
 			if taken[alias] == id {
 				continue // it has that very entry
+			}
+			if holder, ok := held[alias]; ok && holder != id && fault == "" {
+				fault = alreadyNames(alias, holder)
 			}
 			if fault != "" {
 				warnings = append(warnings, fmt.Sprintf("variable %q is left out: %s; give it an entry of its own", id, fault))
@@ -60,9 +64,33 @@ func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault s
 		return "", "an entry of that alias would stand for all variables again"
 	}
 	if other, ok := taken[alias]; ok {
-		return alias, fmt.Sprintf("%q already names variable %q", alias, other)
+		return alias, alreadyNames(alias, other)
 	}
 	return alias, ""
+}
+
+func alreadyNames(alias, variable string) string {
+	return fmt.Sprintf("%q already names variable %q", alias, variable)
+}
+
+// holding returns which variable has which alias already.
+func holding(entries []Entry, holders []string, forSecret bool) map[string]string {
+	held := map[string]string{}
+	for _, id := range holders {
+		if !slices.ContainsFunc(entries, func(e Entry) bool { return e.All() && e.matches(id) }) {
+			continue
+		}
+		if alias, fault := aliasOf(id, forSecret, held); fault == "" {
+			held[alias] = id
+		}
+	}
+	return held
+}
+
+// matches reports whether an entry that stands for all variables, or all below a
+// path, stands for one.
+func (e Entry) matches(id string) bool {
+	return strings.HasPrefix(id, strings.TrimSuffix(e.Variable, "*"))
 }
 
 // Wildcard reports whether the target has an entry that stands for all
@@ -88,22 +116,23 @@ func (t *Target) Templated() bool {
 // under their ids and in ascending order, and an entry of the target that has
 // such an id for alias wins. In a Secret's map it is under data keys: the ids
 // with a dot for each character that such a key cannot have. A data key that the
-// map names, a group makes or Hold lists stays theirs, and of two ids with one
-// key the lesser has it; LeftOut names the variables that have none.
+// map names, a group makes or Hold lists stays theirs. Of two ids with one key the
+// one has it that comes first among the holders, which are ids that the target had
+// already, and else the lesser; LeftOut names the variables that have none.
 //
 // An entry that may have a variable of this node's own has it if that is among
 // the ids, and else the general one.
-func (t *Target) Expand(ids []string) *Target {
+func (t *Target) Expand(ids []string, holders ...string) *Target {
 	if !t.Wildcard() {
 		none := func(string) bool { return false }
 		return t.Override(func(id string) bool { return slices.Contains(ids, id) }, none)
 	}
 	expanded := *t
 	if t.Secret == nil {
-		expanded.Entries, _ = expandAll(t.Entries, ids, false) // warns of what an entry wins over, which is meant
+		expanded.Entries, _ = expandAll(t.Entries, ids, nil, false) // warns of what an entry wins over, which is meant
 	} else {
 		s := *t.Secret
-		expanded.Entries, s.LeftOut = s.expand(t.Entries, ids)
+		expanded.Entries, s.LeftOut = s.expand(t.Entries, ids, holders)
 		expanded.Secret = &s
 	}
 	expanded.Expanded = added(t.Entries, expanded.Entries)
@@ -114,7 +143,7 @@ func (t *Target) Expand(ids []string) *Target {
 // stand for all variables, as expandAll does it, and in the Secret's groups. A
 // data key that a group makes stays the group's, and one that is held is left
 // alone. Each warning begins with ConjurMapKey and a colon.
-func (s *Secret) expand(entries []Entry, ids []string) (expanded []Entry, warnings []string) {
+func (s *Secret) expand(entries []Entry, ids, holders []string) (expanded []Entry, warnings []string) {
 	groups, taken := s.Groups, make(map[string]string, len(s.Groups))
 	s.Groups = nil
 	for _, key := range s.Hold {
@@ -131,7 +160,7 @@ func (s *Secret) expand(entries []Entry, ids []string) (expanded []Entry, warnin
 	for _, e := range entries {
 		named[e.Alias] = true
 	}
-	all, warnings := expandAll(entries, ids, true)
+	all, warnings := expandAll(entries, ids, holders, true)
 	for _, e := range all {
 		if why, ok := taken[e.Alias]; ok && !named[e.Alias] {
 			warnings = append(warnings, fmt.Sprintf("variable %q is left out: "+why+"; give it an entry of its own", e.Variable, e.Alias))

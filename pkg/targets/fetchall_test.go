@@ -56,7 +56,7 @@ func TestExpandAll(t *testing.T) {
 			[]string{`variable "*" is left out: its data key "." is .`, `begins with ..`, `is that of the map itself`, `longer than 253 bytes`},
 		},
 	} {
-		got, warnings := expandAll(c.entries, c.ids, c.forSecret)
+		got, warnings := expandAll(c.entries, c.ids, nil, c.forSecret)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -37,7 +37,17 @@ func (s *Syncer) account(t *targets.Target, d *draft, changes sinks.Changes, res
 	if len(result.Dropped) > 0 {
 		s.Log.Info("Removed what the definition no longer has", append(place(t), zap.Strings("parts", result.Dropped))...)
 	}
-	if t.Secret != nil && len(t.Secret.LeftOut) > 0 {
+}
+
+// reportLeftOut reports which variables have no data key: as soon as others have
+// none, and once after each start.
+func (s *Syncer) reportLeftOut(j *job) {
+	t := j.Spec
+	if t.Secret == nil || slices.Equal(t.Secret.LeftOut, j.Status.LeftOut) {
+		return
+	}
+	j.Status.LeftOut = t.Secret.LeftOut
+	if len(t.Secret.LeftOut) > 0 {
 		s.Log.Warn("Variables have no data key", append(place(t), zap.Strings("why", brief.Some(t.Secret.LeftOut, brief.Reasons)))...)
 	}
 }

@@ -114,8 +114,8 @@ func TestARivalWithoutAValueTakesNoKey(t *testing.T) {
 	s.gone("p a")
 	s.give("p/b", "3")
 	s.delivers("p.a=1", "p.b=3")
-	s.give("p a", "new")
-	s.delivers("p.a=new", "p.b=3")
+	s.give("p a", "new", "p/b", "4")
+	s.delivers("p.a=1", "p.b=4") // which stays, also when the other has a value
 }
 
 func TestOnlyWhatANameSaysCountsAsARemoval(t *testing.T) {

@@ -185,6 +185,7 @@ func (s *Syncer) newJob(r records.Record, report func(Result)) *job {
 // end settles the target and reports the outcome.
 func (j *job) end(result Result) {
 	s := j.syncer
+	s.reportLeftOut(j)
 	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
 	j.Status.Err = result.Err
 	if result.Wrote {

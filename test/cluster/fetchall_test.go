@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestSecretHoldsAllVariables: those that come later too, and none that went. A
@@ -51,5 +52,39 @@ func TestSecretHoldsAllVariables(t *testing.T) {
 			return strings.Contains(message, "app.user") && strings.Contains(message, "Conjur has their values no longer")
 		})
 	})
+	p.Stop()
+}
+
+// A data key keeps the variable that it has, also after a restart, and each
+// process reports a collision once, with both variables.
+func TestANewVariableTakesNoDataKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.variables("apps/db/password")
+	w.secret("all", map[string]string{"*": "*"})
+	p := w.start()
+	w.awaitData("all", map[string]string{"apps.db.password": w.value["apps/db/password"]})
+	w.variables("apps.db.password")
+	collision := func(p *proctest.Process) {
+		t.Helper()
+		eventually(t, "a report of both variables", func() bool {
+			return len(p.Lines("no data key", `\"apps.db.password\" is left out`, `apps/db/password`)) == 1
+		})
+		eventually(t, "an Event of both variables", func() bool {
+			return slices.ContainsFunc(w.events("all", "InvalidDefinition"), func(text string) bool {
+				return strings.Contains(text, `"apps.db.password" is left out`) && strings.Contains(text, `"apps/db/password"`)
+			})
+		})
+		w.polls(5)
+		w.awaitData("all", map[string]string{"apps.db.password": w.value["apps/db/password"]})
+		w.renew("apps.db.password")
+		w.polls(5)
+		w.renew("apps/db/password")
+		w.awaitData("all", map[string]string{"apps.db.password": w.value["apps/db/password"]})
+	}
+	collision(p)
+	p.Stop()
+	p = w.start()
+	collision(p)
 	p.Stop()
 }
