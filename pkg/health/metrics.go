@@ -31,6 +31,7 @@ type Metrics struct {
 	restarts *prometheus.CounterVec
 	signals  *prometheus.CounterVec
 	leader   prometheus.Gauge
+	fights   prometheus.Gauge
 }
 
 // Outcomes of a sync, the label result of syncer_syncs_total.
@@ -57,12 +58,13 @@ func NewMetrics() *Metrics {
 		held:     gauge("syncer_removals_held", "Variables whose removal is held back now.", identity...),
 		restarts: counter("syncer_workload_restarts_total", "Workloads that were restarted because of a changed Secret.", "namespace"),
 		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by what came of it.", "result"),
+		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again, so that there are pauses between the corrections."}),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
 	m.Signalled(0, 0) // so that the first that is refused is seen as one more
 	m.queues = newQueueMetrics(m.registry)
 	m.sets = newSetMetrics(m.registry)
-	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader,
+	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader, m.fights,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -130,6 +132,13 @@ func (m *Metrics) Restarted(namespace string) {
 		return
 	}
 	m.restarts.WithLabelValues(namespace).Inc()
+}
+
+// Contested notes how many more Secrets another client changes again and again.
+func (m *Metrics) Contested(more int) {
+	if m != nil {
+		m.fights.Add(float64(more))
+	}
 }
 
 // Signalled counts processes that were sent a signal, and those that refused.

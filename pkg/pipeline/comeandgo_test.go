@@ -73,7 +73,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 	p.wire(wiring{cfg: cfg})
 	p.texts = newTexts(p)
 	p.secrets = &secrets{pipeline: p}
-	p.secrets.news, p.secrets.accounts = newNews(p), newAccounts(p.secrets)
+	p.secrets.news, p.secrets.accounts, p.secrets.fights = newNews(p), newAccounts(p.secrets), newFights(p.secrets)
 	p.listen(troubleLog{p.troubles})
 	p.listen(p.secrets.news)
 	lanes, err := p.newLanes(cfg, cfg.Identities)

@@ -25,7 +25,7 @@ func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 		})
 	}
 	if drifted {
-		s.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+		s.fights.drifted(key)
 	}
 }
 
@@ -44,6 +44,7 @@ func (s *secrets) Gone(namespace, name string) {
 func (s *secrets) forget(key targets.Key) {
 	s.take(queue.Hint{}, s.set.Delete(key))
 	s.accounts.changed(key)
+	s.fights.forget(key)
 	s.troubles.Forget(string(key))
 }
 

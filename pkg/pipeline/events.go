@@ -31,6 +31,7 @@ const (
 	reasonExpiring  = "Expiring"
 	reasonNoPull    = "PullSecretFailed"
 	reasonOnDisk    = "SecretsOnDisk"
+	reasonContested = "Contested"
 )
 
 // news reports what happens to Secrets: as Events to those who look at them,

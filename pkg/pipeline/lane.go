@@ -143,7 +143,11 @@ func (l *lane) Settled(item queue.Item, r workers.Result) {
 		listener.Settled(Outcome{r, l.name, item})
 	}
 	l.rounds.Settled(r.Key, r.Wrote && !r.Restored)
-	l.take(queue.Hint{Trigger: "drift", Wakes: true}, r.Again)
+	if l.secrets != nil && len(r.Again) > 0 {
+		l.secrets.fights.drifted(r.Key)
+	} else {
+		l.take(queue.Hint{Trigger: "drift", Wakes: true}, r.Again)
+	}
 	if r.Removed && exits(l.config()) {
 		l.once.Do(func() { close(l.revoked) })
 	}

@@ -171,6 +171,7 @@ func (p *pipeline) build() (err error) {
 		p.secrets = newSecrets(p)
 		p.sink = p.secrets.sink
 		p.listen(p.secrets.news)
+		p.listen(p.secrets.fights)
 	}
 	if p.app != nil {
 		p.sink = journaled{p.sink, p}

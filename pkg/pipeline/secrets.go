@@ -25,6 +25,7 @@ type secrets struct {
 	sink     *kubesecrets.Sink
 	news     *news
 	accounts *accounts
+	fights   *fights
 
 	// What a one-shot process could not read at first, and why; until it is
 	// completed, nobody else reads that.
@@ -37,6 +38,7 @@ func newSecrets(p *pipeline) *secrets {
 	s := &secrets{pipeline: p, sink: kubesecrets.New(p.host.cluster.Core)}
 	s.sink.Remarker = p.troubles
 	s.news, s.accounts = newNews(p), newAccounts(s)
+	s.fights = newFights(s)
 	return s
 }
 
@@ -79,6 +81,7 @@ func (s *secrets) sources() []source {
 	if s.config().Mode.OneShot() {
 		return append(all, reloading{s})
 	}
+	all = append(all, s.fights)
 	if s.config().Mode == config.ModeStandalone {
 		all = append(all, s.accounts)
 	}

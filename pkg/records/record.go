@@ -73,6 +73,8 @@ type Sight struct {
 	Version string
 	// Revision is what a Secret is known to hold of ours.
 	Revision Revision
+	// Rivals are the field managers whose values a sink wrote over last.
+	Rivals []string
 	// Former names states in which the target was left at places that are no
 	// longer its own.
 	Former []string

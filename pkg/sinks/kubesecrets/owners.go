@@ -1,7 +1,9 @@
 package kubesecrets
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,4 +168,23 @@ func encode(fields *fieldpath.Set) *metav1.FieldsV1 {
 		panic(err) // to memory, where every set encodes
 	}
 	return metav1.NewFieldsV1(string(raw))
+}
+
+// rivalsOf lists the field managers, in ascending order, that own data keys of a
+// Secret which an edit changes.
+func rivalsOf(live *corev1.Secret, e *secretEdit) (rivals []string) {
+	for _, entry := range live.ManagedFields {
+		fields, err := parseFields(entry)
+		if err != nil || isOurs(entry) {
+			continue
+		}
+		for key, value := range e.keys {
+			if fields.has("data", key) && !bytes.Equal(live.Data[key], value) {
+				rivals = append(rivals, entry.Manager)
+				break
+			}
+		}
+	}
+	slices.Sort(rivals)
+	return slices.Compact(rivals)
 }

@@ -209,6 +209,7 @@ func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, see
 	}
 	defer clearData(after.Data)
 	left := k.sight(r, after, e.content(live.Type))
+	left.Rivals = rivalsOf(live, e)
 	for _, key := range e.removed {
 		if _, ok := after.Data[key]; ok {
 			return left, fmt.Errorf("the key %q was removed, but is still there: %w", key, errConflict)

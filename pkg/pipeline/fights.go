@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/turns"
+	"github.com/secretsync/syncer/pkg/wake"
+)
+
+const (
+	// promptWrites is how often in a row what somebody else has changed in a Secret
+	// is corrected at once. Afterwards there is a pause of firstFight, and each one is
+	// twice as long, up to longestFight.
+	promptWrites = 3
+	firstFight   = time.Second
+	longestFight = 5 * time.Minute
+	// peace is how long after the last pause nobody must have changed the Secret for
+	// the fight to be over.
+	peace = time.Minute
+)
+
+// fights has the Secrets corrected that somebody else has changed, and spaces the
+// corrections where somebody does so again and again. A new value is written at
+// once all the same.
+type fights struct {
+	*secrets
+	wake wake.Wake
+
+	mu     sync.Mutex
+	rounds map[targets.Key]*rounds
+	turns  turns.Turns[targets.Key] // corrections to come
+}
+
+// rounds is how often a Secret was corrected in a row.
+type rounds struct {
+	count int
+	pause time.Duration // 0: none yet
+	next  time.Time     // no correction is before
+}
+
+func newFights(s *secrets) *fights {
+	return &fights{secrets: s, rounds: map[targets.Key]*rounds{}}
+}
+
+// drifted has a Secret corrected: at once, or after a pause.
+func (f *fights) drifted(key targets.Key) {
+	if f.delays(key, time.Now()) {
+		f.wake.Rouse()
+		return
+	}
+	f.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+}
+
+func (f *fights) delays(key targets.Key, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.rounds[key]
+	if r == nil {
+		return false
+	}
+	if now.Sub(r.next) > r.pause+peace {
+		f.endLocked(key)
+		return false
+	}
+	if r.pause == 0 || !r.next.After(now) {
+		return false
+	}
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+	f.turns.Put(namespace, key, r.next)
+	return true
+}
+
+func (f *fights) endLocked(key targets.Key) {
+	if r := f.rounds[key]; r != nil && r.pause > 0 {
+		f.host.metrics.Contested(-1)
+	}
+	delete(f.rounds, key)
+}
+
+// forget drops a Secret that is gone.
+func (f *fights) forget(key targets.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.endLocked(key)
+}
+
+// Settled counts the corrections.
+func (f *fights) Settled(o Outcome) {
+	if o.Item.Trigger != "drift" || !o.Wrote {
+		return
+	}
+	pause := f.count(o.Key, time.Now())
+	if pause == 0 {
+		return
+	}
+	who := "another client"
+	if rivals := o.After.Rivals; len(rivals) > 0 {
+		who = "the field manager " + brief.List(rivals)
+	}
+	f.news.event(o.Key, corev1.EventTypeWarning, reasonContested,
+		fmt.Sprintf("%s changes %s again and again, and so does Syncer; let only one of them write there (the next correction comes after a pause)", who, brief.List(o.Set)))
+}
+
+// count counts a correction, and returns the pause before the next one.
+func (f *fights) count(key targets.Key, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.rounds[key]
+	if r == nil {
+		r = &rounds{}
+		f.rounds[key] = r
+	}
+	switch r.count++; {
+	case r.count < promptWrites:
+	case r.pause == 0:
+		r.pause = firstFight
+		f.host.metrics.Contested(1)
+	default:
+		r.pause = min(2*r.pause, longestFight)
+	}
+	r.next = now.Add(r.pause)
+	return r.pause
+}
+
+// Run has what waits corrected until ctx ends.
+func (f *fights) Run(ctx context.Context) {
+	defer f.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		f.mu.Lock()
+		key, wait, due := f.turns.Take(time.Now())
+		f.mu.Unlock()
+		if due {
+			f.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+			continue
+		}
+		if wait < 0 {
+			wait = time.Hour
+		}
+		timer.Reset(wait)
+		select {
+		case <-f.wake.C():
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (f *fights) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key := range f.rounds {
+		f.endLocked(key)
+	}
+}

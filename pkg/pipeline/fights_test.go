@@ -1,0 +1,38 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// Corrections are spaced more and more, and a quiet time ends the fight.
+func TestCorrectionsAreSpaced(t *testing.T) {
+	f := newFights(&secrets{pipeline: &pipeline{host: &host{}}})
+	const key = targets.Key("secret/ns/s")
+	now := time.Now()
+	want := []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+	for i, pause := range want {
+		if f.delays(key, now) {
+			t.Fatalf("correction %d is delayed", i)
+		}
+		if got := f.count(key, now); got != pause {
+			t.Errorf("a pause of %v after correction %d, want %v", got, i, pause)
+		}
+		if got := f.delays(key, now); got != (pause > 0) {
+			t.Errorf("the one after correction %d is delayed: %v", i, got)
+		}
+		now = now.Add(pause)
+	}
+	for range 20 {
+		now = now.Add(f.count(key, now))
+	}
+	if got := f.count(key, now); got != longestFight {
+		t.Errorf("a pause of %v in the end", got)
+	}
+	now = now.Add(2*longestFight + peace + time.Second)
+	if f.delays(key, now) || f.count(key, now) != 0 {
+		t.Error("the fight is not over after a quiet time")
+	}
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Another client that writes the same data key again and again is named, and is
+// answered ever more seldom; a new value is delivered at once all the same.
+func TestAFightIsDamped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.variables("a")
+	w.secret("db", map[string]string{"a": "a"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	overwrite := func(round int) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"data":{"a":%q}}`, base64.StdEncoding.EncodeToString(fmt.Append(nil, "theirs-", round)))
+		if _, err := w.core.Secrets(w.namespace).Patch(t.Context(), "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 6 { // the last pause is of 8 s
+		overwrite(round)
+		w.awaitData("db", map[string]string{"a": w.value["a"]})
+	}
+	eventually(t, "an Event that names the rival", func() bool {
+		return slices.ContainsFunc(w.events("db", "Contested"), func(text string) bool { return strings.Contains(text, "field manager rival") })
+	})
+	_, metrics := w.get("/metrics")
+	if !strings.Contains(metrics, "syncer_contested_secrets 1") {
+		t.Error("no metric says so")
+	}
+	overwrite(7)
+	w.polls(2) // none of which corrects it
+	if got := string(w.read("db").Data["a"]); got != "theirs-7" {
+		t.Errorf("the Secret holds %q before the pause is over", got)
+	}
+	w.renew("a")
+	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	p.Stop()
+}
