@@ -24,6 +24,9 @@ type Kubernetes struct {
 	Definitions    []definitions.SecretDefinition
 	LeaderElection LeaderElection
 	Restarts       Restarts
+	// NamespaceMemory is how many MiB of memory the Secrets of one namespace may need
+	// in ModeStandalone.
+	NamespaceMemory int
 }
 
 // AllNamespaces stands for every namespace in Kubernetes.Namespaces.

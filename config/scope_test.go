@@ -85,6 +85,7 @@ kubernetes:
       ref: {secrets: [{k: a/b}], format: template, templateConfigMap: tpl/old}
 leaderElection: {enabled: true, leaseName: old, namespace: ns, leaseDuration: 20s}
 restarts: {quietPeriod: 5s, perHour: 9}
+namespaceMemory: 7
 identities:
 - name: shop
   namespaces: [shop]
@@ -128,7 +129,7 @@ var all = []string{"", "azure", "key", "shop", "till"}
 // changes are those of each setting, but for those of rotation.
 var changes = map[string]change{
 	"containerMode":                {smallFile, "init", "application", "containerMode", nil},
-	"secretsDestination":           {smallFile + "kubernetes: {namespace: ns}\n", "n: file", "n: k8s_secrets", "kubernetes.namespaces restarts.perHour restarts.quietPeriod secretsDestination targets.db", nil},
+	"secretsDestination":           {smallFile + "kubernetes: {namespace: ns}\n", "n: file", "n: k8s_secrets", "kubernetes.namespaces namespaceMemory restarts.perHour restarts.quietPeriod secretsDestination targets.db", nil},
 	"refresh.enabled":              {sidecarFile, "{enabled: true, interval: 90s}", "{enabled: false}", "health.freshness refresh.enabled refresh.interval", nil},
 	"refresh.interval":             {sidecarFile, "90s", "2m", "refresh.interval", nil},
 	"retry.limit":                  {sidecarFile, "limit: 7", "limit: 8", "retry.limit", nil},
@@ -184,6 +185,7 @@ var changes = map[string]change{
 	"leaderElection.leaseDuration": {clusterFile, "20s", "30s", "leaderElection.leaseDuration", nil},
 	"restarts.quietPeriod":         {clusterFile, "5s", "6s", "restarts.quietPeriod", nil},
 	"restarts.perHour":             {clusterFile, "perHour: 9", "perHour: 8", "restarts.perHour", nil},
+	"namespaceMemory":              {clusterFile, "Memory: 7", "Memory: 9", "namespaceMemory", nil},
 
 	"targets":                   {smallFile, "targets: [", "targets: [{name: more, secrets: [{k: a/b}]}, ", "targets.more", nil},
 	"targets.name":              {smallFile, "db", "new", "targets.db targets.new", nil},

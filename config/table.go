@@ -185,5 +185,7 @@ func standaloneSettings() []setting {
 			doc: "How long nothing more must change before workloads are restarted, so that several changes are one restart. New in Syncer."},
 		{name: "restarts.perHour", scope: ScopeLive, of: func(s subject) any { return &s.Kubernetes.Restarts.PerHour }, kind: kindInteger, min: 1, def: "60",
 			doc: "How many restarts of workloads there may be in one namespace in an hour; the others wait. New in Syncer."},
+		{name: "namespaceMemory", scope: ScopeProcess, of: func(s subject) any { return &s.Kubernetes.NamespaceMemory }, kind: kindInteger, min: 1, def: "12",
+			doc: "How many MiB of memory the Secrets of one namespace may need, by the [budget](install.md#memory). Syncer leaves a Secret that would exceed it as it is, and an Event says so. New in Syncer."},
 	}
 }

@@ -18,7 +18,12 @@ type SecretDefinition struct {
 	Annotations map[string]string
 	Map         string
 	HasMap      bool
-	Type        string // of the Secret itself
+	// Oversize is how many bytes these have, where they are not given since that is
+	// more than targets.MaxDefinition.
+	Oversize int
+	// Crowded: they are not given since the namespace has no room for them.
+	Crowded bool
+	Type    string // of the Secret itself
 	// Missing: there is no such Secret, so that the above is empty.
 	Missing bool
 	// Unread says why it is not known whether there is one, or "".
@@ -42,6 +47,10 @@ type SecretDefinition struct {
 // The configuration and the Secret itself may each define data keys; where
 // both define the same, the configuration wins.
 func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
+	if size := def.size(); size > targets.MaxDefinition {
+		return refused(def, fmt.Sprintf("the map and the annotations that define the Secret have %d bytes, and may have %d; divide them among several Secrets",
+			size, targets.MaxDefinition)), nil
+	}
 	content, warnings, err := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
 	restart, errRestart := ParseWorkloads(def.Annotations[restartWorkloads])
 	pullFor, errPull := ParseAccounts(def.Annotations[pullSecretFor])
@@ -63,9 +72,12 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 	if fault := CheckPullType(def.Type); fault != nil && len(s.PullFor) > 0 && def.UID != "" {
 		s.PullFor, s.Faults = nil, append(s.Faults, eachText(pullSecretFor+": ", fault)...)
 	}
-	s.Groups, s.Hold, s.HoldAll = content.Groups, content.Hold, content.HoldAll
-	s.Faults = fewFaults(s.Faults)
+	s.Groups, s.Hold, s.HoldAll, s.Size = content.Groups, content.Hold, content.HoldAll, def.size()
+	s.Faults, warnings = few(s.Faults), few(warnings)
 	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.Entries, Secret: s, Faults: faults}
+	if n := t.CountEntries(); n > targets.MaxEntries {
+		return refused(def, targets.TooManyEntries(n)), nil
+	}
 	if fault, warning := undefined(s, def, len(t.Entries) > 0); fault != "" {
 		s.Faults = append(s.Faults, fault)
 	} else if warning != "" {
@@ -123,13 +135,13 @@ func (c *secretContent) override(configured *targets.Target) (warnings []string)
 	return warnings
 }
 
-// fewFaults drops what nobody reads of very many.
-func fewFaults(faults []string) []string {
+// few drops what nobody reads of very many.
+func few(texts []string) []string {
 	const most = 100
-	if more := len(faults) - most; more > 0 {
-		faults = append(slices.Clone(faults[:most]), fmt.Sprintf("%s: and %d more faults", targets.ConjurMapKey, more))
+	if more := len(texts) - most; more > 0 {
+		texts = append(slices.Clone(texts[:most]), fmt.Sprintf("%s: and %d more", targets.ConjurMapKey, more))
 	}
-	return faults
+	return texts
 }
 
 // eachText returns the texts of the errors that err joins.
@@ -152,4 +164,23 @@ func unique(texts []string) (kept []string) {
 		}
 	}
 	return kept
+}
+
+// size is the bytes of what the Secret itself says.
+func (def SecretDefinition) size() int {
+	size := def.Oversize + len(def.Map)
+	for key, value := range def.Annotations {
+		if targets.Defines(key) {
+			size += len(key) + len(value)
+		}
+	}
+	return size
+}
+
+// refused makes the target of a Secret whose definition exceeds a limit.
+func refused(def SecretDefinition, why string) *targets.Target {
+	t := &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Secret: &targets.Secret{
+		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread,
+	}}
+	return t.Refused(why)
 }

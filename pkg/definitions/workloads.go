@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // restartWorkloads is the annotation of a Kubernetes Secret that lists the
@@ -21,11 +23,9 @@ var workloadKinds = [...]string{"deployment", "statefulset", "daemonset"}
 // which they are written; the kind is in lower case. The error joins what is
 // wrong with each; such are left out.
 func ParseWorkloads(text string) (workloads []string, err error) {
-	var errs []error
-	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
+	items, err := namesIn(text)
+	errs := []error{err}
+	for _, item := range items {
 		kind, name, _ := strings.Cut(item, "/")
 		kind = strings.ToLower(kind)
 		fault := CheckObjectName(name)
@@ -49,9 +49,10 @@ const pullSecretFor = "conjur.org/pull-secret-for"
 // or line breaks between them. It returns each once, in the order in which they are
 // written. The error joins what is wrong with each; such are left out.
 func ParseAccounts(text string) (accounts []string, err error) {
-	var errs []error
-	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
-		if item = strings.TrimSpace(item); item == "" || slices.Contains(accounts, item) {
+	items, err := namesIn(text)
+	errs := []error{err}
+	for _, item := range items {
+		if slices.Contains(accounts, item) {
 			continue
 		}
 		if fault := CheckObjectName(item); fault != nil {
@@ -61,6 +62,20 @@ func ParseAccounts(text string) (accounts []string, err error) {
 		accounts = append(accounts, item)
 	}
 	return accounts, errors.Join(errs...)
+}
+
+// namesIn divides a list with commas or line breaks. Of more than
+// targets.MaxNames it has none.
+func namesIn(text string) (names []string, err error) {
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if item = strings.TrimSpace(item); item != "" {
+			names = append(names, item)
+		}
+	}
+	if len(names) > targets.MaxNames {
+		return nil, fmt.Errorf("%d names are listed, and a Secret may list %d; divide them among several Secrets", len(names), targets.MaxNames)
+	}
+	return names, nil
 }
 
 // CheckPullType returns an error unless images can be pulled with a Secret of a

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -43,12 +44,13 @@ func (s selected) open(ctx context.Context, options metav1.ListOptions) (watch.I
 	return w, err
 }
 
-// options has the API server select one object by its name, or else by the
+// options has the API server select one object by its name, or else Secrets by the
 // label.
 func (s selected) options(options metav1.ListOptions) metav1.ListOptions {
-	if s.Name != "" {
+	switch {
+	case s.Name != "":
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
-	} else {
+	case s.resource == "secrets":
 		options.LabelSelector = ManagedLabel + "=" + ManagedValue
 	}
 	return options
@@ -79,22 +81,40 @@ func (s secretAPI) look(ctx context.Context) ([]*Secret, error) {
 	return all, err
 }
 
-// configMapAPI asks for ConfigMaps.
-type configMapAPI struct{ selected }
+// configMapAPI asks for ConfigMaps, and keeps which there are.
+type configMapAPI struct {
+	selected
+	see func(types.NamespacedName, *corev1.ConfigMap)
+}
 
-func (m configMapAPI) list(ctx context.Context, options metav1.ListOptions) (all []*corev1.ConfigMap, meta metav1.ListMeta, err error) {
-	page, err := m.c.Core.ConfigMaps(m.Namespace).List(ctx, m.options(options))
+func (m configMapAPI) list(ctx context.Context, options metav1.ListOptions) (all []*metav1.PartialObjectMetadata, meta metav1.ListMeta, err error) {
+	page, err := m.c.Core.ConfigMaps(m.Namespace).List(ctx, m.options(inPages(options)))
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
 	for i := range page.Items {
-		all = append(all, &page.Items[i])
+		all = append(all, m.seen(&page.Items[i]))
 	}
 	return all, page.ListMeta, nil
 }
 
-func (m configMapAPI) look(ctx context.Context) ([]*corev1.ConfigMap, error) {
-	return single(m.c.ConfigMap(ctx, m.Namespace, m.Name))
+func (m configMapAPI) look(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
+	if m.Name == "" {
+		return pages(ctx, m.list)
+	}
+	found, err := m.c.ConfigMap(ctx, m.Namespace, m.Name)
+	if err != nil {
+		return single[*metav1.PartialObjectMetadata](nil, err)
+	}
+	return single(m.seen(found), nil)
+}
+
+// seen shows a ConfigMap, and returns what is stored of it.
+func (m configMapAPI) seen(found *corev1.ConfigMap) *metav1.PartialObjectMetadata {
+	m.see(types.NamespacedName{Namespace: found.Namespace, Name: found.Name}, found)
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: found.Namespace, Name: found.Name, UID: found.UID, ResourceVersion: found.ResourceVersion,
+	}}
 }
 
 // single makes a list of one object of what was found about it.

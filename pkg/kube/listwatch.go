@@ -167,7 +167,7 @@ func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event 
 	case err != nil:
 		l.failed(err)
 	default:
-		l.handler.Remark(fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, l.interval))
+		l.handler.Remark(Looking(refusal, l.interval))
 	}
 	if err != nil && all == nil {
 		return nil
@@ -178,12 +178,20 @@ func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event 
 // advice says what lets a watch stand.
 const advice = "grant the verbs list and watch to hear of changes at once"
 
-func (l *listWatch[T]) failed(err error) {
-	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w; %s (trying again every %v)", err, advice, l.interval)
-	}
-	l.handler.Report(err)
+// Looking says why looks take the place of a watch.
+func Looking(refusal error, every time.Duration) error {
+	return fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, every)
 }
+
+// Lacking says what to grant where an error says that something is forbidden.
+func Lacking(err error, every time.Duration) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w; %s (trying again every %v)", err, advice, every)
+	}
+	return err
+}
+
+func (l *listWatch[T]) failed(err error) { l.handler.Report(Lacking(err, l.interval)) }
 
 // changes returns the events that make what is stored into all that there is.
 func changes[T object](store cache.Store, all []T) (events []watch.Event) {

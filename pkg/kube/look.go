@@ -16,8 +16,18 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// pageSize is how many objects one answer to a list holds at most.
-const pageSize = 500
+// pageSize is how many objects one answer to a list holds at most: each may have
+// more than 1 MiB.
+const pageSize = 20
+
+// inPages asks for a page of a list.
+func inPages(options metav1.ListOptions) metav1.ListOptions {
+	options.Limit = pageSize
+	if options.ResourceVersion == "0" { // which would have the API server answer with all at once
+		options.ResourceVersion = ""
+	}
+	return options
+}
 
 // Secret reads one Secret.
 func (c *Client) Secret(ctx context.Context, namespace, name string) (*Secret, error) {
@@ -94,7 +104,7 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1
 
 // listSecrets returns a page of a list of Secrets.
 func (c *Client) listSecrets(ctx context.Context, namespace string, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
-	page, err := c.Core.Secrets(namespace).List(ctx, options)
+	page, err := c.Core.Secrets(namespace).List(ctx, inPages(options))
 	if err != nil {
 		return nil, metav1.ListMeta{}, fmt.Errorf("listing the secrets of %s: %w", describeNamespace(namespace), err)
 	}

@@ -1,8 +1,6 @@
 package kube
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,9 +17,6 @@ const (
 	ManagedValue = "true"
 )
 
-// ours begins the annotations of interest.
-const ours = "conjur.org/"
-
 // Secret is what is of interest in a Kubernetes Secret, without any value. It
 // is not changed once it is made. The structure has a size that Go allocates
 // exactly: in what is left over behind a smaller one, bytes of values that were
@@ -31,9 +26,27 @@ type Secret struct {
 	// it was made, and the annotations that begin with "conjur.org/", without those that are
 	// written together with the data.
 	metav1.ObjectMeta
-	// Map is the text under the data key targets.ConjurMapKey; nil: there is none.
-	Map  *string
+	// Map is what is under the data key targets.ConjurMapKey; nil: there is none.
+	Map  *Map
 	Type corev1.SecretType
+}
+
+// Map is the text of a map, and says whether it and the annotations were dropped.
+type Map struct {
+	Text string
+	// Oversize is the bytes of both where they were dropped, as they are more than
+	// targets.MaxDefinition or, if Crowded, than what is left of
+	// Selection.Definitions.
+	Oversize int
+	Crowded  bool
+}
+
+// Dropped says whether the definition was dropped, and why; see Map.
+func (s *Secret) Dropped() (oversize int, crowded bool) {
+	if s.Map == nil {
+		return 0, false
+	}
+	return s.Map.Oversize, s.Map.Crowded
 }
 
 // GetObjectKind returns no kind: the API never sees a Secret of ours.
@@ -44,10 +57,10 @@ func (s *Secret) DeepCopyObject() runtime.Object { return s }
 
 // ConjurMap returns Map's text, and whether there is one.
 func (s *Secret) ConjurMap() (text string, ok bool) {
-	if s.Map == nil {
+	if s.Map == nil || s.Map.Oversize > 0 {
 		return "", false
 	}
-	return *s.Map, true
+	return s.Map.Text, true
 }
 
 // strip takes what is of interest out of a Secret and wipes its values, which
@@ -57,7 +70,10 @@ func strip(s *corev1.Secret) *Secret {
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
 	}}
 	if conjurMap, ok := s.Data[targets.ConjurMapKey]; ok {
-		stripped.Map = new(string(conjurMap))
+		stripped.Map = &Map{Text: string(conjurMap)}
+	}
+	if size := stripped.definition(); size > targets.MaxDefinition {
+		stripped.drop(size, false)
 	}
 	for _, value := range s.Data {
 		clear(value)
@@ -65,14 +81,24 @@ func strip(s *corev1.Secret) *Secret {
 	return stripped
 }
 
+// drop drops the definition, which has so many bytes.
+func (s *Secret) drop(size int, crowded bool) {
+	s.Map, s.Annotations = &Map{Oversize: size, Crowded: crowded}, nil
+}
+
+// definition is the bytes of what says what the Secret is to hold.
+func (s *Secret) definition() (size int) {
+	for key, value := range s.Annotations {
+		size += len(key) + len(value)
+	}
+	text, _ := s.ConjurMap()
+	return size + len(text)
+}
+
 func ownOf(m map[string]string) map[string]string {
 	var own map[string]string
 	for key, value := range m {
-		switch key {
-		case targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
-			continue
-		}
-		if !strings.HasPrefix(key, ours) {
+		if !targets.Defines(key) {
 			continue
 		}
 		if own == nil {

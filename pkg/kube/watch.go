@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -26,6 +27,9 @@ type Selection struct {
 	// namespaces nor the namespaces may be listed; only for Namespace "". Nil: none
 	// is known.
 	Known func() []string
+	// Definitions is how many bytes the definitions of the Secrets of one namespace
+	// may have together, beyond which they are dropped; 0: no limit.
+	Definitions int
 	// Interval is the time between looks at what may not be watched, and the
 	// longest time between tries to watch; at most, and if it is zero, 10 s.
 	Interval time.Duration
@@ -68,6 +72,7 @@ type Watch[T object] struct {
 	handler      Handler[T]
 
 	looked atomic.Bool
+	room   room
 
 	mu     sync.Mutex // held while the handler is called
 	absent bool       // the handler knows that what is selected by name is not there
@@ -77,19 +82,41 @@ type Watch[T object] struct {
 func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 	w := &Watch[*Secret]{Selection: s, log: c.log, handler: h}
 	w.inform("secrets", secretAPI{selected{c, "secrets", s}, w}, func(o any) (any, error) {
-		if secret, ok := o.(*corev1.Secret); ok {
-			return strip(secret), nil
+		secret, stripped := o.(*Secret)
+		if !stripped {
+			found, ok := o.(*corev1.Secret)
+			if !ok {
+				return o, nil
+			}
+			secret = strip(found)
 		}
-		return o, nil // stripped already
+		w.fit(secret)
+		return secret, nil
 	})
 	return w
 }
 
-// WatchConfigMap returns a Watch of one ConfigMap.
-func (c *Client) WatchConfigMap(s Selection, h Handler[*corev1.ConfigMap]) *Watch[*corev1.ConfigMap] {
-	w := &Watch[*corev1.ConfigMap]{Selection: s, log: c.log, handler: h}
-	w.inform("configmaps", configMapAPI{selected{c, "configmaps", s}}, func(o any) (any, error) { return o, nil })
+// WatchConfigMaps returns a Watch of one ConfigMap, or of all of a namespace, that
+// stores which there are. It calls see with each as it is, more than once.
+func (c *Client) WatchConfigMaps(s Selection, see func(types.NamespacedName, *corev1.ConfigMap), h Handler[*metav1.PartialObjectMetadata]) *Watch[*metav1.PartialObjectMetadata] {
+	w := &Watch[*metav1.PartialObjectMetadata]{Selection: s, log: c.log, handler: h}
+	api := configMapAPI{selected{c, "configmaps", s}, see}
+	w.inform("configmaps", api, func(o any) (any, error) {
+		if m, ok := o.(*corev1.ConfigMap); ok {
+			return api.seen(m), nil
+		}
+		return o, nil // seen already
+	})
 	return w
+}
+
+// TryWatchingConfigMaps has the API server say whether it would have them watched.
+func (c *Client) TryWatchingConfigMaps(ctx context.Context, s Selection) error {
+	w, err := selected{c, "configmaps", s}.open(ctx, metav1.ListOptions{})
+	if err == nil {
+		w.Stop()
+	}
+	return err
 }
 
 // inform makes the informer. The library never sees a value for longer than it
@@ -121,7 +148,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.informer.RunWithContext(klog.NewContext(ctx, w.log)) })
 	select {
-	case <-w.registration.HasSyncedChecker().Done():
+	case <-w.Listed():
 		w.missing()
 	case <-ctx.Done():
 	}
@@ -155,13 +182,22 @@ func (w *Watch[T]) Look(ctx context.Context) error {
 // Synced reports whether the handler has been called with all that there is.
 func (w *Watch[T]) Synced() bool { return w.looked.Load() || w.registration.HasSynced() }
 
-// Get returns an object that is watched by its name, the zero T if there is
-// none. It is live if it would be another one by now had it changed, as far as
-// the API server can be reached.
-func (w *Watch[T]) Get() (o T, live bool) {
-	stored, _, _ := w.informer.GetStore().GetByKey(w.Namespace + "/" + w.Name)
+// Live reports whether what is stored would be other by now had it changed, as far
+// as the API server can be reached.
+func (w *Watch[T]) Live() bool { return w.registration.HasSynced() && !w.Polling() }
+
+// Listed is closed once what there is at first is stored.
+func (w *Watch[T]) Listed() <-chan struct{} { return w.registration.HasSyncedChecker().Done() }
+
+// Polling reports whether looks at each interval take the place of a watch, which
+// is forbidden.
+func (w *Watch[T]) Polling() bool { return w.source.polling.Load() }
+
+// Find returns an object that is there.
+func (w *Watch[T]) Find(namespace, name string) (o T, there bool) {
+	stored, there, _ := w.informer.GetStore().GetByKey(namespace + "/" + name)
 	o, _ = stored.(T)
-	return o, w.registration.HasSynced() && !w.source.polling.Load()
+	return o, there
 }
 
 // Stored returns the objects that are there. The handler is called with them, or
@@ -212,5 +248,6 @@ func (w *Watch[T]) gone(o any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.absent = true
+	w.room.take(name, 0, 0)
 	w.handler.Gone(name.Namespace, name.Name)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/test/kubetest"
@@ -195,7 +196,7 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 			h.await(t, "well")
 			update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "three"} })
 			h.expect(t, "put: a three")
-			if _, live := w.Get(); !live {
+			if !w.Live() {
 				t.Error("what is watched is not live")
 			}
 			revoke()
@@ -204,7 +205,7 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 			h.await(t, "limited: ", "forbidden")
 			update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "four"} })
 			h.expect(t, "put: a four")
-			if _, live := w.Get(); live {
+			if w.Live() {
 				t.Error("what is looked at is live")
 			}
 		})
@@ -315,41 +316,88 @@ func TestAWatchStopsWhileTheAPIServerIsAway(t *testing.T) {
 	cluster.ContinueAPIServer(t)
 }
 
-func TestAConfigMapIsFollowed(t *testing.T) {
+// Of what changes in ConfigMaps one hears once, whatever is selected, and only
+// which there are is kept.
+func TestConfigMapsAreFollowed(t *testing.T) {
+	for name, selected := range map[string]string{"one by its name": "templates", "all of a namespace": ""} {
+		t.Run(name, func(t *testing.T) {
+			ns := cluster.Namespace(t)
+			c := connect(t, "")
+			heard := make(chan string, 100)
+			see := func(name types.NamespacedName, m *corev1.ConfigMap) { heard <- fmt.Sprint(name.Name, m.Data) }
+			w := c.WatchConfigMaps(kube.Selection{Namespace: ns, Name: selected}, see, noting[*metav1.PartialObjectMetadata]{
+				put:  func(*metav1.PartialObjectMetadata) {},
+				gone: func(namespace, name string) { heard <- "gone " + namespace + "/" + name },
+			})
+			running(t, w.Run)
+			expect := func(want string) {
+				t.Helper()
+				for got := ""; got != want; { // one event may be seen twice
+					got = next(t, heard, want)
+				}
+			}
+			eventually(t, "live", w.Live)
+			maps := c.Core.ConfigMaps(ns)
+			for _, name := range []string{"other", "templates"} {
+				m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": "x"}}
+				if _, err := maps.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expect("templatesmap[a:x]")
+			eventually(t, "it is stored", func() bool { _, there := w.Find(ns, "templates"); return there })
+			if _, there := w.Find(ns, "other"); there != (selected == "") {
+				t.Errorf("another one is stored: %v", there)
+			}
+			if err := maps.Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			expect("gone " + ns + "/templates")
+			if _, there := w.Find(ns, "templates"); there {
+				t.Error("it is still stored")
+			}
+			if _, err := c.ConfigMap(t.Context(), ns, "templates"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "templates") {
+				t.Errorf("error %v, want that it is not found", err)
+			}
+		})
+	}
+}
+
+// A namespace's definitions beyond what they may have together are dropped as
+// they come, also those that are there at first.
+func TestDefinitionsBeyondTheRoomAreDropped(t *testing.T) {
 	ns := cluster.Namespace(t)
 	c := connect(t, "")
-	heard := make(chan string, 100)
-	w := c.WatchConfigMap(kube.Selection{Namespace: ns, Name: "templates"}, noting[*corev1.ConfigMap]{
-		put:  func(m *corev1.ConfigMap) { heard <- fmt.Sprint(m.Name, m.Data) },
-		gone: func(namespace, name string) { heard <- "gone " + namespace + "/" + name },
-	})
+	api := secrets(t, ns)
+	conjurMap := strings.Repeat("x", 1000)
+	for i := range 5 {
+		create(t, api, managed(fmt.Sprint("s", i), map[string]string{"conjur-map": conjurMap}))
+	}
+	h := hear()
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Definitions: 2500}, h)
 	running(t, w.Run)
-	expect := func(want string) {
-		t.Helper()
-		if got := next(t, heard, want); got != want {
-			t.Fatalf("heard %q, want %q", got, want)
+	crowded := func() (n int) {
+		for _, s := range w.Stored() {
+			size, crowded := s.Dropped()
+			if text, _ := s.ConjurMap(); crowded != (text == "") || crowded && size != 1000 {
+				t.Errorf("%+v", s)
+			}
+			if crowded {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "all are there", func() bool { return len(w.Stored()) == 5 })
+	if n := crowded(); n != 3 {
+		t.Fatalf("%d of 5 are dropped", n)
+	}
+	for _, s := range w.Stored() {
+		if _, crowded := s.Dropped(); !crowded {
+			remove(t, api, s.Name)
 		}
 	}
-	expect("gone " + ns + "/templates")
-	maps := c.Core.ConfigMaps(ns)
-	for _, name := range []string{"other", "templates"} {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": "x"}}
-		if _, err := maps.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect("templatesmap[a:x]")
-	if m, live := w.Get(); !live || m.Data["a"] != "x" {
-		t.Errorf("got %v, live: %v", m, live)
-	}
-	if err := maps.Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	expect("gone " + ns + "/templates")
-	if m, live := w.Get(); !live || m != nil {
-		t.Errorf("got %v, live: %v", m, live)
-	}
-	if _, err := c.ConfigMap(t.Context(), ns, "templates"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "templates") {
-		t.Errorf("error %v, want that it is not found", err)
-	}
+	eventually(t, "two are gone", func() bool { return len(w.Stored()) == 3 })
+	create(t, api, managed("more", map[string]string{"conjur-map": conjurMap}))
+	eventually(t, "one more", func() bool { s, there := w.Find(ns, "more"); return there && s.Map.Text != "" })
 }

@@ -90,7 +90,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 
 // has a Secret with a map appear.
 func (c *cluster) has(name, conjurMap string) {
-	c.Upsert(&kube.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1"}, Map: &conjurMap}, true)
+	c.Upsert(&kube.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1"}, Map: &kube.Map{Text: conjurMap}}, true)
 }
 
 func (c *cluster) settled() {

@@ -22,6 +22,7 @@ func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 		s.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
 			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)
 			def.Map, def.HasMap = found.ConjurMap()
+			def.Oversize, def.Crowded = found.Dropped()
 		})
 	}
 	if drifted {
@@ -64,8 +65,16 @@ func (s *secrets) define(namespace, name string, complete func(*definitions.Secr
 	}
 	def.Account = identity.Conjur.Account
 	complete(&def)
-	t, warnings := definitions.FromSecret(def)
-	changes := s.set.Lane(identity.Name).Put(t)
+	t, warnings := s.parse(def)
+	lane := s.set.Lane(identity.Name)
+	put := lane.Put
+	if def.Crowded {
+		put = lane.Crowd
+	}
+	changes := put(t)
+	if why := s.set.Crowded(t.Key); why != "" {
+		s.news.invalid(t, why)
+	}
 	if len(changes) == 0 {
 		return
 	}
@@ -77,6 +86,14 @@ func (s *secrets) define(namespace, name string, complete func(*definitions.Secr
 	s.take(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	s.news.defined(t)
 	s.accounts.changed(t.Key)
+}
+
+// parse makes one target at a time: to take a large map apart needs many times its
+// size.
+func (s *secrets) parse(def definitions.SecretDefinition) (*targets.Target, []string) {
+	s.parsing.Lock()
+	defer s.parsing.Unlock()
+	return definitions.FromSecret(def)
 }
 
 // named returns the place of a Secret among those that are listed; -1: it is not.

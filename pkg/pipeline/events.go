@@ -108,6 +108,12 @@ func (n *news) warned(key targets.Key, warnings []string) {
 	}
 }
 
+// invalid reports that a Secret is not kept at all.
+func (n *news) invalid(t *targets.Target, why string) {
+	about := kube.SecretReference(t.Secret.Namespace, t.Secret.Name, types.UID(t.Secret.UID))
+	n.recorder.Event(about, corev1.EventTypeWarning, reasonInvalid, why)
+}
+
 // failed reports why a Secret is not as it should be.
 func (n *news) failed(about corev1.ObjectReference, err error) {
 	reason := reasonFailed

@@ -45,7 +45,7 @@ type Parts struct {
 // Run does what cfg says until ctx ends or all is done, and serves probes where it
 // says so; it follows no change of the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
-	p := &pipeline{Parts: parts, set: &records.Set{}}
+	p := &pipeline{Parts: parts, set: newSet(cfg)}
 	p.wire(wiring{cfg: cfg})
 	if cfg.Server.Address == "" {
 		return p.run(ctx)

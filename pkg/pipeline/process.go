@@ -160,7 +160,7 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 		}}
 		p.wire(wiring{cfg: h.config()})
 		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
-			p.set = &records.Set{}
+			p.set = newSet(h.config())
 		}
 		return p.run(ctx)
 	})

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sources"
 )
@@ -26,6 +28,7 @@ type secrets struct {
 	news     *news
 	accounts *accounts
 	fights   *fights
+	parsing  sync.Mutex
 
 	// What a one-shot process could not read at first, and why; until it is
 	// completed, nobody else reads that.
@@ -52,13 +55,14 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 			continue
 		}
 		all = append(all, &sources.Secrets{
-			Client:    s.host.cluster,
-			Namespace: namespace,
-			Names:     names,
-			Known:     s.knownNamespaces,
-			Interval:  secretsLook,
-			Handler:   s,
-			Reporter:  s.troubles,
+			Client:      s.host.cluster,
+			Namespace:   namespace,
+			Names:       names,
+			Known:       s.knownNamespaces,
+			Interval:    secretsLook,
+			Definitions: s.set.Budget / 8,
+			Handler:     s,
+			Reporter:    s.troubles,
 		})
 	}
 	return all
@@ -83,7 +87,7 @@ func (s *secrets) sources() []source {
 	}
 	all = append(all, s.fights)
 	if s.config().Mode == config.ModeStandalone {
-		all = append(all, s.accounts)
+		all = append(all, s.accounts, waiting{s})
 	}
 	for _, watch := range s.watches() {
 		all = append(all, watch)
@@ -119,4 +123,12 @@ func (s *secrets) ready() (remarks []string, err error) {
 		return nil, listed("no Secret may be read", remarks)
 	}
 	return brief.Some(remarks, brief.Names), nil
+}
+
+// newSet makes a set in which the Secrets of many tenants have budgets.
+func newSet(cfg *config.Config) *records.Set {
+	if cfg.Mode != config.ModeStandalone {
+		return &records.Set{}
+	}
+	return &records.Set{Budget: cfg.Kubernetes.NamespaceMemory << 20}
 }

@@ -17,6 +17,9 @@ func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.listed, l.unset, l.expands = slices.Sorted(slices.Values(ids)), unset, true
+	for _, n := range s.spaces { // what was refused for the list may fit the new one
+		n.freed = true
+	}
 	for _, key := range slices.Sorted(maps.Keys(l.wild)) {
 		r := s.records[key]
 		if l.put(r, r.given, nil, nil) {

@@ -14,6 +14,11 @@ import (
 // lives as long as what is known of them is of use. The zero Set is empty and
 // ready; it is safe for use by several goroutines.
 type Set struct {
+	// Budget is how much memory the Secrets of one namespace may need together,
+	// in bytes, by targets.Target.Memory; 0: no limit. One that would exceed it
+	// is kept as [targets.Target.Refused], or not at all; see Waiting.
+	Budget int
+
 	once sync.Once
 	key  []byte // of prints
 
@@ -23,6 +28,7 @@ type Set struct {
 	busy    map[targets.Key]*work
 	made    uint64 // records so far
 	left    leftRevisions
+	spaces  map[string]*space // by namespace
 }
 
 // record is one target in the Set.
@@ -32,6 +38,7 @@ type record struct {
 	spec   *targets.Target // the same, expanded
 	status Status
 	made   uint64
+	memory int // of the namespace's budget
 	asks   int // how often it was asked for
 	// fallen are the variables of this node's own that had no value for this
 	// identity when they were last read, although they are listed.
@@ -138,6 +145,7 @@ func (s *Set) Delete(key targets.Key) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.records[key] == nil {
+		s.give(key, 0)
 		return nil
 	}
 	return []Change{s.remove(key)}
@@ -213,6 +221,9 @@ func (l *Lane) add(t *targets.Target) (changes []Change) {
 		r.lane.drop(t.Key, r.spec)
 		r.lane, r.spec = l, nil
 	}
+	if r == nil && !s.admit(t) {
+		return nil
+	}
 	if r == nil {
 		if s.records == nil {
 			s.records = map[targets.Key]*record{}
@@ -237,6 +248,11 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 		l.start, l.polled = time.Now(), time.Time{}
 	}
 	before, made := r.spec, l.expanded(r, t, recalled, released)
+	if made.Secret != nil {
+		if fits := l.set.charge(r, made); !fits {
+			t, made = made.Refused(l.set.exceeded()), made.Refused(l.set.exceeded())
+		}
+	}
 	r.given = t
 	l.keys[t.Key] = true
 	if delete(l.wild, t.Key); t.Open() {
@@ -259,6 +275,7 @@ func (s *Set) remove(key targets.Key) Change {
 	r := s.records[key]
 	r.lane.drop(key, r.spec)
 	delete(s.records, key)
+	s.give(key, r.memory)
 	s.left.keep(key, r.status.Revision)
 	return Change{Key: key, Lane: r.lane.name, Gone: true}
 }

@@ -31,6 +31,14 @@ func (v values) wipe() {
 	}
 }
 
+// size is the bytes of all values together: many entries may have one value.
+func (v values) size() (size int) {
+	for _, e := range v.entries {
+		size += len(e.value)
+	}
+	return size
+}
+
 // decode applies the content types. As with the Secrets Provider, a value that
 // is not base64 is used as it is, and a warning says so. Line breaks inside
 // base64 text are allowed; NUL bytes at the end of what it stands for are

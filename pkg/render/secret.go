@@ -45,6 +45,9 @@ func Secret(t *targets.Target, value func(variable string) secret.Value, templat
 	if err != nil {
 		return Data{Errs: map[string]error{"": err}}
 	}
+	if size := decoded.size(); size > MaxSecret {
+		return Data{Errs: map[string]error{"": fmt.Errorf("the values of the map have %d bytes together, and a Secret can have %d", size, MaxSecret)}}
+	}
 	data := Data{Parts: partOfEach(decoded.entries), Errs: map[string]error{}, Warnings: warnings, Expires: decoded.expires}
 	if t.Secret == nil {
 		return data

@@ -3,7 +3,6 @@ package sources
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +26,9 @@ type ConfigMapUsers interface {
 
 // ConfigMaps is the templates that ConfigMaps hold. It reads them for the
 // workers and hints at the targets whose template changed.
+//
+// It keeps the texts of the templates in use, up to targets.MaxTemplates of a
+// namespace, and nothing else of a ConfigMap.
 type ConfigMaps struct {
 	Client *kube.Client
 	// Interval is the time between looks at what may not be watched.
@@ -37,20 +39,13 @@ type ConfigMaps struct {
 	// where looks at each interval are all that is permitted.
 	Reporter Remarker
 
-	troubles folded    // by ConfigMap
+	troubles folded    // by ConfigMap, or namespace
 	refresh  wake.Wake // as the templates in use may have changed
 
-	mu      sync.Mutex
-	watches map[types.NamespacedName]*mapWatch
-	given   map[targets.ConfigMapKey]templateText // what the workers have, but for what was hinted at since
-	events  int                                   // so far
-}
-
-// mapWatch is the watch of one ConfigMap.
-type mapWatch struct {
-	*kube.Watch[*corev1.ConfigMap]
-	stop context.CancelFunc
-	done chan struct{}
+	mu     sync.Mutex
+	spaces map[string]*mapSpace
+	given  map[types.NamespacedName]map[string]templateText // what the workers have, but for what was hinted at since
+	events int                                              // so far
 }
 
 // templateText is a template; the zero one is not there.
@@ -58,6 +53,7 @@ type templateText struct {
 	there bool
 	text  string
 	noMap bool // nor is its ConfigMap
+	size  int  // of one that is too large to be kept
 }
 
 // Text returns a template: from memory while its ConfigMap is watched, else by
@@ -70,6 +66,8 @@ func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string
 		return "", err
 	case t.noMap:
 		return "", fmt.Errorf("there is no configmap %s/%s to hold the template %s; create it", key.Namespace, key.Name, key.Key)
+	case t.size > 0:
+		return "", fmt.Errorf("the template %s of configmap %s/%s has %d bytes, and may have %d; divide it", key.Key, key.Namespace, key.Name, t.size, targets.MaxTemplate)
 	case !t.there:
 		return "", fmt.Errorf("configmap %s/%s has no template %s; add this key to its data", key.Namespace, key.Name, key.Key)
 	}
@@ -78,9 +76,9 @@ func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string
 
 func (c *ConfigMaps) find(ctx context.Context, key targets.ConfigMapKey) (templateText, error) {
 	for {
-		t, live, events := c.stored(key)
-		if live {
-			return t, nil
+		t, live, events, err := c.stored(key)
+		if live || err != nil {
+			return t, err
 		}
 		m, err := c.Client.ConfigMap(ctx, key.Namespace, key.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -94,19 +92,18 @@ func (c *ConfigMaps) find(ctx context.Context, key targets.ConfigMapKey) (templa
 
 // stored returns a template from memory, if it is live there; else it
 // returns how many events there were.
-func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool, events int) {
+func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool, events int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.watches[mapOf(key)]
-	if w == nil {
-		return t, false, c.events
+	s := c.spaces[key.Namespace]
+	if s == nil {
+		return t, false, c.events, nil
 	}
-	m, live := w.Get()
-	if live {
-		t = textOf(m, key.Key)
-		c.set(key, t)
+	if s.over[key] {
+		return t, false, 0, fmt.Errorf("the targets of namespace %s use more than %d templates of ConfigMaps; use fewer, or write templates in annotations", key.Namespace, targets.MaxTemplates)
 	}
-	return t, live, c.events
+	t, given := c.given[mapOf(key)][key.Key]
+	return t, given && s.live(key.Name), c.events, nil
 }
 
 // give hands a worker what the API server answered, unless an event came
@@ -117,15 +114,19 @@ func (c *ConfigMaps) give(key targets.ConfigMapKey, t templateText, events int) 
 	if c.events != events {
 		return false
 	}
-	c.set(key, t)
-	return true
-}
-
-func (c *ConfigMaps) set(key targets.ConfigMapKey, t templateText) {
-	if c.given == nil {
-		c.given = map[targets.ConfigMapKey]templateText{}
+	if s := c.spaces[key.Namespace]; s != nil && !s.used[key] {
+		return true // nobody would hear of a change
 	}
-	c.given[key] = t
+	texts := c.given[mapOf(key)]
+	if texts == nil {
+		texts = map[string]templateText{}
+		if c.given == nil {
+			c.given = map[types.NamespacedName]map[string]templateText{}
+		}
+		c.given[mapOf(key)] = texts
+	}
+	texts[key.Key] = t
+	return true
 }
 
 // saw takes a ConfigMap as it is now, nil when there is none, and hints at the
@@ -134,13 +135,31 @@ func (c *ConfigMaps) saw(name types.NamespacedName, m *corev1.ConfigMap) {
 	var changed []targets.ConfigMapKey
 	c.mu.Lock()
 	c.events++
-	for key, given := range c.given {
-		if now := textOf(m, key.Key); mapOf(key) == name && now != given {
-			c.given[key] = now
-			changed = append(changed, key)
+	for key, given := range c.given[name] {
+		if now := textOf(m, key); now != given {
+			c.given[name][key] = now
+			changed = append(changed, targets.ConfigMapKey{Namespace: name.Namespace, Name: name.Name, Key: key})
 		}
 	}
 	c.mu.Unlock()
+	c.hint(changed)
+}
+
+// reread has a ConfigMap read again that was there for no worker.
+func (c *ConfigMaps) reread(name types.NamespacedName) {
+	var changed []targets.ConfigMapKey
+	c.mu.Lock()
+	for key, given := range c.given[name] {
+		if given.noMap {
+			delete(c.given[name], key)
+			changed = append(changed, targets.ConfigMapKey{Namespace: name.Namespace, Name: name.Name, Key: key})
+		}
+	}
+	c.mu.Unlock()
+	c.hint(changed)
+}
+
+func (c *ConfigMaps) hint(changed []targets.ConfigMapKey) {
 	if len(changed) > 0 {
 		slices.SortFunc(changed, func(a, b targets.ConfigMapKey) int { return strings.Compare(a.Key, b.Key) })
 		c.Queue.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, c.Users.ByConfigMap(changed...)...)
@@ -153,6 +172,9 @@ func textOf(m *corev1.ConfigMap, key string) templateText {
 		return templateText{noMap: true}
 	}
 	text, there := m.Data[key]
+	if len(text) > targets.MaxTemplate {
+		return templateText{size: len(text)}
+	}
 	return templateText{there: there, text: text}
 }
 
@@ -178,54 +200,37 @@ func (c *ConfigMaps) Run(ctx context.Context) {
 	c.follow(ctx, nil)
 }
 
-// follow has the ConfigMaps of the templates in use watched, and no others.
+// follow has the namespaces of the templates in use followed, and no others.
 func (c *ConfigMaps) follow(ctx context.Context, keys []targets.ConfigMapKey) {
-	wanted := map[types.NamespacedName]bool{}
+	wanted := map[string][]targets.ConfigMapKey{}
 	for _, key := range keys {
-		wanted[mapOf(key)] = true
+		wanted[key.Namespace] = append(wanted[key.Namespace], key)
 	}
 	c.mu.Lock()
-	before := maps.Clone(c.watches)
-	c.watches = map[types.NamespacedName]*mapWatch{}
-	for name := range wanted {
-		if c.watches[name] = before[name]; c.watches[name] == nil {
-			c.watches[name] = c.watch(ctx, name)
+	var ended []*mapSpace
+	for namespace, s := range c.spaces {
+		if wanted[namespace] == nil {
+			ended = append(ended, s)
+			delete(c.spaces, namespace)
+			s.use(nil)
 		}
 	}
-	maps.DeleteFunc(c.given, func(key targets.ConfigMapKey, _ templateText) bool { return !slices.Contains(keys, key) })
+	var room []targets.ConfigMapKey
+	for namespace, keys := range wanted {
+		s := c.spaces[namespace]
+		if s == nil {
+			s = c.start(ctx, namespace)
+		}
+		room = append(room, s.use(keys)...)
+	}
 	c.mu.Unlock()
-	for name, w := range before {
-		if !wanted[name] {
-			w.stop()
-			<-w.done
-			c.note(name, trouble{})
-		}
+	c.hint(room)
+	for _, s := range ended {
+		s.stop()
+		<-s.done
 	}
 }
 
-// watch begins to watch a ConfigMap.
-func (c *ConfigMaps) watch(ctx context.Context, name types.NamespacedName) *mapWatch {
-	ctx, stop := context.WithCancel(ctx)
-	w := &mapWatch{stop: stop, done: make(chan struct{})}
-	w.Watch = c.Client.WatchConfigMap(kube.Selection{Namespace: name.Namespace, Name: name.Name, Interval: c.Interval}, mapHandler{c, name})
-	go func() {
-		defer close(w.done)
-		w.Run(ctx)
-	}()
-	return w
+func (c *ConfigMaps) note(what string, t trouble) {
+	c.troubles.note(c.Reporter, "watch of template configmaps", what, t)
 }
-
-func (c *ConfigMaps) note(name types.NamespacedName, t trouble) {
-	c.troubles.note(c.Reporter, "watch of template configmaps", name.String(), t)
-}
-
-// mapHandler is called by the watch of one ConfigMap.
-type mapHandler struct {
-	*ConfigMaps
-	name types.NamespacedName
-}
-
-func (h mapHandler) Put(_, now *corev1.ConfigMap) { h.saw(h.name, now) }
-func (h mapHandler) Gone(string, string)          { h.saw(h.name, nil) }
-func (h mapHandler) Report(err error)             { h.note(h.name, trouble{err: err}) }
-func (h mapHandler) Remark(err error)             { h.note(h.name, trouble{err: err, limited: true}) }

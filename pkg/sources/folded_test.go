@@ -56,12 +56,12 @@ func TestAnAnswerThatAnEventOvertookIsNotGiven(t *testing.T) {
 	c := ConfigMaps{Queue: noHints{t}}
 	key := targets.ConfigMapKey{Namespace: "n", Name: "m", Key: "a"}
 	older := templateText{there: true, text: "older"}
-	_, _, events := c.stored(key)
+	_, _, events, _ := c.stored(key)
 	c.saw(mapOf(key), nil)
 	if c.give(key, older, events) {
 		t.Error("the answer was given")
 	}
-	_, _, events = c.stored(key)
+	_, _, events, _ = c.stored(key)
 	if !c.give(key, older, events) {
 		t.Error("no answer was given")
 	}

@@ -41,6 +41,9 @@ type Secrets struct {
 	// Known returns namespaces to read one by one when neither all Secrets nor
 	// the list of namespaces may be read; only for Namespace "".
 	Known func() []string
+	// Definitions is how many bytes the definitions in one namespace may have; see
+	// kube.Selection.
+	Definitions int
 	// Interval is the time between looks at what may not be watched.
 	Interval time.Duration
 	Handler  SecretHandler
@@ -134,6 +137,34 @@ func (s *Secrets) Again() {
 	}
 }
 
+// Reread calls Upsert with a Secret once more, for which there was no room. Its
+// definition is read again if it was dropped.
+func (s *Secrets) Reread(ctx context.Context, namespace, name string) error {
+	for _, w := range s.watches {
+		stored, there := w.Find(namespace, name)
+		if !there {
+			continue
+		}
+		found := stored
+		if _, crowded := stored.Dropped(); crowded {
+			var err error
+			found, err = s.Client.Secret(ctx, namespace, name)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		s.locked(func() {
+			if now, there := w.Find(namespace, name); there && now.ResourceVersion == found.ResourceVersion {
+				s.Handler.Upsert(found, true)
+			}
+		})
+	}
+	return nil
+}
+
 // Follows reports whether a Secret is followed if it has the label.
 func (s *Secrets) Follows(namespace, name string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && (len(s.Names) == 0 || slices.Contains(s.Names, name))
@@ -146,7 +177,7 @@ func (s *Secrets) prepare() {
 	}
 	for _, name := range names {
 		w := &secretWatch{all: s}
-		w.Watch = s.Client.WatchSecrets(kube.Selection{Namespace: s.Namespace, Name: name, Known: s.Known, Interval: s.Interval}, w)
+		w.Watch = s.Client.WatchSecrets(kube.Selection{Namespace: s.Namespace, Name: name, Known: s.Known, Definitions: s.Definitions, Interval: s.Interval}, w)
 		s.watches = append(s.watches, w)
 	}
 }
@@ -196,5 +227,7 @@ func (s *Secrets) locked(f func()) {
 func sameDefinition(a, b *kube.Secret) bool {
 	was, had := a.ConjurMap()
 	is, has := b.ConjurMap()
-	return a.UID == b.UID && had == has && was == is && maps.Equal(a.Annotations, b.Annotations)
+	before, _ := a.Dropped()
+	now, crowded := b.Dropped()
+	return a.UID == b.UID && !crowded && before == now && had == has && was == is && maps.Equal(a.Annotations, b.Annotations)
 }

@@ -93,6 +93,18 @@ func (e Entry) matches(id string) bool {
 	return strings.HasPrefix(id, strings.TrimSuffix(e.Variable, "*"))
 }
 
+// CountEntries is how many entries the target has, those of a Secret's groups, and
+// the data keys that are held, included.
+func (t *Target) CountEntries() (n int) {
+	if t.Secret != nil {
+		n = len(t.Secret.Hold)
+	}
+	for _, part := range t.Parts() {
+		n += len(part.Entries)
+	}
+	return n
+}
+
 // Wildcard reports whether the target has an entry that stands for all
 // variables, in a group of its Secret too; Expand replaces it.
 func (t *Target) Wildcard() bool {
@@ -136,6 +148,9 @@ func (t *Target) Expand(ids []string, holders ...string) *Target {
 		expanded.Secret = &s
 	}
 	expanded.Expanded = added(t.Entries, expanded.Entries)
+	if n := expanded.CountEntries(); t.Secret != nil && n > MaxEntries {
+		return t.Refused(TooManyEntries(n))
+	}
 	return &expanded
 }
 

@@ -1,5 +1,7 @@
 package targets
 
+import "strings"
+
 // FieldManager is the name under which the API server keeps which fields of an
 // object are ours.
 const FieldManager = "syncer"
@@ -27,3 +29,13 @@ const (
 // PullSecretsAnnotation lists, with commas between them, those of a service
 // account's pull Secrets that Syncer has added.
 const PullSecretsAnnotation = "conjur.org/pull-secrets"
+
+// Defines reports whether the annotation of a Kubernetes Secret is one of those
+// that may say what it is to hold. Those that are written with the data are not.
+func Defines(annotation string) bool {
+	switch annotation {
+	case RevisionAnnotation, RevisedAnnotation, FilledAnnotation, MembersAnnotation, RotationAnnotation:
+		return false
+	}
+	return strings.HasPrefix(annotation, "conjur.org/")
+}

@@ -201,6 +201,8 @@ type Secret struct {
 	// LeftOut are, once the target is expanded, the variables that have no
 	// data key although an entry stands for all, each in words that say why.
 	LeftOut []string
+	// Size is the bytes of the definition that the Secret itself has.
+	Size int
 	// Missing: there is no such Secret, and so nothing is known of what it
 	// should hold but for what the configuration says.
 	Missing bool

@@ -18,9 +18,10 @@ import (
 // Members and sets are remembered in annotations, so that they are there as long as
 // the content is.
 
-// mostMembers bounds the ids of one Secret, in bytes, as the size of a Secret
-// bounds those in its map: whoever may write it may pack any number.
-const mostMembers = 2 << 20
+// mostMembers bounds the ids of one Secret, in bytes; targets.MaxEntries bounds
+// their number. Whoever may write the Secret may pack any number, and use the name
+// of our field manager.
+const mostMembers = 1 << 20
 
 // membersOf reads the annotation, if it is ours.
 func membersOf(live *corev1.Secret, owned fieldTree) []string {
@@ -65,7 +66,7 @@ func (e *secretEdit) membersFault(live *corev1.Secret) string {
 	for key, value := range membersAnnotation(e.members) {
 		size += len(key) + len(value)
 	}
-	if e.members == nil || size <= validation.TotalAnnotationSizeLimitB && len(encodeMembers(e.members)) <= mostMembers {
+	if e.members == nil || size <= validation.TotalAnnotationSizeLimitB && len(e.members) <= targets.MaxEntries && len(encodeMembers(e.members)) <= mostMembers {
 		return ""
 	}
 	return fmt.Sprintf("the ids of the %d variables that a wildcard brings in do not fit its annotations; divide them among several Secrets by prefix/*", len(e.members))
@@ -81,7 +82,7 @@ func encodeMembers(ids []string) []byte {
 
 // decodeMembers returns nil for what encodeMembers has not made.
 func decodeMembers(text []byte) (ids []string) {
-	if json.Unmarshal(text, &ids) != nil {
+	if json.Unmarshal(text, &ids) != nil || len(ids) > targets.MaxEntries {
 		return nil
 	}
 	return ids

@@ -1,0 +1,39 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+const (
+	// waitingLook is the time between looks for room for Secrets that the budget of
+	// their namespace had none for, and waitingMost how many of a namespace are
+	// looked at in one.
+	waitingLook = 10 * time.Second
+	waitingMost = 4
+)
+
+// waiting is the Secrets that wait for room in the budget of their namespace.
+type waiting struct{ *secrets }
+
+// Run looks until ctx ends.
+func (w waiting) Run(ctx context.Context) {
+	tick := time.NewTicker(waitingLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, key := range w.set.Waiting(waitingMost) {
+			namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+			for _, watch := range w.watches() {
+				if watch.Follows(namespace, name) {
+					w.troubles.Report("waiting secrets of namespace "+namespace, watch.Reread(ctx, namespace, name))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package records
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// space is what the Secrets of one namespace need.
+type space struct {
+	memory  int
+	waiting map[targets.Key]bool // the budget had no room for them
+	freed   bool                 // since Waiting was called
+}
+
+// space finds the namespace of a Secret. The lock is held.
+func (s *Set) space(key targets.Key) *space {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+	n := s.spaces[namespace]
+	if n == nil {
+		n = &space{waiting: map[targets.Key]bool{}}
+		if s.spaces == nil {
+			s.spaces = map[string]*space{}
+		}
+		s.spaces[namespace] = n
+	}
+	return n
+}
+
+// admit reports whether there is room for one more Secret, of whatever size. The
+// lock is held.
+func (s *Set) admit(t *targets.Target) bool {
+	if t.Secret == nil || s.Budget == 0 {
+		return true
+	}
+	n := s.space(t.Key)
+	if n.memory+t.Refused(s.exceeded()).Memory() <= s.Budget {
+		return true
+	}
+	n.waiting[t.Key] = true
+	return false
+}
+
+// charge books what a Secret needs, if there is room; otherwise it books what it
+// needs when it is refused. The lock is held.
+func (s *Set) charge(r *record, t *targets.Target) (fits bool) {
+	n, size := s.space(t.Key), t.Memory()
+	if fits = s.Budget == 0 || n.memory-r.memory+size <= s.Budget; fits {
+		delete(n.waiting, t.Key)
+	} else {
+		n.waiting[t.Key] = true
+		size = t.Refused(s.exceeded()).Memory()
+	}
+	n.freed = n.freed || size < r.memory
+	n.memory, r.memory = n.memory+size-r.memory, size
+	return fits
+}
+
+// give returns what a Secret that is gone needed. The lock is held.
+func (s *Set) give(key targets.Key, size int) {
+	if !strings.HasPrefix(string(key), "secret/") {
+		return
+	}
+	n := s.space(key)
+	n.memory -= size
+	n.freed = n.freed || size > 0
+	if delete(n.waiting, key); n.memory == 0 && len(n.waiting) == 0 {
+		maps.DeleteFunc(s.spaces, func(_ string, is *space) bool { return is == n })
+	}
+}
+
+func (s *Set) exceeded() string {
+	return fmt.Sprintf("left as it is: the Secrets of its namespace would need more than the %d MiB of memory that namespaceMemory allows; remove some, or have the operator raise it", s.Budget>>20)
+}
+
+// Crowd notes a Secret whose definition was dropped, as those of its namespace are
+// many: Waiting returns it, to be read alone. Until then it is as it was, or
+// refused.
+func (l *Lane) Crowd(t *targets.Target) (changes []Change) {
+	s := l.all()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.records[t.Key]; r == nil || r.spec.Secret.UID != t.Secret.UID {
+		changes = l.add(t.Refused(s.exceeded()))
+	}
+	n := s.space(t.Key)
+	n.waiting[t.Key], n.freed = true, true
+	return changes
+}
+
+// Crowded says why a Secret is not in the Set at all: the budget has no room for
+// it. "": that is not so.
+func (s *Set) Crowded(key targets.Key) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.records[key] != nil || s.Budget == 0 || !s.space(key).waiting[key] {
+		return ""
+	}
+	return s.exceeded()
+}
+
+// Waiting returns Secrets, up to so many of each namespace, that were refused and
+// may fit by now: others have made room. They are to be put again.
+func (s *Set) Waiting(most int) (keys []targets.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.spaces {
+		if !n.freed {
+			continue
+		}
+		var some []targets.Key
+		for key := range n.waiting { // in no order, so that each has its turn
+			if some = append(some, key); len(some) == most {
+				break
+			}
+		}
+		n.freed = len(some) == most // the others come next
+		keys = append(keys, some...)
+	}
+	slices.Sort(keys)
+	return keys
+}
