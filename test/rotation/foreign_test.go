@@ -78,7 +78,11 @@ rotation:
 
 func (s stored) command(id, verb string) {
 	s.t.Helper()
-	if err := (rotate.Set{Conjur: s.reader, ID: id}).Steer(s.t.Context(), versions.Command{Verb: verb, At: time.Now()}); err != nil {
+	set := rotate.Set{Conjur: s.reader, ID: id}
+	if _, err := set.Withdraw(s.t.Context(), time.Now()); err != nil { // one that is refused stays pending
+		s.t.Fatal(err)
+	}
+	if err := set.Steer(s.t.Context(), versions.Command{Verb: verb, At: time.Now()}); err != nil {
 		s.t.Fatal(err)
 	}
 }
