@@ -120,8 +120,9 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 		}
 	}
 	problems = append(problems, r.taken(ctx, s)...)
-	if values, err := s.publications(s.doc()); err != nil {
-		wipe(values)
+	values, err := s.publications(s.doc())
+	wipe(values)
+	if err != nil {
 		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
 	}
 	if now, err := r.now(ctx); err == nil {
