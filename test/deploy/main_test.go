@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	var tests goleak.TestingM = m
 	if !generated.Updating() { // for which no cluster is needed
-		tests = kubetest.Main(m, &cluster)
+		tests = kubetest.Own(m, &cluster)
 	}
 	goleak.VerifyTestMain(withTool{tests})
 }

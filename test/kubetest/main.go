@@ -29,7 +29,7 @@ func Main(m *testing.M, cp **ControlPlane) *Runner {
 }
 
 // Own is like Main, but the control plane is never shared, so that tests may
-// break it. If the tests pass, Run calls each function of then with all calls
+// break it, and so that connections which a test leaves end with it. If the tests pass, Run calls each function of then with all calls
 // that the API server received: no test can look back on all parallel tests.
 func Own(m *testing.M, cp **ControlPlane, then ...func([]Call) error) *Runner {
 	return &Runner{m: m, cp: cp, start: func() (*ControlPlane, error) { return Start() }, then: then}
