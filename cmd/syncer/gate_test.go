@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // gate is what lies between a process and the server: it passes bytes on,
@@ -145,13 +144,3 @@ func (w gateWriter) Write(b []byte) (int, error) {
 // isData tells requests for values, and isLogin those for an access token.
 func isData(r *http.Request) bool  { return strings.HasPrefix(r.URL.Path, "/secrets") }
 func isLogin(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/authenticate") }
-
-// wait lets time pass, unless the client gives up before.
-func wait(r *http.Request, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.Context().Done():
-	}
-}

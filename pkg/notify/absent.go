@@ -24,9 +24,11 @@ func (r *Restarts) note(w Workload, secrets []string, gone bool) {
 		r.missing[w.Namespace] = named
 	}
 	for _, secret := range secrets {
-		if named[secret] = named[secret]; gone {
-			named[secret] = append(named[secret], w.Kind+"/"+w.Name)
+		missing := named[secret] // a Secret without missing workloads is named too
+		if gone {
+			missing = append(missing, w.Kind+"/"+w.Name)
 		}
+		named[secret] = missing
 	}
 }
 

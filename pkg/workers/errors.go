@@ -38,7 +38,7 @@ func (e *UnknownError) Error() string {
 		}
 	}
 	if len(missing) > 0 {
-		reasons = slices.Insert(reasons, 0, fmt.Errorf("Conjur has no value, or none for this identity, for %s; check the ids and the policy", brief.List(missing)))
+		reasons = slices.Insert(reasons, 0, fmt.Errorf("there is no value in Conjur, or none for this identity, for %s; check the ids and the policy", brief.List(missing)))
 	}
 	return fmt.Sprintf("%s is not delivered: %s", e.Key, list(reasons))
 }

@@ -264,7 +264,7 @@ func TestWhatANameSaysHasTheRulesOfNames(t *testing.T) {
 	w.values.set("x", "1")
 	w.suspect("named")
 	w.list("named", "x")
-	w.keeps("", `file/a is not delivered: Conjur has no value, or none for this identity, for named;`)
+	w.keeps("", `file/a is not delivered: there is no value in Conjur, or none for this identity, for named;`)
 	w.values.set("named", "n")
 	w.delivers(`{"x":"1","named":"n"}`)
 	w.suspect("other") // listed, and not in the file
