@@ -81,9 +81,7 @@ func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, o
 			_, err := fmt.Fprintf(out, "sent: %s; see syncer rotate status %s\n", c.Verb, set)
 			return err
 		}
-		waiting, cancel := context.WithTimeout(ctx, f.timeout)
-		defer cancel()
-		what, err := to.Command(waiting, c)
+		what, err := to.Command(ctx, c, f.timeout)
 		if err != nil {
 			return unsent(err)
 		}

@@ -94,9 +94,12 @@ func (s Set) unsent(err error) error {
 }
 
 // Command sends a command as Steer does, waits while another one is pending, and
-// returns what became of it once whoever rotates the set says so. If ctx ends
-// before, the error is ErrPending or ErrUnanswered.
-func (s Set) Command(ctx context.Context, c versions.Command) (what string, err error) {
+// returns what became of it once whoever rotates the set says so. After the time
+// that it waits at most, the error is ErrPending or ErrUnanswered. That time ends no
+// request, so that a slow one is not taken for a missing right.
+func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
+	end := time.NewTimer(most)
+	defer end.Stop()
 	if c, err = identified(c); err != nil {
 		return "", fmt.Errorf("set %s: %w", s.ID, err)
 	}
@@ -107,17 +110,17 @@ func (s Set) Command(ctx context.Context, c versions.Command) (what string, err 
 			if sent, err = s.send(ctx, c); err == nil {
 				at = sent
 			} else if !errors.Is(err, ErrPending) {
-				return "", late(ctx, err)
+				return "", err
 			}
 		} else {
 			var answered control
 			if answered, err = s.answered(ctx, c, at); err != nil {
-				return "", late(ctx, err)
+				return "", err
 			}
 			switch {
 			case answered.command.ID != c.ID:
 				if strangers++; strangers >= strange {
-					return "", fmt.Errorf("set %s: %w", s.ID, ErrReplaced)
+					return s.logged(ctx, c)
 				}
 			case answered.refused:
 				return "", fmt.Errorf("set %s: %w: %s", s.ID, ErrRejected, answered.answer)
@@ -130,18 +133,28 @@ func (s Set) Command(ctx context.Context, c versions.Command) (what string, err 
 		}
 		select {
 		case <-time.After(lookEvery):
-		case <-ctx.Done():
+		case <-end.C:
 			return "", err
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}
 }
 
-// late returns the error of a request that the end of ctx cut off.
-func late(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+// logged returns what the set's own log says of a command that another one took the
+// place of. Without an entry, or without the right to read the set, the error is
+// ErrReplaced.
+func (s Set) logged(ctx context.Context, c versions.Command) (what string, err error) {
+	held, err := s.Read(ctx)
+	if err == nil && held.Document != nil {
+		defer held.Document.Wipe()
+		if e, ok := held.Document.Answer(c.ID); ok && e.Refused {
+			return "", fmt.Errorf("set %s: %w: %s", s.ID, ErrRejected, e.What)
+		} else if ok {
+			return e.What, nil
+		}
 	}
-	return err
+	return "", fmt.Errorf("set %s: %w", s.ID, ErrReplaced)
 }
 
 // answered returns what the control variable says of a command that was written

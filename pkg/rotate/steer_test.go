@@ -47,7 +47,7 @@ func encoded(t *testing.T, d *versions.Document) []byte {
 	return value
 }
 
-// TestCommandsAtOnce are all obeyed, each once, where all of them wait.
+// TestCommandsAtOnce: each is obeyed once, or who sent it is told that it was lost.
 func TestCommandsAtOnce(t *testing.T) {
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
@@ -56,14 +56,16 @@ func TestCommandsAtOnce(t *testing.T) {
 			run(t, r)
 			s.until("the set begins", idleWith(""))
 			var all sync.WaitGroup
+			var told [6]error
 			for i := range 6 {
 				all.Go(func() {
 					verb := []string{"pause", "resume"}[i%2]
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
 					c := versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: verb}
-					if what, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(ctx, c); err != nil || what != verb+"d" {
-						t.Errorf("%s: %q, %v", verb, what, err)
+					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(ctx, c, time.Minute)
+					if told[i] = err; err == nil && what != verb+"d" {
+						t.Errorf("%s: %q", verb, what)
 					}
 				})
 			}
@@ -73,8 +75,11 @@ func TestCommandsAtOnce(t *testing.T) {
 				count[e.Command]++
 			}
 			for i := range 6 {
-				if n := count[fmt.Sprint("c", i)]; n != 1 {
-					t.Errorf("c%d was obeyed %d times", i, n)
+				n, err := count[fmt.Sprint("c", i)], told[i]
+				// A server that does not compare may lose one. Who sent it is told.
+				lost := name == "genuine" && errors.Is(err, ErrReplaced) && n == 0
+				if !lost && (n != 1 || err != nil) {
+					t.Errorf("c%d was obeyed %d times; who sent it was told: %v", i, n, err)
 				}
 			}
 		})
@@ -136,7 +141,7 @@ func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
 	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil {
 		t.Error(err)
 	}
-	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil || what != "done" {
+	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute); err != nil || what != "done" {
 		t.Errorf("%q, %v", what, err)
 	}
 }
@@ -148,7 +153,7 @@ func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 	set := Set{Conjur: s.reader, ID: "jwt"}
 	done := make(chan error)
 	go func() {
-		_, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"})
+		_, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute)
 		done <- err
 	}()
 	var withdrawn string

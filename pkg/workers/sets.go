@@ -76,6 +76,27 @@ func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 	}
 }
 
+// keepSets has the Secret go on saying which step it shows of a set that is gone,
+// where the policy keeps its data: a set that begins anew under that id must not
+// take it for unseen.
+func (d *draft) keepSets(t *targets.Target, have sinks.State) {
+	if d.want.Gone == nil || !d.want.Gone.Kept {
+		return
+	}
+	for _, part := range t.Parts() {
+		for _, e := range part.Entries {
+			was, shown := have.Sets[e.Variable]
+			if _, found := d.sets[e.Variable]; !e.Set() || !shown || found {
+				continue
+			}
+			if d.sets = maps.Clone(d.sets); d.sets == nil {
+				d.sets = map[string]targets.DeliveredSet{}
+			}
+			d.sets[e.Variable] = was
+		}
+	}
+}
+
 // belongs reports whether a data key can only have come from the set e.
 func belongs(t *targets.Target, e targets.Entry, name string) bool {
 	if !strings.HasPrefix(name, strings.TrimSuffix(e.Alias, "*")) {
