@@ -60,10 +60,8 @@ func TestCommandsAtOnce(t *testing.T) {
 			for i := range 6 {
 				all.Go(func() {
 					verb := []string{"pause", "resume"}[i%2]
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
 					c := versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: verb}
-					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(ctx, c, time.Minute)
+					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c, time.Minute)
 					if told[i] = err; err == nil && what != verb+"d" {
 						t.Errorf("%s: %q", verb, what)
 					}
