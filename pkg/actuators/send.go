@@ -99,35 +99,37 @@ func Exec(environ []string, command ...string) Send {
 		case err != nil:
 			return nil, fmt.Errorf("the program: %w", err)
 		}
-		return said.Bytes(), nil
+		return said.said.Bytes(), nil
 	}
 }
 
-// bounded takes what a program says, up to the bound.
-type bounded struct{ bytes.Buffer }
+// bounded takes what a program says, up to the bound. It does not embed the buffer:
+// io.Copy would use ReadFrom of that, past the bound.
+type bounded struct{ said bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxAnswer {
+	if b.said.Len()+len(p) > maxAnswer {
 		return 0, fmt.Errorf("it said more than %d bytes", maxAnswer)
 	}
-	return b.Buffer.Write(p)
+	return b.said.Write(p)
 }
 
-// head takes the first bytes that a program complains with, and drops the rest.
-type head struct{ bytes.Buffer }
+// head takes the first bytes that a program complains with, and drops the rest. It
+// does not embed the buffer, as bounded does not.
+type head struct{ kept bytes.Buffer }
 
 func (h *head) Write(p []byte) (int, error) {
-	_, _ = h.Buffer.Write(p[:min(len(p), maxComplaint-h.Len())])
+	_, _ = h.kept.Write(p[:min(len(p), maxComplaint-h.kept.Len())])
 	return len(p), nil
 }
 
 // print writes the lines, each with the program's name and without what a terminal
 // would obey.
 func (h *head) print(to io.Writer, program string) {
-	for line := range strings.Lines(h.String()) {
+	for line := range strings.Lines(h.kept.String()) {
 		_, _ = fmt.Fprintf(to, "rotation: %s: %s\n", filepath.Base(program), terminal.Plain(strings.TrimRight(line, "\r\n")))
 	}
-	if h.Len() == maxComplaint {
+	if h.kept.Len() == maxComplaint {
 		_, _ = fmt.Fprintf(to, "rotation: %s: what follows is left out\n", filepath.Base(program))
 	}
 }

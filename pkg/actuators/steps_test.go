@@ -102,6 +102,18 @@ func TestWhatAProgramComplainsOf(t *testing.T) {
 	}
 }
 
+// TestWhatAProgramSaysIsBounded, as the pipe of a program is copied.
+func TestWhatAProgramSaysIsBounded(t *testing.T) {
+	pipe := func() io.Reader { return struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 1<<20))} }
+	said, complains := &bounded{}, &head{}
+	if _, err := io.Copy(said, pipe()); err == nil || said.said.Len() > maxAnswer {
+		t.Errorf("%d bytes of an answer are kept: %v", said.said.Len(), err)
+	}
+	if _, err := io.Copy(complains, pipe()); err != nil || complains.kept.Len() != maxComplaint {
+		t.Errorf("%d bytes of complaints are kept: %v", complains.kept.Len(), err)
+	}
+}
+
 // outcome is what an error says of an act.
 func outcome(err error) string {
 	switch {
