@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// auditLog writes one line of JSON for each decision. It never gets to see a
-// value.
+// auditLog writes one line of JSON for each decision. It never receives a value.
 type auditLog struct{ log *slog.Logger }
 
 func newAuditLog(w io.Writer) *auditLog {
@@ -24,8 +23,8 @@ func newAuditLog(w io.Writer) *auditLog {
 	}))}
 }
 
-// decided notes that role was or was not allowed to do something to a thing,
-// which is "" when it is about the role itself.
+// decided records whether role was allowed to perform the operation on a resource.
+// thing is "" if the operation concerns the role itself.
 func (a *auditLog) decided(c *call, operation, role, thing string, allowed bool) {
 	attrs := []any{"operation", operation, "role", role, "allowed", allowed, "client_ip", c.clientIP().String(), "request_id", c.id}
 	if thing != "" {
@@ -34,12 +33,13 @@ func (a *auditLog) decided(c *call, operation, role, thing string, allowed bool)
 	a.log.InfoContext(c.ctx(), "audit", attrs...)
 }
 
-// broke notes a failure of our own.
+// broke records an internal failure.
 func (a *auditLog) broke(c *call, err error) {
 	a.log.ErrorContext(c.ctx(), "failure", "error", err.Error(), "method", c.r.Method, "path", c.r.URL.Path, "request_id", c.id)
 }
 
-// explained notes why a refusal that reveals nothing to the caller was made.
+// explained records the reason for a refusal whose answer reveals nothing to the
+// caller.
 func (a *auditLog) explained(c *call, err error) {
 	a.log.WarnContext(c.ctx(), "refused", "reason", err.Error(), "path", c.r.URL.Path, "request_id", c.id)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// authenticatorKind is the first part of the id of an authenticator's
-// webservice, below "conjur".
+// authenticatorKind is the first part of the id of an authenticator's webservice,
+// after "conjur/".
 type authenticatorKind string
 
 const (
@@ -26,7 +26,7 @@ const (
 	authnCert  authenticatorKind = "authn-cert"
 )
 
-// settings are the variables of each kind of authenticator, below the id of
+// settings lists the variables of each kind of authenticator, relative to the id of
 // its webservice.
 var settings = map[authenticatorKind][]string{
 	authnJWT: {
@@ -40,7 +40,7 @@ var settings = map[authenticatorKind][]string{
 	authnCert:  {"ca-cert", "host-mode", "trust-domain", "identity-path"},
 }
 
-// authenticatorKinds returns the names of all kinds in order.
+// authenticatorKinds returns the names of all kinds, sorted.
 func authenticatorKinds() (names []string) {
 	for _, kind := range slices.Sorted(maps.Keys(settings)) {
 		names = append(names, string(kind))
@@ -48,14 +48,15 @@ func authenticatorKinds() (names []string) {
 	return names
 }
 
-// authenticator is a way to log in as its policy sets it up.
+// authenticator is one authenticator, configured by the variables below its
+// webservice.
 type authenticator struct {
 	kind             authenticatorKind
-	account, service string // no service: authn-gcp
+	account, service string // service is empty for authn-gcp
 	setting          map[string]string
 }
 
-// newAuthenticator returns the one that the path names.
+// newAuthenticator returns the authenticator that the path names.
 func newAuthenticator(kind authenticatorKind, c *call) *authenticator {
 	return &authenticator{kind: kind, account: c.account(), service: c.vars["service"]}
 }
@@ -71,8 +72,8 @@ func (a *authenticator) webservice() string {
 	return string(policy.MakeRef(a.account, "webservice", a.id()))
 }
 
-// read takes the settings from the store. A declared variable without a value
-// is a fault, since leaving it out may well let more hosts in.
+// read loads the settings from the store. A declared variable without a value is an
+// error, because ignoring it could admit more hosts.
 func (a *authenticator) read(tx *store.Tx) error {
 	switch o, err := tx.Object(a.webservice()); {
 	case err != nil:
@@ -100,11 +101,11 @@ func (a *authenticator) read(tx *store.Tx) error {
 	return nil
 }
 
-// errNoPrivilege is for a role that exists and may not use the authenticator.
+// errNoPrivilege means that the role exists but may not use the authenticator.
 var errNoPrivilege = errors.New("it may not use the authenticator")
 
-// admit returns the host if it exists and may use the authenticator, from where
-// the request comes.
+// admit returns the host if it exists, may use the authenticator, and may log in
+// from the caller's address.
 func (a *authenticator) admit(tx *store.Tx, c *call, role string) (*store.Object, error) {
 	o, err := tx.Object(role)
 	if err != nil {
@@ -130,8 +131,8 @@ func (a *authenticator) admit(tx *store.Tx, c *call, role string) (*store.Object
 	return o, nil
 }
 
-// admit calls check with the host, for its annotations, if the authenticator
-// admits it.
+// admit calls check with the host if the authenticator admits it. check examines
+// the host's annotations.
 func (s *Server) admit(c *call, a *authenticator, role string, check func(*store.Object) error) error {
 	return s.view(c.ctx(), func(tx *store.Tx) error {
 		o, err := a.admit(tx, c, role)
@@ -142,9 +143,9 @@ func (s *Server) admit(c *call, a *authenticator, role string, check func(*store
 	})
 }
 
-// restrictions are what the host's annotations ask for under the kind's prefix,
-// those for this service before those for all. Names that are not known are a
-// fault: they may be misspelt.
+// restrictions returns the restrictions in the host's annotations under the kind's
+// prefix. Annotations for this service override those for all services. An unknown
+// name is an error, because it may be misspelled.
 func (a *authenticator) restrictions(o *store.Object, known ...string) (map[string]string, error) {
 	all, own := map[string]string{}, map[string]string{}
 	for _, an := range o.Annotations {
@@ -159,7 +160,7 @@ func (a *authenticator) restrictions(o *store.Object, known ...string) (map[stri
 			}
 		}
 		if strings.Contains(name, "/") {
-			continue // of another service
+			continue // for another service
 		}
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("the host's annotation %s is unknown", an.Name)
@@ -170,7 +171,8 @@ func (a *authenticator) restrictions(o *store.Object, known ...string) (map[stri
 	return all, nil
 }
 
-// match reports as an error which restriction differs from what was proven.
+// match returns an error that names the restriction that differs from the proven
+// facts.
 func match(asked, proven map[string]string) error {
 	for name, want := range asked {
 		if got, ok := proven[name]; !ok || got != want {
@@ -180,8 +182,8 @@ func match(asked, proven map[string]string) error {
 	return nil
 }
 
-// decide ends a log-in: with a token for the role, or, when err is not nil,
-// with a refusal.
+// decide ends a login. It answers with a token for the role, or with a refusal if
+// err is not nil.
 func (s *Server) decide(c *call, a *authenticator, role string, err error) reply {
 	s.audit.decided(c, "authenticate"+strings.TrimPrefix(string(a.kind), "authn"), role, a.id(), err == nil)
 	switch {
@@ -197,16 +199,17 @@ func (s *Server) decide(c *call, a *authenticator, role string, err error) reply
 	return empty(http.StatusUnauthorized)
 }
 
-// errNoToken is for a request without what its authenticator needs.
+// errNoToken means that the request lacks the credential that its authenticator
+// needs.
 var errNoToken = errors.New("the request holds no credential")
 
-// jwtOf returns the JWT in the request's form.
+// jwtOf returns the JWT from the request's form.
 func jwtOf(c *call) (string, error) {
 	body, err := c.body(maxCredential)
 	if err != nil {
 		return "", errNoToken
 	}
-	form, _ := url.ParseQuery(string(body)) // whatever the Content-Type says
+	form, _ := url.ParseQuery(string(body)) // the Content-Type is ignored
 	if token := form.Get("jwt"); token != "" {
 		return token, nil
 	}

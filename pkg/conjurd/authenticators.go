@@ -9,15 +9,16 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// authenticatorsJSON names authenticators: those that the server has, those
-// that a policy sets up, and those of them that are not switched off.
+// authenticatorsJSON lists the authenticators that the server supports, that a
+// policy configures, and that are both configured and enabled.
 type authenticatorsJSON struct {
 	Installed  []string `json:"installed"`
 	Configured []string `json:"configured"`
 	Enabled    []string `json:"enabled"`
 }
 
-// listAuthenticators needs no token: clients choose by it how to log in.
+// listAuthenticators needs no token, because clients use it to choose how to log
+// in.
 func (s *Server) listAuthenticators(c *call) reply {
 	list := authenticatorsJSON{
 		Installed: append([]string{"authn"}, authenticatorKinds()...), Configured: []string{"authn"}, Enabled: []string{"authn"},
@@ -28,7 +29,7 @@ func (s *Server) listAuthenticators(c *call) reply {
 			kind, service, _ := strings.Cut(name, "/")
 			_, isKind := settings[authenticatorKind(kind)]
 			if !isKind || strings.Contains(service, "/") || (service == "") != (kind == string(authnGCP)) {
-				continue // unknown, or a webservice for the status of one
+				continue // unknown, or the webservice for an authenticator's status
 			}
 			list.Configured = append(list.Configured, name)
 			if !o.Disabled {
@@ -43,14 +44,14 @@ func (s *Server) listAuthenticators(c *call) reply {
 	return jsonReply(http.StatusOK, list)
 }
 
-// enable switches an authenticator of the kind on or off. It is on from the
-// start.
+// enable enables or disables an authenticator of the kind. Authenticators are
+// enabled by default.
 func (kind authenticatorKind) enable(s *Server, c *call) reply {
 	body, err := c.body(maxCredential)
 	if err != nil {
 		return empty(http.StatusBadRequest)
 	}
-	form, _ := url.ParseQuery(string(body)) // whatever the Content-Type says
+	form, _ := url.ParseQuery(string(body)) // the Content-Type is ignored
 	a := newAuthenticator(kind, c)
 	rep := empty(http.StatusNoContent)
 	err = s.update(c.ctx(), func(tx *store.Tx) error {

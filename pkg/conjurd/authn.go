@@ -13,7 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// maxCredential bounds bodies that hold a key, a password or a JWT.
+// maxCredential bounds bodies that hold a key, a password or a JWT, in bytes.
 const maxCredential = 64 << 10
 
 // authenticate returns an access token for an API key.
@@ -41,7 +41,7 @@ func (s *Server) authenticate(c *call) reply {
 	return s.grant(c, policy.Ref(role))
 }
 
-// login returns the API key for a password, or for the key itself.
+// login returns the API key in exchange for a password, or for the key itself.
 func (s *Server) login(c *call) reply {
 	role, refused := s.basic(c)
 	if refused != nil {
@@ -54,8 +54,8 @@ func (s *Server) login(c *call) reply {
 	return text(http.StatusOK, string(cred.APIKey))
 }
 
-// basic checks the request's login with password or API key; the reply is nil
-// when they are good.
+// basic checks the request's basic authentication: login with password or API key.
+// The reply is nil if they are correct.
 func (s *Server) basic(c *call) (string, *reply) {
 	login, secret, ok := c.r.BasicAuth()
 	role := roleOf(c.account(), login)
@@ -83,7 +83,7 @@ func (s *Server) basic(c *call) (string, *reply) {
 	return role, nil
 }
 
-// credentials returns role's; nil when there is no such role.
+// credentials returns the credentials of role, or nil if there is no such role.
 func (s *Server) credentials(c *call, role string) (cred *store.Credentials, err error) {
 	err = s.view(c.ctx(), func(tx *store.Tx) error {
 		cred, err = tx.Credentials(role)
@@ -92,8 +92,8 @@ func (s *Server) credentials(c *call, role string) (cred *store.Credentials, err
 	return cred, err
 }
 
-// keyMatches compares in a time that reveals nothing: neither where they
-// differ, nor how long the key is, nor whether there is such a role.
+// keyMatches compares in constant time. The duration does not reveal where the keys
+// differ, the length of the key, or whether the role exists.
 func keyMatches(cred *store.Credentials, key []byte) bool {
 	have := store.Credentials{}
 	if cred != nil {
@@ -103,7 +103,7 @@ func keyMatches(cred *store.Credentials, key []byte) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && cred != nil && len(key) > 0
 }
 
-// allowedFrom reports whether the role may log in from where the request comes.
+// allowedFrom reports whether the role may log in from the caller's address.
 func allowedFrom(cred *store.Credentials, c *call) bool {
 	return cred != nil && (len(cred.RestrictedTo) == 0 || slosilo.InAny(c.clientIP(), cred.RestrictedTo))
 }
@@ -114,7 +114,7 @@ func tooMany(wait time.Duration) reply {
 	return rep
 }
 
-// broken answers for what is our fault, and leaves a trace in the audit.
+// broken answers for an internal failure and records it in the audit log.
 func (s *Server) broken(c *call, err error) reply {
 	if err == nil {
 		err = errors.New("it vanished meanwhile")

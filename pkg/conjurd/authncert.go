@@ -10,10 +10,10 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// authenticateCert returns an access token for the host that a client
-// certificate is for: the one that the path names, whose annotation says the
-// certificate's common name, or, in the host mode "spiffe", the one in the
-// certificate's SPIFFE URI.
+// authenticateCert returns an access token for the host that a client certificate
+// identifies. By default the path names the host, and the host's annotation must
+// equal the certificate's common name. In the host mode "spiffe" the SPIFFE URI of
+// the certificate names the host.
 func (s *Server) authenticateCert(c *call) reply {
 	a := newAuthenticator(authnCert, c)
 	role, err := s.checkCert(c, a)
@@ -59,9 +59,10 @@ func (s *Server) checkCert(c *call, a *authenticator) (role string, err error) {
 	})
 }
 
-// clientCertificate returns the one of the connection, if one of the roots has
-// signed it, with others between or not, and it is for clients. That of a proxy's
-// header is not looked at: anybody can send one.
+// clientCertificate returns the client certificate of the connection. One of the
+// roots must have signed it, directly or through intermediates, for client
+// authentication. A certificate in a proxy's header is ignored, because anybody can
+// send one.
 func (s *Server) clientCertificate(c *call, roots *x509.CertPool) (*x509.Certificate, error) {
 	if c.r.TLS == nil || len(c.r.TLS.PeerCertificates) == 0 {
 		return nil, errors.New("the connection has no client certificate")
@@ -76,7 +77,7 @@ func (s *Server) clientCertificate(c *call, roots *x509.CertPool) (*x509.Certifi
 	return leaf, err
 }
 
-// spiffeHost is the id of the host in a certificate's SPIFFE URI.
+// spiffeHost returns the id of the host in a certificate's SPIFFE URI.
 func (a *authenticator) spiffeHost(leaf *x509.Certificate) (string, error) {
 	if len(leaf.URIs) != 1 || leaf.URIs[0].Scheme != "spiffe" {
 		return "", errors.New("the certificate has not one SPIFFE URI")

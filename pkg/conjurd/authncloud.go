@@ -9,9 +9,9 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// authenticateAzure returns an access token for the host that the path names,
-// if a token of Azure's is that of a machine or identity as the host's
-// annotations say. Whom the token is for is not checked, as by Conjur.
+// authenticateAzure returns an access token for the host that the path names, if
+// the Azure token identifies the machine or identity in the host's annotations.
+// Like Conjur, it does not check the token's audience.
 func (s *Server) authenticateAzure(c *call) reply {
 	a := newAuthenticator(authnAzure, c)
 	role := roleOf(a.account, c.vars["login"])
@@ -55,8 +55,8 @@ func (s *Server) checkAzure(c *call, a *authenticator, role string) error {
 	})
 }
 
-// azureIdentity reads what a token proves from its claims oid and xms_mirid,
-// which is a resource's path:
+// azureIdentity reads the caller's identity from the claims oid and xms_mirid. The
+// latter is the path of a resource:
 //
 //	/subscriptions/S/resourcegroups/G/providers/A/B/C
 func azureIdentity(claims jwt.Claims) (map[string]string, error) {
@@ -75,11 +75,11 @@ func azureIdentity(claims jwt.Claims) (map[string]string, error) {
 	return proven, nil
 }
 
-// googleIssuer signs the identity tokens of Google's machines.
+// googleIssuer issues the identity tokens of Google's machines.
 const googleIssuer = "https://accounts.google.com"
 
 // authenticateGCP returns an access token for the host that the audience of a
-// token of Google's names.
+// Google token names.
 func (s *Server) authenticateGCP(c *call) reply {
 	a := newAuthenticator(authnGCP, c)
 	role, err := s.checkGCP(c, a)

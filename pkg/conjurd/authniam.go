@@ -28,9 +28,9 @@ var (
 	signedHeaders = regexp.MustCompile(`SignedHeaders=([^,\s]+)`)
 )
 
-// authenticateIAM returns an access token for the host that the path names, if
-// AWS takes the signed request in the body for that of the role whose account
-// and name the host's id ends in.
+// authenticateIAM returns an access token for the host that the path names. AWS
+// must confirm that a role signed the request in the body. The host's id must end
+// in the role's account and name.
 func (s *Server) authenticateIAM(c *call) reply {
 	a := newAuthenticator(authnIAM, c)
 	role := roleOf(a.account, c.vars["login"])
@@ -59,8 +59,8 @@ func (s *Server) checkIAM(c *call, a *authenticator, role string) error {
 	return s.admit(c, a, role, func(*store.Object) error { return nil })
 }
 
-// awsHeaders reads the body, a JSON object of header fields, and checks that it
-// holds what was signed and nothing that could make another request of it.
+// awsHeaders reads the body, a JSON object of header fields. It checks that every
+// signed field is present, and that no other field could change the request.
 func awsHeaders(body []byte, optional string) (http.Header, error) {
 	var fields map[string]string
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -92,8 +92,8 @@ func awsHeaders(body []byte, optional string) (http.Header, error) {
 	return headers, nil
 }
 
-// callerIdentity asks AWS, in the region that the headers are for, who signed
-// them. What is signed for us-east-1 may be for the global address.
+// callerIdentity asks AWS who signed the headers, in the region that the headers
+// name. Headers signed for us-east-1 may be for the global address.
 func (s *Server) callerIdentity(ctx context.Context, headers http.Header) (account, name string, err error) {
 	host := headers.Get("Host")
 	region, ok := strings.CutSuffix(strings.TrimPrefix(host, "sts."), ".amazonaws.com")

@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// authenticateJWT returns an access token for the host that a JWT stands for.
+// authenticateJWT returns an access token for the host that a JWT identifies.
 func (s *Server) authenticateJWT(c *call) reply {
 	a := newAuthenticator(authnJWT, c)
 	token, err := jwtOf(c)
@@ -25,12 +25,12 @@ func (s *Server) authenticateJWT(c *call) reply {
 	case errors.Is(err, jwt.ErrExpired):
 		return faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "CONJ00016E Token expired"})
 	case errors.Is(err, errNoPrivilege):
-		return empty(http.StatusUnauthorized) // unlike that of all other kinds
+		return empty(http.StatusUnauthorized) // all other authenticators answer differently
 	}
 	return rep
 }
 
-// jwtRole finds the host, or why the JWT is not good for any.
+// jwtRole returns the host, or the reason why the JWT identifies none.
 func (s *Server) jwtRole(c *call, a *authenticator, token string) (string, error) {
 	if err := s.view(c.ctx(), a.read); err != nil {
 		return "", err
@@ -66,8 +66,9 @@ func (s *Server) verifyJWT(ctx context.Context, a *authenticator, token string) 
 	return s.verifyFetched(ctx, token, uri, a.setting["ca-cert"], want)
 }
 
-// verifyFetched checks a JWT against the keys behind a URI. A key that is not
-// in the set may be newer than the set.
+// verifyFetched checks a JWT against the keys behind a URI. It fetches the keys
+// again if the JWT's key is missing, because that key may be newer than the stored
+// set.
 func (s *Server) verifyFetched(ctx context.Context, token, uri, ca string, want jwt.Expectation) (jwt.Claims, error) {
 	keys, err := s.jwks.get(ctx, uri, ca)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Server) verifyFetched(ctx context.Context, token, uri, ca string, want 
 	return claims, err
 }
 
-// identity is the host that the claims, or else the login in the path, name.
+// identity returns the host that the claims name, or else the login in the path.
 func (a *authenticator) identity(claims jwt.Claims, login string) (string, error) {
 	property, byClaim := a.setting["token-app-property"]
 	if byClaim == (login != "") {

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	workloadLife = 3 * 24 * time.Hour // of the certificate of a workload
+	workloadLife = 3 * 24 * time.Hour // of a workload's certificate
 	execTimeout  = 5 * time.Second
 	maxCSR       = 16 << 10
-	// apps is where a host is that a request does not say the place of.
+	// apps is the policy branch of a host whose request names no branch.
 	apps = "host.conjur.authn-k8s.%s.apps"
 )
 
-// injectClientCert brings a certificate for the key of a signing request into
-// the container of the Pod that the request names. That the Pod's container gets
-// it, and nobody else, is the proof.
+// injectClientCert signs a certificate for the key of a signing request, and writes
+// it into the container of the Pod that the request names. The proof of identity is
+// that only this container receives the certificate.
 func (s *Server) injectClientCert(c *call) reply {
 	a := &authenticator{kind: authnK8s, account: s.opt.Account, service: c.vars["service"]}
 	role, err := s.inject(c, a)
@@ -71,7 +71,7 @@ func (s *Server) inject(c *call, a *authenticator) (role string, err error) {
 	return role, s.opt.Kubernetes.Exec(ctx, ref.namespace, ref.name, container, InjectionScript(certificate))
 }
 
-// parseRequest reads a signing request in PEM and the Pod that it is for.
+// parseRequest reads a signing request in PEM and the Pod that it names.
 func parseRequest(text []byte) (*x509.CertificateRequest, podRef, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -95,8 +95,8 @@ func podOf(uris []*url.URL) (podRef, error) {
 	return parsePodURI(uris[0].Path)
 }
 
-// admitPod returns the container to use if the host may use the authenticator
-// and the Pod is there and one of the host's.
+// admitPod returns the target container if the host may use the authenticator, the
+// Pod exists, and the Pod matches the host.
 func (s *Server) admitPod(c *call, a *authenticator, role string, ref podRef) (container string, err error) {
 	if s.opt.Kubernetes == nil {
 		return "", errors.New("this server knows no Kubernetes cluster")
@@ -104,7 +104,8 @@ func (s *Server) admitPod(c *call, a *authenticator, role string, ref podRef) (c
 	if err := s.view(c.ctx(), a.read); err != nil {
 		return "", err
 	}
-	// The right to log in is looked at first: strangers ask nothing of the cluster.
+	// Check the right to log in first, so that unauthorized callers cause no
+	// requests to the cluster.
 	if err := s.admit(c, a, role, func(*store.Object) error { return nil }); err != nil {
 		return "", err
 	}
@@ -124,7 +125,7 @@ func (s *Server) admitPod(c *call, a *authenticator, role string, ref podRef) (c
 	return container, err
 }
 
-// sign makes the certificate, in PEM, with the authenticator's own authority.
+// sign issues the certificate, in PEM, from the authenticator's own authority.
 func (a *authenticator) sign(request *x509.CertificateRequest, name string, now time.Time) ([]byte, error) {
 	ca, key, err := a.authority()
 	if err != nil {
@@ -155,7 +156,8 @@ func (a *authenticator) authority() (*x509.Certificate, crypto.Signer, error) {
 }
 
 // authenticateK8s returns an access token for the host that a client certificate
-// names which injectClientCert has brought, while the Pod is still there.
+// names. injectClientCert must have issued the certificate, and the Pod must still
+// exist.
 func (s *Server) authenticateK8s(c *call) reply {
 	a := newAuthenticator(authnK8s, c)
 	role := roleOf(a.account, c.vars["login"])
@@ -191,14 +193,14 @@ func (s *Server) checkWorkload(c *call, a *authenticator, role string) error {
 	return err
 }
 
-// The script that brings a certificate: what is before it, and after it.
+// The parts of InjectionScript before and after the certificate.
 const (
 	InjectionPrefix = "#!/bin/sh\nset -eu\nfile=/etc/conjur/ssl/client.pem\nnew=$file.tmp\ntrap 'rm -f \"$new\"' EXIT\ncat > \"$new\" <<'EOF'\n"
 	InjectionSuffix = "EOF\nchmod 644 \"$new\"\nmv \"$new\" \"$file\"\n"
 )
 
-// InjectionScript returns the script by which a shell in a container writes the
-// certificate, in PEM, to the path where clients of authn-k8s look for it.
+// InjectionScript returns a shell script that writes the certificate, in PEM, to
+// the path where clients of authn-k8s look for it.
 func InjectionScript(certificate []byte) []byte {
 	return []byte(InjectionPrefix + string(certificate) + InjectionSuffix)
 }

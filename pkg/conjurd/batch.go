@@ -12,11 +12,11 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// base64Line is after how many characters the base64 form breaks its lines.
+// base64Line is the number of characters in a line of base64 output.
 const base64Line = 60
 
-// getSecrets returns the values of all variables asked for, or of none. They
-// are of one moment.
+// getSecrets returns the values of all requested variables, or none. All values are
+// from the same moment.
 func (s *Server) getSecrets(c *call) reply {
 	ids, ok := batchIDs(c)
 	if !ok {
@@ -37,17 +37,18 @@ func (s *Server) getSecrets(c *call) reply {
 	})
 }
 
-// allCulprits names every variable that the caller cannot read, in a form
-// that older clients understand: they see the first one. Which are missing,
-// unset or forbidden is not said.
+// allCulprits names every variable that the caller cannot read. Older clients read
+// the first name only. The answer does not reveal which variables are missing,
+// unset or forbidden.
 func allCulprits(ids []string) reply {
 	return faultReply(http.StatusNotFound, fault{
 		Code: "not_found", Message: notReadable(ids[0]), Details: map[string]any{"variables": ids},
 	})
 }
 
-// batchIDs are the full names asked for, in the order of the request and each
-// once; false when the list is empty or has a gap. A last comma is allowed.
+// batchIDs returns the requested full names, in the order of the request and
+// without duplicates. It returns false if the list is empty or contains an empty
+// id. A trailing comma is allowed.
 func batchIDs(c *call) ([]string, bool) {
 	list := c.query.Get("variable_ids")
 	if list == "" {
@@ -75,14 +76,14 @@ func batchIDs(c *call) ([]string, bool) {
 type batch struct {
 	tx     *store.Tx
 	roles  store.Roles
-	ids    []string // as asked for
-	encode bool     // values in base64
+	ids    []string // as requested
+	encode bool     // return values in base64
 
 	values    map[string][]byte // :: id → value
-	forbidden []string          // they exist, but not for the caller
-	missing   []string          // they do not exist, in the order asked for
-	unset     []string          // they have no value, in the order of the ids
-	unclean   bool              // a value is not UTF-8
+	forbidden []string          // exist, but the caller may not read them
+	missing   []string          // do not exist, in request order
+	unset     []string          // have no value, in the order of ids
+	unclean   bool              // a value is not valid UTF-8
 }
 
 func (b *batch) read() error {
@@ -115,12 +116,12 @@ func (b *batch) read() error {
 	return nil
 }
 
-// culprits are all that the caller cannot read, with those first that the
-// genuine server would name.
+// culprits returns all variables that the caller cannot read. The order begins with
+// those that the genuine server would name.
 func (b *batch) culprits() []string { return slices.Concat(b.missing, b.unset, b.forbidden) }
 
-// reply decides as the genuine server does: rights come before existence,
-// existence before values, and one culprit is named at most.
+// reply decides in the order of the genuine server: permission, then existence,
+// then value. It names at most one culprit.
 func (b *batch) reply(c *call) reply {
 	switch {
 	case len(b.forbidden) > 0:
@@ -140,7 +141,7 @@ func (b *batch) reply(c *call) reply {
 	return rep
 }
 
-// marshal writes the values in the order of their ids.
+// marshal encodes the values in the order of their ids.
 func (b *batch) marshal() []byte {
 	ids := slices.Sorted(slices.Values(b.ids))
 	var out bytes.Buffer
@@ -163,13 +164,13 @@ func (b *batch) marshal() []byte {
 
 func writeString(out *bytes.Buffer, s string) {
 	text, err := json.Marshal(s)
-	if err == nil { // a string always goes
+	if err == nil { // a string always encodes
 		out.Write(text)
 	}
 }
 
-// encodeLines is base64 with a line feed after every 60 characters and at the
-// end.
+// encodeLines encodes in base64, with a line feed after every 60 characters and at
+// the end.
 func encodeLines(value []byte) string {
 	text := base64.StdEncoding.EncodeToString(value)
 	var out strings.Builder

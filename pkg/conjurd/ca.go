@@ -15,18 +15,19 @@ import (
 	"time"
 )
 
-// Lives of what a CA makes. Clocks of clients may be a little behind.
+// Lifetimes of certificates. Validity begins in the past, because clients' clocks
+// may be slow.
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 397 * 24 * time.Hour
 	backdate = time.Hour
 )
 
-// CA is a certificate authority of a server's own, as PEM. Clients need Cert;
-// Key is secret.
+// CA is a server's own certificate authority, as PEM. Clients need Cert; Key is
+// secret.
 type CA struct{ Cert, Key []byte }
 
-// NewCA makes one.
+// NewCA creates a certificate authority.
 func NewCA() (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -50,8 +51,8 @@ func NewCA() (*CA, error) {
 	return &CA{Cert: encodePEM("CERTIFICATE", der), Key: encodePEM("PRIVATE KEY", keyDER)}, nil
 }
 
-// Issue makes a server certificate for the names and addresses; without any,
-// for those of loopback: localhost, 127.0.0.1 and ::1.
+// Issue creates a server certificate for the names and addresses. Without any, it
+// covers loopback: localhost, 127.0.0.1 and ::1.
 func (ca *CA) Issue(hosts ...string) (tls.Certificate, error) {
 	if len(hosts) == 0 {
 		hosts = []string{"localhost", "127.0.0.1", "::1"}

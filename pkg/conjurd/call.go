@@ -13,18 +13,18 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/slosilo"
 )
 
-// v2 is the media type that asks for the newer API.
+// v2 is the media type that selects the newer API.
 const v2 = "application/x.secretsmgr.v2beta+json"
 
-// call is one request on its way through a handler.
+// call is one request in progress.
 type call struct {
 	r     *http.Request
 	w     http.ResponseWriter
-	id    string            // of the request, as in its answer
+	id    string            // of the request; the answer repeats it
 	vars  map[string]string // :: name in the route's pattern → decoded part of the path
 	query url.Values
 
-	// Of a checked token; empty on routes that need none.
+	// From a verified token; empty on routes that need none.
 	role   string // full name
 	claims slosilo.Claims
 }
@@ -34,7 +34,7 @@ func (c *call) ctx() context.Context { return c.r.Context() }
 // account is the one named in the path.
 func (c *call) account() string { return c.vars["account"] }
 
-// resource is the full name of what the path names.
+// resource returns the full name of the resource that the path names.
 func (c *call) resource() policy.Ref {
 	return policy.MakeRef(c.vars["account"], c.vars["kind"], c.vars["id"])
 }
@@ -42,10 +42,10 @@ func (c *call) resource() policy.Ref {
 // wantsV2 reports whether the request asks for the newer API.
 func (c *call) wantsV2() bool { return c.r.Header.Get("Accept") == v2 }
 
-// errTooLong is for bodies beyond the bound.
+// errTooLong means that the body exceeds its limit.
 var errTooLong = errors.New("the body is too long")
 
-// body reads the request's, up to limit bytes.
+// body reads the request's body, at most limit bytes.
 func (c *call) body(limit int64) ([]byte, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -54,8 +54,8 @@ func (c *call) body(limit int64) ([]byte, error) {
 	return b, err
 }
 
-// clientIP is where the request comes from. A proxy on loopback is trusted to
-// tell in X-Forwarded-For, as by the genuine server.
+// clientIP returns the client's address. Like the genuine server, it trusts
+// X-Forwarded-For from a proxy on loopback.
 func (c *call) clientIP() netip.Addr {
 	peer := remoteIP(c.r)
 	if !peer.IsLoopback() {
@@ -82,8 +82,8 @@ func remoteIP(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// roleOf is the full name of who logs in so: "alice" is a user, "host/web" is
-// of the kind before the slash.
+// roleOf returns the full name for a login: "alice" is a user; in "host/web" the
+// kind precedes the slash.
 func roleOf(account, login string) string {
 	kind, id, ok := strings.Cut(login, "/")
 	if !ok {
@@ -92,7 +92,7 @@ func roleOf(account, login string) string {
 	return string(policy.MakeRef(account, kind, id))
 }
 
-// loginOf is the opposite.
+// loginOf is the inverse of roleOf.
 func loginOf(role policy.Ref) string {
 	_, kind, id, _ := role.Split()
 	if kind == "user" {

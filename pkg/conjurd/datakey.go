@@ -16,18 +16,17 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// DataKeyEnv names the environment variable with the data key in base64, as
-// for the genuine server.
+// DataKeyEnv is the environment variable that holds the data key in base64, as for
+// the genuine server.
 const DataKeyEnv = "CONJUR_DATA_KEY"
 
-// DataKey returns the key that seals a data file: from the environment variable
-// DataKeyEnv, or else from the file at path, in base64 both. If there is
-// neither and create is set, a new key is written to path, for its owner
-// only; it is never written over.
+// DataKey returns the key that seals a data file, from the environment variable
+// DataKeyEnv or else from the file at path. Both are in base64. If neither exists
+// and create is true, it writes a new key to path, readable only by its owner. It
+// never overwrites a file.
 //
-// There may be several, with white space between them: the first one seals, and
-// the others open what is not sealed anew yet. They are returned one after the
-// other.
+// There may be several keys, separated by white space. The first one seals. The
+// others open data that is not resealed yet. DataKey returns them concatenated.
 func DataKey(path string, create bool) ([]byte, error) {
 	if text, ok := os.LookupEnv(DataKeyEnv); ok {
 		return decodeKey([]byte(text), DataKeyEnv)
@@ -63,11 +62,12 @@ func decodeKey(text []byte, from string) (keys []byte, err error) {
 	return keys, nil
 }
 
-// ErrRekeying says that a data file is being sealed under another key already.
+// ErrRekeying means that a data file is already being resealed under another key.
 var ErrRekeying = errors.New("a new data key is being brought in already")
 
-// AddDataKey puts a new key before the one in the file at path. Rekey then has
-// the data be sealed under it. With ErrRekeying there are several there.
+// AddDataKey puts a new key before the key in the file at path. Rekey then reseals
+// the data under it. AddDataKey returns ErrRekeying if the file already holds
+// several keys.
 func AddDataKey(path string) error {
 	return replaceKeys(path, func(keys []byte) ([]byte, error) {
 		if len(keys) > store.KeySize {
@@ -79,7 +79,7 @@ func AddDataKey(path string) error {
 	})
 }
 
-// Rekeying reports whether there are several keys in the file at path.
+// Rekeying reports whether the file at path holds several keys.
 func Rekeying(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -89,17 +89,17 @@ func Rekeying(path string) (bool, error) {
 	return len(keys) > store.KeySize, err
 }
 
-// Rekey has all data be sealed under the first of the keys that DataKey returns,
-// if there are several, while the server goes on. When it reports that it has,
-// nothing is left under another one, and the first one is alone in the file at
-// path. After a failure or a crash it goes on where it was.
+// Rekey reseals all data under the first of the keys that DataKey returns, if there
+// are several. The server stays available meanwhile. If Rekey returns true, the
+// first key seals all data and is the only key in the file at path. After a failure
+// or a crash, the next call resumes.
 func (s *Server) Rekey(ctx context.Context, path string) (rekeyed bool, err error) {
 	keys, err := DataKey(path, false)
 	if err != nil || len(keys) == store.KeySize {
 		return false, err
 	}
 	_, fixed := os.LookupEnv(DataKeyEnv)
-	if !fixed { // the new key outlasts what is sealed under it
+	if !fixed { // the new key must be durable before any data sealed under it
 		if err := syncFolder(filepath.Dir(path)); err != nil {
 			return false, err
 		}
@@ -115,14 +115,14 @@ func (s *Server) Rekey(ctx context.Context, path string) (rekeyed bool, err erro
 	})
 }
 
-// replaceKeys exchanges the keys in a file. The folder is locked meanwhile, so that
-// no two do.
+// replaceKeys replaces the keys in a file. It locks the folder, so that no two
+// calls run at once.
 func replaceKeys(path string, change func([]byte) ([]byte, error)) (err error) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("data key: %w", err)
 	}
-	defer func() { err = errors.Join(err, folder.Close()) }() // which unlocks it
+	defer func() { err = errors.Join(err, folder.Close()) }() // closing unlocks it
 	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("data key: %w", err)
 	}
@@ -142,7 +142,8 @@ func replaceKeys(path string, change func([]byte) ([]byte, error)) (err error) {
 		lines = append(base64.StdEncoding.AppendEncode(lines, key), '\n')
 	}
 	next := path + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was cut off
+	// An interrupted call may have left the file.
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data key: %w", err)
 	}
 	if err := writeNew(next, lines); err != nil {
@@ -151,7 +152,7 @@ func replaceKeys(path string, change func([]byte) ([]byte, error)) (err error) {
 	return errors.Join(os.Rename(next, path), folder.Sync())
 }
 
-// syncFolder makes a new name in a folder outlast a crash.
+// syncFolder makes a new name in a folder durable.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
@@ -160,7 +161,7 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// writeNew writes a file that only its owner may read and that was not there.
+// writeNew creates a file that only its owner may read. The file must not exist.
 func writeNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

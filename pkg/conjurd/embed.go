@@ -13,26 +13,26 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// LoadMode is what a policy load may do to what is there.
+// LoadMode says how a policy load may change existing objects.
 type LoadMode = load.Mode
 
-// The modes, which are the methods of the HTTP interface.
+// The modes correspond to methods of the HTTP interface.
 const (
 	Add     = load.Add     // POST: only adds
-	Update  = load.Update  // PATCH: also changes, and obeys !delete, !revoke and !deny
+	Update  = load.Update  // PATCH: also changes, and applies !delete, !revoke and !deny
 	Replace = load.Replace // PUT: also deletes what the branch held and the text omits
 )
 
-// Role is a user or host that a policy load made.
+// Role is a user or host that a policy load created.
 type Role struct {
 	ID     string // full: "account:host:app/web"
 	APIKey string
 }
 
-// LoadPolicy loads a text in Conjur's policy language into a branch, which is
-// "root" or the id of a policy, as the account's admin. All of it is loaded or,
-// with an error, nothing. It returns the users and hosts that it made, in the
-// order of the text.
+// LoadPolicy loads a text in Conjur's policy language into a branch, as the
+// account's admin. The branch is "root" or the id of a policy. On an error nothing
+// is loaded. LoadPolicy returns the users and hosts that it created, in the order
+// of the text.
 func (s *Server) LoadPolicy(ctx context.Context, mode LoadMode, branch string, text io.Reader) ([]Role, error) {
 	b, err := io.ReadAll(text)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) LoadPolicy(ctx context.Context, mode LoadMode, branch string, t
 	return roles, nil
 }
 
-// load is one load by whoever holds the slot s.loading.
+// load runs one load. The caller holds the slot s.loading.
 func (s *Server) load(ctx context.Context, req load.Request) (res *load.Result, err error) {
 	st, err := req.Parse()
 	if err != nil {
@@ -74,14 +74,13 @@ func (s *Server) load(ctx context.Context, req load.Request) (res *load.Result, 
 
 func (s *Server) admin() string { return roleOf(s.opt.Account, "admin") }
 
-// Set gives a variable of the account a new value; id is without account and
-// kind.
+// Set gives a variable of the account a new value. id has no account and no kind.
 func (s *Server) Set(ctx context.Context, id string, value []byte) error {
 	return s.SetMany(ctx, map[string][]byte{id: value})
 }
 
-// SetMany sets all values or, with an error that names every id at fault,
-// none.
+// SetMany sets all values. On an error it sets none, and the error names every
+// invalid id.
 func (s *Server) SetMany(ctx context.Context, values map[string][]byte) error {
 	return s.update(ctx, func(tx *store.Tx) error {
 		var faults []error
@@ -108,7 +107,7 @@ var (
 	errLongValue  = errors.New("'value' is too large")
 )
 
-// checkValue reports whether a variable can have the value.
+// checkValue reports whether the value is allowed.
 func (s *Server) checkValue(value []byte) error {
 	if isBlank(value) {
 		return errEmptyValue
@@ -119,7 +118,8 @@ func (s *Server) checkValue(value []byte) error {
 	return nil
 }
 
-// isBlank is for what the genuine server takes for empty: ASCII white space.
+// isBlank reports whether the value is only ASCII white space, which the genuine
+// server treats as empty.
 func isBlank(value []byte) bool {
 	for _, c := range value {
 		if c != ' ' && (c < '\t' || c > '\r') {

@@ -18,18 +18,18 @@ import (
 
 const (
 	maxForm          = 64 << 10
-	maxFactoryTokens = 100 // of one request
+	maxFactoryTokens = 100 // in one request
 	maxHostID        = 2 << 10
 )
 
-// factoryTokenJSON is a token as it is handed out, which is once.
+// factoryTokenJSON is a token as the server returns it, once.
 type factoryTokenJSON struct {
 	Expiration string   `json:"expiration"`
 	CIDR       []string `json:"cidr"`
 	Token      string   `json:"token"`
 }
 
-// createFactoryTokens makes tokens, with which hosts can be made.
+// createFactoryTokens creates tokens that permit the creation of hosts.
 func (s *Server) createFactoryTokens(c *call) reply {
 	form, refused := c.form()
 	if refused != nil {
@@ -56,8 +56,7 @@ func (s *Server) createFactoryTokens(c *call) reply {
 	})
 }
 
-// newFactoryToken reads the parameters of new tokens and how many there are to
-// be.
+// newFactoryToken reads the parameters of new tokens, and their number.
 func newFactoryToken(form url.Values) (token store.FactoryToken, count int, err error) {
 	token = store.FactoryToken{Factory: form.Get("host_factory"), CIDR: []string{}}
 	if _, kind, _, ok := policy.Ref(token.Factory).Split(); !ok || kind != "host_factory" {
@@ -86,7 +85,7 @@ func newFactoryToken(form url.Values) (token store.FactoryToken, count int, err 
 	return token, count, nil
 }
 
-// deleteFactoryToken revokes a token, which takes the right to update its
+// deleteFactoryToken revokes a token. The caller needs the privilege update on its
 // factory.
 func (s *Server) deleteFactoryToken(c *call) reply {
 	return s.change(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
@@ -104,8 +103,8 @@ func (s *Server) deleteFactoryToken(c *call) reply {
 	})
 }
 
-// mayUseFactory checks the caller's right over the host factory; nil when it
-// has it.
+// mayUseFactory checks the caller's privilege on the host factory. It returns nil
+// if the caller has it.
 func (s *Server) mayUseFactory(c *call, tx *store.Tx, roles store.Roles, factory policy.Ref, privilege string) (*reply, error) {
 	o, err := tx.Object(string(factory))
 	if err != nil {
@@ -124,7 +123,7 @@ func (s *Server) mayUseFactory(c *call, tx *store.Tx, roles store.Roles, factory
 	return nil, nil
 }
 
-// createHost makes a host for whoever has a token of a host factory.
+// createHost creates a host. The caller presents a host factory token.
 func (s *Server) createHost(c *call) reply {
 	text, ok := tokenOf(c.r)
 	if !ok {
@@ -152,13 +151,13 @@ func (s *Server) createHost(c *call) reply {
 	return rep
 }
 
-// admits reports whether the token is good now, from where the request comes.
+// admits reports whether the token is valid now for the caller's address.
 func (s *Server) admits(c *call, tx *store.Tx, token *store.FactoryToken) bool {
 	return token != nil && s.now().Before(token.ExpiresAt) && tx.Exists(token.Factory) &&
 		(len(token.CIDR) == 0 || slosilo.InAny(c.clientIP(), token.CIDR))
 }
 
-// factoryHost makes the host that the form describes.
+// factoryHost creates the host that the form describes.
 func (s *Server) factoryHost(c *call, tx *store.Tx, factory string, form url.Values) (reply, error) {
 	name := form.Get("id")
 	if strings.TrimSpace(name) == "" || len(name) > maxHostID || strings.ContainsRune(name, 0) {
@@ -180,7 +179,7 @@ func (s *Server) factoryHost(c *call, tx *store.Tx, factory string, form url.Val
 	}{res, string(key)}), err
 }
 
-// annotationsOf reads the fields annotations[name], by name.
+// annotationsOf reads the fields annotations[name], sorted by name.
 func annotationsOf(form url.Values) []policy.Annotation {
 	var out []policy.Annotation
 	for field, values := range form {
@@ -192,7 +191,7 @@ func annotationsOf(form url.Values) []policy.Annotation {
 	return out
 }
 
-// publicKeys lists a user's, a line each.
+// publicKeys lists a user's public keys, one per line.
 func (s *Server) publicKeys(c *call) reply {
 	cred, err := s.credentials(c, string(c.resource()))
 	if err != nil {
@@ -205,7 +204,7 @@ func (s *Server) publicKeys(c *call) reply {
 	return text(http.StatusOK, strings.Join(keys, "\n")+"\n")
 }
 
-// form reads a body of a form, whatever its Content-Type says.
+// form parses the body as a form, whatever its Content-Type.
 func (c *call) form() (url.Values, *reply) {
 	body, err := c.body(maxForm)
 	if err != nil {
@@ -215,12 +214,12 @@ func (c *call) form() (url.Values, *reply) {
 		}
 		return nil, &no
 	}
-	form, _ := url.ParseQuery(string(body)) // bad pairs are left out
+	form, _ := url.ParseQuery(string(body)) // ignore malformed pairs
 	return form, nil
 }
 
-// change is snapshot for what writes. With errRefused nothing is written, and
-// the reply counts.
+// change is snapshot with a write transaction. On errRefused it writes nothing and
+// returns the reply.
 func (s *Server) change(c *call, f func(*store.Tx, store.Roles) (reply, error)) reply {
 	var rep reply
 	err := s.update(c.ctx(), func(tx *store.Tx) (err error) {

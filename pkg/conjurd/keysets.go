@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	keySetLife    = 5 * time.Minute  // after that it is fetched anew
-	keySetPause   = 5 * time.Second  // between two fetches, whatever came of the first
-	keySetTimeout = 10 * time.Second // of one fetch
+	keySetLife    = 5 * time.Minute  // age after which a set is fetched again
+	keySetPause   = 5 * time.Second  // between two fetches, even if the first failed
+	keySetTimeout = 10 * time.Second // for one fetch
 	maxKeySet     = 1 << 20
 )
 
-// keySets fetches the keys behind jwks-uri and keeps them for a while. Anybody
-// can have a set fetched by sending a JWT, so there is one fetch of a set at a
-// time, and a failure is kept for a while too.
+// keySets fetches the keys behind jwks-uri and caches them. Anybody can cause a
+// fetch by sending a JWT. Therefore one fetch of a set runs at a time, and failures
+// are cached too.
 type keySets struct {
 	now func() time.Time
 
@@ -33,14 +33,14 @@ type keySets struct {
 	sets map[string]*keySet // :: URI and CA → keys
 }
 
-// keySet is what is known of one set.
+// keySet is the cached state of one set.
 type keySet struct {
-	turn chan struct{} // to fetch; has room for one
+	fetching chan struct{} // fetch slot; has room for one
 
 	// Guarded by keySets.mu.
 	keys    jwt.Keys
-	fetched time.Time // when the keys were
-	err     error     // what came of the last try, and when that was
+	fetched time.Time // when keys were fetched
+	err     error     // result and time of the last attempt
 	tried   time.Time
 }
 
@@ -48,12 +48,12 @@ func newKeySets(now func() time.Time) *keySets {
 	return &keySets{now: now, sets: map[string]*keySet{}}
 }
 
-// get returns the keys; ca is PEM, or empty for the system's roots.
+// get returns the keys. ca is PEM, or empty for the system's roots.
 func (k *keySets) get(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	return k.notOlder(ctx, uri, ca, keySetLife)
 }
 
-// renew is get for when a key is missing from what get returned.
+// renew fetches again if the keys from get lack the wanted one.
 func (k *keySets) renew(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	return k.notOlder(ctx, uri, ca, keySetPause)
 }
@@ -64,15 +64,15 @@ func (k *keySets) notOlder(ctx context.Context, uri, ca string, age time.Duratio
 		return keys, err
 	}
 	select {
-	case set.turn <- struct{}{}:
-		defer func() { <-set.turn }()
+	case set.fetching <- struct{}{}:
+		defer func() { <-set.fetching }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	if keys, err := k.known(set, age); keys != nil || err != nil {
-		return keys, err // somebody else fetched them meanwhile
+		return keys, err // another caller fetched them meanwhile
 	}
-	// Others wait for this too, so it goes on when the caller has left.
+	// Other callers wait for this fetch, so it continues if this caller leaves.
 	keys, err := fetchKeys(context.WithoutCancel(ctx), uri, ca)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,8 +85,8 @@ func (k *keySets) notOlder(ctx context.Context, uri, ca string, age time.Duratio
 	return keys, nil
 }
 
-// known returns keys that are young enough, or else a failure that is; nil
-// both when it is time to fetch.
+// known returns recent keys, or else a recent failure. It returns nil for both if a
+// fetch is due.
 func (k *keySets) known(set *keySet, age time.Duration) (jwt.Keys, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,15 +104,16 @@ func (k *keySets) set(name string) *keySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sets[name] == nil {
-		k.sets[name] = &keySet{turn: make(chan struct{}, 1)}
+		k.sets[name] = &keySet{fetching: make(chan struct{}, 1)}
 	}
 	return k.sets[name]
 }
 
-// discovery is where an issuer of OpenID Connect says where its keys are.
+// discovery is the path at which an OpenID Connect issuer publishes the location of
+// its keys.
 const discovery = "/.well-known/openid-configuration"
 
-// fetchKeys gets the key set at a URI, or the one that an issuer's discovery
+// fetchKeys fetches the key set at a URI, or the set that an issuer's discovery
 // document at the URI names.
 func fetchKeys(ctx context.Context, uri, ca string) (jwt.Keys, error) {
 	ctx, cancel := context.WithTimeout(ctx, keySetTimeout)

@@ -13,21 +13,21 @@ import (
 
 const (
 	maxLimit     = 1000
-	legacyLimit  = 10_000 // allowed all the same, by the genuine server too
-	offsetsLimit = 10     // with an offset and no limit
+	legacyLimit  = 10_000 // also accepted by the genuine server
+	offsetsLimit = 10     // if there is an offset and no limit
 )
 
-// listing says which resources are wanted.
+// listing selects resources.
 type listing struct {
-	start         string // of the ids
+	start         string // prefix of the ids
 	role, owner   string
 	words         []string
-	limit, offset int // limit -1: none
+	limit, offset int // limit -1 means none
 	count         bool
 }
 
-// listResources lists or counts what the caller may see. Without a limit it
-// lists all, where the genuine server stops at 1,000 and does not say so.
+// listResources lists or counts the resources that the caller may see. Without a
+// limit it lists all. The genuine server silently stops at 1,000.
 func (s *Server) listResources(c *call) reply {
 	l, refusal, ok := newListing(c)
 	if !ok {
@@ -93,7 +93,7 @@ func (l *listing) wants(id string, o *store.Object) bool {
 	return true
 }
 
-// words cuts a text where a search does: whole words of letters and digits.
+// words splits a text as a search does: into words of letters and digits.
 func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -7,18 +7,18 @@ import (
 	"net/http"
 )
 
-// Loopback is what serves on a free port of 127.0.0.1 with a certificate of a
-// new authority: for demonstrations, measurements and tests.
+// Loopback is a server on a free port of 127.0.0.1 with a certificate from a new
+// authority. It is for demonstrations, measurements and tests.
 type Loopback struct {
 	URL string // https://127.0.0.1:port
-	CA  []byte // PEM, what clients must trust
+	CA  []byte // PEM that clients must trust
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// ServeLoopback serves h until Close. Accepted, unless nil, is called for each
-// connection.
+// ServeLoopback serves h until Close. It calls accepted for each connection, unless
+// nil.
 func ServeLoopback(h http.Handler, accepted func()) (*Loopback, error) {
 	ca, err := NewCA()
 	if err != nil {
@@ -41,8 +41,8 @@ func ServeLoopback(h http.Handler, accepted func()) (*Loopback, error) {
 	return l, nil
 }
 
-// Close stops serving, as Serve does when its context ends. It is called once;
-// on nil it does nothing.
+// Close stops the server, as Serve does when its context ends. Call it once. On nil
+// it does nothing.
 func (l *Loopback) Close() error {
 	if l == nil {
 		return nil

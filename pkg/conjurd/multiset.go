@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// maxMultiSet bounds the body of an atomic set, in bytes, and maxSet how
-	// many values it may have.
+	// maxMultiSet bounds the body of an atomic set, in bytes. maxSet bounds its
+	// number of values.
 	maxMultiSet = 64 << 20
 	maxSet      = 10_000
-	// maxCulprits is how many variables at fault an answer names.
+	// maxCulprits bounds the number of variables that a refusal names.
 	maxCulprits = 100
 )
 
-// newValue is one of the values to set.
+// newValue is one value to set.
 type newValue struct {
-	ID       string `json:"id"` // without account and kind
+	ID       string `json:"id"` // has no account and no kind
 	Value    string `json:"value"`
-	Encoding string `json:"encoding"` // of Value: "" or "base64"
-	// Version, when given, is the one that the variable must have now; 0: it
-	// must never have been set.
+	Encoding string `json:"encoding"` // encoding of Value: "" or "base64"
+	// Version, if given, must be the variable's current version. 0 means that the
+	// variable must never have been set.
 	Version *uint64 `json:"version"`
 }
 
-// culprit is a variable that kept an atomic set from happening.
+// culprit is a variable that prevented an atomic set.
 type culprit struct {
 	ID      string `json:"id"`
 	Code    string `json:"code"`
@@ -41,8 +41,8 @@ type setJSON struct {
 	Version uint64 `json:"version"`
 }
 
-// setValues sets all values in one transaction or, if anything is wrong with
-// any of them, none, and then names all that are at fault.
+// setValues sets all values in one transaction. If any value is invalid, it sets
+// none and names all invalid ones.
 func (s *Server) setValues(c *call) reply {
 	if refused := s.mayUpdateAny(c); refused != nil {
 		return *refused
@@ -70,8 +70,8 @@ func (s *Server) setValues(c *call) reply {
 	return jsonReply(http.StatusOK, map[string]any{"secrets": m.done})
 }
 
-// mayUpdateAny checks, before a long body is read, that the caller may update
-// any variable of the account at all; nil when it may.
+// mayUpdateAny checks that the caller may update at least one variable of the
+// account. It returns nil if so. The check precedes the reading of a long body.
 func (s *Server) mayUpdateAny(c *call) *reply {
 	rep := s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		all := string(policy.MakeRef(c.account(), "variable", ""))
@@ -87,20 +87,20 @@ func (s *Server) mayUpdateAny(c *call) *reply {
 	return &rep
 }
 
-// multiSet is one such request.
+// multiSet is one atomic set.
 type multiSet struct {
 	s        *Server
 	c        *call
 	roles    store.Roles
 	seen     map[string]bool
 	done     []setJSON
-	culprits []culprit       // the first maxCulprits
-	faults   int             // how many there are
-	codes    map[string]bool // of all of them
+	culprits []culprit       // the first maxCulprits of them
+	faults   int             // number of all faults
+	codes    map[string]bool // codes of all faults
 }
 
-// apply goes through all values even after a fault, so that each one is
-// named, and then has the transaction undone.
+// apply checks all values, even after a fault, so that the answer names every
+// fault. A fault then undoes the transaction.
 func (m *multiSet) apply(tx *store.Tx, values []newValue) error {
 	if m.roles = tx.RolesOf(m.c.role); m.roles == nil {
 		return errRefused
@@ -129,7 +129,7 @@ func (m *multiSet) fault(cu culprit) {
 	}
 }
 
-// one sets a value, or returns a code and a message for what is wrong with it.
+// one sets a value, or returns a code and a message that describe its fault.
 func (m *multiSet) one(tx *store.Tx, v newValue) (code, message string, err error) {
 	ref := policy.MakeRef(m.c.account(), "variable", v.ID)
 	if m.seen[v.ID] {
@@ -161,7 +161,7 @@ func (m *multiSet) one(tx *store.Tx, v newValue) (code, message string, err erro
 	return m.put(tx, v, string(ref), value)
 }
 
-// put compares the version and sets.
+// put compares the version and sets the value.
 func (m *multiSet) put(tx *store.Tx, v newValue, id string, value []byte) (code, message string, err error) {
 	if v.Version != nil {
 		_, have, err := tx.Value(id)
@@ -177,7 +177,8 @@ func (m *multiSet) put(tx *store.Tx, v newValue, id string, value []byte) (code,
 	return "", "", err
 }
 
-// statuses of a refusal, the first one that any variable has a code for.
+// statuses are the HTTP statuses of refusals by code. The first row whose code
+// occurs applies.
 var statuses = []struct {
 	code   string
 	status int

@@ -19,8 +19,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// Passwords are kept as PBKDF2-HMAC-SHA256: "salt:hash" in hexadecimal. The
-// number of rounds is OWASP's for this function.
+// Passwords are stored as PBKDF2-HMAC-SHA256: "salt:hash" in hexadecimal. OWASP
+// recommends this number of rounds for the function.
 const (
 	pbkdf2Rounds = 600_000
 	pbkdf2Salt   = 16
@@ -53,7 +53,8 @@ func (s *Server) setPassword(c *call) reply {
 	return empty(http.StatusNoContent)
 }
 
-// rotateKey gives the caller, or the role that it may update, a new API key.
+// rotateKey gives a new API key to the caller, or to a role that the caller may
+// update.
 func (s *Server) rotateKey(c *call) reply {
 	role, refused := s.keyHolder(c, "update")
 	if refused != nil {
@@ -70,7 +71,7 @@ func (s *Server) rotateKey(c *call) reply {
 	return text(http.StatusOK, string(key))
 }
 
-// keyRotated answers when that was last done.
+// keyRotated answers with the time of the last rotation of the key.
 func (s *Server) keyRotated(c *call) reply {
 	role, refused := s.keyHolder(c, "read")
 	if refused != nil {
@@ -86,9 +87,9 @@ func (s *Server) keyRotated(c *call) reply {
 	}{role, cred.RotatedAt.UTC().Format("2006-01-02T15:04:05Z")})
 }
 
-// keyHolder finds out whose key the request is about: the caller's own, which
-// takes a password or the key itself, or that of the role parameter, which
-// takes the privilege on that role.
+// keyHolder returns the role whose key the request concerns. For the caller itself,
+// the request needs the password or the API key. For the role in the role
+// parameter, the caller needs the privilege on that role.
 func (s *Server) keyHolder(c *call, privilege string) (string, *reply) {
 	if _, _, ok := c.r.BasicAuth(); ok {
 		role, refused := s.basic(c)
@@ -112,8 +113,8 @@ func (s *Server) keyHolder(c *call, privilege string) (string, *reply) {
 	return s.otherHolder(c, other, privilege)
 }
 
-// self finds out who changes its own password, which takes the one before or the
-// key.
+// self returns the role that changes its password. The request needs the old
+// password or the API key.
 func (s *Server) self(c *call) (string, *reply) {
 	if _, ok := tokenOf(c.r); !ok {
 		return s.basic(c)
@@ -124,7 +125,8 @@ func (s *Server) self(c *call) (string, *reply) {
 	return "", tooWeak()
 }
 
-// tooWeak is for a token in the place of a password or key.
+// tooWeak answers a request that presents a token where a password or key is
+// required.
 func tooWeak() *reply {
 	no := faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "Credential strength is insufficient"})
 	return &no
@@ -157,7 +159,7 @@ func (s *Server) otherHolder(c *call, role, privilege string) (string, *reply) {
 	return role, nil
 }
 
-// fullRole completes "user:bob" to a full name.
+// fullRole expands "user:bob" to a full name.
 func fullRole(c *call, id string) string {
 	if strings.Count(id, ":") < 2 {
 		return c.account() + ":" + id
@@ -189,9 +191,10 @@ func hashPassword(password string) (string, error) {
 	return hex.EncodeToString(salt) + ":" + hex.EncodeToString(sum), nil
 }
 
-// tryPassword compares when there is a turn for it, and returns how long to
-// wait instead when there were too many failures. It counts while it has the
-// turn: guesses that arrive together must not all pass before the first fails.
+// tryPassword compares a password while it holds a comparison slot. If there were
+// too many failures, it returns the time to wait instead. It counts a failure
+// before it releases the slot: otherwise many simultaneous guesses could pass
+// before the first one fails.
 func (s *Server) tryPassword(c *call, role string, cred *store.Credentials, password string) (ok bool, wait time.Duration) {
 	select {
 	case s.hashing <- struct{}{}:
@@ -207,8 +210,8 @@ func (s *Server) tryPassword(c *call, role string, cred *store.Credentials, pass
 	return ok, 0
 }
 
-// passwordMatches takes its time also when there is no password or no role,
-// so that neither shows.
+// passwordMatches takes the same time if there is no password or no role, so that
+// the duration reveals neither.
 func passwordMatches(cred *store.Credentials, password string) bool {
 	kept := strings.Repeat("00", pbkdf2Salt) + ":"
 	if cred != nil && cred.Password != "" {

@@ -12,27 +12,27 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// Pods is what authn-k8s needs of a Kubernetes cluster.
+// Pods gives authn-k8s access to a Kubernetes cluster.
 type Pods interface {
-	// Pod returns what is known of a Pod; nil when there is none.
+	// Pod describes a Pod. It returns nil if the Pod does not exist.
 	Pod(ctx context.Context, namespace, name string) (*Pod, error)
-	// Exec runs sh in a container with the script on its standard input, and
+	// Exec runs sh in a container, with the script on its standard input, and
 	// returns when it has ended.
 	Exec(ctx context.Context, namespace, name, container string, script []byte) error
 }
 
-// Pod is what a host's annotations can restrict.
+// Pod holds the facts that a host's annotations can restrict.
 type Pod struct {
 	NamespaceLabels map[string]string
 	ServiceAccount  string
-	// Controllers it belongs to, directly or not, each as kind/name in small
-	// letters, such as deployment/shop.
+	// Controllers that own the Pod, directly or not, each as kind/name in lower
+	// case, such as deployment/shop.
 	Controllers []string
 	// Containers and init containers.
 	Containers []string
 }
 
-// podRef is how a workload's certificate names its Pod, in the URI
+// podRef identifies a Pod. A workload's certificate names it in the URI
 // spiffe://cluster.local/namespace/NAMESPACE/podname/NAME.
 type podRef struct{ namespace, name string }
 
@@ -44,17 +44,17 @@ func parsePodURI(path string) (podRef, error) {
 	return podRef{parts[2], parts[4]}, nil
 }
 
-// containerAnnotation names the container that a certificate is brought to.
+// containerAnnotation names the container that receives the certificate.
 const containerAnnotation = "authentication-container-name"
 
-// podRestrictions are the names under which a host's annotations restrict its
-// Pods, and the kinds of controllers among them.
+// podRestrictions maps the annotations that restrict a host's Pods to kinds of
+// controllers. Annotations for other facts map to "".
 var podRestrictions = map[string]string{
 	"namespace": "", "namespace-label-selector": "", "service-account": "", "pod": "", containerAnnotation: "",
 	"deployment": "deployment", "deployment-config": "deploymentconfig", "stateful-set": "statefulset",
 }
 
-// checkPod returns the container to use if the Pod is one of the host's.
+// checkPod returns the target container if the Pod matches the host.
 func (a *authenticator) checkPod(o *store.Object, role string, ref podRef, pod *Pod) (container string, err error) {
 	asked, err := a.restrictions(o, slices.Collect(maps.Keys(podRestrictions))...)
 	if err != nil {
@@ -87,7 +87,8 @@ func (a *authenticator) checkPod(o *store.Object, role string, ref podRef, pod *
 	return container, nil
 }
 
-// container is the one that annotations name, the service's own first.
+// container returns the container that annotations name. An annotation for this
+// service takes precedence.
 func (a *authenticator) container(o *store.Object, asked map[string]string) string {
 	if name := asked[containerAnnotation]; name != "" {
 		return name
@@ -100,8 +101,9 @@ func (a *authenticator) container(o *store.Object, asked map[string]string) stri
 	return "authenticator"
 }
 
-// restrictionsOfID reads the last parts of a host's id without annotations:
-// namespace, kind of controller, its name; "*" twice for any.
+// restrictionsOfID reads the restrictions from the id of a host without
+// annotations. Its last three parts are the namespace, the kind of controller and
+// its name. "*" for both kind and name matches all Pods of the namespace.
 func restrictionsOfID(id string) (map[string]string, error) {
 	parts := strings.Split(id, "/")
 	if len(parts) < 3 {
@@ -134,8 +136,7 @@ func fitsPod(name, want string, ref podRef, pod *Pod) bool {
 	return slices.Contains(pod.Controllers, podRestrictions[name]+"/"+want)
 }
 
-// selects reports whether the labels have all that a selector of the form
-// "k=v,k2==v2" asks for.
+// selects reports whether the labels satisfy a selector of the form "k=v,k2==v2".
 func selects(selector string, labels map[string]string) bool {
 	for _, term := range strings.Split(selector, ",") {
 		name, want, ok := strings.Cut(strings.Replace(term, "==", "=", 1), "=")

@@ -13,8 +13,7 @@ import (
 
 const maxPolicy = 32 << 20
 
-// loadPolicy brings the body into a branch: POST adds, PATCH updates, PUT
-// replaces.
+// loadPolicy loads the body into a branch: POST adds, PATCH updates, PUT replaces.
 func (s *Server) loadPolicy(c *call) reply {
 	c.vars["kind"] = "policy"
 	mode, privilege := modeOf(c.r.Method)
@@ -58,8 +57,8 @@ func modeOf(method string) (mode load.Mode, privilege string) {
 	return load.Add, "create"
 }
 
-// mayLoad checks the caller's right to load into the branch; nil when it has
-// it.
+// mayLoad checks the caller's privilege to load into the branch. It returns nil if
+// the caller has it.
 func (s *Server) mayLoad(c *call, privilege string) *reply {
 	rep := s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		id := string(c.resource())
@@ -83,7 +82,7 @@ func (s *Server) mayLoad(c *call, privilege string) *reply {
 	return &rep
 }
 
-// busy is for a load while another is under way.
+// busy answers a load that arrives during another.
 func busy() reply {
 	rep := faultReply(http.StatusConflict, fault{Code: "policy_conflict", Message: "Concurrent policy load in progress, please retry"})
 	rep.header = map[string]string{"Retry-After": strconv.Itoa(1 + rand.IntN(8))}
@@ -107,7 +106,7 @@ func loaded(res *load.Result) reply {
 	}{created, res.Version, res.Warnings})
 }
 
-// policyFault answers for a text that was not loaded.
+// policyFault answers for a text that failed to load.
 func (s *Server) policyFault(c *call, err error) reply {
 	if bad, ok := errors.AsType[*policy.Error](err); ok {
 		return s.badPolicy(bad)
@@ -124,7 +123,7 @@ func (s *Server) policyFault(c *call, err error) reply {
 	return s.broken(c, err)
 }
 
-// place is where in a text a fault is.
+// place is the position of a fault in a text.
 type place struct {
 	Code     string `json:"code"`
 	Filename string `json:"filename"`
@@ -132,8 +131,8 @@ type place struct {
 	Column   int    `json:"column"`
 }
 
-// badPolicy names the place of the fault. For some the genuine server names
-// none.
+// badPolicy answers with the position of the fault. For some faults the genuine
+// server gives no position.
 func (s *Server) badPolicy(bad *policy.Error) reply {
 	f := fault{Code: "policy_invalid", Message: bad.Error()}
 	if s.opt.Strict && bad.Genuine != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// maxPolicyDepth is how deep a policy is shown, as by the genuine server.
+// maxPolicyDepth bounds the depth of a shown policy, as in the genuine server.
 const maxPolicyDepth = 64
 
-// showPolicy writes down what a branch amounts to: as YAML, or as JSON when
-// the request says that it is itself JSON.
+// showPolicy answers with the effective policy of a branch: as YAML, or as JSON if
+// the request's Content-Type is JSON.
 func (s *Server) showPolicy(c *call) reply {
 	c.vars["kind"] = "policy"
 	depth := maxPolicyDepth
@@ -63,14 +63,14 @@ func items(list []load.Item) itemsJSON {
 	return itemsJSON{list}
 }
 
-// dryRun answers what a load would do, or what is wrong with its text.
+// dryRun answers with the effects of a load, or with the faults in its text.
 func (s *Server) dryRun(c *call, req load.Request) reply {
 	var diff *load.Diff
 	st, err := req.Parse()
 	if err == nil {
 		err = s.update(c.ctx(), func(tx *store.Tx) (err error) {
 			if diff, err = load.Preview(tx, req, st); err == nil {
-				err = errRefused // so that nothing of it stays
+				err = errRefused // to roll back
 			}
 			return err
 		})

@@ -14,34 +14,34 @@ import (
 const (
 	typeJSON   = "application/json; charset=utf-8"
 	typeText   = "text/plain; charset=utf-8"
-	typeBare   = "text/plain"               // of refusals before any handler
+	typeBare   = "text/plain"               // of refusals that precede any handler
 	typeHTML   = "text/html"                // of answers without a body
-	typeNoPath = "text/html; charset=utf-8" // of paths that lead nowhere
+	typeNoPath = "text/html; charset=utf-8" // of unknown paths
 	typeBytes  = "application/octet-stream"
 )
 
-// reply is an answer: handlers return it, and one place writes it.
+// reply is an answer. Handlers return it, and a single function writes it.
 type reply struct {
 	status int
 	kind   string // content type
 	body   []byte
-	header map[string]string // besides those that all have
-	// bare answers come from before the application: they carry none of its
-	// security headers.
+	header map[string]string // in addition to the common ones
+	// bare answers precede the application: they carry none of its security
+	// headers.
 	bare bool
 }
 
 // empty is an answer without a body.
 func empty(status int) reply { return reply{status: status, kind: typeHTML} }
 
-// noPath is the answer to a path or method that leads nowhere.
+// noPath answers for an unknown path or method.
 func noPath() reply { return reply{status: http.StatusNotFound, kind: typeNoPath} }
 
 func text(status int, body string) reply {
 	return reply{status: status, kind: typeText, body: []byte(body)}
 }
 
-// jsonReply encodes v, with <, > and & escaped as the genuine server does.
+// jsonReply encodes v. Like the genuine server, it escapes <, > and &.
 func jsonReply(status int, v any) reply {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -50,8 +50,8 @@ func jsonReply(status int, v any) reply {
 	return reply{status: status, kind: typeJSON, body: b}
 }
 
-// failure is the answer when something broke on our side. What, is for the
-// audit and not for the client.
+// failure answers for an internal failure. The reason goes to the audit log, not to
+// the client.
 func failure() reply { return reply{status: http.StatusInternalServerError, kind: typeNoPath} }
 
 // fault is the classic form of an error.
@@ -63,7 +63,7 @@ type fault struct {
 	Inner   any    `json:"innererror,omitempty"`
 }
 
-// detail of a fault has its members in another order.
+// detail is a nested fault, whose members have another order.
 type detail struct {
 	Code    string `json:"code"`
 	Target  string `json:"target"`
@@ -74,12 +74,13 @@ func faultReply(status int, f fault) reply {
 	return jsonReply(status, map[string]fault{"error": f})
 }
 
-// badArgument is for parameters that make no sense.
+// badArgument answers for invalid parameters.
 func badArgument(message string) reply {
 	return faultReply(http.StatusUnprocessableEntity, fault{Code: "argument_error", Message: message})
 }
 
-// notFound is for what is not there or must seem so.
+// notFound answers for a resource that does not exist, or that the caller must not
+// see.
 func notFound(ref policy.Ref) reply {
 	return faultReply(http.StatusNotFound, fault{
 		Code: "not_found", Message: ref.NotFound(), Target: ref.Kind(),
@@ -87,7 +88,7 @@ func notFound(ref policy.Ref) reply {
 	})
 }
 
-// invalid is for a field that breaks its rules.
+// invalid answers for a field that violates its rules.
 func invalid(field, message string) reply {
 	return faultReply(http.StatusUnprocessableEntity, fault{
 		Code: "validation_failed", Message: field + " " + message,
@@ -95,8 +96,8 @@ func invalid(field, message string) reply {
 	})
 }
 
-// security headers of all but bare answers, with the values of the genuine
-// server.
+// security holds the headers of all answers that are not bare, with the values of
+// the genuine server.
 var security = [...][2]string{
 	{"X-Frame-Options", "SAMEORIGIN"},
 	{"X-XSS-Protection", "1; mode=block"},
@@ -109,7 +110,7 @@ var security = [...][2]string{
 // write sends the answer to c.
 func (p reply) write(c *call, runtime float64) {
 	h := c.w.Header()
-	h["Date"] = nil // the genuine server sends none
+	h["Date"] = nil // the genuine server sends no Date
 	h.Set("X-Request-Id", c.id)
 	h.Set("X-Runtime", strconv.FormatFloat(runtime, 'f', 6, 64))
 	if p.kind != typeNoPath && !p.bare {
@@ -132,11 +133,11 @@ func (p reply) write(c *call, runtime float64) {
 		h.Set("Content-Length", strconv.Itoa(len(p.body)))
 	}
 	c.w.WriteHeader(p.status)
-	_, _ = c.w.Write(p.body) // the client may be gone
+	_, _ = c.w.Write(p.body) // ignore the error: the client may have left
 }
 
-// tag sets the caching headers, and reports whether the client has the body
-// already. Only the exact tag counts, as with the genuine server.
+// tag sets the caching headers, and reports whether the client already has the
+// body. Like the genuine server, it accepts only the exact tag.
 func (p reply) tag(c *call, h http.Header) bool {
 	if len(p.body) == 0 || p.status != http.StatusOK && p.status != http.StatusCreated {
 		if p.kind != typeNoPath {
@@ -151,8 +152,8 @@ func (p reply) tag(c *call, h http.Header) bool {
 	return reads && p.status == http.StatusOK && c.r.Header.Get("If-None-Match") == tag
 }
 
-// etag is the genuine server's: weak, of the first half of the body's
-// SHA-256.
+// etag returns a tag like the genuine server's: weak, from the first half of the
+// body's SHA-256.
 func etag(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `W/"` + hex.EncodeToString(sum[:16]) + `"`

@@ -8,12 +8,12 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// kinds are those that a path may name.
+// kinds lists the kinds that a path may name.
 var kinds = []string{
 	"policy", "user", "host", "group", "layer", "variable", "webservice", "host_factory", "public_key", "configuration",
 }
 
-// resourceJSON is a resource as the server shows it.
+// resourceJSON is the JSON form of a resource.
 type resourceJSON struct {
 	CreatedAt      stamp            `json:"created_at"`
 	ID             string           `json:"id"`
@@ -54,7 +54,7 @@ type policyJSON struct {
 	Role       string `json:"role"`
 }
 
-// describe gathers all about a resource but what it keeps secret.
+// describe collects everything about a resource except its secrets.
 func describe(tx *store.Tx, id string, o *store.Object) (resourceJSON, error) {
 	res := resourceJSON{
 		CreatedAt: stamp(o.CreatedAt), ID: id, Owner: o.Owner, Policy: o.Policy,
@@ -155,8 +155,8 @@ func (s *Server) checkPrivilege(c *call, tx *store.Tx, roles store.Roles, id str
 	return empty(http.StatusNoContent), nil
 }
 
-// permittedRoles lists who has the privilege: those that it was given to, the
-// owner, and their members.
+// permittedRoles lists the roles that have the privilege: its direct holders, the
+// owner, and the members of both.
 func permittedRoles(tx *store.Tx, id string, o *store.Object, privilege string) []string {
 	var list []string
 	for _, p := range tx.Permissions(id) {

@@ -17,7 +17,7 @@ type membershipJSON struct {
 	Policy    string `json:"policy,omitempty"`
 }
 
-// showRole describes a role, or lists what it belongs to or who belongs to it.
+// showRole describes a role, or lists its memberships or its members.
 func (s *Server) showRole(c *call) reply {
 	if !policy.IsRole(c.vars["kind"]) {
 		return noPath()
@@ -67,8 +67,8 @@ func membershipsJSON(list []store.Membership) []membershipJSON {
 	return out
 }
 
-// addMember makes a role a member of another, without a policy. It takes the right
-// to create in the policy that declared the other.
+// addMember makes a role a member of another, outside of policy. The caller needs
+// the privilege create on the policy that declared the group role.
 func (s *Server) addMember(c *call) reply {
 	return s.member(c, "create", func(tx *store.Tx, m store.Membership) (reply, error) {
 		if !tx.Exists(m.Member) {
@@ -81,8 +81,8 @@ func (s *Server) addMember(c *call) reply {
 	})
 }
 
-// deleteMember ends a membership, whatever policy it is of. It takes the right to
-// update the policy that declared the role.
+// deleteMember removes a membership, whichever policy created it. The caller needs
+// the privilege update on the policy that declared the group role.
 func (s *Server) deleteMember(c *call) reply {
 	return s.member(c, "update", func(tx *store.Tx, m store.Membership) (reply, error) {
 		for _, ownership := range []bool{false, true} {
@@ -94,8 +94,8 @@ func (s *Server) deleteMember(c *call) reply {
 	})
 }
 
-// member changes a membership, for whoever sees the role and has the privilege on its
-// policy.
+// member changes a membership. The caller must see the role and have the privilege
+// on its policy.
 func (s *Server) member(c *call, privilege string, change func(*store.Tx, store.Membership) (reply, error)) reply {
 	if !policy.IsRole(c.vars["kind"]) || !c.query.Has("members") {
 		return noPath()
@@ -122,7 +122,7 @@ func (s *Server) member(c *call, privilege string, change func(*store.Tx, store.
 	})
 }
 
-// roleGraph lists the memberships among all above and below the role.
+// roleGraph lists the memberships among the role and all roles above and below it.
 func roleGraph(tx *store.Tx, id string) (reply, error) {
 	type edge struct {
 		Parent string `json:"parent"`

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the genuine server's HTTP parser, in bytes as they travel.
+// Limits of the genuine server's HTTP parser, in encoded bytes.
 const (
 	maxQuery  = 10_240
 	maxPath   = 8_192
@@ -19,14 +19,14 @@ const (
 	maxHeader = 112 << 10
 )
 
-// route is a method and a pattern: ":x" stands for one part of the path, and
-// a last "*x" for all that follow.
+// route is a method and a pattern. ":x" matches one part of the path. A final "*x"
+// matches all remaining parts.
 type route struct {
 	method  string
 	pattern []string
 	handle  func(*Server, *call) reply
 	public  bool // needs no token
-	ours    bool // not in the genuine server: off when Strict
+	ours    bool // an extension that Strict disables
 }
 
 func at(method, pattern string, handle func(*Server, *call) reply) route {
@@ -48,12 +48,13 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &call{r: r, w: w, id: newRequestID()}
-	s.survive(c).write(c, time.Since(start).Seconds())
+	s.recoverAnswer(c).write(c, time.Since(start).Seconds())
 }
 
-// survive is answer for a handler that may panic, as on a damaged page of the
-// data file: that costs one request and leaves a trace.
-func (s *Server) survive(c *call) (rep reply) {
+// recoverAnswer is answer for a handler that may panic, for example on a damaged
+// page of the data file. A panic costs one request and is recorded in the audit
+// log.
+func (s *Server) recoverAnswer(c *call) (rep reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			rep = s.broken(c, fmt.Errorf("panic: %v", p))
@@ -62,12 +63,12 @@ func (s *Server) survive(c *call) (rep reply) {
 	return s.answer(c)
 }
 
-// answer finds out what the request is and has it done.
+// answer finds the route of the request and calls its handler.
 func (s *Server) answer(c *call) reply {
 	parts := splitPath(c.r.URL.EscapedPath())
 	rt := s.match(c.r.Method, parts)
 	if rt == nil && len(parts) > 0 && (parts[0] == "authn" || strings.HasPrefix(parts[0], "authn-")) {
-		return strangeLogin(parts)
+		return unknownAuthenticator(parts)
 	}
 	if rt == nil || !rt.public {
 		if refusal, ok := s.identify(c); !ok {
@@ -83,16 +84,16 @@ func (s *Server) answer(c *call) reply {
 	return rt.handle(s, c)
 }
 
-// strangeLogin answers for an authenticator that there is not, or a login with
-// open slashes: with one it looks like the login to a service.
-func strangeLogin(parts []string) reply {
+// unknownAuthenticator answers for an unknown authenticator, or for a login with
+// unencoded slashes. A login with one slash looks like a login to a service.
+func unknownAuthenticator(parts []string) reply {
 	if len(parts) > 5 && parts[len(parts)-1] == "authenticate" {
 		return noPath()
 	}
 	return empty(http.StatusUnauthorized)
 }
 
-// match finds the route; nil when there is none.
+// match returns the route, or nil if there is none.
 func (s *Server) match(method string, parts []string) *route {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -118,13 +119,13 @@ func (r *route) fits(parts []string) bool {
 	return len(parts) == len(r.pattern)
 }
 
-// splitPath cuts an encoded path at its slashes; empty parts do not count.
+// splitPath splits an encoded path at its slashes and omits empty parts.
 func splitPath(escaped string) []string {
 	return strings.FieldsFunc(escaped, func(r rune) bool { return r == '/' })
 }
 
-// decode fills vars and query. Each part is decoded by itself, so that an
-// encoded slash in a login does not cut it.
+// decode sets vars and query. It decodes each part separately, so that an encoded
+// slash in a login does not split it.
 func (c *call) decode(rt *route, parts []string) (reply, bool) {
 	c.vars = map[string]string{}
 	for i, p := range rt.pattern {
@@ -146,7 +147,7 @@ func (c *call) decode(rt *route, parts []string) (reply, bool) {
 		}
 		c.vars[p[1:]] = v
 	}
-	c.query, _ = url.ParseQuery(c.r.URL.RawQuery) // bad pairs are left out
+	c.query, _ = url.ParseQuery(c.r.URL.RawQuery) // ignore malformed pairs
 	for _, values := range c.query {
 		for _, v := range values {
 			if !utf8.ValidString(v) {
@@ -171,8 +172,8 @@ func hasLongField(h http.Header) bool {
 	return false
 }
 
-// hangUp answers as the genuine server's HTTP parser does to what is too long
-// for it: a bare 400, and the connection is closed.
+// hangUp answers a request that exceeds the limits of the genuine server's HTTP
+// parser. Like that parser, it sends a bare 400 and closes the connection.
 func hangUp(w http.ResponseWriter, head string) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if errors.Is(err, http.ErrNotSupported) {

@@ -2,10 +2,10 @@ package conjurd
 
 import "slices"
 
-// routes are all that the server knows; the first that fits is taken.
+// routes lists all routes. The first match applies.
 var routes = slices.Concat(apiRoutes, authenticatorRoutes())
 
-// authenticatorRoutes are those that are the same for all authenticators.
+// authenticatorRoutes returns the routes that all authenticators share.
 func authenticatorRoutes() (all []route) {
 	for kind := range settings {
 		pattern := string(kind) + "/:service/:account"

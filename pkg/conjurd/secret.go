@@ -10,8 +10,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// emptyOrMissing is the one answer to a read of a variable that is not there,
-// has no value, or is none of the caller's business.
+// emptyOrMissing is the common answer to a read of a variable that does not exist,
+// has no value, or must stay hidden from the caller.
 func emptyOrMissing(id string) reply {
 	return faultReply(http.StatusNotFound, fault{
 		Code: "not_found", Message: notReadable(id),
@@ -20,7 +20,7 @@ func emptyOrMissing(id string) reply {
 
 func notReadable(id string) string { return "CONJ00076E Variable " + id + " is empty or not found." }
 
-// forbidden is a refusal that reveals nothing.
+// forbidden answers a refusal that reveals nothing.
 func forbidden(c *call) reply {
 	rep := empty(http.StatusForbidden)
 	if c.wantsV2() {
@@ -29,8 +29,8 @@ func forbidden(c *call) reply {
 	return rep
 }
 
-// snapshot runs f with the caller's roles. Who is no role any more is
-// forbidden everything.
+// snapshot runs f with the caller's roles. A caller whose role no longer exists
+// gets forbidden.
 func (s *Server) snapshot(c *call, f func(*store.Tx, store.Roles) (reply, error)) reply {
 	var rep reply
 	err := s.view(c.ctx(), func(tx *store.Tx) (err error) {
@@ -77,8 +77,8 @@ func (s *Server) getSecret(c *call) reply {
 
 var errVersion = errors.New("the version is not a number")
 
-// wanted returns the newest value or that of the version asked for; nil when
-// there is none.
+// wanted returns the latest value, or the value of the requested version. It
+// returns nil if there is none.
 func (s *Server) wanted(c *call, tx *store.Tx, id string) ([]byte, error) {
 	if !c.query.Has("version") {
 		value, _, err := tx.Value(id)
@@ -88,7 +88,7 @@ func (s *Server) wanted(c *call, tx *store.Tx, id string) ([]byte, error) {
 	if err != nil {
 		return nil, errVersion
 	}
-	return tx.Version(id, uint64(n)) // of which none is kept for 0 and below
+	return tx.Version(id, uint64(n)) // versions of 0 and below never exist
 }
 
 func secretReply(value []byte, o *store.Object) reply {
@@ -101,9 +101,9 @@ func secretReply(value []byte, o *store.Object) reply {
 	}}
 }
 
-// setSecret gives a variable a new value, or asks for its rotation, which is
-// for those who may give it one. The right is looked at before the body is
-// read, and again when it is there.
+// setSecret gives a variable a new value, or requests its rotation. Both need the
+// same privilege. It checks the privilege before it reads the body, and again
+// afterwards.
 func (s *Server) setSecret(c *call) reply {
 	ref := policy.MakeRef(c.account(), "variable", c.vars["id"])
 	var before *reply
@@ -151,11 +151,11 @@ func (s *Server) setSecret(c *call) reply {
 	return rep
 }
 
-// errRefused ends a transaction that is not wanted, and is no failure.
+// errRefused rolls a transaction back. It is not a failure.
 var errRefused = errors.New("refused")
 
-// maySet checks the caller's right to set the variable; nil when it has it,
-// which is the caller's to note in the audit.
+// maySet checks the caller's privilege to set the variable. It returns nil if the
+// caller has it. The function's caller then records the decision in the audit log.
 func (s *Server) maySet(c *call, tx *store.Tx, ref policy.Ref) (*reply, error) {
 	roles := tx.RolesOf(c.role)
 	if roles == nil {

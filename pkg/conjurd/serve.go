@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Times of a server. The genuine server keeps an idle connection for 80 s.
+// Timeouts of a server. The genuine server keeps an idle connection for 80 s.
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 60 * time.Second
@@ -21,11 +21,11 @@ const (
 	drainTimeout  = 10 * time.Second
 )
 
-// Serve answers requests that arrive on ln until ctx ends, then lets those
-// under way finish, for 10 s at most. When it returns, everything that it
-// started has stopped and ln is closed; the error is nil if only ctx ended
-// it. A nil config means plain HTTP, which is refused beyond loopback unless
-// Options.AllowPlainHTTP.
+// Serve answers requests that arrive on ln until ctx ends. It then waits at most 10
+// s for requests in progress. When Serve returns, everything that it started has
+// stopped and ln is closed. The error is nil if ctx ended and nothing failed. A nil
+// config selects plain HTTP. Serve refuses plain HTTP beyond loopback unless
+// Options.AllowPlainHTTP is set.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, config *tls.Config) error {
 	if config == nil && !s.opt.AllowPlainHTTP && !isLoopback(ln.Addr()) {
 		return errors.Join(
@@ -35,8 +35,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, config *tls.Config)
 	return ServeHandler(ctx, ln, config, s.Handler())
 }
 
-// ServeHandler is Serve for a handler that has a server's in it, and serves
-// plain HTTP anywhere.
+// ServeHandler is Serve for a handler that wraps a server's Handler. It permits
+// plain HTTP on any address.
 func ServeHandler(ctx context.Context, ln net.Listener, config *tls.Config, h http.Handler) error {
 	if config != nil {
 		ln = tls.NewListener(ln, http1Only(config))
@@ -52,17 +52,17 @@ func newHTTPServer(h http.Handler) *http.Server {
 		WriteTimeout:      bodyTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // handshakes of strangers are no news
+		ErrorLog:          log.New(io.Discard, "", 0), // clients cause handshake errors
 	}
 }
 
-// http1Only is config without HTTP/2, which the genuine server does not speak,
-// and with room for a client certificate.
+// http1Only returns config without HTTP/2, which the genuine server does not
+// support. It also requests client certificates.
 func http1Only(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.NextProtos = []string{"http/1.1"}
 	if config.ClientAuth == tls.NoClientCert {
-		config.ClientAuth = tls.RequestClientCert // for those who log in by one
+		config.ClientAuth = tls.RequestClientCert // for authenticators that need one
 	}
 	if config.MinVersion == 0 {
 		config.MinVersion = tls.VersionTLS12
@@ -70,8 +70,8 @@ func http1Only(config *tls.Config) *tls.Config {
 	return config
 }
 
-// run serves until ctx ends and waits for what it started. The contexts of
-// requests that are not finished within grace end.
+// run serves until ctx ends and waits for everything that it started. After grace,
+// it cancels the contexts of unfinished requests.
 func run(ctx context.Context, srv *http.Server, ln net.Listener, grace time.Duration) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -111,5 +111,5 @@ func run(ctx context.Context, srv *http.Server, ln net.Listener, grace time.Dura
 
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
-	return !ok || tcp.IP.IsLoopback() // a Unix socket or a pipe is as good
+	return !ok || tcp.IP.IsLoopback() // a Unix socket or a pipe is equally safe
 }

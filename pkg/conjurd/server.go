@@ -1,6 +1,6 @@
-// Package conjurd is a server that speaks Conjur's protocol, small enough to
-// be embedded: one data file, no database server. It answers as the genuine
-// server 1.24 does, and where that has a plain fault it does the right thing.
+// Package conjurd is an embeddable server that speaks Conjur's protocol. It needs
+// one data file and no database server. It answers as the genuine server 1.24 does,
+// except that it corrects obvious defects.
 package conjurd
 
 import (
@@ -32,48 +32,48 @@ var (
 	ErrInUse     = store.ErrInUse
 )
 
-// Options of a server. The zero value but for Account is a server that keeps
-// its data in a temporary file.
+// Options of a server. With only Account set, the server keeps its data in a
+// temporary file.
 type Options struct {
-	// Account is made, with its user admin, if the data does not have it yet.
-	// Empty: the one that the data has, which is an error if it has not just
+	// Account is created, with its user admin, if the data lacks it. Empty selects
+	// the only account in the data. It is an error if there is none or more than
 	// one.
 	Account string
-	// Data is the path of the data file. Empty: a temporary file, which Close
-	// removes, under a key that nobody knows.
+	// Data is the path of the data file. Empty selects a temporary file under a
+	// random key. Close removes that file.
 	Data string
-	// DataKey seals the values in the data file; 32 bytes, or several keys one
-	// after the other. See DataKey, the function. Not used without Data.
+	// DataKey seals the values in the data file. It is 32 bytes, or several such
+	// keys concatenated: see the function DataKey. Without Data it is unused.
 	DataKey []byte
-	// Create makes the data file if there is none; otherwise that is an error.
+	// Create permits the creation of the data file. If it is false, a missing file
+	// is an error.
 	Create bool
-	// Strict turns off what the genuine server does not have: atomic sets,
-	// answers per variable, /health, the limit on failed logins, and the errors
-	// of policies that say more than its own. The language of policies is the
-	// same either way.
+	// Strict disables everything that the genuine server lacks: atomic sets,
+	// answers per variable, /health, the limit on failed logins, and more detailed
+	// policy errors. The policy language is the same in both modes.
 	Strict bool
-	// UserTokenTTL and HostTokenTTL are the lives of access tokens, at most 5
-	// hours; 0 means 8 minutes.
+	// UserTokenTTL and HostTokenTTL are the lifetimes of access tokens, at most 5
+	// hours. 0 means 8 minutes.
 	UserTokenTTL, HostTokenTTL time.Duration
-	// MaxValue is the longest value in bytes that can be set; 0 means 16 MiB.
+	// MaxValue bounds a value's length in bytes. 0 means 16 MiB.
 	MaxValue int64
-	// MaxFailedLogins is how many failures in a row from one address for one
-	// login are answered at once, before each further one must wait; 0 means
-	// 10, negative means no limit.
+	// MaxFailedLogins is the number of consecutive failures, per address and login,
+	// that the server answers without a delay. Each further attempt must wait. 0
+	// means 10, negative means no limit.
 	MaxFailedLogins int
-	// AllowPlainHTTP lets Serve work without TLS beyond loopback.
+	// AllowPlainHTTP lets Serve listen without TLS beyond loopback.
 	AllowPlainHTTP bool
-	// Audit gets a line of JSON for every decision: who, what, allowed or
-	// not; never a value. Nil: no audit.
+	// Audit receives a line of JSON for every decision: who, what, allowed or not.
+	// It never receives a value. Nil disables the audit log.
 	Audit io.Writer
-	// Kubernetes is where authn-k8s looks for Pods and brings certificates to.
-	// Nil: nobody can log in by it.
+	// Kubernetes gives authn-k8s access to Pods. Nil disables logins through
+	// authn-k8s.
 	Kubernetes Pods
-	// STS and GoogleIssuer are used in place of AWS's addresses and of Google's
-	// issuer of identity tokens; for tests. Empty: the real ones.
+	// STS and GoogleIssuer replace AWS's addresses and Google's issuer of identity
+	// tokens, for tests. Empty selects the real ones.
 	STS, GoogleIssuer string
-	// TokenKey signs the access tokens of an account that is made, as for tests
-	// with many servers; 2048 bits. Nil: a new key.
+	// TokenKey signs the access tokens of an account that Open creates, for tests
+	// with many servers. It has 2048 bits. Nil generates a key.
 	TokenKey *rsa.PrivateKey
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -91,15 +91,15 @@ const (
 type Server struct {
 	opt   Options
 	store *store.Store
-	temp  string // folder to remove at Close
+	temp  string // folder that Close removes
 	audit *auditLog
 	gate  *throttle
 	jwks  *keySets
 	keys  map[string]accountKey // :: key id → key
-	// loading has room for the one policy load at a time.
+	// loading has one slot, because one policy load runs at a time.
 	loading chan struct{}
-	// hashing has room for few comparisons of passwords at a time, which are
-	// slow on purpose: strangers must not keep all processors busy.
+	// hashing has few slots for password comparisons, which are slow on purpose. It
+	// prevents unauthenticated callers from occupying all processors.
 	hashing chan struct{}
 }
 
@@ -109,8 +109,8 @@ type accountKey struct {
 	key     *slosilo.Key
 }
 
-// Open opens the data and makes the account if need be. It starts nothing:
-// see Serve and Handler.
+// Open opens the data and creates the account if necessary. It starts nothing: see
+// Serve and Handler.
 func Open(o Options) (_ *Server, err error) {
 	s := &Server{opt: o, loading: make(chan struct{}, 1), hashing: make(chan struct{}, 2)}
 	if s.opt.Now == nil {
@@ -138,7 +138,7 @@ func Open(o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// loadAccounts makes the server's account if need be and reads all keys.
+// loadAccounts creates the server's account if necessary and reads all keys.
 func (s *Server) loadAccounts() error {
 	err := s.adoptAccount()
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Server) loadAccounts() error {
 	})
 }
 
-// adoptAccount makes the data's only account the server's, if none is named.
+// adoptAccount selects the data's only account if Options names none.
 func (s *Server) adoptAccount() error {
 	if s.opt.Account != "" {
 		return nil
@@ -180,7 +180,7 @@ func (s *Server) adoptAccount() error {
 	})
 }
 
-// Close closes the data file. Serve must have returned.
+// Close closes the data file. Serve must have returned before.
 func (s *Server) Close() error {
 	return errors.Join(s.store.Close(), s.removeTemp())
 }
@@ -192,15 +192,15 @@ func (s *Server) removeTemp() error {
 	return os.RemoveAll(s.temp)
 }
 
-// Account is the account that the server was opened with.
+// Account returns the account that the server was opened with.
 func (s *Server) Account() string { return s.opt.Account }
 
-// Handler answers requests without Serve, such as under a server of one's
-// own.
+// Handler returns a handler that answers requests without Serve, for example in
+// another server.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
-// Backup writes the data as they are at this moment to a new file at path,
-// while the server goes on. The copy opens with the same data key.
+// Backup writes the current data to a new file at path. The server stays available.
+// The copy opens with the same data key.
 func (s *Server) Backup(path string) error { return s.store.Backup(path) }
 
 // APIKey returns the API key of a login such as "admin" or "host/app/web".
@@ -220,7 +220,7 @@ func (s *Server) APIKey(ctx context.Context, login string) (string, error) {
 	return key, err
 }
 
-// view is store.View for those who may have given up.
+// view is store.View, unless ctx has ended.
 func (s *Server) view(ctx context.Context, f func(*store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (s *Server) update(ctx context.Context, f func(*store.Tx) error) error {
 
 func (s *Server) now() time.Time { return s.opt.Now() }
 
-// ttl is the life of a new token of role.
+// ttl returns the lifetime of a new token for role.
 func (s *Server) ttl(role policy.Ref) time.Duration {
 	d := s.opt.UserTokenTTL
 	if role.Kind() == "host" {

@@ -10,11 +10,11 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// version is that of the server whose behaviour this one has.
+// version is the version of the genuine server that this server imitates.
 const version = "1.24.0-0"
 
-// status is the front page: JSON for programs, a page for browsers. Older
-// clients look for the version in the page.
+// status answers with the front page: JSON for programs, HTML for browsers. Older
+// clients search the page for the version.
 func (s *Server) status(c *call) reply {
 	accept := c.r.Header.Get("Accept")
 	if accept == "" || strings.Contains(accept, "html") && !strings.Contains(accept, "json") {
@@ -24,7 +24,7 @@ func (s *Server) status(c *call) reply {
 	return jsonReply(http.StatusOK, map[string]string{"version": version})
 }
 
-// health reports whether the data can be read, in the form of Conjur Enterprise.
+// health reports whether the data is readable, in the format of Conjur Enterprise.
 func (s *Server) health(c *call) reply {
 	err := s.view(c.ctx(), func(tx *store.Tx) error {
 		if tx.Exists(s.admin()) {
@@ -40,8 +40,8 @@ func (s *Server) health(c *call) reply {
 	return jsonReply(status, map[string]any{"ok": ok, "database": part, "services": part})
 }
 
-// status reports whether an authenticator of the kind is set up as it should
-// be. The policy must have a webservice of that name for it.
+// status reports whether an authenticator of the kind is configured correctly. The
+// policy must declare a webservice with its name.
 func (kind authenticatorKind) status(s *Server, c *call) reply {
 	a := newAuthenticator(kind, c)
 	id := a.webservice() + "/status"

@@ -15,10 +15,10 @@ const (
 	throttleSweep  = time.Minute
 )
 
-// throttle slows down guessing of passwords. After a number of failures in a
-// row, each further attempt of that address for that login must wait, twice as
-// long each time; others are not held up by it. Nobody can guess an API key,
-// so whoever has the right one never waits (decision 018).
+// throttle delays the guessing of passwords. After several consecutive failures,
+// each further attempt from the same address for the same login must wait. The wait
+// doubles each time. Others are not delayed. API keys cannot be guessed, so a
+// correct key never waits (decision 018).
 type throttle struct {
 	limit int // 0: none
 	now   func() time.Time
@@ -28,11 +28,11 @@ type throttle struct {
 	swept time.Time
 }
 
-// attempt is a digest of an address and a role: logins may be long.
+// attempt is a digest of an address and a role, because logins may be long.
 type attempt [sha256.Size]byte
 
-// attemptOf counts by who is connected. What the request says of its own way
-// here may be made up.
+// attemptOf uses the address of the connection. Addresses in the request's headers
+// may be forged.
 func attemptOf(c *call, role string) attempt {
 	return sha256.Sum256([]byte(remoteIP(c.r).String() + " " + role))
 }
@@ -53,7 +53,7 @@ func newThrottle(o Options) *throttle {
 	return t
 }
 
-// wait returns how long the caller must still wait before it may try again.
+// wait returns how long the caller must wait before its next attempt.
 func (t *throttle) wait(c *call, role string) time.Duration {
 	if t.limit == 0 {
 		return 0
@@ -72,7 +72,7 @@ func (t *throttle) wait(c *call, role string) time.Duration {
 	return max(0, rec.last.Add(pause).Sub(t.now()))
 }
 
-// note counts a failure, or forgets them after a success with a password.
+// note counts a failure. A success with a password resets the count.
 func (t *throttle) note(c *call, role string, ok bool) {
 	if t.limit == 0 {
 		return
@@ -95,8 +95,8 @@ func (t *throttle) note(c *call, role string, ok bool) {
 	t.tries[key] = record{rec.failures + 1, now}
 }
 
-// sweepLocked makes room: now and then all that is old goes, and otherwise
-// any one.
+// sweepLocked makes room. At intervals it removes all old entries. If that is not
+// enough, it removes any one.
 func (t *throttle) sweepLocked(now time.Time) {
 	if now.Sub(t.swept) >= throttleSweep {
 		t.swept = now

@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/slosilo"
 )
 
-// identify checks the request's token and notes whose it is. Without a good
-// one it returns the refusal and false.
+// identify verifies the request's token and records its role. Without a valid token
+// it returns the refusal and false.
 func (s *Server) identify(c *call) (reply, bool) {
 	encoded, ok := tokenOf(c.r)
 	if !ok {
@@ -41,13 +41,13 @@ func (s *Server) identify(c *call) (reply, bool) {
 	return reply{}, true
 }
 
-// refusal is what is said before any handler is asked.
+// refusal answers before any handler runs.
 func refusal(status int, body string) reply {
 	return reply{status: status, kind: typeBare, body: []byte(body), bare: true}
 }
 
-// tokenOf returns what stands between the quotes, which are required, of the
-// Authorization header.
+// tokenOf returns the text between the quotes of the Authorization header. The
+// quotes are required.
 func tokenOf(r *http.Request) (string, bool) {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), `Token token="`)
 	end := strings.LastIndexByte(rest, '"')
@@ -57,7 +57,7 @@ func tokenOf(r *http.Request) (string, bool) {
 	return rest[:end], true
 }
 
-// verify checks the token and returns the account that it is of.
+// verify verifies the token and returns its account.
 func (s *Server) verify(t *slosilo.Token) (string, slosilo.Claims, error) {
 	id, err := t.KeyID()
 	if err != nil {
@@ -91,7 +91,8 @@ func (s *Server) grant(c *call, role policy.Ref) reply {
 	return empty(http.StatusUnauthorized)
 }
 
-// tokenReply sends the token as JSON, or all of that in base64 if asked to.
+// tokenReply sends the token as JSON, or that JSON in base64 if the request asks
+// for it.
 func tokenReply(c *call, t *slosilo.Token) reply {
 	rep := jsonReply(http.StatusOK, t)
 	for enc := range strings.SplitSeq(c.r.Header.Get("Accept-Encoding"), ",") {
@@ -104,7 +105,7 @@ func tokenReply(c *call, t *slosilo.Token) reply {
 	return rep
 }
 
-// whoami answers what the server takes the caller for.
+// whoami answers with the caller's identity.
 func (s *Server) whoami(c *call) reply {
 	type answer struct {
 		ClientIP      string  `json:"client_ip"`
@@ -124,7 +125,7 @@ func (s *Server) whoami(c *call) reply {
 	return jsonReply(http.StatusOK, a)
 }
 
-// stamp is a time as the genuine server writes it.
+// stamp is a time in the genuine server's format.
 type stamp time.Time
 
 func (t stamp) MarshalJSON() ([]byte, error) {

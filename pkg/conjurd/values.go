@@ -14,23 +14,23 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// maxValues is how many variables one request of the newer API may name, and
-// maxIDs bounds its body, in bytes.
+// maxValues bounds the number of variables in one request of the newer API. maxIDs
+// bounds the request's body, in bytes.
 const (
 	maxValues = 250
 	maxIDs    = 2 << 20
 )
 
-// valueJSON is the answer about one variable.
+// valueJSON is the answer for one variable.
 type valueJSON struct {
 	ID     string  `json:"id"`
 	Value  *string `json:"value,omitempty"`
 	Status int     `json:"status"`
 }
 
-// getValues returns each variable's value or why there is none: the batch read
-// of Conjur's SaaS v2. The ids are without account and kind. With
-// Accept-Encoding "base64" the values come as in the classic batch.
+// getValues returns, for each variable, its value or the reason why it has none. It
+// is the batch read of Conjur's SaaS v2. The ids have no account and no kind. With
+// Accept-Encoding "base64" the values are encoded as in the classic batch.
 func (s *Server) getValues(c *call) reply {
 	if !c.wantsV2() {
 		return v2Fault(http.StatusBadRequest, `CONJ00194W The api belongs to v2 APIs but it missing the version "`+v2+`" in the Accept header`)
@@ -69,8 +69,8 @@ func (s *Server) getValues(c *call) reply {
 	})
 }
 
-// oneValue has the statuses of a single read, and 406 for a value that JSON
-// cannot hold.
+// oneValue uses the statuses of a single read, and 406 for a value that JSON cannot
+// represent.
 func oneValue(tx *store.Tx, roles store.Roles, id string, encode bool) (valueJSON, error) {
 	status := func(n int) (valueJSON, error) { return valueJSON{Status: n}, nil }
 	o, err := tx.Object(id)
@@ -98,18 +98,19 @@ func oneValue(tx *store.Tx, roles store.Roles, id string, encode bool) (valueJSO
 	return valueJSON{Value: &text, Status: http.StatusOK}, nil
 }
 
-// v2Fault is the flat form of the newer API.
+// v2Fault is the flat error format of the newer API.
 func v2Fault(status int, message string) reply {
 	rep := jsonReply(status, map[string]string{"code": strconv.Itoa(status), "message": message})
 	rep.kind = v2
 	return rep
 }
 
-// maxList is how many items of a list in a body are read. What has more is
-// over any bound.
+// maxList bounds the items that are read from a list in a body. A longer list
+// exceeds every limit.
 const maxList = maxSet + 1
 
-// list is one that a short body must not make large.
+// list is a slice whose decoding bounds memory: a short body must not allocate a
+// large one.
 type list[T any] []T
 
 func (l *list[T]) UnmarshalJSON(b []byte) error {
@@ -127,7 +128,7 @@ func (l *list[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxClip is how much of what a caller sent is repeated to it.
+// maxClip bounds the part of a caller's input that an answer repeats, in bytes.
 const maxClip = 2 << 10
 
 // clip shortens a text for an answer.
@@ -138,7 +139,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxClip], "") + "…"
 }
 
-// decodeBody reads JSON; nil when it is good.
+// decodeBody decodes a JSON body. It returns nil if the body is valid.
 func (c *call) decodeBody(limit int64, into any) *reply {
 	b, err := c.body(limit)
 	no := empty(http.StatusBadRequest)
@@ -151,7 +152,7 @@ func (c *call) decodeBody(limit int64, into any) *reply {
 	return nil
 }
 
-// plain returns the bytes of a value that travelled in JSON.
+// plain returns the bytes of a value that arrived in JSON.
 func plain(text, encoding string) ([]byte, bool) {
 	switch encoding {
 	case "":

@@ -16,16 +16,16 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// What AWS asks of those to whom it issues keys.
+// Proofs of identity that AWS requires before it issues keys.
 const (
 	WebIdentity = "web.identity.token" // the token of IRSA
-	PodIdentity = "pod.identity.token" // that of Pod Identity
+	PodIdentity = "pod.identity.token" // the token of Pod Identity
 	RoleARN     = "arn:aws:iam::" + AWSAccount + ":role/" + AWSRole
 	AWSAccount  = "123456789012"
 	AWSRole     = "web"
 )
 
-// The access keys of AWSRole, by where they are found.
+// The access keys of AWSRole, by their source.
 const (
 	StaticKey   = "AKIASTATIC"
 	WebKey      = "ASIAWEB"
@@ -33,26 +33,27 @@ const (
 	InstanceKey = "ASIAIMDS"
 )
 
-// awsSkew is how far a signature's time may be off.
+// awsSkew is the permitted clock difference of a signature.
 const awsSkew = 5 * time.Minute
 
-// AWS is the account AWSAccount with the role AWSRole.
+// AWS simulates the account AWSAccount with the role AWSRole.
 type AWS struct {
 	// STS is the Security Token Service of all regions.
 	STS *Service
-	// Metadata is the instance's (IMDSv2), and at /pod that of Pod Identity.
+	// Metadata is the instance's service (IMDSv2). At /pod it is the service of Pod
+	// Identity.
 	Metadata *Service
 	// Secret is the secret of all access keys, and part of session tokens.
 	Secret string
-	// ARNs are those of further access keys, and none is known for others.
+	// ARNs maps further access keys to their ARNs. Other keys are unknown.
 	ARNs map[string]string
-	// Life is that of issued keys; 0 means an hour.
+	// Life is the lifetime of issued keys. 0 means an hour.
 	Life time.Duration
 
 	now func() time.Time
 }
 
-// NewAWS starts the services. They go by the clock.
+// NewAWS starts the services. now is their clock.
 func NewAWS(t testing.TB, now func() time.Time) *AWS {
 	a := &AWS{now: now, Secret: "secret-" + rand.Text(), ARNs: map[string]string{}}
 	for _, key := range []string{StaticKey, WebKey, PodKey, InstanceKey} {
@@ -65,7 +66,7 @@ func NewAWS(t testing.TB, now func() time.Time) *AWS {
 
 func (a *AWS) session() string { return "session-" + a.Secret }
 
-// expiry is when keys end that are issued now.
+// expiry returns the expiry of keys that are issued now.
 func (a *AWS) expiry() string {
 	life := a.Life
 	if life == 0 {
@@ -122,8 +123,8 @@ func (a *AWS) sts(w http.ResponseWriter, r *http.Request) {
 
 var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=(\w+)/\d{8}/([\w-]+)/sts/aws4_request, SignedHeaders=([\w;-]+), Signature=\w+$`)
 
-// caller returns the ARN of who signed the request; "" when the signature is
-// not good, for another region, or not of this time.
+// caller returns the ARN of the request's signer. It returns "" if the signature is
+// invalid, for another region, or not current.
 func (a *AWS) caller(r *http.Request) string {
 	found := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
@@ -147,9 +148,9 @@ func (a *AWS) caller(r *http.Request) string {
 	return a.ARNs[found[1]]
 }
 
-// Sign returns the JSON that a client of authn-iam sends: the header fields of
-// a request to STS in the region that the access key has signed now, with more
-// fields, name and value in turn.
+// Sign returns the JSON that a client of authn-iam sends: the header fields of a
+// request to STS in the region, signed now with the access key. more adds fields,
+// as alternating names and values.
 func (a *AWS) Sign(key, region string, more ...string) string {
 	req, err := http.NewRequest(http.MethodGet, "https://"+stsHost(region)+"/?Action=GetCallerIdentity&Version=2011-06-15", nil)
 	if err != nil {
@@ -167,7 +168,7 @@ func (a *AWS) Sign(key, region string, more ...string) string {
 	for name := range req.Header {
 		fields[name] = req.Header.Get(name)
 	}
-	text, _ := json.Marshal(fields) // it never fails on texts
+	text, _ := json.Marshal(fields) // texts always encode
 	return string(text)
 }
 

@@ -15,7 +15,7 @@ import (
 	jwtlib "github.com/golang-jwt/jwt/v5"
 )
 
-// Issuer signs identity tokens. It has a discovery document and a key set.
+// Issuer signs identity tokens. It serves a discovery document and a key set.
 type Issuer struct {
 	*Service
 	now func() time.Time
@@ -24,7 +24,7 @@ type Issuer struct {
 	claims map[string]any
 }
 
-// NewIssuer starts an issuer that goes by the clock.
+// NewIssuer starts an issuer. now is its clock.
 func NewIssuer(t testing.TB, now func() time.Time) *Issuer {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(rand.Reader)
@@ -44,7 +44,8 @@ func NewIssuer(t testing.TB, now func() time.Time) *Issuer {
 	return i
 }
 
-// Token signs claims. It lives for ten minutes unless they say otherwise.
+// Token signs claims. The token expires after ten minutes, unless the claims set an
+// expiry.
 func (i *Issuer) Token(claims map[string]any) string {
 	now := i.now()
 	all := jwtlib.MapClaims{"iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix()}
@@ -53,21 +54,22 @@ func (i *Issuer) Token(claims map[string]any) string {
 	token.Header["kid"] = "k"
 	text, err := token.SignedString(i.key)
 	if err != nil {
-		panic(err) // only claims that are not JSON
+		panic(err) // only if claims are not JSON
 	}
 	return text
 }
 
-// Claims returns what the metadata service's tokens claim of the machine.
+// Claims returns the claims that the metadata service's tokens make about the
+// machine.
 func (i *Issuer) Claims() map[string]any {
 	return maps.Clone(i.claims)
 }
 
-// What the fakes of Azure and Google Cloud claim of their machine.
+// The claims that the fakes of Azure and Google Cloud make about their machine.
 const (
 	Subscription  = "subscription-1"
 	ResourceGroup = "group-1"
-	Object        = "object-1" // the machine's own identity
+	Object        = "object-1" // the machine's system-assigned identity
 	Project       = "project-1"
 	Instance      = "instance-1"
 )
@@ -78,7 +80,7 @@ type Azure struct {
 	Metadata *Service
 }
 
-// NewAzure starts the services of a machine that has an identity of its own.
+// NewAzure starts the services of a machine with a system-assigned identity.
 func NewAzure(t testing.TB, now func() time.Time) *Azure {
 	a := &Azure{Issuer: NewIssuer(t, now)}
 	a.claims = map[string]any{
@@ -102,8 +104,8 @@ type GCP struct {
 	Metadata *Service
 }
 
-// NewGCP starts the services of a machine with a service account. Its tokens
-// are for the audience that is asked for, unless their claim "aud" is set.
+// NewGCP starts the services of a machine with a service account. Its tokens have
+// the requested audience, unless their claim "aud" is set.
 func NewGCP(t testing.TB, now func() time.Time) *GCP {
 	g := &GCP{Issuer: NewIssuer(t, now)}
 	g.claims = map[string]any{

@@ -1,6 +1,6 @@
-// Package cloudtest has on loopback what a log-in asks of AWS, Azure and Google
-// Cloud: their metadata services, AWS's Security Token Service, and the issuers
-// of identity tokens. It is for tests.
+// Package cloudtest simulates, on loopback, the services of AWS, Azure and Google
+// Cloud that a login needs: their metadata services, AWS's Security Token Service,
+// and the issuers of identity tokens. It is for tests.
 package cloudtest
 
 import (
@@ -13,15 +13,15 @@ import (
 
 // Service is an HTTP service on loopback that ends with the test.
 type Service struct {
-	URL   string           // without a slash at the end
-	Usual http.HandlerFunc // how it answers when it is well
+	URL   string           // without a trailing slash
+	Usual http.HandlerFunc // the default handler
 
 	mu   sync.Mutex
 	now  http.HandlerFunc
 	seen []Request
 }
 
-// Request is one that came to a Service.
+// Request is one request that a Service received.
 type Request struct {
 	Host   string
 	URL    *url.URL
@@ -43,8 +43,7 @@ func NewService(t testing.TB, answer http.HandlerFunc) *Service {
 	return s
 }
 
-// Answer replaces how requests are answered from now on; nil brings back the
-// usual way.
+// Answer replaces the handler for later requests. nil restores the default handler.
 func (s *Service) Answer(h http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (s *Service) Answer(h http.HandlerFunc) {
 	}
 }
 
-// Log returns the requests that came since the last Log.
+// Log returns the requests since the last call of Log.
 func (s *Service) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// basic is a header for a login and a password.
+// basic returns a basic authentication header.
 func basic(login, password string) map[string]string {
 	return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(login+":"+password))}
 }
@@ -42,8 +42,8 @@ func (s *suite) authn(t *testing.T) {
 	})
 }
 
-// isToken checks the form of an access token and the life of 8 minutes, which
-// is the default.
+// isToken checks the format of an access token and its default lifetime of 8
+// minutes.
 func isToken(body string) bool {
 	var t struct{ Protected, Payload, Signature string }
 	if json.Unmarshal([]byte(body), &t) != nil || t.Signature == "" {

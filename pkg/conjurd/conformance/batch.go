@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ids joins variables of the fixture to a batch request.
+// ids joins variables of the fixture for a batch request.
 func ids(names ...string) string {
 	for i, n := range names {
 		names[i] = "{a}%3Avariable%3A{p}%2F" + n
@@ -53,7 +53,7 @@ func (s *suite) batch(t *testing.T) {
 	s.batchIDs(t, full)
 }
 
-// batchErrors: which answer wins, and whom it names.
+// batchErrors checks which answer takes precedence, and which variable it names.
 func (s *suite) batchErrors(t *testing.T, full func(string) string) {
 	s.runAll(t, []exchange{
 		{name: "one missing", as: alice, req: ids("val1", "nope"), want: missing(full("nope"))},
@@ -97,8 +97,8 @@ func (s *suite) batchEncoding(t *testing.T) {
 	})
 }
 
-// sameRows matches a JSON object with these members in any order, as the
-// genuine server's database gives them.
+// sameRows matches a JSON object with these members in any order, because the
+// genuine server's database does not order them.
 func (s *suite) sameRows(want string) func(string) bool {
 	return func(body string) bool {
 		var a, b map[string]string
@@ -106,7 +106,7 @@ func (s *suite) sameRows(want string) func(string) bool {
 	}
 }
 
-// batchIDs: every id can be asked for but one with a comma.
+// batchIDs checks that a batch can request every id without a comma.
 func (s *suite) batchIDs(t *testing.T, full func(string) string) {
 	for id, value := range values {
 		if id == "comma,one" || id == "bin" {

@@ -26,7 +26,7 @@ func TestServer(t *testing.T) {
 	if !given {
 		w := &conformance.Workloads{AWS: cloudtest.NewAWS(t, time.Now), Azure: cloudtest.NewAzure(t, time.Now), GCP: cloudtest.NewGCP(t, time.Now)}
 		p := &pods{}
-		w.Brought = func() []byte { return *p.script.Load() }
+		w.Injected = func() []byte { return *p.script.Load() }
 		s := conjurdtest.Start(t, conjurdtest.Strict(), conjurdtest.With(func(o *conjurd.Options) {
 			o.STS, o.GoogleIssuer, o.Kubernetes = w.AWS.STS.URL, w.GCP.URL, p
 		}))

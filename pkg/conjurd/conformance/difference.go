@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// differences are faults of the genuine server that ours does not have, and
-// that take more than one exchange to see.
+// differences checks defects of the genuine server that ours does not share, and
+// that need several exchanges to observe.
 func (s *suite) differences(t *testing.T) {
 	t.Run("concurrent sets of one variable", func(t *testing.T) {
 		statuses := s.setTogether(t, 20)
 		good := statuses[201] == 20
-		if !s.target.Ours { // about half of them fail there
+		if !s.target.Ours { // about half of them fail on the genuine server
 			good = statuses[201] > 0 && statuses[201]+statuses[500] == 20
 		}
 		if !good {
@@ -33,9 +33,9 @@ func (s *suite) differences(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &list); err != nil {
 			t.Fatal(err)
 		}
-		want := 1000 // where the genuine server stops, and does not say so
+		want := 1000 // the genuine server silently stops here
 		if s.target.Ours {
-			want = 1101 // with the variable of that name
+			want = 1101 // including the variable with that name
 		}
 		if len(list) != want {
 			t.Errorf("%d resources instead of %d", len(list), want)
@@ -43,7 +43,7 @@ func (s *suite) differences(t *testing.T) {
 	})
 }
 
-// setTogether sets one variable from many connections at once and counts the
+// setTogether sets one variable over many connections at once and counts the
 // statuses.
 func (s *suite) setTogether(t *testing.T, n int) map[int]int {
 	t.Helper()

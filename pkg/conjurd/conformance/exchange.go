@@ -10,29 +10,29 @@ import (
 	"testing"
 )
 
-// exchange is a request and what must come back. In all texts {a} stands for
-// the account and {p} for the suite's policy.
+// exchange is a request and its expected answer. In all texts {a} stands for the
+// account and {p} for the suite's policy.
 type exchange struct {
 	name   string
-	as     string // login of whose token is sent; "" for none
+	as     string // login whose token is sent; "" for none
 	req    string // method and encoded path
 	header map[string]string
 	body   string
 	want   answer
 	basis  basis
-	// certificate is shown to the server.
+	// certificate is the client certificate.
 	certificate *tls.Certificate
-	// fresh asks for a connection of its own: on one that was used before, the
-	// genuine server does not answer what is too long for it.
+	// fresh requests a new connection. On a reused connection the genuine server
+	// does not answer an oversized request.
 	fresh bool
-	// known is why our server answers otherwise than the genuine one, and
-	// ours is that answer.
+	// known is the reason why our server answers differently from the genuine one.
+	// ours is its answer.
 	known string
 	ours  answer
 }
 
-// basis is where the knowledge of an answer comes from. The zero value is for
-// one that the genuine server was seen to give.
+// basis is the source of an expected answer. The zero value means that the genuine
+// server gave the answer in a recording.
 type basis string
 
 const (
@@ -40,14 +40,14 @@ const (
 	partly basis = "as read, and tried with a part of the genuine server"
 )
 
-// answer is what matters of a response.
+// answer is the relevant part of a response.
 type answer struct {
 	status int
 	kind   string            // content type; "" for any
-	body   string            // exactly, unless match says how else
-	header map[string]string // besides those that each answer is checked for
+	body   string            // exact body, unless match is set
+	header map[string]string // in addition to the headers that every answer must have
 	match  func(body string) bool
-	page   bool // a page for people, of whose headers nothing is known
+	page   bool // an HTML page, whose headers are not checked
 }
 
 // Content types.
@@ -68,12 +68,13 @@ var (
 	nowhere      = answer{status: 404, kind: noPath}
 )
 
-// missing is the one answer to reads that find nothing.
+// missing is the answer to reads that find nothing.
 func missing(id string) answer {
 	return answer{status: 404, kind: asJSON, body: `{"error":{"code":"not_found","message":"CONJ00076E Variable ` + id + ` is empty or not found."}}`}
 }
 
-// unknown is the answer about a thing that is not there or must seem so.
+// unknown is the answer for an object that does not exist, or that the caller must
+// not see.
 func unknown(title, kind, id string) answer {
 	return answer{status: 404, kind: asJSON, body: `{"error":{"code":"not_found","message":"` + title + ` '` + id +
 		`' not found in account '{a}'","target":"` + kind + `","details":{"code":"not_found","target":"id","message":"{a}:` + kind + `:` + id + `"}}}`}
@@ -87,7 +88,7 @@ func bare401(body string) answer { return answer{status: 401, kind: asBare, body
 
 func ok(kind, body string) answer { return answer{status: 200, kind: kind, body: body} }
 
-// contains makes a match for answers whose rest is not fixed.
+// contains returns a match for answers that vary in their other parts.
 func contains(parts ...string) func(string) bool {
 	return func(body string) bool {
 		for _, p := range parts {
@@ -99,7 +100,7 @@ func contains(parts ...string) func(string) bool {
 	}
 }
 
-// run does the exchange and checks the answer.
+// run sends the request and checks the answer.
 func (s *suite) run(t *testing.T, x exchange) {
 	name := x.name
 	if x.basis != "" {
@@ -135,7 +136,7 @@ func (s *suite) do(t *testing.T, x exchange) (*http.Response, string) {
 	return res, body
 }
 
-// send is do for other goroutines than the test's.
+// send is do for goroutines other than the test's.
 func (s *suite) send(x exchange, auth string) (*http.Response, string, error) {
 	method, path, _ := strings.Cut(s.fill(x.req), " ")
 	req, err := http.NewRequest(method, s.target.URL+path, strings.NewReader(s.fill(x.body)))
@@ -197,8 +198,7 @@ func (s *suite) check(t *testing.T, want answer, res *http.Response, body string
 	checkSecurity(t, res)
 }
 
-// checkCaching looks at the headers that depend on whether there is a body to
-// keep.
+// checkCaching checks the headers that depend on the presence of a body.
 func checkCaching(t *testing.T, res *http.Response, body string) {
 	t.Helper()
 	tag, control := "", "no-cache"
@@ -221,14 +221,14 @@ func checkCaching(t *testing.T, res *http.Response, body string) {
 	}
 }
 
-// isHangUp reports whether the server's HTTP parser answered, which says
-// nothing but the status.
+// isHangUp reports whether the server's HTTP parser answered. Such an answer
+// contains only the status.
 func isHangUp(res *http.Response) bool {
 	return res.StatusCode == 400 && res.Header.Get("Content-Type") == ""
 }
 
-// checkSecurity looks at what each answer of the application carries, and
-// what none does.
+// checkSecurity checks the headers that every answer of the application must have,
+// and those that none may have.
 func checkSecurity(t *testing.T, res *http.Response) {
 	t.Helper()
 	for _, name := range []string{"Date", "Server"} {
@@ -240,7 +240,7 @@ func checkSecurity(t *testing.T, res *http.Response) {
 	if isHangUp(res) {
 		return
 	}
-	before := kind == asBare || kind == noPath // it was answered before the application
+	before := kind == asBare || kind == noPath // the answer precedes the application
 	for name, want := range map[string]string{
 		"X-Frame-Options": "SAMEORIGIN", "X-XSS-Protection": "1; mode=block", "X-Content-Type-Options": "nosniff",
 		"X-Download-Options": "noopen", "X-Permitted-Cross-Domain-Policies": "none",

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// yardThing is a resource as a listing shows it.
+// yardThing is a resource in a listing.
 type yardThing struct {
 	ID, Owner, Policy string
 	Permissions       []struct{ Privilege, Role, Policy string }
@@ -16,7 +16,7 @@ type yardThing struct {
 	RestrictedTo      []string `json:"restricted_to"`
 }
 
-// list reads what there is of a kind in the yard.
+// list lists the yard's objects of a kind.
 func (y *yardRun) list(t *testing.T, kind string) []yardThing {
 	t.Helper()
 	var all, out []yardThing
@@ -40,7 +40,7 @@ func (y *yardRun) get(t *testing.T, what string, into any) {
 	}
 }
 
-// facts says what there is in the yard, a sentence for each thing.
+// facts describes the state of the yard, with one sentence per fact.
 func (y *yardRun) facts(t *testing.T) []string {
 	t.Helper()
 	var out []string

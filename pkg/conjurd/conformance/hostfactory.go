@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// hostFactories: a host is in the layers of the factory that makes it, and so is the
-// factory.
+// hostFactories checks that a new host joins the layers of its factory, and that
+// the factory is a member of them too.
 func (s *suite) hostFactories(t *testing.T) {
 	s.load(t, branch, "- !layer made\n- !host-factory { id: maker, layers: [ !layer made ] }\n"+
 		"- !permit { role: !layer made, privileges: [ read ], resource: !variable val1 }\n")

@@ -13,8 +13,8 @@ import (
 	jwtlib "github.com/golang-jwt/jwt/v5"
 )
 
-// jwtPolicy sets up an authenticator below the suite's branch, which takes a
-// service id with slashes in it. It is switched on by a request.
+// jwtPolicy declares an authenticator below the suite's branch, so its service id
+// contains slashes. A request enables it.
 const jwtPolicy = `
 - !policy
   id: conjur/authn-jwt/syncer-conformance
@@ -34,7 +34,7 @@ const jwtHosts = `
 - !host { id: jwt/system:serviceaccount:ns:plain }
 `
 
-// jwtGrant is loaded from where the group is.
+// jwtGrant is loaded into the branch of the group.
 const jwtGrant = `
 - !grant
   role: !group conjur/authn-jwt/syncer-conformance/apps
@@ -111,7 +111,7 @@ func (s *suite) jwt(t *testing.T) {
 		{name: "status without a webservice for it", as: s.admin(), req: "GET /authn-jwt/{p}/{a}/status", want: answer{status: 404, kind: asJSON,
 			body: `{"status":"error","error":"#\u003cErrors::Authentication::Security::WebserviceNotFound: CONJ00005E Webservice 'authn-jwt/{p}/status' not found\u003e"}`}},
 	})
-	if !s.target.Ours { // a genuine server's own settings may keep it on
+	if !s.target.Ours { // a genuine server's settings may keep it enabled
 		return
 	}
 	s.runAll(t, []exchange{

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Cases of the policy language: those that were seen on the genuine server,
-// and those that follow from its rules.
+// Cases of the policy language: those recorded from the genuine server, and those
+// derived from its rules.
 var (
 	//go:embed recorded.yaml
 	recordedCases []byte
@@ -21,7 +21,7 @@ var (
 	ruleCases []byte
 )
 
-// yard is what stands before each case, in a policy of its own.
+// yard is the initial state of each case, in a separate policy.
 const yard = `
 - !policy
   id: "{y}"
@@ -42,26 +42,27 @@ const yard = `
     - !variable seed
 `
 
-// languageCase is loads on a yard, and the facts that are more or less then.
-// In all its texts {y} stands for the yard's policy, and {d} for the same with
-// dashes, as it is in the names of users.
+// languageCase is a sequence of loads on a yard, and the facts that they add or
+// remove. In all its texts {y} stands for the yard's policy. {d} stands for the
+// same name with dashes, as in the names of users.
 type languageCase struct {
 	Name       string
 	Loads      []policyLoad
 	More, Less []string
 }
 
-// policyLoad is one load and its answer, which is 201 unless it is refused.
+// policyLoad is one load and its answer. The answer is 201 unless the load is
+// refused.
 type policyLoad struct {
 	Text string
 	As   string   // method; "" for PATCH
 	In   string   // branch; "" for the yard
-	Keys []string // the roles whose keys are in the answer
+	Keys []string // roles whose keys the answer contains
 
-	Error   string // the whole message of a 422
-	Or      string // in it instead, if CONJUR_ACCOUNT is in the server's environment
-	Place   []int  // line and column that the error names; none for most
-	Invalid string // what is wrong with the text as a whole
+	Error   string // the complete message of a 422
+	Or      string // message instead, if the server has CONJUR_ACCOUNT
+	Place   []int  // line and column in the error; none for most
+	Invalid string // message about the text as a whole
 	Refused bool   // a 422 with any message
 }
 
@@ -167,12 +168,12 @@ func (y *yardRun) answer(l policyLoad) answer {
 func quoted(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string always goes
+		panic(err) // a string always encodes
 	}
 	return string(b)
 }
 
-// clear deletes all that the case made, roles first.
+// clear deletes all objects of the case, roles first.
 func (y *yardRun) clear(t *testing.T) {
 	t.Helper()
 	var text strings.Builder

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// loaded matches the answer to a load that made these roles, and no other.
+// loaded matches the answer to a load that created exactly these roles.
 func (s *suite) loaded(roles ...string) func(string) bool {
 	return func(body string) bool {
 		var out struct {
@@ -30,8 +30,9 @@ func policyInvalid(message string) answer {
 	return answer{status: 422, kind: asJSON, body: `{"error":{"code":"policy_invalid","message":"` + message + `"}}`}
 }
 
-// eitherText is policyInvalid for an error of which the genuine server shows the
-// second text only if CONJUR_ACCOUNT is in its environment. That text may be longer.
+// eitherText is policyInvalid for an error with two possible texts. The genuine
+// server shows the second text only if CONJUR_ACCOUNT is in its environment. That
+// text may be longer.
 func (s *suite) eitherText(message, real string) answer {
 	bad := policyInvalid(message)
 	bad.match = func(body string) bool { return body == s.fill(bad.body) || strings.Contains(body, s.fill(real)) }
@@ -92,7 +93,7 @@ func (s *suite) policies(t *testing.T) {
 	})
 }
 
-// ok2 is the answer to a load.
+// ok2 is the answer to a successful load.
 func ok2(body string) answer { return answer{status: 201, kind: asJSON, body: body} }
 
 func (s *suite) replace(t *testing.T) {
@@ -183,11 +184,11 @@ func (s *suite) credentials(t *testing.T) {
 	}
 }
 
-// live: what a token may do changes while it lives.
+// live checks that a policy change affects existing tokens.
 func (s *suite) live(t *testing.T) {
 	read := "GET /secrets/{a}/variable/{p}%2Fval1"
 	patch := "PATCH /policies/{a}/policy/{p}"
-	change := func(what, in string) string { // in: the policy, seen from the branch
+	change := func(what, in string) string { // in: id of the policy relative to the branch
 		return fmt.Sprintf("- !%s\n  role: !user %sbob\n  privileges: [execute]\n  resource: !variable %sval1\n", what, in, in)
 	}
 	root := "PATCH /policies/{a}/policy/root"
@@ -215,7 +216,7 @@ func (s *suite) live(t *testing.T) {
 	})
 }
 
-// transport: limits of the server's HTTP.
+// transport checks limits of the server's HTTP parser.
 func (s *suite) transport(t *testing.T) {
 	query := func(n int) string {
 		q := strings.Builder{}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// branch is the policy that the suite works in.
+// branch is the policy in which the suite works.
 const branch = "syncer-conformance"
 
 // suite is one run.
@@ -19,11 +19,11 @@ type suite struct {
 	client *http.Client
 	keys   map[string]string    // :: login → API key
 	tokens map[string]string    // :: login → Authorization header
-	asked  map[string]time.Time // :: login → when the token was asked for
+	asked  map[string]time.Time // :: login → time of the token request
 	now    func() time.Time
 }
 
-// tokenAge is when a token is asked for anew: at half its life.
+// tokenAge is the age at which a token is replaced: half its lifetime.
 const tokenAge = 4 * time.Minute
 
 func newSuite(target Target, now func() time.Time) *suite {
@@ -33,8 +33,8 @@ func newSuite(target Target, now func() time.Time) *suite {
 	}
 }
 
-// Run checks the target. Its cases are the recorded transcripts of the
-// genuine server 1.24; the name of any other says what its answer is known by.
+// Run checks the target. Its cases are recorded transcripts of the genuine server
+// 1.24. The name of any other case states the source of its expected answer.
 func Run(t *testing.T, target Target) {
 	s := newSuite(target, time.Now)
 	t.Cleanup(s.client.CloseIdleConnections)
@@ -74,11 +74,11 @@ func Run(t *testing.T, target Target) {
 	}
 }
 
-// admin is the login that the target was given with.
+// admin returns the target's login.
 func (s *suite) admin() string { return s.target.Login }
 
-// fixture is what most cases are about. Alice sees most, may not execute
-// "readonly" and sees nothing of "hidden".
+// fixture is the policy for most cases. Alice sees most variables. She may not
+// execute "readonly" and cannot see "hidden".
 const fixture = `
 - !policy
   id: syncer-conformance
@@ -137,10 +137,10 @@ func allBytes() string {
 	return string(b)
 }
 
-// setUp loads the fixture, and has it deleted in the end.
+// setUp loads the fixture and deletes it at the end of the test.
 func (s *suite) setUp(t *testing.T) {
 	t.Helper()
-	s.delete(t) // what an earlier run may have left
+	s.delete(t) // from an earlier run
 	t.Cleanup(func() {
 		if status := s.delete(t); status != 201 {
 			t.Errorf("deleting the suite's policy: status %d", status)
@@ -155,8 +155,9 @@ func (s *suite) setUp(t *testing.T) {
 	}
 }
 
-// delete removes what a run makes, roles first: a server may keep a role whose
-// policy is deleted, and then a new one of that name would get no new key.
+// delete removes everything that a run creates, roles first. A server may keep a
+// role after the deletion of its policy. A new role with the same name would then
+// get no new key.
 func (s *suite) delete(t *testing.T) (status int) {
 	t.Helper()
 	for _, record := range []string{
@@ -165,12 +166,12 @@ func (s *suite) delete(t *testing.T) (status int) {
 		"!policy {p}",
 	} {
 		res, _ := s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: "- !delete { record: " + record + " }\n"})
-		status = res.StatusCode // that of the last, the policy
+		status = res.StatusCode // the last status, for the policy
 	}
 	return status
 }
 
-// load patches a policy and keeps the keys of the roles that it makes.
+// load patches a policy and stores the keys of the roles that it creates.
 func (s *suite) load(t *testing.T, policy, text string) {
 	t.Helper()
 	res, body := s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/" + url.PathEscape(policy), body: text})
@@ -191,7 +192,7 @@ func (s *suite) load(t *testing.T, policy, text string) {
 	}
 }
 
-// loginOf turns "account:host:a/b" into "host/a/b", and a user into its name.
+// loginOf converts "account:host:a/b" to "host/a/b", and a user to its name.
 func loginOf(role string) string {
 	parts := strings.SplitN(role, ":", 3)
 	if parts[1] == "user" {
@@ -200,8 +201,8 @@ func loginOf(role string) string {
 	return parts[1] + "/" + parts[2]
 }
 
-// authorization returns the header for a login: with the token that it has had
-// before, if that is not old.
+// authorization returns the header for a login. It reuses the previous token if
+// that is recent.
 func (s *suite) authorization(t *testing.T, login string) string {
 	t.Helper()
 	login = s.fill(login)

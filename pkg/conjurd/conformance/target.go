@@ -1,5 +1,5 @@
-// Package conformance holds what a Conjur server was seen to do, as a suite
-// that runs over HTTP against any server: the genuine one, or ours.
+// Package conformance is a suite of the observed behavior of a Conjur server. It
+// runs over HTTP against any server: the genuine one, or ours.
 package conformance
 
 import (
@@ -11,29 +11,29 @@ import (
 	"os"
 )
 
-// Target is a server and the account on it in which the suite may work. The
-// suite makes a policy "syncer-conformance" there, and deletes it.
+// Target is a server and the account in which the suite may work. The suite creates
+// a policy "syncer-conformance" there, and deletes it.
 type Target struct {
-	URL     string // without a slash at the end
-	CA      []byte // PEM; nil: the system's roots
+	URL     string // without a trailing slash
+	CA      []byte // PEM; nil means the system's roots
 	Account string
 	Login   string // of a user who may load the root policy
 	APIKey  string
-	// Ours says that the server is conjurd in its strict form, which differs
+	// Ours means that the server is conjurd in strict mode. Its answers differ
 	// where a case says so.
 	Ours bool
-	// JWT says that the server lets the suite set up a JWT authenticator.
+	// JWT permits the suite to configure a JWT authenticator.
 	JWT bool
-	// Workloads is nil when the server asks the real clouds: then the suite
-	// leaves out what needs them.
+	// Workloads is nil if the server uses the real clouds. The suite then omits the
+	// cases that need fakes.
 	Workloads *Workloads
 }
 
-// FromEnv returns the target that the environment names: SYNCER_CONJUR_URL,
-// SYNCER_CONJUR_ACCOUNT, SYNCER_CONJUR_LOGIN ("admin" if empty),
-// SYNCER_CONJUR_API_KEY, SYNCER_CONJUR_CA_FILE unless the system trusts the
-// server, and SYNCER_CONJUR_JWT, any text, if the suite may set up a JWT
-// authenticator. False when there is no URL.
+// FromEnv returns the target in the environment: SYNCER_CONJUR_URL,
+// SYNCER_CONJUR_ACCOUNT, SYNCER_CONJUR_LOGIN ("admin" if empty) and
+// SYNCER_CONJUR_API_KEY. SYNCER_CONJUR_CA_FILE is needed unless the system trusts
+// the server. SYNCER_CONJUR_JWT, with any text, permits a JWT authenticator.
+// FromEnv returns false if there is no URL.
 func FromEnv() (Target, bool, error) {
 	t := Target{
 		JWT: os.Getenv("SYNCER_CONJUR_JWT") != "",
@@ -63,15 +63,15 @@ func FromEnv() (Target, bool, error) {
 	return t, true, errors.Join(faults...)
 }
 
-// client trusts the target and changes nothing in what goes over the wire. The
-// certificate may be nil.
+// client trusts the target and does not alter requests or answers. The certificate
+// may be nil.
 func (t Target) client(certificate *tls.Certificate) *http.Client {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != nil {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(t.CA)
 	}
-	if certificate != nil { // whatever authorities the server names
+	if certificate != nil { // regardless of the authorities that the server names
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableCompression: true}}

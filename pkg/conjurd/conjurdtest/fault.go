@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// Middleware stands before the server: it may answer itself, wait, or change
-// what passes.
+// Middleware runs before the server. It may answer a request, delay it, or change
+// it.
 type Middleware func(http.Handler) http.Handler
 
-// switchboard holds the middleware in force; nil for none.
+// switchboard holds the current middleware; nil means none.
 type switchboard struct{ current atomic.Pointer[Middleware] }
 
-// wrap has the contexts of requests end when the server's does, so that a
-// fault that waits does not hold up the end of a test.
+// wrap ends the contexts of requests when the server's context ends, so that a
+// waiting fault does not delay the end of a test.
 func (b *switchboard) wrap(server context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := next
@@ -28,10 +28,9 @@ func (b *switchboard) wrap(server context.Context, next http.Handler) http.Handl
 	})
 }
 
-// Intercept puts m before the server, in place of what stood there; nil takes
-// it away. It acts on requests from now on. The counters go on counting. A
-// fault that waits must stop when the request's context ends, which it does
-// when the client gives up, and at the end of the test.
+// Intercept replaces the middleware for later requests. nil removes it. The
+// counters continue. A fault that waits must stop when the request's context ends.
+// That happens when the client gives up, and at the end of the test.
 func (s *Server) Intercept(m Middleware) {
 	if m == nil {
 		s.faults.current.Store(nil)

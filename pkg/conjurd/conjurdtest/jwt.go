@@ -35,9 +35,9 @@ func (s *Server) signer() *rsa.PrivateKey {
 	return s.jwt.key
 }
 
-// EnableJWT sets up the authenticator authn-jwt/service, whose tokens name
-// their host by "sub" below identityPath, and lets the hosts in: each is made
-// there, by its id below identityPath, with an annotation for "sub".
+// EnableJWT configures the authenticator authn-jwt/service and permits the hosts to
+// use it. Its tokens name their host by "sub", relative to identityPath. EnableJWT
+// creates each host by its id below identityPath, with an annotation for "sub".
 func (s *Server) EnableJWT(service, identityPath string, hosts ...string) {
 	s.t.Helper()
 	var b strings.Builder
@@ -53,8 +53,8 @@ func (s *Server) EnableJWT(service, identityPath string, hosts ...string) {
 	}, all...)
 }
 
-// Enable sets up an authenticator, such as authn-iam/prod, with the values of
-// its variables, and lets hosts use it.
+// Enable configures an authenticator, such as authn-iam/prod, with the values of
+// its variables, and permits hosts to use it.
 func (s *Server) Enable(authenticator string, variables map[string]string, hosts ...string) {
 	s.t.Helper()
 	var b strings.Builder
@@ -72,7 +72,7 @@ func (s *Server) Enable(authenticator string, variables map[string]string, hosts
 	}
 }
 
-// PublicKeys is the value of public-keys for MintJWT's tokens.
+// PublicKeys returns the value of the variable public-keys for MintJWT's tokens.
 func (s *Server) PublicKeys() string {
 	pub := s.signer().PublicKey
 	enc := base64.RawURLEncoding.EncodeToString
@@ -84,9 +84,9 @@ func (s *Server) PublicKeys() string {
 	return string(text)
 }
 
-// MintJWT returns a token for sub that lives so long from now on by the wall
-// clock; a negative life makes an expired one. More claims may be added, and
-// may replace these.
+// MintJWT returns a token for sub that is valid for life, by the wall clock. A
+// negative life yields an expired token. Further claims may add to the default ones
+// or replace them.
 func (s *Server) MintJWT(sub string, life time.Duration, more map[string]any) string {
 	s.t.Helper()
 	now := time.Now()

@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// Counts are requests by kind, answered by the server or by a fault.
+// Counts are requests by kind, whether the server or a fault answered them.
 type Counts struct {
 	Data            int64 // reads of values, single or batch
-	NotModified     int64 // those of them that were answered 304
-	Authentications int64 // requests for an access token, good or not
+	NotModified     int64 // reads answered with 304
+	Authentications int64 // requests for an access token, accepted or not
 	WhoAmI          int64
 	Checks          int64 // of a privilege on a resource
 	Other           int64
-	Connections     int64 // that were accepted
-	DataBytes       int64 // of bodies that answered Data
-	DataErrors      int64 // Data answered with 400 and above
+	Connections     int64 // accepted connections
+	DataBytes       int64 // bytes of bodies of data reads
+	DataErrors      int64 // data reads answered with 400 and above
 }
 
 // meter counts; the names are those of Counts.
@@ -24,7 +24,7 @@ type meter struct {
 	data, notModified, authentications, whoAmI, checks, other, connections, dataBytes, dataErrors atomic.Int64
 }
 
-// Counts returns what was counted since the start or the last ResetCounts.
+// Counts returns the counts since the start or the last ResetCounts.
 func (s *Server) Counts() Counts {
 	m := &s.meter
 	return Counts{
@@ -34,7 +34,7 @@ func (s *Server) Counts() Counts {
 	}
 }
 
-// ResetCounts starts counting anew.
+// ResetCounts sets all counts to zero.
 func (s *Server) ResetCounts() {
 	m := &s.meter
 	for _, n := range []*atomic.Int64{
@@ -44,7 +44,7 @@ func (s *Server) ResetCounts() {
 	}
 }
 
-// count wraps the whole of the server.
+// count wraps the whole server.
 func (m *meter) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind := m.kindOf(r)
@@ -73,7 +73,7 @@ func (m *meter) kindOf(r *http.Request) *atomic.Int64 {
 	return &m.other
 }
 
-// recorder notes how a read of values was answered.
+// recorder records the answer to a read of values.
 type recorder struct {
 	http.ResponseWriter
 	m *meter

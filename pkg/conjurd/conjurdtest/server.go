@@ -1,5 +1,5 @@
-// Package conjurdtest runs a Conjur-compatible server inside a test: on
-// loopback, with TLS, with counters, and with room for faults.
+// Package conjurdtest runs a Conjur-compatible server inside a test: on loopback,
+// with TLS, counters and fault injection.
 //
 //	s := conjurdtest.Start(t)
 //	s.Policy("- !variable password\n- !host web\n" +
@@ -8,12 +8,12 @@
 //	// Point a client at s.URL, with s.CA, s.Account, the login "host/web" and
 //	// the API key s.HostKey("web").
 //
-// Revoking is another Policy:
+// Another Policy revokes:
 //
 //	s.Policy("- !deny { role: !host web, privileges: [ execute ], resource: !variable password }\n")
 //	s.Policy("- !delete { record: !variable password }\n")
 //
-// By default the server has what conjurd adds to the genuine one, such as
+// By default the server has conjurd's extensions of the genuine server, such as
 // answers per variable; see Strict.
 package conjurdtest
 
@@ -35,8 +35,8 @@ import (
 // Account is the account of every test server.
 const Account = "dev"
 
-// Server is a running server. Its methods fail the test on errors and may be
-// called from any goroutine that the test waits for.
+// Server is a running server. Its methods fail the test on errors. Any goroutine
+// that the test waits for may call them.
 type Server struct {
 	URL      string // https://127.0.0.1:port
 	Account  string
@@ -50,16 +50,16 @@ type Server struct {
 	jwt    issuer
 }
 
-// Option changes how a server is made.
+// Option changes the options of a server.
 type Option func(*conjurd.Options)
 
-// TokenTTL makes access tokens live so long instead of 8 minutes. Their
+// TokenTTL sets the lifetime of access tokens, which is 8 minutes by default. Token
 // times are in whole seconds.
 func TokenTTL(d time.Duration) Option {
 	return func(o *conjurd.Options) { o.UserTokenTTL, o.HostTokenTTL = d, d }
 }
 
-// Strict makes a server without what the genuine one does not have.
+// Strict disables everything that the genuine server lacks.
 func Strict() Option { return func(o *conjurd.Options) { o.Strict = true } }
 
 // Clock sets the server's clock.
@@ -68,8 +68,8 @@ func Clock(now func() time.Time) Option { return func(o *conjurd.Options) { o.No
 // With changes any option.
 func With(f func(*conjurd.Options)) Option { return f }
 
-// Start runs a server until the test ends. Failed logins are not slowed down
-// unless an option says so.
+// Start runs a server until the test ends. Failed logins are not delayed, unless an
+// option sets a limit.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	o := conjurd.Options{Account: Account, MaxFailedLogins: -1, TokenKey: sharedKey()}
@@ -88,8 +88,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// sharedKey is the key of all test servers of a process: making one takes
-// longer than most tests compute.
+// sharedKey is the key of all test servers of a process. Generating one takes
+// longer than most tests run.
 var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -98,7 +98,7 @@ var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// serve starts the server on a free port and has the test's end stop it.
+// serve starts the server on a free port and stops it at the end of the test.
 func (s *Server) serve() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -111,8 +111,8 @@ func (s *Server) serve() {
 	s.URL, s.CA = served.URL, served.CA
 }
 
-// Client trusts the server's CA. Its idle connections are closed at the end
-// of the test.
+// Client returns a client that trusts the server's CA. The end of the test closes
+// its idle connections.
 func (s *Server) Client() *http.Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
@@ -121,8 +121,8 @@ func (s *Server) Client() *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// Policy loads a text into the root policy, as PATCH does: it adds and
-// changes, and !delete, !revoke and !deny take away.
+// Policy loads a text into the root policy, as PATCH does: it adds and changes, and
+// applies !delete, !revoke and !deny.
 func (s *Server) Policy(text string) []conjurd.Role {
 	s.t.Helper()
 	roles, err := s.Conjurd.LoadPolicy(context.Background(), conjurd.Update, "root", strings.NewReader(text))
@@ -130,7 +130,7 @@ func (s *Server) Policy(text string) []conjurd.Role {
 	return roles
 }
 
-// Set gives a variable a value; id is without account and kind.
+// Set gives a variable a value. id has no account and no kind.
 func (s *Server) Set(id, value string) {
 	s.t.Helper()
 	s.check(s.Conjurd.Set(context.Background(), id, []byte(value)))

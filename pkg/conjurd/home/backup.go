@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// backUpOnSignal copies the data to the file Backup at each SIGUSR1, until
-// the function that it returns is called. The copy is sealed as the data is,
-// and replaces an earlier one as a whole.
+// backUpOnSignal copies the data to the file Backup at each SIGUSR1, until the
+// caller calls stop. The copy is sealed like the data. It replaces an earlier copy
+// atomically.
 func (h *home) backUpOnSignal() (stop func()) {
 	if h.Backup == "" {
 		return func() {}
@@ -38,7 +38,7 @@ func (h *home) backUpOnSignal() (stop func()) {
 func (h *home) backUp() error {
 	next := h.Backup + ".new"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // the rest of a backup that was cut off
+		return err // left by an interrupted backup
 	}
 	if err := h.server.Backup(next); err != nil {
 		return err

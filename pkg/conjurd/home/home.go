@@ -1,5 +1,5 @@
-// Package home keeps a conjurd in a folder: its data, keys and CA, what is loaded
-// into it at the start, and copies of it.
+// Package home serves conjurd from a folder. The folder holds its data, keys and
+// CA. The package also loads initial policies and values, and writes backups.
 package home
 
 import (
@@ -26,30 +26,31 @@ const (
 	caFile       = "ca.pem"
 	caKeyFile    = "ca.key"
 	adminKeyFile = "admin.key"
-	apiKeysFile  = "api-keys.json" // of users and hosts that --policy made
+	apiKeysFile  = "api-keys.json" // API keys of users and hosts from --policy
 )
 
-// Options are what to serve, and how. Of the server's own, the folder has those
-// that are about data.
+// Options extend the server's options. The folder replaces the options that concern
+// data.
 type Options struct {
 	conjurd.Options
-	// Dir is the folder; "": a temporary one, that goes at the end.
+	// Dir is the folder. "" selects a temporary folder, which is removed at the
+	// end.
 	Dir string
-	// Policies are files to load into root, Values what to set then.
+	// Policies are files to load into root. Values are set afterwards.
 	Policies []string
 	Values   []Values
-	// AuditFile is appended to, and Backup replaced by a copy of the data at
-	// each SIGUSR1; "": none.
+	// The audit log is appended to AuditFile. At each SIGUSR1 a copy of the data
+	// replaces Backup. "" disables either.
 	AuditFile, Backup string
 	Addr              string
-	// TLSCert and TLSKey are files; "": a certificate is made for Hosts.
+	// TLSCert and TLSKey are files. "" generates a certificate for Hosts.
 	TLSCert, TLSKey string
 	Hosts           []string
-	// Cluster has Pods log in by authn-k8s; nil: none do.
+	// Cluster enables logins of Pods through authn-k8s. Nil disables them.
 	Cluster *kube.Config
 }
 
-// Values are values by variable, and the file that they are from.
+// Values holds values by variable, and the file that they come from.
 type Values struct {
 	File  string
 	Value map[string][]byte
@@ -57,16 +58,16 @@ type Values struct {
 
 func (o *Options) path(name string) string { return filepath.Join(o.Dir, name) }
 
-// home is a folder that is open.
+// home is an open folder.
 type home struct {
 	Options
 	server  *conjurd.Server
 	ca      *conjurd.CA
-	audit   *os.File     // nil: none
-	cluster *kube.Client // nil: none
+	audit   *os.File     // nil if there is none
+	cluster *kube.Client // nil if there is none
 }
 
-// Init prepares a folder that Serve can serve, and writes how to reach it.
+// Init prepares a folder for Serve, and writes connection information to out.
 func Init(ctx context.Context, o Options, out io.Writer) error {
 	if o.Dir == "" {
 		return errors.New("conjurd init: name the folder with --dir")
@@ -79,7 +80,7 @@ func Init(ctx context.Context, o Options, out io.Writer) error {
 	return h.close()
 }
 
-// Serve serves until ctx ends. It writes how to reach the server first.
+// Serve serves until ctx ends. It first writes connection information to out.
 func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 	temporary := o.Dir == ""
 	if temporary {
@@ -114,7 +115,7 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 	return h.server.Serve(ctx, ln, config)
 }
 
-// tlsConfig is nil for plain HTTP.
+// tlsConfig returns nil for plain HTTP.
 func (h *home) tlsConfig() (*tls.Config, error) {
 	if h.AllowPlainHTTP {
 		return nil, nil
@@ -129,8 +130,8 @@ func (h *home) tlsConfig() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}}, nil
 }
 
-// open opens the server in the folder, and loads policies and values. What is
-// missing is made if create is set, and an error if not.
+// open opens the server in the folder, and loads policies and values. If create is
+// true, it creates missing files. Otherwise a missing file is an error.
 func open(ctx context.Context, o Options, create bool) (_ *home, err error) {
 	h := &home{Options: o}
 	defer func() {
@@ -140,7 +141,7 @@ func open(ctx context.Context, o Options, create bool) (_ *home, err error) {
 	}()
 	if create {
 		if _, err := os.Stat(o.path(dataFile)); errors.Is(err, fs.ErrNotExist) {
-			o.Account = cmp.Or(o.Account, "default") // else that of the data
+			o.Account = cmp.Or(o.Account, "default") // otherwise the account in the data
 		}
 		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 			return nil, err
@@ -233,7 +234,7 @@ func (h *home) loadPolicy(ctx context.Context, path string, keys map[string]stri
 	return nil
 }
 
-// print writes how to reach the server; never a key.
+// print writes connection information, without any key.
 func (h *home) print(out io.Writer, url string) {
 	if url != "" {
 		fmt.Fprintf(out, "CONJUR_APPLIANCE_URL=%s\n", url)
@@ -247,7 +248,7 @@ func (h *home) print(out io.Writer, url string) {
 	}
 }
 
-// loadCA reads the folder's CA, or makes one.
+// loadCA reads the folder's CA, or creates one.
 func loadCA(o Options, create bool) (*conjurd.CA, error) {
 	cert, err := os.ReadFile(o.path(caFile))
 	if errors.Is(err, fs.ErrNotExist) && create {

@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 )
 
-// pods are those of a cluster, for conjurd's authn-k8s.
+// pods gives conjurd's authn-k8s access to the Pods of a cluster.
 type pods struct{ *kube.Client }
 
 // Pod implements conjurd.Pods.
@@ -38,7 +38,7 @@ func (p pods) Pod(ctx context.Context, namespace, name string) (*conjurd.Pod, er
 	return pod, err
 }
 
-// controllers are the owners, and those that own them.
+// controllers returns the owners and their owners.
 func (p pods) controllers(ctx context.Context, namespace string, owners []metav1.OwnerReference) (all []string, err error) {
 	for _, owner := range owners {
 		all = append(all, strings.ToLower(owner.Kind)+"/"+owner.Name)

@@ -11,11 +11,11 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
-// keyLook is the time between two looks at the file with the data key.
+// keyLook is the interval between checks of the data key file.
 const keyLook = time.Second
 
-// followKey has the data sealed anew when there is a new data key, until the
-// function that it returns is called.
+// followKey reseals the data when a new data key appears, until the caller calls
+// stop.
 func (h *home) followKey() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -36,7 +36,7 @@ func (h *home) followKey() (stop func()) {
 				fmt.Fprintln(os.Stderr, "syncer: all data are sealed under the new data key; nothing is left under another one")
 			}
 			if _, fixed := os.LookupEnv(conjurd.DataKeyEnv); fixed && err == nil {
-				return // it does not change while the process lives
+				return // the environment is constant for the process
 			}
 			select {
 			case <-ctx.Done():
@@ -48,9 +48,9 @@ func (h *home) followKey() (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// Rekey has the data in the folder be sealed under a new data key, by the server
-// that serves it or, if none does, by itself. It returns when nothing is left
-// under the old one, which is gone then. One that was cut off goes on.
+// Rekey reseals the data in the folder under a new data key. The server that serves
+// the folder does the work. If there is none, Rekey does it. Rekey returns when the
+// old key seals no data and is deleted. A repeated call resumes an interrupted one.
 func Rekey(ctx context.Context, o Options, out io.Writer) error {
 	switch _, fixed := os.LookupEnv(conjurd.DataKeyEnv); {
 	case o.Dir == "":
@@ -62,7 +62,8 @@ func Rekey(ctx context.Context, o Options, out io.Writer) error {
 	if err := conjurd.AddDataKey(key); err != nil && !errors.Is(err, conjurd.ErrRekeying) {
 		return err
 	}
-	if err := rekeyAlone(ctx, o); err != nil && !errors.Is(err, conjurd.ErrInUse) { // else a server does it
+	// If the data is in use, a server reseals it.
+	if err := rekeyAlone(ctx, o); err != nil && !errors.Is(err, conjurd.ErrInUse) {
 		return err
 	}
 	for {
@@ -83,7 +84,7 @@ func Rekey(ctx context.Context, o Options, out io.Writer) error {
 	return err
 }
 
-// rekeyAlone seals the data anew where no server does.
+// rekeyAlone reseals the data without a server.
 func rekeyAlone(ctx context.Context, o Options) (err error) {
 	key := o.path(dataKeyFile)
 	o.Data, o.Create = o.path(dataFile), false

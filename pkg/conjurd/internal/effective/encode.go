@@ -9,7 +9,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 )
 
-// YAML writes the statements in the policy language.
+// YAML encodes the statements in the policy language.
 func YAML(list []Statement) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("---\n")
@@ -33,7 +33,7 @@ func statementNodes(list []Statement) *yaml.Node {
 	return seq
 }
 
-// statementNode is short when there is nothing but an id.
+// statementNode uses the short form for a statement with only an id.
 func statementNode(st Statement) *yaml.Node {
 	if id, ok := st.Fields[0].Value.(string); ok && len(st.Fields) == 1 {
 		return tagged(st.Tag, id)
@@ -74,10 +74,11 @@ func valueNode(v any) *yaml.Node {
 	return n
 }
 
-// text is a string, quoted where YAML 1.1 too would take it for something else.
+// text encodes a string. It quotes a string that YAML 1.1 would also read as
+// another type.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{}
-	if n.Encode(s) != nil { // a string always goes
+	if n.Encode(s) != nil { // a string always encodes
 		n.SetString(s)
 	}
 	if n.Style == 0 && !policy.Plain(s) {

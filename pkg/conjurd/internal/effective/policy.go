@@ -1,5 +1,5 @@
-// Package effective writes down what a policy amounts to, whatever texts it
-// was loaded with, in the policy language itself.
+// Package effective writes the effective policy of a branch in the policy language.
+// The result does not depend on the texts that were loaded.
 package effective
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// Statement is one item of a policy: a tag and what stands below it.
+// Statement is one item of a policy: a tag and its fields.
 type Statement struct {
 	Tag    string // without "!"
 	Fields []Field
@@ -30,7 +30,7 @@ type Ref struct{ Kind, ID string }
 // Annotation is a name and a text.
 type Annotation struct{ Name, Value string }
 
-// Of returns the policy called id, with nested ones down to the depth.
+// Of returns the policy with the id. It includes nested policies down to the depth.
 func Of(tx *store.Tx, account, id string, depth int) ([]Statement, error) {
 	w := newWriter(tx, account)
 	if id == policy.RootPolicy {
@@ -40,12 +40,12 @@ func Of(tx *store.Tx, account, id string, depth int) ([]Statement, error) {
 	return []Statement{st}, err
 }
 
-// writer holds what is in which policy.
+// writer knows which policy contains each object.
 type writer struct {
 	tx       *store.Tx
 	account  string
-	children map[string][]policy.Ref // :: id of a policy, "" for root → what is directly in it, in the order of being made
-	dashed   map[string]string       // :: a policy's id as in users' names → its id
+	children map[string][]policy.Ref // :: policy id, "" for root → contents, oldest first
+	dashed   map[string]string       // :: policy id in users' names → policy id
 }
 
 func newWriter(tx *store.Tx, account string) *writer {
@@ -76,7 +76,8 @@ func newWriter(tx *store.Tx, account string) *writer {
 	return w
 }
 
-// path is where a thing is in the tree; a user's is hidden in its name.
+// path returns the position of an object in the tree. The position of a user is
+// encoded in its name.
 func (w *writer) path(ref policy.Ref) string {
 	id := ref.ID()
 	if ref.Kind() != "user" {
@@ -103,8 +104,8 @@ func relative(path, in string) string {
 	return strings.TrimPrefix(path, in+"/")
 }
 
-// ref names a thing from inside a policy: shortly if it is in it, or else from
-// the root.
+// ref names an object from inside a policy: by a relative path if the policy
+// contains it, otherwise from the root.
 func (w *writer) ref(r policy.Ref, in string) Ref {
 	path := w.path(r)
 	if in == "" || strings.HasPrefix(path, in+"/") {
@@ -113,14 +114,14 @@ func (w *writer) ref(r policy.Ref, in string) Ref {
 	return w.absolute(r)
 }
 
-// absolute names a thing from the root.
+// absolute names an object from the root.
 func (w *writer) absolute(r policy.Ref) Ref { return Ref{tagOf(r.Kind()), "/" + w.path(r)} }
 
 // tagOf returns the tag of a kind: "host-factory" for "host_factory".
 func tagOf(kind string) string { return strings.ReplaceAll(kind, "_", "-") }
 
-// body writes all that is in a policy: first things, then who belongs to
-// whom, then who may do what.
+// body writes the contents of a policy: first objects, then memberships, then
+// privileges.
 func (w *writer) body(in string, depth int) ([]Statement, error) {
 	out := []Statement{}
 	for _, r := range w.children[in] {
@@ -189,8 +190,8 @@ func (w *writer) record(r policy.Ref, in string) (Statement, error) {
 	return st, err
 }
 
-// grants writes the memberships of the policy's roles, except those that follow from
-// an owner or from the layers of a host factory.
+// grants writes the memberships of the policy's roles. It omits those that follow
+// from ownership or from the layers of a host factory.
 func (w *writer) grants(in string) ([]Statement, error) {
 	var out []Statement
 	for _, r := range w.children[in] {

@@ -1,5 +1,4 @@
-// Package jwt checks the tokens that hosts of a JWT authenticator prove
-// themselves with.
+// Package jwt verifies the tokens that hosts present to a JWT authenticator.
 package jwt
 
 import (
@@ -18,8 +17,8 @@ import (
 // Keys are public keys by their ids.
 type Keys map[string]crypto.PublicKey
 
-// ParsePublicKeys reads the value of an authenticator's public-keys variable:
-// a JWKS in an envelope that says so.
+// ParsePublicKeys reads the value of an authenticator's variable public-keys: a
+// JWKS in an envelope that declares its type.
 func ParsePublicKeys(text []byte) (Keys, error) {
 	var envelope struct {
 		Type  string          `json:"type"`
@@ -44,8 +43,8 @@ type jwk struct {
 	X, Y    string
 }
 
-// ParseJWKS reads an RFC 7517 key set. Keys of kinds that it does not know
-// are left out; a set without any usable key is an error.
+// ParseJWKS reads an RFC 7517 key set. It ignores keys of unknown types. A set
+// without any usable key is an error.
 func ParseJWKS(text []byte) (Keys, error) {
 	var set struct {
 		Keys []jwk `json:"keys"`

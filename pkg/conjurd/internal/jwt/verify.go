@@ -9,29 +9,29 @@ import (
 	jwtlib "github.com/golang-jwt/jwt/v5"
 )
 
-// Errors of Verify, for those who answer differently for them.
+// Errors of Verify that callers may answer differently.
 var (
 	ErrExpired    = errors.New("the JWT has expired")
 	ErrUnknownKey = errors.New("the JWT is signed with a key that is not in the key set")
 )
 
-// algorithms are those with public keys. What a JWT says of itself is not
-// believed: "none" and the HMAC family are refused.
+// algorithms lists the accepted algorithms, all with public keys. The header of a
+// JWT cannot select another one, such as "none" or one of the HMAC family.
 var algorithms = []string{
 	"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 }
 
-// Expectation is what a JWT must meet besides a good signature and its times.
+// Expectation lists what a JWT must satisfy, besides its signature and its times.
 type Expectation struct {
 	Issuer   string // "" to accept any
 	Audience string // "" to accept any
 }
 
-// Claims are a verified JWT's.
+// Claims are the claims of a verified JWT.
 type Claims map[string]any
 
-// Verify checks the JWT's signature, issuer, audience, expiry (which it must
-// have) and nbf.
+// Verify checks the JWT's signature, issuer, audience, nbf and expiry. The expiry
+// is required.
 func Verify(token string, keys Keys, want Expectation, now time.Time) (Claims, error) {
 	opts := []jwtlib.ParserOption{
 		jwtlib.WithValidMethods(algorithms),
@@ -65,9 +65,9 @@ func Verify(token string, keys Keys, want Expectation, now time.Time) (Claims, e
 	return Claims(claims), nil
 }
 
-// Text returns the claim at a path such as "sub" or "kubernetes.io/namespace",
-// whose slashes go into nested objects unless a name contains them. False
-// when there is none or it is not a single value.
+// Text returns the claim at a path such as "sub" or "kubernetes.io/namespace". A
+// slash selects a member of a nested object, unless the name itself contains it.
+// Text returns false if there is no such claim or if it is not a single value.
 func (c Claims) Text(path string) (string, bool) {
 	v, ok := lookUp(c, path)
 	if !ok {
@@ -87,7 +87,8 @@ func (c Claims) Text(path string) (string, bool) {
 	return "", false
 }
 
-// lookUp prefers the longest name: claims of Kubernetes have slashes in them.
+// lookUp prefers the longest name, because names of Kubernetes claims contain
+// slashes.
 func lookUp(m map[string]any, path string) (any, bool) {
 	if v, ok := m[path]; ok {
 		return v, true

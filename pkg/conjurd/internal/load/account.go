@@ -11,8 +11,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// Account makes the account with its user admin, root policy and token key,
-// unless it is there. TokenKey may be nil, for a new one.
+// Account creates the account with its user admin, root policy and token key,
+// unless it exists. If tokenKey is nil, Account generates a key.
 func Account(tx *store.Tx, account string, tokenKey *rsa.PrivateKey, now time.Time) error {
 	if have, err := tx.TokenKey(account); err != nil || have != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// declare makes or changes the text's records, then checks their owners, who
-// may come later in the text.
+// declare creates or updates the text's records. It checks their owners afterwards,
+// because an owner may follow later in the text.
 func (l *loader) declare() error {
 	for _, rec := range l.st.Records {
 		if err := l.record(rec); err != nil {
@@ -54,8 +54,8 @@ func (l *loader) record(rec policy.Record) error {
 	return l.credentials(rec, fresh)
 }
 
-// own settles the owner, who is a member of what it owns if that is a role.
-// What another policy declared keeps its owner.
+// own sets the owner. The owner of a role is also a member of it. A record that
+// another policy declared keeps its owner.
 func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
 	id, owner := string(rec.ID), string(rec.Owner)
 	if !fresh {
@@ -73,8 +73,8 @@ func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
 	return l.tx.PutMembership(store.Membership{Role: id, Member: owner, Admin: true, Ownership: true, Policy: l.branch})
 }
 
-// annotate adds those of the text, and changes those that the branch made if
-// the load may change things.
+// annotate adds the annotations of the text. If the mode permits changes, it also
+// changes annotations that the branch created.
 func (l *loader) annotate(o *store.Object, as []policy.Annotation) {
 	for _, a := range as {
 		i := slices.IndexFunc(o.Annotations, func(have store.Annotation) bool { return have.Name == a.Name })
@@ -87,8 +87,8 @@ func (l *loader) annotate(o *store.Object, as []policy.Annotation) {
 	}
 }
 
-// credentials gives a new user or host its API key, and notes from where one
-// may come.
+// credentials gives a new user or host its API key, and stores the networks from
+// which it may log in.
 func (l *loader) credentials(rec policy.Record, fresh bool) error {
 	id := string(rec.ID)
 	if k := rec.ID.Kind(); k != "user" && k != "host" {

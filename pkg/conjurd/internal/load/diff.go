@@ -9,31 +9,31 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// Diff is what a load would change, each list in the order of the ids.
+// Diff lists the changes of a load. Each list is in the order of the ids.
 type Diff struct{ Created, Before, After, Deleted []Item }
 
-// Item shows an object in a dry run, in the genuine server's form.
+// Item shows an object in a dry run, in the genuine server's format.
 type Item struct {
 	Identifier  string              `json:"identifier"`
 	ID          string              `json:"id"`
 	Type        string              `json:"type"`
 	Owner       string              `json:"owner"`
 	Policy      *string             `json:"policy"`
-	Permissions map[string][]string `json:"permissions,omitzero"` // :: privilege → resources; roles only
-	Permitted   map[string][]string `json:"permitted,omitzero"`   // :: privilege → roles; others only
+	Permissions map[string][]string `json:"permissions,omitzero"` // :: privilege → resources; for roles
+	Permitted   map[string][]string `json:"permitted,omitzero"`   // :: privilege → roles; not for roles
 	Annotations map[string]string   `json:"annotations"`
 	*RoleItem
 }
 
-// RoleItem is what only roles have.
+// RoleItem holds the fields that only roles have.
 type RoleItem struct {
 	Members      []string `json:"members"`
 	Memberships  []string `json:"memberships"`
 	RestrictedTo []string `json:"restricted_to"`
 }
 
-// Preview applies the statements and returns what that changed. The transaction
-// must be rolled back.
+// Preview applies the statements and returns the changes. The caller must roll the
+// transaction back.
 func Preview(tx *store.Tx, r Request, st *policy.Statements) (*Diff, error) {
 	before, err := items(tx, r.Account)
 	if err != nil {
@@ -75,8 +75,8 @@ func compare(before, after map[string]Item) (*Diff, error) {
 	return d, nil
 }
 
-// items describes all objects of the account, by their ids. Host factories are left
-// out, as by the genuine server.
+// items describes all objects of the account, by id. Like the genuine server, it
+// omits host factories.
 func items(tx *store.Tx, account string) (map[string]Item, error) {
 	out := map[string]Item{}
 	for id, o := range tx.Objects(account + ":") {

@@ -9,12 +9,12 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// ErrTaken is for the name of a host that is not the host factory's.
+// ErrTaken means that a host with this name exists and another creator made it.
 var ErrTaken = errors.New("there is a host of that name, which the host factory did not make")
 
-// Host makes a host as a host factory does: the factory owns it, and it is in
-// the factory's layers. A host that the factory made before gets a new API
-// key, and stays as it is otherwise.
+// Host creates a host for a host factory. The factory owns the host, and the host
+// joins the factory's layers. A host that the factory created earlier gets a new
+// API key and is otherwise unchanged.
 func Host(tx *store.Tx, factory string, id policy.Ref, notes []policy.Annotation, now time.Time) (*store.Object, []byte, error) {
 	key := NewAPIKey()
 	have, err := tx.Object(string(id))

@@ -1,4 +1,4 @@
-// Package load brings a policy text into a store: all of it or nothing.
+// Package load loads a policy text into a store: all of it or nothing.
 package load
 
 import (
@@ -17,27 +17,26 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// Mode is what a load may do to what is there.
+// Mode says how a load may change existing objects.
 type Mode int
 
 const (
-	// Add only adds, and leaves what exists as it is.
+	// Add only adds, and does not change existing objects.
 	Add Mode = iota
-	// Update also changes, and deletes what the text names for it.
+	// Update also changes objects, and applies the text's deletions.
 	Update
-	// Replace also deletes what was loaded into the policy before and is not
-	// in the text.
+	// Replace also deletes objects that an earlier load of the policy created and
+	// that the text omits.
 	Replace
 )
 
-// Errors that are not faults at one place of the text, which are
-// *policy.Error.
+// Errors without a position in the text. Errors with a position are *policy.Error.
 var (
 	ErrEmpty    = errors.New("policy_text is not present")
 	ErrDeletion = errors.New("policy_text may not contain deletion statements")
 )
 
-// NoBranchError says that the policy to load into does not exist.
+// NoBranchError means that the policy to load into does not exist.
 type NoBranchError struct{ Policy policy.Ref }
 
 func (e *NoBranchError) Error() string { return e.Policy.NotFound() }
@@ -45,11 +44,11 @@ func (e *NoBranchError) Error() string { return e.Policy.NotFound() }
 // Request is one load.
 type Request struct {
 	Account string
-	Branch  string // the policy's id; "root"
+	Branch  string // id of the policy; "root" for the root policy
 	Mode    Mode
 	Text    []byte
-	// Role does the load: what it has no right over, outside the branch, is
-	// out of its reach.
+	// Role is the caller. Outside the branch, the load can only touch objects on
+	// which Role has the privilege.
 	Role     string
 	ClientIP string
 	Now      time.Time
@@ -68,7 +67,7 @@ type Result struct {
 	Warnings []string
 }
 
-// Parse reads and checks the text as far as that goes without a store.
+// Parse parses the text and performs the checks that need no store.
 func (r *Request) Parse() (*policy.Statements, error) {
 	if len(bytes.TrimSpace(r.Text)) == 0 {
 		return nil, ErrEmpty
@@ -83,8 +82,8 @@ func (r *Request) Parse() (*policy.Statements, error) {
 	return st, nil
 }
 
-// Apply brings the statements of r.Parse into the store. After an error the
-// transaction must be rolled back.
+// Apply applies the statements from r.Parse to the store. After an error the caller
+// must roll the transaction back.
 func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 	branch := policy.MakeRef(r.Account, "policy", r.Branch)
 	if !tx.Exists(string(branch)) {
@@ -94,7 +93,8 @@ func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 		tx: tx, req: r, branch: string(branch), ns: policy.NewNamespace(r.Account, r.Branch),
 		roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings},
 	}
-	// What the text takes away comes last: it is gone also if the text makes it.
+	// Removals come last, so that an object that the text both creates and removes
+	// is absent afterwards.
 	for _, step := range []func() error{l.drop, l.declare, l.relate, l.unrelate, l.delete} {
 		if err := step(); err != nil {
 			return nil, err
@@ -109,18 +109,19 @@ func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 	return l.res, err
 }
 
-// loader is one Apply.
+// loader is the state of one Apply.
 type loader struct {
 	tx     *store.Tx
 	req    Request
-	branch string // full name of the policy loaded into
+	branch string // full name of the policy to load into
 	ns     policy.Namespace
-	roles  store.Roles // of who loads
+	roles  store.Roles // of the caller
 	st     *policy.Statements
 	res    *Result
 }
 
-// drop deletes, in a Replace, what the branch declared and the text omits.
+// drop, in a Replace, deletes the objects that the branch declared and the text
+// omits.
 func (l *loader) drop() error {
 	if l.req.Mode != Replace {
 		return nil
@@ -141,7 +142,8 @@ func (l *loader) drop() error {
 	return l.tx.Forget(map[string]bool{l.branch: true}, false)
 }
 
-// delete removes what the text names for it, with all that hangs on it.
+// delete removes the objects that the text names, with everything that depends on
+// them.
 func (l *loader) delete() error {
 	var gone []string
 	for _, ref := range l.st.Deletes {
@@ -163,7 +165,7 @@ func (l *loader) delete() error {
 	return nil
 }
 
-// known checks that the text refers to what there is.
+// known checks that the objects to which the text refers exist.
 func (l *loader) known(refs ...policy.Ref) error {
 	for _, ref := range refs {
 		if !l.tx.Exists(string(ref)) {
@@ -173,9 +175,8 @@ func (l *loader) known(refs ...policy.Ref) error {
 	return nil
 }
 
-// mayTouch checks that ref lies in the branch, was declared by it or belongs to
-// who loads, so that the right to load one branch does not reach into the
-// others.
+// mayTouch checks that ref lies in the branch, was declared by it, or belongs to
+// the caller. Therefore the privilege to load one branch does not extend to others.
 func (l *loader) mayTouch(ref policy.Ref) error {
 	if l.inBranch(ref) {
 		return nil
@@ -194,13 +195,13 @@ func (l *loader) inBranch(ref policy.Ref) bool {
 		return ref.Account() == l.req.Account
 	case kind == "user":
 		in := "@" + strings.ReplaceAll(l.req.Branch, "/", "-")
-		last := max(strings.LastIndexByte(ref.ID(), '@'), 0) // its own name may have one too
+		last := max(strings.LastIndexByte(ref.ID(), '@'), 0) // a user's name may contain @
 		return strings.HasSuffix(ref.ID(), in) || strings.HasPrefix(ref.ID()[last:], in+"-")
 	}
 	return strings.HasPrefix(ref.ID(), l.req.Branch+"/")
 }
 
-// NewAPIKey makes a key in the genuine server's style: lower-case letters and
+// NewAPIKey generates a key in the genuine server's format: lower-case letters and
 // digits, 280 random bits.
 func NewAPIKey() []byte {
 	b := make([]byte, 35)

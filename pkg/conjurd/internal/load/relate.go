@@ -7,10 +7,10 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// A membership or permission belongs to the policy that it was first loaded
-// into. A load into another one neither changes it nor takes it away.
+// A membership or permission belongs to the policy that first loaded it. A load
+// into another policy neither changes nor removes it.
 
-// relate makes the memberships and permissions. A host factory is a member of the
+// relate creates the memberships and permissions. A host factory is a member of the
 // layers of its hosts.
 func (l *loader) relate() error {
 	for _, rec := range l.st.Records {
@@ -37,8 +37,8 @@ func (l *loader) relate() error {
 	return nil
 }
 
-// unrelate takes away those that the branch gave. What is not there, or not
-// the branch's, is no error: there is nothing to do.
+// unrelate removes memberships and permissions that the branch granted. It ignores
+// those that do not exist or that another branch granted.
 func (l *loader) unrelate() error {
 	for _, g := range l.st.Revokes {
 		for m := range l.memberships(g) {
@@ -100,7 +100,7 @@ func (l *loader) permit(p store.Permission) error {
 	return l.tx.PutPermission(p)
 }
 
-// memberships are all that a grant or revoke is about.
+// memberships yields the memberships that a grant or revoke names.
 func (l *loader) memberships(g policy.Grant) iter.Seq[store.Membership] {
 	return func(yield func(store.Membership) bool) {
 		for _, role := range g.Roles {
@@ -113,7 +113,7 @@ func (l *loader) memberships(g policy.Grant) iter.Seq[store.Membership] {
 	}
 }
 
-// permissions are all that a permit or deny is about.
+// permissions yields the permissions that a permit or deny names.
 func (l *loader) permissions(p policy.Permit) iter.Seq[store.Permission] {
 	return func(yield func(store.Permission) bool) {
 		for _, resource := range p.Resources {

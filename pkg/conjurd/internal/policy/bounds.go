@@ -6,18 +6,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds on what one text may unfold to: anchors let a short text name the
-// same list over and over, and a statement may relate each of many to each of
-// many.
+// Limits on the expansion of one text. With anchors a short text can repeat the
+// same list many times. One statement can relate many roles to many resources.
 const (
 	maxItems = 500_000   // statements, memberships and permissions
 	maxNodes = 4_000_000 // items of all lists and mappings
 	maxDepth = 64
-	maxID    = 2 << 10 // bytes; the genuine server's database takes a little more
+	maxID    = 2 << 10 // bytes; the genuine server's database accepts a little more
 )
 
-// bound checks a text before it is read: each node takes many times the bytes
-// of its text.
+// bound checks a text before it is parsed, because each node takes many times the
+// memory of its text.
 func bound(text []byte) *Error {
 	marks := 0
 	for _, mark := range []string{"\n", ",", ":", "- ", "[", "{"} {
@@ -33,13 +32,13 @@ func tooLong(at place) *Error {
 	return at.errorf("the policy is too long: split it into several of at most %d statements, memberships and permissions", maxItems)
 }
 
-// unfolded returns how many nodes n is with its aliases followed, and stops
-// counting beyond maxNodes. Sizes has those of aliases' targets.
+// unfolded returns the number of nodes in n after all aliases are expanded. It
+// stops counting beyond maxNodes. sizes caches the size of each alias target.
 func unfolded(n *yaml.Node, sizes map[*yaml.Node]int) int {
 	if n.Kind == yaml.AliasNode {
 		size, ok := sizes[n.Alias]
 		if !ok {
-			sizes[n.Alias] = maxNodes + 1 // for an anchor inside what it stands for
+			sizes[n.Alias] = maxNodes + 1 // for an anchor inside its own value
 			size = unfolded(n.Alias, sizes)
 			sizes[n.Alias] = size
 		}
@@ -54,7 +53,7 @@ func unfolded(n *yaml.Node, sizes map[*yaml.Node]int) int {
 	return total
 }
 
-// count takes n more statements, memberships or permissions into account.
+// count adds n to the number of statements, memberships and permissions.
 func (p *parser) count(at place, n int) error {
 	if p.items += n; p.items > maxItems {
 		return tooLong(at)

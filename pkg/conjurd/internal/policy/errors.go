@@ -13,21 +13,21 @@ import (
 
 // Error is a fault in a policy text.
 type Error struct {
-	Line    int // from 1, or from 0 where the genuine server counts so; see Located
-	Column  int // from 0: where the item begins, its dash included
+	Line    int // from 1, or from 0 if the genuine server counts so; see Located
+	Column  int // from 0: start of the item, including its dash
 	Message string
-	Hint    string // what to do instead; shown in a dry run
-	// Bare says that the genuine server names no place for such a fault.
+	Hint    string // suggested correction, shown in a dry run
+	// Bare means that the genuine server gives no position for such a fault.
 	Bare bool
-	// Genuine is the genuine server's message where it says less than Message.
+	// Genuine is the genuine server's message, if it is less detailed than Message.
 	Genuine string
 }
 
-// Located reports whether the fault has a place. Line and column are both 0 if it
-// has none.
+// Located reports whether the fault has a position. If not, line and column are
+// both 0.
 func (e *Error) Located() bool { return e.Line > 0 || e.Column > 0 }
 
-// Error returns the message in the genuine server's form.
+// Error returns the message in the genuine server's format.
 func (e *Error) Error() string {
 	if !e.Located() || e.Bare {
 		return e.Message
@@ -35,14 +35,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("Error at line %d, column %d in policy : %s", e.Line, e.Column, e.Message)
 }
 
-// place is where an item of the text begins.
+// place is the position at which an item of the text begins.
 type place struct{ line, column int }
 
-// placeOf is n's own place.
+// placeOf returns the position of n itself.
 func placeOf(n *yaml.Node) place { return place{n.Line, n.Column - 1} }
 
-// placeIn is the place of an item of list: in block style the column of its
-// dash, which is also what the genuine server reports for a one-line item.
+// placeIn returns the position of an item of list. In block style that is the
+// column of its dash. The genuine server reports the same column for a one-line
+// item.
 func placeIn(list, item *yaml.Node) place {
 	if list.Style&yaml.FlowStyle != 0 {
 		return placeOf(item)
@@ -50,8 +51,8 @@ func placeIn(list, item *yaml.Node) place {
 	return place{item.Line, list.Column - 1}
 }
 
-// keyOf is the place behind the colon of the mapping's first key, with lines from 0:
-// there the genuine server is when it sees that no mapping is due.
+// keyOf returns the position after the colon of the mapping's first key, with lines
+// counted from 0. The genuine server has read that far when it rejects the mapping.
 func keyOf(mapping *yaml.Node) place {
 	if len(mapping.Content) == 0 {
 		return place{mapping.Line - 1, mapping.Column}
@@ -64,20 +65,20 @@ func (p place) errorf(format string, args ...any) *Error {
 	return &Error{Line: p.line, Column: p.column, Message: fmt.Sprintf(format, args...)}
 }
 
-// bare is errorf for a fault that the genuine server names no place for.
+// bare is errorf for a fault for which the genuine server gives no position.
 func (p place) bare(format string, args ...any) *Error {
 	e := p.errorf(format, args...)
 	e.Bare = true
 	return e
 }
 
-// expected is the error for an attribute's value of the wrong type.
+// expected returns the error for an attribute value of the wrong type.
 func (p place) expected(kind, attribute, got string) *Error {
 	return p.errorf("Expected a %s for field '%s', got %s", kind, attribute, got)
 }
 
-// within moves a fault on the statement's own line to where the statement
-// begins: the genuine server has read the whole line when it sees one.
+// within moves a fault on the statement's own line to the start of the statement.
+// The genuine server has read the whole line when it finds the fault.
 func (p place) within(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Line == p.line {
 		e.Column = p.column
@@ -85,8 +86,8 @@ func (p place) within(err error) error {
 	return err
 }
 
-// context is what the genuine server adds to some words of its YAML parser,
-// which are ours too.
+// context holds the text that the genuine server adds to some messages of its YAML
+// parser. Our parser uses the same messages.
 var context = map[string]string{
 	"did not find expected node content":          "while parsing a flow node",
 	"did not find expected '-' indicator":         "while parsing a block collection",
@@ -98,7 +99,8 @@ var context = map[string]string{
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError puts what the YAML library says in the genuine server's words.
+// syntaxError translates an error of the YAML library into the genuine server's
+// message.
 func syntaxError(err error) *Error {
 	text := err.Error()
 	e := &Error{Bare: true, Line: 1}

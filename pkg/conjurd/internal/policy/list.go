@@ -2,9 +2,8 @@ package policy
 
 import "go.yaml.in/yaml/v3"
 
-// each reads the items of a list, or the one value in its place; none when
-// there is no value. Lists in the list, which anchors bring about, are part of
-// it.
+// each reads the items of a list, or a single value. A missing value yields no
+// items. It flattens nested lists, which anchors produce.
 func each[T any](v *yaml.Node, read func(*yaml.Node) (T, error)) ([]T, error) {
 	if isNull(unalias(v)) {
 		return nil, nil

@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads a text that is loaded into the branch of ns. Its only error is
-// an *Error. What the text declares is in the order of the text.
+// Parse parses a text that is loaded into the branch of ns. Every error is an
+// *Error. The statements are in the order of the text.
 func Parse(ns Namespace, text []byte) (*Statements, error) {
 	if err := bound(text); err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(text) {
-		err := yaml.Unmarshal(text, &yaml.Node{}) // says which octet is wrong
+		err := yaml.Unmarshal(text, &yaml.Node{}) // its error names the invalid octet
 		return nil, syntaxError(cmp.Or(err, errors.New("invalid UTF-8")))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -32,7 +32,8 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		// The genuine server counts lines from 0 here, and columns to the end of the mark.
+		// Here the genuine server counts lines from 0, and columns to the end of
+		// the marker.
 		return nil, place{more.Line - 1, len("---")}.errorf("Multiple YAML documents encountered. Only a single document is permitted per policy.")
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxError(err)
@@ -46,31 +47,30 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 	case yaml.MappingNode:
 		return nil, keyOf(top).errorf("Unexpected mapping")
 	default:
-		if top.Value == "" && isNull(top) { // a document with nothing in it
+		if top.Value == "" && isNull(top) { // an empty document
 			return p.out, nil
 		}
 		return nil, placeOf(&doc).errorf("Unexpected scalar")
 	}
 }
 
-// tags are those of the language, in the words of the genuine server.
+// tags lists the tags of the language, as the genuine server prints them.
 var tags = []string{
 	"!delete", "!deny", "!grant", "!group", "!host", "!host-factory", "!layer", "!permit", "!policy", "!revoke",
 	"!user", "!variable", "!webservice",
 }
 
-// parser gathers statements while it walks the nodes. A node that an alias
-// leads to again is the same thing: it is declared once, and has the id that
-// it got where it was first.
+// parser collects statements while it walks the nodes. A node that several aliases
+// share is one object. It is declared once, with the id of its first occurrence.
 type parser struct {
 	out    *Statements
-	owners map[Ref]Ref           // :: what was declared → its owner
-	paths  map[*yaml.Node]string // :: a record or reference → its id behind its policy
+	owners map[Ref]Ref           // :: declared object → its owner
+	paths  map[*yaml.Node]string // :: record or reference → its id relative to its policy
 	seen   map[*yaml.Node]bool   // statements
 	items  int
 }
 
-// list reads a list of statements; lists inside it are part of it.
+// list reads a list of statements and flattens nested lists.
 func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
 	if depth > maxDepth {
 		return placeOf(list).errorf("the policy is nested too deeply")
@@ -130,7 +130,7 @@ func (p place) unrecognized(tag string) error {
 	return err
 }
 
-// unalias follows *name to what &name stands for.
+// unalias resolves *name to the node of &name.
 func unalias(n *yaml.Node) *yaml.Node {
 	for i := 0; n.Kind == yaml.AliasNode && i < maxDepth; i++ {
 		n = n.Alias
@@ -138,23 +138,22 @@ func unalias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// isTagged reports whether the text gives n a tag of its own: !x and not !!str.
+// isTagged reports whether the text gives n an explicit tag: !x and not !!str.
 func isTagged(n *yaml.Node) bool {
 	return strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!")
 }
 
-// isNull reports whether a value was left out.
+// isNull reports whether a value is missing.
 func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !isTagged(n) && valueOf(n).class == "NilClass"
 }
 
-// kindOf returns the kind of thing that a tag stands for: "host_factory" for
-// "!host-factory".
+// kindOf returns the kind for a tag: "host_factory" for "!host-factory".
 func kindOf(tag string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(tag, "!"), "-", "_")
 }
 
-// unknown is the error for an attribute that things with the tag do not have.
+// unknown returns the error for an attribute that the tag does not support.
 func unknown(k *yaml.Node, tag string) error {
 	return placeOf(k).errorf("No such attribute '%s' on type %s", k.Value, className(tag))
 }

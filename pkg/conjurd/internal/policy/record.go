@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// attributes of each kind of record, besides those that all have.
+// attributes lists the attributes of each kind of record, besides the common ones.
 var attributes = map[string][]string{
 	"policy":       {"body"},
 	"user":         {"uidnumber", "public_key", "public_keys", "restricted_to"},
@@ -20,10 +20,10 @@ var attributes = map[string][]string{
 	"host_factory": {"layer", "layers"},
 }
 
-// common are the attributes of every kind.
+// common lists the attributes of every kind.
 var common = []string{"id", "owner", "annotations"}
 
-// known are the names that draw a warning as an annotation.
+// known lists the names that cause a warning when they are used as annotations.
 var known = []string{
 	"annotations", "body", "id", "kind", "mime_type", "owner", "public_key",
 	"public_keys", "restricted_to", "uidnumber", "gidnumber",
@@ -48,7 +48,7 @@ func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth
 		err.Genuine = missingOption
 		return err
 	}
-	if rec.Owner != rec.ID && p.owners[rec.Owner] == rec.ID { // neither could be made first
+	if rec.Owner != rec.ID && p.owners[rec.Owner] == rec.ID { // an ownership cycle
 		err := at.bare("%s and %s own each other", rec.ID.Title(), rec.Owner.Title())
 		err.Genuine = missingOption
 		return err
@@ -62,7 +62,8 @@ func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth
 	return p.list(Namespace{ns.Account, rec.ID.ID()}, d.body, depth+1)
 }
 
-// missingOption is what the genuine server says where its own error breaks.
+// missingOption is the genuine server's message in places where its error handling
+// fails.
 const missingOption = "Missing required option account"
 
 func (p *parser) warn(rec Record) {
@@ -74,7 +75,7 @@ func (p *parser) warn(rec Record) {
 	}
 }
 
-// declaration gathers a record's attributes.
+// declaration collects a record's attributes.
 type declaration struct {
 	p    *parser
 	ns   Namespace
@@ -84,14 +85,14 @@ type declaration struct {
 	id          string
 	owner       Ref
 	annotations []Annotation
-	implied     []Annotation // attributes that are kept as annotations
+	implied     []Annotation // attributes that are stored as annotations
 	restricted  []string
 	keys        []string
 	layers      []Ref
 	body        *yaml.Node
 }
 
-// read takes in the node of a declaration, or of a reference in its place.
+// read reads the node of a declaration, or a reference in its place.
 func (d *declaration) read(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		d.id = n.Value
@@ -100,7 +101,7 @@ func (d *declaration) read(n *yaml.Node) error {
 	return fields(d.at, n, d.attribute)
 }
 
-// attribute takes in one of them.
+// attribute reads one attribute.
 func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 	if !slices.Contains(common, key) && !slices.Contains(attributes[d.kind], key) {
 		return unknown(k, d.kind)
@@ -130,7 +131,7 @@ func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 	return err
 }
 
-// imply keeps an attribute as an annotation.
+// imply stores an attribute as an annotation.
 func (d *declaration) imply(key string, v *yaml.Node, read func(string, *yaml.Node) (string, error)) error {
 	s, err := read(key, v)
 	if s != "" {
@@ -139,7 +140,7 @@ func (d *declaration) imply(key string, v *yaml.Node, read func(string, *yaml.No
 	return err
 }
 
-// record is the whole, checked.
+// record validates and returns the complete record.
 func (d *declaration) record(path string) (Record, error) {
 	id, err := fixed(d.ns, d.kind, d.at, path)
 	if err != nil {
@@ -149,7 +150,7 @@ func (d *declaration) record(path string) (Record, error) {
 		return Record{}, d.at.bare("Host factory '%s' does not include any layers", id.ID())
 	}
 	rec := Record{ID: id, Owner: d.owner, RestrictedTo: d.restricted, PublicKeys: d.keys, Layers: d.layers}
-	for _, a := range d.implied { // what the text says itself counts
+	for _, a := range d.implied { // explicit annotations take precedence
 		if !slices.ContainsFunc(d.annotations, func(b Annotation) bool { return b.Name == a.Name }) {
 			rec.Annotations = append(rec.Annotations, a)
 		}
@@ -195,8 +196,8 @@ func annotations(v *yaml.Node) ([]Annotation, error) {
 	return out, err
 }
 
-// networks reads CIDR ranges and addresses, one or a list. An address is a
-// network of one.
+// networks reads one CIDR range or address, or a list of them. An address becomes a
+// network of a single address.
 func networks(attribute string, v *yaml.Node) ([]string, error) {
 	list, err := texts(attribute, v)
 	if err != nil {

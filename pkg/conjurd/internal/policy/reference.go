@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// path returns the id of a record or reference behind its policy. Each node
-// has one.
+// path returns the id of a record or reference relative to its policy. Each node
+// has exactly one.
 func (p *parser) path(ns Namespace, kind string, at place, n *yaml.Node, id string) (string, error) {
 	if path, ok := p.paths[n]; ok {
 		return path, nil
@@ -27,8 +27,8 @@ func (p *parser) path(ns Namespace, kind string, at place, n *yaml.Node, id stri
 	return path, nil
 }
 
-// fixed returns the name of what is declared, granted, permitted or deleted:
-// it is in the branch, so its path says nothing of where it begins.
+// fixed returns the name of an object that is declared, granted, permitted or
+// deleted. The object lies in the branch, so its path must be relative.
 func fixed(ns Namespace, kind string, at place, path string) (Ref, error) {
 	switch {
 	case isAbsolute(path):
@@ -39,9 +39,10 @@ func fixed(ns Namespace, kind string, at place, path string) (Ref, error) {
 	return ns.ref(kind, path), nil
 }
 
-// reference reads a tagged id: "!user alice". A declaration with attributes
-// stands for its id, as when an anchor names a list of declarations. It must
-// be of the wanted type, "Role", "Member" or "Resource"; attribute is for the error.
+// reference reads a tagged id: "!user alice". A declaration with attributes counts
+// as its id, because an anchor may name a list of declarations. The object must be
+// of the wanted type, "Role", "Member" or "Resource". attribute appears in the
+// error.
 func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (kind, path string, err error) {
 	v = unalias(v)
 	at := placeOf(v)
@@ -64,7 +65,7 @@ func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (
 	return kind, path, err
 }
 
-// subject reads what a statement is about.
+// subject reads the object of a statement.
 func (p *parser) subject(ns Namespace, want, attribute string, v *yaml.Node) (Ref, error) {
 	kind, path, err := p.reference(ns, want, attribute, v)
 	if err != nil {
@@ -73,12 +74,12 @@ func (p *parser) subject(ns Namespace, want, attribute string, v *yaml.Node) (Re
 	return fixed(ns, kind, placeOf(unalias(v)), path)
 }
 
-// subjects reads a list of them, or one in its place.
+// subjects reads one object of a statement, or a list.
 func (p *parser) subjects(ns Namespace, want, attribute string, v *yaml.Node) ([]Ref, error) {
 	return each(v, func(item *yaml.Node) (Ref, error) { return p.subject(ns, want, attribute, item) })
 }
 
-// layers reads those of a host factory.
+// layers reads the layers of a host factory.
 func (p *parser) layers(ns Namespace, v *yaml.Node) ([]Ref, error) {
 	return each(v, func(item *yaml.Node) (Ref, error) {
 		ref, err := p.subject(ns, "Role", "layer", item)
@@ -89,8 +90,8 @@ func (p *parser) layers(ns Namespace, v *yaml.Node) ([]Ref, error) {
 	})
 }
 
-// role reads an owner, a member, or who gets a privilege: they may be named
-// from the root, or from the policy above.
+// role reads an owner, a member, or the holder of a privilege. Its path may be
+// absolute, or lead to a parent policy by "..".
 func (p *parser) role(ns Namespace, want, attribute string, v *yaml.Node) (Ref, error) {
 	kind, path, err := p.reference(ns, want, attribute, v)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// grant reads !grant and !revoke. Without a role or a member there is nothing
-// to do, which is no fault.
+// grant reads !grant and !revoke. A statement without a role or a member has no
+// effect and is valid.
 func (p *parser) grant(ns Namespace, at place, n *yaml.Node) error {
 	var g Grant
 	err := fields(at, n, func(key string, k, v *yaml.Node) (err error) {
@@ -74,7 +74,7 @@ func (p *parser) revoked(ns Namespace, v *yaml.Node) ([]Member, error) {
 	})
 }
 
-// permit reads !permit and !deny. As in a grant, nothing needs to be there.
+// permit reads !permit and !deny. As in a grant, all attributes may be missing.
 func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 	var pm Permit
 	err := fields(at, n, func(key string, k, v *yaml.Node) (err error) {
@@ -112,7 +112,7 @@ func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 	return nil
 }
 
-// delete reads !delete, which takes one record whatever the attribute's name.
+// delete reads !delete, which takes one record under any attribute name.
 func (p *parser) delete(ns Namespace, at place, n *yaml.Node) error {
 	found := false
 	err := fields(at, n, func(key string, k, v *yaml.Node) error {

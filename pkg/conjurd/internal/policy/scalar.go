@@ -12,13 +12,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is what a scalar stands for: its text as the genuine server shows it,
-// and the name that it has for the type.
+// value is the value of a scalar: its text as the genuine server shows it, and that
+// server's name for the type.
 type value struct{ text, class string }
 
 const classString = "String"
 
-// Forms of numbers that the genuine server knows.
+// Number formats of the genuine server.
 var (
 	decimal  = regexp.MustCompile(`^[-+]?(0|[1-9][0-9_,]*)$`)
 	radix    = regexp.MustCompile(`^0([0-7_,]+|[xX][0-9a-fA-F]+|b[01_]+)$`)
@@ -26,8 +26,8 @@ var (
 	noDigits = strings.NewReplacer("_", "", ",", "")
 )
 
-// Words that stand for something else than themselves, in lower case. They
-// count in upper case and with one capital too.
+// Words with a special meaning, in lower case. They also apply in upper case and
+// capitalized.
 var words = map[string]value{
 	"": {"", "NilClass"}, "~": {"", "NilClass"}, "null": {"", "NilClass"},
 	"yes": {"true", "TrueClass"}, "on": {"true", "TrueClass"}, "true": {"true", "TrueClass"},
@@ -35,7 +35,7 @@ var words = map[string]value{
 	".inf": {"Infinity", "Float"}, "-.inf": {"-Infinity", "Float"}, ".nan": {"NaN", "Float"},
 }
 
-// valueOf reads a scalar. Only a plain one is anything but a string.
+// valueOf reads a scalar. Only a plain scalar can be anything other than a string.
 func valueOf(n *yaml.Node) value {
 	s := n.Value
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
@@ -61,8 +61,8 @@ func valueOf(n *yaml.Node) value {
 	return value{s, classString}
 }
 
-// Plain reports whether a text that is written without quotes is read as that
-// text, and not as a number, a date or the like.
+// Plain reports whether an unquoted text is read as that same text, and not as a
+// number, a date or another type.
 func Plain(s string) bool { return valueOf(&yaml.Node{Value: s}) == value{s, classString} }
 
 func capital(s string) string {
@@ -72,8 +72,8 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// floatText writes a number with a fraction always, and with an exponent when
-// it is very large or very small.
+// floatText formats a number, always with a fraction. Very large and very small
+// numbers get an exponent.
 func floatText(f float64) string {
 	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
 		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
@@ -89,8 +89,8 @@ func floatText(f float64) string {
 	return s
 }
 
-// annotation returns the text of an annotation's value: that of a scalar, or
-// a list between brackets.
+// annotation returns the text of an annotation's value. A list becomes a text in
+// brackets.
 func annotation(name string, n *yaml.Node) (string, error) {
 	visits := 0
 	return annotationText(name, n, 0, &visits)
@@ -127,7 +127,7 @@ func annotationText(name string, n *yaml.Node, depth int, visits *int) (string, 
 	return "[" + strings.Join(items, ", ") + "]", nil
 }
 
-// text reads the string that an attribute must be.
+// text reads an attribute that must be a string.
 func text(attribute string, n *yaml.Node) (string, error) {
 	n = unalias(n)
 	switch {
@@ -148,7 +148,7 @@ func text(attribute string, n *yaml.Node) (string, error) {
 	return v.text, nil
 }
 
-// texts reads a list of strings, or one in its place.
+// texts reads one string, or a list of strings.
 func texts(attribute string, n *yaml.Node) ([]string, error) {
 	return each(n, func(item *yaml.Node) (string, error) {
 		s, err := text(attribute, item)
@@ -159,7 +159,7 @@ func texts(attribute string, n *yaml.Node) ([]string, error) {
 	})
 }
 
-// integer reads the number that an attribute must be.
+// integer reads an attribute that must be a number.
 func integer(attribute string, n *yaml.Node) (string, error) {
 	n = unalias(n)
 	if v := valueOf(n); n.Kind == yaml.ScalarNode && !isTagged(n) && (v.class == "Integer" || v.class == "NilClass") {
@@ -168,7 +168,7 @@ func integer(attribute string, n *yaml.Node) (string, error) {
 	return "", placeOf(n).expected("integer", attribute, valueOf(n).class)
 }
 
-// boolean reads the truth value that an attribute must be.
+// boolean reads an attribute that must be a boolean.
 func boolean(attribute string, n *yaml.Node) (bool, error) {
 	n = unalias(n)
 	v := valueOf(n)
@@ -178,8 +178,8 @@ func boolean(attribute string, n *yaml.Node) (bool, error) {
 	return v.text == "true", nil
 }
 
-// className returns the genuine server's name for the type behind a tag:
-// "HostFactory" for "!host-factory".
+// className returns the genuine server's type name for a tag: "HostFactory" for
+// "!host-factory".
 func className(tag string) string {
 	var out strings.Builder
 	for part := range strings.FieldsFuncSeq(strings.TrimPrefix(tag, "!"), func(r rune) bool { return r == '-' || r == '_' }) {

@@ -1,9 +1,9 @@
-// Package policy reads Conjur's policy language: YAML whose tags say what each
-// item is. It turns a text into statements with every id resolved, and knows
-// nothing of what a server already holds.
+// Package policy parses Conjur's policy language: YAML whose tags give the type of
+// each item. It turns a text into statements with resolved ids. It does not know
+// the state of a server.
 package policy
 
-// Statements is what one policy text says, by what is done with it.
+// Statements holds the statements of one policy text, by effect.
 type Statements struct {
 	Records  []Record
 	Grants   []Grant
@@ -11,11 +11,10 @@ type Statements struct {
 	Revokes  []Grant
 	Denies   []Permit
 	Deletes  []Ref
-	Warnings []string // for the answer; the text is valid all the same
+	Warnings []string // for the answer; the text is valid nevertheless
 }
 
-// Deleting reports whether the text takes something away, which only an update
-// may do.
+// Deleting reports whether the text removes anything, which requires an update.
 func (s *Statements) Deleting() bool {
 	return len(s.Revokes)+len(s.Denies)+len(s.Deletes) > 0
 }
@@ -23,20 +22,21 @@ func (s *Statements) Deleting() bool {
 // Ref names a role or resource: "account:kind:id".
 type Ref string
 
-// Record declares a role, a resource, or what is both.
+// Record declares a role, a resource, or an object that is both.
 type Record struct {
 	ID           Ref
 	Owner        Ref
 	Annotations  []Annotation
 	RestrictedTo []string // networks; users and hosts only
 	PublicKeys   []string // users only
-	Layers       []Ref    // host factories only: of the hosts that they make
+	Layers       []Ref    // host factories only: layers of the hosts that they create
 }
 
 // Annotation is a name and a text on a record.
 type Annotation struct{ Name, Value string }
 
-// Grant makes, or in Revokes ends, each member's membership of each role.
+// Grant creates the membership of each member in each role. In Revokes it ends the
+// membership.
 type Grant struct {
 	Roles   []Ref
 	Members []Member
@@ -45,10 +45,10 @@ type Grant struct {
 // Member is the receiving side of a Grant.
 type Member struct {
 	Role  Ref
-	Admin bool // may grant the role on
+	Admin bool // may grant the role to others
 }
 
-// Permit gives, or in Denies takes, privileges on resources to roles.
+// Permit grants privileges on resources to roles. In Denies it removes them.
 type Permit struct {
 	Roles      []Ref
 	Privileges []string

@@ -1,5 +1,5 @@
-// Package slosilo makes and checks access tokens in the form of the genuine
-// server: JSON of three base64url parts, signed with an RSA key of the account.
+// Package slosilo issues and verifies access tokens in the genuine server's format:
+// JSON of three base64url parts, signed with an RSA key of the account.
 package slosilo
 
 import (
@@ -30,7 +30,7 @@ const (
 	algorithm = "conjur.org/slosilo/v2"
 	keyBits   = 2048
 	saltSize  = 32
-	// noExpiryLife is how long a token without an expiry is good for.
+	// noExpiryLife is the validity of a token without an expiry.
 	noExpiryLife = 8 * time.Minute
 )
 
@@ -40,7 +40,7 @@ type Key struct {
 	id  string
 }
 
-// NewKey returns the Key that signs with k; nil: a new one.
+// NewKey returns a Key that signs with k. If k is nil, it generates one.
 func NewKey(k *rsa.PrivateKey) (*Key, error) {
 	if k == nil {
 		var err error
@@ -51,7 +51,7 @@ func NewKey(k *rsa.PrivateKey) (*Key, error) {
 	return wrap(k), nil
 }
 
-// ParseKey reads what Marshal wrote.
+// ParseKey parses the output of Marshal.
 func ParseKey(der []byte) (*Key, error) {
 	k, err := x509.ParsePKCS1PrivateKey(der)
 	if err != nil {
@@ -65,13 +65,13 @@ func wrap(k *rsa.PrivateKey) *Key {
 	return &Key{k, hex.EncodeToString(sum[:])}
 }
 
-// Marshal returns the private key as DER, for keeping.
+// Marshal returns the private key as DER, for storage.
 func (k *Key) Marshal() []byte { return x509.MarshalPKCS1PrivateKey(k.rsa) }
 
 // ID is the public key's fingerprint, in hexadecimal.
 func (k *Key) ID() string { return k.id }
 
-// Claims are a token's payload.
+// in seconds since 1970
 type Claims struct {
 	IssuedAt  int64    `json:"iat"` // seconds since 1970
 	Subject   string   `json:"sub"` // login: "alice", "host/app"
@@ -79,7 +79,7 @@ type Claims struct {
 	CIDR      []string `json:"cidr,omitempty"`
 }
 
-// Token is a signed token as it travels, before its outer base64.
+// Token is a signed token in its wire format, before the outer base64.
 type Token struct {
 	Protected string `json:"protected"`
 	Payload   string `json:"payload"`
@@ -91,7 +91,7 @@ type header struct {
 	KeyID     string `json:"kid"`
 }
 
-// Sign makes a token.
+// Sign issues a token.
 func (k *Key) Sign(c Claims) (*Token, error) {
 	h, err := json.Marshal(header{algorithm, k.id})
 	if err != nil {
@@ -105,7 +105,7 @@ func (k *Key) Sign(c Claims) (*Token, error) {
 	return t, k.sign(t)
 }
 
-// sign puts in the signature: of a salted digest, with the salt behind it.
+// sign adds the signature: of a salted digest, followed by the salt.
 func (k *Key) sign(t *Token) error {
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails
@@ -117,7 +117,7 @@ func (k *Key) sign(t *Token) error {
 	return nil
 }
 
-// digest is what the signature is made over.
+// digest returns the digest that the signature covers.
 func (t *Token) digest(salt []byte) []byte {
 	h := sha256.New()
 	h.Write(salt)
@@ -125,8 +125,8 @@ func (t *Token) digest(salt []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Parse reads a token from the base64 that the Authorization header holds. It
-// checks nothing but the form.
+// Parse reads a token from the base64 in the Authorization header. It checks only
+// the format.
 func Parse(encoded string) (*Token, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if err != nil {
@@ -139,7 +139,7 @@ func Parse(encoded string) (*Token, error) {
 	return &t, nil
 }
 
-// KeyID returns the id of the key that the token claims to be signed with.
+// KeyID returns the id of the key that the token names as its signer.
 func (t *Token) KeyID() (string, error) {
 	raw, err := base64.URLEncoding.DecodeString(t.Protected)
 	if err != nil {
@@ -152,8 +152,8 @@ func (t *Token) KeyID() (string, error) {
 	return h.KeyID, nil
 }
 
-// Verify checks the signature and that the token is good at now, and returns
-// its claims. The client's address is the caller's to check.
+// Verify checks the signature and that the token is valid at now. It returns the
+// token's claims. The caller must check the client's address.
 func (k *Key) Verify(t *Token, now time.Time) (Claims, error) {
 	sig, err := base64.URLEncoding.DecodeString(t.Signature)
 	if err != nil || len(sig) != k.rsa.Size()+saltSize {
@@ -179,7 +179,8 @@ func (k *Key) Verify(t *Token, now time.Time) (Claims, error) {
 	return c, nil
 }
 
-// goodAt is strict about the end; a token from the future is fine.
+// goodAt rejects expired tokens without tolerance. It accepts a token that was
+// issued in the future.
 func (c Claims) goodAt(now time.Time) bool {
 	if c.ExpiresAt == 0 {
 		return now.Before(time.Unix(c.IssuedAt, 0).Add(noExpiryLife))

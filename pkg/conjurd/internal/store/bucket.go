@@ -10,18 +10,18 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// bucket is one of bbolt's. What is written waits until something is searched
-// for, or for the end of the transaction, and then goes in by the order of the
-// keys: bbolt keeps all that a transaction adds in one list, and whatever
-// comes before the rest of it moves the rest.
+// bucket is a bbolt bucket that buffers writes. It flushes them in key order before
+// a search and at the end of the transaction. bbolt keeps all additions of a
+// transaction in one sorted list. An insertion out of order would move all later
+// entries of that list.
 type bucket struct {
 	*bbolt.Bucket
 	tx      *Tx
 	name    string
-	waiting map[string]*[]byte // :: key → value, nil when it is to be deleted
+	waiting map[string]*[]byte // :: key → value, nil to delete it
 }
 
-// Get returns the value at k; nil when there is none.
+// Get returns the value at k, or nil if there is none.
 func (b *bucket) Get(k []byte) []byte {
 	if v, ok := b.waiting[string(k)]; ok {
 		if v == nil {
@@ -32,20 +32,20 @@ func (b *bucket) Get(k []byte) []byte {
 	return b.Bucket.Get(k)
 }
 
-// Put has v be at k, and keeps v. The error is that of an earlier write, or why
-// there is to be none.
+// Put sets the value at k to v, and retains v. The error is from an earlier write,
+// or says why writes are no longer permitted.
 func (b *bucket) Put(k, v []byte) error {
 	b.waiting[string(k)] = &v
 	return b.tx.failed()
 }
 
-// Delete has nothing be at k. The error is as for Put.
+// Delete removes k. Its error is as for Put.
 func (b *bucket) Delete(k []byte) error {
 	b.waiting[string(k)] = nil
 	return b.tx.failed()
 }
 
-// write brings in what waits.
+// write flushes the buffered writes.
 func (b *bucket) write() {
 	if len(b.waiting) == 0 {
 		return
@@ -74,14 +74,14 @@ func (b *bucket) writeOne(k []byte, v *[]byte) error {
 	return b.Bucket.Put(k, *v)
 }
 
-// Cursor sees all that was written so far.
+// Cursor includes everything written so far.
 func (b *bucket) Cursor() *bbolt.Cursor {
 	b.write()
 	return b.Bucket.Cursor()
 }
 
-// scan yields the keys that begin with p, without p, and their values. The
-// bucket must not be changed meanwhile.
+// scan yields the keys that begin with p, without p, and their values. The bucket
+// must not change meanwhile.
 func scan(b *bucket, p []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := b.Cursor()
@@ -93,7 +93,7 @@ func scan(b *bucket, p []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// keys is scan's first half, gathered, for those who change what they read.
+// keys returns the keys from scan. Use it to change the bucket while reading.
 func keys(b *bucket, p []byte) []string {
 	var out []string
 	for k := range scan(b, p) {
@@ -102,7 +102,7 @@ func keys(b *bucket, p []byte) []string {
 	return out
 }
 
-// get decodes the record at k; false when there is none.
+// get decodes the record at k. It returns false if there is none.
 func get[T any](b *bucket, k []byte) (rec T, ok bool, err error) {
 	v := b.Get(k)
 	if v == nil {

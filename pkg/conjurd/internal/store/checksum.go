@@ -6,12 +6,13 @@ import (
 	"encoding/binary"
 )
 
-// checksum is of all records of a file, in whatever order: the exclusive or of
-// their digests, so that a transaction changes it by what it changes. It is
-// against damage; who can write the file can write the checksum too.
+// checksum covers all records of a file in any order: it is the exclusive or of
+// their digests. Therefore a transaction updates it from its own changes. It
+// detects damage. It does not detect tampering, because anyone who can write the
+// file can write the checksum.
 type checksum [sha256.Size]byte
 
-// toggle puts a record in or, when it is in, takes it out.
+// toggle adds a record, or removes it if it is included already.
 func (c *checksum) toggle(bucket string, k, v []byte) {
 	h := sha256.New()
 	var n [8]byte

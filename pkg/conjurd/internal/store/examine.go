@@ -10,7 +10,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// examine opens the file for reading only and returns what is wrong with it.
+// examine opens the file read-only and returns the damage that it finds.
 func examine(path string, seal sealer) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func examine(path string, seal sealer) error {
 	if err != nil {
 		return explain(err)
 	}
-	defer db.Close() // what is examined is locked until then
+	defer db.Close() // the file stays locked during the examination
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func examine(path string, seal sealer) error {
 	return w.identify(seal)
 }
 
-// identify checks the file's own words about itself, and the key.
+// identify checks the file's format, its checksum, and the key.
 func (w *walk) identify(seal sealer) error {
 	var sum checksum
 	meta := map[string][]byte{}
@@ -68,7 +68,7 @@ func (w *walk) identify(seal sealer) error {
 	return nil
 }
 
-// explain puts bbolt's errors in the words of ours.
+// explain translates bbolt's errors into errors of this package.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):

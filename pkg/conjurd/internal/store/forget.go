@@ -1,8 +1,8 @@
 package store
 
-// Forget takes back what the policies granted, permitted and annotated, also
-// on what others declared. Memberships that come from owning stay unless
-// owners is set.
+// Forget removes everything that the policies granted, permitted and annotated,
+// including on objects of other policies. It keeps memberships that follow from
+// ownership, unless owners is true.
 func (t *Tx) Forget(policies map[string]bool, owners bool) error {
 	for _, step := range []func(map[string]bool) error{
 		func(p map[string]bool) error { return t.forgetMemberships(p, owners) }, t.forgetPermissions, t.forgetAnnotations,

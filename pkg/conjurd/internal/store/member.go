@@ -1,24 +1,24 @@
 package store
 
-// Membership of a role. One may be a member twice: as the owner of the role,
-// and because it was granted.
+// Membership of a role. A member can have two memberships in one role: as its
+// owner, and by a grant.
 type Membership struct {
 	Role      string
 	Member    string
 	Admin     bool
-	Ownership bool   // comes from owning the role
-	Policy    string // that it was loaded with
+	Ownership bool   // follows from ownership of the role
+	Policy    string // policy that created it
 }
 
-// link is what is kept of a membership.
+// link is the stored form of a membership.
 type link struct {
 	Admin     bool   `json:"admin,omitempty"`
 	Ownership bool   `json:"ownership,omitempty"`
 	Policy    string `json:"policy,omitempty"`
-	Granted   *link  `json:"granted,omitempty"` // beside the ownership, when there are both
+	Granted   *link  `json:"granted,omitempty"` // in addition to the ownership, if both exist
 }
 
-// links are a member's two ways to a role, each nil when there is none.
+// links holds a member's two possible memberships in a role. Each is nil if absent.
 type links struct{ owned, granted *link }
 
 func (t *Tx) links(role, member string) (links, error) {
@@ -49,7 +49,7 @@ func (t *Tx) putLinks(role, member string, l links) error {
 	return put(t.members, key(role, member), l.owned)
 }
 
-// of returns where the way of the membership is kept.
+// of returns the location of the membership.
 func (l *links) of(ownership bool) **link {
 	if ownership {
 		return &l.owned
@@ -57,7 +57,7 @@ func (l *links) of(ownership bool) **link {
 	return &l.granted
 }
 
-// PutMembership makes or changes a membership.
+// PutMembership creates or changes a membership.
 func (t *Tx) PutMembership(m Membership) error {
 	l, err := t.links(m.Role, m.Member)
 	if err != nil {
@@ -67,18 +67,18 @@ func (t *Tx) PutMembership(m Membership) error {
 	return t.putLinks(m.Role, m.Member, l)
 }
 
-// Membership returns member's membership of role, that of an owner or that
-// which was granted; false when there is none.
+// Membership returns member's membership in role: by ownership or by grant. It
+// returns false if there is none.
 func (t *Tx) Membership(role, member string, ownership bool) (Membership, bool, error) {
 	l, err := t.links(role, member)
-	way := *l.of(ownership)
-	if err != nil || way == nil {
+	found := *l.of(ownership)
+	if err != nil || found == nil {
 		return Membership{}, false, err
 	}
-	return Membership{role, member, way.Admin, ownership, way.Policy}, true, nil
+	return Membership{role, member, found.Admin, ownership, found.Policy}, true, nil
 }
 
-// DeleteMembership ends one; it need not exist.
+// DeleteMembership removes a membership. It need not exist.
 func (t *Tx) DeleteMembership(role, member string, ownership bool) error {
 	l, err := t.links(role, member)
 	if err != nil {
@@ -129,11 +129,11 @@ func (t *Tx) Memberships(member string) ([]Membership, error) {
 	return out, nil
 }
 
-// Roles is a role and all that it is a member of, directly or not.
+// Roles contains a role and all roles that it is a direct or indirect member of.
 type Roles map[string]bool
 
-// RolesOf returns role's Roles; nil when there is no such role, which then may
-// do nothing.
+// RolesOf returns the Roles of role. It returns nil if role does not exist, so that
+// it has no privileges.
 func (t *Tx) RolesOf(role string) Roles {
 	if !t.Exists(role) {
 		return nil
@@ -158,8 +158,8 @@ func (t *Tx) MembersOf(role string) []string { return keys(t.members, prefix(rol
 // MembershipsOf returns the names of the roles that member belongs to directly.
 func (t *Tx) MembershipsOf(member string) []string { return keys(t.memberships, prefix(member)) }
 
-// Holders is the opposite of RolesOf: role and all who are members of it,
-// directly or not.
+// Holders is the inverse of RolesOf: it returns role and its direct and indirect
+// members.
 func (t *Tx) Holders(role string) Roles {
 	out := Roles{role: true}
 	for todo := []string{role}; len(todo) > 0; {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Object is a role, a resource, or both: what a policy declares.
+// Object is a role, a resource, or both, as a policy declares it.
 type Object struct {
 	CreatedAt   time.Time    `json:"created_at"`
 	Owner       string       `json:"owner"`
-	Policy      string       `json:"policy,omitempty"` // that declared it; "" for what is made with the account
+	Policy      string       `json:"policy,omitempty"` // that declared it; "" for initial objects
 	Annotations []Annotation `json:"annotations,omitempty"`
-	Order       uint64       `json:"order,omitempty"`    // of being made, among all objects
-	Layers      []string     `json:"layers,omitempty"`   // of the hosts that a host factory makes
-	Disabled    bool         `json:"disabled,omitempty"` // an authenticator's webservice that is switched off
+	Order       uint64       `json:"order,omitempty"`    // order of creation among all objects
+	Layers      []string     `json:"layers,omitempty"`   // of a host factory: layers for its hosts
+	Disabled    bool         `json:"disabled,omitempty"` // for an authenticator's webservice
 }
 
-// Annotation is a name and a text, and the policy that they come from.
+// Annotation is a name and a text, with the policy that set it.
 type Annotation struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Policy string `json:"policy"`
 }
 
-// Annotation returns the text under the name, "" when there is none.
+// Annotation returns the text for the name, or "" if there is none.
 func (o *Object) Annotation(name string) string {
 	for _, a := range o.Annotations {
 		if a.Name == name {
@@ -36,7 +36,7 @@ func (o *Object) Annotation(name string) string {
 	return ""
 }
 
-// Object returns what id names; nil when there is no such thing.
+// Object returns the object with the id, or nil if there is none.
 func (t *Tx) Object(id string) (*Object, error) {
 	o, ok, err := get[Object](t.objects, []byte(id))
 	if !ok {
@@ -45,10 +45,10 @@ func (t *Tx) Object(id string) (*Object, error) {
 	return &o, nil
 }
 
-// Exists is Object for those who do not need it.
+// Exists reports whether the object exists, without decoding it.
 func (t *Tx) Exists(id string) bool { return t.objects.Get([]byte(id)) != nil }
 
-// PutObject makes or changes the object called id.
+// PutObject creates or changes the object with the id.
 func (t *Tx) PutObject(id string, o *Object) error {
 	old, err := t.Object(id)
 	if err != nil {
@@ -69,20 +69,20 @@ func (t *Tx) unlink(id string, o *Object) error {
 	return errors.Join(t.owned.Delete(key(o.Owner, id)), t.declared.Delete(key(o.Policy, id)))
 }
 
-// Owned lists what the role owns.
+// Owned lists the objects that the role owns.
 func (t *Tx) Owned(role string) []string { return keys(t.owned, prefix(role)) }
 
-// Declared lists what the policy declared.
+// Declared lists the objects that the policy declared.
 func (t *Tx) Declared(policy string) []string { return keys(t.declared, prefix(policy)) }
 
 // Objects returns every object whose id begins with start, such as
-// "account:variable:", in the order of the ids. The transaction must not
-// write meanwhile.
+// "account:variable:", in the order of the ids. The transaction must not write
+// meanwhile.
 func (t *Tx) Objects(start string) iter.Seq2[string, *Object] {
 	return func(yield func(string, *Object) bool) {
 		for k, v := range scan(t.objects, []byte(start)) {
 			var o Object
-			// What does not decode is shown empty: nobody may see it then.
+			// Yield an undecodable object as empty, so that nobody may see it.
 			_ = json.Unmarshal(v, &o)
 			if !yield(start+k, &o) {
 				return
@@ -91,9 +91,9 @@ func (t *Tx) Objects(start string) iter.Seq2[string, *Object] {
 	}
 }
 
-// DeleteObjects removes the objects with all that hangs on them: what they
-// own or declared, memberships, permissions, credentials, values. What a
-// deleted policy granted or permitted elsewhere goes with it.
+// DeleteObjects removes the objects with everything that depends on them: objects
+// that they own or declared, memberships, permissions, credentials and values. It
+// also removes grants and permissions that a deleted policy gave elsewhere.
 func (t *Tx) DeleteObjects(ids ...string) error {
 	gone := map[string]bool{}
 	for _, id := range ids {
@@ -107,13 +107,14 @@ func (t *Tx) DeleteObjects(ids ...string) error {
 	return t.Forget(gone, true)
 }
 
-// deleteObject notes in policies what had a text loaded into it.
+// deleteObject records in policies each object that had a text loaded into it.
 func (t *Tx) deleteObject(id string, policies map[string]bool) error {
 	o, err := t.Object(id)
 	if o == nil || err != nil {
 		return err
 	}
-	// First the object itself: an owner of itself must not come round again.
+	// Delete the object itself first, so that an object that owns itself does not
+	// recurse.
 	if err := t.objects.Delete([]byte(id)); err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (t *Tx) deleteObject(id string, policies map[string]bool) error {
 	return t.credentials.Delete([]byte(id))
 }
 
-// cutLast splits a key's rest at its last zero byte.
+// cutLast splits the rest of a key at its last zero byte.
 func cutLast(s string) (before, after string) {
 	i := strings.LastIndexByte(s, 0)
 	return s[:i], s[i+1:]

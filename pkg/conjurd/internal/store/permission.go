@@ -2,11 +2,11 @@ package store
 
 import "strings"
 
-// Permission is one privilege of a role on a resource, and the policy that
-// gave it.
+// Permission is a privilege of a role on a resource, with the policy that granted
+// it.
 type Permission struct{ Resource, Privilege, Role, Policy string }
 
-// PutPermission grants it.
+// PutPermission grants the permission.
 func (t *Tx) PutPermission(p Permission) error {
 	if err := t.privileges.Put(key(p.Role, p.Resource, p.Privilege), nil); err != nil {
 		return err
@@ -14,14 +14,14 @@ func (t *Tx) PutPermission(p Permission) error {
 	return t.permissions.Put(key(p.Resource, p.Privilege, p.Role), []byte(p.Policy))
 }
 
-// GivenBy returns the policy that gave this permission; false when there is no
-// such permission.
+// GivenBy returns the policy that granted the permission. It returns false if there
+// is no such permission.
 func (t *Tx) GivenBy(p Permission) (string, bool) {
 	policy := t.permissions.Get(key(p.Resource, p.Privilege, p.Role))
 	return string(policy), policy != nil
 }
 
-// DeletePermission takes it; it need not be there.
+// DeletePermission removes the permission. It need not exist.
 func (t *Tx) DeletePermission(p Permission) error {
 	if err := t.privileges.Delete(key(p.Role, p.Resource, p.Privilege)); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (t *Tx) DeletePermission(p Permission) error {
 	return t.permissions.Delete(key(p.Resource, p.Privilege, p.Role))
 }
 
-// Permissions lists those on a resource, by privilege, then role.
+// Permissions lists the permissions on a resource, by privilege, then role.
 func (t *Tx) Permissions(resource string) []Permission {
 	var out []Permission
 	for k, policy := range scan(t.permissions, prefix(resource)) {
@@ -39,8 +39,8 @@ func (t *Tx) Permissions(resource string) []Permission {
 	return out
 }
 
-// PrivilegesOf lists what the role itself was given, by resource. It leaves
-// out the policies.
+// PrivilegesOf lists the direct permissions of the role, by resource. It leaves the
+// policies empty.
 func (t *Tx) PrivilegesOf(role string) []Permission {
 	var out []Permission
 	for k := range scan(t.privileges, prefix(role)) {
@@ -50,8 +50,8 @@ func (t *Tx) PrivilegesOf(role string) []Permission {
 	return out
 }
 
-// Allowed reports whether the roles have the privilege on the resource, which
-// is o: given to one of them, or because one of them owns it.
+// Allowed reports whether the roles have the privilege on the resource o: by
+// permission or as its owner.
 func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
 	if roles[o.Owner] {
 		return true
@@ -64,8 +64,8 @@ func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
 	return false
 }
 
-// AllowedAny reports whether the roles have the privilege on anything whose
-// name begins with start, such as "account:variable:".
+// AllowedAny reports whether the roles have the privilege on at least one object
+// whose name begins with start, such as "account:variable:".
 func (t *Tx) AllowedAny(roles Roles, privilege, start string) bool {
 	for role := range roles {
 		for range scan(t.owned, append(prefix(role), start...)) {

@@ -17,11 +17,11 @@ type PolicyVersion struct {
 	Role       string    `json:"role"`
 }
 
-// policyVersionLimit is how many texts of a policy are kept, as in the
+// policyVersionLimit bounds the number of stored texts of a policy, as in the
 // genuine server.
 const policyVersionLimit = 20
 
-// PolicyVersions lists those kept, oldest first.
+// PolicyVersions lists the stored texts, oldest first.
 func (t *Tx) PolicyVersions(policy string) ([]PolicyVersion, error) {
 	var out []PolicyVersion
 	for _, v := range scan(t.policies, prefix(policy)) {
@@ -34,7 +34,7 @@ func (t *Tx) PolicyVersions(policy string) ([]PolicyVersion, error) {
 	return out, nil
 }
 
-// AddPolicyVersion keeps p under the next number, which it returns.
+// AddPolicyVersion stores p under the next number and returns that number.
 func (t *Tx) AddPolicyVersion(policy string, p PolicyVersion) (uint64, error) {
 	last := uint64(0)
 	for k := range scan(t.policies, prefix(policy)) {

@@ -9,12 +9,12 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// rekeyBatch is how many records a transaction of Rekey looks at.
+// rekeyBatch is the number of records that one transaction of Rekey examines.
 const rekeyBatch = 500
 
-// Rekey has everything be sealed under the first of the keys, which are one after
-// the other, while others go on reading and writing. When it returns nil, nothing
-// is left under another key. After a failure or a crash it goes on where it was.
+// Rekey seals everything under the first of the concatenated keys. Reads and writes
+// continue meanwhile. If Rekey returns nil, no record is sealed under another key.
+// After a failure or a crash, the next call resumes.
 func (s *Store) Rekey(ctx context.Context, keys []byte) error {
 	next, err := newSealer(keys)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) Rekey(ctx context.Context, keys []byte) error {
 	if err != nil {
 		return err
 	}
-	s.seal.Store(&next) // transactions that write do so after one another
+	s.seal.Store(&next) // write transactions run one after another
 	for again := true; again; {
 		again = false
 		for _, of := range sealedBuckets {
@@ -50,16 +50,16 @@ func (s *Store) Rekey(ctx context.Context, keys []byte) error {
 			}
 		}
 	}
-	return nil // who began to read before may still need the others in memory
+	return nil // earlier readers may still need the old keys in memory
 }
 
-// sealedBuckets are those with something sealed in them.
+// sealedBuckets lists the buckets that contain sealed records.
 var sealedBuckets = [...]func(*Tx) *bucket{
 	func(t *Tx) *bucket { return t.meta }, func(t *Tx) *bucket { return t.credentials }, func(t *Tx) *bucket { return t.values },
 }
 
-// reseal seals those of some records anew that are not under the first key, and
-// returns where to go on, nil at the end.
+// reseal reseals the next records that are not under the first key. It returns the
+// position at which to resume, or nil at the end.
 func (t *Tx) reseal(b *bucket, from []byte) (next []byte, resealed bool, err error) {
 	var keys [][]byte
 	c := b.Cursor()

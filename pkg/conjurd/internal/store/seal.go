@@ -11,17 +11,16 @@ import (
 // KeySize is the length of a data key in bytes.
 const KeySize = 32
 
-// errSealed hides how opening failed: the bytes or the place they were found
-// at are not what was sealed.
+// errSealed hides the cause of a failed decryption: altered bytes or a wrong place.
 var errSealed = errors.New("a sealed value was altered, or belongs elsewhere")
 
-// sealer encrypts with AES-256-GCM under a random nonce, which it puts in
-// front. What a value is, and of what, is bound in, so that a value moved to
-// another place in the file does not open. The first of its keys seals, and each
+// sealer encrypts with AES-256-GCM under a random nonce, which precedes the
+// ciphertext. The additional data binds a value to its type and owner, so that a
+// value moved elsewhere in the file does not open. The first key seals. Every key
 // opens.
 type sealer struct{ aeads []cipher.AEAD }
 
-// newSealer makes one of keys, one after the other.
+// newSealer creates a sealer from concatenated keys.
 func newSealer(keys []byte) (s sealer, err error) {
 	if len(keys) == 0 || len(keys)%KeySize != 0 {
 		return s, fmt.Errorf("the data key has %d bytes instead of %d", len(keys), KeySize)
@@ -44,7 +43,7 @@ func (s sealer) seal(plain []byte, place string) []byte {
 	return s.aeads[0].Seal(nil, nil, plain, []byte(place))
 }
 
-// opens reports whether something is sealed under one of the keys.
+// opens reports whether one of the keys opens the sealed bytes.
 func (s sealer) opens(sealed []byte, place string) bool {
 	_, err := s.open(sealed, place)
 	return err == nil

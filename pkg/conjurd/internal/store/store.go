@@ -1,7 +1,7 @@
-// Package store keeps what a server knows in one bbolt file: roles and
-// resources, memberships, permissions, credentials, policy texts, and the
-// variables' values, which are sealed. A transaction is a snapshot: it sees
-// all of another or nothing.
+// Package store keeps a server's state in one bbolt file: roles and resources,
+// memberships, permissions, credentials, policy texts, and sealed values of
+// variables. A transaction is a snapshot: it sees all effects of another
+// transaction or none.
 package store
 
 import (
@@ -17,17 +17,17 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// format is what a file of ours says that it is.
+// format identifies the current file format.
 const format = "syncer conjurd store 2"
 
-// unsummed is the format of files that have no checksum yet.
+// unsummed identifies the format of files without a checksum.
 const unsummed = "syncer conjurd store 1"
 
-// lockWait is how long Open waits for another process to let go of the file.
+// lockWait is how long Open waits for another process to release the file.
 const lockWait = 2 * time.Second
 
-// The buckets, with a legend of key → value. Names of roles and resources are
-// full: "account:kind:id". "·" is a zero byte, which no name contains.
+// The buckets, each with its key → value. Names of roles and resources are full
+// names: "account:kind:id". "·" is a zero byte, which never occurs in names.
 var (
 	bucketMeta        = []byte("meta")        // "format", "check", "sum", "key·"+account → sealed
 	bucketObjects     = []byte("objects")     // id → Object
@@ -48,14 +48,14 @@ var buckets = [][]byte{
 	bucketPrivileges, bucketCredentials, bucketValues, bucketPolicies, bucketTokens,
 }
 
-// Names in the bucket of metadata.
+// Keys in the metadata bucket.
 var (
 	metaFormat = []byte("format")
 	metaCheck  = []byte("check")
-	metaSum    = []byte("sum") // the checksum of all else
+	metaSum    = []byte("sum") // checksum of everything else
 )
 
-// Errors of Open. All come wrapped, with the file's name.
+// Errors of Open. All are wrapped with the file's name.
 var (
 	ErrNoFile    = errors.New("there is no such data file")
 	ErrWrongKey  = errors.New("the data key is not the one that the file was made with")
@@ -74,18 +74,18 @@ type Store struct {
 
 // Options of Open.
 type Options struct {
-	Key []byte // of 32 bytes, or several, of which the first one seals
-	// Create makes the file when there is none.
+	Key []byte // 32 bytes, or several such keys, of which the first one seals
+	// Create creates the file if it does not exist.
 	Create bool
-	// NoSync gives up durability for speed, for files that nobody needs again.
+	// NoSync trades durability for speed, for files that need not survive a crash.
 	NoSync bool
-	// Fault, for tests, is asked before each "value" is put and before each
-	// "commit", and makes that step fail. Nil: none does.
+	// Fault, for tests, runs before each "value" is put and before each "commit".
+	// Its error makes that step fail. Nil injects no faults.
 	Fault func(step string) error
 }
 
-// Open opens or makes the data file at path. A file that is not ours, is
-// damaged or has another key is left exactly as it was.
+// Open opens or creates the data file at path. It does not modify a file that is of
+// another format, is damaged or has another key.
 func Open(path string, o Options) (*Store, error) {
 	seal, err := newSealer(o.Key)
 	if err != nil {
@@ -118,8 +118,7 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// prepare makes the buckets that a file lacks, and the checksum of one that
-// has none.
+// prepare creates missing buckets, and adds a checksum to a file without one.
 func (s *Store) prepare() error {
 	whole, summed := true, false
 	err := s.db.View(func(tx *bbolt.Tx) error {
@@ -156,7 +155,7 @@ func (s *Store) prepare() error {
 	})
 }
 
-// Close lets go of the file, after the transactions under way.
+// Close closes the file, after the transactions in progress.
 func (s *Store) Close() error { return s.db.Close() }
 
 // View runs f on a snapshot.
@@ -164,8 +163,8 @@ func (s *Store) View(f func(*Tx) error) error {
 	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx)) }) })
 }
 
-// Update runs f in a transaction that is on disk when Update returns nil, and
-// leaves no trace when f or the commit fails.
+// Update runs f in a transaction. The transaction is durable when Update returns
+// nil. It has no effect if f or the commit fails.
 func (s *Store) Update(f func(*Tx) error) error {
 	return s.db.Update(func(btx *bbolt.Tx) error {
 		return guard(func() error {
@@ -181,8 +180,8 @@ func (s *Store) Update(f func(*Tx) error) error {
 	})
 }
 
-// guard makes an error of what happens when the file was damaged or cut off
-// while it was open, which would otherwise end the process.
+// guard converts a memory fault into an error. Such a fault occurs if the file is
+// damaged or truncated while open, and would otherwise end the process.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -193,8 +192,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// Backup writes a whole data file, as it is at this moment, to a new file at
-// path. The server may go on writing meanwhile.
+// Backup writes a complete copy of the current data file to a new file at path. The
+// server may continue to write meanwhile.
 func (s *Store) Backup(path string) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -221,7 +220,7 @@ func (s *Store) Backup(path string) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes a new name in the folder outlast a crash.
+// syncFolder makes a new name in the folder durable.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

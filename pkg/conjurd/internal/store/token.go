@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// FactoryToken lets whoever has it make hosts with a host factory.
+// FactoryToken permits its bearer to create hosts with a host factory.
 type FactoryToken struct {
 	Factory   string    `json:"factory"`
 	ExpiresAt time.Time `json:"expires_at"`
-	CIDR      []string  `json:"cidr"` // where it may be used; anywhere when empty
+	CIDR      []string  `json:"cidr"` // networks from which it may be used; empty means any
 }
 
-// tokenKey does not let who reads the file use the token.
+// tokenKey returns a digest, so that a reader of the file cannot use the token.
 func tokenKey(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-// PutFactoryToken keeps a token, and drops those that have expired.
+// PutFactoryToken stores a token and deletes expired ones.
 func (t *Tx) PutFactoryToken(token string, f FactoryToken, now time.Time) error {
 	err := t.deleteTokens(func(old FactoryToken) bool { return !now.Before(old.ExpiresAt) })
 	if err != nil {
@@ -29,7 +29,7 @@ func (t *Tx) PutFactoryToken(token string, f FactoryToken, now time.Time) error 
 	return put(t.tokens, tokenKey(token), f)
 }
 
-// FactoryToken returns what the token is good for; nil when it is not known.
+// FactoryToken returns the record of a token, or nil if the token is unknown.
 func (t *Tx) FactoryToken(token string) (*FactoryToken, error) {
 	f, ok, err := get[FactoryToken](t.tokens, tokenKey(token))
 	if !ok {
@@ -41,7 +41,7 @@ func (t *Tx) FactoryToken(token string) (*FactoryToken, error) {
 // DeleteFactoryToken revokes a token.
 func (t *Tx) DeleteFactoryToken(token string) error { return t.tokens.Delete(tokenKey(token)) }
 
-// clearTokens revokes those of a factory that is deleted.
+// clearTokens revokes the tokens of a deleted factory.
 func (t *Tx) clearTokens(factory string) error {
 	return t.deleteTokens(func(f FactoryToken) bool { return f.Factory == factory })
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Tx is a transaction on the store. Byte slices and records that it returns are
-// copies and stay good after its end.
+// copies and stay valid after its end.
 type Tx struct {
 	tx    *bbolt.Tx
 	seal  sealer
@@ -16,13 +16,13 @@ type Tx struct {
 
 	meta, objects, owned, declared, members, memberships, permissions, privileges, credentials, values, policies, tokens *bucket
 
-	sum   checksum     // of the file with what was written
-	err   error        // the first failure to write
-	ended func() error // returns why no more is to be written
+	sum   checksum     // of the file including this transaction's writes
+	err   error        // the first write error
+	ended func() error // returns an error if writes are no longer permitted
 }
 
-// Until makes all writes fail once ctx has ended. Without it a transaction
-// goes on to its end.
+// Until makes all writes fail after ctx ends. Without it a transaction runs to
+// completion.
 func (t *Tx) Until(ctx context.Context) { t.ended = ctx.Err }
 
 const fillPercent = 0.8
@@ -35,14 +35,14 @@ func (s *Store) tx(tx *bbolt.Tx) *Tx {
 		*at = &bucket{Bucket: tx.Bucket(name), tx: t, name: string(name)}
 		if tx.Writable() {
 			(*at).waiting = map[string]*[]byte{}
-			// Keys go in in order, so leave little room.
+			// Keys are inserted in order, so pages can be nearly full.
 			(*at).FillPercent = fillPercent
 		}
 	}
 	return t
 }
 
-// failed returns why nothing more can be written; nil when it can.
+// failed returns the reason why writes fail, or nil.
 func (t *Tx) failed() error {
 	if t.err == nil {
 		t.err = t.ended()
@@ -50,7 +50,7 @@ func (t *Tx) failed() error {
 	return t.err
 }
 
-// buckets are in the order of the names.
+// buckets returns the buckets in the order of their names.
 func (t *Tx) buckets() []**bucket {
 	return []**bucket{
 		&t.meta, &t.objects, &t.owned, &t.declared, &t.members, &t.memberships, &t.permissions,
@@ -58,7 +58,7 @@ func (t *Tx) buckets() []**bucket {
 	}
 }
 
-// write brings in all that waits, and the checksum.
+// write flushes all buffered writes, and the checksum.
 func (t *Tx) write() error {
 	for _, b := range t.buckets() {
 		(*b).write()
@@ -69,8 +69,8 @@ func (t *Tx) write() error {
 	return t.meta.Bucket.Put(metaSum, t.sum[:])
 }
 
-// key joins parts with zero bytes, which no part contains.
+// key joins parts with zero bytes, which never occur in parts.
 func key(parts ...string) []byte { return []byte(strings.Join(parts, "\x00")) }
 
-// prefix is the start of all keys that have these parts and one more.
+// prefix returns the prefix of all keys that have these parts and one more.
 func prefix(parts ...string) []byte { return append(key(parts...), 0) }

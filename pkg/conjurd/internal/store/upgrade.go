@@ -2,9 +2,9 @@ package store
 
 import "net/netip"
 
-// upgrade mends the records of a file of the first format. A grant to the
-// owner of a role took the place of the ownership then, and a single address
-// was not kept as a network.
+// upgrade converts the records of a file in the first format. In that format a
+// grant to a role's owner replaced the ownership, and a single address was not
+// stored as a network.
 func (t *Tx) upgrade() error {
 	for _, k := range keys(t.members, nil) {
 		role, member := cutLast(k)

@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// VersionLimit is how many versions of a value are kept, as in the genuine
+// VersionLimit bounds the number of stored versions of a value, as in the genuine
 // server.
 const VersionLimit = 20
 
-// Value returns the newest value of a variable and its version; version 0 when
-// it was never set.
+// Value returns the latest value of a variable and its version. The version is 0 if
+// the variable was never set.
 func (t *Tx) Value(id string) ([]byte, uint64, error) {
 	c := t.values.Cursor()
 	p := prefix(id)
-	// The newest version is the one before the highest that there could be.
+	// The latest version precedes the highest possible key.
 	step := c.Prev
 	if k, _ := c.Seek(append(bytes.Clone(p), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)); k == nil {
 		step = c.Last
@@ -29,7 +29,7 @@ func (t *Tx) Value(id string) ([]byte, uint64, error) {
 	return value, version, err
 }
 
-// Version returns one version's value; nil when it is not kept.
+// Version returns the value of one version, or nil if it is not stored.
 func (t *Tx) Version(id string, version uint64) ([]byte, error) {
 	sealed := t.values.Get(valueKey(id, version))
 	if sealed == nil {
@@ -38,7 +38,7 @@ func (t *Tx) Version(id string, version uint64) ([]byte, error) {
 	return t.openValue(id, version, sealed)
 }
 
-// Versions lists those kept, oldest first.
+// Versions lists the stored versions, oldest first.
 func (t *Tx) Versions(id string) []uint64 {
 	var out []uint64
 	for k := range scan(t.values, prefix(id)) {
@@ -47,8 +47,8 @@ func (t *Tx) Versions(id string) []uint64 {
 	return out
 }
 
-// SetValue gives a variable a new newest value, unless it is the one that it
-// has, and drops the versions beyond VersionLimit. It returns the version.
+// SetValue sets a variable's latest value, unless the value is unchanged. It
+// deletes versions beyond VersionLimit and returns the current version.
 func (t *Tx) SetValue(id string, value []byte) (uint64, error) {
 	old, version, err := t.Value(id)
 	if err != nil {
@@ -91,7 +91,7 @@ func valueKey(id string, version uint64) []byte {
 	return binary.BigEndian.AppendUint64(prefix(id), version)
 }
 
-// place is what binds a sealed value to its variable and version.
+// place binds a sealed value to its variable and version.
 func place(id string, version uint64) string {
 	return "value\x00" + string(valueKey(id, version))
 }

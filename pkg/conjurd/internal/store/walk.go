@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// A walk reads a file of bbolt's page by page and believes nothing in it.
-// bbolt itself follows what it reads: a byte that was altered makes it panic,
-// also in goroutines of its own, turn round for ever, or take an older state
-// for the newest. The format is that of bbolt's version 2:
+// walk reads a bbolt file page by page and trusts none of its contents. bbolt
+// itself trusts the file. An altered byte can make it panic, even in its background
+// goroutines, loop forever, or accept an older state as the newest. The format is
+// version 2 of bbolt's:
 //
 //	page:    id u64, flags u16, count u16, overflow u32, then count elements
 //	branch:  pos u32, ksize u32, page u64
@@ -21,20 +21,20 @@ import (
 //	meta:    magic u32, version u32, page size u32, flags u32, bucket,
 //	         page of the freelist u64, number of pages u64, transaction u64, checksum u64
 //
-// pos counts from the element itself.
+// pos is an offset from the element itself.
 type walk struct {
 	file     io.ReaderAt
 	pageSize int64
 	pages    uint64
 	root     uint64
-	seen     []bool // :: page → it is in use
+	seen     []bool // :: page → whether it is in use
 }
 
 const (
 	pageHeader  = 16
 	branchPage  = 1
 	leafPage    = 2
-	bucketEntry = 1 // of a leaf's element
+	bucketEntry = 1 // flag of a leaf's element
 	metaSize    = 64
 	metaMagic   = 0xED0CDAED
 	maxDepth    = 64
@@ -43,8 +43,8 @@ const (
 
 var order = binary.NativeEndian
 
-// newWalk reads the two meta pages. Both are whole at any time, since a
-// commit writes one of them in one sector.
+// newWalk reads the two meta pages. Both are always complete, because a commit
+// writes one of them in one sector.
 func newWalk(file io.ReaderAt, size int64) (*walk, error) {
 	w := &walk{file: file}
 	first := make([]byte, pageHeader+metaSize)
@@ -87,7 +87,7 @@ func (w *walk) meta(id uint64) ([]byte, error) {
 	return m, nil
 }
 
-// records calls f for each key and value in each bucket. The slices are f's.
+// records calls f for each key and value in each bucket. f may keep the slices.
 func (w *walk) records(f func(bucket string, k, v []byte)) error {
 	return w.tree(w.root, nil, 0, func(e element) error {
 		if e.flags != bucketEntry || len(e.value) < pageHeader || !slices.ContainsFunc(buckets, func(b []byte) bool { return bytes.Equal(b, e.key) }) {
@@ -109,15 +109,16 @@ func (w *walk) records(f func(bucket string, k, v []byte)) error {
 	})
 }
 
-// element of a page. A branch's has a child, a leaf's flags and a value.
+// element of a page. A branch element has a child. A leaf element has flags and a
+// value.
 type element struct {
 	key, value []byte
 	child      uint64
 	flags      uint32
 }
 
-// tree walks the page and what is below it. Its first key must be start, as
-// the page above says; nil when there is none above.
+// tree walks the page and the pages below it. The first key of the page must equal
+// start, the key in its parent page. start is nil for a page without a parent.
 func (w *walk) tree(id uint64, start []byte, depth int, f func(element) error) error {
 	p, err := w.read(id)
 	if err != nil {
@@ -152,10 +153,10 @@ func (w *walk) page(p, start []byte, depth int, f func(element) error) error {
 	return nil
 }
 
-// elementOf returns the page's ith element; false when it is not all in the
-// page.
+// elementOf returns the page's ith element. It returns false if the element exceeds
+// the page.
 func elementOf(p []byte, kind uint16, i int) (e element, ok bool) {
-	at := pageHeader + i*pageHeader // an element is as long as the header
+	at := pageHeader + i*pageHeader // an element has the same size as the header
 	if at+pageHeader > len(p) {
 		return e, false
 	}
@@ -175,7 +176,8 @@ func elementOf(p []byte, kind uint16, i int) (e element, ok bool) {
 	return e, true
 }
 
-// read returns a page with its overflow. No page is read twice.
+// read returns a page with its overflow pages. It rejects a page that was read
+// before.
 func (w *walk) read(id uint64) ([]byte, error) {
 	p := make([]byte, w.pageSize)
 	if id < 2 || id >= w.pages {

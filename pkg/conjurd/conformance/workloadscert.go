@@ -22,8 +22,8 @@ import (
 // podURI names the Pod in a certificate, or in a request for one.
 const podURI = "spiffe://cluster.local/namespace/" + PodName + "/podname/" + PodName
 
-// k8s logs in as a Pod does: it asks for a certificate, which the server brings
-// into the container, and shows it.
+// k8s logs in as a Pod does. It requests a certificate, which the server writes
+// into the container, and presents it.
 func (s *suite) k8s(t *testing.T) {
 	w := s.target.Workloads
 	if w == nil {
@@ -35,7 +35,7 @@ func (s *suite) k8s(t *testing.T) {
 		return annotated(append([]string{"authn-k8s/namespace", PodName}, more...)...)
 	}
 	long := strings.Repeat("long-", 14)
-	s.way(t, "authn-k8s/"+branch, map[string]string{"ca/cert": ca.text(), "ca/key": ca.keyText(t)}, map[string]string{
+	s.configure(t, "authn-k8s/"+branch, map[string]string{"ca/cert": ca.text(), "ca/key": ca.keyText(t)}, map[string]string{
 		"pod": of("authn-k8s/service-account", PodName), "second": of(), "out": of(), long: of(),
 		"service": annotated("authn-k8s/namespace", "x", "authn-k8s/"+branch+"/namespace", PodName),
 		"away":    annotated("authn-k8s/namespace", "elsewhere"), "misspelt": of("authn-k8s/serviceaccount", PodName),
@@ -45,7 +45,7 @@ func (s *suite) k8s(t *testing.T) {
 	key := newKey(t)
 	inject := func(name, host string, want answer) exchange {
 		return exchange{name: name, basis: read, req: "POST /authn-k8s/{p}/inject_client_cert", body: request(t, key, strings.ReplaceAll(host, "/", "."), podURI),
-			header: map[string]string{"Host-Id-Prefix": "host.{p}.ways", "Content-Type": "text/plain"}, want: want}
+			header: map[string]string{"Host-Id-Prefix": "host.{p}.workloads", "Content-Type": "text/plain"}, want: want}
 	}
 	accepted := answer{status: 202, kind: asHTML}
 	plain := inject("a request that is none", "pod", unauthorized)
@@ -83,9 +83,9 @@ func (s *suite) k8s(t *testing.T) {
 	s.k8sCertificate(t, key, ca)
 }
 
-// k8sCertificate looks at the certificate that came last, and logs in with it.
+// k8sCertificate checks the latest certificate, and logs in with it.
 func (s *suite) k8sCertificate(t *testing.T, key *ecdsa.PrivateKey, ca *authority) {
-	script := s.target.Workloads.Brought()
+	script := s.target.Workloads.Injected()
 	begin := max(0, bytes.Index(script, []byte("-----BEGIN CERTIFICATE-----\n")))
 	block, rest := pem.Decode(script[begin:])
 	if block == nil || bytes.Contains(rest, []byte("-----BEGIN")) {
@@ -95,14 +95,14 @@ func (s *suite) k8sCertificate(t *testing.T, key *ecdsa.PrivateKey, ca *authorit
 	if err != nil {
 		t.Fatal(err)
 	}
-	if leaf.Subject.CommonName != "host."+branch+".ways.pod" || len(leaf.URIs) != 1 || leaf.URIs[0].String() != podURI ||
+	if leaf.Subject.CommonName != "host."+branch+".workloads.pod" || len(leaf.URIs) != 1 || leaf.URIs[0].String() != podURI ||
 		leaf.KeyUsage != x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment || len(leaf.ExtKeyUsage) > 0 ||
 		time.Until(leaf.NotAfter).Round(time.Hour) != 72*time.Hour {
 		t.Errorf("the certificate is for %q, %v, until %v, with the usage %v", leaf.Subject.CommonName, leaf.URIs, leaf.NotAfter, leaf.KeyUsage)
 	}
 	brought := tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
 	authenticate := func(name, host string, certificate *tls.Certificate, want answer) exchange {
-		return exchange{name: name, basis: read, req: "POST /authn-k8s/{p}/{a}/" + wayHost(host) + "/authenticate", certificate: certificate, want: want}
+		return exchange{name: name, basis: read, req: "POST /authn-k8s/{p}/{a}/" + workloadHost(host) + "/authenticate", certificate: certificate, want: want}
 	}
 	foreign := newAuthority(t).issue(t, key, leaf)
 	old := *leaf
@@ -118,15 +118,15 @@ func (s *suite) k8sCertificate(t *testing.T, key *ecdsa.PrivateKey, ca *authorit
 	})
 }
 
-// cert is not in the open-source server: its cases follow from the client's
-// sources.
+// cert checks authn-cert. The open-source server lacks it, so its cases follow from
+// the client's sources.
 func (s *suite) cert(t *testing.T) {
 	if s.target.Workloads == nil {
 		t.Log("the target's authn-cert is not set up")
 		return
 	}
 	ca := newAuthority(t)
-	s.way(t, "authn-cert/"+branch, map[string]string{"ca-cert": ca.text()}, map[string]string{
+	s.configure(t, "authn-cert/"+branch, map[string]string{"ca-cert": ca.text()}, map[string]string{
 		"app": annotated("authn-cert/cn", "app.test"), "out": annotated("authn-cert/cn", "app.test"), "plain": "",
 	})
 	issue := func(a *authority, name string, life time.Duration) *tls.Certificate {
@@ -138,7 +138,7 @@ func (s *suite) cert(t *testing.T) {
 	}
 	good := issue(ca, "app.test", time.Hour)
 	post := func(name, host string, certificate *tls.Certificate, want answer) exchange {
-		return exchange{name: name, basis: read, req: "POST /authn-cert/{p}/{a}/" + wayHost(host) + "/authenticate", certificate: certificate, want: want}
+		return exchange{name: name, basis: read, req: "POST /authn-cert/{p}/{a}/" + workloadHost(host) + "/authenticate", certificate: certificate, want: want}
 	}
 	s.runAll(t, []exchange{
 		post("good", "app", good, isGood),
@@ -187,7 +187,7 @@ func (a *authority) keyText(t *testing.T) string {
 	return encode("PRIVATE KEY", der)
 }
 
-// issue makes a certificate for the key.
+// issue issues a certificate for the key.
 func (a *authority) issue(t *testing.T, key crypto.Signer, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	c := *template
@@ -199,7 +199,7 @@ func (a *authority) issue(t *testing.T, key crypto.Signer, template *x509.Certif
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// request asks for a certificate.
+// request returns a signing request.
 func request(t *testing.T, key crypto.Signer, name, uri string) string {
 	t.Helper()
 	parsed, err := url.Parse(uri)

@@ -9,22 +9,24 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/cloudtest"
 )
 
-// Workloads is where hosts are that log in without a secret of Conjur's. The
-// server must ask these fakes in place of the real ones.
+// Workloads simulates the environments of hosts that log in without a Conjur
+// credential. The server must use these fakes instead of the real services.
 type Workloads struct {
 	AWS   *cloudtest.AWS
 	Azure *cloudtest.Azure
 	GCP   *cloudtest.GCP
-	// Brought returns the script that sh was fed last in the container
-	// "authenticator" of the Pod PodName, which has the service account PodName.
-	Brought func() []byte
+	// Injected returns the last script that sh received in the container
+	// "authenticator" of the Pod PodName. The Pod's service account is also
+	// PodName.
+	Injected func() []byte
 }
 
-// PodName is the only Pod's, and its namespace's.
+// PodName is the name of the only Pod, and of its namespace.
 const PodName = "conformance"
 
-// waysPolicy sets up an authenticator of each kind. "in" may use all of them.
-const waysPolicy = `
+// workloadPolicy declares an authenticator of each kind. The group "in" may use
+// them all.
+const workloadPolicy = `
 - !policy
   id: %[1]s
   body:
@@ -33,27 +35,27 @@ const waysPolicy = `
   - !permit { role: !group apps, privileges: [ read, authenticate ], resource: !webservice }
 `
 
-// way sets up an authenticator with the values of its variables, and hosts below
-// the suite's branch: those whose names begin with "out" have no right to it. It
-// returns what to prefix the requests with.
-func (s *suite) way(t *testing.T, authenticator string, variables map[string]string, hosts map[string]string) {
+// configure configures an authenticator with the values of its variables, and
+// creates hosts below the suite's branch. Hosts whose names begin with "out" may
+// not use it.
+func (s *suite) configure(t *testing.T, authenticator string, variables map[string]string, hosts map[string]string) {
 	t.Helper()
 	webservice := "conjur/" + authenticator
 	var policy, own, grant strings.Builder
-	fmt.Fprintf(&policy, waysPolicy, webservice)
+	fmt.Fprintf(&policy, workloadPolicy, webservice)
 	for name := range variables {
 		fmt.Fprintf(&policy, "  - !variable %s\n", name)
 	}
 	for id, rest := range hosts {
-		fmt.Fprintf(&own, "- !host { id: %q%s }\n", "ways/"+id, rest)
+		fmt.Fprintf(&own, "- !host { id: %q%s }\n", "workloads/"+id, rest)
 		if !strings.HasPrefix(id, "out") {
-			fmt.Fprintf(&grant, "- !grant { role: !group %s/apps, member: !host %q }\n", webservice, branch+"/ways/"+id)
+			fmt.Fprintf(&grant, "- !grant { role: !group %s/apps, member: !host %q }\n", webservice, branch+"/workloads/"+id)
 		}
 	}
 	s.load(t, "root", policy.String())
 	t.Cleanup(func() {
 		for id := range hosts {
-			s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: fmt.Sprintf("- !delete { record: !host %q }\n", branch+"/ways/"+id)})
+			s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: fmt.Sprintf("- !delete { record: !host %q }\n", branch+"/workloads/"+id)})
 		}
 		s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: "- !delete { record: !policy " + webservice + " }\n"})
 	})
@@ -67,15 +69,15 @@ func (s *suite) way(t *testing.T, authenticator string, variables map[string]str
 	}
 }
 
-// wayHost is the login of a host of way in a path.
-func wayHost(id string) string { return url.PathEscape("host/" + branch + "/ways/" + id) }
+// workloadHost returns the login of a host of configure, encoded for a path.
+func workloadHost(id string) string { return url.PathEscape("host/" + branch + "/workloads/" + id) }
 
 var (
 	isGood     = answer{status: 200, kind: asJSON, match: isToken}
 	badRequest = answer{status: 400, kind: asHTML}
 )
 
-// annotated are annotations in a policy.
+// annotated returns annotations in policy syntax.
 func annotated(pairs ...string) string {
 	var all []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -84,7 +86,7 @@ func annotated(pairs ...string) string {
 	return ", annotations: { " + strings.Join(all, ", ") + " }"
 }
 
-// unconfigured: no policy has any of these.
+// unconfigured checks authenticators that no policy declares.
 func (s *suite) unconfigured(t *testing.T) {
 	for _, c := range []struct{ path, body string }{
 		{"authn-iam/{p}-none/{a}/host%2Fx", "{}"}, {"authn-azure/{p}-none/{a}/host%2Fx", "jwt=a.b.c"},
@@ -102,12 +104,12 @@ func (s *suite) iam(t *testing.T) {
 	}
 	const role = cloudtest.AWSAccount + "/" + cloudtest.AWSRole
 	aws := w.AWS
-	s.way(t, "authn-iam/"+branch, map[string]string{"optional-signed-headers": "x-first;x-second"}, map[string]string{
+	s.configure(t, "authn-iam/"+branch, map[string]string{"optional-signed-headers": "x-first;x-second"}, map[string]string{
 		role: "", "out/" + role: "", "noted/" + role: annotated("authn-iam/anything", "x"), "other/" + role + "2": "",
 		"999999999999/" + cloudtest.AWSRole: "", "far/" + role: ", restricted_to: [ 10.1.2.3 ]",
 	})
 	post := func(name, host, body string, want answer) exchange {
-		return exchange{name: name, basis: read, req: "POST /authn-iam/{p}/{a}/" + wayHost(host) + "/authenticate", body: body, want: want}
+		return exchange{name: name, basis: read, req: "POST /authn-iam/{p}/{a}/" + workloadHost(host) + "/authenticate", body: body, want: want}
 	}
 	good := aws.Sign(cloudtest.PodKey, "eu-west-1")
 	s.runAll(t, []exchange{
@@ -126,8 +128,8 @@ func (s *suite) iam(t *testing.T) {
 		post("no such host", "none/"+role, good, unauthorized),
 		post("from another address", "far/"+role, good, unauthorized),
 		post("no right", "out/"+role, good, forbidden),
-		{name: "unknown service", basis: read, req: "POST /authn-iam/nope/{a}/" + wayHost(role) + "/authenticate", body: good, want: unauthorized},
-		{name: "unknown account", basis: read, req: "POST /authn-iam/{p}/nope/" + wayHost(role) + "/authenticate", body: good, want: unauthorized},
+		{name: "unknown service", basis: read, req: "POST /authn-iam/nope/{a}/" + workloadHost(role) + "/authenticate", body: good, want: unauthorized},
+		{name: "unknown account", basis: read, req: "POST /authn-iam/{p}/nope/" + workloadHost(role) + "/authenticate", body: good, want: unauthorized},
 	})
 }
 
@@ -140,13 +142,13 @@ func (s *suite) azure(t *testing.T) {
 	of := func(service string, more ...string) string {
 		return annotated(append([]string{"authn-azure/" + service + "subscription-id", cloudtest.Subscription, "authn-azure/" + service + "resource-group", cloudtest.ResourceGroup}, more...)...)
 	}
-	s.way(t, "authn-azure/"+branch, map[string]string{"provider-uri": w.Azure.URL}, map[string]string{
+	s.configure(t, "authn-azure/"+branch, map[string]string{"provider-uri": w.Azure.URL}, map[string]string{
 		"machine": of(""), "service": of(branch+"/", "authn-azure/resource-group", "wrong"), "out": of(""), "plain": "",
 		"system": of("", "authn-azure/system-assigned-identity", cloudtest.Object), "user": of("", "authn-azure/user-assigned-identity", "mine"),
 		"half": annotated("authn-azure/subscription-id", cloudtest.Subscription), "misspelt": of("", "authn-azure/resource-groups", "x"),
 	})
 	post := func(name, host string, want answer, changes ...any) exchange {
-		return exchange{name: name, basis: read, req: "POST /authn-azure/{p}/{a}/" + wayHost(host) + "/authenticate",
+		return exchange{name: name, basis: read, req: "POST /authn-azure/{p}/{a}/" + workloadHost(host) + "/authenticate",
 			body: "jwt=" + w.Azure.Token(changed(w.Azure.Claims(), changes...)), want: want}
 	}
 	const assigned = "/subscriptions/" + cloudtest.Subscription + "/resourcegroups/" + cloudtest.ResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/mine"
@@ -168,8 +170,8 @@ func (s *suite) azure(t *testing.T) {
 		post("an unknown annotation", "misspelt", unauthorized),
 		post("no such host", "none", unauthorized),
 		post("no right", "out", forbidden),
-		{name: "no jwt", basis: read, req: "POST /authn-azure/{p}/{a}/" + wayHost("machine") + "/authenticate", body: "token=x", want: badRequest},
-		{name: "garbage", basis: read, req: "POST /authn-azure/{p}/{a}/" + wayHost("machine") + "/authenticate", body: "jwt=a.b.c", want: unauthorized},
+		{name: "no jwt", basis: read, req: "POST /authn-azure/{p}/{a}/" + workloadHost("machine") + "/authenticate", body: "token=x", want: badRequest},
+		{name: "garbage", basis: read, req: "POST /authn-azure/{p}/{a}/" + workloadHost("machine") + "/authenticate", body: "jwt=a.b.c", want: unauthorized},
 	})
 }
 
@@ -179,7 +181,7 @@ func (s *suite) gcp(t *testing.T) {
 		t.Log("the target asks no fake of Google")
 		return
 	}
-	s.way(t, "authn-gcp", nil, map[string]string{
+	s.configure(t, "authn-gcp", nil, map[string]string{
 		"project": annotated("authn-gcp/project-id", cloudtest.Project), "out": annotated("authn-gcp/project-id", cloudtest.Project),
 		"instance": annotated("authn-gcp/project-id", cloudtest.Project, "authn-gcp/instance-name", cloudtest.Instance),
 		"account":  annotated("authn-gcp/service-account-id", "42", "authn-gcp/service-account-email", "machine@"+cloudtest.Project),
@@ -188,7 +190,7 @@ func (s *suite) gcp(t *testing.T) {
 	})
 	post := func(name, host string, want answer, changes ...any) exchange {
 		claims := w.GCP.Claims()
-		claims["aud"] = "conjur/" + s.target.Account + "/host/" + branch + "/ways/" + host
+		claims["aud"] = "conjur/" + s.target.Account + "/host/" + branch + "/workloads/" + host
 		return exchange{name: name, basis: read, req: "POST /authn-gcp/{a}/authenticate", body: "jwt=" + w.GCP.Token(changed(claims, changes...)), want: want}
 	}
 	s.runAll(t, []exchange{
@@ -200,7 +202,7 @@ func (s *suite) gcp(t *testing.T) {
 		post("an instance alone", "bare", unauthorized),
 		post("no annotations", "plain", unauthorized),
 		post("an unknown annotation", "misspelt", unauthorized),
-		post("another account in the audience", "project", unauthorized, "aud", "conjur/nope/host/"+branch+"/ways/project"),
+		post("another account in the audience", "project", unauthorized, "aud", "conjur/nope/host/"+branch+"/workloads/project"),
 		post("another audience", "project", unauthorized, "aud", "https://else.test"),
 		post("another issuer", "project", unauthorized, "iss", "https://else.test"),
 		post("expired", "project", unauthorized, "exp", 1),
@@ -211,7 +213,8 @@ func (s *suite) gcp(t *testing.T) {
 	})
 }
 
-// changed are claims with others, name and value in turn; nil leaves one out.
+// changed returns claims with changes, as alternating names and values. nil removes
+// a claim.
 func changed(claims map[string]any, changes ...any) map[string]any {
 	for i := 0; i < len(changes); i += 2 {
 		name := changes[i].(string)
