@@ -10,16 +10,16 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// The longest aliases, in bytes, as the Secrets Provider has them; a file name
-// is limited by the file systems of Linux.
+// The longest permitted aliases, in bytes. The first two limits are the Secrets
+// Provider's. The limit of a file name is that of Linux file systems.
 const (
 	maxYAMLAlias = 1024
 	maxJSONAlias = 2 << 20
 	maxFileName  = 255
 )
 
-// aliasRule finds the function that says what is wrong with an alias in a
-// format, "" when nothing is; false when there is no such format.
+// aliasRule returns a function that describes what is wrong with an alias in the
+// format, or returns "" for a valid alias. It returns false for an unknown format.
 func aliasRule(format targets.Format) (func(alias string) string, bool) {
 	switch format {
 	case targets.FormatYAML:
@@ -48,7 +48,7 @@ func formatNames() string {
 	return "yaml, json, dotenv, bash, properties, template, java-properties, env-file, directory, jwks, jwks-public"
 }
 
-// yamlAlias allows YAML 1.2's printable characters (c-printable).
+// yamlAlias permits YAML 1.2's printable characters (c-printable).
 func yamlAlias(alias string) string {
 	switch {
 	case alias == "":
@@ -74,7 +74,7 @@ func yamlPrintable(r rune) bool {
 	return 0xA0 <= r && r <= 0xFFFD || r > 0xFFFF
 }
 
-// jsonAlias takes invalid UTF-8, as the Secrets Provider does; such bytes
+// jsonAlias permits invalid UTF-8, as the Secrets Provider does. Invalid bytes
 // become U+FFFD.
 func jsonAlias(alias string) string {
 	switch {
@@ -91,7 +91,7 @@ func jsonAlias(alias string) string {
 	return ""
 }
 
-// variableAlias allows the names of shell variables.
+// variableAlias permits the names of shell variables.
 func variableAlias(alias string) string {
 	if !nameOf(alias, "_", "_0123456789") {
 		return "only letters of ASCII, digits and _ are allowed, and no digit comes first"
@@ -106,8 +106,7 @@ func propertyAlias(alias string) string {
 	return ""
 }
 
-// environmentAlias is Kubernetes' rule for the name of an environment
-// variable.
+// environmentAlias applies Kubernetes' rule for names of environment variables.
 func environmentAlias(alias string) string {
 	if !nameOf(alias, "-._", "-._0123456789") {
 		return "only letters of ASCII, digits, -, . and _ are allowed, and no digit comes first"
@@ -115,8 +114,8 @@ func environmentAlias(alias string) string {
 	return ""
 }
 
-// nameOf reports whether s is a letter or one of first, and then letters or any
-// of rest.
+// nameOf reports whether s begins with a letter or a character of first, and
+// continues with letters or characters of rest.
 func nameOf(s, first, rest string) bool {
 	if s == "" {
 		return false
@@ -133,7 +132,7 @@ func nameOf(s, first, rest string) bool {
 	return true
 }
 
-// javaPropertyAlias takes all text, since keys can be escaped.
+// javaPropertyAlias permits any text, because keys can be escaped.
 func javaPropertyAlias(alias string) string {
 	switch {
 	case alias == "":
@@ -144,14 +143,14 @@ func javaPropertyAlias(alias string) string {
 	return ""
 }
 
-// checkPaths reports paths and modes of files where a format has none, paths that
-// are none, and files that stand in each other's way.
+// checkPaths reports file paths and modes that the format does not support, invalid
+// paths, and paths that conflict with each other.
 func checkPaths(format targets.Format, entries []targets.Entry) error {
 	var errs []error
 	fail := func(e targets.Entry, fault string) {
 		errs = append(errs, fmt.Errorf("alias %q: %s", clip(e.Alias), fault))
 	}
-	owner := map[string]string{} // path → the alias of its entry
+	owner := map[string]string{} // :: path → alias of its entry
 	for _, e := range entries {
 		if (e.Path != "" || e.Mode != 0) && format != targets.FormatDirectory {
 			fail(e, fmt.Sprintf("it has a path or a mode, and format %s makes one file of all; use format directory, or remove them", format))
@@ -179,7 +178,7 @@ func checkPaths(format targets.Format, entries []targets.Entry) error {
 	return errors.Join(errs...)
 }
 
-// filePath says what is wrong with the path of an entry's file; "": nothing.
+// filePath returns what is wrong with the path of an entry's file, or "".
 func filePath(text string) string {
 	if path.IsAbs(text) {
 		return fmt.Sprintf("the path %q is absolute; write it relative to the folder", clip(text))
@@ -192,8 +191,8 @@ func filePath(text string) string {
 	return ""
 }
 
-// fileAlias allows all that the name of a file can be, but for the names that
-// belong to the mechanism which switches the whole set.
+// fileAlias permits every valid file name, except the names that the atomic swap of
+// the folder reserves.
 func fileAlias(alias string) string {
 	switch {
 	case alias == "" || alias == ".":

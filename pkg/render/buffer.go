@@ -1,10 +1,10 @@
 package render
 
-// buffer gathers bytes of secrets. Unlike bytes.Buffer it clears the arrays
+// buffer accumulates bytes of secrets. Unlike bytes.Buffer it clears the arrays
 // that it outgrows.
 type buffer struct{ b []byte }
 
-// room makes sure that n more bytes fit.
+// room ensures that n more bytes fit.
 func (w *buffer) room(n int) {
 	if cap(w.b)-len(w.b) >= n {
 		return
@@ -30,7 +30,7 @@ func (w *buffer) text(s string) {
 	w.b = append(w.b, s...)
 }
 
-// wipe clears the bytes and forgets them.
+// wipe clears and releases the bytes.
 func (w *buffer) wipe() {
 	clear(w.b[:cap(w.b)])
 	w.b = nil

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The functions below stand in for text/template's own of the same name. Those
-// do the same, but give an empty value for a key that a map does not have,
-// take numbers that make any amount of padding, and are not counted.
+// The functions below replace text/template's functions with the same names. The
+// originals accept numbers that cause unlimited padding, are not counted, and give
+// an empty value for a missing map key. Otherwise the replacements behave the same.
 
 const (
 	cannotCompare failure = "its arguments cannot be compared"
@@ -21,9 +21,9 @@ const (
 func printAll(args ...any) string  { return fmt.Sprint(args...) }
 func printLine(args ...any) string { return fmt.Sprintln(args...) }
 
-// printf refuses a width or precision that comes from an argument, and %p,
-// which differs each time. Where a verb says which argument it prints, all
-// may print the longest.
+// printf rejects %p, which differs each time, and a width or precision from an
+// argument. If a verb selects its argument by index, the bound assumes that every
+// verb prints the longest argument.
 func printf(format string, args ...any) (string, error) {
 	total := 0
 	if strings.Contains(format, "[") {
@@ -48,7 +48,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// widths sums the numbers in s.
+// widths returns the sum of the numbers in s.
 func widths(s string) (sum int) {
 	n := 0
 	for i := range len(s) {
@@ -174,8 +174,8 @@ func ordered(a, b any, is func(order int) bool) (bool, error) {
 	return is(order), nil
 }
 
-// compare orders strings, floating-point numbers, and integers of any type;
-// false when a and b are not of one of these kinds.
+// compare orders strings, floating-point numbers, and integers of any type. It
+// returns false if a and b are not of one of these kinds.
 func compare(a, b any) (order int, ok bool) {
 	v, w := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !v.IsValid() || !w.IsValid() {

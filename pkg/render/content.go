@@ -10,28 +10,29 @@ import (
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
-// entry is an alias with the value that is to appear under it.
+// entry is an alias with the value to write under it.
 type entry struct {
 	alias string
 	value []byte
-	set   *versions.Document // of an entry that is laid out as one
+	set   *versions.Document // for an entry that is a set
 }
 
-// values are decoded entries, and the buffers that decoding made.
+// values holds decoded entries, and the buffers of the decoding.
 type values struct {
 	entries []entry
 	own     [][]byte
 	expires targets.Expiry
 }
 
-// wipe clears the buffers; the entries must not be used any more.
+// wipe clears the buffers. The entries must not be used afterwards.
 func (v values) wipe() {
 	for _, b := range v.own {
 		clear(b)
 	}
 }
 
-// size is the bytes of all values together: many entries may have one value.
+// size returns the total bytes of all values, because many entries may share one
+// value.
 func (v values) size() (size int) {
 	for _, e := range v.entries {
 		size += len(e.value)
@@ -39,13 +40,12 @@ func (v values) size() (size int) {
 	return size
 }
 
-// decode applies the content types. As with the Secrets Provider, a value that
-// is not base64 is used as it is, and a warning says so. Line breaks inside
-// base64 text are allowed; NUL bytes at the end of what it stands for are
-// kept.
+// decode applies the content types. Like the Secrets Provider, it uses a value that
+// is not base64 unchanged, and returns a warning. Base64 text may contain line
+// breaks. NUL bytes at the end of the decoded value are kept.
 //
-// A set becomes a file, or a data key, for each part where format is that of a
-// folder; elsewhere it stays one entry.
+// In a folder format, a set becomes a file, or a data key, for each part. In other
+// formats it stays one entry.
 func decode(format targets.Format, entries []targets.Entry, items []Item) (v values, warnings []string, err error) {
 	v.entries = make([]entry, 0, len(items))
 	for i, item := range items {
@@ -75,7 +75,8 @@ func decode(format targets.Format, entries []targets.Entry, items []Item) (v val
 	return v, warnings, v.twice(entries)
 }
 
-// expire notes when the first certificate of a variable expires; zero: it has none.
+// expire records the earliest expiry of a variable's certificates. Zero means no
+// certificate.
 func (v *values) expire(variable string, at time.Time) {
 	v.expires = v.expires.First(targets.Expiry{At: at, Variable: variable})
 }

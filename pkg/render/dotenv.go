@@ -7,21 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// writeDotenv writes a line that godotenv, npm's dotenv, python-dotenv, a shell
-// that sources the file and systemd's EnvironmentFile read alike, wherever the
-// value has such a form:
+// writeDotenv writes a line that five readers read alike, if the value has such a
+// form: godotenv, npm's dotenv, python-dotenv, a shell that sources the file, and
+// systemd's EnvironmentFile.
 //
-//   - Nothing is special to any of them in single quotes, but for the quote, a
+//   - In single quotes only three things are special to any of them: the quote, a
 //     carriage return, and a backslash at the end. python-dotenv also reads two
-//     backslashes as one and replaces ${NAME}, which it does in any quotes.
-//   - In double quotes a line feed is itself to all. They agree on no escape:
-//     npm's dotenv knows \n and \r alone, and a shell just the others.
+//     backslashes as one, and replaces ${NAME} in any quotes.
+//   - In double quotes all of them accept a line feed unescaped. They agree on no
+//     escape: npm's dotenv knows only \n and \r, and a shell only the others.
 //
-// Plain values have the Secrets Provider's double quotes. A value without a
-// common form gets one that godotenv reads; a shell may read another value
-// from it, but runs nothing and reads the lines that follow. godotenv takes
-// the first quote without a backslash before it as the closing one, and drops
-// further quotes beside it.
+// Plain values get the Secrets Provider's double quotes. A value without a common
+// form gets one that godotenv reads. A shell may read a different value, but
+// executes nothing and reads the following lines correctly. godotenv ends a value
+// at the first quote without a preceding backslash, and drops adjacent quotes.
 func writeDotenv(w *buffer, e entry) fault {
 	v := e.value
 	if bytes.IndexByte(v, 0) >= 0 {
@@ -40,16 +39,17 @@ func writeDotenv(w *buffer, e entry) fault {
 		w.dotenvText(v)
 	case bare(v):
 		w.raw(v)
-		w.byte('\n') // for a shell the backslash at the end takes a line feed away
+		w.byte('\n') // a shell joins a line that ends in a backslash with the next
 	default:
 		return fault{"its quotes, backslashes and line breaks fit none of the forms that dotenv has", "use format bash, json or directory"}
 	}
 	return fault{}
 }
 
-// dotenvText writes v in double quotes, with a backslash before what is special
-// to a shell there; to godotenv any $ after a backslash is. Line breaks are escapes if there is a carriage return, which
-// some readers would take for a line feed.
+// dotenvText writes v in double quotes. It escapes the characters that are special
+// to a shell there. To godotenv any $ after a backslash is special. If v contains a
+// carriage return, line breaks are escaped, because some readers would read it as a
+// line feed.
 func (w *buffer) dotenvText(v []byte) {
 	breaks := bytes.IndexByte(v, '\r') >= 0
 	w.byte('"')
@@ -70,7 +70,7 @@ func endsIn(v []byte, chars string) bool {
 	return len(v) > 0 && bytes.IndexByte([]byte(chars), v[len(v)-1]) >= 0
 }
 
-// expands reports whether a shell expands a $ that rest follows.
+// expands reports whether a shell expands a $ that precedes rest.
 func expands(rest []byte) bool {
 	if len(rest) == 0 {
 		return false
@@ -79,8 +79,8 @@ func expands(rest []byte) bool {
 	return c >= utf8.RuneSelf || nameOf(string(rest[:1]), "", "") || strings.IndexByte("0123456789_({[?$!#*@-", c) >= 0
 }
 
-// bare reports whether v can stand without quotes: it has nothing that is
-// special to a shell but backslashes.
+// bare reports whether v can be written without quotes. Apart from backslashes,
+// nothing in it is special to a shell.
 func bare(v []byte) bool {
 	for i := 0; i < len(v); {
 		r, size := utf8.DecodeRune(v[i:])

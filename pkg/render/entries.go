@@ -13,10 +13,10 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Entries takes a file that was rendered apart into what stands for each alias,
-// by the names that aliases have in it, in their order; nothing when that cannot
-// be done. Two files of one format that say the same for an alias have the same
-// text for it. What a template made cannot be taken apart.
+// Entries splits a rendered file into the text for each alias. names are the
+// aliases as the file writes them, in a fixed order. Both results are empty if the
+// file cannot be split, as for a template's output. Two files of one format with
+// the same value for an alias have the same text for it.
 func Entries(format targets.Format, file []byte) (names []string, texts map[string]string) {
 	var err error
 	switch format {
@@ -42,8 +42,8 @@ func Entries(format targets.Format, file []byte) (names []string, texts map[stri
 	return slices.Sorted(maps.Keys(texts)), texts
 }
 
-// Aliases lists the aliases that a file holds which was rendered in a format
-// that can hold all variables; none when it cannot be read.
+// Aliases lists the aliases in a rendered file. The format must be one that can
+// hold all variables. The result is empty if the file cannot be parsed.
 func Aliases(format targets.Format, file []byte) []string {
 	names, _ := Entries(format, file)
 	if format == targets.FormatJavaProperties {
@@ -54,7 +54,7 @@ func Aliases(format targets.Format, file []byte) []string {
 	return names
 }
 
-// fromJavaText undoes javaText.
+// fromJavaText reverses javaText.
 func fromJavaText(text string) string {
 	var units []uint16
 	for i := 0; i < len(text); i++ {
@@ -71,8 +71,8 @@ func fromJavaText(text string) string {
 	return string(utf16.Decode(units))
 }
 
-// cutEntry cuts a line at the equal sign after the name, in which backslashes
-// may escape others.
+// cutEntry splits a line at the equal sign after the name. Backslashes may escape
+// equal signs in the name.
 func cutEntry(format targets.Format, line string) (name, text string) {
 	line = strings.TrimPrefix(line, "export ")
 	if format != targets.FormatJavaProperties {
@@ -90,12 +90,12 @@ func cutEntry(format targets.Format, line string) (name, text string) {
 	return line, ""
 }
 
-// entryEnd finds where the first entry of a file of lines ends: at a line feed
-// that does not stand between quotes and, outside of them, follows no
-// backslash. Only bash and dotenv have such.
+// entryEnd returns the end of the first entry in a file of lines: a line feed
+// outside quotes without a preceding backslash. Only bash and dotenv have quotes
+// and such backslashes.
 func entryEnd(format targets.Format, text string) int {
 	quotes := format == targets.FormatBash || format == targets.FormatDotenv
-	var open byte // the quote that is to be closed; 0: none
+	var open byte // the open quote; 0 if none
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {

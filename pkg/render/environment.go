@@ -6,17 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// What an env-file cannot hold. Versions of docker differ in whether they
-// strip quotes that enclose a value, so no form of such a value is right for
-// all.
+// Values that an env-file cannot hold. Versions of docker differ in whether they
+// strip enclosing quotes, so no form of such a value is right for all versions.
 var (
 	hasLineBreak = fault{"a line feed, or a carriage return at the end, cannot be written", `use format bash, json or directory, or a template with "b64enc"`}
 	isQuoted     = fault{"it begins and ends with the same quote, which some versions of docker strip", "use format bash, json or directory"}
 	isTooLong    = fault{"with its alias it is longer than the 65535 bytes of a line", "use format bash, json or directory"}
 )
 
-// writeEnvFile writes a line as docker run --env-file reads it: everything
-// after the equal sign is the value, and nothing is an escape.
+// writeEnvFile writes a line for docker run --env-file. Everything after the equal
+// sign is the value, and there are no escapes.
 func writeEnvFile(w *buffer, e entry) fault {
 	v := e.value
 	switch {

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// templateError is why and where a template failed, without any value.
+// templateError says why and where a template failed, without any value.
 type templateError struct {
 	text  string
 	cause error
@@ -18,8 +18,8 @@ type templateError struct {
 func (e *templateError) Error() string { return e.text }
 func (e *templateError) Unwrap() error { return e.cause }
 
-// explain turns an error of text/template, whose message may quote a value,
-// into one that shows nothing but the template's own text.
+// explain converts an error of text/template, whose message may quote a value. The
+// result quotes only the template's text.
 func (p *parsed) explain(err error) error {
 	cause := p.cause(err)
 	text := fmt.Sprintf("template: %s: %s", p.name, cause)
@@ -32,9 +32,9 @@ func (p *parsed) explain(err error) error {
 	return &templateError{text, cause}
 }
 
-// cause finds the cause among the errors that are made here, or makes one from
-// the kind of text/template's message and a word that stands in the template's
-// text too.
+// cause returns the first error of this package in the chain. Otherwise it derives
+// an error from the kind of text/template's message and a word that also occurs in
+// the template.
 func (p *parsed) cause(err error) error {
 	var limit *limitError
 	var alias unknownAlias
@@ -55,7 +55,7 @@ func (p *parsed) cause(err error) error {
 	return &ruleError{kind: otherRule}
 }
 
-// ruleError is a rule of text/template that a template breaks as it runs; name
+// ruleError is a rule of text/template that a template violates at run time. name
 // is an identifier in the template.
 type ruleError struct{ kind, name string }
 
@@ -76,13 +76,14 @@ func (e *ruleError) Error() string {
 	return fmt.Sprintf(e.kind, e.name)
 }
 
-// message is one of text/template's that names a word of the template.
+// message is a message of text/template that contains a word of the template.
 type message struct {
 	pattern *regexp.Regexp
 	kind    string
 }
 
-// messages are made when a template first fails, which few processes see.
+// messages are compiled when a template first fails, because few processes need
+// them.
 var messages = sync.OnceValue(func() []message {
 	return []message{
 		{regexp.MustCompile(`>: map has no entry for key "(\w+)"$`), missingKey},
@@ -95,10 +96,9 @@ var messages = sync.OnceValue(func() []message {
 	}
 })
 
-// certain reports whether the error will occur whatever the values are. For a
-// template that is written for the Secrets Provider it is taken to be, as it
-// is there; other templates may well compute with values, which a placeholder
-// is no good for.
+// certain reports whether the error occurs for all values. For a template written
+// for the Secrets Provider it assumes so, as the Secrets Provider does. Other
+// templates may compute with values, for which a placeholder is unsuitable.
 func (p *parsed) certain(err error) bool {
 	var limit *limitError
 	var alias unknownAlias
@@ -125,8 +125,8 @@ func (p *parsed) certain(err error) bool {
 	return true
 }
 
-// position reads line and column from the head of text/template's message; the
-// template's name comes first in it.
+// position parses line and column from text/template's message, which begins with
+// the template's name.
 func (p *parsed) position(err error) (line, column int, ok bool) {
 	rest, ok := strings.CutPrefix(err.Error(), "template: "+p.name+":")
 	if !ok {
@@ -141,7 +141,7 @@ func (p *parsed) position(err error) (line, column int, ok bool) {
 	return line, column, errLine == nil && errColumn == nil
 }
 
-// action is the action of the template's text that has a position, shortened.
+// action returns the action at a position in the template, shortened.
 func (p *parsed) action(line, column int) string {
 	start := 0
 	for range line - 1 {

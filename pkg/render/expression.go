@@ -8,24 +8,24 @@ import (
 
 const (
 	maxPattern      = 1000 // bytes of a regular expression
-	maxInstructions = 5000 // of its program, which a few characters can make many
-	matchWork       = 16   // a match, whatever its length
+	maxInstructions = 5000 // of its program; a few characters can produce many
+	matchWork       = 16   // for a match of any length
 )
 
-// expression is a regular expression and what it costs.
+// expression is a regular expression and its costs.
 type expression struct {
 	*regexp.Regexp
 	instructions int
-	// reach is how many bytes behind a match a search for it may read;
-	// negative: any number.
+	// reach bounds the bytes that a search may read beyond a match. Negative means
+	// no bound.
 	reach int
 }
 
-// work is what a search through size bytes takes: each byte may meet every
+// work returns the cost of a search through size bytes. Each byte may meet every
 // instruction.
 func (e expression) work(size int) int { return e.instructions*size + matchWork }
 
-// each is what a further match in size bytes may take.
+// each returns the maximum cost of a further match in size bytes.
 func (e expression) each(size int) int {
 	if e.reach < 0 {
 		return e.work(size)
@@ -33,7 +33,7 @@ func (e expression) each(size int) int {
 	return e.work(min(e.reach, size))
 }
 
-// compile spends the work of making a program of the pattern.
+// compile compiles the pattern and spends the work for it.
 func (r *run) compile(pattern string) (expression, error) {
 	const faulty failure = "its pattern is not a regular expression"
 	if len(pattern) > maxPattern {
@@ -54,7 +54,7 @@ func (r *run) compile(pattern string) (expression, error) {
 	return e, nil
 }
 
-// instructions is about how many a program of the expression has.
+// instructions estimates the number of instructions in the expression's program.
 func instructions(re *syntax.Regexp) int {
 	n := 1
 	for _, sub := range re.Sub {
@@ -69,9 +69,9 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// reach is how many bytes behind a match a search may read before it knows that
-// it is one; negative: any number. What is repeated without end may do so at
-// the end of the expression only: there each repetition is a match.
+// reach returns how many bytes beyond a match a search may read before it confirms
+// the match. Negative means no bound. Unbounded repetition is permitted only at the
+// end of the expression, where each repetition is a match.
 func reach(re *syntax.Regexp, last bool) (n int) {
 	switch re.Op {
 	case syntax.OpLiteral:

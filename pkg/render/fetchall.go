@@ -7,16 +7,16 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// allAlias stands, when a template is checked, for the aliases of all
-// variables, as with the Secrets Provider.
+// allAlias represents the aliases of all variables in the check of a template, as
+// with the Secrets Provider.
 const allAlias = "*"
 
-// checkAll reports whether a format can hold all variables, whose aliases are
-// their ids.
+// checkAll reports whether a format can hold all variables. Their aliases are their
+// ids.
 func checkAll(format targets.Format) error {
 	rule, ok := aliasRule(format)
 	if !ok {
-		return nil // has been reported
+		return nil // another check reports it
 	}
 	if fault := rule("a/b"); fault != "" {
 		return fmt.Errorf("alias \"*\" does not suit format %s: all variables have their ids for aliases, such as \"app/db/password\", but %s; use format yaml, json, java-properties or template, or list the variables", format, fault)
@@ -24,8 +24,8 @@ func checkAll(format targets.Format) error {
 	return nil
 }
 
-// certainOfAll keeps the errors that a template has whichever variables there
-// are.
+// certainOfAll returns err if it occurs for every set of variables. Otherwise it
+// returns nil.
 func certainOfAll(err error) error {
 	var limit *limitError
 	var alias unknownAlias
@@ -44,8 +44,8 @@ func certainOfAll(err error) error {
 	return nil
 }
 
-// CheckAlias reports whether a format can hold an entry of this alias; nil if
-// so. The error names neither format nor alias.
+// CheckAlias returns nil if the format can hold an entry with this alias. The error
+// names neither the format nor the alias.
 func CheckAlias(format targets.Format, alias string) error {
 	rule, ok := aliasRule(format)
 	if !ok {

@@ -8,20 +8,19 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// layout is how a file's entries stand beside each other. No file ends in a
-// line feed.
+// layout says how a file combines its entries. No file ends in a line feed.
 type layout struct {
 	open, separator, end string
-	// write appends an entry, or returns why the format cannot hold its value
-	// and appends nothing of the value.
+	// write appends an entry. If the format cannot hold the value, it returns the
+	// reason and appends nothing of the value.
 	write func(w *buffer, e entry) fault
 }
 
-// fault is why a format cannot hold a value and what to use instead; the zero
-// fault is none.
+// fault says why a format cannot hold a value, and what to use instead. The zero
+// fault means that the value is valid.
 type fault struct{ why, instead string }
 
-// ValueError says that a format cannot hold an entry's value. Its text has no
+// ValueError means that a format cannot hold an entry's value. Its text contains no
 // part of the value.
 type ValueError struct {
 	Format targets.Format
@@ -33,8 +32,8 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("format %s cannot hold the value of alias %q: %s; %s", e.Format, clip(e.Alias), e.fault.why, e.fault.instead)
 }
 
-// ValueErrors returns what Render's error consists of, if it is nothing but
-// values that the format cannot hold; else none.
+// ValueErrors returns the parts of Render's error if all of them are ValueErrors.
+// Otherwise it returns none.
 func ValueErrors(err error) (unfit []*ValueError) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -50,7 +49,7 @@ func ValueErrors(err error) (unfit []*ValueError) {
 	return unfit
 }
 
-// What formats for text, and formats for environment variables, cannot hold.
+// Values that text formats, and formats for environment variables, cannot hold.
 var (
 	notText = fault{"it is not valid UTF-8", `use format bash or directory, or a template with "b64enc"`}
 	hasNUL  = fault{"it has a NUL byte, which an environment variable cannot have", `use format json or directory, or a template with "b64enc"`}
@@ -76,7 +75,7 @@ func layoutOf(format targets.Format) layout {
 	panic("render: no layout for format " + string(format))
 }
 
-// renderFile lays entries out in a format whose alias rule they satisfy.
+// renderFile renders entries in a format. Their aliases must satisfy its rule.
 func renderFile(format targets.Format, entries []entry) (secret.Value, error) {
 	l := layoutOf(format)
 	size := 16

@@ -11,19 +11,19 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// ownFunctions are those of the Secrets Provider, which with text/template's
-// own are all that its templates can use, and versions, of a set.
+// ownFunctions lists the Secrets Provider's functions, and versions, which reads
+// sets. A template for the Secrets Provider can use only those and text/template's.
 const ownFunctions = "secret b64enc b64dec versions"
 
-// builtins are the functions of text/template.
+// builtins lists the functions of text/template.
 const builtins = "and call eq ge gt html index js le len lt ne not or print printf println slice urlquery"
 
-// sprigFunctions are the functions taken from github.com/Masterminds/sprig/v3:
-// those whose result depends on their arguments alone. Left out are the ones
-// that read the environment (env), the network (getHostByName), the clock
-// (now, ago, date…) or randomness (rand…, shuffle, uuidv4), that make keys or
-// encrypt (gen…, bcrypt, htpasswd, encryptAES, derivePassword), and slice,
-// which would take the place of text/template's.
+// sprigFunctions lists the functions from github.com/Masterminds/sprig/v3 whose
+// result depends only on their arguments. The list omits functions that read the
+// environment (env), the network (getHostByName), the clock (now, ago, date…) or
+// randomness (rand…, shuffle, uuidv4). It omits functions that create keys or
+// encrypt (gen…, bcrypt, htpasswd, encryptAES, derivePassword). It omits slice,
+// which would replace text/template's.
 const sprigFunctions = `
 	abbrev abbrevboth camelcase cat contains hasPrefix hasSuffix indent
 	initials kebabcase lower nindent nospace plural quote repeat replace
@@ -59,7 +59,7 @@ const sprigFunctions = `
 	base clean dir ext isAbs osBase osClean osDir osExt osIsAbs
 	semverCompare urlJoin urlParse`
 
-// shallowFunctions look at no more of a list or map than its first level.
+// shallowFunctions examine only the first level of a list or map.
 const shallowFunctions = `
 	all any append chunk coalesce compact concat default dict dig empty first
 	get hasKey index initial keys kindIs kindOf last list mustAppend mustChunk
@@ -68,22 +68,22 @@ const shallowFunctions = `
 	tuple typeIs typeIsLike typeOf unset values`
 
 // Functions lists the functions that templates can use besides those of
-// text/template, in the order of their names.
+// text/template, sorted by name.
 func Functions() []string {
 	names := strings.Fields(ownFunctions + " " + sprigFunctions)
 	slices.Sort(names)
 	return names
 }
 
-// library is what templates can name: all functions, and sprig's among them;
-// and the bounds of their arguments.
+// library holds all functions that templates can name, the subset from sprig, and
+// the limits of their arguments.
 type library struct {
 	known, sprig map[string]any
 	bounds       map[string]int
 }
 
-// loadLibrary filters sprig's functions, which takes longer than most
-// templates, once.
+// loadLibrary filters sprig's functions once, because that takes longer than most
+// templates.
 var loadLibrary = sync.OnceValue(func() library {
 	l := library{known: map[string]any{}, sprig: map[string]any{}, bounds: argumentBounds()}
 	all := sprig.GenericFuncMap()
@@ -96,11 +96,11 @@ var loadLibrary = sync.OnceValue(func() library {
 	return l
 })
 
-// most is how many bytes the arguments of a function may have together.
+// most returns the limit of a function's arguments, in bytes.
 func (l library) most(name string) int { return cmp.Or(l.bounds[name], mostArguments) }
 
-// functions returns those of the named functions that are not text/template's
-// own, each within the bounds of r.
+// functions returns the named functions that text/template lacks. Each counts
+// against the limits of r.
 func (r *run) functions(used map[string]bool) map[string]any {
 	l := loadLibrary()
 	own := r.ownFunctions(l.sprig)
@@ -118,8 +118,8 @@ func (r *run) functions(used map[string]bool) map[string]any {
 	return funcs
 }
 
-// functionError is the failure of a function. It does not say what the
-// function says, which may contain a value.
+// functionError is the failure of a function. It omits the function's message,
+// which may contain a value.
 type functionError struct{ name, why string }
 
 func (e *functionError) Error() string { return e.name + ": " + e.why }
@@ -129,8 +129,8 @@ type failure string
 
 func (f failure) Error() string { return string(f) }
 
-// guard wraps a function: its arguments may have most bytes, what it is given
-// and makes is counted, and its errors and panics become functionErrors.
+// guard wraps a function. It limits the arguments to most bytes, counts arguments
+// and results, and converts errors and panics to functionErrors.
 func (r *run) guard(name string, fn any, most int, deep bool) any {
 	f := reflect.ValueOf(fn)
 	typ := f.Type()
@@ -161,7 +161,7 @@ func (r *run) guard(name string, fn any, most int, deep bool) any {
 	}).Interface()
 }
 
-// safeError is an error for what a function called name panicked with.
+// safeError returns an error for a panic in the function name.
 func safeError(name string, p any) error {
 	err, _ := p.(error)
 	var limit *limitError

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// hidden are the functions that harden puts into the template.
+// hidden returns the functions that harden inserts into the template.
 func (r *run) hidden() map[string]any {
 	return map[string]any{
 		stepFunc:   r.step,
@@ -34,8 +34,8 @@ func (r *run) leave(int) string {
 	return ""
 }
 
-// emit returns the text of a value that the template prints. text/template
-// would print no value as <no value>.
+// emit returns the text of a value that the template prints. A nil value is an
+// error, where text/template would print <no value>.
 func (r *run) emit(v any) (string, error) {
 	if v == nil {
 		return "", &functionError{"print", "there is no value"}
@@ -46,8 +46,8 @@ func (r *run) emit(v any) (string, error) {
 	return fmt.Sprint(v), nil
 }
 
-// secret returns the value of an alias. The error must not name it, since it may
-// be computed from a value.
+// secret returns the value of an alias. The error must not name the alias, because
+// a template may compute it from a value.
 func (r *run) secret(alias string) (string, error) {
 	if s, ok := r.secrets[alias].(templateSecret); ok {
 		return s.Value, nil
@@ -55,7 +55,7 @@ func (r *run) secret(alias string) (string, error) {
 	return "", unknownAlias("the group has no such alias")
 }
 
-// namedSecret is secret for an alias that stands in the template's text.
+// namedSecret is secret for an alias that the template's text contains.
 func (r *run) namedSecret(alias string) (string, error) {
 	value, err := r.secret(alias)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *run) namedSecret(alias string) (string, error) {
 	return value, nil
 }
 
-// unknownAlias says that a template wants an alias that its group lacks.
+// unknownAlias means that a template uses an alias that its group lacks.
 type unknownAlias string
 
 func (u unknownAlias) Error() string { return string(u) }

@@ -35,8 +35,8 @@ type jwk struct {
 	QI  string `json:"qi,omitempty"`
 }
 
-// jwks lays the valid keys of sets out as a JSON Web Key Set. Primaries come
-// first, as programs sign with the first key.
+// jwks renders the valid keys of sets as a JSON Web Key Set. Primary keys come
+// first, because programs sign with the first key.
 func jwks(entries []entry, public bool) (secret.Value, error) {
 	first, others := []jwk{}, []jwk{}
 	for _, e := range entries {
@@ -59,7 +59,7 @@ func jwks(entries []entry, public bool) (secret.Value, error) {
 	return secret.New(content), nil
 }
 
-// jwkOf makes a key of a version's part key, private, public or crt.
+// jwkOf builds a key from a version's part key, private, public or crt.
 func jwkOf(v versions.Version, public bool) (jwk, error) {
 	if key, ok := v.Parts["key"]; ok {
 		if public {
@@ -125,7 +125,7 @@ func jwkOfKey(key any, kid string, public bool) (jwk, error) {
 		j.D = base64url(d)
 		return j, err
 	case *ecdsa.PublicKey:
-		point, err := k.Bytes() // 4, X and Y, of one length
+		point, err := k.Bytes() // 4, then X and Y of equal length
 		if err != nil {
 			return jwk{}, errors.New("its key is on no named curve")
 		}

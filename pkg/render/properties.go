@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// writeProperties writes the Secrets Provider's form, in which the quotes are
-// a part of what java.util.Properties reads. Escapes that such a reader does
-// not know are replaced; text beyond the basic plane stays as it is, since the
-// file has to be read as UTF-8 anyway.
+// writeProperties writes the Secrets Provider's format, in which
+// java.util.Properties reads the quotes as part of the value. It replaces escapes
+// that java.util.Properties does not support. Text beyond the basic plane is
+// unchanged, because readers must use UTF-8 anyway.
 func writeProperties(w *buffer, e entry) fault {
 	if !utf8.Valid(e.value) {
 		return notText
@@ -30,8 +30,8 @@ func escapeProperties(w *buffer, r rune) {
 	}
 }
 
-// writeJavaProperties writes a line in the format of java.util.Properties,
-// all of it in ASCII, so that it is read alike as ISO 8859-1 and as UTF-8.
+// writeJavaProperties writes a line in the format of java.util.Properties. It uses
+// only ASCII, so that ISO 8859-1 and UTF-8 readers read the same text.
 func writeJavaProperties(w *buffer, e entry) fault {
 	if !utf8.Valid(e.value) {
 		return notText
@@ -47,8 +47,8 @@ func writeJavaProperties(w *buffer, e entry) fault {
 	return fault{}
 }
 
-// javaText writes text with a backslash before backslashes and the characters
-// of special.
+// javaText writes text. It puts a backslash before backslashes and the characters
+// in special.
 func (w *buffer) javaText(text []byte, special string) {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// quoted writes v between double quotes: quotes and backslashes get a
-// backslash, what is printable stays, and escape writes any other rune. With
-// the right escape that is strconv.Quote, the Secrets Provider's way.
+// quoted writes v in double quotes. It puts a backslash before quotes and
+// backslashes, copies printable runes, and calls escape for all others. With
+// escapeGo it matches strconv.Quote, which the Secrets Provider uses.
 func (w *buffer) quoted(v []byte, escape func(w *buffer, r rune)) {
 	w.byte('"')
 	start := 0
@@ -33,7 +33,7 @@ func (w *buffer) quoted(v []byte, escape func(w *buffer, r rune)) {
 	w.byte('"')
 }
 
-// stays reports whether strconv.Quote leaves r, read from size bytes, as it is.
+// stays reports whether strconv.Quote leaves r, read from size bytes, unchanged.
 func stays(r rune, size int) bool {
 	if size == 1 {
 		return ' ' <= r && r <= '~' && r != '"' && r != '\\'
@@ -41,8 +41,8 @@ func stays(r rune, size int) bool {
 	return strconv.IsPrint(r)
 }
 
-// printable reports whether strconv.Quote escapes nothing in v but quotes and
-// backslashes, and the characters in except.
+// printable reports whether strconv.Quote would escape only quotes, backslashes and
+// the characters in except.
 func printable(v []byte, except string) bool {
 	for i := 0; i < len(v); {
 		r, size := utf8.DecodeRune(v[i:])
@@ -54,8 +54,8 @@ func printable(v []byte, except string) bool {
 	return true
 }
 
-// escapeGo writes the escapes of strconv.Quote; \a and \v, \x, \u and \U mean
-// the same in YAML as long as the text is valid UTF-8.
+// escapeGo writes the escapes of strconv.Quote. For valid UTF-8, \a, \v, \x, \u and
+// \U mean the same in YAML.
 func escapeGo(w *buffer, r rune) {
 	switch {
 	case '\a' <= r && r <= '\r':
@@ -70,8 +70,8 @@ func escapeGo(w *buffer, r rune) {
 	}
 }
 
-// escapeJSON writes the escapes of strconv.Quote where JSON has them, and the
-// numbers of UTF-16 elsewhere.
+// escapeJSON writes the escapes of strconv.Quote that JSON supports, and UTF-16
+// numbers for all other runes.
 func escapeJSON(w *buffer, r rune) {
 	switch r {
 	case '\b', '\t', '\n', '\f', '\r':
@@ -81,7 +81,7 @@ func escapeJSON(w *buffer, r rune) {
 	}
 }
 
-// utf16 writes r as one or, beyond the basic plane, two \u escapes.
+// utf16 writes r as one \u escape, or as two beyond the basic plane.
 func (w *buffer) utf16(r rune) {
 	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
 		w.hex(`\u`, high, 4)

@@ -2,8 +2,8 @@ package render
 
 import "strings"
 
-// regexFunctions are sprig's, with and without "must" alike: a faulty pattern
-// is an error.
+// regexFunctions returns sprig's functions. The variants with and without "must"
+// are the same: an invalid pattern is an error.
 func (r *run) regexFunctions() map[string]any {
 	funcs := map[string]any{
 		"Match": func(pattern, s string) (bool, error) {
@@ -61,8 +61,8 @@ func (r *run) regexFunctions() map[string]any {
 	return named
 }
 
-// matches counts the matches of a pattern in s, and spends the work of finding
-// them twice.
+// matches counts the matches of a pattern in s. It spends the work of finding them
+// twice.
 func (r *run) matches(pattern, s string) (re expression, matches int, err error) {
 	if re, err = r.compile(pattern); err != nil {
 		return re, 0, err

@@ -1,15 +1,13 @@
-// Package render turns the values of a target's entries into the bytes that
-// applications read: a file in one of the formats, a template's result, or one
-// file for each entry.
+// Package render converts the values of a target's entries into the bytes that
+// applications read: a file in one of the formats, a template's output, or one file
+// per entry.
 //
-// It is pure. What it returns depends on its arguments alone: it reads no
-// file, no environment, no clock and no randomness, so equal values give equal
-// bytes.
+// It is pure. Its results depend only on its arguments: it reads no file, no
+// environment, no clock and no randomness. Therefore equal values give equal bytes.
 //
-// For values that the Secrets Provider writes without damage the bytes are the
-// same as the Secrets Provider's. Any other value is written so that the
-// format's reader gets exactly the value back, or is refused with an error. No
-// error and no warning contains a value.
+// For values that the Secrets Provider writes without damage, the bytes equal the
+// Secrets Provider's. All other values are encoded so that the format's reader gets
+// exactly the value, or cause an error. No error and no warning contains a value.
 package render
 
 import (
@@ -22,37 +20,38 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Item is an entry's value, as Conjur gave it.
+// Item is an entry's value as received from Conjur.
 type Item struct {
 	Alias string
 	Value secret.Value
 }
 
-// Result is what a target's values look like.
+// Result is the rendered content of a target.
 type Result struct {
-	// Parts is the content by part name: a single part named "" for a file,
-	// one part for each alias with targets.FormatDirectory. The receiver owns
-	// the values and wipes them.
+	// Parts is the content by part name: a single part named "" for a file, one
+	// part for each alias with targets.FormatDirectory. The receiver owns the
+	// values and wipes them.
 	Parts map[string]secret.Value
-	// Warnings say what was taken otherwise than it was meant, each naming
-	// the alias.
+	// Warnings describe values that were interpreted differently than declared.
+	// Each names the alias.
 	Warnings []string
-	// Expires is when the first of the certificates among the values does.
+	// Expires is the earliest expiry of the certificates among the values.
 	Expires targets.Expiry
 }
 
-// Render lays items out as t.Format says; template is the text that
-// targets.FormatTemplate runs, and is ignored by the other formats. The items
-// are those of t.Entries, in the same order and with the same aliases; their
-// values are only read, and must stay as they are until Render returns.
+// Render renders items in the format t.Format. template is the text for
+// targets.FormatTemplate; other formats ignore it. items must correspond to
+// t.Entries, in the same order and with the same aliases. Their values must not
+// change until Render returns.
 //
-// The error joins everything that is wrong, each naming format and alias, or
-// the template's name and line.
+// The error joins all faults. Each fault names the format and alias, or the
+// template's name and line.
 func Render(t *targets.Target, template string, items []Item) (Result, error) {
 	return renderWithin(nil, t, template, items)
 }
 
-// renderWithin is Render, with a budget for the template unless that is nil.
+// renderWithin is Render with a work budget for the template. A nil budget means
+// the default.
 func renderWithin(budget *work, t *targets.Target, template string, items []Item) (Result, error) {
 	if err := checkItems(t, items); err != nil {
 		return Result{}, err
@@ -94,7 +93,7 @@ func renderParts(budget *work, t *targets.Target, template string, entries []ent
 	}
 }
 
-// partOfEach makes a part of each entry, named by its alias.
+// partOfEach returns one part for each entry, named by its alias.
 func partOfEach(entries []entry) map[string]secret.Value {
 	parts := make(map[string]secret.Value, len(entries))
 	for _, e := range entries {
@@ -103,14 +102,14 @@ func partOfEach(entries []entry) map[string]secret.Value {
 	return parts
 }
 
-// Check returns what is wrong with a target as far as it can be known before
-// there are values: the format, its rules for aliases, and the template, which
-// is run with placeholders. For an entry that stands for all variables, whose
-// aliases are paths, the format must be able to hold such; a template runs with
-// the alias "*" for it, and may name no alias that has no entry of its own.
+// Check returns the faults of a target that can be found without values: in the
+// format, in aliases, and in the template. It runs the template with placeholders.
+// For an entry that stands for all variables, the aliases are paths, and the format
+// must support them. A template then runs with the alias "*". It may name only
+// aliases that have a separate entry.
 //
-// A template that runs into an error which other values might not cause, such
-// as JSON that does not parse, is not reported.
+// Check ignores a template error that other values might avoid, such as JSON that
+// does not parse.
 func Check(t *targets.Target, template string) error {
 	var sets []string
 	aliases, all := make([]string, 0, len(t.Entries)), false
@@ -136,7 +135,7 @@ func Check(t *targets.Target, template string) error {
 	return nil
 }
 
-// checkItems holds items against the entries and the entries against the
+// checkItems compares items with the entries, and checks the entries against the
 // format.
 func checkItems(t *targets.Target, items []Item) error {
 	if len(items) != len(t.Entries) {
@@ -154,8 +153,8 @@ func checkItems(t *targets.Target, items []Item) error {
 	return errors.Join(checkAliases(t.Format, aliases), checkPaths(t.Format, t.Entries), checkSets(t.Format, t.Entries))
 }
 
-// checkAliases reports unknown formats, aliases that break the format's rule,
-// and aliases that occur twice.
+// checkAliases reports unknown formats, aliases that violate the format's rule, and
+// duplicate aliases.
 func checkAliases(format targets.Format, aliases []string) error {
 	rule, ok := aliasRule(format)
 	if !ok {
@@ -173,7 +172,7 @@ func checkAliases(format targets.Format, aliases []string) error {
 	return errors.Join(errs...)
 }
 
-// repeated lists the aliases that occur more than once, each once.
+// repeated lists the aliases that occur more than once, without duplicates.
 func repeated(aliases []string) []string {
 	seen := make(map[string]int, len(aliases))
 	var twice []string

@@ -8,37 +8,37 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// MaxSecret is how many bytes the values of a Kubernetes Secret may have
-// together (core/v1 MaxSecretSize).
+// MaxSecret bounds the total size of a Kubernetes Secret's values, in bytes
+// (core/v1 MaxSecretSize).
 const MaxSecret = 1 << 20
 
-// templatesWork is what all templates of a Secret may do together, so that a
-// Secret with many that run away holds nobody up.
+// templatesWork bounds the work of all templates of a Secret together, so that a
+// Secret with many runaway templates delays nobody.
 const templatesWork = 4 * maxWork
 
-// Data is what the data of a Kubernetes Secret look like.
+// Data is the rendered data of a Kubernetes Secret.
 type Data struct {
 	// Parts are the values by data key. The receiver owns and wipes them.
 	Parts map[string]secret.Value
-	// Errs says, by data key, why a group has none in Parts. It is as with
-	// Render, or what the look-up of the template says. Under "" is why there
-	// is nothing at all: a set of the map cannot be laid out.
+	// Errs says, by data key, why a group is missing from Parts. The error comes
+	// from Render or from the template lookup. The key "" holds an error that
+	// prevents all output: a set of the map cannot be rendered.
 	Errs map[string]error
-	// Warnings say what was taken otherwise than it was meant, each naming
-	// the data key.
+	// Warnings describe values that were interpreted differently than declared.
+	// Each names the data key.
 	Warnings []string
-	// Expires is as with Render.
+	// Expires is as in Result.
 	Expires targets.Expiry
-	// Work is how much the templates did, in units of some nanoseconds.
+	// Work is the work of the templates, in units of some nanoseconds.
 	Work int
 }
 
-// Secret makes the data of the Kubernetes Secret t: of each entry a value under
-// its alias, and of each group a value under its name. What one group's faults
-// are does not touch the others.
+// Secret renders the data of the Kubernetes Secret t. Each entry becomes a value
+// under its alias, and each group a value under its name. A fault in one group does
+// not affect the others.
 //
-// value returns the value of a variable, which is only read, and template the
-// text of the template of a group that has the format template.
+// value returns the value of a variable, which Secret only reads. template returns
+// the template text for a group with the format template.
 func Secret(t *targets.Target, value func(variable string) secret.Value, template func(group *targets.Target) (string, error)) Data {
 	decoded, warnings, err := decode(targets.FormatDirectory, t.Entries, itemsOf(t, value))
 	defer decoded.wipe()
@@ -73,7 +73,7 @@ func itemsOf(t *targets.Target, value func(variable string) secret.Value) []Item
 	return items
 }
 
-// dataRun makes the values of a Secret's groups, one after the other.
+// dataRun renders the values of a Secret's groups, one after another.
 type dataRun struct {
 	data     *Data
 	budget   *work

@@ -11,8 +11,8 @@ import (
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
-// DeliveredSet returns what a target shows that has this set of versions, as of
-// now, or why a value cannot be delivered as one.
+// DeliveredSet returns the summary of a set of versions that a target displays, as
+// of now. It returns an error if the value cannot be delivered as a set.
 func DeliveredSet(value []byte) (targets.DeliveredSet, error) {
 	doc, err := readSet(value)
 	if err != nil {
@@ -40,8 +40,7 @@ func readSet(value []byte) (*versions.Document, error) {
 // IsSet reports whether a value is a set of versions.
 func IsSet(value []byte) bool { return versions.IsSet(value) }
 
-// checkSets reports sets where a format cannot hold them, and patterns that are
-// none.
+// checkSets reports sets that the format cannot hold, and invalid patterns.
 func checkSets(format targets.Format, entries []targets.Entry) error {
 	var errs []error
 	for _, e := range entries {
@@ -79,7 +78,7 @@ func (v *values) addSet(format targets.Format, e targets.Entry, value []byte) er
 	}
 	prefix := strings.TrimSuffix(e.Alias, "*")
 	primary, _ := doc.Primary()
-	v.expire(e.Variable, primary.Expires()) // the others leave before it matters
+	v.expire(e.Variable, primary.Expires()) // other versions leave the set before they expire
 	switch {
 	case format != targets.FormatDirectory:
 		v.entries = append(v.entries, entry{alias: e.Alias, set: doc})
@@ -106,7 +105,7 @@ func (v *values) addParts(prefix, suffix string, version versions.Version) {
 	}
 }
 
-// twice returns an error if what a set stands for has the name of something else.
+// twice returns an error if an entry from a set has the same name as another entry.
 func (v *values) twice(entries []targets.Entry) error {
 	if !slices.ContainsFunc(entries, targets.Entry.Set) {
 		return nil
@@ -125,10 +124,10 @@ func (v *values) twice(entries []targets.Entry) error {
 type templateVersion struct {
 	ID      string
 	Primary bool
-	parts   map[string]string // nil: any part is the placeholder
+	parts   map[string]string // nil makes every part the placeholder
 }
 
-// versionsOf returns the valid versions, the newest first.
+// versionsOf returns the valid versions, newest first.
 func versionsOf(doc *versions.Document) []templateVersion {
 	var all []templateVersion
 	for _, v := range doc.Usable() {
@@ -141,7 +140,7 @@ func versionsOf(doc *versions.Document) []templateVersion {
 	return all
 }
 
-// Part returns the part of that name.
+// Part returns the part with the name.
 func (v templateVersion) Part(name string) (string, error) {
 	if v.parts == nil {
 		return placeholder, nil
@@ -153,8 +152,8 @@ func (v templateVersion) Part(name string) (string, error) {
 	return part, nil
 }
 
-// versions returns those of the set with that alias. The error must not name it,
-// since it may be computed from a value.
+// versions returns the versions of the set with the alias. The error must not name
+// the alias, because a template may compute it from a value.
 func (r *run) versions(alias string) ([]templateVersion, error) {
 	if set, ok := r.sets[alias]; ok {
 		return set, nil

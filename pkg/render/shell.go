@@ -4,10 +4,10 @@ import (
 	"bytes"
 )
 
-// writeBash writes an assignment for any POSIX shell that sources the file. In
-// double quotes, the Secrets Provider's form, a shell expands $ and ` and knows
-// no escapes such as \n; a value with one of these is put in single quotes,
-// within which nothing is special but the single quote.
+// writeBash writes an assignment for any POSIX shell that sources the file. The
+// Secrets Provider uses double quotes, in which a shell expands $ and ` and knows
+// no escapes such as \n. A value with one of these gets single quotes, in which
+// only the single quote is special.
 func writeBash(w *buffer, e entry) fault {
 	if bytes.IndexByte(e.value, 0) >= 0 {
 		return hasNUL

@@ -11,9 +11,9 @@ import (
 	"text/template"
 )
 
-// ownFunctions are the functions that are not sprig's, or that need more care
-// than guard takes: because a small argument makes a large result, because
-// sprig's result has no fixed order, or because sprig hides an error.
+// ownFunctions returns functions that sprig lacks or that guard alone cannot make
+// safe. In sprig, a small argument of some gives a large result, the result of
+// others has no fixed order, and others hide an error.
 func (r *run) ownFunctions(sprigs map[string]any) map[string]any {
 	toStrings := sprigs["toStrings"].(func(any) []string)
 	wrapWith := sprigs["wrapWith"].(func(int, string, string) string)
@@ -57,8 +57,8 @@ func (r *run) ownFunctions(sprigs map[string]any) map[string]any {
 	return funcs
 }
 
-// costly are functions of sprig whose work is more than what they are given
-// and what they make.
+// costly returns the sprig functions whose work exceeds the size of their arguments
+// and results.
 func (r *run) costly(sprigs map[string]any) map[string]any {
 	funcs := map[string]any{}
 	for _, name := range []string{"uniq", "mustUniq"} {
@@ -83,7 +83,7 @@ func (r *run) costly(sprigs map[string]any) map[string]any {
 	}
 	fromJSON := sprigs["mustFromJson"].(func(string) (any, error))
 	funcs["mustFromJson"] = func(s string) (any, error) {
-		r.work.spend(elementWork * len(s)) // the shortest elements are a byte or two
+		r.work.spend(elementWork * len(s)) // the shortest elements have one or two bytes
 		v, err := fromJSON(s)
 		if err != nil {
 			return nil, failure("its argument is not JSON")
@@ -98,7 +98,7 @@ func (r *run) costly(sprigs map[string]any) map[string]any {
 	return funcs
 }
 
-// pairs spends the work of comparing each element of a list with each of
+// pairs spends the work of comparing each element of a list with each element of
 // others.
 func (r *run) pairs(list, others any) {
 	v, w := reflect.ValueOf(list), reflect.ValueOf(others)
@@ -145,7 +145,7 @@ func split(sep string, n int, s string) []string {
 	return strings.SplitN(s, sep, n)
 }
 
-// numbered is a list as a map with the keys _0, _1 and so on.
+// numbered converts a list to a map with the keys _0, _1 and so on.
 func numbered(list []string) map[string]string {
 	m := make(map[string]string, len(list))
 	for i, s := range list {
@@ -190,7 +190,7 @@ func seq(params ...int) string {
 	return strings.Join(words, " ")
 }
 
-// keys lists the keys of each map in order; sprig's order differs each time.
+// keys lists the keys of each map in order. The order of sprig's result varies.
 func keys(dicts ...map[string]any) []string {
 	all := []string{}
 	for _, dict := range dicts {

@@ -2,11 +2,11 @@ package render
 
 import "unicode/utf8"
 
-// longestSimpleKey is how many characters a YAML key may span, its quotes
-// included, unless a question mark announces it (YAML 1.2, section 7.4.2).
+// longestSimpleKey bounds the characters of a YAML key with its quotes. A longer
+// key needs a question mark (YAML 1.2, section 7.4.2).
 const longestSimpleKey = 1024
 
-// writeYAML writes one line of a YAML mapping in double quotes.
+// writeYAML writes one line of a YAML mapping, in double quotes.
 func writeYAML(w *buffer, e entry) fault {
 	if !utf8.Valid(e.value) {
 		return notText

@@ -9,22 +9,22 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// placeholder stands for each value when a template is checked; the Secrets
-// Provider uses the same.
+// placeholder replaces each value in the check of a template. The Secrets Provider
+// uses the same text.
 const placeholder = "REDACTED"
 
-// templateSecret is an entry as templates see it, in .SecretsArray and .SecretsMap.
+// templateSecret is an entry as templates see it in .SecretsArray and .SecretsMap.
 type templateSecret struct{ Alias, Value string }
 
-// templateData is what a template runs on. The map's values are
-// templateSecrets; its type is the one that sprig's functions take.
+// templateData is the data of a template. The map's values are templateSecrets. Its
+// type is the one that sprig's functions accept.
 type templateData struct {
 	SecretsArray []templateSecret
 	SecretsMap   map[string]any
 }
 
-// runTemplate returns what the template called name writes for entries. It takes
-// off budget, unless that is nil, what work it does.
+// runTemplate returns the output of the template called name for entries. It
+// deducts its work from budget, unless that is nil.
 func runTemplate(name, text string, entries []entry, budget *work) (secret.Value, error) {
 	parsed, err := parseTemplate(name, text)
 	if err != nil {
@@ -42,8 +42,8 @@ func runTemplate(name, text string, entries []entry, budget *work) (secret.Value
 	return parsed.execute(secrets, sets, budget)
 }
 
-// checkTemplate runs a template with placeholders; all says that there may be
-// any other alias too, and sets are the aliases of sets.
+// checkTemplate runs a template with placeholders. all permits every other alias
+// too. sets lists the aliases of sets.
 func checkTemplate(name, text string, aliases, sets []string, all bool) error {
 	parsed, err := parseTemplate(name, text)
 	if err != nil {
@@ -72,11 +72,11 @@ func checkTemplate(name, text string, aliases, sets []string, all bool) error {
 	return nil
 }
 
-// parsed is a template that can be run, once.
+// parsed is a parsed template, for a single run.
 type parsed struct {
 	name, text string
 	trees      map[string]*parse.Tree
-	used       map[string]bool // the functions that text names
+	used       map[string]bool // functions that text uses
 }
 
 func parseTemplate(name, text string) (*parsed, error) {
@@ -136,7 +136,7 @@ func (p *parsed) execute(secrets []templateSecret, sets map[string][]templateVer
 	return secret.New(r.out.b), nil
 }
 
-// Write takes what the template writes.
+// Write receives the output of the template.
 func (r *run) Write(b []byte) (int, error) {
 	if len(r.out.b)+len(b) > maxResult {
 		return 0, &limitError{fmt.Sprintf("it writes more than %d bytes", maxResult)}

@@ -6,25 +6,25 @@ import (
 	"text/template/parse"
 )
 
-// The functions that harden puts into a template. A template's text cannot
-// name them, since they are not known when it is parsed.
+// The functions that harden inserts into a template. A template's text cannot use
+// them, because they are undefined when it is parsed.
 const (
-	stepFunc   = "_step"   // at the head of each list of nodes
-	enterFunc  = "_enter"  // the same, for the list that is a whole template
-	leaveFunc  = "_leave"  // at the tail of that list
-	emitFunc   = "_emit"   // at the end of each pipeline that is printed
-	secretFunc = "_secret" // secret with a literal alias, which errors may show
-	failFunc   = "_fail"   // fail with a literal message, which errors may show
+	stepFunc   = "_step"   // at the start of each list of nodes
+	enterFunc  = "_enter"  // the same, for the list of a whole template
+	leaveFunc  = "_leave"  // at the end of that list
+	emitFunc   = "_emit"   // at the end of each printed pipeline
+	secretFunc = "_secret" // secret with a literal alias; errors may show it
+	failFunc   = "_fail"   // fail with a literal message; errors may show it
 )
 
-// hardener rewrites parse trees so that running them can be stopped.
+// hardener rewrites parse trees so that their execution can be stopped.
 type hardener struct {
 	tree *parse.Tree
-	used map[string]bool // functions that the text names
-	deep bool            // more than maxNesting was found
+	used map[string]bool // functions that the text uses
+	deep bool            // nesting exceeds maxNesting
 }
 
-// harden rewrites the trees of a template and lists the functions they use.
+// harden rewrites the trees of a template and lists the functions that they use.
 func harden(name string, trees map[string]*parse.Tree) (used map[string]bool, err error) {
 	h := &hardener{used: map[string]bool{}}
 	for _, tree := range trees {
@@ -42,8 +42,8 @@ func harden(name string, trees map[string]*parse.Tree) (used map[string]bool, er
 	return h.used, nil
 }
 
-// list puts a step in front of the nodes that counts them and the commands in
-// them.
+// list inserts a step before the nodes. The step counts the nodes and their
+// commands.
 func (h *hardener) list(list *parse.ListNode, depth int) (cost int) {
 	if list == nil || h.tooDeep(depth) {
 		return 0
@@ -71,7 +71,7 @@ func (h *hardener) list(list *parse.ListNode, depth int) (cost int) {
 	return cost
 }
 
-// branch hardens both lists; what they cost is counted when they run.
+// branch hardens both lists. Their cost is counted when they run.
 func (h *hardener) branch(b *parse.BranchNode, depth int) (cost int) {
 	h.list(b.List, depth+1)
 	h.list(b.ElseList, depth+1)
@@ -106,7 +106,7 @@ func (h *hardener) argument(arg parse.Node, depth int) (cost int) {
 	return 1
 }
 
-// literal marks a call whose only argument stands in the template's text.
+// literal marks a call whose only argument is a literal in the template.
 func (h *hardener) literal(command *parse.CommandNode) {
 	name, ok := command.Args[0].(*parse.IdentifierNode)
 	if !ok || len(command.Args) != 2 || command.Args[1].Type() != parse.NodeString {
@@ -125,7 +125,7 @@ func (h *hardener) tooDeep(depth int) bool {
 	return h.deep
 }
 
-// call makes the action {{name cost}}.
+// call returns the action {{name cost}}.
 func (h *hardener) call(pos parse.Pos, name string, cost int) parse.Node {
 	command := h.command(pos, name)
 	command.Args = append(command.Args, &parse.NumberNode{

@@ -5,37 +5,36 @@ import (
 	"reflect"
 )
 
-// The bounds of a template. A template that needs more is stopped: text/template
-// itself listens to nothing while it runs.
+// The limits of a template. A template that exceeds them is stopped, because
+// text/template itself cannot be canceled.
 const (
-	// MaxTemplate is how many bytes a template's text may have.
+	// MaxTemplate bounds a template's text, in bytes.
 	MaxTemplate = 1 << 20
-	// maxResult is how many bytes a template may write, and how many any value
-	// that it makes on the way may have.
+	// maxResult bounds a template's output, in bytes, and each intermediate value.
 	maxResult = 4 << 20
 
 	maxActions  = 10_000   // actions, between {{ and }}, in a template's text
-	maxNesting  = 100      // blocks and parentheses within each other; templates that call each other
-	maxElements = 100_000  // elements of a list that a single call makes
-	maxDepth    = 32       // lists and maps within each other
+	maxNesting  = 100      // nested blocks and parentheses; templates that call each other
+	maxElements = 100_000  // elements of a list from a single call
+	maxDepth    = 32       // nested lists and maps
 	maxWork     = 32 << 20 // see work
-	maxCall     = 2 << 20  // the same, for a single call that may do more than look at its arguments
+	maxCall     = 2 << 20  // the same, for a single call that does more than read its arguments
 )
 
-// What work is made of, besides a unit for each byte that a function makes.
+// Units of work, besides one unit for each byte that a function produces.
 const (
 	stepWork     = 64 // a command of the template
-	elementWork  = 16 // an element of a list that a function makes
+	elementWork  = 16 // an element of a list that a function produces
 	entryWork    = 64 // an entry of a map
 	pairWork     = 8  // a comparison of two elements
-	argumentPart = 8  // this many bytes of arguments are a unit
+	argumentPart = 8  // bytes of arguments per unit
 )
 
-// work counts what a template does, so that one that runs away is stopped. A
-// unit takes some nanoseconds; all of them take less than some seconds.
+// work counts the work of a template, so that a runaway template is stopped. A unit
+// takes some nanoseconds. The whole budget takes a few seconds at most.
 type work struct{ left int }
 
-// limitError is a bound that a template does not keep.
+// limitError is a limit that a template exceeds.
 type limitError struct{ what string }
 
 func (e *limitError) Error() string { return e.what }
@@ -44,8 +43,8 @@ func tooLarge() error {
 	return &limitError{fmt.Sprintf("it makes a value of more than %d bytes", maxResult)}
 }
 
-// spend takes units off; functions panic when none is left, as text/template
-// turns that into an error of the template.
+// spend deducts units. It panics when none is left. text/template converts that
+// panic, inside a function, into an error of the template.
 func (w *work) spend(units int) {
 	if w.left -= units; units < 0 || w.left < 0 {
 		w.left = 0
@@ -61,24 +60,24 @@ func (w *work) call(units int) {
 	w.spend(units)
 }
 
-// fits panics when times copies of size bytes are more than a value may have.
+// fits panics if times copies of size bytes exceed the limit for a value.
 func fits(times, size int) {
 	if times > 0 && size > maxResult/times {
 		panic(tooLarge())
 	}
 }
 
-// few panics when a list would have too many elements.
+// few panics if a list would have too many elements.
 func few(elements int) {
 	if elements > maxElements {
 		panic(&limitError{fmt.Sprintf("it makes a list of more than %d elements", maxElements)})
 	}
 }
 
-// size is how many bytes v has, with all that it contains when deep, elements
-// and entries counting as elementWork and entryWork. It looks at no more than it takes to see
-// that they are more than most, and panics rather than look deeper than
-// maxDepth; so it also ends in a list that contains itself.
+// size returns the bytes of v. If deep, it includes everything that v contains,
+// with elementWork and entryWork per element and entry. It stops as soon as the
+// size exceeds most. It panics beyond maxDepth, so it terminates on a list that
+// contains itself.
 func size(v reflect.Value, deep bool, most int) int {
 	m := measure{deep: deep, most: most}
 	m.add(v, 0)
@@ -90,7 +89,7 @@ type measure struct {
 	bytes, most int
 }
 
-// arguments adds those of a function.
+// arguments adds the arguments of a function.
 func (m *measure) arguments(args []reflect.Value, variadic bool) {
 	for i, arg := range args {
 		if !variadic || i < len(args)-1 {
@@ -131,7 +130,7 @@ func (m *measure) add(v reflect.Value, depth int) {
 	}
 }
 
-// into reports whether to look into what v contains.
+// into reports whether to descend into v.
 func (m *measure) into(depth int) bool {
 	if m.deep && depth >= maxDepth {
 		panic(&limitError{fmt.Sprintf("it puts more than %d lists or maps within each other", maxDepth)})
