@@ -8,20 +8,20 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Altered finds the targets that are not as they were last seen or left, or to
-// which a change failed. It opens no file: a stat
-// must show the same device, inode, size, times, mode and owner, which any
-// later write, rename, chmod or touch changes. (An old kernel may give two
-// changes within a few milliseconds the same time; one in place that keeps the
-// size and comes that soon after ours is seen only by the next Read.)
+// Altered returns the targets that changed since the last read or write, or whose
+// last change failed. It opens no file. A stat must show the same device, inode,
+// size, times, mode and owner. Every later write, rename, chmod or touch changes at
+// least one of these. An old kernel may give the same time to two changes within a
+// few milliseconds. There, only the next Read detects an in-place change of the
+// same size so soon after ours.
 //
-// One of which something is due to be removed, and could not be, is reported too.
+// Altered also reports targets whose pending removal failed.
 //
-// Each is a hint: a target may be reported that Read then finds unchanged. One
-// that was never seen is not reported, since there is nothing to compare it
-// with; neither is one that was missing, or removed, and still is, so that a
-// removed target costs nothing. When a stat fails, its target is reported, and
-// Read returns the error.
+// Each result is a hint: Read may find the target unchanged. Altered does not
+// report a target that was never read, because it has nothing to compare. It does
+// not report a target that was missing or removed and is still absent, so a removed
+// target costs nothing. If a stat fails, Altered reports the target, and Read
+// returns the error.
 func (f *Files) Altered(all []records.Record) []targets.Key {
 	root, err := f.root()
 	if err == nil {
@@ -39,7 +39,8 @@ func (f *Files) Altered(all []records.Record) []targets.Key {
 	return altered
 }
 
-// same reports whether everything is as it was. What cannot be looked at is not.
+// same reports whether everything is unchanged. It returns false for anything that
+// it cannot examine.
 func same(root folder, last sight) bool {
 	return last.shows(func(name string) (now stamp, known bool) {
 		info, err := root.lstat(name)

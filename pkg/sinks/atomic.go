@@ -7,18 +7,18 @@ import (
 	"github.com/secretsync/syncer/pkg/safefile"
 )
 
-// manner is how files are made: their permission bits, whatever the umask,
-// and their owner, nil for that of the process.
+// manner describes how to create files: their permission bits, regardless of the
+// umask, and their owner. A nil owner means the owner of the process.
 type manner struct {
 	mode  fs.FileMode
 	owner *Owner
 }
 
-// replace puts a file with the content at name in one instant: readers open
-// the old one or the new one, and after replace has returned nil a crash of
-// the machine brings back the new one. When it fails, the old one is still
-// there, or the new one if only the last steps failed, and nothing else; if the
-// temporary file cannot be removed, it is emptied.
+// replace atomically puts a file with the content at name. Readers open either the
+// old or the new file. After replace returns nil, the new file survives a crash of
+// the machine. On an error the old file remains, or the new one if only the last
+// steps failed, and no other file. If the temporary file cannot be removed, it is
+// emptied.
 func replace(dir folder, name string, content []byte, how manner) (stamp, error) {
 	temp := safefile.TempName()
 	f, made, err := how.create(dir, temp, content)
@@ -28,7 +28,7 @@ func replace(dir folder, name string, content []byte, how manner) (stamp, error)
 	if err != nil {
 		err = errors.Join(err, discard(dir, temp, f))
 	}
-	if f != nil { // open until now, since its mode may forbid to open it again
+	if f != nil { // keep it open, because its mode may forbid reopening
 		err = errors.Join(err, step("close the file", f.Close()))
 	}
 	if err == nil {
@@ -37,17 +37,17 @@ func replace(dir folder, name string, content []byte, how manner) (stamp, error)
 	if err != nil {
 		return stamp{}, err
 	}
-	// The rename changed the ctime. All else is compared with what was
-	// written, so a change made since then shows as one.
+	// The rename changed the ctime. The other fields are those of the write, so
+	// that a later change is detected.
 	if info, err := dir.lstat(name); err == nil {
 		made.Ctime = stampOf(info).Ctime
 	}
 	return made, nil
 }
 
-// create makes a new file that is complete and on the disk when create
-// returns no error. When it fails, a part of it may be left. The file, if it
-// was made, is open.
+// create creates a new file. When it returns no error, the file is complete and
+// durable. On an error a partial file may remain. If the file was created, it is
+// still open.
 func (how manner) create(dir folder, name string, content []byte) (f file, made stamp, err error) {
 	if f, err = dir.create(name); err != nil {
 		return nil, stamp{}, step("create the file", err)
@@ -61,8 +61,8 @@ func (how manner) fill(f file, content []byte) (stamp, error) {
 	if _, err := f.Write(content); err != nil {
 		return stamp{}, step("write the file", err)
 	}
-	// The mode comes before the owner: whoever gives a file away needs one
-	// more capability to change its mode then.
+	// Set the mode before the owner. After the owner changes, setting the mode
+	// requires an additional capability.
 	if err := f.Chmod(how.mode); err != nil {
 		return stamp{}, step("set the mode", err)
 	}
@@ -71,8 +71,8 @@ func (how manner) fill(f file, content []byte) (stamp, error) {
 			return stamp{}, step("set the owner", err)
 		}
 	}
-	// Without this sync a file system may put the later rename on the disk
-	// before the content, and a crash of the machine leaves an empty file.
+	// Without this sync, a file system may persist the later rename before the
+	// content. A crash of the machine would then leave an empty file.
 	if err := f.Sync(); err != nil {
 		return stamp{}, step("sync the file", err)
 	}
@@ -83,8 +83,8 @@ func (how manner) fill(f file, content []byte) (stamp, error) {
 	return stampOf(info), nil
 }
 
-// discard removes what a failed change has left at name, if anything. What
-// cannot be removed is emptied, if it is an open file.
+// discard removes what a failed change left at name, if anything. If it cannot
+// remove an open file, it empties the file.
 func discard(dir folder, name string, f file) error {
 	err := dir.remove(name)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -8,24 +8,25 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// budget bounds what the targets of one folder hold together: a folder in memory
-// is the node's, and that of the other Pods too. The zero budget is none.
+// budget limits the total content of the targets in one folder. A folder in memory
+// uses the node's memory, which it shares with other Pods. The zero budget has no
+// limit.
 type budget struct {
-	limit int64 // bytes; 0: none
+	limit int64 // bytes; 0 means no limit
 
 	mu   sync.Mutex
 	used map[targets.Key]int64
 }
 
-// is notes what a target holds.
+// is records the content of a target.
 func (b *budget) is(key targets.Key, parts map[string]secret.Value) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.setLocked(key, size(parts))
 }
 
-// take makes room for what a target is to hold, or refuses it. What the target
-// held counts again after undo.
+// take reserves room for a target's new content, or refuses it. undo restores the
+// previous reservation.
 func (b *budget) take(key targets.Key, parts map[string]secret.Value) (undo func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +47,7 @@ func (b *budget) take(key targets.Key, parts map[string]secret.Value) (undo func
 	}, nil
 }
 
-// total returns what all targets hold together.
+// total returns the bytes of all targets together.
 func (b *budget) total() (n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

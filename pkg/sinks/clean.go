@@ -9,16 +9,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Clean removes what an earlier process, killed in the middle of a change,
-// left beside the targets: files whose names are those of our temporary ones,
-// and in the folder of a [targets.FormatDirectory] target the temporary
-// symlinks and the versions that are not the current one. Anything else stays.
-// A folder that is missing has nothing to clean; all that fails is reported,
-// and stops nothing.
+// Clean removes files that a killed process left next to the targets: temporary
+// files, and in the folder of a [targets.FormatDirectory] target also temporary
+// symlinks and versions other than the current one. It keeps all other files. A
+// missing folder needs no cleaning. Errors are collected and do not stop the
+// cleaning.
 //
-// It is for the start, before the first Apply. Another process that is in the
-// middle of a change of the same targets would see that one change fail, with
-// nothing worse than a repetition, so there is no lock.
+// Call it at startup, before the first Apply. If another process is changing the
+// same targets, that one change fails and is then repeated. Therefore there is no
+// lock.
 func (f *Files) Clean(ctx context.Context, ts []*targets.Target) error {
 	root, err := f.root()
 	switch {
@@ -29,7 +28,7 @@ func (f *Files) Clean(ctx context.Context, ts []*targets.Target) error {
 	}
 	defer root.close()
 	var errs []error
-	cleaned := map[string]bool{} // folders
+	cleaned := map[string]bool{} // cleaned folders
 	for _, t := range ts {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
@@ -44,7 +43,7 @@ func (f *Files) Clean(ctx context.Context, ts []*targets.Target) error {
 	return errors.Join(errs...)
 }
 
-// clean removes what is left over in one target's folder.
+// clean removes the leftovers in one target's folder.
 func clean(root folder, l layout) error {
 	dir, err := l.enter(root)
 	switch {

@@ -14,9 +14,8 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// directory is the layout of a target that is a folder with one file for each
-// part, which all change in the same instant. It is that of the kubelet's
-// volumes:
+// directory is the layout of a target that is a folder with one file for each part.
+// All parts change atomically. The layout equals that of the kubelet's volumes:
 //
 //	..2026_01_31_12_00_00.XXXXXXXXXXXXXXXXXXXXXXXXXX/   one version
 //	..data -> ..2026_01_31_12_00_00.XXXXXXXXXXXXXXXXXXXXXXXXXX
@@ -24,21 +23,21 @@ import (
 //	password -> ..data/password
 //	tls -> ..data/tls, for the parts tls/crt and tls/key
 //
-// A reader that needs several parts of one version resolves ..data once and
-// reads below that. Other files in the folder are not ours and stay.
+// A reader that needs several parts of one version resolves ..data once and reads
+// below the result. Other files in the folder are foreign and stay.
 type directory struct {
 	path  string
 	how   manner
-	modes map[string]fs.FileMode // of the parts that have one of their own
+	modes map[string]fs.FileMode // of parts with a separate mode
 }
 
-// of is how a part's file is made.
+// of returns the manner of a part's file.
 func (d directory) of(part string) manner {
 	return manner{cmp.Or(d.modes[part], d.how.mode), d.how.owner}
 }
 
-// linked returns the names in the folder that show the parts, in ascending order:
-// of one in a folder below, that folder's.
+// linked returns the names in the folder that show the parts, in ascending order. A
+// part in a subfolder is shown by the subfolder's name.
 func linked(parts map[string]secret.Value) (names []string) {
 	for part := range parts {
 		name, _, _ := strings.Cut(part, "/")
@@ -52,7 +51,8 @@ func (d directory) folder() string { return d.path }
 func (d directory) absent() stamps { return stamps{path.Join(d.path, dataLink): {}} }
 func (d directory) memo() memo     { return memo{path.Base(d.path), d.how} }
 
-// enter follows no symlink at the target's own name, as plain does not.
+// enter opens the target's folder. Like plain, it does not follow a symlink at the
+// target's name.
 func (d directory) enter(root folder) (folder, error) {
 	info, err := root.lstat(d.path)
 	if err != nil {
@@ -81,8 +81,8 @@ func (d directory) check(parts map[string]secret.Value) error {
 
 const maxName = 255 // bytes, the limit of Linux file systems
 
-// read reports what is there without a current version, the rest of an
-// interrupted removal, as parts that were not read.
+// read reads the target. Without a current version, as after an interrupted
+// removal, it reports the leftovers as unread parts.
 func (d directory) read(dir folder) (State, stamps, error) {
 	seen := stamps{d.path: look(dir, ".")}
 	there, err := scan(dir)
@@ -120,7 +120,7 @@ func (d directory) readVersion(dir folder, version string, seen stamps) (State, 
 		wipe(r.state.Parts)
 		return State{}, err
 	}
-	r.state.Mode = cmp.Or(r.state.Mode, d.how.mode) // where each part has a mode of its own
+	r.state.Mode = cmp.Or(r.state.Mode, d.how.mode) // unless every part has a separate mode
 	return r.state, nil
 }
 
@@ -130,8 +130,8 @@ func (d directory) leftovers(dir folder) ([]string, error) {
 	return append(old, there.temps...), err
 }
 
-// look is the stamp of what is at name now; the zero stamp when that cannot
-// be told, so that it will differ from any.
+// look returns the current stamp of name. If it cannot be determined, look returns
+// the zero stamp, which differs from every other.
 func look(dir folder, name string) stamp {
 	info, err := dir.lstat(name)
 	if err != nil {

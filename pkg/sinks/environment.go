@@ -16,17 +16,17 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Environment is the sink for targets whose parts become variables of a
-// command's environment. It holds them in memory and nowhere else. The zero
-// Environment is empty and ready; it is safe for use by several goroutines.
+// Environment is the sink for targets whose parts become environment variables of a
+// command. It holds them only in memory. The zero Environment is empty and ready to
+// use. It is safe for concurrent use.
 type Environment struct {
 	mu    sync.Mutex
 	byKey map[targets.Key]map[string]secret.Value
 }
 
-// CheckEnvironmentName returns why a part cannot be a variable of the
-// environment: a shell must take its name (POSIX.1, Base Definitions, 3.216
-// Name).
+// CheckEnvironmentName returns an error if a part's name is not a valid name of an
+// environment variable. A shell must accept the name (POSIX.1, Base Definitions,
+// 3.216 Name).
 func CheckEnvironmentName(name string) error {
 	if len(validation.IsCIdentifier(name)) > 0 {
 		return fmt.Errorf("%q cannot be the name of an environment variable; use letters, digits and _, and no digit first", name)
@@ -34,19 +34,19 @@ func CheckEnvironmentName(name string) error {
 	return nil
 }
 
-// Read returns what was applied.
+// Read returns the applied parts.
 func (e *Environment) Read(ctx context.Context, r records.Record) (State, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return State{Parts: copyParts(e.byKey[r.Spec.Key]), Mode: r.Spec.File.Mode}, ctx.Err()
 }
 
-// longestVariable is what Linux lets one "NAME=value" have, with the byte that
-// ends it: MAX_ARG_STRLEN of execve(2), for pages of 4 KiB.
+// longestVariable is Linux's limit for one "NAME=value" with its terminating byte:
+// MAX_ARG_STRLEN of execve(2), for pages of 4 KiB.
 const longestVariable = 32 * 4096
 
-// Apply takes over the parts. A value with a NUL byte, or one that is too long,
-// is an error, since no environment can hold it.
+// Apply stores the parts. A value that contains a NUL byte or is too long is an
+// error, because no environment can hold it.
 func (e *Environment) Apply(ctx context.Context, r records.Record, c Changes) (records.Sight, error) {
 	if err := ctx.Err(); err != nil || c.Empty() {
 		return records.Sight{}, err
@@ -75,8 +75,8 @@ func (e *Environment) Apply(ctx context.Context, r records.Record, c Changes) (r
 	return records.Sight{}, nil
 }
 
-// Variables lists all as "NAME=value", ascending. These are texts, which nobody
-// can clear.
+// Variables lists all variables as "NAME=value", in ascending order. They are
+// strings, which cannot be cleared.
 func (e *Environment) Variables() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,20 +6,19 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// MissingError says that a Kubernetes Secret is not there and is not to be
-// created. It is delivered as soon as somebody creates it.
+// MissingError means that a Kubernetes Secret does not exist and must not be
+// created. Delivery follows as soon as somebody creates it.
 type MissingError struct{ Namespace, Name string }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("there is no Secret %s/%s; create it, or set create: true for it", e.Namespace, e.Name)
 }
 
-// RefusedError says that a target cannot take what it is to hold, so that
-// nothing was sent. No retry mends it, only a change of the definition, of a
-// value or of what is there.
+// RefusedError means that a target cannot hold the wanted content, so nothing was
+// sent. A retry cannot succeed until the definition, a value or the target changes.
 type RefusedError struct {
 	Target targets.Key
-	Reason string // says what to do; holds no value
+	Reason string // says what to do; contains no value
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Target, e.Reason) }

@@ -14,19 +14,18 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Files is the sink for targets that are files below one secrets folder, and,
-// with [targets.FormatDirectory], folders of files. Nothing outside the folder
-// is read or written, whatever the targets' paths and the symlinks on the way
-// say. It is safe for use by several goroutines, but not for two changes of
-// one target at a time.
+// Files is the sink for targets that are files below one secrets folder, and, with
+// [targets.FormatDirectory], folders of files. It reads and writes nothing outside
+// the secrets folder, whatever the targets' paths and symlinks contain. It is safe
+// for concurrent use, but not for two simultaneous changes of one target.
 //
-// A target that is one file is replaced by a rename, so that a reader sees the
-// old file or the new one; its mode does not depend on the umask. A symlink at
-// the file's own name is replaced, not followed, and so is a FIFO or a socket. Missing folders on the way
-// are made, with mode 0755 as the umask leaves it, and stay. So is the secrets
-// folder itself, with mode 0755, in a folder that is the root of a mounted
-// volume; elsewhere the files would land where the application does not see
-// them.
+// A rename replaces a target that is one file, so that a reader sees the old or the
+// new file. Its mode does not depend on the umask. A symlink, FIFO or socket at the
+// file's name is replaced and never followed.
+//
+// Files creates missing parent folders with mode 0755, subject to the umask, and
+// keeps them. It creates the secrets folder, with mode 0755, if the parent is the
+// root of a mounted volume. Elsewhere the application would not see the files.
 type Files struct {
 	dir    string
 	owner  *Owner
@@ -34,36 +33,36 @@ type Files struct {
 	budget budget
 }
 
-// Owner is the user and the group that files are given to; −1 leaves either
-// as it is, as in chown(2).
+// Owner is the user and group to own the files. As in chown(2), −1 leaves either
+// unchanged.
 type Owner struct{ UID, GID int }
 
-// NewFiles makes the sink for the secrets folder dir, without looking at it: a
-// folder that is missing is an error of each call that needs it, until it is
-// there. With a nil owner files belong to the process.
+// NewFiles returns the sink for the secrets folder dir. It does not access the
+// folder. While the folder is missing, each call that needs it fails. If owner is
+// nil, the process owns the files.
 func NewFiles(dir string, owner *Owner) *Files {
 	return &Files{dir: dir, owner: owner, open: openFolder}
 }
 
-// Limit bounds what all targets hold together, in bytes; 0 is no bound. A target
-// that would go beyond it keeps what it has, and the others go on. Call it before
-// the first use.
+// Limit limits the total content of all targets, in bytes. 0 means no limit. A
+// target that would exceed the limit keeps its content. Other targets are
+// unaffected. Call Limit before the first use.
 func (f *Files) Limit(bytes int64) { f.budget.limit = bytes }
 
-// Kept returns how many bytes all targets hold together, and the bound.
+// Kept returns the total bytes of all targets, and the limit.
 func (f *Files) Kept() (bytes, limit int64) { return f.budget.total(), f.budget.limit }
 
-// OnDisk reports whether what is written comes to rest on a disk, as far as that
-// can be known: a Secret in a volume of Kubernetes is in memory only.
+// OnDisk reports whether written content reaches a disk, as far as that can be
+// determined. Kubernetes keeps a Secret volume in memory only.
 func (f *Files) OnDisk() bool {
 	if _, err := os.Stat(f.dir); err == nil {
 		return onDisk(f.dir)
 	}
-	return onDisk(filepath.Dir(filepath.Clean(f.dir))) // in which it is made
+	return onDisk(filepath.Dir(filepath.Clean(f.dir))) // the folder in which it will be created
 }
 
-// Read finds what is there. Anything but a file where a file must be is an
-// error, save a symlink, a FIFO or a socket, which is nothing. An error names the target's path.
+// Read reads the target. A symlink, FIFO or socket counts as absent. Any other
+// object in the place of a file is an error. Errors name the target's path.
 func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	if err := ctx.Err(); err != nil {
 		return State{}, err
@@ -98,8 +97,8 @@ func (f *Files) read(r records.Record) (State, stamps, error) {
 		return State{}, nil, err
 	}
 	defer dir.close()
-	// What a failed change has done may be there, but not yet for good; if
-	// it is right, nothing will be written and no later sync comes.
+	// A failed change may be visible but not durable. If its content is correct,
+	// nothing will be written, so no later sync would follow.
 	if r.Status.WriteFailed || r.Status.RemovalFailed {
 		if err := dir.sync(); err != nil {
 			return State{}, nil, step("sync the folder", err)
@@ -108,12 +107,12 @@ func (f *Files) read(r records.Record) (State, stamps, error) {
 	return l.read(dir)
 }
 
-// Apply makes the changes, and returns nil only when they will survive a crash
-// of the machine. It does not stop half-way when ctx ends. After an error
-// readers find the target as before or as wanted, never in between; the error
-// names the target's path and the step that failed. A failure leaves nothing
-// behind; if removing the rest failed as well, the error says so, and what is
-// left of a folder of files makes the next State stale.
+// Apply makes the changes. When it returns nil, they survive a crash of the
+// machine. It does not stop half-way when ctx ends. After an error, readers find
+// the target in the old or in the wanted state, never in between. The error names
+// the target's path and the failed step. A failure leaves no other files. If their
+// removal also fails, the error says so. In a folder of files, leftovers make the
+// next State stale.
 func (f *Files) Apply(ctx context.Context, r records.Record, c Changes) (records.Sight, error) {
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
 		return r.Status.Sight, err
@@ -176,7 +175,7 @@ func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
 	return l.write(dir, c)
 }
 
-// errNotMade is that the secrets folder is missing and may be made.
+// errNotMade means that the secrets folder does not exist and may be created.
 var errNotMade = errors.New("the secrets folder has not been made yet")
 
 // root opens the secrets folder.
@@ -186,7 +185,8 @@ func (f *Files) root() (folder, error) {
 		if isMount(filepath.Dir(filepath.Clean(f.dir))) {
 			return nil, errNotMade
 		}
-		// Made here, it would be no volume, and nobody would see the files.
+		// A folder created here would not be a volume, and nobody would see the
+		// files.
 		return nil, fmt.Errorf("%w; mount a volume there, or make the folder", step("open the secrets folder", err))
 	}
 	if err != nil {
@@ -195,7 +195,7 @@ func (f *Files) root() (folder, error) {
 	return root, nil
 }
 
-// makeRoot makes the secrets folder, for good, and opens it.
+// makeRoot creates the secrets folder durably, and opens it.
 func (f *Files) makeRoot() (folder, error) {
 	parent, name := filepath.Split(filepath.Clean(f.dir))
 	volume, err := f.open(parent)
@@ -206,14 +206,15 @@ func (f *Files) makeRoot() (folder, error) {
 	if err := mkdirs(volume, name); err != nil {
 		return nil, err
 	}
-	if err := volume.chmod(name, 0o755); err != nil { // whatever the umask: the application is another user
+	// The application runs as another user, so the umask must not apply.
+	if err := volume.chmod(name, 0o755); err != nil {
 		return nil, step("set the mode of the secrets folder", err)
 	}
 	return f.root()
 }
 
-// isMount reports whether a volume is mounted at the folder. The root of all is
-// none.
+// isMount reports whether a volume is mounted at the folder. It returns false for
+// the file system root.
 func isMount(dir string) bool {
 	here, err := os.Stat(dir)
 	above, aboveErr := os.Stat(filepath.Join(dir, ".."))
@@ -232,7 +233,7 @@ func enter(root folder, name string) (folder, error) {
 	return dir, nil
 }
 
-// mkdirs makes a folder below root, and those on the way, for good.
+// mkdirs durably creates a folder below root, with its parents.
 func mkdirs(root folder, name string) error {
 	parent := "."
 	for segment := range strings.SplitSeq(name, "/") {
@@ -243,7 +244,7 @@ func mkdirs(root folder, name string) error {
 			return step("make the folder "+here, err)
 		default:
 			if err := syncFolder(root, parent); err != nil {
-				_ = root.remove(here) // empty; the next attempt makes and syncs it
+				_ = root.remove(here) // empty; the next attempt creates and syncs it
 				return step("sync the folder "+parent, err)
 			}
 		}
@@ -261,7 +262,7 @@ func syncFolder(root folder, name string) error {
 	return dir.sync()
 }
 
-// failed puts the target's full path in front of an error.
+// failed prefixes an error with the target's full path.
 func (f *Files) failed(t *targets.Target, err error) error {
 	if err == nil {
 		return nil

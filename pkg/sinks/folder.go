@@ -13,12 +13,11 @@ import (
 	"github.com/secretsync/syncer/pkg/safefile"
 )
 
-// folder is one open directory, and all that the sink asks of the operating
-// system. Names are relative to it and do not lead out of it, neither by ".."
-// nor through a symlink.
+// folder is one open directory, and the sink's only access to the operating system.
+// Names are relative to it. They cannot leave it through ".." or a symlink.
 type folder interface {
-	sub(name string) (folder, error) // opens a folder below
-	mkdir(name string) error         // as the umask leaves 0755
+	sub(name string) (folder, error) // opens a subfolder
+	mkdir(name string) error         // 0755, subject to the umask
 	chmod(name string, mode fs.FileMode) error
 	create(name string) (file, error) // new, 0600, for writing
 	open(name string) (file, error)   // for reading; does not block
@@ -28,8 +27,8 @@ type folder interface {
 	readlink(name string) (string, error)
 	rename(from, to string) error
 	remove(name string) error
-	removeAll(name string) error // a folder with all that is in it
-	sync() error                 // makes changes of names survive a crash
+	removeAll(name string) error // a folder with all its contents
+	sync() error                 // makes changes of names durable
 	close()
 }
 
@@ -43,10 +42,11 @@ type file interface {
 	Sync() error
 }
 
-// mostEntries bounds what is read of a folder that others may fill.
+// mostEntries bounds the entries to read from a folder, because other programs may
+// fill it.
 const mostEntries = 100_000
 
-// osFolder is the real folder.
+// osFolder is the implementation on the file system.
 type osFolder struct{ root *os.Root }
 
 // openFolder opens a directory by any path.
@@ -78,7 +78,7 @@ func (d osFolder) create(name string) (file, error) {
 	return f, nil
 }
 
-// open does not wait for a writer when a FIFO has taken the file's place.
+// open does not block if a FIFO has replaced the file.
 func (d osFolder) open(name string) (file, error) {
 	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d osFolder) list() ([]fs.DirEntry, error) {
 	defer f.Close()
 	entries, err := f.ReadDir(mostEntries + 1)
 	switch {
-	case errors.Is(err, io.EOF): // it is empty
+	case errors.Is(err, io.EOF): // the folder is empty
 		err = nil
 	case len(entries) > mostEntries:
 		return nil, fmt.Errorf("it has more than %d entries; remove what is not needed", mostEntries)
@@ -111,10 +111,10 @@ func (d osFolder) readlink(name string) (string, error) { return d.root.Readlink
 func (d osFolder) rename(from, to string) error         { return d.root.Rename(from, to) }
 func (d osFolder) remove(name string) error             { return d.root.Remove(name) }
 func (d osFolder) removeAll(name string) error          { return d.root.RemoveAll(name) }
-func (d osFolder) close()                               { _ = d.root.Close() } // was only read
+func (d osFolder) close()                               { _ = d.root.Close() } // read-only
 
-// sync is satisfied with a file system that cannot sync a folder and says so:
-// no other call would do more.
+// sync ignores the error of a file system that cannot sync folders, because no
+// other call could do more.
 func (d osFolder) sync() error {
 	f, err := d.root.Open(".")
 	if err != nil {
@@ -128,9 +128,9 @@ func (d osFolder) sync() error {
 	return err
 }
 
-// step names what failed. It drops the path that the operating system's error
-// carries: that is of a temporary name or relative to some folder, and the
-// caller puts the target's path in front.
+// step adds the name of the failed step. It removes the path in the operating
+// system's error, which is temporary or relative. The caller adds the target's
+// path.
 func step(what string, err error) error {
 	if err == nil {
 		return nil

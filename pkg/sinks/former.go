@@ -8,14 +8,14 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Cleared is what came of removing what a target had at former places.
+// Cleared is the result of removing a target's content at former paths.
 type Cleared struct {
-	Left             []string // what could not be removed, as in a Sight
-	Removed, Altered []string // the paths of what is gone, and of what stays as somebody has altered it
+	Left             []string // not removed, as in a Sight
+	Removed, Altered []string // paths that were removed; paths that stay because they were altered
 }
 
-// RemoveFormer removes what a target had at former paths, where it is as it was
-// left. What is at a path that is taken now stays.
+// RemoveFormer removes a target's content at former paths, if it is unchanged since
+// the last write. Content at a path that is taken now stays.
 func (f *Files) RemoveFormer(former []string, taken func(path string) bool) (done Cleared, err error) {
 	if len(former) == 0 {
 		return done, nil

@@ -14,28 +14,28 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// layout is how a target lies on the disk. All methods but folder, enter and
-// check get the open folder that holds the target.
+// layout describes the files of a target. All methods except folder, enter and
+// check receive the open folder that holds the target.
 type layout interface {
-	// folder is that folder's path below the secrets folder.
+	// folder returns that folder's path below the secrets folder.
 	folder() string
-	// enter opens it, once for a whole change: it stays the same one when
-	// somebody puts a symlink in its place.
+	// enter opens the folder, once for a whole change. It stays the same folder
+	// even if a symlink replaces it.
 	enter(root folder) (folder, error)
-	// check finds what is wrong with parts before anything is touched.
+	// check returns the faults in parts. It touches no files.
 	check(parts map[string]secret.Value) error
 	read(dir folder) (State, stamps, error)
-	// write returns no stamps when it has changed no part.
+	// write returns no stamps if it changed no part.
 	write(dir folder, c Changes) (stamps, error)
 	remove(dir folder) error
-	// absent is the stamps of a target whose folder is missing, or that was
+	// absent returns the stamps of a target whose folder is missing, or that was
 	// removed.
 	absent() stamps
-	// leftovers lists the names that interrupted changes have left.
+	// leftovers lists the names that interrupted changes left.
 	leftovers(dir folder) ([]string, error)
 }
 
-// layout checks the target's path and mode and finds its layout.
+// layout checks the target's path and mode, and returns its layout.
 func (f *Files) layout(t *targets.Target) (layout, error) {
 	name, mode := t.File.Path, t.File.Mode
 	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
@@ -60,9 +60,8 @@ func (f *Files) layout(t *targets.Target) (layout, error) {
 	return plain{name, how}, nil
 }
 
-// content reads the regular file at name; info is what lstat returned.
-// The bool is false when the file is there but cannot be read, or is larger
-// than limit.
+// content reads the regular file at name. info is the result of lstat. It returns
+// false if the file exists but is unreadable, or is larger than limit.
 func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.Value, whole bool, err error) {
 	if info.Size() > limit {
 		return secret.Value{}, false, nil
@@ -74,7 +73,7 @@ func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.V
 	case err != nil:
 		return secret.Value{}, false, step("open the file", err)
 	}
-	defer func() { _ = f.Close() }() // was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	opened, err := f.Stat()
 	if err != nil {
 		return secret.Value{}, false, step("look at the open file", err)
@@ -82,7 +81,7 @@ func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.V
 	if stampOf(opened) != stampOf(info) {
 		return secret.Value{}, false, errors.New("the file changed while it was read")
 	}
-	// One byte more than there is, to notice a file that grows.
+	// Read one byte more than expected, to detect a file that grows.
 	buf := make([]byte, info.Size()+1)
 	n, err := io.ReadFull(f, buf)
 	switch {
@@ -97,16 +96,17 @@ func content(dir folder, name string, info fs.FileInfo, limit int64) (v secret.V
 	return secret.Value{}, false, err
 }
 
-// otherOwner reports whether the file has another owner than it should.
+// otherOwner reports whether the file's owner differs from the wanted one.
 func (how manner) otherOwner(s stamp) bool {
 	o := how.owner
 	return o != nil && (o.UID != -1 && o.UID != s.UID || o.GID != -1 && o.GID != s.GID)
 }
 
-// permissions is a file's permission bits, with those that no target has.
+// permissions returns a file's permission bits, including those that no target
+// uses.
 func permissions(info fs.FileInfo) fs.FileMode { return info.Mode() &^ fs.ModeType }
 
-// checkSize refuses parts that are larger than maxSize together.
+// checkSize refuses parts that exceed maxSize together.
 func checkSize(parts map[string]secret.Value) error {
 	total := 0
 	for _, v := range parts {

@@ -13,31 +13,31 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Members and sets are remembered where the content itself is, so that they are
-// there as long as it is: of a file in files beside it, and of a folder of files in
-// files in it.
+// Members and sets are recorded next to the content, so that they exist as long as
+// it does. For a file, they are in files next to it. For a folder of files, they
+// are in files inside it.
 
-// memo is the files that have what is remembered of a target.
+// memo accesses the files with a target's members and sets.
 type memo struct {
-	of  string // the target's name
+	of  string // name of the target
 	how manner
 }
 
-// What is remembered.
+// The kinds of records.
 const (
 	memoMembers = "variables"
 	memoSets    = "sets"
 )
 
-// name is short enough whatever the target's name, and none of a target or a
-// temporary file.
+// name returns a file name that fits every target's name, and differs from targets
+// and temporary files.
 func (m memo) name(what string) string {
 	sum := sha256.Sum256([]byte(m.of))
 	return safefile.TempPrefix + what + "-" + hex.EncodeToString(sum[:16])
 }
 
-// read reads what is remembered into to. What cannot be read is not: the folder is
-// the application's too.
+// read reads a record into to. It ignores an unreadable record, because the
+// application can also write to the folder.
 func (m memo) read(dir folder, what string, to any) {
 	info, err := dir.lstat(m.name(what))
 	if err != nil || !info.Mode().IsRegular() {
@@ -58,8 +58,8 @@ func (m memo) sets(dir folder) (sets map[string]targets.DeliveredSet) {
 	return sets
 }
 
-// write writes what is to be remembered, if it is not there already; nothing is
-// removed.
+// write writes a record, unless it exists already. An empty text removes the
+// record.
 func (m memo) write(dir folder, what string, text []byte) error {
 	var is json.RawMessage
 	if len(text) > 0 {
@@ -90,12 +90,12 @@ func (m memo) writeMembers(dir folder, ids []string) error {
 	return m.write(dir, memoMembers, text)
 }
 
-// forget removes what is remembered.
+// forget removes all records.
 func (m memo) forget(dir folder) error {
 	return errors.Join(m.write(dir, memoMembers, nil), m.write(dir, memoSets, nil))
 }
 
-// note remembers what a content that stays as it is has; as far as c says.
+// note writes the records that c sets, for unchanged content.
 func (m memo) note(dir folder, c Changes) error {
 	var errs []error
 	if c.Members != nil {
@@ -113,9 +113,9 @@ func (m memo) note(dir folder, c Changes) error {
 	return errors.Join(errs...)
 }
 
-// around makes a change of the content between two of the memo: a crash leaves
-// too many members, never too few, and of a set a step that is too low, never
-// too high.
+// around runs change between two updates of the records. After a crash the recorded
+// members may be too many, never too few. The recorded step of a set may be too
+// low, never too high.
 func (m memo) around(dir folder, c Changes, change func() error) error {
 	if c.Members != nil {
 		both := slices.Concat(m.members(dir), c.Members)

@@ -1,7 +1,7 @@
 package sinks
 
-// isBound reports false: there are no bind mounts.
+// isBound returns false, because there are no bind mounts.
 func isBound(string) bool { return false }
 
-// onDisk reports false: it cannot be known.
+// onDisk returns false, because the answer is unknown.
 func onDisk(string) bool { return false }

@@ -29,8 +29,8 @@ func (p plain) check(parts map[string]secret.Value) error {
 	return checkSize(parts)
 }
 
-// read takes a symlink, a FIFO and a socket for nothing at all: none is followed or
-// opened, and a write replaces it.
+// read treats a symlink, a FIFO and a socket as absent. It follows and opens none
+// of them, and a write replaces them.
 func (p plain) read(dir folder) (State, stamps, error) {
 	info, err := dir.lstat(p.name())
 	switch {
@@ -85,8 +85,8 @@ func (p plain) remove(dir folder) error {
 	return errors.Join(p.memo().forget(dir), step("sync the folder", dir.sync()))
 }
 
-// replaceable refuses what is not ours to replace: a folder, even an empty
-// one, which removing would take too, and a device.
+// replaceable refuses objects that we must not replace: a device, and a folder.
+// Even an empty folder is refused, because a removal would delete it.
 func (p plain) replaceable(dir folder) (there bool, err error) {
 	info, err := dir.lstat(p.name())
 	switch {
@@ -114,12 +114,12 @@ func (p plain) leftovers(dir folder) ([]string, error) {
 	return names, nil
 }
 
-// givesWay reports whether something holds nothing that a write could lose.
+// givesWay reports whether a write can replace an object without losing content.
 func givesWay(info fs.FileInfo) bool {
 	return info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
 
-// regular refuses what a file must not be written over.
+// regular refuses objects that a file must not replace.
 func regular(info fs.FileInfo) error {
 	switch {
 	case info.Mode().IsRegular():

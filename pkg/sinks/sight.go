@@ -9,23 +9,23 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// sight is a target as it was seen, or left. As a text it is the version of
-// the target's status.
+// sight is the state of a target as last read or written. Its text is the version
+// in the target's status.
 type sight struct {
-	path   string         // where it was
-	format targets.Format // and how it lay
-	seen   string         // the text of its stamps
+	path   string         // path at that time
+	format targets.Format // format at that time
+	seen   string         // text of its stamps
 }
 
-// stamps is, by path below the secrets folder, all that a target consists of.
-// The zero stamp stands for a name where nothing was.
+// stamps maps each path of a target, below the secrets folder, to its stamp. The
+// zero stamp means that the path did not exist.
 type stamps map[string]stamp
 
-// end is behind each name in a text; a name in a file system has none of it.
+// end terminates each name in a text. File names cannot contain it.
 const end = "\x00"
 
-// text returns the stamps in the order of their names, as they are compared with
-// what is there.
+// text returns the stamps in the order of their names. Comparisons with the current
+// state use this order.
 func (s stamps) text() string {
 	var text []byte
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -34,8 +34,8 @@ func (s stamps) text() string {
 	return string(text)
 }
 
-// sightOf returns how a target was found or left. What it had at another path
-// before is former then, if it was as it had been left.
+// sightOf returns the new sight of a target. If the target had another path before,
+// and its content there was unchanged, the old sight becomes a former one.
 func sightOf(r records.Record, now stamps) records.Sight {
 	status := r.Status
 	after := records.Sight{Version: sight{r.Spec.File.Path, r.Spec.Format, now.text()}.version(), Former: status.Former}
@@ -48,19 +48,19 @@ func sightOf(r records.Record, now stamps) records.Sight {
 
 func (s sight) version() string { return s.path + end + string(s.format) + end + s.seen }
 
-// parseSight reads a version; false when it is none. It is called for each target at
-// each look.
+// parseSight parses a version. It returns false if the version is invalid. Each
+// check of each target calls it.
 func parseSight(version string) (s sight, ok bool) {
 	path, rest, _ := strings.Cut(version, end)
 	format, seen, ok := strings.Cut(rest, end)
 	return sight{path, targets.Format(format), seen}, ok
 }
 
-// there reports whether something was there.
+// there reports whether any file existed.
 func (s sight) there() bool { return !s.shows(func(string) (stamp, bool) { return stamp{}, true }) }
 
-// shows reports whether all is as it was; at returns the stamp of a name, if it is
-// known.
+// shows reports whether everything is unchanged. at returns the current stamp of a
+// name, if it is known.
 func (s sight) shows(at func(name string) (now stamp, known bool)) bool {
 	var text [stampSize]byte
 	for seen := s.seen; seen != ""; {
@@ -74,7 +74,7 @@ func (s sight) shows(at func(name string) (now stamp, known bool)) bool {
 	return true
 }
 
-// target is what lay there then.
+// target returns a target at the sight's path, with its format.
 func (s sight) target() *targets.Target {
 	return &targets.Target{Format: s.format, File: targets.File{Path: s.path, Mode: 0o600}}
 }

@@ -1,8 +1,8 @@
-// Package sinks brings bytes to where applications read them, whole or not at
-// all: no reader, and no crash, ever meets a part of a change.
+// Package sinks writes content to the places where applications read it. Each
+// change is atomic: no reader sees a part of it, even after a crash.
 //
-// A sink reads what is there and applies changes. What the changes are is
-// decided by others, which compare a State with what is wanted.
+// A sink reads the current state and applies changes. Its callers compute the
+// changes by comparing a State with the wanted content.
 package sinks
 
 import (
@@ -16,54 +16,54 @@ import (
 // WholeFile is the name of the single part of a target that is one file.
 const WholeFile = ""
 
-// maxSize is how many bytes a file target's parts may have together. Apply
-// refuses more; what is there and larger cannot be the sink's own.
+// maxSize bounds the parts of a file target together, in bytes. Apply refuses more.
+// Therefore larger content cannot come from the sink.
 const maxSize = 16 << 20
 
-// State is what is there for a target. The zero State is nothing at all.
+// State is the current state of a target. The zero State means that nothing exists.
 type State struct {
 	// Sight is for the target's status.
 	records.Sight
-	// Parts is the content by part name; nil when nothing is there. The
+	// Parts is the content by part name, or nil if the target is absent. The
 	// receiver owns the values and wipes them.
 	Parts map[string]secret.Value
-	// Mode holds the permission bits of a file; 0 where parts have none.
+	// Mode holds the permission bits of a file, or 0 if parts have none.
 	Mode fs.FileMode
-	// Stale says that what is there must be written again even when Parts
-	// and Mode are as wanted: it cannot be read, has another owner or field
-	// manager, has more than maxSize bytes, or is the rest of a change that
-	// was interrupted. A part that was not read has the zero Value, so Parts
-	// still says what there is to remove.
+	// Stale means that the target must be written again, even if Parts and Mode are
+	// as wanted. Possible reasons: it is unreadable, has another owner or field
+	// manager, exceeds maxSize bytes, or is left from an interrupted change. A part
+	// that was not read has the zero Value, so that Parts still names it for
+	// removal.
 	Stale bool
-	// Members are those of the Changes that were applied last, in ascending
-	// order. Others may have written them: they say what to ask for, and prove
-	// nothing.
+	// Members are the Members of the last applied Changes, in ascending order.
+	// Other programs may have written them. They say which variables to request,
+	// and prove nothing.
 	Members []string
-	// Sets are those of the Changes that were applied last.
+	// Sets are the Sets of the last applied Changes.
 	Sets map[string]targets.DeliveredSet
 }
 
-// Changes is what must be done to a target. The zero Changes is nothing.
+// Changes describes a change of a target. The zero Changes changes nothing.
 type Changes struct {
-	// Parts is the whole content wanted; nil when the target must go away.
-	// The sink reads the values during Apply only, and does not wipe them.
+	// Parts is the complete wanted content, or nil to remove the target. The sink
+	// reads the values only during Apply, and does not wipe them.
 	Parts map[string]secret.Value
-	// Set lists the names in Parts that are new or differ, and all of them
-	// when something else than the content differs.
+	// Set lists the names in Parts that are new or differ. If anything besides the
+	// content differs, it lists all of them.
 	Set []string
-	// Remove lists the names that are there, are ours, and must go.
+	// Remove lists the existing names of ours to remove.
 	Remove []string
-	// Members, when not nil, are to be remembered with the content, for a State
-	// of a later process: the ids of variables that the content does not name.
+	// Members, if not nil, are stored with the content for the State of a later
+	// process: the ids of variables that the content does not name.
 	Members []string
-	// Sets, when not nil, are what the content shows then of sets of versions, by
-	// variable, to be noted with it.
+	// Sets, if not nil, are summaries of the sets of versions in the new content,
+	// by variable. They are stored with the content.
 	Sets *map[string]targets.DeliveredSet
-	// Restores: all that is changed is what somebody deleted.
+	// Restores means that the changes only restore deleted content.
 	Restores bool
 }
 
-// Empty reports whether no part is to be changed, whatever Parts holds. Applying
-// empty changes touches nothing but what is remembered; in particular a target
-// goes away only when Parts is nil and Remove names something.
+// Empty reports whether no part changes, regardless of Parts. Applying empty
+// changes writes only Members and Sets. In particular, a target is removed only if
+// Parts is nil and Remove names a part.
 func (c Changes) Empty() bool { return len(c.Set) == 0 && len(c.Remove) == 0 }

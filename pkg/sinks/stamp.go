@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// stamp is what a stat returns of one file, folder or symlink. The zero
-// stamp is that of a name where nothing is.
+// stamp is the stat result of one file, folder or symlink. The zero stamp means
+// that the name does not exist.
 type stamp struct {
 	Dev, Ino     uint64
 	Size         int64
@@ -26,10 +26,10 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// stampSize is how many bytes append appends.
+// stampSize is the number of bytes that append adds.
 const stampSize = 8 * 8
 
-// append appends what only an equal stamp appends, too.
+// append appends an encoding. Only equal stamps have equal encodings.
 func (s stamp) append(text []byte) []byte {
 	for _, n := range [...]uint64{s.Dev, s.Ino, uint64(s.Size), uint64(s.Mtime), uint64(s.Ctime), uint64(s.Mode), uint64(s.UID), uint64(s.GID)} {
 		text = binary.LittleEndian.AppendUint64(text, n)

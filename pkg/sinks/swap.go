@@ -13,26 +13,26 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// write brings a new version in one instant:
+// write atomically switches to a new version:
 //
-//  1. look at what is there, and refuse what cannot be replaced
-//  2. fill the folder of a new version, which no name leads to yet
-//  3. make the symlinks of new parts; they lead nowhere before the swap
-//  4. sync the folder: what the swap will show is on the disk
-//  5. swap ..data by a rename; all parts change, come and go with it
-//  6. sync the folder: from here the older version is not needed any more
-//  7. tidy: symlinks that somebody has replaced, those of parts that are gone,
+//  1. read the current state, and refuse objects that cannot be replaced
+//  2. fill the folder of a new version, which no name refers to yet
+//  3. create the symlinks of new parts; they dangle until the swap
+//  4. sync the folder, so that everything that the swap will show is durable
+//  5. swap ..data by a rename; all parts change, appear and disappear with it
+//  6. sync the folder; from here on the older version is not needed
+//  7. tidy: symlinks that somebody replaced, symlinks of removed parts,
 //     older versions
 //  8. sync the folder again
 //
-// A failure before the swap takes back 2 and 3. One after it leaves the new
-// version current, and what was not tidied makes the next State stale.
+// A failure before the swap undoes 2 and 3. A failure after it leaves the new
+// version current, and the leftovers make the next State stale.
 func (d directory) write(dir folder, c Changes) (made stamps, err error) {
 	if c.Empty() {
 		return nil, d.memo().note(dir, c)
 	}
 	err = d.memo().around(dir, c, func() error {
-		made, err = d.bring(dir, c)
+		made, err = d.swap(dir, c)
 		return err
 	})
 	if made != nil {
@@ -41,8 +41,8 @@ func (d directory) write(dir folder, c Changes) (made stamps, err error) {
 	return made, err
 }
 
-// bring is write but for what is remembered.
-func (d directory) bring(dir folder, c Changes) (stamps, error) {
+// swap is write without the records of members and sets.
+func (d directory) swap(dir folder, c Changes) (stamps, error) {
 	names := linked(c.Parts)
 	there, err := scan(dir) // (1)
 	if err == nil {
@@ -67,8 +67,8 @@ func (d directory) bring(dir folder, c Changes) (stamps, error) {
 	return made, err
 }
 
-// remove makes all parts vanish in one instant, with ..data, and then removes
-// what is left of them. The folder itself stays.
+// remove makes all parts disappear atomically, with ..data, and then deletes the
+// leftovers. The folder itself stays.
 func (d directory) remove(dir folder) error {
 	there, err := scan(dir)
 	if err != nil {
@@ -83,8 +83,8 @@ func (d directory) remove(dir folder) error {
 	return errors.Join(err, step("sync the folder", dir.sync()))
 }
 
-// prepare does all that comes before the swap. What it has added is in
-// any case.
+// prepare does everything that precedes the swap. It returns the added names even
+// on an error.
 func (d directory) prepare(dir folder, there shape, version string, parts map[string]secret.Value) (made stamps, added []string, err error) {
 	if made, err = d.fill(dir, version, parts); err != nil { // (2)
 		return nil, nil, err
@@ -101,7 +101,7 @@ func (d directory) prepare(dir folder, there shape, version string, parts map[st
 	return made, added, step("sync the folder", dir.sync()) // (4)
 }
 
-// fill makes the folder of one version, complete and on the disk.
+// fill creates the folder of one version, complete and durable.
 func (d directory) fill(dir folder, version string, parts map[string]secret.Value) (stamps, error) {
 	if err := dir.mkdir(version); err != nil {
 		return nil, step("make the folder "+version, err)
@@ -139,7 +139,7 @@ func (d directory) fill(dir folder, version string, parts map[string]secret.Valu
 	return made, nil
 }
 
-// below makes a folder of a version, and those on the way, and notes them.
+// below creates a folder of a version with its parents, and records them.
 func below(version folder, name string, folders map[string]bool) error {
 	if name == "." || folders[name] {
 		return nil
@@ -151,7 +151,7 @@ func below(version folder, name string, folders map[string]bool) error {
 	return step("make the folder "+name, version.mkdir(name))
 }
 
-// admit refuses names that a folder has taken: no rename can replace it.
+// admit refuses names that are folders, because a rename cannot replace a folder.
 func (there shape) admit(names []string) error {
 	var errs []error
 	for _, name := range append(names, dataLink) {
@@ -162,14 +162,14 @@ func (there shape) admit(names []string) error {
 	return errors.Join(errs...)
 }
 
-// takeBack removes what a failed write has made before the swap, unless the
-// swap has taken place although it was reported as failed.
+// takeBack removes what a failed write created before the swap, unless the swap
+// took place despite its error.
 func takeBack(dir folder, version string, added []string) error {
 	data, err := dir.readlink(dataLink)
 	if data == version {
 		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EINVAL) { // EINVAL: no symlink
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EINVAL) { // not a symlink
 		return step("read the symlink "+dataLink, err)
 	}
 	var errs []error
@@ -179,8 +179,8 @@ func takeBack(dir folder, version string, added []string) error {
 	return errors.Join(append(errs, step("remove the folder "+version, dir.removeAll(version)))...)
 }
 
-// tidy brings the rest in line with the current version, which has the given
-// parts: all of it, as far as it can.
+// tidy removes everything that does not belong to the current version with the
+// given parts. It continues after errors.
 func (there shape) tidy(dir folder, names []string) error {
 	var errs []error
 	for _, name := range names {
@@ -199,7 +199,7 @@ func (there shape) tidy(dir folder, names []string) error {
 	return errors.Join(errs...)
 }
 
-// replaceLink puts a symlink at name in one instant.
+// replaceLink atomically puts a symlink at name.
 func replaceLink(dir folder, to, name string) error {
 	temp := safefile.TempName()
 	err := step("make the temporary symlink", dir.symlink(to, temp))

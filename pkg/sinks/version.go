@@ -11,7 +11,7 @@ import (
 
 const (
 	dataLink   = "..data"                 // the symlink to the current version
-	timeLayout = "..2006_01_02_15_04_05." // how the name of a version begins; random text follows
+	timeLayout = "..2006_01_02_15_04_05." // prefix of a version's name; random text follows
 )
 
 func newVersion(now time.Time) string { return now.UTC().Format(timeLayout) + rand.Text() }
@@ -25,14 +25,14 @@ func isVersion(name string) bool {
 	return err == nil && safefile.IsRandomText(name[len(timeLayout):])
 }
 
-// shape is what the folder of a directory target holds. Names are sorted.
+// shape is the content of a directory target's folder. Names are sorted.
 type shape struct {
-	data     string                 // where ..data leads; "" when it is not there or not ours
-	current  string                 // the same, when there is such a version
-	versions []string               // with the current one
-	links    []string               // the symlinks of ours that lead to a part of their name
+	data     string                 // destination of ..data; "" if absent or not ours
+	current  string                 // the same, if that version exists
+	versions []string               // including the current one
+	links    []string               // our symlinks, which lead to parts of the same name
 	temps    []string               // temporary symlinks
-	others   map[string]fs.FileMode // all else, and its type
+	others   map[string]fs.FileMode // everything else, with its type
 }
 
 func scan(dir folder) (shape, error) {
@@ -67,5 +67,5 @@ func scan(dir folder) (shape, error) {
 	return there, nil
 }
 
-// linkTo is where the symlink that shows a part leads.
+// linkTo returns the destination of the symlink that shows a part.
 func linkTo(name string) string { return dataLink + "/" + name }

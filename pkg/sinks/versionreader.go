@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// deepest is how many folders below each other are looked into.
+// deepest bounds the nesting of folders that are read.
 const deepest = 64
 
 // versionReader reads the files of a version, folder by folder.
 type versionReader struct {
 	directory
-	at    string // the version's path
+	at    string // path of the version
 	seen  stamps
 	left  int64 // bytes that may still be read
 	state State
 }
 
-// read reads the folder name in dir, whose parts are below prefix.
+// read reads the folder name in dir. Its parts are below prefix.
 func (r *versionReader) read(dir folder, name, prefix string) error {
 	r.seen[path.Join(r.at, prefix)] = look(dir, name)
 	sub, err := enter(dir, name)
@@ -41,7 +41,7 @@ func (r *versionReader) read(dir folder, name, prefix string) error {
 		case info.IsDir() && strings.Count(part, "/") < deepest:
 			before := len(r.state.Parts)
 			err = r.read(sub, e.Name(), part)
-			r.state.Stale = r.state.Stale || len(r.state.Parts) == before // an empty one is not ours
+			r.state.Stale = r.state.Stale || len(r.state.Parts) == before // empty: not ours
 		case info.Mode().IsRegular():
 			err = r.file(sub, e.Name(), part, info)
 		default:

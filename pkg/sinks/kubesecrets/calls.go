@@ -19,11 +19,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// callTimeout bounds one request, so that an API server that hangs does not
-// hold a worker.
+// callTimeout bounds one request, so that an API server that hangs does not block a
+// worker.
 const callTimeout = 30 * time.Second
 
-// get reads the target's Secret; nil when there is none.
+// get reads the target's Secret. It returns nil if there is none.
 func (k *Sink) get(ctx context.Context, t *targets.Target) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -43,10 +43,10 @@ func (k *Sink) patch(ctx context.Context, t *targets.Target, kind types.PatchTyp
 	return k.cluster.secrets(t.Secret.Namespace).Patch(ctx, t.Secret.Name, kind, body, o)
 }
 
-// ownAlone makes our field manager the only owner of the keys, and gives the
-// Secret's resource version then. It changes no data, so that the removal of
-// the keys and all else that changes can be one write; nothing is lost when
-// that never comes. It meets the Secret as it was read, or is a conflict.
+// ownAlone makes our field manager the only owner of the keys, and returns the new
+// resource version. It changes no data. Afterwards one write can both remove the
+// keys and make all other changes. If that write never follows, nothing is lost. If
+// the Secret changed since it was read, ownAlone returns a conflict.
 func (k *Sink) ownAlone(ctx context.Context, t *targets.Target, live *corev1.Secret, keys []string) (string, error) {
 	entries, err := takeOver(live.ManagedFields, keys, metav1.NewTime(k.now()))
 	if err != nil {
@@ -66,9 +66,9 @@ func (k *Sink) ownAlone(ctx context.Context, t *targets.Target, live *corev1.Sec
 	return after.ResourceVersion, nil
 }
 
-// write makes the edit and returns the Secret as it is then. Where a role
-// grants update and not patch, as that of the Secrets Provider does, an update
-// does what can be done so (decision 022).
+// write makes the edit and returns the resulting Secret. If a role grants update
+// and not patch, as the Secrets Provider's does, an update makes the changes that
+// it can (decision 022).
 func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	after, err := k.patchData(ctx, r, live, e)
@@ -80,7 +80,7 @@ func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret,
 	}
 	after, updateErr := k.update(ctx, r, live, e)
 	if live.UID != "" && apierrors.IsForbidden(updateErr) {
-		return nil, err // patch alone would do
+		return nil, err // only patch could do it
 	}
 	if updateErr == nil {
 		k.wrote(t.Secret.Namespace, errors.New("they are written by update, since no role grants the verb patch; with patch, a change that somebody else makes at the same time never needs a second try"))
@@ -88,15 +88,15 @@ func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret,
 	return after, updateErr
 }
 
-// wrote remarks how the Secrets of a namespace are written.
+// wrote remarks whether writes to the Secrets of a namespace are limited.
 func (k *Sink) wrote(namespace string, err error) {
 	if k.Remarker != nil {
 		k.Remarker.Remark("writing secrets of namespace "+namespace, err)
 	}
 }
 
-// patchData makes the edit by a server-side apply. Keys that are to go and are
-// not ours alone become so first.
+// patchData makes the edit by a server-side apply. It first becomes the only owner
+// of keys to remove.
 func (k *Sink) patchData(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	if len(e.shared) > 0 {
@@ -115,13 +115,13 @@ func (k *Sink) patchData(ctx context.Context, r records.Record, live *corev1.Sec
 	case err == nil:
 		return after, nil
 	case ok && live.UID == "" && hasCause(answer.ErrStatus, "type"):
-		return nil, errConflict // somebody else has created it meanwhile
+		return nil, errConflict // another client has created it meanwhile
 	}
 	return nil, callError("patch", t, err)
 }
 
-// update makes the edit by replacing the Secret as it was read; if it has
-// changed since, that is a conflict.
+// update makes the edit by replacing the Secret. If the Secret changed since it was
+// read, update returns a conflict.
 func (k *Sink) update(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -146,7 +146,8 @@ func (k *Sink) update(ctx context.Context, r records.Record, live *corev1.Secret
 		}
 		return after, nil
 	}
-	// An update owns what it changes. What is as wanted already is taken over.
+	// An update owns the fields that it changes. Take over fields that already have
+	// the wanted value.
 	var foreign []string
 	for key := range e.keys {
 		if !e.owned.has("data", key) {
@@ -164,14 +165,14 @@ func (k *Sink) update(ctx context.Context, r records.Record, live *corev1.Secret
 	return after, nil
 }
 
-// neverVersion is a resource version that no Secret has. What is applied with it
-// creates a Secret, and is a conflict when there is one.
+// neverVersion is a resource version that no Secret has. An apply with it creates a
+// Secret, or is a conflict if the Secret exists.
 const neverVersion = "1"
 
-// applyMeta is the metadata of what is applied. With a UID the Secret must be
-// that very one, and is not created; with a resource version it must not have
-// changed since, which alone would not keep it from being created. So a write that
-// arrives late, when another process leads, replaces nothing that was written since.
+// applyMeta is the metadata of an apply. With a UID the apply changes only that
+// Secret and never creates one. With a resource version it fails if the Secret
+// changed since. A resource version alone would permit creation. Therefore a late
+// write of a former leader does not replace newer content.
 type applyMeta struct {
 	Name            string            `json:"name"`
 	UID             types.UID         `json:"uid,omitempty"`
@@ -180,8 +181,8 @@ type applyMeta struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// metadata names what is to be ours afterwards besides the data. The revision
-// is raised when the data change.
+// metadata lists the metadata that we own after the edit. The revision increases
+// when the data changes.
 func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) applyMeta {
 	isNew := live.UID == ""
 	meta := applyMeta{
@@ -205,12 +206,13 @@ func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) ap
 	return meta
 }
 
-// applyConfiguration is the body of a server-side apply. It names all that is
-// to be ours afterwards: what was ours and is not named is removed.
+// applyConfiguration returns the body of a server-side apply. It lists every field
+// that we own after the edit: an apply removes fields that we owned and do not
+// list.
 //
-// The values are written straight into it, for encoding/json would keep them
-// in a buffer of its own. The body cannot be cleared: net/http may read it
-// even after the answer has come.
+// It writes the values directly into the body, because encoding/json would keep
+// them in an internal buffer. The body cannot be cleared: net/http may read it even
+// after the response.
 func (k *Sink) applyConfiguration(r records.Record, live *corev1.Secret, e *secretEdit) ([]byte, error) {
 	head, err := json.Marshal(k.metadata(r, live, e))
 	if err != nil {
@@ -223,7 +225,8 @@ func (k *Sink) applyConfiguration(r records.Record, live *corev1.Secret, e *secr
 	body := append(make([]byte, 0, size), `{"apiVersion":"v1","kind":"Secret","metadata":`...)
 	body = append(body, head...)
 	if live.UID == "" || e.owned.has("type") {
-		// Left out, a type that is ours would be removed, which cannot be.
+		// Omitting a type that we own would remove it, which the API server
+		// rejects.
 		body = append(body, `,"type":"`+string(live.Type)+`"`...)
 	}
 	for i, key := range slices.Sorted(maps.Keys(e.keys)) {
@@ -237,7 +240,7 @@ func (k *Sink) applyConfiguration(r records.Record, live *corev1.Secret, e *secr
 	return append(body, '}'), nil
 }
 
-// among picks what has one of the names, or all.
+// among returns the values with the names, or all values.
 func among(values map[string]string, names map[string]bool, all bool) map[string]string {
 	picked := map[string]string{}
 	for name, value := range values {

@@ -15,21 +15,21 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// secretEdit is what one change does to one Secret as it is.
+// secretEdit is one change of one Secret, relative to its current state.
 type secretEdit struct {
-	owned   fieldTree         // what is ours before
-	keys    map[string][]byte // the data keys that are ours afterwards
-	data    map[string][]byte // all the data afterwards
-	removed []string          // the keys that must be gone afterwards
-	shared  []string          // those of removed that are not ours alone
-	kept    bool              // keys has values that were read, not given
-	changed bool              // the data differ
-	members []string          // what is to be remembered; nil: what is already
-	sets    *string           // the annotation of the sets, "" for none; nil: what is already
-	first   bool              // nothing of ours is, or was, in the Secret
+	owned   fieldTree         // fields that we own before
+	keys    map[string][]byte // data keys that we own afterwards
+	data    map[string][]byte // all data afterwards
+	removed []string          // keys that must be absent afterwards
+	shared  []string          // keys in removed that others own too
+	kept    bool              // keys contains values that were read, not given
+	changed bool              // the data differs
+	members []string          // members to record; nil keeps the recorded ones
+	sets    *string           // annotation of sets, "" for none; nil keeps it
+	first   bool              // the Secret never held anything of ours
 }
 
-// newSecret is the Secret that a target wants to be created. It has no UID.
+// newSecret returns the Secret to create for a target. It has no UID.
 func newSecret(s *targets.Secret) *corev1.Secret {
 	kind := corev1.SecretType(s.Type)
 	if kind == "" {
@@ -41,11 +41,11 @@ func newSecret(s *targets.Secret) *corev1.Secret {
 	}
 }
 
-// managedByLabel is one of Kubernetes' recommended labels. It marks Secrets
-// that we created.
+// managedByLabel is one of Kubernetes' recommended labels. It marks Secrets that we
+// created.
 const managedByLabel = "app.kubernetes.io/managed-by"
 
-// edit works out the change, and refuses one that cannot be.
+// edit computes the change, and refuses an impossible one.
 func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*secretEdit, error) {
 	owned, err := ownedFields(live.ManagedFields)
 	if err != nil {
@@ -74,7 +74,7 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 		}
 	}
 	if value, ok := live.Data[targets.ConjurMapKey]; ok && owned.has("data", targets.ConjurMapKey) {
-		e.keys[targets.ConjurMapKey], e.kept = value, true // somebody applied it under our name
+		e.keys[targets.ConjurMapKey], e.kept = value, true // applied by another client
 	}
 	e.data = maps.Clone(live.Data)
 	if e.data == nil {
@@ -95,8 +95,8 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 	return e, nil
 }
 
-// blankOut leaves a key that the type demands, without its value, where the
-// key itself was to go.
+// blankOut keeps a key that should be removed but that the type requires, with a
+// blank value.
 func (e *secretEdit) blankOut(kind corev1.SecretType) {
 	rule := ruleOf(kind)
 	isThere := func(key string) bool { _, ok := e.data[key]; return ok }
@@ -111,14 +111,14 @@ func (e *secretEdit) blankOut(kind corev1.SecretType) {
 	}
 }
 
-// content is what of ours the Secret holds afterwards, as Read would find it.
+// content returns our part of the Secret after the edit, as Read would return it.
 func (e *secretEdit) content(kind corev1.SecretType) map[string][]byte {
 	content, blank := maps.Clone(e.keys), blankKeys(kind, e.data)
 	maps.DeleteFunc(content, func(key string, _ []byte) bool { return blank[key] || key == targets.ConjurMapKey })
 	return content
 }
 
-// idle reports whether all is as wanted, and ours.
+// idle reports whether all content is as wanted, and we own it.
 func (e *secretEdit) idle() bool {
 	for key := range e.keys {
 		if !e.owned.has("data", key) {
@@ -128,8 +128,8 @@ func (e *secretEdit) idle() bool {
 	return !e.changed && e.members == nil && e.sets == nil
 }
 
-// faults lists why the API server, or those who use the Secret, would not
-// have the change.
+// faults lists the reasons why the API server, or readers of the Secret, would
+// reject the change.
 func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c sinks.Changes) []string {
 	var faults []string
 	add := func(fault string) {
@@ -164,9 +164,9 @@ func (e *secretEdit) faults(live *corev1.Secret, t *targets.Target, c sinks.Chan
 	return faults
 }
 
-// decidesContent reports whether the change is to blame when the content does
-// not fit the Secret's type: not when it leaves alone what the type demands,
-// and not when some of that was taken away.
+// decidesContent reports whether the change causes a mismatch between the content
+// and the Secret's type. It returns false if the change leaves the required keys
+// alone, or if another client removed some of them.
 func (e *secretEdit) decidesContent(live *corev1.Secret, c sinks.Changes) bool {
 	blank := blankKeys(live.Type, e.data)
 	decides := live.UID == ""

@@ -24,7 +24,7 @@ var (
 	errUndefined = errors.New("it was deleted since its definition was read")
 )
 
-// failed puts the target in front of an error that does not name it.
+// failed prefixes an error with the target, unless the error names it already.
 func failed(t *targets.Target, err error) error {
 	switch err.(type) {
 	case nil, *sinks.MissingError, *sinks.RefusedError:
@@ -33,10 +33,10 @@ func failed(t *targets.Target, err error) error {
 	return fmt.Errorf("%s: %w", t.Key, err)
 }
 
-// callError says what went wrong with a request. The text of the API server,
-// or of an admission webhook, is not passed on: it may quote what was sent.
-// None of it is for good, also not that the API server does not take what was
-// sent: a policy says so in the same words, and policies are amended.
+// callError describes a failed request. It omits the text of the API server or of
+// an admission webhook, which may quote the request. No such error is permanent.
+// Even a rejection of the content may come from a policy that uses the same words,
+// and policies change.
 func callError(verb string, t *targets.Target, err error) error {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
@@ -61,14 +61,14 @@ func callError(verb string, t *targets.Target, err error) error {
 	return err
 }
 
-// unpatchableError is the API server's word that no role grants us the verb
+// unpatchableError is the API server's answer that no role grants us the verb
 // patch.
 type unpatchableError struct{ error }
 
 func (e *unpatchableError) Unwrap() error { return e.error }
 
-// lackingVerb returns the verb that a role would have to grant; "" if that is
-// not what the API server says.
+// lackingVerb returns the verb that a role would have to grant. It returns "" if
+// the answer has another reason.
 func lackingVerb(status metav1.Status) string {
 	if found := lacksVerb.FindStringSubmatch(status.Message); found != nil {
 		return found[1]
@@ -76,15 +76,15 @@ func lackingVerb(status metav1.Status) string {
 	return ""
 }
 
-// isNoSecret distinguishes the API server's word that there is no such Secret from
-// all else that is answered by 404, such as a missing namespace or a proxy.
+// isNoSecret reports whether the API server says that the Secret does not exist.
+// Other causes of a 404 are a missing namespace or a proxy.
 func isNoSecret(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && answer.ErrStatus.Code == http.StatusNotFound && answer.ErrStatus.Details != nil && answer.ErrStatus.Details.Kind == "secrets" &&
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// hasCause reports whether the API server names the field as one that is wrong.
+// hasCause reports whether the API server names the field as a cause.
 func hasCause(status metav1.Status, field string) bool {
 	return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
@@ -94,7 +94,7 @@ var (
 	denier    = regexp.MustCompile(`^admission webhook "[a-z0-9.-]+"|ValidatingAdmissionPolicy '[a-z0-9.-]+'`)
 )
 
-// explain says in our own words what the API server answered.
+// explain describes the API server's answer without quoting it.
 func explain(verb string, t *targets.Target, status metav1.Status) string {
 	words := fmt.Sprintf("%s the Secret: the API server answers %d %s", verb, status.Code, http.StatusText(int(status.Code)))
 	text := status.Message
@@ -118,8 +118,8 @@ func explain(verb string, t *targets.Target, status metav1.Status) string {
 	return words
 }
 
-// faultyFields lists the fields of a Secret that the API server finds fault
-// with, without what stands in brackets.
+// faultyFields lists the fields of a Secret that the API server rejects, without
+// the text in brackets.
 func faultyFields(status metav1.Status) []string {
 	if status.Details == nil {
 		return nil
@@ -134,8 +134,8 @@ func faultyFields(status metav1.Status) []string {
 	return slices.Compact(fields)
 }
 
-// transportError passes on what is about the network and time. Other
-// errors are about an answer that could not be decoded, and may quote it.
+// transportError passes on errors of the network and of time limits. Other errors
+// concern an answer that could not be decoded, and may quote it.
 func transportError(err error) error {
 	_, isURL := errors.AsType[*url.Error](err)
 	if isURL || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

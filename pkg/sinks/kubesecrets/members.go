@@ -15,15 +15,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Members and sets are remembered in annotations, so that they are there as long as
-// the content is.
+// Members and sets are recorded in annotations, so that they exist as long as the
+// content does.
 
-// mostMembers bounds the ids of one Secret, in bytes; targets.MaxEntries bounds
-// their number. Whoever may write the Secret may pack any number, and use the name
-// of our field manager.
+// mostMembers bounds the ids of one Secret, in bytes. targets.MaxEntries bounds
+// their number. The limits are needed because every writer of the Secret may use
+// the name of our field manager.
 const mostMembers = 1 << 20
 
-// membersOf reads the annotation, if it is ours.
+// membersOf reads the annotation, if we own it.
 func membersOf(live *corev1.Secret, owned fieldTree) []string {
 	if !owned.has("metadata", "annotations", targets.MembersAnnotation) {
 		return nil
@@ -40,22 +40,22 @@ func membersOf(live *corev1.Secret, owned fieldTree) []string {
 	return decodeMembers(text)
 }
 
-// membersAnnotation is what a Secret is to have for the members. It is packed,
-// since Kubernetes bounds annotations.
+// membersAnnotation returns the annotation for the members. It is compressed,
+// because Kubernetes limits the size of annotations.
 func membersAnnotation(ids []string) map[string]string {
 	if len(ids) == 0 {
 		return nil
 	}
 	var packed bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is one
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is valid
 	_, err := w.Write(encodeMembers(ids))
 	if err = errors.Join(err, w.Close()); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // a buffer accepts every write
 	}
 	return map[string]string{targets.MembersAnnotation: base64.StdEncoding.EncodeToString(packed.Bytes())}
 }
 
-// membersFault says why a Secret cannot have the members; "" when it can.
+// membersFault returns the reason why a Secret cannot hold the members, or "".
 func (e *secretEdit) membersFault(live *corev1.Secret) string {
 	size := 0
 	for key, value := range live.Annotations {
@@ -80,7 +80,7 @@ func encodeMembers(ids []string) []byte {
 	return text
 }
 
-// decodeMembers returns nil for what encodeMembers has not made.
+// decodeMembers returns nil for any text that encodeMembers did not produce.
 func decodeMembers(text []byte) (ids []string) {
 	if json.Unmarshal(text, &ids) != nil || len(ids) > targets.MaxEntries {
 		return nil

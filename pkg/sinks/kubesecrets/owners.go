@@ -15,7 +15,7 @@ import (
 // fieldTree is a set of fields of an object.
 type fieldTree struct{ *fieldpath.Set }
 
-// names lists the fields right below the path.
+// names lists the fields directly below the path.
 func (f fieldTree) names(path ...string) map[string]bool {
 	below, names := f.Set, map[string]bool{}
 	for _, name := range path {
@@ -56,20 +56,19 @@ func parseFields(e metav1.ManagedFieldsEntry) (fieldTree, error) {
 	return fields, nil
 }
 
-// isOurs reports whether an entry is of our own writes.
+// isOurs reports whether an entry describes our writes.
 func isOurs(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == targets.FieldManager && e.Subresource == ""
 }
 
-// isApplied reports whether an entry is of our own server-side applies. Leaving
-// a field out of one removes it only if no other entry has it, so that our
-// updates count as another manager's.
+// isApplied reports whether an entry describes our server-side applies. Omitting a
+// field from an apply removes it only if no other entry owns it. In this respect
+// our updates count as another manager's.
 func isApplied(e metav1.ManagedFieldsEntry) bool {
 	return isOurs(e) && e.Operation == metav1.ManagedFieldsOperationApply
 }
 
-// ownedFields returns the fields that our field manager owns, alone or with
-// others.
+// ownedFields returns the fields that our field manager owns, alone or with others.
 func ownedFields(entries []metav1.ManagedFieldsEntry) (fieldTree, error) {
 	owned := fieldpath.NewSet()
 	for _, e := range entries {
@@ -85,8 +84,8 @@ func ownedFields(entries []metav1.ManagedFieldsEntry) (fieldTree, error) {
 	return fieldTree{owned}, nil
 }
 
-// namedKeys lists the data keys that the target's definition names. What
-// stands for all variables adds "*", which is no data key.
+// namedKeys lists the data keys that the target's definition names. An entry for
+// all variables adds "*", which is not a data key.
 func namedKeys(t *targets.Target) map[string]bool {
 	named := map[string]bool{}
 	for _, e := range t.Entries {
@@ -98,7 +97,7 @@ func namedKeys(t *targets.Target) map[string]bool {
 	return named
 }
 
-// ourKeys lists the keys that are there and ours.
+// ourKeys lists the existing keys that we own.
 func ourKeys(live *corev1.Secret, owned fieldTree, named map[string]bool) map[string]bool {
 	ours := map[string]bool{}
 	for key := range live.Data {
@@ -109,8 +108,8 @@ func ourKeys(live *corev1.Secret, owned fieldTree, named map[string]bool) map[st
 	return ours
 }
 
-// notOursAlone lists those of the keys that another manager owns as well, or
-// that we do not own: leaving them out of an apply would not remove them.
+// notOursAlone lists the keys that another manager also owns, or that we do not
+// own. Omitting them from an apply would not remove them.
 func notOursAlone(entries []metav1.ManagedFieldsEntry, keys []string) ([]string, error) {
 	owners := map[string]int{}
 	for _, e := range entries {
@@ -165,13 +164,13 @@ func takeOver(entries []metav1.ManagedFieldsEntry, keys []string, now metav1.Tim
 func encode(fields *fieldpath.Set) *metav1.FieldsV1 {
 	raw, err := fields.ToJSON()
 	if err != nil {
-		panic(err) // to memory, where every set encodes
+		panic(err) // a write to memory, where every set encodes
 	}
 	return metav1.NewFieldsV1(string(raw))
 }
 
-// rivalsOf lists the field managers, in ascending order, that own data keys of a
-// Secret which an edit changes.
+// rivalsOf lists the field managers that own data keys that the edit changes, in
+// ascending order.
 func rivalsOf(live *corev1.Secret, e *secretEdit) (rivals []string) {
 	for _, entry := range live.ManagedFields {
 		fields, err := parseFields(entry)

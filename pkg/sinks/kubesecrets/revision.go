@@ -9,8 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// revisionOf is what a Secret holds of ours, if its annotations name a
-// revision; otherwise what was known before.
+// revisionOf returns the revision of our part of a Secret, if its annotations name
+// one. Otherwise it returns the previous revision.
 func revisionOf(r records.Record, annotations map[string]string, ours map[string][]byte) records.Revision {
 	if annotations[targets.RevisionAnnotation] == "" {
 		return r.Status.Revision
@@ -18,14 +18,14 @@ func revisionOf(r records.Record, annotations map[string]string, ours map[string
 	ofRevision := map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}
 	now := records.Revision{Print: r.Print("", ours), Annotations: among(annotations, ofRevision, false)}
 	if before := r.Status.Revision; now.Print == before.Print && maps.Equal(now.Annotations, before.Annotations) {
-		return before // one copy in memory
+		return before // share one copy in memory
 	}
 	return now
 }
 
-// nextAnnotations are those of a write that changes the data of a Secret, that
-// has some already, to what is ours then. first: nothing of ours is in it, or
-// ever was since it was made.
+// nextAnnotations returns the annotations of a write that changes the data to ours.
+// annotations are the Secret's current ones. first means that the Secret never held
+// anything of ours.
 func nextAnnotations(r records.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) map[string]string {
 	last := r.Status.Revision
 	known := last.Annotations != nil
@@ -40,8 +40,8 @@ func nextAnnotations(r records.Record, annotations map[string]string, ours map[s
 	return next
 }
 
-// nextRevision is greater than current, and than what a Secret of that name,
-// deleted since, had reached, as long as clocks go forward.
+// nextRevision returns a revision greater than current. As long as clocks do not go
+// backward, it also exceeds the revisions of a deleted Secret with the same name.
 func nextRevision(current string, now time.Time) string {
 	n, err := strconv.ParseInt(current, 10, 64)
 	if err != nil {

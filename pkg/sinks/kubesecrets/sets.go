@@ -8,13 +8,13 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// setsOf reads what a Secret shows of sets of versions.
+// setsOf reads the summary of sets of versions from a Secret.
 func setsOf(live *corev1.Secret) map[string]targets.DeliveredSet {
 	return ParseSets(live.Annotations[targets.RotationAnnotation])
 }
 
-// ParseSets reads targets.RotationAnnotation. What is not of its form says
-// nothing.
+// ParseSets reads targets.RotationAnnotation. It ignores an annotation of another
+// form.
 func ParseSets(annotation string) (sets map[string]targets.DeliveredSet) {
 	if json.Unmarshal([]byte(annotation), &sets) != nil {
 		return nil
@@ -22,14 +22,14 @@ func ParseSets(annotation string) (sets map[string]targets.DeliveredSet) {
 	return sets
 }
 
-// encodeSets returns the annotation; "" for no sets.
+// encodeSets returns the annotation, or "" for no sets.
 func encodeSets(sets *map[string]targets.DeliveredSet) string {
 	if sets == nil || len(*sets) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(*sets)
 	if err != nil {
-		panic(err) // texts and numbers
+		panic(err) // strings and numbers always encode
 	}
 	return string(text)
 }

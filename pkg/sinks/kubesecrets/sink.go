@@ -1,4 +1,4 @@
-// Package kubesecrets has the sink for Kubernetes Secrets.
+// Package kubesecrets implements the sink for Kubernetes Secrets.
 package kubesecrets
 
 import (
@@ -20,37 +20,37 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Sink is the sink for targets that are Kubernetes Secrets: a part is a key of the
-// Secret's data. It is safe for use by several goroutines, but not
-// for two changes of one target at a time.
+// Sink is the sink for targets that are Kubernetes Secrets. A part is a key of the
+// Secret's data. It is safe for concurrent use, but not for two simultaneous
+// changes of one target.
 //
-// A change is one server-side apply, so readers find the old keys or the new
-// ones. Ours are the keys that our field manager owns or the target names;
-// all others, the conjur-map, foreign labels, annotations and owner references
-// stay as they are, and so does the Secret itself when the last key goes. The
-// keys that a Secret of its type must have cannot go; what is in their place
-// then holds nothing, and is not read as a part.
+// A change is one server-side apply, so readers find either the old or the new
+// keys. Our keys are those that our field manager owns or that the target names.
+// The sink keeps all other keys, the conjur-map, foreign labels, annotations and
+// owner references. It keeps the Secret even after the removal of its last key. A
+// key that the Secret's type requires cannot be removed. Its value then becomes
+// blank, and Read does not return it as a part.
 //
-// Values that are not ours are cleared as soon as an answer was looked at. The
-// client library makes copies that nobody can clear.
+// The sink clears foreign values as soon as it has examined an answer. The client
+// library makes copies that cannot be cleared.
 type Sink struct {
 	cluster interface {
 		secrets(namespace string) Secrets
 	}
 	now func() time.Time
 
-	// Remarker, when not nil, is called after each write with what is lacking in
-	// our rights, nil meaning nothing. It must not block.
+	// Remarker, if not nil, is called after each write with the missing permission,
+	// or with nil if none is missing. It must not block.
 	Remarker Remarker
 }
 
-// Remarker is called with what keeps a subject from going as well as it could; nil
-// means nothing does.
+// Remarker receives the reason why a subject works only in part. nil means that it
+// works fully.
 type Remarker interface {
 	Remark(subject string, err error)
 }
 
-// Secrets is the requests for the Secrets of a namespace.
+// Secrets makes requests for the Secrets of a namespace.
 type Secrets interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error)
 	Create(context.Context, *corev1.Secret, metav1.CreateOptions) (*corev1.Secret, error)
@@ -58,35 +58,35 @@ type Secrets interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, body []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Secret, error)
 }
 
-// New makes the sink, without asking the API server anything. The client needs the
-// verbs get and patch for Secrets, or get and update, and create for targets that are
-// made when missing.
+// New returns the sink. It makes no request. The client needs the verbs get and
+// patch for Secrets, or get and update. It also needs create for targets that the
+// sink may create.
 func New[S Secrets](client interface{ Secrets(namespace string) S }) *Sink {
 	return &Sink{cluster: cluster[S]{client}, now: time.Now}
 }
 
-// cluster is a client, whatever its own type for the requests is.
+// cluster adapts a client with any type of request interface.
 type cluster[S Secrets] struct {
 	client interface{ Secrets(namespace string) S }
 }
 
 func (c cluster[S]) secrets(namespace string) Secrets { return c.client.Secrets(namespace) }
 
-// Version is the version in the status of a target that is a Secret.
+// Version returns the version in the status of a target that is a Secret.
 func Version(uid types.UID, resourceVersion string) string {
 	return string(uid) + "/" + resourceVersion
 }
 
-// sight is how a Secret is, and what it holds of ours.
+// sight returns the state of a Secret and our part of its content.
 func (k *Sink) sight(r records.Record, live *corev1.Secret, ours map[string][]byte) records.Sight {
 	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revisionOf(r, live.Annotations, ours)}
 }
 
-// Read finds the keys that are ours. The state is stale when our field manager
-// does not own all that the target names, because somebody else wrote them. A
-// Secret that does not exist is nothing if the target is to be created, and a
-// [*sinks.MissingError] otherwise. One that is not the object that the target was
-// defined by is an error.
+// Read returns the keys that are ours. The state is stale if our field manager does
+// not own all keys that the target names, because another client wrote them. A
+// missing Secret yields an empty state if the target may be created, and a
+// [*sinks.MissingError] otherwise. It is an error if the Secret is not the object
+// that holds the target's definition.
 func (k *Sink) Read(ctx context.Context, r records.Record) (sinks.State, error) {
 	t := r.Spec
 	live, err := k.get(ctx, t)
@@ -112,7 +112,8 @@ func (k *Sink) Read(ctx context.Context, r records.Record) (sinks.State, error) 
 	return state, nil
 }
 
-// absent says why a Secret that is not there is not created; nil when it is.
+// absent returns the reason why a missing Secret is not created, or nil if it may
+// be created.
 func absent(s *targets.Secret) error {
 	switch {
 	case !s.Create:
@@ -123,7 +124,7 @@ func absent(s *targets.Secret) error {
 	return nil
 }
 
-// stateOf takes the values that are ours out of the Secret.
+// stateOf extracts our values from the Secret.
 func stateOf(live *corev1.Secret, t *targets.Target) (sinks.State, error) {
 	owned, err := ownedFields(live.ManagedFields)
 	if err != nil {
@@ -145,20 +146,19 @@ func stateOf(live *corev1.Secret, t *targets.Target) (sinks.State, error) {
 	return state, nil
 }
 
-// maxAttempts is how often Apply tries when others change the Secret all the
-// time.
+// maxAttempts bounds the attempts of Apply while other clients change the Secret.
 const maxAttempts = 16
 
-// Apply makes the changes. It writes no key that is neither in the parts
-// wanted nor named by the changes, and nothing at all when all is as wanted
-// already. A change that no retry can bring about is a [*sinks.RefusedError], and is
-// not asked for; of that kind are a Secret that is immutable or too large, and
-// content that does not fit the Secret's type. After an error the data is as
-// before, or as wanted if the answer was lost.
+// Apply makes the changes. It writes only keys that the wanted parts or the changes
+// name. It writes nothing if everything is already as wanted. A change that no
+// retry can achieve is a [*sinks.RefusedError], and causes no request. Such changes
+// concern an immutable Secret, a Secret that is too large, or content that does not
+// fit the Secret's type. After an error the data is as before, or as wanted if the
+// answer was lost.
 //
-// A Secret that was deleted and made anew since its definition, or else its
-// state, was read is not written to, as it may hold another definition: that is
-// an error, and goes with the next definition, or Read.
+// Apply does not write to a Secret that was deleted and created again since its
+// definition or its state was read. It may hold another definition. Apply returns
+// an error, which the next definition or Read resolves.
 func (k *Sink) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	left := r.Status.Sight
 	if err := ctx.Err(); err != nil || c.Empty() && c.Members == nil && c.Sets == nil {
@@ -178,7 +178,8 @@ func (k *Sink) Apply(ctx context.Context, r records.Record, c sinks.Changes) (re
 	return left, failed(r.Spec, err)
 }
 
-// apply tries once. seen is which Secret it must be, "" when there was none.
+// apply makes one attempt. seen is the UID that the Secret must have, or "" if
+// there was none.
 func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, seen types.UID) (records.Sight, error) {
 	t, before := r.Spec, r.Status.Sight
 	live, err := k.get(ctx, t)
@@ -188,7 +189,7 @@ func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, see
 	case live != nil && seen != "" && live.UID != seen:
 		return before, errReplaced
 	case live == nil && c.Parts == nil:
-		return before, nil // what should go is gone
+		return before, nil // the keys to remove are already gone
 	case live == nil:
 		if err := absent(t.Secret); err != nil {
 			return before, err
@@ -218,7 +219,7 @@ func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, see
 	return left, nil
 }
 
-// pause waits a random time before another attempt, none before the first.
+// pause waits a random time before another attempt, and not before the first.
 func pause(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return ctx.Err()

@@ -11,21 +11,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// contentRule is what a type of Secret demands of the data.
+// contentRule lists the requirements of a type of Secret for its data.
 type contentRule struct {
-	// required keys cannot be missing, or not all of them if oneIsEnough.
+	// required keys must all be present, or at least one of them if oneIsEnough.
 	required    []string
 	oneIsEnough bool
-	// blank is what takes the place of a required key's value that must go:
-	// the least that the API server lets pass.
+	// blank replaces the value of a required key that should be removed. It is the
+	// smallest value that the API server accepts.
 	blank string
-	// fault says what is wrong with data that has all required keys, none of
-	// them blank; "" for nothing. It never shows a part of the data.
+	// fault describes what is wrong with data in which all required keys are
+	// present and not blank, or returns "". It never shows a part of the data.
 	fault func(data map[string][]byte) string
 }
 
-// ruleOf returns what the API server (see its "Types of Secret") and the usual
-// readers demand of a type; the zero rule for a type without demands.
+// ruleOf returns the requirements of the API server (see its "Types of Secret") and
+// of the usual readers for a type. It returns the zero rule for a type without
+// requirements.
 func ruleOf(kind corev1.SecretType) contentRule {
 	sound := func(map[string][]byte) string { return "" }
 	switch kind {
@@ -43,9 +44,9 @@ func ruleOf(kind corev1.SecretType) contentRule {
 	return contentRule{fault: sound}
 }
 
-// typeFault says why Secrets of a type are never written; "" when they are. A
-// Secret of these types gives rights in the cluster, or is the memory of
-// another program.
+// typeFault returns the reason why Secrets of a type are never written, or "".
+// Secrets of these types grant permissions in the cluster, or store another
+// program's state.
 func typeFault(kind corev1.SecretType) string {
 	switch kind {
 	case corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken, "helm.sh/release.v1":
@@ -54,7 +55,7 @@ func typeFault(kind corev1.SecretType) string {
 	return ""
 }
 
-// createFault says why a Secret of a type is not created; "" when it is.
+// createFault returns the reason why a Secret of a type is not created, or "".
 func createFault(kind corev1.SecretType) string {
 	if kind != corev1.SecretTypeOpaque && ruleOf(kind).required == nil {
 		return "Secrets of type " + string(kind) + " are not created; create it without data, or use Opaque or one of the types " +
@@ -63,8 +64,7 @@ func createFault(kind corev1.SecretType) string {
 	return ""
 }
 
-// blankKeys lists the keys that are there only because the Secret's type
-// demands them.
+// blankKeys lists the keys that exist only because the Secret's type requires them.
 func blankKeys(kind corev1.SecretType, data map[string][]byte) map[string]bool {
 	rule := ruleOf(kind)
 	blank := map[string]bool{}
@@ -74,13 +74,13 @@ func blankKeys(kind corev1.SecretType, data map[string][]byte) map[string]bool {
 		case ok && string(value) == rule.blank:
 			blank[key] = true
 		case ok && rule.oneIsEnough:
-			return nil // beside a value an empty one is a value too
+			return nil // next to another value, an empty value is genuine
 		}
 	}
 	return blank
 }
 
-// contentFault says why the data does not fit the type; "" when it does.
+// contentFault returns the reason why the data does not fit the type, or "".
 func contentFault(kind corev1.SecretType, data map[string][]byte) string {
 	rule, blank := ruleOf(kind), blankKeys(kind, data)
 	var missing []string
@@ -139,8 +139,8 @@ func sshFault(data map[string][]byte) string {
 	return ""
 }
 
-// decodes decodes JSON as far as v has a place for it: an empty struct takes
-// an object and keeps nothing of it.
+// decodes decodes JSON into v as far as v has fields. An empty struct accepts any
+// object and stores nothing.
 func decodes(text []byte, v any) bool {
 	return json.NewDecoder(bytes.NewReader(text)).Decode(v) == nil && json.Valid(text)
 }

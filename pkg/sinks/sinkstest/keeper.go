@@ -8,23 +8,23 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Sink is what is tested.
+// Sink is the sink under test.
 type Sink interface {
 	Read(context.Context, records.Record) (sinks.State, error)
 	Apply(context.Context, records.Record, sinks.Changes) (records.Sight, error)
 }
 
-// Keeper keeps the status of targets for a sink, as those do who sync.
+// Keeper keeps the status of targets for a sink, as the syncing code does.
 type Keeper struct {
 	Sink
 	Set     records.Set
-	Drifted []targets.Key // those that others changed while a change was under way
+	Drifted []targets.Key // targets that others changed during a change
 }
 
-// Keep returns a Keeper that knows of no target.
+// Keep returns a Keeper without any targets.
 func Keep(sink Sink) *Keeper { return &Keeper{Sink: sink} }
 
-// Read reads what is there for a target.
+// Read reads the state of a target.
 func (k *Keeper) Read(ctx context.Context, t *targets.Target) (state sinks.State, err error) {
 	k.with(t, func(r *records.Record) {
 		if state, err = k.Sink.Read(ctx, *r); err == nil || state.Version != r.Status.Version && ctx.Err() == nil {

@@ -1,5 +1,4 @@
-// Package sinkstest holds what every sink must do, as tests that run against
-// any of them.
+// Package sinkstest tests the contract that every sink must satisfy.
 package sinkstest
 
 import (
@@ -16,20 +15,20 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Fixture is a sink and a target of which nothing is there yet.
+// Fixture is a sink and a target that does not exist yet.
 type Fixture struct {
 	Sink   Sink
 	Target *targets.Target
-	// Names are parts that the target may have, one at least.
+	// Names are the parts that the target may have, at least one.
 	Names []string
-	// Version distinguishes what is stored from what was stored before, however
-	// alike: an inode, a resource version.
+	// Version distinguishes stored content from earlier stored content, even if
+	// both are equal: an inode, a resource version.
 	Version func() string
 
 	keeper *Keeper
 }
 
-// Run tests the sink; fixture is called once for each test.
+// Run tests the sink. It calls fixture once for each test.
 func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	tests := []struct {
 		name string
@@ -54,8 +53,8 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	}
 }
 
-// Plan is the plainest planner: the changes that make state have the parts
-// wanted, nil for none at all, and the mode.
+// Plan is a minimal planner. It returns the changes from state to the wanted parts
+// and the mode. A nil want removes the target.
 func Plan(state sinks.State, want map[string]string, mode fs.FileMode) sinks.Changes {
 	var c sinks.Changes
 	if want != nil {
@@ -77,7 +76,7 @@ func Plan(state sinks.State, want map[string]string, mode fs.FileMode) sinks.Cha
 	return c
 }
 
-// values gives each name a value of its own, which differs by version.
+// values gives each name a distinct value, which also depends on version.
 func (f Fixture) values(version string) map[string]string {
 	values := map[string]string{}
 	for _, name := range f.Names {
@@ -105,7 +104,7 @@ func (f Fixture) read(t *testing.T) sinks.State {
 	return state
 }
 
-// expect compares what is there with the parts wanted.
+// expect compares the current parts with the wanted ones.
 func (f Fixture) expect(t *testing.T, want map[string]string) {
 	t.Helper()
 	state := f.read(t)
@@ -181,7 +180,7 @@ func testChange(t *testing.T, f Fixture) {
 	}
 }
 
-// testRemovePart says nothing about targets that have one part only.
+// testRemovePart does nothing for targets that have only one part.
 func testRemovePart(t *testing.T, f Fixture) {
 	want := f.values("first")
 	f.sync(t, want)
