@@ -13,9 +13,9 @@ type APIKey struct {
 	URL   string // empty: {appliance}/authn
 	Login string
 	Key   secret.Value
-	// KeyFile, if set, is read at every authentication instead of Key; white
-	// space around the key does not count. A login before the key is who logs in
-	// from then on, so that two that are rotated may take turns.
+	// KeyFile, if set, replaces Key. It is read at every authentication. White
+	// space around the key is ignored. A login before the key replaces Login from
+	// then on, so that a rotation can alternate between two identities.
 	KeyFile string
 }
 
@@ -31,7 +31,7 @@ func (a APIKey) Credential(context.Context, conjur.Send) (conjur.Credential, err
 		return conjur.Credential{}, err
 	}
 	if len(words) == 2 {
-		c.Login, c.Turns = string(words[0]), true
+		c.Login, c.Alternates = string(words[0]), true
 	}
 	c.Body = secret.New(words[len(words)-1])
 	return c, nil

@@ -1,6 +1,6 @@
-// Package authn has the ways to log in to Conjur, a file for each. Each is a
-// conjur.Authenticator: it returns what the server exchanges for an access
-// token, and never shows it in an error.
+// Package authn implements the authenticators of Conjur, one per file. Each is a
+// conjur.Authenticator. It returns the credential that the server exchanges for an
+// access token, and never shows that credential in an error.
 package authn
 
 import (
@@ -14,12 +14,13 @@ import (
 
 const (
 	hostPrefix = "host/"
-	// mostRead bounds what is read of a file with a credential.
+	// mostRead bounds the size of a credential file.
 	mostRead = 1 << 20
 	formType = "application/x-www-form-urlencoded"
 )
 
-// hostLogin is the login of a host, which may be written without its kind.
+// hostLogin returns the login of a host. The prefix "host/" is optional in its
+// argument.
 func hostLogin(login string) string {
 	if login == "" || strings.HasPrefix(login, hostPrefix) {
 		return login
@@ -27,11 +28,11 @@ func hostLogin(login string) string {
 	return hostPrefix + login
 }
 
-// tokenForm is the body that carries a token.
+// tokenForm returns the body that carries a token.
 func tokenForm(token []byte) secret.Value { return secret.New(append([]byte("jwt="), token...)) }
 
-// readWord reads a file without the white space around its text, which the
-// server does not forgive.
+// readWord reads a file and trims the white space around its text, which the server
+// would reject.
 func readWord(what, path string) ([]byte, error) {
 	words, err := readWords(what, path, 1)
 	if err != nil {
@@ -40,7 +41,7 @@ func readWord(what, path string) ([]byte, error) {
 	return words[0], nil
 }
 
-// readWords reads a file of one word, or of a few at most.
+// readWords reads a file of at most most words, and at least one.
 func readWords(what, path string, most int) ([][]byte, error) {
 	b, err := safefile.Read(path, mostRead)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 type Azure struct {
 	URL      string // as in https://host/authn-azure/service
 	Login    string // of a host, with or without "host/"
-	ClientID string // of a user-assigned identity; empty: the system-assigned one
-	Metadata string // the metadata service's URL; empty: azureMetadata
+	ClientID string // of a user-assigned identity; empty selects the system-assigned one
+	Metadata string // URL of the metadata service; empty means azureMetadata
 }
 
 // Credential implements conjur.Authenticator.

@@ -9,19 +9,19 @@ import (
 	"github.com/secretsync/syncer/pkg/safefile"
 )
 
-// Cert authenticates by a client certificate from files, read at every
+// Cert authenticates by a client certificate from files. It reads them at every
 // authentication.
 type Cert struct {
 	URL               string // as in https://host/authn-cert/service
-	Login             string // empty: the certificate says who it is
-	CertFile, KeyFile string // PEM; the certificate with those that it was signed by, if any
+	Login             string // empty if the certificate names the identity
+	CertFile, KeyFile string // PEM; CertFile may include intermediates
 
-	last *tls.Certificate // the one that was used last
+	last *tls.Certificate // the last certificate in use
 }
 
-// Credential implements conjur.Authenticator. Files that do not fit together
-// may be in the course of being replaced: the certificate before goes on being
-// used, if there is one.
+// Credential implements conjur.Authenticator. Files that do not match may be in the
+// middle of a replacement. In that case it continues to use the previous
+// certificate, if there is one.
 func (c *Cert) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
 	pair, err := c.read()
 	switch {

@@ -21,14 +21,14 @@ const (
 // account. The token names the host; the request does not.
 type GCP struct {
 	URL      string // as in https://host/authn-gcp
-	Account  string // Conjur's
+	Account  string // in Conjur
 	Login    string // of a host, with or without "host/"
-	Metadata string // the metadata service's URL; empty: gcpMetadata
+	Metadata string // URL of the metadata service; empty means gcpMetadata
 }
 
 // Credential implements conjur.Authenticator.
 func (g GCP) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential, error) {
-	// Without the format "full" the token says nothing of the instance.
+	// Without the format "full" the token does not describe the instance.
 	query := url.Values{"audience": {"conjur/" + g.Account + "/" + hostLogin(g.Login)}, "format": {"full"}}
 	base := strings.TrimRight(cmp.Or(g.Metadata, gcpMetadata), "/")
 	address := at(base, "/computeMetadata/v1/instance/service-accounts/default/identity", query)

@@ -31,28 +31,28 @@ import (
 )
 
 const (
-	// awsTimeout bounds how long AWS's credentials may be looked for.
+	// awsTimeout bounds the search for AWS credentials.
 	awsTimeout = 15 * time.Second
-	// defaultRegion is that of the request when AWS's configuration names none.
+	// defaultRegion is the region of the request if AWS's configuration names none.
 	defaultRegion = "us-east-1"
-	// global stands for the endpoint that belongs to no region.
+	// global selects the endpoint that belongs to no region.
 	global = "global"
 	// emptyBody is the SHA-256 of the signed request's body.
 	emptyBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// regions are those that Conjur accepts. Their part of AWS has the domain
-// amazonaws.com.
+// regions matches the regions that Conjur accepts. Their AWS partitions use the
+// domain amazonaws.com.
 var regions = regexp.MustCompile(`^([a-z]{2}(-gov)?-[a-z]+-\d|` + global + `)$`)
 
-// IAM authenticates by a request to AWS's Security Token Service that is signed
-// and not sent: Conjur sends it, and learns whose signature it is. Key, region
-// and so on are found as every program on AWS finds them.
+// IAM authenticates by a signed request to AWS's Security Token Service. The client
+// does not send that request. Conjur sends it and learns the identity of the
+// signer. IAM finds key and region as other AWS programs do.
 type IAM struct {
 	URL   string // as in https://host/authn-iam/service
 	Login string // of a host, with or without "host/"
 
-	config *aws.Config // nil: not read yet
+	config *aws.Config // nil until it is read
 	calls  awsCalls
 }
 
@@ -79,7 +79,7 @@ func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential,
 
 // load reads the configuration of AWS's library from variables and files.
 func (a *IAM) load(ctx context.Context) (aws.Config, error) {
-	if bundle := os.Getenv("AWS_CA_BUNDLE"); bundle != "" { // of which the library does not say what is wrong
+	if bundle := os.Getenv("AWS_CA_BUNDLE"); bundle != "" { // the library's error lacks the cause
 		text, err := os.ReadFile(bundle)
 		if err != nil {
 			return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
@@ -92,9 +92,9 @@ func (a *IAM) load(ctx context.Context) (aws.Config, error) {
 	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client),
 		awsconfig.WithAPIOptions([]func(*middleware.Stack) error{a.calls.watch}),
 		awsconfig.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),
-		// What it logs goes to standard error, where a write waits for a reader.
+		// The library logs to standard error, where a write may block.
 		awsconfig.WithLogger(logging.Nop{}),
-		// Who asked tries again.
+		// The caller retries.
 		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 	if err != nil {
 		return config, a.calls.explain(err, "the variables AWS_… or AWS's configuration files are not valid; \"aws configure list\" reads the same")
@@ -102,8 +102,8 @@ func (a *IAM) load(ctx context.Context) (aws.Config, error) {
 	return config, nil
 }
 
-// sign returns the headers of the signed request as JSON. Whoever has them can
-// log in, for some minutes.
+// sign returns the headers of the signed request as JSON. For some minutes, anyone
+// who has them can log in.
 func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	a.calls.bind(ctx)
 	if a.config == nil {
@@ -122,7 +122,7 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 		return secret.Value{}, err
 	}
 	if region == global {
-		region = defaultRegion // that endpoint's
+		region = defaultRegion // region of the global endpoint
 	}
 	keys, err := a.config.Credentials.Retrieve(ctx)
 	if err != nil {
@@ -142,14 +142,14 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	return secret.New(body), err
 }
 
-// awsCalls watches the requests of AWS's library. The library looks for keys in
-// the background, under a context of its own which does not end; here its requests
-// end with the one that is bound. They are watched inside the library, since its
-// HTTP client has to be its own: no other can take AWS_CA_BUNDLE.
+// awsCalls observes the requests of AWS's library. The library searches for keys in
+// the background, with a context that never ends. awsCalls ends its requests with
+// the bound context. It observes them inside the library, because only the
+// library's HTTP client supports AWS_CA_BUNDLE.
 type awsCalls struct {
 	mu       sync.Mutex
 	ctx      context.Context
-	answered string // by whom, and with which status, since bind; empty: by nobody
+	answered string // service and status since bind; empty if none answered
 }
 
 func (c *awsCalls) bind(ctx context.Context) {
@@ -158,13 +158,13 @@ func (c *awsCalls) bind(ctx context.Context) {
 	c.ctx, c.answered = ctx, ""
 }
 
-// watch has all requests of a client of the library pass do.
+// watch routes all requests of a client of the library through do.
 func (c *awsCalls) watch(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Syncer", c.do), middleware.After)
 }
 
-// do makes one request. What is longer than keys can be is cut, which the library
-// cannot read.
+// do makes one request. It truncates an answer that is too long for keys, so that
+// the library cannot parse it.
 func (c *awsCalls) do(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	c.mu.Lock()
 	ctx = endsWith{c.ctx, ctx}
@@ -184,7 +184,7 @@ func (c *awsCalls) do(ctx context.Context, in middleware.DeserializeInput, next 
 	return out, metadata, err
 }
 
-// endsWith is the context of the library with another end.
+// endsWith is the library's context with a different end.
 type endsWith struct {
 	context.Context
 	values context.Context
@@ -192,7 +192,8 @@ type endsWith struct {
 
 func (e endsWith) Value(key any) any { return e.values.Value(key) }
 
-// identityRequest asks the Security Token Service who signed it.
+// identityRequest returns a request to the Security Token Service for the identity
+// of its signer.
 func identityRequest(region string) (*http.Request, error) {
 	switch {
 	case !regions.MatchString(region) || region[:3] == "cn-":
@@ -205,12 +206,12 @@ func identityRequest(region string) (*http.Request, error) {
 	return http.NewRequest(http.MethodGet, "https://"+region+".amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15", nil)
 }
 
-// awsNone is the reason when the library gives none that may be shown.
+// awsNone is the reason if the library gives none that is safe to show.
 const awsNone = "none found that can be used, neither in variables and files nor by asking the container's or the instance's service"
 
-// explain makes an error of AWS's library fit to be shown, since the library
-// quotes what it received: it keeps what was asked, and how that failed, or else the
-// reason.
+// explain converts an error of AWS's library into one that is safe to show, because
+// the library quotes what it received. The result says which service was asked and
+// how that failed, or otherwise the reason.
 func (c *awsCalls) explain(err error, reason string) error {
 	var text []string
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok {

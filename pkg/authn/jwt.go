@@ -6,12 +6,12 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// JWT authenticates by a JSON Web Token, such as that of a Kubernetes service
-// account.
+// JWT authenticates by a JSON Web Token, such as a Kubernetes service account
+// token.
 type JWT struct {
 	URL       string // as in https://host/authn-jwt/service
-	TokenPath string // the file that holds the token
-	Login     string // usually empty: the token says who it is
+	TokenPath string // path of the file with the token
+	Login     string // usually empty, because the token names the identity
 }
 
 // Credential implements conjur.Authenticator.

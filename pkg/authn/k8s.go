@@ -21,25 +21,25 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// loginPause spaces attempts to renew a certificate that is still good: each
-// has Conjur run a command in this container.
+// loginPause spaces attempts to renew a valid certificate, because each makes
+// Conjur run a command in this container.
 const loginPause = 5 * time.Minute
 
-// K8s authenticates a Pod by a client certificate that Conjur brings into its
-// container. The certificate stays in memory, and is renewed when two thirds
-// of its life are over.
+// K8s authenticates a Pod by a client certificate that Conjur injects into its
+// container. The certificate stays in memory. It is renewed after two thirds of its
+// lifetime.
 type K8s struct {
 	URL            string // as in https://host/authn-k8s/service
 	Login          string // of a host, with "host/" and without any dot
-	Namespace, Pod string // this one
+	Namespace, Pod string // of this process
 	Inbox          *inject.Inbox
-	Wait           time.Duration // for the certificate, after Conjur has agreed to bring it
+	Wait           time.Duration // for the certificate, after Conjur accepted the request
 
-	current *workload // nil: none yet
+	current *workload // nil if there is none yet
 }
 
-// workload is a certificate with its key. Its times come from our monotonic
-// clock, since that of the server need not agree with ours.
+// workload is a certificate with its key. Its times use the local monotonic clock,
+// because the server's clock may differ.
 type workload struct {
 	certificate   tls.Certificate
 	renew, expire time.Time
@@ -56,7 +56,7 @@ func (k *K8s) Credential(ctx context.Context, send conjur.Send) (conjur.Credenti
 		case k.current == nil || ctx.Err() != nil || !time.Now().Before(k.current.expire):
 			return conjur.Credential{}, err
 		default:
-			k.current.renew = time.Now().Add(loginPause) // the one before still serves
+			k.current.renew = time.Now().Add(loginPause) // the previous certificate is still valid
 		}
 	}
 	return conjur.Credential{
@@ -65,7 +65,7 @@ func (k *K8s) Credential(ctx context.Context, send conjur.Send) (conjur.Credenti
 	}, nil
 }
 
-// login has Conjur bring a certificate for a new key.
+// login requests a certificate for a new key from Conjur.
 func (k *K8s) login(ctx context.Context, send conjur.Send) (*workload, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *K8s) login(ctx context.Context, send conjur.Send) (*workload, error) {
 	}, nil
 }
 
-// certificateRequest is the PEM of the request for this Pod.
+// certificateRequest returns the signing request for this Pod, as PEM.
 func (k *K8s) certificateRequest(name string, key *ecdsa.PrivateKey) ([]byte, error) {
 	pod := &url.URL{Scheme: "spiffe", Host: "cluster.local", Path: "/namespace/" + k.Namespace + "/podname/" + k.Pod}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
@@ -111,9 +111,9 @@ func (k *K8s) certificateRequest(name string, key *ecdsa.PrivateKey) ([]byte, er
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), err
 }
 
-// splitLogin divides a host's login as Conjur puts it together again, where
-// each dot stands for a slash: the last three parts, or the last one of a short
-// login, are the common name of the certificate.
+// splitLogin splits a host's login for Conjur, which joins the parts again and
+// replaces each dot by a slash. The last three parts are the common name of the
+// certificate. In a short login it is the last part.
 func splitLogin(login string) (name, prefix string) {
 	parts := strings.Split(login, "/")
 	cut := len(parts) - 1

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// metadataTimeout bounds a request to a cloud's metadata service, which
-	// answers within milliseconds where there is one.
+	// metadataTimeout bounds a request to a cloud's metadata service. Such a
+	// service answers within milliseconds if it exists.
 	metadataTimeout = 10 * time.Second
-	// maxMetadata bounds its answer: a token of two kilobytes or so.
+	// maxMetadata bounds the answer. A token has about two kilobytes.
 	maxMetadata = 64 << 10
 )
 
-// askMetadata returns what a cloud's metadata service answers. It asks that
-// service itself: no proxy, no redirect, no connection that stays open. The
-// error names the service, and nothing that was received.
+// askMetadata returns the answer of a cloud's metadata service. It contacts the
+// service directly: it uses no proxy, follows no redirect, and closes the
+// connection. The error names the service and contains nothing that was received.
 func askMetadata(ctx context.Context, service, address string, header http.Header) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
@@ -58,8 +58,8 @@ func askMetadata(ctx context.Context, service, address string, header http.Heade
 	return body, nil
 }
 
-// plain makes an error of the connection fit to be shown: net/http quotes what
-// it cannot parse.
+// plain converts a connection error into one that is safe to show, because net/http
+// quotes text that it cannot parse.
 func plain(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op
@@ -67,8 +67,8 @@ func plain(err error) error {
 	return errors.New("the connection was closed on the way, or what came is not HTTP")
 }
 
-// checkToken reports an answer that cannot be a token. A page that a portal put
-// in its place must not be sent to Conjur, and its text not be shown.
+// checkToken returns an error for an answer that cannot be a token. A portal's page
+// must not reach Conjur, and its text must not be shown.
 func checkToken(service string, token []byte) error {
 	isToken := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' || r == '='
@@ -79,5 +79,5 @@ func checkToken(service string, token []byte) error {
 	return nil
 }
 
-// at is an address below the metadata service's own, with a query.
+// at returns a URL of the metadata service, with a query.
 func at(base, path string, query url.Values) string { return base + path + "?" + query.Encode() }

@@ -10,10 +10,11 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// RotateKey gives a host a new API key and returns it. The key before is refused
-// from then on; access tokens that were got with it are good until they end. It
-// takes "update" on the host, and refuses to rotate the client's own key. After
-// an error other than a *StatusError it is not known whether there is a new key.
+// RotateKey gives a host a new API key and returns it. The server refuses the old
+// key from then on. Access tokens from the old key stay valid until they expire.
+// The identity needs "update" on the host. RotateKey refuses to rotate the client's
+// own key. After an error other than a *StatusError, it is unknown whether the key
+// changed.
 func (c *Client) RotateKey(ctx context.Context, host string) (secret.Value, error) {
 	if err := CheckID(host); err != nil {
 		return secret.Value{}, err
@@ -37,8 +38,9 @@ func (c *Client) RotateKey(ctx context.Context, host string) (secret.Value, erro
 	return secret.New(bytes.Clone(r.body)), nil
 }
 
-// LogIn gets an access token by another identity's API key, and drops it. A key
-// that is refused is a *StatusError with status 401.
+// LogIn gets an access token with another identity's API key, and discards the
+// token. If the server refuses the key, the error is a *StatusError with status
+// 401.
 func (c *Client) LogIn(ctx context.Context, login string, key secret.Value) error {
 	body := &credentialBody{value: secret.New(bytes.Clone(key.Bytes()))}
 	defer body.wipe()

@@ -13,40 +13,40 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Authenticator makes the credential that the server exchanges for an access
-// token. Package authn has those that there are.
+// Authenticator produces the credential that the server exchanges for an access
+// token. Package authn implements the authenticators.
 type Authenticator interface {
-	// Credential is called at every authentication, and never twice at once. It
-	// reads its source afresh, or knows for how long what it read is good. What
-	// has to be asked of the server before goes through send.
+	// Credential is called at every authentication, and never concurrently. It
+	// reads its source again, or knows how long its last result is valid. It uses
+	// send for requests that must precede the authentication.
 	Credential(ctx context.Context, send Send) (Credential, error)
 }
 
-// Send sends a request without a token to the server, as the client sends all
-// of its own: with the same trust and bounds. The error is nil when the server
-// answered 2xx, and a *StatusError when it answered something else.
+// Send sends a request without a token to the server, with the same trust and
+// limits as the client's requests. The error is nil for a 2xx answer, and a
+// *StatusError for any other answer.
 type Send func(ctx context.Context, req *http.Request) error
 
 // Credential is one authentication request:
 // POST {URL}/{account}[/{Login}]/authenticate.
 type Credential struct {
-	// URL is that of the authenticator, as in https://host/authn-jwt/service.
-	// Empty means the plain authenticator "authn" of the server.
+	// URL is the URL of the authenticator, as in https://host/authn-jwt/service.
+	// Empty selects the server's default authenticator "authn".
 	URL         string
-	Login       string // as it is, not escaped; empty: the server finds out
-	Turns       bool   // Login is who the identity is from now on, whoever it was before
+	Login       string // not escaped; empty if the server determines it
+	Alternates  bool   // Login replaces the previous identity from now on
 	ContentType string
-	Body        secret.Value // wiped by the client
-	// Certificate, if set, is shown to the server in the TLS handshake,
-	// whichever authorities the server names there.
+	Body        secret.Value // the client wipes it
+	// Certificate, if set, is presented in the TLS handshake, regardless of the
+	// authorities that the server names.
 	Certificate *tls.Certificate
-	// Refused, if set, is called when the server answered 401. It reports
-	// whether another credential is to be tried at once.
+	// Refused, if set, is called after a 401. It reports whether to try another
+	// credential at once.
 	Refused func() bool
 }
 
-// authenticate exchanges a credential for a token. A refused one is replaced
-// once, if its authenticator can make another.
+// authenticate exchanges a credential for a token. If the credential is refused, it
+// tries another one once, if the authenticator can produce it.
 func (c *Client) authenticate(ctx context.Context) (*Token, error) {
 	t, refused, err := c.authenticateOnce(ctx)
 	if refused != nil && refused() {
@@ -58,11 +58,11 @@ func (c *Client) authenticate(ctx context.Context) (*Token, error) {
 	return t, err
 }
 
-// authenticateOnce returns what is to be called when the credential was refused
-// with 401; nil when it was not.
+// authenticateOnce returns the function to call after a 401, or nil if there was no
+// 401.
 func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func() bool, err error) {
 	if err := c.gate.check(); err != nil {
-		return nil, nil, err // before a credential is fetched for nothing
+		return nil, nil, err // fail before fetching a credential in vain
 	}
 	requested := time.Now()
 	cred, err := c.config.Authenticator.Credential(ctx, c.send)
@@ -89,7 +89,7 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func()
 	if t, err = parseToken(r.body); err != nil {
 		return nil, nil, r.statusError(err.Error())
 	}
-	t.issued, t.name, t.turns = requested, cmp.Or(cred.Login, t.name), cred.Turns
+	t.issued, t.name, t.alternates = requested, cmp.Or(cred.Login, t.name), cred.Alternates
 	if limit := time.Now().Add(c.config.TokenTimeout); c.config.TokenTimeout > 0 && limit.Before(t.renew) {
 		t.renew = limit
 	}

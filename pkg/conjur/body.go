@@ -10,23 +10,23 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// The longest bodies that are read.
+// Limits of bodies, in bytes.
 const (
-	// maxBody is for values: the longest that the genuine server was seen to take
-	// is 16 MiB, which is some 23 MiB in base64 with line breaks.
+	// maxBody is for values. The longest value that the genuine server was seen to
+	// accept is 16 MiB. In base64 with line breaks that is about 23 MiB.
 	maxBody = 24 << 20
-	// maxListBody is for a page of the list, some 400 bytes a variable and more
-	// where many roles may do something with it.
+	// maxListBody is for a page of the list. A variable takes about 400 bytes, and
+	// more if many roles have privileges on it.
 	maxListBody = 8 << 20
-	// maxNameBody is for what holds a token, some 600 bytes, or a name, and for who
-	// may do what with one variable.
+	// maxNameBody is for a token, which takes about 600 bytes, for a name, and for
+	// the permissions on one variable.
 	maxNameBody = 1 << 20
-	// maxErrorBody is for an answer that is not 200: Conjur's own are a few
-	// hundred bytes.
+	// maxErrorBody is for answers other than 200. Conjur's own take a few hundred
+	// bytes.
 	maxErrorBody = 64 << 10
 )
 
-// longest returns how much of an answer is read.
+// longest returns the maximum length of an answer's body.
 func (k Kind) longest(status int) int64 {
 	switch {
 	case status != http.StatusOK:
@@ -41,9 +41,9 @@ func (k Kind) longest(status int) int64 {
 
 var errTooLarge = errors.New("the answer is longer than the limit")
 
-// readBody reads an answer's body, at most limit bytes of it. When the length
-// is known it makes no copies; else it makes one, of pieces that are no longer
-// than segment, so that what is too large takes no more than the limit.
+// readBody reads at most limit bytes of an answer's body. If the length is known,
+// it makes no copies. Otherwise it copies once, from pieces of at most segment
+// bytes. Therefore an oversized body takes no more memory than the limit.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	if resp.ContentLength > limit {
 		return nil, errTooLarge
@@ -72,7 +72,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 			switch {
 			case total > limit:
 				return nil, errTooLarge
-			case err == io.EOF: // not io.ErrUnexpectedEOF, which io.ReadFull makes of it
+			case err == io.EOF: // not io.ErrUnexpectedEOF, which io.ReadFull would return
 				pieces[len(pieces)-1] = piece[:n]
 				return bytes.Join(pieces, nil), nil
 			case err != nil:
@@ -83,11 +83,11 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	}
 }
 
-// segment is the longest piece that a body of unknown length is read in.
+// segment bounds the pieces in which a body of unknown length is read.
 const segment = 1 << 20
 
-// credentialBody is a request's body that can be wiped although the transport
-// may still be reading it, which it may do after it has handed out the answer.
+// credentialBody is a request body that can be wiped while the transport may still
+// read it. The transport may do so even after it returned the answer.
 type credentialBody struct {
 	mu    sync.Mutex
 	value secret.Value
@@ -99,8 +99,8 @@ func (b *credentialBody) wipe() {
 	b.value.Wipe()
 }
 
-// attach makes b the request's body. The transport announces the length 0 only of
-// http.NoBody: any other body of that length is sent in chunks.
+// attach makes b the request's body. The transport sends a Content-Length of 0 only
+// for http.NoBody. It sends any other empty body in chunks.
 func (b *credentialBody) attach(req *http.Request) {
 	if b.value.Len() == 0 {
 		req.Body = http.NoBody

@@ -1,44 +1,43 @@
-// Package conjur sends requests to a server that speaks Conjur's protocol, as
-// one identity. It asks and reads answers; what follows from them over time is
-// the business of package variables.
+// Package conjur sends requests, as one identity, to a server that speaks Conjur's
+// protocol. It sends requests and reads answers. Package variables draws
+// conclusions from several answers over time.
 //
 // # Requests
 //
-// A method of [Client] is one request: [Client.Batch] asks for several values,
-// [Client.Variable] for one, [Client.Values] for several with a status for
-// each, [Client.List] for a page of the list of variables. [Client.Whoami],
-// [Client.Check] and [Client.Resource] ask what only Conjur can answer, with
-// the very token that an earlier request was made with. [Client.Set] and
-// [Client.SetAll] write. The library conjur-api-go builds the requests; sending
-// them, and all that is said below, is ours.
+// A method of [Client] is one request: [Client.Batch] requests several values,
+// [Client.Variable] one value, [Client.Values] several with a status for each,
+// [Client.List] a page of the list of variables. [Client.Whoami], [Client.Check]
+// and [Client.Resource] ask questions that only Conjur can answer, with the token
+// of an earlier request. [Client.Set] and [Client.SetAll] write. The library
+// conjur-api-go builds the requests. This package sends them and implements
+// everything below.
 //
 // # Answers
 //
 // Each method returns a [Reading]. It names the [Form] of the answer and the
-// [Token] that was used. A form follows from the status of the response itself
-// and from what only Conjur sends with it: a body in its own words, or headers
-// that nobody else combines. A gateway's page with the number 404 in it is
-// Unusable. Whoever decides something asks for the form, never for the text of
-// an error. An error holds nothing of what was received but a message code and
-// a name; values are in [secret.Value]s, and bodies are overwritten once read.
+// [Token] that was used. The form follows from the status of the response and from
+// features that only Conjur's answers have: a body in its format, or an unusual
+// combination of headers. A gateway's page that contains the number 404 is
+// Unusable. Callers decide by the form, never by the text of an error. From the
+// received data, an error contains only a message code and a name. Values are in
+// [secret.Value]s. Bodies are overwritten after reading.
 //
 // # Tokens
 //
-// All requests share one access token, which is renewed when three quarters of
-// its life are over; one renewal serves all who wait. A 401 replaces it once.
-// After a log-in that failed the next comes after a growing [retry.Rest]. A 403 to
-// what the server grants every living identity has the identity prove that it
-// lives, by a new token; else the error is an [IdentityError].
-// An [Authenticator] makes the credential; package authn has them all.
+// All requests share one access token. It is renewed after three quarters of its
+// lifetime. One renewal serves all waiting requests. A 401 replaces the token once.
+// After a failed login, the next one waits for a growing [retry.Rest]. A 403 to a
+// request that the server permits for every existing identity requires proof that
+// the identity exists: a new token. Without it the error is an [IdentityError]. An
+// [Authenticator] produces the credential; package authn implements all of them.
 //
-// # Bounds
+// # Limits
 //
-// Requests wait for a rate limit and end at a timeout. Retry-After closes a gate
-// for all of them. Two connections are kept, so that a poll never delays a fetch.
-// A body is read up to a bound that depends on what was asked, and decoding
-// keeps only what was asked for, so an answer takes a small multiple of that
-// bound at most. The CA file is looked at before each request, and a changed
-// one is used.
+// Requests wait for a rate limit and end at a timeout. Retry-After pauses all
+// requests. The client keeps two connections, so that a poll never delays a fetch.
+// The length limit of a body depends on the request. Decoding keeps only the
+// requested data, so an answer takes at most a small multiple of that limit. The
+// client checks the CA file before each request, and uses it if it changed.
 package conjur
 
 import (
@@ -50,14 +49,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Client talks to one server as one identity. It is safe for use by several
-// goroutines. Between calls it has no goroutine of its own but those of
-// net/http that hold the idle connections.
+// Client talks to one server as one identity. It is safe for concurrent use.
+// Between calls its only goroutines are those of net/http for idle connections.
 type Client struct {
-	config  Config // with its defaults filled in
+	config  Config // with defaults filled in
 	log     *zap.Logger
-	api     *conjurapi.Client // builds requests; never sends one
-	base    string            // the server's URL as the builder completes it
+	api     *conjurapi.Client // builds requests and never sends them
+	base    string            // the server's URL as completed by the builder
 	wire    *wire
 	limiter *rate.Limiter
 	gate    gate
@@ -65,7 +63,7 @@ type Client struct {
 }
 
 // New returns a Client. It checks the whole configuration and reads the CA
-// certificates, but sends nothing and starts nothing.
+// certificates. It sends nothing and starts nothing.
 func New(config Config) (*Client, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -88,14 +86,14 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// Reconnect closes the idle connections, so that the next request goes over a
-// new one: to another of several servers behind one address, maybe.
+// Reconnect closes the idle connections, so that the next request opens a new one.
+// Behind a load balancer, that one may lead to another server.
 func (c *Client) Reconnect() { c.wire.close() }
 
-// Close closes the idle connections. The Client must not be in use any more.
+// Close closes the idle connections. No call may be in progress.
 func (c *Client) Close() { c.wire.close() }
 
-// identify sets the headers that say who is asking.
+// identify sets the headers that identify the client.
 func (c *Client) identify(req *http.Request) {
 	req.Header.Set("User-Agent", "syncer/"+c.config.Version)
 	req.Header.Set(conjurapi.ConjurSourceHeader, c.api.GetTelemetryHeader())

@@ -14,53 +14,52 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Config is all that a Client needs to know. Zero fields take their defaults.
+// Config is the configuration of a Client. Zero fields have defaults.
 type Config struct {
-	// ApplianceURL is the server's URL, without a trailing path of its API.
+	// ApplianceURL is the server's URL, without a trailing API path.
 	ApplianceURL string
 	Account      string
-	// Authenticator makes the credential that is exchanged for access tokens.
+	// Authenticator produces the credential to exchange for access tokens.
 	Authenticator Authenticator
 
-	// TokenTimeout is how long an access token is used before a new one is
-	// asked for, at most; zero: three quarters of its life.
+	// TokenTimeout bounds the use of an access token. Zero means three quarters of
+	// its lifetime.
 	TokenTimeout time.Duration
 
-	// CA is the certificates, as PEM text, that may sign the server's. It wins
-	// over CAFile. With neither, the system's are used.
+	// CA holds trusted certificate authorities for the server, as PEM text. It
+	// overrides CAFile. If both are empty, the system's authorities apply.
 	CA string
-	// CAFile is the path of a file with such text. A changed file is used
-	// from the next request on; a broken one is reported and not used.
+	// CAFile is the path of a file with such text. A changed file applies from the
+	// next request on. A broken file is reported and ignored.
 	CAFile string
-	// HTTPTimeout is for one request with its answer; default 60 s.
+	// HTTPTimeout bounds one request with its answer; default 60 s.
 	HTTPTimeout time.Duration
 
-	// RateLimit is requests a second; default 50. Twice as many may go out at
-	// once.
+	// RateLimit is the number of requests per second; default 50. The burst is
+	// twice that number.
 	RateLimit rate.Limit
 
-	// MayWrite, if set, returns why nothing must be changed on the server now. It
-	// is asked right before each such request.
+	// MayWrite, if set, returns the reason why nothing may be changed on the server
+	// now, or nil. It is called immediately before each write request.
 	MayWrite func() error
 
-	// Version is the program's, for User-Agent and telemetry.
+	// Version is the program's version, for User-Agent and telemetry.
 	Version string
-	// Observer, if set, hears of each request.
+	// Observer, if set, is called after each request.
 	Observer Observer
 	// Logger may be nil.
 	Logger *zap.Logger
-	// Dial, if set, replaces the dialer: for tests, and for networks of a
-	// special kind.
+	// Dial, if set, replaces the dialer: for tests, and for special networks.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Observer hears of requests.
+// Observer observes requests.
 type Observer interface {
 	// Asked is called after each request. It must not block.
 	Asked(Exchange)
 }
 
-// check finds everything that is wrong with the configuration.
+// check returns all faults of the configuration.
 func (c *Config) check() error {
 	var errs []error
 	if err := checkURL(c.ApplianceURL); err != nil {
@@ -84,7 +83,8 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// notInAccount reports whether a character would break a resource id or a path.
+// notInAccount reports whether a character is invalid in an account, because it
+// would break a resource id or a path.
 func notInAccount(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(":/?#%,+\\", r) }
 
 func checkURL(s string) error {

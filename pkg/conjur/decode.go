@@ -26,9 +26,9 @@ var (
 )
 
 // decodeBatch reads the body of a batch, {"account:variable:id":"value"}. With
-// Content-Encoding "base64" the values are base64, with line breaks in them.
-// It returns a value or an error for each of the ids, and looks at no other key;
-// the last error is for all of them. The body is overwritten.
+// Content-Encoding "base64" the values are base64 with line breaks. It returns a
+// value or an error for each of the ids, and ignores all other keys. The last error
+// applies to all ids. decodeBatch overwrites the body.
 func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (map[string]secret.Value, map[string]error, error) {
 	defer clear(body)
 	encoded := false
@@ -39,7 +39,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 	default:
 		return nil, nil, errEncoding
 	}
-	raw := make(map[string][]byte, len(ids)) // in the body itself
+	raw := make(map[string][]byte, len(ids)) // slices of the body itself
 	for _, id := range ids {
 		raw[prefix+id] = nil
 	}
@@ -70,9 +70,10 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 	return values, bad, nil
 }
 
-// pick sets each of the members to where it is in the body, a JSON object; false
-// if it is none. Of several with one key the last counts. It is here because
-// encoding/json copies all members, and a body may have millions of small ones.
+// pick sets each of the members to its slice of the body, a JSON object. It returns
+// false if the body is not an object. The last of several equal keys counts.
+// encoding/json is unsuitable: it copies all members, and a body may have millions
+// of small ones.
 func pick(body []byte, members map[string][]byte) bool {
 	rest := bytes.TrimLeft(body, jsonSpace)
 	if !json.Valid(body) || rest[0] != '{' {
@@ -103,7 +104,7 @@ func pick(body []byte, members map[string][]byte) bool {
 
 const jsonSpace = " \t\r\n"
 
-// valueLength returns the length of the value that valid JSON begins with.
+// valueLength returns the length of the value at the start of valid JSON.
 func valueLength(text []byte) int {
 	depth := 0
 	for i := 0; ; i++ {
@@ -120,7 +121,7 @@ func valueLength(text []byte) int {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 { // it ends what a number or a word is in
+			if depth == 0 { // the end of the enclosing object or array
 				return i
 			}
 			if depth--; depth == 0 {
@@ -136,8 +137,8 @@ func valueLength(text []byte) int {
 
 func ofVariable(id string, err error) error { return fmt.Errorf("variable %q: %w", id, err) }
 
-// allWrapped reports whether all values look as the server encodes them, in
-// base64 that ends with a line break.
+// allWrapped reports whether all values look like the server's base64, which ends
+// in a line break.
 func allWrapped(values map[string]secret.Value) bool {
 	for _, v := range values {
 		b := v.Bytes()
@@ -156,7 +157,7 @@ func wipeAll(values map[string]secret.Value) {
 	}
 }
 
-// decodeValue reads one JSON string.
+// decodeValue decodes one JSON string.
 func decodeValue(raw []byte, encoded bool) ([]byte, error) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil, errNotBatch
@@ -168,8 +169,8 @@ func decodeValue(raw []byte, encoded bool) ([]byte, error) {
 		}
 		return []byte(s), nil
 	}
-	// Base64 needs no JSON escapes but those of line breaks and slashes. They
-	// are taken out in place, so that no more copies come into being.
+	// Base64 needs only the JSON escapes of line breaks and slashes. Remove them in
+	// place, to avoid further copies.
 	text, out := raw[1:len(raw)-1], raw[:0]
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {
@@ -195,9 +196,9 @@ func decodeValue(raw []byte, encoded bool) ([]byte, error) {
 	return value[:n], nil
 }
 
-// namedMissing finds the variable that a 404 calls empty or missing in the
-// server's own form; false when the body has another form, as that of a proxy
-// has. Reads of one variable and of many have the same.
+// namedMissing returns the variable that a 404 in the server's format calls empty
+// or missing. It returns false for a body in another format, such as a proxy's.
+// Reads of one variable and of many use the same format.
 func namedMissing(header http.Header, body []byte, account string) (id string, ok bool) {
 	if !isJSON(header) {
 		return "", false
@@ -215,9 +216,9 @@ func namedMissing(header http.Header, body []byte, account string) (id string, o
 	return strings.CutSuffix(id, " is empty or not found.")
 }
 
-// alsoMissing returns the variables that a 404 of namedMissing's form names
-// besides, which the embedded server does: all that keep the batch from being
-// answered. They are hints for what to ask next, and prove nothing.
+// alsoMissing returns the further variables that a 404 in namedMissing's format
+// names. The embedded server names all variables that prevent the batch. They are
+// hints for the next requests, and prove nothing.
 func alsoMissing(body []byte, account string) (ids []string) {
 	var answer struct {
 		Error struct{ Details struct{ Variables []string } }
@@ -238,10 +239,11 @@ func isJSON(header http.Header) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// longestName bounds what of a user's name is kept.
+// longestName bounds the part of a user's name that is kept.
 const longestName = 200
 
-// decodeWhoami reads the answer of /whoami; empty when it names nobody.
+// decodeWhoami reads the answer of /whoami. The results are empty if it names
+// nobody.
 func decodeWhoami(body []byte) (account, user string) {
 	var answer struct{ Account, Username string }
 	if json.Unmarshal(body, &answer) != nil || answer.Username == "" {
@@ -257,20 +259,20 @@ type perVariable struct {
 	Status int
 }
 
-// usable reports whether it has a value, and one that JSON could carry.
+// usable reports whether the element has a value that JSON can represent.
 func (a perVariable) usable() bool {
 	return a.Status == http.StatusOK && a.Value != nil && *a.Value != "" && !strings.ContainsRune(*a.Value, utf8.RuneError)
 }
 
-// decodeValues reads as many elements as can be asked for.
+// decodeValues reads at most as many elements as one request can name.
 func decodeValues(header http.Header, body []byte) ([]perVariable, bool) {
 	var answer struct{ Secrets [MostValues]perVariable }
 	ok := isJSON(header) && json.Unmarshal(body, &answer) == nil && answer.Secrets[0].ID != ""
 	return answer.Secrets[:], ok
 }
 
-// decodeResource reads the answer about a resource; false unless it is about the
-// one that is called so.
+// decodeResource reads the answer about a resource. It returns false unless the
+// answer is about the resource with the full id.
 func decodeResource(r *reply, full string) (Resource, bool) {
 	var answer struct {
 		ID          string
@@ -294,18 +296,18 @@ func decodeResource(r *reply, full string) (Resource, bool) {
 	return about, ok
 }
 
-// annotations are as many as are read of one resource.
+// annotations bounds the annotations that are read of one resource.
 type annotations [64]struct{ Name, Value string }
 
-// listed is what is read of each resource in a list.
+// listed holds the fields that are read of each resource in a list.
 type listed struct {
 	ID          string
 	Secrets     *[]struct{}
 	Annotations annotations
 }
 
-// decodeList reads a JSON list of resources, all of which must have ids that
-// begin with prefix; no more than were asked for.
+// decodeList reads a JSON list of at most most resources. All ids must begin with
+// prefix.
 func decodeList(header http.Header, body []byte, prefix string, most int) (Page, error) {
 	errNotList := errors.New("what came is not a JSON list of resources")
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -313,7 +315,7 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 		return Page{}, errNotList
 	}
 	page := Page{Unset: map[string]bool{}}
-	var resource listed // one for all: it is large
+	var resource listed // reused, because it is large
 	for dec.More() {
 		resource = listed{}
 		if dec.Decode(&resource) != nil {
@@ -344,15 +346,15 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 
 var codeForm = regexp.MustCompile(`\bCONJ[0-9]{5}[A-Z]\b`)
 
-// messageCode finds Conjur's message code in an error's body. Nothing else of
-// a body is ever shown.
+// messageCode returns Conjur's message code in an error's body. No other part of a
+// body is ever shown.
 func messageCode(body []byte) string { return string(codeForm.Find(body)) }
 
-// isSentValue reports whether the answer about one variable has the form in
-// which Conjur sends a value, which has no frame of its own. It sends each as
-// an attachment in binary, headers that nobody else combines. Where something
-// on the way drops them, or a broken connection may have cut the value, the
-// ETag decides: it is a hash of just this body.
+// isSentValue reports whether the answer about one variable has the form in which
+// Conjur sends a value. The body itself has no format. Conjur sends a value as a
+// binary attachment, with an unusual combination of headers. If a proxy drops them,
+// or a broken connection may have truncated the value, the ETag decides: it is a
+// hash of this exact body.
 func (r *reply) isSentValue() bool {
 	disposition, _, _ := mime.ParseMediaType(r.header.Get("Content-Disposition"))
 	binary := strings.EqualFold(r.header.Get("Content-Transfer-Encoding"), "binary")

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// StatusError is an answer of the server, or of something between it and us,
-// from which nothing can be concluded.
+// StatusError is an inconclusive answer from the server, or from a proxy.
 type StatusError struct {
-	Kind    Kind   // what was asked
-	Subject string // the variable or the batch asked for; may be empty
+	Kind    Kind   // kind of the request
+	Subject string // the requested variable or batch; may be empty
 	Status  int    // of the HTTP response itself
 	Code    string // Conjur's message code, such as CONJ00016E; often empty
-	Detail  string // what is odd about the answer; often empty
+	Detail  string // why the answer is unusual; often empty
 }
 
 func (e *StatusError) Error() string {
@@ -26,7 +25,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// about names a request in an error; the subject may be empty.
+// about names a request in an error. The subject may be empty.
 func about(kind Kind, subject string) string {
 	if subject == "" {
 		return string(kind)
@@ -34,8 +33,9 @@ func about(kind Kind, subject string) string {
 	return string(kind) + " " + subject
 }
 
-// IdentityError says that the server refuses this identity what it grants every
-// living one, and refuses it a new access token too: it was deleted, it seems.
+// IdentityError means that the server refuses a request that it permits for every
+// existing identity, and also refuses a new access token. Probably the identity was
+// deleted.
 type IdentityError struct {
 	Err error // of the last attempt to get an access token
 }
@@ -47,8 +47,8 @@ func (e *IdentityError) Error() string {
 // Unwrap returns the error of the last attempt to get an access token.
 func (e *IdentityError) Unwrap() error { return e.Err }
 
-// PauseError says that the server asked for a pause (Retry-After) which is
-// not over yet.
+// PauseError means that the server requested a pause (Retry-After) that has not
+// ended.
 type PauseError struct {
 	Status int
 	Until  time.Time

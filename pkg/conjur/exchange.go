@@ -14,19 +14,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// Kind is what a request is for.
+// Kind is the purpose of a request.
 type Kind string
 
 // The kinds of requests.
 const (
 	KindAuthenticate Kind = "authenticate"
-	KindLogin        Kind = "login"    // what an authenticator asks before
+	KindLogin        Kind = "login"    // a request before an authentication
 	KindBatch        Kind = "batch"    // many variables, all or nothing
 	KindVariable     Kind = "variable" // one variable
 	KindValues       Kind = "values"   // many variables, with a status for each
 	KindWhoami       Kind = "whoami"
-	KindCheck        Kind = "check"      // has this identity a privilege on the variable?
-	KindResource     Kind = "resource"   // what is said about the variable, but its value
+	KindCheck        Kind = "check"      // does this identity have a privilege on the variable?
+	KindResource     Kind = "resource"   // the variable's properties without its value
 	KindList         Kind = "list"       // a page of the list of variables
 	KindSet          Kind = "set"        // sets one variable
 	KindSetAll       Kind = "set all"    // sets many, all or none
@@ -36,15 +36,15 @@ const (
 // Exchange is one request with its answer, for metrics.
 type Exchange struct {
 	Kind     Kind
-	Status   int // of the HTTP response; 0: there was none
+	Status   int // of the HTTP response; 0 if there was none
 	Duration time.Duration
 }
 
 const (
-	// maxPause bounds what Retry-After may ask for.
+	// maxPause bounds the pause from Retry-After.
 	maxPause = 5 * time.Minute
-	// pauseSpread is the share by which a pause is longer than that at most,
-	// since a server asks the same of a whole fleet.
+	// pauseSpread is the maximum random extension of a pause, as a share of it. A
+	// server requests the same pause from a whole fleet.
 	pauseSpread = 0.5
 )
 
@@ -55,8 +55,8 @@ type reply struct {
 	status  int
 	header  http.Header
 	body    []byte
-	endless bool   // nothing marked the body's end but that of the connection
-	token   *Token // the one it was asked with
+	endless bool   // only the end of the connection marked the end of the body
+	token   *Token // token of the request
 }
 
 func (r *reply) wipe() { clear(r.body) }
@@ -69,8 +69,8 @@ func (r *reply) statusError(detail string) *StatusError {
 	return e
 }
 
-// ask sends a request for data with the shared token. After a 401 it gets a
-// new token and asks once more.
+// ask sends a data request with the shared token. After a 401 it gets a new token
+// and sends the request once more.
 func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.Request) (*reply, error) {
 	var refused *Token
 	for {
@@ -100,7 +100,7 @@ func (c *Client) ask(ctx context.Context, kind Kind, subject string, req *http.R
 	}
 }
 
-// askWith sends a request with just this token.
+// askWith sends a request with exactly this token.
 func (c *Client) askWith(ctx context.Context, t *Token, kind Kind, subject string, req *http.Request) (*reply, error) {
 	req.Header.Set("Authorization", t.header)
 	r, err := c.exchange(ctx, kind, subject, req, nil)
@@ -119,17 +119,16 @@ func (c *Client) askWith(ctx context.Context, t *Token, kind Kind, subject strin
 	return r, nil
 }
 
-// deniesIdentity reports whether the server refused what it grants every living
-// identity: it never answers 403 to these kinds, whatever the identity may read
-// or see.
+// deniesIdentity reports whether the server refused a request that it permits for
+// every existing identity. It never answers 403 to these kinds, whatever the
+// identity's privileges.
 func (r *reply) deniesIdentity() bool {
 	asksAbout := r.kind == KindCheck || r.kind == KindResource || r.kind == KindList
 	return asksAbout && r.status == http.StatusForbidden && len(r.body) == 0
 }
 
-// exchange sends a request and reads the answer. An error means that there is
-// no answer; its text holds nothing that was received. The certificate may be
-// nil.
+// exchange sends a request and reads the answer. An error means that there is no
+// answer. Its text contains nothing that was received. The certificate may be nil.
 func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *http.Request, certificate *tls.Certificate) (*reply, error) {
 	if err := c.gate.check(); err != nil {
 		return nil, err
@@ -144,7 +143,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	r := &reply{kind: kind, subject: subject}
 	err := c.receive(req.WithContext(limited), certificate, r)
 	if err == nil && limited.Err() != nil {
-		// The server answered because it saw the caller leave.
+		// The server answered because the caller left.
 		r.wipe()
 		err = limited.Err()
 	}
@@ -168,8 +167,8 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	return r, nil
 }
 
-// errTimeout is not context.DeadlineExceeded, so that a slow server is not
-// taken for a caller who gave up.
+// errTimeout differs from context.DeadlineExceeded, so that a slow server does not
+// look like a caller that gave up.
 var errTimeout = errors.New("no complete answer within")
 
 func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *reply) error {
@@ -191,7 +190,7 @@ func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *rep
 	return nil
 }
 
-// gate holds requests back while the server wants none.
+// gate blocks requests during a pause.
 type gate struct {
 	mu     sync.Mutex
 	status int
@@ -207,7 +206,7 @@ func (g *gate) check() error {
 	return nil
 }
 
-// pause honours a Retry-After header: seconds, or a date (RFC 9110, 10.2.3).
+// pause applies a Retry-After header: seconds, or a date (RFC 9110, 10.2.3).
 func (g *gate) pause(status int, retryAfter string) {
 	d := time.Duration(0)
 	if n, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {

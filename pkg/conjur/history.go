@@ -9,10 +9,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Versions asks for the numbers of the values that the server keeps of a
-// variable, in ascending order; none if it was never set. They begin anew when
-// a variable is declared anew. It is Missing for a variable that is not declared
-// or cannot be seen.
+// Versions requests the numbers of a variable's stored values, in ascending order.
+// There are none if the variable was never set. The numbers restart if the variable
+// is declared anew. The reading is Missing if the variable is not declared or not
+// visible.
 func (c *Client) Versions(ctx context.Context, id string) ([]uint64, Reading) {
 	if err := CheckID(id); err != nil {
 		return nil, Reading{Err: err}
@@ -39,7 +39,7 @@ func (c *Client) Versions(ctx context.Context, id string) ([]uint64, Reading) {
 	return numbers, reading.as(Given, "")
 }
 
-// VariableAt asks for the value that a variable had at a version.
+// VariableAt requests a variable's value at a version.
 func (c *Client) VariableAt(ctx context.Context, id string, version uint64) (secret.Value, Reading) {
 	req, err := c.api.RetrieveSecretWithVersionRequest(c.resource(id), int(version))
 	r, reading := c.reading(ctx, nil, KindVariable, fmt.Sprintf("%q", id), req, err)

@@ -14,16 +14,17 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Batch is the question for several variables. It keeps the request once it is
-// built, since building it costs more than sending it.
+// Batch is a request for several variables. It caches the built request, because
+// building costs more than sending.
 type Batch struct {
-	IDs []string // distinct, and such as CheckID and Batchable take
+	IDs []string // distinct and valid for CheckID and Batchable
 	req *http.Request
 }
 
-// Batch asks for several values at once; conditionally, if there is an ETag. It
-// must not be called twice at once with the same Batch. The answer is all or
-// nothing, and names one of several culprits unless the server is conjurd.
+// Batch requests several values at once. With an ETag the request is conditional.
+// It must not be called concurrently with the same Batch. The answer contains all
+// values or none. A refusal names one of the faulty variables, or all of them if
+// the server is conjurd.
 func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 	if b.req == nil {
 		req, err := c.batchRequest(b.IDs)
@@ -70,7 +71,7 @@ func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 	return Values{Reading: reading}
 }
 
-// Variable asks for one value; conditionally, if there is an ETag.
+// Variable requests one value. With an ETag the request is conditional.
 func (c *Client) Variable(ctx context.Context, id, etag string) Values {
 	req, err := c.api.RetrieveSecretRequest(c.resource(id))
 	if err == nil {
@@ -112,14 +113,14 @@ func (c *Client) value(id string, r *reply, reading Reading) Values {
 	return Values{Reading: reading.as(form, detail)}
 }
 
-// MostValues is how many variables Values can ask for.
+// MostValues bounds the variables of one Values request.
 const MostValues = 250
 
-// Values asks for values by the route that answers for each variable, which the
-// genuine server has in its SaaS edition only. Its word about what is missing
-// has no form that proves anything. A variable that has neither a value nor an
-// error has none that this route can carry. Form is Unusable if the server does
-// not offer the route.
+// Values requests values by the route that answers for each variable. In the
+// genuine product only the SaaS edition has that route. Its statement that a
+// variable is missing has no form that proves anything. A variable with neither a
+// value nor an error has a value that this route cannot carry. Form is Unusable if
+// the server does not offer the route.
 func (c *Client) Values(ctx context.Context, ids []string) Values {
 	req, err := c.api.V2().BatchRetrieveSecretsRequest(ids)
 	r, reading := c.reading(ctx, nil, KindValues, batchSubject(ids), req, err)
@@ -157,14 +158,14 @@ func (c *Client) Values(ctx context.Context, ids []string) Values {
 	return v
 }
 
-// Identity is how the server knows us.
+// Identity is the client's identity at the server.
 type Identity struct {
 	Name string // such as "host/app"
 	Role string // such as "dev:host:app"
 }
 
-// Whoami asks how the server knows us by a token. It is Given only if that is
-// the identity of our account that logged in first.
+// Whoami requests the identity of a token. It is Given only if that is the
+// identity, in our account, of the first login.
 func (c *Client) Whoami(ctx context.Context, t *Token) (Identity, Reading) {
 	req, err := c.api.WhoAmIRequest()
 	r, reading := c.reading(ctx, t, KindWhoami, "", req, err)
@@ -176,7 +177,8 @@ func (c *Client) Whoami(ctx context.Context, t *Token) (Identity, Reading) {
 		return Identity{}, reading.as(Unusable, "so it is not sure who was asked")
 	case account != c.config.Account:
 		return Identity{}, reading.as(Unusable, "for another account than ours")
-	case name != cmp.Or(strings.TrimPrefix(c.tokens.owner(), "user/"), name): // there a user may be written with its kind
+	// The owner may have the prefix "user/", which the server omits.
+	case name != cmp.Or(strings.TrimPrefix(c.tokens.owner(), "user/"), name):
 		return Identity{}, reading.as(Unusable, fmt.Sprintf("for %q, and not for %q, so what that one cannot see is no proof; "+
 			"see to the credentials, then restart", name, c.tokens.owner()))
 	default:
@@ -184,7 +186,7 @@ func (c *Client) Whoami(ctx context.Context, t *Token) (Identity, Reading) {
 	}
 }
 
-// role is the full id of a role by the name that logs in.
+// role returns the full id of a role for a login.
 func (c *Client) role(name string) string {
 	if host, ok := strings.CutPrefix(name, "host/"); ok {
 		return c.config.Account + ":host:" + host
@@ -192,9 +194,9 @@ func (c *Client) role(name string) string {
 	return c.config.Account + ":user:" + name
 }
 
-// Check asks whether this identity has a privilege on a variable, with the token
-// or, if it is nil, with the shared one. The answer is Given for yes, No, or
-// Missing for a variable that cannot be seen.
+// Check asks whether this identity has a privilege on a variable. A nil token means
+// the shared one. The form is Given for yes, No for no, and Missing for an
+// invisible variable.
 func (c *Client) Check(ctx context.Context, t *Token, id, privilege string) Reading {
 	req, err := pathEscaped(c.api.CheckPermissionRequest(c.resource(id), privilege))
 	r, reading := c.reading(ctx, t, KindCheck, fmt.Sprintf("%q", id), req, err)
@@ -210,29 +212,29 @@ func (c *Client) Check(ctx context.Context, t *Token, id, privilege string) Read
 	return reading
 }
 
-// Permission is what a role may do with a variable.
+// Permission is a privilege of a role on a variable.
 type Permission struct{ Privilege, Role string }
 
-// RotatorAnnotation names the rotator of Conjur's own that is to change a variable.
+// RotatorAnnotation names the Conjur rotator that changes a variable.
 const RotatorAnnotation = "rotation/rotator"
 
-// Resource is what is said about a variable, but its value.
+// Resource holds a variable's properties without its value.
 type Resource struct {
 	Permissions []Permission
 	Annotations map[string]string
-	Newest      uint64 // the number of the newest value; 0: there is none
-	Expires     bool   // the newest value has an end, which only the server's own rotator sets
+	Newest      uint64 // version of the latest value; 0 if there is none
+	Expires     bool   // the latest value expires, which only the server's rotator sets
 }
 
-// Resource asks what is said about a variable. It is Given only if the answer names
+// Resource requests a variable's properties. It is Given only if the answer names
 // the variable.
 func (c *Client) Resource(ctx context.Context, t *Token, id string) (Resource, Reading) {
 	return c.about(ctx, t, c.resource(id), fmt.Sprintf("%q", id))
 }
 
-// SetAnnotation is the annotation of a host that names the set which rotates the
-// host's key: the set's id, and after a space the set's identity, if that is known.
-// A host without it belongs to any set.
+// SetAnnotation is the annotation of a host that names the set that rotates its
+// key: the set's id, and after a space the set's identity, if known. A host without
+// it may belong to any set.
 const SetAnnotation = "syncer/set"
 
 // HostAnnotations returns the annotations of a host in the policy.
@@ -254,19 +256,19 @@ func (c *Client) about(ctx context.Context, t *Token, full, subject string) (Res
 	return about, reading.as(Given, "")
 }
 
-// LongestPage is how many variables List can ask for. The genuine server may be
-// set up to list fewer, and then refuses longer pages.
+// LongestPage bounds the variables of one List request. The genuine server may be
+// configured with a lower limit, and then refuses longer pages.
 const LongestPage = 1000
 
-// Page is a page of the list of variables, without account and kind.
+// Page is a page of the list of variables. Ids have no account and no kind.
 type Page struct {
 	IDs     []string
-	Unset   map[string]bool // that are said to have no version
-	Rotated []string        // that have the RotatorAnnotation
+	Unset   map[string]bool // variables without any version
+	Rotated []string        // variables with the RotatorAnnotation
 }
 
-// List asks for a page of the list of the variables that this identity can see,
-// which it need not be allowed to read; conditionally, if there is an ETag.
+// List requests a page of the variables that this identity can see. It may lack the
+// privilege to read them. With an ETag the request is conditional.
 func (c *Client) List(ctx context.Context, length, offset int, etag string) (Page, Reading) {
 	req, err := c.api.ResourcesRequest(&conjurapi.ResourceFilter{Kind: "variable", Limit: length, Offset: offset})
 	if err == nil {
@@ -290,8 +292,8 @@ func (c *Client) List(ctx context.Context, length, offset int, etag string) (Pag
 	return page, reading
 }
 
-// Renew makes the shared token one that was requested after the moment. The one
-// before stays in use if that fails.
+// Renew replaces the shared token with one that is requested after the moment. On
+// an error the old token stays in use.
 func (c *Client) Renew(ctx context.Context, moment time.Time) error {
 	return c.tokens.newer(ctx, moment)
 }

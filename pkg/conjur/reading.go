@@ -8,46 +8,45 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Form is what an answer is known by: the status of the response itself, and
-// what only Conjur sends with it.
+// Form classifies an answer, by the status of the response and by features that
+// only Conjur's answers have.
 type Form int
 
 const (
-	// Unusable: nothing follows from the answer.
+	// Unusable: the answer is inconclusive.
 	Unusable Form = iota
-	// Given: what was asked for, or yes.
+	// Given: the requested data, or yes.
 	Given
-	// Unchanged: 304 to a conditional question; it is as it was.
+	// Unchanged: 304 to a conditional request.
 	Unchanged
-	// Missing: 404 in Conjur's own words about a variable that was asked for.
+	// Missing: 404 in Conjur's format about a requested variable.
 	Missing
-	// Forbidden: 403 without a body, as any gateway may answer too.
+	// Forbidden: 403 without a body. A gateway may answer the same.
 	Forbidden
-	// No: 404 without a body to a Check, as any gateway may answer too.
+	// No: 404 without a body to a Check. A gateway may answer the same.
 	No
-	// Failed: 500 without a body, as for a value that the server cannot decrypt, and
-	// for everything while its database is down.
+	// Failed: 500 without a body. It occurs for a value that the server cannot
+	// decrypt, and for everything while its database is down.
 	Failed
-	// Refused: 406 or 422; one of several variables may be the reason.
+	// Refused: 406 or 422. One of several variables may be the reason.
 	Refused
-	// TooLong: 400, 414 or 431; the request line may be the reason.
+	// TooLong: 400, 414 or 431. The request line may be the reason.
 	TooLong
-	// TooLarge: the answer is longer than what is read.
+	// TooLarge: the answer exceeds its limit.
 	TooLarge
-	// Formless: 200 for one variable, without the headers that Conjur sends a value
-	// with. A batch of one names the variable.
+	// Formless: 200 for one variable, without the headers of a value from Conjur. A
+	// batch of one names the variable.
 	Formless
-	// Down: there is no answer, or one after which asking for something else is of no
-	// use now.
+	// Down: no answer, or an answer after which other requests are useless for now.
 	Down
 )
 
-// Reading is how the server answered one request.
+// Reading is the server's answer to one request.
 type Reading struct {
 	Form   Form
-	Status int    // of the HTTP response; 0: there is none
-	Token  *Token // that was used; nil: there is no answer
-	ETag   string // of what was given; a hash of values, never shown
+	Status int    // of the HTTP response; 0 if there is none
+	Token  *Token // of the request; nil if there is no answer
+	ETag   string // of the given data; a hash of values, never shown
 	// Err is nil if the Form is Given, Unchanged or No. It is a *StatusError if
 	// there was an answer.
 	Err error
@@ -55,7 +54,8 @@ type Reading struct {
 	answer StatusError
 }
 
-// Because returns the answer as an error with a detail; Err if there was none.
+// Because returns the answer as an error with a detail. Without an answer it
+// returns Err.
 func (r Reading) Because(detail string) error {
 	if r.Status == 0 {
 		return r.Err
@@ -65,7 +65,7 @@ func (r Reading) Because(detail string) error {
 	return &e
 }
 
-// as returns the Reading with a form, and with an error unless all is well.
+// as returns the Reading with a form. The error is nil if the form is a success.
 func (r Reading) as(form Form, detail string) Reading {
 	r.Form, r.Err = form, nil
 	if form != Given && form != Unchanged && form != No {
@@ -74,20 +74,20 @@ func (r Reading) as(form Form, detail string) Reading {
 	return r
 }
 
-// Values is what the server said about the values of variables.
+// Values is the server's answer about the values of variables.
 type Values struct {
 	Reading
-	Found map[string]secret.Value // they belong to the receiver, who wipes them
-	// Bad says why a variable has no usable value though the answer has one for
-	// others.
+	Found map[string]secret.Value // the receiver owns and wipes them
+	// Bad maps a variable to the reason why its value is unusable, if the answer is
+	// usable for other variables.
 	Bad map[string]error
-	// Missing is the variables that the server called missing, or forbidden if it
-	// answered for each. It names only some of them.
+	// Missing lists variables that the server called missing. In an answer per
+	// variable it includes forbidden ones. The list may be incomplete.
 	Missing []string
 }
 
-// reading sends a request with the shared token, or with that one if it is not
-// nil. Its form is Down if there is no answer, and for statuses that say so.
+// reading sends a request with the token, or with the shared token if t is nil. The
+// form is Down if there is no answer, and for statuses that mean the same.
 func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject string, req *http.Request, err error) (*reply, Reading) {
 	var r *reply
 	switch {
@@ -108,8 +108,8 @@ func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject strin
 	return r, reading.as(formOf(r), "")
 }
 
-// formOf returns the form of an answer as far as it follows from the status and
-// from whether there is a body.
+// formOf returns the form of an answer as far as the status and the presence of a
+// body determine it.
 func formOf(r *reply) Form {
 	switch r.status {
 	case http.StatusForbidden:
@@ -131,5 +131,5 @@ func formOf(r *reply) Form {
 	return Unusable
 }
 
-// notConjur is the detail of answers that any proxy may give.
+// notConjur is the detail for answers that any proxy may give.
 const notConjur = "not in Conjur's form; something on the way may have answered"

@@ -12,17 +12,17 @@ import (
 	"github.com/cyberark/conjur-api-go/conjurapi/logging"
 )
 
-// newBuilder makes the library's client, of which only the methods that build
-// requests are used. Nothing secret is given to it.
+// newBuilder returns the library's client. Only its methods that build requests are
+// used. It receives no secrets.
 func newBuilder(config *Config) (*conjurapi.Client, error) {
 	logging.ApiLog.SetOutput(io.Discard)
 	settings := conjurapi.Config{
 		ApplianceURL:      strings.TrimRight(config.ApplianceURL, "/"),
 		Account:           config.Account,
 		CredentialStorage: conjurapi.CredentialStorageNone,
-		// Given explicitly, since the library else probes the network for it.
-		// It decides about one URL only: with this value the route that
-		// answers per variable has no account in it.
+		// Without an explicit value the library would probe the network. The value
+		// affects one URL only: it removes the account from the route that answers
+		// per variable.
 		Environment: conjurapi.EnvironmentSaaS,
 	}
 	settings.SetKeychainNamespaceResolved(true) // do not read the environment
@@ -38,17 +38,17 @@ func newBuilder(config *Config) (*conjurapi.Client, error) {
 	return api, nil
 }
 
-// resource is a variable's full id. The builder is always given full ids,
-// since it guesses wrong for short ones with a colon.
+// resource returns a variable's full id. The builder always receives full ids,
+// because it misinterprets short ones with a colon.
 func (c *Client) resource(id string) string { return c.config.Account + ":variable:" + id }
 
-// longestID is how long an id may be in a URL. A server may close the connection
-// after a request line over its bound, or not answer until it is tired of
-// waiting; the genuine one takes a path of 8,192 bytes.
+// longestID bounds an id in a URL. For a longer request line, a server may close
+// the connection, or delay its answer until a timeout. The genuine server accepts a
+// path of 8,192 bytes.
 const longestID = 7000
 
-// CheckID returns an error for an id that no variable can be asked for by: its URL
-// would mean something else, or the server answers 400 or 422 for the whole batch.
+// CheckID returns an error for an id that cannot be requested: its URL would have
+// another meaning, or the server would answer 400 or 422 for the whole batch.
 func CheckID(id string) error {
 	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
 	if n := len(url.PathEscape(id)); n > longestID {
@@ -60,16 +60,16 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Batchable reports whether a batch can ask for an id. The server splits the
-// list at commas after decoding it.
+// Batchable reports whether a batch can request an id. The server decodes the list
+// before it splits it at commas.
 func Batchable(id string) bool { return !strings.Contains(id, ",") }
 
-// shortForm undoes the escapes that a query does not need (RFC 3986, 3.4), so
-// that a request line holds more ids.
+// shortForm reverses escapes that a query does not need (RFC 3986, 3.4), so that a
+// request line holds more ids.
 var shortForm = strings.NewReplacer("%3A", ":", "%2F", "/", "%2C", ",", "+", "%20")
 
-// LineLength returns the length of a batch's request line with these ids. Each id
-// adds the same, whatever the others are.
+// LineLength returns the length of a batch's request line for the ids. Each id adds
+// the same length, regardless of the others.
 func (c *Client) LineLength(ids ...string) int {
 	n := len("GET ") + len(c.base) + len("/secrets?variable_ids=") + len(" HTTP/1.1\r\n")
 	for _, id := range ids {
@@ -87,15 +87,15 @@ func (c *Client) batchRequest(ids []string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The builder puts a slash behind the path, which the server's own clients
-	// do not send and not every router takes.
+	// The builder appends a slash to the path. The server's own clients do not send
+	// one, and some routers reject it.
 	req.URL.Path, req.URL.RawPath = strings.TrimSuffix(req.URL.Path, "/"), strings.TrimSuffix(req.URL.RawPath, "/")
 	req.URL.RawQuery = shortForm.Replace(req.URL.RawQuery)
 	return req, nil
 }
 
-// pathEscaped mends a request whose path ends with an id. The builder escapes it
-// as in a query, where "+" is a space; in a path it is not.
+// pathEscaped corrects a request whose path ends with an id. The builder escapes
+// the id for a query, in which "+" is a space.
 func pathEscaped(req *http.Request, err error) (*http.Request, error) {
 	if err != nil {
 		return nil, err
@@ -107,7 +107,8 @@ func pathEscaped(req *http.Request, err error) (*http.Request, error) {
 	return req, err
 }
 
-// conditional returns the request with a condition on an ETag, if there is one.
+// conditional adds a condition on the ETag to the request, unless the ETag is
+// empty.
 func conditional(req *http.Request, etag string) *http.Request {
 	if etag != "" {
 		req = req.Clone(req.Context())

@@ -16,25 +16,23 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// ErrNotOffered says that the server has no atomic set, as the genuine one has
-// not.
+// ErrNotOffered means that the server, like the genuine one, has no atomic set.
 var ErrNotOffered = errors.New("the server cannot set several values atomically")
 
 // NewValue is a value to set.
 type NewValue struct {
 	ID    string
 	Value secret.Value
-	// Version, when not nil, is the one that the variable must have now; 0:
-	// it must never have been set. Only SetAll obeys it.
+	// Version, if not nil, must be the variable's current version. 0 means that the
+	// variable must never have been set. Only SetAll checks it.
 	Version *uint64
 }
 
-// RefusedError says which variables kept an atomic set from happening, all of
-// them.
+// RefusedError lists all variables that prevented an atomic set.
 type RefusedError struct {
 	Status int
-	// Codes is, by the variable's id, why it could not be set: not_found,
-	// forbidden, empty, too_large, duplicate, version_conflict.
+	// Codes maps a variable's id to the reason: not_found, forbidden, empty,
+	// too_large, duplicate, version_conflict.
 	Codes map[string]string
 }
 
@@ -46,9 +44,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("nothing was set (status %d): %s", e.Status, strings.Join(texts, "; "))
 }
 
-// SetAll sets all values in one transaction, or none. The error is
-// ErrNotOffered, a *RefusedError, or says that it is not known whether they
-// were set.
+// SetAll sets all values in one transaction, or none. The error is ErrNotOffered or
+// a *RefusedError. After any other error it is unknown whether the values were set.
 func (c *Client) SetAll(ctx context.Context, values []NewValue) error {
 	req, wipe, err := c.setAllRequest(values)
 	if err != nil {
@@ -70,8 +67,8 @@ func (c *Client) SetAll(ctx context.Context, values []NewValue) error {
 	return r.statusError("")
 }
 
-// setAllRequest makes the request of conjurd's atomic set; wipe clears its
-// body, which the client may send twice.
+// setAllRequest returns the request for conjurd's atomic set. wipe clears its body,
+// which the client may send twice.
 func (c *Client) setAllRequest(values []NewValue) (req *http.Request, wipe func(), err error) {
 	type item struct {
 		ID       string  `json:"id"`
@@ -95,7 +92,7 @@ func (c *Client) setAllRequest(values []NewValue) (req *http.Request, wipe func(
 	return req, func() { clear(body) }, nil
 }
 
-// Set sets one value. After an error other than a *StatusError it is not known
+// Set sets one value. After an error other than a *StatusError, it is unknown
 // whether the value was set.
 func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
 	if err := CheckID(id); err != nil {
@@ -121,8 +118,8 @@ func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
 
 var refusalCode = regexp.MustCompile(`^[a-z_]+$`)
 
-// decodeRefusals reads why variables are at fault; none when the body does not
-// have the form.
+// decodeRefusals reads the reasons of a refusal. It returns none if the body has
+// another format.
 func decodeRefusals(body []byte) map[string]string {
 	var answer struct {
 		Error struct {

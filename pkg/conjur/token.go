@@ -14,33 +14,35 @@ import (
 )
 
 const (
-	// lifeWithoutExpiry is how long the server honours a token without "exp".
+	// lifeWithoutExpiry is the server's validity period for a token without "exp".
 	lifeWithoutExpiry = 8 * time.Minute
-	// longestLife keeps an absurd "exp" from overflowing; servers allow 5 h.
+	// longestLife prevents overflow from an absurd "exp". Servers permit at most 5
+	// h.
 	longestLife = 24 * time.Hour
-	// renewalPause spaces attempts to renew a token that is still good.
+	// renewalPause spaces attempts to renew a valid token.
 	renewalPause = 10 * time.Second
 )
 
-// Token is an access token. Its times come from our monotonic clock, since the
-// server's clock need not agree with ours.
+// Token is an access token. Its times use the local monotonic clock, because the
+// server's clock may differ.
 type Token struct {
-	header string    // the value of the Authorization header
-	name   string    // as whom it was asked for, or else whom it names; empty: neither is known
-	turns  bool      // the name takes the place of the one before
-	issued time.Time // when it was requested; the server knew us then, or later
-	renew  time.Time // from here on a new one is fetched
-	expire time.Time // from here on the server refuses it
-	// The server's clock when it made the token, and ours when it came; zero if
-	// it does not say.
+	header     string    // the value of the Authorization header
+	name       string    // the requested identity, or else the token's; empty if unknown
+	alternates bool      // name replaces the previous identity
+	issued     time.Time // time of the request; the identity existed then or later
+	renew      time.Time // when to fetch a new one
+	expire     time.Time // when the server begins to refuse it
+	// The server's clock at issue, and the local clock at receipt. Zero if the
+	// token has no issue time.
 	said, heard time.Time
 }
 
-// Issued returns when the token was requested. The server knew the identity then,
-// or later.
+// Issued returns the time of the token's request. The identity existed then, or
+// later.
 func (t *Token) Issued() time.Time { return t.issued }
 
-// parseToken reads a token as the server sends it, at the time of receipt.
+// parseToken parses a token from the server. It must be called at the time of
+// receipt.
 func parseToken(data []byte) (*Token, error) {
 	var t struct{ Protected, Payload, Signature string }
 	if json.Unmarshal(data, &t) != nil || t.Protected == "" || t.Payload == "" || t.Signature == "" {
@@ -74,15 +76,15 @@ func readPayload(payload []byte) (life time.Duration, subject string, said time.
 	if claims.Iat == nil || claims.Exp == nil {
 		return lifeWithoutExpiry, claims.Sub, said, nil
 	}
-	if *claims.Iat > 0 && *claims.Iat < 1<<37 { // a year that can be written
+	if *claims.Iat > 0 && *claims.Iat < 1<<37 { // limit to years that can be formatted
 		said = time.Unix(int64(*claims.Iat), 0).UTC()
 	}
 	seconds := min(max(*claims.Exp-*claims.Iat, 0), longestLife.Seconds())
 	return time.Duration(seconds * float64(time.Second)), claims.Sub, said, nil
 }
 
-// decodeAnyBase64 takes the URL-safe form, which the server uses, as well as
-// the standard one.
+// decodeAnyBase64 accepts the URL-safe form, which the server uses, and the
+// standard form.
 func decodeAnyBase64(s string) ([]byte, error) {
 	b, err := base64.URLEncoding.DecodeString(s)
 	if err != nil {
@@ -91,34 +93,34 @@ func decodeAnyBase64(s string) ([]byte, error) {
 	return b, err
 }
 
-// tokens holds the token that all requests share. After an attempt to get one
-// that failed, whatever the reason, the next comes after a growing rest; until
-// then requests fail for the same reason without being sent.
+// tokens manages the shared token of all requests. After a failed attempt to get
+// one, the next attempt waits for a growing rest. Until then requests fail at once
+// with the same cause.
 type tokens struct {
 	client *Client
 	log    *zap.Logger
 	rest   retry.Rest // between attempts; it grows until a token is accepted
-	proofs retry.Rest // between two times that the identity had to prove that it lives
+	proofs retry.Rest // between two proofs that the identity exists
 
 	mu      sync.Mutex
 	current *Token
-	name    string    // of the first token, or of the last that takes turns: for whom values are delivered
+	name    string    // of the first token, or of the last that alternates
 	cause   error     // of the last failure
-	failed  time.Time // when that was
-	denied  bool      // the identity is to prove that it lives: no token was got since
-	renewal *renewal  // the one under way
+	failed  time.Time // time of the last failure
+	denied  bool      // an existence proof is required: no token was issued since
+	renewal *renewal  // the renewal in progress
 }
 
-// renewal is one authentication that several requests may wait for.
+// renewal is one authentication, for which several requests may wait.
 type renewal struct {
 	done  chan struct{}
 	token *Token
 	err   error
 }
 
-// Time returns the time by the server's clock, from when it made the token in
-// use, and ours since then. It may be late by the time that a request takes, and
-// a second. It is zero if the server's tokens do not have it.
+// Time returns the current time by the server's clock: its time at the issue of the
+// current token, plus the time elapsed since. It may be late by the duration of a
+// request plus a second. It is zero if the server's tokens have no issue time.
 func (c *Client) Time(ctx context.Context) (time.Time, error) {
 	t, err := c.tokens.get(ctx, nil)
 	if err != nil || t.said.IsZero() {
@@ -127,8 +129,8 @@ func (c *Client) Time(ctx context.Context) (time.Time, error) {
 	return t.said.Add(time.Since(t.heard)), nil
 }
 
-// get returns a token that is not the refused one, which may be nil. The first
-// caller that finds it due for renewal fetches a new one, the others wait.
+// get returns a token other than the refused one, which may be nil. The first
+// caller that finds a renewal due performs it, and the others wait.
 func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	for {
 		t, r, lead, err := s.look(refused)
@@ -146,7 +148,7 @@ func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 		if r.err == nil {
 			return r.token, nil
 		}
-		if !isContextError(r.err) { // else it was the leader who gave up
+		if !isContextError(r.err) { // otherwise the leading caller gave up
 			return nil, r.err
 		}
 		if ctx.Err() != nil {
@@ -155,8 +157,8 @@ func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	}
 }
 
-// look returns a token, or the renewal to wait for or to lead, or why it is too
-// early for one.
+// look returns one of three: a token, a renewal to wait for or to lead, or the
+// reason why it is too early for a renewal.
 func (s *tokens) look(refused *Token) (t *Token, r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,10 +182,10 @@ func (s *tokens) look(refused *Token) (t *Token, r *renewal, lead bool, err erro
 	return nil, s.renewal, true, nil
 }
 
-// owner returns the name by which the server is to know this identity: that of
-// the first token, or of the last where logins take turns. Another is not the one
-// whose values are delivered, whatever it may not see; empty if no token named
-// anybody.
+// owner returns the expected name of this identity: from the first token, or from
+// the last if logins alternate. Under another name, the identity's missing
+// privileges prove nothing about the delivered values. The result is empty if no
+// token named an identity.
 func (s *tokens) owner() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +202,7 @@ func (s *tokens) lead(ctx context.Context, r *renewal) (*Token, error) {
 	return t, err
 }
 
-// ended takes the outcome of a renewal and returns the token that serves then.
+// ended records the outcome of a renewal and returns the token to use.
 func (s *tokens) ended(r *renewal) (*Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +210,7 @@ func (s *tokens) ended(r *renewal) (*Token, error) {
 	s.renewal = nil
 	if r.err == nil {
 		s.current, s.cause, s.denied = r.token, nil, false
-		if s.name == "" || r.token.turns {
+		if s.name == "" || r.token.alternates {
 			s.name = r.token.name
 		}
 		return r.token, nil
@@ -219,13 +221,13 @@ func (s *tokens) ended(r *renewal) (*Token, error) {
 	}
 	s.failedLocked(r, old != nil)
 	if old != nil {
-		return old, nil // it still serves
+		return old, nil // the old token is still valid
 	}
 	return nil, r.err
 }
 
-// failedLocked begins a rest, unless nothing was tried: the caller gave up, or
-// the server had asked for a pause.
+// failedLocked begins a rest, unless nothing was tried because the caller gave up
+// or the server had requested a pause.
 func (s *tokens) failedLocked(r *renewal, serves bool) {
 	var pause *PauseError
 	if isContextError(r.err) || errors.As(r.err, &pause) {
@@ -246,8 +248,8 @@ func (s *tokens) restLocked(cause error, least time.Duration) {
 	s.rest.Begin(least)
 }
 
-// accepted is called when the server took a token for good. An old one says
-// nothing about how the next attempt to get one will end.
+// accepted is called after the server accepted a token. An old token's acceptance
+// does not predict the outcome of the next attempt to get one.
 func (s *tokens) accepted(t *Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +258,7 @@ func (s *tokens) accepted(t *Token) {
 	}
 }
 
-// refused is called when the server refused a token that it had just given out.
+// refused is called after the server refused a token that it had just issued.
 func (s *tokens) refused(t *Token, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,10 +268,10 @@ func (s *tokens) refused(t *Token, err error) {
 	}
 }
 
-// proveIdentity is called when the server refuses what it grants every living
-// identity. A deleted one keeps its token until it ends, but gets no new one: so
-// that decides. It returns nil when the identity lives, or was found to a moment ago,
-// and something else is the reason.
+// proveIdentity is called after the server refused a request that it permits for
+// every existing identity. A deleted identity keeps its token until expiry, but
+// gets no new one. Therefore a new token decides. proveIdentity returns nil if the
+// identity exists, or existed a moment ago, so that another reason applies.
 func (s *tokens) proveIdentity(ctx context.Context, t *Token) error {
 	s.mu.Lock()
 	if s.current == t {
@@ -285,8 +287,8 @@ func (s *tokens) proveIdentity(ctx context.Context, t *Token) error {
 	return err
 }
 
-// newer makes the shared token one that was requested after the moment. The
-// one before stays in use if that fails.
+// newer replaces the shared token with one that is requested after the moment. On
+// an error the old token stays in use.
 func (s *tokens) newer(ctx context.Context, moment time.Time) error {
 	for {
 		r, lead, err := s.lookNewer(moment)
@@ -307,8 +309,8 @@ func (s *tokens) newer(ctx context.Context, moment time.Time) error {
 	}
 }
 
-// lookNewer returns the renewal to wait for, or to lead; none when the token is
-// new enough, or when it is too early for another attempt.
+// lookNewer returns the renewal to wait for, or to lead. It returns none if the
+// token is new enough, or if it is too early for another attempt.
 func (s *tokens) lookNewer(moment time.Time) (r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

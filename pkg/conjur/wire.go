@@ -21,10 +21,10 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second
-	// idleTimeout is below the 80 s after which the genuine server closes an
-	// idle connection, so that no request meets a connection that is closing.
+	// idleTimeout is shorter than the 80 s after which the genuine server closes an
+	// idle connection, so that no request uses a connection that is closing.
 	idleTimeout = 75 * time.Second
-	// mostRead bounds what is read of a file with certificates.
+	// mostRead bounds the size of a certificate file.
 	mostRead = 16 << 20
 	// connections is one for the poll and one for fetching.
 	connections = 2
@@ -37,9 +37,9 @@ type wire struct {
 
 	mu      sync.Mutex
 	client  *http.Client
-	stat    fs.FileInfo       // of the CA file when it was last looked at
-	sum     [sha256.Size]byte // of the CA file's content when last read
-	current [sha256.Size]byte // of the CA file's content in use
+	stat    fs.FileInfo       // of the CA file at the last check
+	sum     [sha256.Size]byte // of the last content read from the CA file
+	current [sha256.Size]byte // of the content in use
 }
 
 func newWire(config *Config, log *zap.Logger) (*wire, error) {
@@ -47,7 +47,7 @@ func newWire(config *Config, log *zap.Logger) (*wire, error) {
 	if config.CA != "" || config.CAFile == "" {
 		roots, err := parseRoots("CA certificate", []byte(config.CA))
 		if config.CA == "" {
-			roots, err = nil, nil // the system's
+			roots, err = nil, nil // use the system's authorities
 		}
 		w.client = w.newClient(roots)
 		return w, err
@@ -94,14 +94,14 @@ func (w *wire) newClient(roots *x509.CertPool) *http.Client {
 			DisableCompression:     true, // Accept-Encoding carries Conjur's own "base64"
 			MaxResponseHeaderBytes: 256 << 10,
 		},
-		// A redirect could carry the token elsewhere, and Conjur sends none.
+		// A redirect could send the token elsewhere, and Conjur sends no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// showing is the client with a certificate of its own, which it shows whatever
-// the server asks for. It keeps no connection: those of the client were made
-// without the certificate, and those with it are for one request.
+// showing returns a client that presents the certificate, whatever the server
+// requests. It keeps no connections: existing ones were made without the
+// certificate, and new ones serve only one request.
 func showing(client *http.Client, certificate *tls.Certificate) *http.Client {
 	if certificate == nil {
 		return client
@@ -114,8 +114,8 @@ func showing(client *http.Client, certificate *tls.Certificate) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}
 }
 
-// do sends a request with the CA certificates that the file holds now, and
-// shows a certificate of its own if there is one.
+// do sends a request. It trusts the current content of the CA file, and presents
+// the certificate, if any.
 func (w *wire) do(req *http.Request, certificate *tls.Certificate) (*http.Response, error) {
 	w.refresh(false)
 	client := w.now()
@@ -143,15 +143,15 @@ func (w *wire) now() *http.Client {
 	return w.client
 }
 
-// refresh looks whether the CA file changed, by its metadata or, if thorough,
-// by its content, and if so makes a client that trusts what it holds now.
+// refresh checks whether the CA file changed: by metadata or, if thorough, by
+// content. After a change it creates a client that trusts the new content.
 func (w *wire) refresh(thorough bool) {
 	if w.config.CA != "" || w.config.CAFile == "" {
 		return
 	}
 	info, err := os.Stat(w.config.CAFile)
 	if err != nil || !thorough && !w.touched(info) {
-		return // a file that is being replaced may be missing for a moment
+		return // a file is briefly absent during its replacement
 	}
 	pem, err := safefile.Read(w.config.CAFile, mostRead)
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *wire) touched(info fs.FileInfo) bool {
 	return !os.SameFile(info, w.stat) || !info.ModTime().Equal(w.stat.ModTime()) || info.Size() != w.stat.Size()
 }
 
-// noteContent reports whether the content is another one than that last read.
+// noteContent reports whether the content differs from the last read content.
 func (w *wire) noteContent(info fs.FileInfo, sum [sha256.Size]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,8 +184,8 @@ func (w *wire) noteContent(info fs.FileInfo, sum [sha256.Size]byte) bool {
 	return changed
 }
 
-// replace does nothing when the content is that in use, which it is after a
-// broken file was put right again.
+// replace does nothing if the content is already in use. That happens when a broken
+// file is restored.
 func (w *wire) replace(client *http.Client, sum [sha256.Size]byte) {
 	w.mu.Lock()
 	old := w.client
@@ -202,8 +202,9 @@ func (w *wire) replace(client *http.Client, sum [sha256.Size]byte) {
 
 func (w *wire) close() { w.now().CloseIdleConnections() }
 
-// plainError makes an error of the connection fit to be shown: net/http quotes
-// what it cannot parse, which may be a piece of a secret, and repeats the URL.
+// plainError converts a connection error into one that is safe to show. net/http
+// repeats the URL and quotes text that it cannot parse, which may be part of a
+// secret.
 func plainError(err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {

@@ -198,7 +198,7 @@ func TestProofFollowsLoginsThatTakeTurns(t *testing.T) {
 type turns struct{ login *string }
 
 func (l turns) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	return conjur.Credential{Login: *l.login, Turns: true, ContentType: "text/plain", Body: secret.New([]byte(conjurtest.APIKey))}, nil
+	return conjur.Credential{Login: *l.login, Alternates: true, ContentType: "text/plain", Body: secret.New([]byte(conjurtest.APIKey))}, nil
 }
 
 // unnamed leaves it to the server who logs in.

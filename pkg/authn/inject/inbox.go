@@ -1,7 +1,7 @@
-// Package inject takes the client certificate that Conjur's authn-k8s brings
-// into a container: Conjur runs sh there and feeds it a script that writes a
-// file. The Inbox waits for that file. In an image without a shell the binary
-// answers to the name sh, as the Receiver.
+// Package inject receives the client certificate that Conjur's authn-k8s injects
+// into a container. Conjur runs sh there and feeds it a script that writes a file.
+// The Inbox waits for that file. In an image without a shell, the binary runs under
+// the name sh and acts as the Receiver.
 package inject
 
 import (
@@ -22,32 +22,31 @@ import (
 )
 
 const (
-	// awaited is what the name of the file has at its end that says for which
-	// key a certificate is awaited.
+	// awaited is the suffix of the file that records the expected key.
 	awaited = ".awaited"
-	// look is the time between two looks for the certificate.
+	// look is the interval between checks for the certificate.
 	look = 50 * time.Millisecond
-	// maxText bounds the file and the script: a certificate of 2 KiB or so.
+	// maxText bounds the file and the script. A certificate has about 2 KiB.
 	maxText = 16 << 10
 )
 
-// Inbox is the place that certificates are brought to. One is awaited at a time,
-// also when several identities of the process log in.
+// Inbox is the location at which certificates arrive. It awaits one at a time, even
+// if several identities of the process log in.
 type Inbox struct {
-	path string
-	turn chan struct{} // holds one element while a certificate is awaited
+	path     string
+	awaiting chan struct{} // holds one element during Await
 }
 
 // NewInbox returns the Inbox for the file at path.
-func NewInbox(path string) *Inbox { return &Inbox{path: path, turn: make(chan struct{}, 1)} }
+func NewInbox(path string) *Inbox { return &Inbox{path: path, awaiting: make(chan struct{}, 1)} }
 
-// Await calls request, which asks Conjur for a certificate for the key, and
-// waits for it for the given time. The key is in PKIX form. What was there
-// before, or is for another key, does not count. No file stays behind.
+// Await calls request, which asks Conjur for a certificate for the key, and waits
+// at most wait for the certificate. The key is in PKIX form. Await ignores an older
+// certificate and one for another key. It leaves no file behind.
 func (i *Inbox) Await(ctx context.Context, key []byte, wait time.Duration, request func(context.Context) error) (*x509.Certificate, error) {
 	select {
-	case i.turn <- struct{}{}:
-		defer func() { <-i.turn }()
+	case i.awaiting <- struct{}{}:
+		defer func() { <-i.awaiting }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -77,7 +76,7 @@ func (i *Inbox) Await(ctx context.Context, key []byte, wait time.Duration, reque
 	}
 }
 
-// open removes what is there, and says for which key a certificate may come.
+// open removes an old certificate, and records the expected key.
 func (i *Inbox) open(key []byte) error {
 	if err := os.Remove(i.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -85,13 +84,13 @@ func (i *Inbox) open(key []byte) error {
 	return replaceFile(i.path+awaited, fingerprint(key))
 }
 
-// close lets nothing more come.
+// close stops the acceptance of certificates.
 func (i *Inbox) close() {
 	_ = os.Remove(i.path + awaited)
 	_ = os.Remove(i.path)
 }
 
-// read returns the certificate that has come for the key.
+// read returns the certificate for the key, once it has arrived.
 func (i *Inbox) read(key []byte) (*x509.Certificate, error) {
 	text, err := safefile.Read(i.path, maxText)
 	if err != nil {
@@ -111,15 +110,15 @@ func (i *Inbox) read(key []byte) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// fingerprint is how a key is written down.
+// fingerprint returns the recorded form of a key.
 func fingerprint(key []byte) []byte {
 	sum := sha256.Sum256(key)
 	return hex.AppendEncode(nil, sum[:])
 }
 
-// replaceFile puts a file in place at once, whole and on disk.
+// replaceFile atomically replaces a file. The new content is complete and durable.
 func replaceFile(path string, content []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // of mode 0600
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
 	}

@@ -15,32 +15,32 @@ import (
 // The exit statuses of a Receiver.
 const (
 	StatusStored  = 0
-	StatusFailed  = 1   // nothing whole came in time, or it could not be kept
-	StatusRefused = 126 // what came is not what is awaited
+	StatusFailed  = 1   // nothing complete arrived in time, or it could not be stored
+	StatusRefused = 126 // the input is not the expected one
 )
 
 const (
-	// feedTime is how long the script may take to come.
+	// feedTime bounds the time until the script is complete.
 	feedTime = 5 * time.Second
-	// surplusTime is how long a whole script is held back to see whether more
-	// follows. The end of the input may come late, or never.
+	// surplusTime is the wait after a complete script, to see whether more follows.
+	// The end of the input may come late, or never.
 	surplusTime = 100 * time.Millisecond
 )
 
-// Receiver does what a shell would do with Conjur's script, and nothing else:
-// it is not one. It keeps the script's certificate if the script is known and
-// the certificate is for the key that an Inbox at the same path awaits.
+// Receiver performs the effect of Conjur's script and nothing else; it is not a
+// shell. It stores the script's certificate if it recognizes the script, and if the
+// certificate is for the key that an Inbox at the same path awaits.
 type Receiver struct {
-	Path    string // of the certificate
+	Path    string // of the certificate file
 	Scripts []Script
-	// Args are those after the name; there must be none.
+	// Args are the arguments after the name. They must be empty.
 	Args  []string
 	Stdin *os.File
 }
 
-// Receive returns the exit status. The error says why it is not StatusStored, and
-// shows nothing that came. Nothing is written before the certificate is in its
-// place, since whoever fed the script may be gone.
+// Receive returns the exit status. The error explains a status other than
+// StatusStored, without any of the input. Receive writes no output before the
+// certificate is stored, because the caller may be gone.
 func (r Receiver) Receive() (status int, err error) {
 	if err := r.checkCall(); err != nil {
 		return StatusRefused, err
@@ -66,7 +66,7 @@ func (r Receiver) Receive() (status int, err error) {
 	return StatusStored, nil
 }
 
-// checkCall refuses all calls but that of a shell which reads a script.
+// checkCall refuses all calls except that of a shell that reads a script.
 func (r Receiver) checkCall() error {
 	info, err := r.Stdin.Stat()
 	switch {
@@ -82,8 +82,8 @@ func (r Receiver) checkCall() error {
 
 var errIncomplete = fmt.Errorf("no whole script within %v", feedTime)
 
-// read reads the script. It ends at the end of the input or, since that may not
-// come, when the script is whole and nothing follows.
+// read reads the script. It stops at the end of the input. Because that end may not
+// come, it also stops when the script is complete and nothing follows.
 func (r Receiver) read() ([]byte, error) {
 	deadline := time.Now().Add(feedTime)
 	buf := make([]byte, 0, maxText+1)
@@ -107,8 +107,8 @@ func (r Receiver) read() ([]byte, error) {
 	}
 }
 
-// readUntil reads some bytes; none at the end of the input. It needs no
-// goroutine that would outlive it.
+// readUntil reads some bytes, and none at the end of the input. It starts no
+// goroutine that could outlive it.
 func (r Receiver) readUntil(into []byte, until time.Time) (int, error) {
 	fd := int(r.Stdin.Fd())
 	for {

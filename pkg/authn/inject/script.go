@@ -11,14 +11,14 @@ import (
 	"slices"
 )
 
-// Script is one of the texts by which Conjur writes a certificate: the
-// SHA-256, in hex, of what is before the certificate's first line and of what
-// is after its last. Path and mode in them are always the same, so nothing of
-// the text needs to be understood.
+// Script identifies a script with which Conjur writes a certificate. Prefix and
+// Suffix are the SHA-256, in hex, of the text before the certificate's first line
+// and after its last. Path and mode in the script are constant, so the Receiver
+// need not interpret the text.
 type Script struct{ Prefix, Suffix string }
 
-// Scripts are those of all releases of Conjur since 1.10, and conjurd's. Releases
-// of Conjur before run tar instead.
+// Scripts lists the scripts of conjurd and of all releases of Conjur since 1.10.
+// Earlier releases run tar instead.
 func Scripts() []Script {
 	const (
 		prefix110     = "2cb8dd4d0b87a52ea485c57e103f62b345d69ea5e8f89ad4dad4e7b50f85a88d"
@@ -32,7 +32,7 @@ func Scripts() []Script {
 	return []Script{{prefix110, suffix110}, {prefix111, suffix111}, {prefix111, suffix124}, {prefixConjurd, suffixConjurd}}
 }
 
-// certificate is what a script carries.
+// certificate is the certificate in a script.
 type certificate struct {
 	pem []byte
 	key []byte // in PKIX form
@@ -43,7 +43,7 @@ var (
 	errNoCertificate = errors.New("what came holds no certificate of a workload")
 )
 
-// parse finds the certificate in one of the scripts.
+// parse extracts the certificate from a known script.
 func parse(text []byte, scripts []Script) (certificate, error) {
 	begin := bytes.Index(text, []byte("-----BEGIN CERTIFICATE-----\n"))
 	last := []byte("-----END CERTIFICATE-----\n")
@@ -56,7 +56,8 @@ func parse(text []byte, scripts []Script) (certificate, error) {
 	}
 	c := certificate{pem: text[begin:end]}
 	block, _ := pem.Decode(c.pem)
-	// Only what is encoded anew in the same way is that and nothing else.
+	// Encoding it again must give the same text, which proves that the text
+	// contains nothing else.
 	if block == nil || len(block.Headers) > 0 || !bytes.Equal(pem.EncodeToMemory(block), c.pem) {
 		return certificate{}, errNoCertificate
 	}

@@ -1,7 +1,7 @@
-// Package conjurtest is a scripted server that behaves like the genuine Conjur as
-// far as a client sees it: its statuses, its bodies, its ETags. It records what it
-// was asked, and lets a test answer in its place. The embedded server conjurd is
-// the real one to test against; this one can be made to fail in every way.
+// Package conjurtest is a scripted server that looks like the genuine Conjur to a
+// client: its statuses, its bodies, its ETags. It records requests, and a test can
+// answer in its place. Tests of correct behavior should use the embedded server
+// conjurd. This server can fail in every way.
 package conjurtest
 
 import (
@@ -24,29 +24,29 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// What the Double knows its only client by.
+// Account and credentials of the Double's only client.
 const (
 	Account = "dev"
 	Login   = "host/apps/my app"
 	APIKey  = "the-api-key-c4n4ry"
 )
 
-// Double is the server. Its fields may be changed within With.
+// Double is the server. Change its fields only inside With.
 type Double struct {
-	Life     time.Duration // of tokens; 0: they carry no exp
+	Life     time.Duration // of tokens; 0 omits exp
 	JWT      string        // accepted by authn-jwt
 	MaxLine  int           // longer request lines are refused with Status
 	Status   int
 	PerValue bool   // offers POST /secrets/values
-	Account  string // as whoami says
-	Name     string // as it says, too
-	Allowed  string // the privilege that is left on what is forbidden
-	Formless bool   // something on the way drops the headers of single values
-	Conns    int    // made so far
+	Account  string // in whoami's answer
+	Name     string // in whoami's answer
+	Allowed  string // the only privilege on forbidden variables
+	Formless bool   // a proxy drops the headers of single values
+	Conns    int    // connections so far
 	Latency  time.Duration
 	Tokens   map[string]time.Time // header → expiry
-	// Intercept may answer a request itself, of which it may read the body; it is
-	// called without a lock.
+	// Intercept may answer a request itself and may read its body. It is called
+	// without a lock.
 	Intercept func(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool
 
 	mu    *sync.Mutex
@@ -54,17 +54,17 @@ type Double struct {
 	asked []Request
 }
 
-// Variable is what the Double says of a variable.
+// Variable is the Double's state of a variable.
 type Variable struct {
 	Value                string
 	Missing              bool
 	Forbidden, Invisible bool
 	Broken               bool // the server cannot decrypt it
 	Privileges           []string
-	Permitted            string // the role that has them
+	Permitted            string // the role in its permissions
 }
 
-// Request is one request and how it was answered.
+// Request is one request with its answer.
 type Request struct {
 	Kind   conjur.Kind
 	Target string
@@ -85,14 +85,14 @@ func New() *Double {
 	}
 }
 
-// Follower returns a Double that takes the same tokens and has other variables.
+// Follower returns a Double that accepts the same tokens and has other variables.
 func (d *Double) Follower(vars map[string]*Variable) *Double {
 	f := New()
 	f.mu, f.Tokens, f.vars = d.mu, d.Tokens, vars
 	return f
 }
 
-// Answer answers a request, and records nothing.
+// Answer answers a request without recording it.
 func (d *Double) Answer(w http.ResponseWriter, r *http.Request, kind conjur.Kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,7 @@ func (d *Double) Set(id, value string) {
 	d.Change(id, func(v *Variable) { *v = Variable{Value: value} })
 }
 
-// Change changes what is said of a variable.
+// Change changes the state of a variable.
 func (d *Double) Change(id string, f func(*Variable)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +126,7 @@ func (d *Double) SetIntercept(f func(w http.ResponseWriter, r *http.Request, kin
 	d.With(func(d *Double) { d.Intercept = f })
 }
 
-// Log takes the requests since the last Log.
+// Log returns and removes the requests since the last Log.
 func (d *Double) Log() []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +145,7 @@ func Count(log []Request, kind conjur.Kind) (n int) {
 	return n
 }
 
-// recorder notes status and size.
+// recorder records status and size.
 type recorder struct {
 	http.ResponseWriter
 	status, bytes int
@@ -162,7 +162,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 }
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// KindOf returns what a request is for.
+// KindOf returns the kind of a request.
 func KindOf(r *http.Request) conjur.Kind {
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/authenticate"):
@@ -208,7 +208,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.route(rec, r, kind, a.IDs, body)
 }
 
-// idsOf returns the variables that a batch asks for.
+// idsOf returns the variables that a batch requests.
 func idsOf(r *http.Request) (ids []string) {
 	for _, full := range strings.Split(r.URL.Query().Get("variable_ids"), ",") {
 		ids = append(ids, strings.TrimPrefix(full, Account+":variable:"))
@@ -257,7 +257,7 @@ func (d *Double) authenticate(w http.ResponseWriter, r *http.Request, body []byt
 	d.admit(w)
 }
 
-// Admit answers a log-in with a token.
+// Admit answers a login with a token.
 func (d *Double) Admit(w http.ResponseWriter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -336,7 +336,7 @@ func (d *Double) batch(w http.ResponseWriter, r *http.Request, ids []string) {
 	withETag(w, r, string(text))
 }
 
-// list lists the variables that can be seen, a page of them.
+// list answers with a page of the visible variables.
 func (d *Double) list(w http.ResponseWriter, r *http.Request) {
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	offset, _ := strconv.Atoi(r.URL.Query().Get("offset"))
@@ -365,7 +365,7 @@ func Wrapped(v string) string {
 	return b.String()
 }
 
-// check answers what is asked about a variable, and about the right to it.
+// check answers questions about a variable and about permissions on it.
 func (d *Double) check(w http.ResponseWriter, r *http.Request) {
 	id, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/resources/dev/variable/"))
 	v, q := d.vars[id], r.URL.Query()
@@ -423,7 +423,7 @@ func (d *Double) perVariable(w http.ResponseWriter, body []byte) {
 	JSON(w, 200, string(text))
 }
 
-// ETag is the one that Conjur sends with a body.
+// ETag returns the ETag that Conjur sends with a body.
 func ETag(body string) string {
 	sum := sha256.Sum256([]byte(body))
 	return `W/"` + hex.EncodeToString(sum[:])[:32] + `"`
@@ -439,7 +439,7 @@ func withETag(w http.ResponseWriter, r *http.Request, body string) {
 	io.WriteString(w, body)
 }
 
-// JSON answers with a text in JSON.
+// JSON answers with a JSON text.
 func JSON(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
@@ -452,7 +452,7 @@ func Bare(w http.ResponseWriter, status int) {
 	w.WriteHeader(status)
 }
 
-// NotFound answers as Conjur does about a variable that is missing.
+// NotFound answers as Conjur does for a missing variable.
 func NotFound(w http.ResponseWriter, id string) {
 	text, _ := json.Marshal("CONJ00076E Variable dev:variable:" + id + " is empty or not found.")
 	JSON(w, 404, `{"error":{"code":"not_found","message":`+string(text)+`}}`)

@@ -19,7 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Start serves the Double over TLS and returns the configuration of a client.
+// Start serves the Double over TLS and returns a client configuration.
 func (d *Double) Start(t testing.TB) conjur.Config {
 	t.Helper()
 	s := httptest.NewUnstartedServer(d)
@@ -35,13 +35,13 @@ func (d *Double) Start(t testing.TB) conjur.Config {
 	return configTo(s.URL, Certificate(s))
 }
 
-// Certificate is a server's, as PEM text.
+// Certificate returns a server's certificate as PEM text.
 func Certificate(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// Pipe serves the Double over pipes, for tests whose clock is not the real one,
-// and returns the configuration of a client. The server ends with the test.
+// Pipe serves the Double over pipes, for tests with virtual time, and returns a
+// client configuration. The server stops at the end of the test.
 func (d *Double) Pipe(t testing.TB) conjur.Config {
 	config, stop := d.PipeTLS(nil)
 	t.Cleanup(stop)
@@ -49,7 +49,7 @@ func (d *Double) Pipe(t testing.TB) conjur.Config {
 	return config
 }
 
-// PipeTLS does so with TLS, if config is not nil, until stop is called.
+// PipeTLS does the same until stop is called. If config is not nil, it uses TLS.
 func (d *Double) PipeTLS(config *tls.Config) (client conjur.Config, stop func()) {
 	l := NewPipes()
 	s := &http.Server{Handler: d, ErrorLog: NoLog(), ConnContext: inConn}
@@ -68,7 +68,7 @@ func configTo(url, ca string) conjur.Config {
 	return conjur.Config{ApplianceURL: url, Account: Account, CA: ca, Authenticator: Key{}, RateLimit: 1e6}
 }
 
-// Key logs in as the client that the Double knows.
+// Key authenticates as the Double's client.
 type Key struct{}
 
 // Credential implements conjur.Authenticator.
@@ -76,28 +76,28 @@ func (Key) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
 	return conjur.Credential{Login: Login, ContentType: "text/plain", Body: secret.New([]byte(APIKey))}, nil
 }
 
-// NoLog is for servers that are treated badly.
+// NoLog is for servers whose clients misbehave on purpose.
 func NoLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// connKey is the key of the connection that a request came over.
+// connKey is the context key for the connection of a request.
 type connKey struct{}
 
 func inConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// ConnOf returns the connection that a request came over.
+// ConnOf returns the connection of a request.
 func ConnOf(r *http.Request) net.Conn {
 	c, _ := r.Context().Value(connKey{}).(net.Conn)
 	return c
 }
 
-// abrupt is an end of a pipe by which TLS says no farewell: it would wait for
-// somebody who listens, with the server locked.
+// abrupt is an end of a pipe on which TLS does not send its closing alert. The
+// alert would block until somebody reads, while the server holds its lock.
 type abrupt struct{ net.Conn }
 
-// SetWriteDeadline lets what is written from now on fail, unless it takes the
-// deadline away. Only the farewell has one.
+// SetWriteDeadline makes later writes fail, unless t is zero. Only the closing
+// alert sets a deadline.
 func (a abrupt) SetWriteDeadline(t time.Time) error {
 	if !t.IsZero() {
 		t = time.Now()
@@ -105,18 +105,17 @@ func (a abrupt) SetWriteDeadline(t time.Time) error {
 	return a.Conn.SetWriteDeadline(t)
 }
 
-// Pipes is a listener without a network, which a bubble of virtual time can
-// hold.
+// Pipes is a listener without a network, for use with virtual time.
 type Pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewPipes returns a listener that listens.
+// NewPipes returns an open listener.
 func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
 
-// Dial connects to it.
+// Dial connects to the listener.
 func (p *Pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
@@ -142,7 +141,7 @@ func (p *Pipes) Accept() (net.Conn, error) {
 func (p *Pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// Names makes n ids.
+// Names returns n ids.
 func Names(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -165,7 +164,7 @@ func (d *Double) Fill(ids []string) {
 	}
 }
 
-// WantAsked checks how many requests of each kind there were since the last Log.
+// WantAsked checks the number of requests of each kind since the last Log.
 func (d *Double) WantAsked(t testing.TB, want map[conjur.Kind]int) {
 	t.Helper()
 	got := map[conjur.Kind]int{}
@@ -177,7 +176,7 @@ func (d *Double) WantAsked(t testing.TB, want map[conjur.Kind]int) {
 	}
 }
 
-// Contains reports whether a batch asks for a variable.
+// Contains reports whether a batch requests a variable.
 func Contains(r *http.Request, id string) bool {
 	return slices.Contains(idsOf(r), id)
 }
