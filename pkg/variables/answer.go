@@ -2,11 +2,11 @@ package variables
 
 import "github.com/secretsync/syncer/pkg/secret"
 
-// Verdict is what is known about one variable.
+// Verdict is the conclusion about one variable.
 type Verdict int
 
 const (
-	// Unknown: the server sent no usable answer; nothing follows from it.
+	// Unknown: the server sent no usable answer, so no conclusion is possible.
 	Unknown Verdict = iota
 	// Found: the server sent the value.
 	Found
@@ -14,7 +14,7 @@ const (
 	Gone
 )
 
-// String is the verdict in lower case, for logs and tests.
+// String returns the verdict in lower case, for logs and tests.
 func (v Verdict) String() string {
 	switch v {
 	case Found:
@@ -29,17 +29,16 @@ func (v Verdict) String() string {
 // Answer is the answer about one variable.
 type Answer struct {
 	Verdict Verdict
-	// Value is set when the Verdict is Found. It belongs to the receiver, who
-	// wipes it.
+	// Value is set if the Verdict is Found. The receiver owns and wipes it.
 	Value secret.Value
-	// Request is the same for values of one Fetch that came with the same
-	// request: as far as the server keeps its word, they were all there
-	// at one moment. It numbers the requests from 1 on.
+	// Request is equal for values of one Fetch that arrived in the same answer. If
+	// the server keeps its promise, they existed at one moment. Requests are
+	// numbered from 1.
 	Request int
-	// Err is nil when the Verdict is Found, a *GoneError when it is Gone, and
-	// otherwise says why nothing is known: a *SuspectError while proof is
-	// still being gathered, a *HeldError while the brake holds a removal
-	// back, a *ReturnedError while an earlier value is, a *StatusError, a *PauseError, ErrBudget, or an
+	// Err is nil if the Verdict is Found, and a *GoneError if it is Gone. Otherwise
+	// it is the reason for Unknown: a *SuspectError while the proof is incomplete,
+	// a *HeldError while the brake delays a removal, a *ReturnedError while an
+	// earlier value is held back, a *StatusError, a *PauseError, ErrBudget, or an
 	// error of the connection or the context.
 	Err error
 }

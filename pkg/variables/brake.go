@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Brake holds removal back when most variables of the identity are gone at
-// once, since a policy that was replaced by mistake looks like that. The zero
-// Brake has the defaults.
+// Brake delays removals if most variables of the identity disappear at once,
+// because a policy replaced by mistake has this effect. The zero Brake has the
+// defaults.
 type Brake struct {
-	// Disabled switches it off, as a Share of 1 or more does.
+	// Disabled disables the brake. A Share of 1 or more does the same.
 	Disabled bool
-	// Share is the share of the variables in use that may go at once without
-	// it; default 0.5.
+	// Share is the share of the variables in use that may disappear at once without
+	// the brake; default 0.5.
 	Share float64
-	// Least is a number of variables that may always go at once; default 3,
-	// negative: 0.
+	// Least is the number of variables that may always disappear at once; default
+	// 3, negative means 0.
 	Least int
-	// Hold is for how long removal is held back; default 10 min. What is gone
-	// then is asked for once more, and is removed if it still is.
+	// Hold is the delay of a removal; default 10 min. Variables that are gone after
+	// the delay are requested once more, and removed if they are still gone.
 	Hold time.Duration
 }
 
@@ -30,33 +30,32 @@ func (b Brake) withDefaults() Brake {
 	return b
 }
 
-// takes reports whether n of all variables are too many to go at once.
+// takes reports whether n of all variables are too many to disappear at once.
 func (b Brake) takes(n, all int) bool {
 	return !b.Disabled && n > b.Least && float64(n) > b.Share*float64(all)
 }
 
-// hold is a time in which the variables that are marked as held are not called
-// gone. It begins quietly, when it is not known how most others are doing, and
-// is announced when half of its time is over, or when most are gone, with which it
-// begins anew.
+// hold is a period in which variables that are marked as held do not get the
+// verdict Gone. It begins without an event while the state of most other variables
+// is unknown. It is announced after half of its time, or when most variables are
+// gone. In the latter case it restarts.
 type hold struct {
 	since, until time.Time
-	sure         bool // most are gone
+	sure         bool // most variables are gone
 	announced    bool
-	idle         bool // nothing was delivered that could be removed
-	gone, of     int  // as last counted
+	idle         bool // no delivered value could be removed
+	gone, of     int  // at the last count
 }
 
-// tally is how the variables in use are doing, but for those of which it is
-// decided that they are gone.
+// tally counts the states of the variables in use, except those with the verdict
+// Gone.
 type tally struct {
 	all     int
 	gone    int // the server called them gone
-	unknown int // not found since, either
+	unknown int // not found since, and not called gone
 }
 
-// mayGo decides about a variable whose proof is complete. It is called with the
-// lock held.
+// mayGo decides about a variable with a complete proof. The caller holds the lock.
 func (m *memory) mayGo(v *variable, o observation, now time.Time) bool {
 	brake, s, h := m.rules.Brake, v.suspicion, m.hold
 	switch {
@@ -78,9 +77,10 @@ func (m *memory) mayGo(v *variable, o observation, now time.Time) bool {
 	return false
 }
 
-// tally counts; variables that were not found since the step are unknown. What
-// came into use after the start and was never found does not count, since nobody has
-// it: whoever names such variables would delay the removals of others.
+// tally counts the variables. Those not found since the step are unknown. It omits
+// variables that came into use after the start and were never found, because nobody
+// received a value of them. Otherwise anyone who names such variables could delay
+// the removals of others.
 func (m *memory) tally(since uint64) (t tally) {
 	for _, v := range m.vars {
 		switch {
@@ -96,16 +96,16 @@ func (m *memory) tally(since uint64) (t tally) {
 	return t
 }
 
-// decided reports whether a variable has been called gone, or nothing keeps it
-// from being.
+// decided reports whether a variable has the verdict Gone, or nothing prevents that
+// verdict.
 func (v *variable) decided() bool {
 	return v.suspicion != nil && v.suspicion.confirmed || !v.cleared.IsZero()
 }
 
 func (v *variable) held() bool { return !v.heldAt.IsZero() }
 
-// keepBack holds all that is not known to be there, from now on or, if a hold
-// is on, until its end.
+// keepBack holds all variables that are not known to exist, from now on. If a hold
+// is active, it lasts until that hold's end.
 func (m *memory) keepBack(since uint64, t tally, now time.Time) {
 	for _, v := range m.vars {
 		if v.used == m.polls && !v.held() && !v.decided() && (v.suspicion != nil || v.aside || v.foundIn <= since) {
@@ -118,9 +118,9 @@ func (m *memory) keepBack(since uint64, t tally, now time.Time) {
 	m.hold.gone, m.hold.of = t.gone, max(t.all, m.hold.of)
 }
 
-// confirmHold looks, at the end of a call that knows how all are doing, whether most
-// are gone indeed: in the middle of one some may have come back that were not
-// asked for yet. It is called with the lock held.
+// confirmHold checks whether most variables are really gone. It runs at the end of
+// a call that knows all states. In the middle of a call, variables that were not
+// requested yet may have come back. The caller holds the lock.
 func (m *memory) confirmHold(now time.Time) {
 	h, brake := m.hold, m.rules.Brake
 	if h == nil {
@@ -128,7 +128,7 @@ func (m *memory) confirmHold(now time.Time) {
 	}
 	switch t := m.tally(0); {
 	case !h.sure && brake.takes(t.gone, t.all):
-		// Those of which nothing was known may have gone just now.
+		// Unknown variables may have disappeared just now.
 		h.since, h.until = now, now.Add(brake.Hold)
 		h.sure, h.announced = true, true
 		m.announce(h, HoldBegan)
@@ -138,8 +138,8 @@ func (m *memory) confirmHold(now time.Time) {
 	}
 }
 
-// review ends the hold when its time is over or nothing that it holds is gone
-// any more. It is called with the lock held.
+// review ends the hold after its time, or when no held variable is gone any more.
+// The caller holds the lock.
 func (m *memory) review(now time.Time) {
 	h := m.hold
 	if h == nil {
@@ -157,14 +157,15 @@ func (m *memory) review(now time.Time) {
 	case now.Before(h.until):
 	case h.announced:
 		m.endHold(Passed, now)
-	default: // nothing was heard for long; who knows what is gone
+	default: // no answers for long: the state is unknown
 		m.endHold(Unfounded, now)
 	}
 }
 
-// endHold lets go what is held. If the hold has passed, what the next look
-// finds gone is called so, but for what has gone in its second half: that may be
-// another mistake, and is judged anew.
+// endHold releases the held variables. If the hold has passed, variables that the
+// next call finds gone get the verdict Gone. Variables that disappeared in the
+// second half of the hold are an exception: they may be another mistake, and are
+// judged anew.
 func (m *memory) endHold(why HoldState, now time.Time) {
 	h := m.hold
 	if h.announced {
@@ -179,10 +180,10 @@ func (m *memory) endHold(why HoldState, now time.Time) {
 	}
 }
 
-// heldAndGone reports whether a variable is held and called gone by the server.
+// heldAndGone reports whether a variable is held and the server calls it gone.
 func (v *variable) heldAndGone() bool { return v.held() && (v.suspicion != nil || v.aside) }
 
-// announce keeps an event until a call ends.
+// announce stores an event until the end of a call.
 func (m *memory) announce(h *hold, state HoldState) {
 	var names []string
 	for id, v := range m.vars {
@@ -196,8 +197,8 @@ func (m *memory) announce(h *hold, state HoldState) {
 	})
 }
 
-// holdEvents returns the events since the last time, at the end of a call; of a
-// poll, or of a fetch where there are no polls, if it decides.
+// holdEvents returns the events since the last time, at the end of a call. decides
+// is true for a poll, or for a fetch if there are no polls.
 func (m *memory) holdEvents(decides bool) (events []HoldEvent) {
 	now := time.Now()
 	m.mu.Lock()

@@ -6,40 +6,40 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// call is one Changed or one flight of Fetch: what it may spend, and what it
-// has learnt.
+// call is one Changed or one flight of Fetch. It holds the call's budget and
+// findings.
 type call struct {
 	*Client
 	ctx    context.Context
-	ids    []string // that it is about, in ascending order
-	step   uint64   // distinguishes the observations of this call from those of others
-	budget int      // requests left beyond the first one for each sound chunk
-	// stop is why the server is not to be asked for anything more in this
-	// call; nil while all is well.
+	ids    []string // the call's variables, in ascending order
+	step   uint64   // identifies the observations of this call
+	budget int      // requests left, besides the first for each sound chunk
+	// stop is the reason to send no more requests in this call, or nil.
 	stop     error
-	anyGood  bool  // some request for values was answered well
-	heard    bool  // or something else was said that only Conjur can say
-	before   int32 // how many calls in a row had asked on and heard nothing
-	sampled  bool  // the one variable that they leave to this one was asked for
-	refused  bool  // some batch or variable was
-	bare500s int   // while none was
+	anyGood  bool  // a request for values succeeded
+	heard    bool  // anyGood, or another answer that only Conjur gives
+	before   int32 // preceding calls in a row that searched in vain
+	sampled  bool  // the single permitted sample was requested
+	refused  bool  // a batch or variable was refused
+	bare500s int   // bare 500 answers while none was good
 	refusals int   // of batches
 	looked   bool  // at the list of variables
-	afresh   bool  // the connections that were idle have been closed
+	afresh   bool  // idle connections were closed
 	whoami   map[*conjur.Token]identity
-	controls map[*conjur.Token]error // whether a check was answered yes where it must be
+	controls map[*conjur.Token]error // result of a check that must be answered yes
 }
 
-// handler takes the answers of a call.
+// handler handles the answers of a call.
 type handler interface {
-	// values is for a batch that was Given or is Unchanged.
+	// values handles a batch that is Given or Unchanged.
 	values(ch *chunk, v conjur.Values)
-	// single is for a variable that was asked for by itself.
+	// single handles a variable that was requested individually.
 	single(id string, r reading)
-	// unknown is for variables that could not be asked for.
+	// unknown handles variables that could not be requested.
 	unknown(ids []string, err error)
-	// perVariable asks for the variables of a refused batch in a way that answers
-	// for each; false if it has none, or the server.
+	// perVariable requests the variables of a refused batch by a route with an
+	// answer for each. It returns false if the handler or the server has no such
+	// route.
 	perVariable(ids []string) bool
 }
 
@@ -50,9 +50,9 @@ func (c *Client) begin(ctx context.Context, ids []string) *call {
 	}
 }
 
-// pay takes a request from the budget; false when there is none left, or, for
-// what was not found before, when so many were paid for of late that others
-// would wait for the rate limit.
+// pay deducts a request from the budget. It returns false if the budget is spent.
+// For variables that were never found, it also returns false after many recent
+// payments, because others would have to wait for the rate limit.
 func (k *call) pay(t trust) bool {
 	if k.budget <= 0 || t > proven && !k.search.Allow() {
 		return false
@@ -61,10 +61,11 @@ func (k *call) pay(t trust) bool {
 	return true
 }
 
-// canPay reports whether pay would take a request for what was not found before.
+// canPay reports whether pay would accept a request for variables that were never
+// found.
 func (k *call) canPay() bool { return k.budget > 0 && k.search.Tokens() >= 1 }
 
-// batch asks for a chunk; conditionally, if it has an ETag.
+// batch requests a chunk. If the chunk has an ETag, the request is conditional.
 func (k *call) batch(ch *chunk) conjur.Values {
 	v := k.conjur.Batch(k.ctx, &ch.Batch, ch.etag)
 	if v.Form == conjur.Given {
@@ -73,9 +74,9 @@ func (k *call) batch(ch *chunk) conjur.Values {
 	return v
 }
 
-// asides asks for variables that are set aside, each by itself, the longest
-// unasked first, until only a reserve of the budget is left. It returns those
-// that it asked for.
+// asides requests variables that are set aside, individually, until only reserve
+// requests of the budget are left. Variables with the oldest request come first. It
+// returns the requested variables.
 func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 	for i, id := range ids {
 		if k.stop != nil || k.budget <= reserve || !k.worthwhile() || !k.pay(k.memory.trustOf(id)) {
@@ -86,13 +87,13 @@ func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 	return ids
 }
 
-// leastNarrowing is as many requests as lead from a full chunk, by halving, to
-// one variable at fault and its state. With fewer, each call would begin anew
-// and get no further.
+// leastNarrowing is the number of requests for halving a full chunk down to one
+// faulty variable and determining its state. With a smaller budget, each call would
+// start over and make no progress.
 const leastNarrowing = 12
 
-// keepHalf calls f, which narrows, with no more than half of the budget if there
-// is use for the rest.
+// keepHalf calls f, which narrows. If use is true, it reserves half of the budget
+// for afterwards.
 func (k *call) keepHalf(use bool, f func()) {
 	kept := 0
 	if use {
@@ -103,5 +104,5 @@ func (k *call) keepHalf(use bool, f func()) {
 	k.budget = max(k.budget, 0) + kept
 }
 
-// room is how many bytes of ids a batch's request line can take.
+// room returns the bytes of ids that fit in a batch's request line.
 func (k *call) room() int { return k.line.get() - k.bareLine }

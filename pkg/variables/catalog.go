@@ -14,31 +14,31 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// ErrNoVariables says that the server listed no variable at all. An identity
-// that lost its rights sees the same as one that never had any, so nothing
-// follows from it.
+// ErrNoVariables means that the server listed no variables. An identity that lost
+// its privileges sees the same as one that never had any. Therefore no conclusion
+// is possible.
 var ErrNoVariables = errors.New("the list of variables is empty")
 
 const (
-	// shortestPage ends the search for a length that the server accepts.
+	// shortestPage ends the search for an accepted page length.
 	shortestPage = 50
-	// mostPages bounds a server that has a page for every offset.
+	// mostPages limits a server that has a page for every offset.
 	mostPages = 1000
 )
 
-// Catalog knows the ids of the variables that a Client's identity can see;
-// it need not be allowed to read them. It is safe for use by several
-// goroutines. Make it with Client.NewCatalog.
+// Catalog knows the ids of the variables that a Client's identity can see. The
+// identity may lack the privilege to read them. It is safe for concurrent use.
+// Create it with Client.NewCatalog.
 type Catalog struct {
 	client *Client
 
 	mostPages  int
-	valued     bool          // leave out what says that it has no value
-	refreshing chan struct{} // holds one element while a Refresh is under way
-	// Owned by the Refresh that is under way:
+	valued     bool          // omit variables that are listed without a value
+	refreshing chan struct{} // holds one element during a Refresh
+	// Owned by the Refresh in progress:
 	length int      // of a page
-	pages  []page   // of the last good list
-	odd    []string // ids in it that no request can ask for
+	pages  []page   // of the last valid list
+	odd    []string // ids in it that cannot be requested
 
 	mu    sync.Mutex
 	ids   []string
@@ -53,31 +53,32 @@ type page struct {
 	unset  map[string]bool
 }
 
-// NewCatalog returns a Catalog that knows of no variable yet.
+// NewCatalog returns an empty Catalog.
 func (c *Client) NewCatalog() *Catalog {
 	return &Catalog{client: c, mostPages: mostPages, refreshing: make(chan struct{}, 1), length: conjur.LongestPage}
 }
 
-// IDs lists the variables of the last good list in ascending order, without
-// account and kind; nil before there was one. The caller must not change it.
+// IDs lists the variables of the last valid list in ascending order, without
+// account and kind. It returns nil before the first list. The caller must not
+// modify the result.
 func (c *Catalog) IDs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids
 }
 
-// Unset are those of the IDs that are said to have no value. The caller must not
-// change it.
+// Unset returns the IDs that are listed without a value. The caller must not modify
+// the result.
 func (c *Catalog) Unset() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unset
 }
 
-// Refresh asks for the whole list, page by page and conditionally, and
-// reports whether it is another one than before, or others have a value. With an error, which an empty list
-// is too, the last good list stays as it was. Calls do not overlap: a second
-// one waits for the first.
+// Refresh requests the whole list, page by page and conditionally. It reports
+// whether the ids, or the ids without a value, changed. On an error the last valid
+// list remains. An empty list is an error. Calls do not overlap: a second call
+// waits for the first.
 func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	select {
 	case c.refreshing <- struct{}{}:
@@ -104,8 +105,8 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	return c.set(ids, unset), nil
 }
 
-// askable sorts ids, drops repeated ones, which a list that changes between
-// two pages has, and takes out those that no request can ask for.
+// askable sorts ids and removes duplicates, which occur if the list changes between
+// two pages. It separates the ids that cannot be requested.
 func askable(all []string) (ids, odd []string) {
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(all))) {
 		if conjur.CheckID(id) == nil {
@@ -125,7 +126,7 @@ func (c *Catalog) set(ids []string, unset map[string]bool) (changed bool) {
 	return changed
 }
 
-// report logs, once, the variables that are left out of the list.
+// report logs, once, the variables that are omitted from the list.
 func (c *Catalog) report(odd []string) {
 	if len(odd) > 0 && !slices.Equal(odd, c.odd) {
 		c.client.log.Warn("Conjur lists variables that no request can ask for; they are left out",
@@ -134,12 +135,12 @@ func (c *Catalog) report(odd []string) {
 	c.odd = odd
 }
 
-// read asks for all pages, up to the first one that is not full.
+// read requests all pages, up to the first one that is not full.
 func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
 	for len(pages) < c.mostPages {
 		var known page
 		if len(pages) < len(c.pages) {
-			known = c.pages[len(pages)] // of another length, maybe; then its tag is another one too
+			known = c.pages[len(pages)] // its length may differ, but then its ETag differs too
 		}
 		p, r := c.listed(ctx, len(pages)*c.length, known)
 		if tooMany(r) && c.shorten() {
@@ -160,8 +161,8 @@ func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
 	return nil, fmt.Errorf("the list has more than %d pages", c.mostPages)
 }
 
-// vouch makes sure, for the first list, that it is ours: for what it lacks
-// something else may be delivered.
+// vouch verifies that the first list belongs to this identity. For a missing
+// variable, another value may be delivered instead.
 func (c *Catalog) vouch(ctx context.Context, t *conjur.Token) error {
 	if c.pages != nil || c.valued {
 		return nil
@@ -170,8 +171,8 @@ func (c *Catalog) vouch(ctx context.Context, t *conjur.Token) error {
 	return r.Err
 }
 
-// shorten halves the pages. When they cannot get shorter, their length was
-// not the reason.
+// shorten halves the page length. It returns false if the length cannot be the
+// reason.
 func (c *Catalog) shorten() bool {
 	c.length /= 2
 	if c.length >= shortestPage {
@@ -181,13 +182,13 @@ func (c *Catalog) shorten() bool {
 	return false
 }
 
-// tooMany reports whether shorter pages may help: the server allows fewer
-// variables in a page (it answers 422), or the page is too long to be read.
+// tooMany reports whether shorter pages may help. Either the server permits fewer
+// variables per page (it answers 422), or the page exceeds the read limit.
 func tooMany(r conjur.Reading) bool {
 	return r.Form == conjur.TooLarge || r.Status == http.StatusUnprocessableEntity
 }
 
-// listed asks for one page, unless it is still the one that is known.
+// listed requests one page, unless the known page is current.
 func (c *Catalog) listed(ctx context.Context, offset int, known page) (page, conjur.Reading) {
 	p, r := c.client.conjur.List(ctx, c.length, offset, known.etag)
 	switch r.Form {

@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// maxRequestLine is the longest request line at first: the bare server takes
-	// 10,240 bytes, proxies less.
+	// maxRequestLine is the initial limit of a request line. The server without a
+	// proxy accepts 10,240 bytes. Proxies accept less.
 	maxRequestLine = 8000
-	// minRequestLine is the shortest limit that a refusal may lead to.
+	// minRequestLine is the lowest limit after refusals.
 	minRequestLine = 1000
 )
 
-// chunk is the variables that one request asks for.
+// chunk holds the variables of one request.
 type chunk struct {
-	conjur.Batch        // of ids that are sorted
+	conjur.Batch        // with sorted ids
 	size         int    // of the ids in the request line
-	single       bool   // one variable, asked for by its own path
-	trust        trust  // that of its variables
+	single       bool   // one variable, requested by its path
+	trust        trust  // trust of its variables
 	etag         string // of the last answer; a hash of values, never shown
-	// sick marks a chunk that was refused, or is part of one and has not been
-	// asked for since: its requests count against the budget.
+	// sick marks a chunk that was refused, or a part of a refused chunk that was
+	// not requested since. The budget pays for its requests.
 	sick bool
 }
 
-// without returns the chunk that lacks the ids for which drop is true.
+// without returns the chunk without the ids for which drop returns true.
 func (ch *chunk) without(size func(string) int, drop func(string) bool) *chunk {
 	if !slices.ContainsFunc(ch.IDs, drop) {
 		return ch
@@ -46,7 +46,7 @@ func newChunk(ids []string, size func(string) int) *chunk {
 	return ch
 }
 
-// halves splits a chunk of at least two.
+// halves splits a chunk with at least two variables.
 func (ch *chunk) halves(size func(string) int) (first, second *chunk) {
 	middle := len(ch.IDs) / 2
 	first, second = newChunk(ch.IDs[:middle:middle], size), newChunk(ch.IDs[middle:], size)
@@ -55,8 +55,8 @@ func (ch *chunk) halves(size func(string) int) (first, second *chunk) {
 	return first, second
 }
 
-// pack fills chunks with ids up to room bytes each. An id that alone is longer
-// has a chunk of its own, so that the server says what it thinks of it.
+// pack fills chunks with ids, up to room bytes each. A longer id gets a separate
+// chunk, so that the server judges it.
 func pack(ids []string, t trust, room int, size func(string) int) (chunks []*chunk) {
 	var last *chunk
 	for _, id := range ids {
@@ -79,7 +79,7 @@ func singles(ids []string, t trust, size func(string) int) (chunks []*chunk) {
 	return chunks
 }
 
-// chunks makes chunks of all that is asked for each time, the most trusted
+// chunks returns chunks of all variables to request each time, the most trusted
 // first.
 func (q *question) chunks(room int, size func(string) int) (chunks []*chunk) {
 	for t := range q.shared {
@@ -98,7 +98,7 @@ func idsOf(chunks []*chunk) (ids []string) {
 	return ids
 }
 
-// lineLimit is the longest request line that gets through, as far as known.
+// lineLimit is the known limit of a request line.
 type lineLimit struct {
 	configured int
 
@@ -114,8 +114,8 @@ func (l *lineLimit) get() int {
 	return l.now
 }
 
-// refused halves the limit after a line of n bytes was called too long. It is
-// false when the line was so short that length cannot be the reason.
+// refused halves the limit after a line of n bytes was refused as too long. It
+// returns false if the line is so short that its length cannot be the reason.
 func (l *lineLimit) refused(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *lineLimit) refused(n int) bool {
 	return true
 }
 
-// restore takes back what refusals taught that had another reason.
+// restore undoes reductions that turned out to have another reason.
 func (l *lineLimit) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

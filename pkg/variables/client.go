@@ -1,47 +1,49 @@
-// Package variables knows the variables of one identity: what their values are
-// now (Fetch), and which of them changed since the last look (Changed). It never
-// takes a failure for an answer: what the server did not say in its own form is
-// Unknown, and touches nothing.
+// Package variables tracks the variables of one identity: their current values
+// (Fetch), and which of them changed since the last poll (Changed). A failure is
+// never a conclusion: without an answer in the server's own format, the verdict is
+// Unknown, and nothing changes.
 //
-// It asks through the interface [Conjur], of which a method is one request. What
-// follows from the answers over time is here; how to ask is in package conjur.
+// The package sends requests through the interface [Conjur], in which a method is
+// one request. This package draws conclusions from several answers over time.
+// Package conjur sends the requests.
 //
 // # A call
 //
-// A [Client.Changed] is a poll: it asks for all variables in use, in chunks that
-// stay the same from one poll to the next, so that an ETag answers for each
-// (plan.go, chunk.go). A [Client.Fetch] asks for some values, for whoever is to
-// deliver them; those that come while one is under way share the next (flight.go).
-// Both are a call (call.go), which has a budget of requests beyond the first one
-// for each chunk, and a handler that takes the answers.
+// A [Client.Changed] is a poll. It requests all variables in use. Its chunks are
+// stable from one poll to the next, so that an ETag answers for each (plan.go,
+// chunk.go). A [Client.Fetch] requests some values for delivery. Fetches that
+// arrive during another share the next request (flight.go). Both are a call
+// (call.go). A call has a budget of requests besides the first for each chunk, and
+// a handler for the answers.
 //
-// A batch is all or nothing. One that is refused is narrowed (narrow.go): what the
-// answer names is set aside, else the chunk is halved. The list of variables says
-// in which order to ask (look.go, trust.go), and proves nothing. A variable that is
-// set aside is asked for by itself, when its turn comes (single.go). The list is
-// also what * stands for (catalog.go).
+// A batch returns all values or none. A refused batch is narrowed (narrow.go):
+// variables that the answer names are set aside, otherwise the chunk is halved. The
+// list of variables determines the order of requests (look.go, trust.go), and
+// proves nothing. A variable that is set aside is later requested individually
+// (single.go). The list also defines the meaning of * (catalog.go).
 //
-// # What is remembered
+// # Memory
 //
-// A variable has a record in memory (memory.go), never its value: the fingerprint of
-// what was delivered, so that a poll can report a change, and what is known of
-// whether it is there. Variables that no poll is about are forgotten.
+// For each variable, memory (memory.go) holds a record without its value. The
+// record has the fingerprint of the delivered value, so that a poll can report a
+// change, and the findings about its existence. Variables outside all polls are
+// forgotten.
 //
 // # When a variable is gone
 //
-// An answer that calls a variable gone is an observation; enough of them, spaced,
-// on one identity and by a newer token, are a proof (proof.go, forbidden.go). When
-// most variables are gone at once, the brake holds the proofs back (brake.go); where
-// too little is known of the others for it to decide, they are asked for (others.go).
-// A value that a variable had before its last is held back too for a while
-// (steady.go). The rules for all of this can change while the Client is in use:
-// [Client.SetRules].
+// An answer that calls a variable gone is an observation. Enough observations over
+// time, by one identity and with a newer token, are a proof (proof.go,
+// forbidden.go). If most variables are gone at once, the brake delays the proofs
+// (brake.go). If it knows too little about the other variables to decide, they are
+// requested (others.go). A value that a variable had before its current one is also
+// held back for a while (steady.go). All these rules can change while the Client is
+// in use: [Client.SetRules].
 //
 // # Locks
 //
-// One poll runs at a time and owns the plan; fetches run beside it. All share the
-// memory, whose lock is never held over a request. A step numbers calls and
-// observations, so that calls that overlap count as one look.
+// One poll runs at a time and owns the plan. Fetches run concurrently. All share
+// the memory, whose lock is never held during a request. A step numbers calls and
+// observations, so that overlapping calls count as one.
 package variables
 
 import (
@@ -58,8 +60,7 @@ import (
 	"github.com/secretsync/syncer/pkg/retry"
 )
 
-// Conjur is what asks: a *conjur.Client, whose methods say what each of these
-// does.
+// Conjur sends requests. *conjur.Client implements it and documents each method.
 type Conjur interface {
 	Batch(ctx context.Context, b *conjur.Batch, etag string) conjur.Values
 	Variable(ctx context.Context, id, etag string) conjur.Values
@@ -73,56 +74,56 @@ type Conjur interface {
 	LineLength(ids ...string) int
 }
 
-// Config is what a Client needs beside Conjur. Zero fields take their defaults.
+// Config is the configuration of a Client besides Conjur. Zero fields have
+// defaults.
 type Config struct {
 	Rules Rules
-	// SearchRate is how many requests a second all budgets together may use;
-	// default 25, which is half of what a conjur.Client sends.
+	// SearchRate is the number of requests per second that all budgets together may
+	// use; default 25, which is half the rate of a conjur.Client.
 	SearchRate rate.Limit
-	// Listener, if set, hears of holds.
+	// Listener, if set, is notified of holds.
 	Listener Listener
 	// Delivered reports whether a value of any of the variables may have been
-	// delivered, and whether that is known yet; nil: it may. It is called in the
-	// course of a Fetch or Changed.
+	// delivered, and whether that is known yet. Nil means that it may. It is called
+	// during a Fetch or Changed.
 	Delivered func(ids []string) (may, known bool)
 	// Logger may be nil.
 	Logger *zap.Logger
 }
 
-// Listener hears of holds by the Brake.
+// Listener is notified of holds by the Brake.
 type Listener interface {
-	// Held is called when a hold begins and ends, in the course of a Fetch or
-	// Changed. It must not block.
+	// Held is called when a hold begins and ends, during a Fetch or Changed. It
+	// must not block.
 	Held(HoldEvent)
 }
 
-// Rules say what is believed, and when. Zero fields take their defaults.
+// Rules say when to accept a conclusion. Zero fields have defaults.
 type Rules struct {
-	// Confirmations is how often a variable must be proven gone, in separate
-	// calls, before its Verdict is Gone; default 2. The last of several must
-	// be made with an access token that was requested after the first.
+	// Confirmations is the number of proofs, in separate calls, before the Verdict
+	// is Gone; default 2. If there are several, the last must use an access token
+	// that was requested after the first.
 	Confirmations int
-	// ConfirmAfter is the time that must lie between two such proofs; zero:
-	// any later call may confirm.
+	// ConfirmAfter is the minimum time between two such proofs. Zero means that any
+	// later call may confirm.
 	ConfirmAfter time.Duration
-	// Grace is the least time from the first such proof to the one by which
-	// its Verdict becomes Gone; zero: as ConfirmAfter and the caller's own
-	// pace have it.
+	// Grace is the minimum time from the first such proof to the Verdict Gone. Zero
+	// means that only ConfirmAfter and the caller's schedule apply.
 	Grace time.Duration
-	// Steady is how long a value must be answered, without another between, that
-	// the variable had a while ago, no longer than this, before another: one of
-	// several servers behind an address may lag behind. Zero: it is believed at
-	// once.
+	// Steady is how long a recent earlier value must be answered without another
+	// value in between, before it is accepted. A value is recent for the same
+	// period. One of several servers behind a load balancer may lag. Zero accepts
+	// it at once.
 	Steady time.Duration
-	// Brake holds back what the proofs say when most variables go at once.
+	// Brake delays proofs if most variables disappear at once.
 	Brake Brake
-	// RequestBudget is how many requests one Changed, or one merged Fetch, may
-	// spend on finding out what is wrong with refused batches and on variables
-	// that are gone; default 32.
+	// RequestBudget is the number of requests that one Changed, or one merged
+	// Fetch, may spend on diagnosing refused batches and on variables that are
+	// gone; default 32.
 	RequestBudget int
 }
 
-// withDefaults returns the rules complete, or an error if one is impossible.
+// withDefaults returns the complete rules, or an error for invalid ones.
 func (r Rules) withDefaults() (Rules, error) {
 	for name, n := range map[string]int64{
 		"number of confirmations": int64(r.Confirmations), "time between confirmations": int64(r.ConfirmAfter), "grace": int64(r.Grace),
@@ -132,7 +133,7 @@ func (r Rules) withDefaults() (Rules, error) {
 			return r, fmt.Errorf("%s must not be negative", name)
 		}
 	}
-	if !(r.Brake.Share >= 0) { // nor is it a number, maybe
+	if !(r.Brake.Share >= 0) { // also true for NaN
 		return r, errors.New("share of the brake must not be negative")
 	}
 	r.Confirmations = orDefault(r.Confirmations, 2)
@@ -149,30 +150,30 @@ func orDefault[T comparable](v, standard T) T {
 	return v
 }
 
-// Client knows the variables of one identity. It is safe for use by several
-// goroutines. Between calls it has no goroutine of its own.
+// Client tracks the variables of one identity. It is safe for concurrent use.
+// Between calls it runs no goroutines.
 type Client struct {
 	conjur    Conjur
 	listener  Listener
 	delivered func(ids []string) (may, known bool)
 	log       *zap.Logger
-	bareLine  int           // the length of a batch's request line without any id
-	search    *rate.Limiter // of the requests that a budget pays for
-	trouble   retry.Rest    // while it is on, one failure of the server ends a call
+	bareLine  int           // length of a batch's request line without ids
+	search    *rate.Limiter // for requests that a budget pays for
+	trouble   retry.Rest    // while active, one server failure ends a call
 	memory    *memory
 	line      *lineLimit
-	route     atomic.Int32 // to a status for each variable; see values.go
+	route     atomic.Int32 // with a status for each variable; see values.go
 	flights   flights
-	list      *Catalog     // of what there may be, to look in where much is refused
-	looks     retry.Rest   // between such looks
-	fruitless atomic.Int32 // calls in a row that asked on and heard nothing
+	list      *Catalog     // of all variables, to consult after many refusals
+	looks     retry.Rest   // between such consultations
+	fruitless atomic.Int32 // successive calls that searched in vain
 
-	polling chan struct{} // holds one element while a Changed is under way
-	plan    plan          // owned by the Changed that is under way
+	polling chan struct{} // holds one element during a Changed
+	plan    plan          // owned by the Changed in progress
 }
 
-// New returns a Client that asks c, which outlives it. It sends nothing and
-// starts nothing.
+// New returns a Client that uses c. c must outlive it. New sends nothing and starts
+// nothing.
 func New(c Conjur, config Config) (*Client, error) {
 	rules, err := config.Rules.withDefaults()
 	if err != nil {
@@ -194,9 +195,9 @@ func New(c Conjur, config Config) (*Client, error) {
 	return client, nil
 }
 
-// SetRules changes the rules from the next answer on. What is known stays as it
-// is: fingerprints and ETags, the proofs gathered so far, and a hold that is on
-// with its end, unless the brake is switched off. Nothing is asked anew.
+// SetRules changes the rules for later answers. The memory stays: fingerprints,
+// ETags, incomplete proofs, and an active hold with its end, unless the brake is
+// disabled. SetRules causes no requests.
 func (c *Client) SetRules(rules Rules) error {
 	rules, err := rules.withDefaults()
 	if err != nil {
@@ -207,9 +208,8 @@ func (c *Client) SetRules(rules Rules) error {
 	return nil
 }
 
-// encodedLen is what a variable adds to the request line of a batch.
+// encodedLen returns the length that a variable adds to a batch's request line.
 func (c *Client) encodedLen(id string) int { return c.conjur.LineLength(id) - c.bareLine }
 
-// Askable reports whether a variable can have the id, so that it may be asked
-// for.
+// Askable reports whether a variable with the id can be requested.
 func Askable(id string) bool { return conjur.CheckID(id) == nil }

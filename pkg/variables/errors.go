@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// ErrBudget says that a variable was not asked for because the server refused
-// too many batches of this call; a later call goes on from there.
+// ErrBudget means that a variable was not requested because the server refused too
+// many batches in this call. A later call continues.
 var ErrBudget = errors.New("not asked: this call's budget of requests is used up, a later one goes on")
 
-// Reason is how a variable is gone.
+// Reason says in which way a variable is gone.
 type Reason string
 
 const (
-	// Missing: it does not exist, has no value, or cannot be seen by this
-	// identity; the server makes no difference between them.
+	// Missing: it does not exist, has no value, or is invisible to this identity.
+	// The server does not distinguish these.
 	Missing Reason = "missing"
-	// Forbidden: it can be seen, but this identity may not read it.
+	// Forbidden: it is visible, but this identity may not read it.
 	Forbidden Reason = "forbidden"
 )
 
-// GoneError is the proof that a variable has no value for this identity. Its
-// text says the whole of it.
+// GoneError is the proof that a variable has no value for this identity. Its text
+// is complete.
 type GoneError struct {
 	Variable string
-	Reason   Reason // as last seen
-	// Identity is how the server called us each time, such as "host/app".
+	Reason   Reason // at the last observation
+	// Identity is the server's name for us in all observations, such as "host/app".
 	Identity     string
 	FirstSeen    time.Time
 	LastSeen     time.Time
-	Observations int // how often it was proven, in separate calls
-	// Times are those of the observations; of very many the first ones and
-	// the last.
+	Observations int // number of proofs, in separate calls
+	// Times lists the times of the observations. If there are very many, it has the
+	// first ones and the last.
 	Times []time.Time
-	// Held is for how long the brake held the removal back.
+	// Held is how long the brake delayed the removal.
 	Held time.Duration
 }
 
@@ -58,15 +58,15 @@ func (e *GoneError) Error() string {
 	return text.String()
 }
 
-// SuspectError says that the server called a variable gone, but that the proof
-// is not complete.
+// SuspectError means that the server called a variable gone, but the proof is
+// incomplete.
 type SuspectError struct {
 	Variable     string
 	Reason       Reason
 	FirstSeen    time.Time
 	Observations int       // so far
 	Needed       int       // at least
-	NotBefore    time.Time // the end of the grace
+	NotBefore    time.Time // end of the grace period
 }
 
 func (e *SuspectError) Error() string {
@@ -81,12 +81,12 @@ func (e *SuspectError) Error() string {
 	return text + ", but not yet by a newer token, or not yet while the others are known to be there"
 }
 
-// HeldError says that a variable is proven to be gone together with most others
-// of this identity, so that it is not believed before some time has passed.
+// HeldError means that a variable is proven to be gone, together with most others
+// of this identity. Therefore the proof counts only after some time.
 type HeldError struct {
 	Suspicion *SuspectError
-	Variables int // are gone at once
-	Of        int // so many in use
+	Variables int // gone at once
+	Of        int // in use
 	Until     time.Time
 }
 
@@ -95,6 +95,5 @@ func (e *HeldError) Error() string {
 		e.Suspicion.Variable, e.Suspicion.Reason, e.Variables, e.Of, e.Until.UTC().Format(time.RFC3339))
 }
 
-// Unwrap returns the suspicion: nothing else follows from a proof that is held
-// back.
+// Unwrap returns the suspicion, because a held proof permits no other conclusion.
 func (e *HeldError) Unwrap() error { return e.Suspicion }

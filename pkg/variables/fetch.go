@@ -8,13 +8,13 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// asidesPerFetch is how many of the variables that are gone a fetch asks for
-// again, however large its budget is; it knows of the others from before.
+// asidesPerFetch bounds the variables that are gone and that a fetch requests
+// again, regardless of its budget. For the others it uses the memory.
 const asidesPerFetch = 32
 
-// Fetch reads the variables' values. It answers for every id, and never fails
-// as a whole. Calls that come while one is under way are merged into the next
-// batch. All ids of a call travel in one batch unless they exceed it, or only
+// Fetch reads the variables' values. It returns an answer for every id, and never
+// fails as a whole. Calls that arrive during another are merged into the next
+// batch. One batch carries all ids of a call, unless they exceed its size or only
 // some of them were found before.
 func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
 	if len(ids) == 0 {
@@ -23,7 +23,7 @@ func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
 	return c.flights.fetch(ctx, ids)
 }
 
-// load reads what one flight asks for; ids are distinct.
+// load reads the variables of one flight. The ids are distinct.
 func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 	valid, _ := distinct(ids)
 	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids)), singly: map[string]bool{}}
@@ -44,15 +44,15 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 	return l.answers
 }
 
-// askTogether asks for what batches can ask for, and for the variables that
-// always go by themselves.
+// askTogether requests the variables that batches can carry, and those that are
+// always requested individually.
 func (l *load) askTogether(q question) {
 	if l.route.Load() == routeOffered {
 		l.perVariable(q.together())
 	}
 	for t, ids := range q.shared {
 		if l.route.Load() == routeOffered {
-			q.shared[t] = nil // what is left was not answered for
+			q.shared[t] = nil // the remaining ones have no answer
 			continue
 		}
 		q.shared[t] = slices.DeleteFunc(slices.Clone(ids), l.isAnswered)
@@ -62,7 +62,7 @@ func (l *load) askTogether(q question) {
 		next, looked := chunks[0], l.looked
 		chunks = chunks[1:]
 		l.narrow(next, l)
-		if l.looked && !looked { // it is known now what is likely to be there
+		if l.looked && !looked { // the list now says what probably exists
 			rest := l.memory.sort(idsOf(chunks))
 			chunks = rest.chunks(l.room(), l.encodedLen)
 		}
@@ -73,9 +73,9 @@ func (l *load) askTogether(q question) {
 type load struct {
 	*call
 	answers map[string]Answer
-	request int // the number of the last one that brought values
-	// singly holds the variables that an answer per variable had no
-	// value for; their state is asked for by itself.
+	request int // number of the last request with values
+	// singly holds variables without a value in an answer per variable. They are
+	// requested individually.
 	singly map[string]bool
 }
 
@@ -84,8 +84,8 @@ func (l *load) isAnswered(id string) bool {
 	return ok
 }
 
-// unanswered returns the variables that batches left open and that are to be
-// asked for singly.
+// unanswered returns the variables that batches did not answer for and that need an
+// individual request.
 func (l *load) unanswered(ids []string) (open []string) {
 	for _, id := range ids {
 		if !l.isAnswered(id) && (l.singly[id] || l.memory.isAside(id)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// flights merges calls of Fetch: those that come while a flight is under way
-// share the next one.
+// flights merges calls of Fetch. Calls that arrive during a flight share the next
+// one.
 type flights struct {
 	client *Client
 
@@ -20,19 +20,18 @@ type flights struct {
 	next   *flight
 }
 
-// flight is one merged fetch. Its goroutine belongs to its callers: it ends
-// when the work is done or when all of them have given up, and the last to
-// give up waits for it.
+// flight is one merged fetch. Its callers own its goroutine. It ends when the work
+// is done or when all callers have given up. The last one to give up waits for it.
 type flight struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	ids     map[string]bool
 	callers int
 	done    chan struct{}
-	answers map[string]Answer // set when done; wiped by the last caller
+	answers map[string]Answer // set when done; the last caller wipes them
 }
 
-// fetch answers for every id.
+// fetch returns an answer for every id.
 func (fs *flights) fetch(ctx context.Context, ids []string) map[string]Answer {
 	f := fs.join(ctx, ids)
 	select {
@@ -64,8 +63,8 @@ func (fs *flights) join(ctx context.Context, ids []string) *flight {
 	return f
 }
 
-// start lets the next flight go unless one is under way. It is called with
-// the lock held.
+// start starts the next flight, unless one is in progress. The caller holds the
+// lock.
 func (fs *flights) start() {
 	if fs.flying != nil || fs.next == nil {
 		return
@@ -85,8 +84,8 @@ func (fs *flights) fly(f *flight) {
 	close(f.done)
 }
 
-// giveUp takes a caller off a flight. The last one cancels it; if it is not
-// flying yet, it never will.
+// giveUp removes a caller from a flight. The last one cancels it. A flight that has
+// not started then never starts.
 func (fs *flights) giveUp(f *flight) (last, flying bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -102,7 +101,7 @@ func (fs *flights) giveUp(f *flight) (last, flying bool) {
 	return true, true
 }
 
-// collect returns a caller's answers, with values of its own.
+// collect returns a caller's answers, with copies of the values.
 func (fs *flights) collect(f *flight, ids []string) map[string]Answer {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

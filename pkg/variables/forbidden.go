@@ -10,16 +10,16 @@ import (
 // execute is the privilege to read a variable's value.
 const execute = "execute"
 
-// anyGateway says why answers without a word of Conjur's prove nothing.
+// anyGateway says why answers without a text from Conjur prove nothing.
 const anyGateway = "which any gateway may say, as it may the 403 for the value; so nothing is removed"
 
-// forbid asks whether this identity may see a variable and not read it; nil if
-// so. The server has no words for that: it answers 403 for the value and 404 for
-// the check, both without a body, as any gateway may. It is believed when it
-// also says what only Conjur can: the resource's own text, which names the
-// variable, and that a check is answered yes where it should be. That is tried
-// with another privilege on the same variable, by which it can be seen, and with
-// a variable that was found in the same call.
+// forbid returns nil if this identity may see a variable and may not read it. The
+// server has no message for that. It answers 403 for the value and 404 for the
+// check, both without a body, as a gateway might. Therefore further answers are
+// required that only Conjur gives: the resource's description, which names the
+// variable, and checks that must be answered yes. One asks about another privilege
+// on the same variable, by which it is visible. One asks about a variable that was
+// found in the same call.
 func (k *call) forbid(id, role string, t *conjur.Token) error {
 	switch r := k.check(id, execute, t); {
 	case r.Token == nil:
@@ -40,8 +40,8 @@ func (k *call) check(id, privilege string, t *conjur.Token) conjur.Reading {
 	return k.probed(k.conjur.Check(k.ctx, t, id, privilege))
 }
 
-// seen asks for the resource itself, and for a privilege by which this identity
-// can see it.
+// seen requests the resource's description, and checks a privilege by which this
+// identity can see it.
 func (k *call) seen(id, role string, t *conjur.Token) error {
 	about, r := k.conjur.Resource(k.ctx, t, id)
 	k.probed(r)
@@ -60,15 +60,15 @@ func (k *call) seen(id, role string, t *conjur.Token) error {
 			return nil
 		}
 	}
-	k.heard = true // it is Conjur's word, though it proves nothing
+	k.heard = true // Conjur answered, although the answer proves nothing
 	return r.Because("whatever privilege was asked about, so that its no means nothing")
 }
 
-// mostPrivileges bounds how many privileges are tried.
+// mostPrivileges bounds the privileges to check.
 const mostPrivileges = 4
 
-// otherPrivileges lists the privileges by which a variable can be seen, though
-// not read; the usual one first.
+// otherPrivileges lists the privileges that make a variable visible but not
+// readable. The usual one comes first.
 func otherPrivileges(permissions []conjur.Permission) []string {
 	list := []string{"read"}
 	for _, p := range permissions {
@@ -79,9 +79,9 @@ func otherPrivileges(permissions []conjur.Permission) []string {
 	return list
 }
 
-// control asks for a check whose answer must be yes: of a variable that was found in
-// this call. It is done once in a call for each token; where none was found, it
-// is not.
+// control makes a check that must be answered yes, on a variable that was found in
+// this call. It runs once per call and token. It does nothing if no variable was
+// found.
 func (k *call) control(t *conjur.Token) error {
 	if err, known := k.controls[t]; known {
 		return err
@@ -99,7 +99,7 @@ func (k *call) control(t *conjur.Token) error {
 	return k.controls[t]
 }
 
-// foundBy returns the first of the variables that a call has found.
+// foundBy returns the first variable that a call found.
 func (m *memory) foundBy(call uint64) (first string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

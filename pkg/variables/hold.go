@@ -5,42 +5,43 @@ import (
 	"time"
 )
 
-// HoldState is what happened to a hold of the Brake.
+// HoldState is the kind of a hold event.
 type HoldState string
 
 const (
-	// HoldBegan: most variables are gone at once, or are for long not known
-	// to be there, and those that are gone are not called so for a time. It
-	// begins anew when it was the latter and becomes the former.
+	// HoldBegan: most variables are gone at once, or have been unknown for long.
+	// Variables that are gone do not get the verdict Gone for a time. If the reason
+	// changes from unknown to gone, the hold restarts.
 	HoldBegan HoldState = "began"
-	// Passed: the time is over. What one more look finds gone is called gone.
+	// Passed: the time has passed. Variables that the next call finds gone get the
+	// verdict Gone.
 	Passed HoldState = "passed"
-	// Returned: none that was held is gone any more, or is in use.
+	// Returned: no held variable is gone any more, or none is in use.
 	Returned HoldState = "returned"
-	// Unfounded: most were not known to be there, and now they are.
+	// Unfounded: most variables were unknown, and have now been found.
 	Unfounded HoldState = "unfounded"
 )
 
-// HoldEvent says that a hold of the Brake began or ended.
+// HoldEvent is the begin or end of a hold of the Brake.
 type HoldEvent struct {
 	State HoldState
 	Since time.Time
-	Until time.Time // when it ends, or would have ended, by itself
-	// Variables are some of those that are held and gone, in ascending order,
-	// at most ten. Gone is how many there are, of the number in use.
+	Until time.Time // scheduled end, even if the hold ended earlier
+	// Variables lists some of the variables that are held and gone, in ascending
+	// order, at most ten. Gone is their total number, and Of is the number in use.
 	Variables []string
 	Gone, Of  int
 
 	hold *hold
-	all  []string // of which Variables are some
+	all  []string // Variables is a part of it
 }
 
-// mostNamed bounds how many variables an event names.
+// mostNamed bounds the variables that an event names.
 const mostNamed = 10
 
-// Doubted returns the variables that the server calls gone and that are not
-// proven to be, in ascending order, and the hold that is on; the zero HoldEvent
-// is none, or one that was not announced.
+// Doubted returns the variables that the server calls gone without a complete
+// proof, in ascending order, and the active hold. The zero HoldEvent means that no
+// hold is active or that it was not announced.
 func (c *Client) Doubted() (ids []string, hold HoldEvent) {
 	m := c.memory
 	m.mu.Lock()
@@ -57,7 +58,7 @@ func (c *Client) Doubted() (ids []string, hold HoldEvent) {
 	return ids, hold
 }
 
-// postpone puts events back, to be taken before later ones.
+// postpone puts events back, before later ones.
 func (m *memory) postpone(events []HoldEvent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

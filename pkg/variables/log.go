@@ -6,16 +6,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// report logs, at the end of a call, what it has found out.
+// report logs the findings of a call at its end.
 func (c *Client) report(isPoll bool) {
 	c.reportHolds(isPoll)
 	c.reportProofs()
 	c.reportReturns()
 }
 
-// reportHolds logs the holds that have begun and ended, at the end of a call.
-// While it is not known whether there is anything to hold back, they wait for the
-// next one.
+// reportHolds logs the holds that began and ended, at the end of a call. While it
+// is unknown whether a hold protects anything, its events wait for the next call.
 func (c *Client) reportHolds(isPoll bool) {
 	events := c.memory.holdEvents(isPoll)
 	for i, e := range events {
@@ -40,9 +39,9 @@ func (c *Client) reportHolds(isPoll bool) {
 	}
 }
 
-// isIdle reports whether the hold of an event is about nothing, as no value of its
-// variables was delivered, and whether that is known yet. Nobody else hears of one
-// that is.
+// isIdle reports whether the hold of an event protects nothing, because no value of
+// its variables was delivered, and whether that is known yet. An idle hold is not
+// reported.
 func (c *Client) isIdle(e HoldEvent) (idle, known bool) {
 	if e.State == HoldBegan && c.delivered != nil {
 		may, known := c.delivered(e.all)
@@ -52,14 +51,14 @@ func (c *Client) isIdle(e HoldEvent) (idle, known bool) {
 	return c.memory.isIdle(e.hold), true
 }
 
-// meanings say what a Reason may be due to.
+// meanings lists possible causes of each Reason.
 var meanings = map[Reason]string{
 	Missing:   "deleted, never given a value, or not visible to this identity",
 	Forbidden: "visible to this identity, without the privilege " + execute,
 }
 
-// reportProofs logs the proofs that have been completed, those of one reason
-// together. Nothing else is said of a variable until it is back.
+// reportProofs logs the completed proofs, grouped by reason. A variable is not
+// mentioned again until it is back.
 func (c *Client) reportProofs() {
 	proofs := c.memory.takeProofs()
 	for reason, meaning := range meanings {
@@ -86,7 +85,7 @@ func (m *memory) takeProofs() []*GoneError {
 	return proofs
 }
 
-// reportReturns logs the variables of which an earlier value is held back.
+// reportReturns logs the variables with an earlier value that is held back.
 func (c *Client) reportReturns() {
 	c.memory.mu.Lock()
 	returns := c.memory.returns

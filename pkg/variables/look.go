@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// manyRefusals is how many refused batches in one call are worth a look at
-	// the list of variables.
+	// manyRefusals is the number of refused batches in one call that justify a look
+	// at the list of variables.
 	manyRefusals = 3
-	// leastBetweenLooks is the time between two.
+	// leastBetweenLooks is the minimum time between two looks.
 	leastBetweenLooks = 10 * time.Second
-	// mostPagesToLook bounds what a look costs: 20,000 variables.
+	// mostPagesToLook bounds the cost of a look, to 20,000 variables.
 	mostPagesToLook = 20
 )
 
-// consult follows what the list of variables says about a refused chunk: a batch
-// names one culprit at most, the list says of all which are not there. It only
-// says in which order to ask, and proves nothing. It reports whether it has
-// found something to do; the chunk is dealt with then.
+// consult applies the list of variables to a refused chunk. A batch names at most
+// one faulty variable, while the list shows all missing ones. The list only
+// determines the order of requests, and proves nothing. consult returns true if it
+// replaced the chunk.
 func (n *narrowing) consult(ch *chunk) bool {
 	if n.refusals++; n.refusals < manyRefusals && ch.trust < unlisted {
 		return false
@@ -42,7 +42,7 @@ func (n *narrowing) consult(ch *chunk) bool {
 		n.progress = true
 		return true
 	}
-	for t := unlisted; t >= proven; t-- { // what is asked for last comes first
+	for t := unlisted; t >= proven; t-- { // todo is a stack: push the last requests first
 		if len(by[t]) > 0 {
 			some := newChunk(by[t], n.encodedLen)
 			some.trust, some.sick = t, true
@@ -52,8 +52,8 @@ func (n *narrowing) consult(ch *chunk) bool {
 	return true
 }
 
-// look takes in the list of variables, anew if it is old. What was refused and
-// is not listed is not trusted for now.
+// look reads the list of variables, again if it is old. Refused variables that are
+// not listed lose their trust for now.
 func (k *call) look(refused []string) {
 	if !k.looked && !k.looks.On() {
 		k.looked = true

@@ -11,64 +11,65 @@ import (
 )
 
 const (
-	// soloTime is for how long a variable is asked for by itself that answers
-	// well when asked so, but makes a batch be refused.
+	// soloTime is how long a variable is requested individually, if it causes a
+	// batch to be refused but succeeds individually.
 	soloTime = 10 * time.Minute
-	// recallTime is for how long a proof of "gone" may be answered again from
-	// memory, when there are more such variables than the budget allows to
-	// ask for anew.
+	// recallTime is how long memory may answer with a proof of "gone". It does so
+	// if there are more such variables than the budget permits to request.
 	recallTime = 5 * time.Minute
-	// startPolls is how many polls after the first find a variable that is new here
-	// may be one that an earlier process has delivered: contents are read by then.
+	// startPolls is the number of polls after the first find in which a new
+	// variable may be one that an earlier process delivered. By then all contents
+	// have been read.
 	startPolls = 10
 )
 
 type fingerprint [sha256.Size]byte
 
-// variable is what is remembered of one variable. Values are not.
+// variable is the memory of one variable. It does not contain the value.
 type variable struct {
-	// print is of the value that the last poll saw or, before the first poll,
-	// that was delivered first: the oldest that anyone may still hold.
+	// print is the fingerprint of the value in the last poll. Before the first poll
+	// it is the first delivered value, which is the oldest that anyone may still
+	// hold.
 	print    fingerprint
 	hasPrint bool
-	// changed makes the next poll report the variable, whatever it sees itself.
+	// changed makes the next poll report the variable, whatever the poll finds.
 	changed bool
-	// aside keeps it out of batches: the server called it gone. It is asked
-	// for by itself, when its turn comes.
+	// aside keeps the variable out of batches, because the server called it gone.
+	// It is requested individually, in rotation.
 	aside     bool
-	namedIn   uint64    // the call in which a batch's refusal named it
-	soloUntil time.Time // keeps it out of batches too, though it answers
+	namedIn   uint64    // the call in which a refused batch named it
+	soloUntil time.Time // excluded from batches although it answers
 	suspicion *suspicion
-	course    course
-	foundIn   uint64    // the last call in which it was found; 0: never
+	stability stability
+	foundIn   uint64    // the last call that found it; 0 if none
 	newcomer  bool      // came into use after the start
 	unlisted  bool      // see trust
-	heldAt    time.Time // since when the hold that is on has kept it from being called gone
-	cleared   time.Time // when a hold on it had passed; zero: it was not found since
+	heldAt    time.Time // since when the active hold prevents the verdict Gone
+	cleared   time.Time // when its hold passed; zero if found since
 	heldFor   time.Duration
-	asked     uint64 // when it was last asked for by itself
-	used      uint64 // the last poll that was asked about it, or that followed a fetch of it
+	asked     uint64 // step of the last individual request
+	used      uint64 // last poll that included it or followed its fetch
 }
 
-// memory is what the calls of Fetch and Changed share about variables.
+// memory is the state of variables that the calls of Fetch and Changed share.
 type memory struct {
-	key [sha256.Size]byte // of the fingerprints; new in each process
+	key [sha256.Size]byte // for fingerprints; random in each process
 
 	mu      sync.Mutex
 	rules   Rules
 	vars    map[string]*variable
 	steps   uint64 // orders calls and observations
 	polls   uint64
-	started uint64           // the poll that ends the start; 0: nothing was found yet
-	hold    *hold            // nil: none is on
+	started uint64           // the poll that ends the start; 0 before the first find
+	hold    *hold            // nil if none is active
 	events  []HoldEvent      // not reported yet
-	proofs  []*GoneError     // that were completed, and not reported yet
+	proofs  []*GoneError     // complete and not reported yet
 	returns []*ReturnedError // not reported yet
 }
 
 func newMemory(r Rules) *memory {
 	m := &memory{rules: r, vars: map[string]*variable{}}
-	_, _ = rand.Read(m.key[:]) // never fails, says its documentation
+	_, _ = rand.Read(m.key[:]) // documented never to fail
 	return m
 }
 
@@ -78,7 +79,7 @@ func (m *memory) fingerprint(v secret.Value) fingerprint {
 	return fingerprint(h.Sum(nil))
 }
 
-// setRules ends the hold that is on if there is to be no brake.
+// setRules ends the active hold if the new rules disable the brake.
 func (m *memory) setRules(r Rules) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,14 +89,14 @@ func (m *memory) setRules(r Rules) {
 	}
 }
 
-// budget returns how many requests a call may spend.
+// budget returns the number of requests that a call may spend.
 func (m *memory) budget() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rules.RequestBudget
 }
 
-// step returns a number higher than all before.
+// step returns a number greater than all earlier ones.
 func (m *memory) step() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,9 +104,9 @@ func (m *memory) step() uint64 {
 	return m.steps
 }
 
-// poll begins a poll of ids and forgets the variables that neither this poll
-// nor the one before was about and that have not been fetched since. It reports
-// whether an earlier value of one of them is held back.
+// poll begins a poll of ids. It forgets variables that were in neither this poll
+// nor the last, and were not fetched since. It reports whether an earlier value of
+// one of the ids is held back.
 func (m *memory) poll(ids []string) (unsteady bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +115,7 @@ func (m *memory) poll(ids []string) (unsteady bool) {
 	for _, id := range ids {
 		v := m.get(id)
 		v.used = m.polls
-		unsteady = unsteady || v.course.back != nil
+		unsteady = unsteady || v.stability.back != nil
 	}
 	if len(m.vars) == len(ids) {
 		return unsteady
@@ -137,10 +138,10 @@ func (m *memory) get(id string) *variable {
 	return v
 }
 
-// fetched records a value that is to be delivered; an error when it is not, as it
-// is held back. If it is not what the last poll saw, others may hold another
-// value, and the next poll says so even if the value is by then what the last
-// poll saw.
+// fetched records a value before its delivery. It returns an error if the value is
+// held back. If the value differs from the last poll's, others may hold a different
+// value. The next poll then reports a change, even if it finds its own last value
+// again.
 func (m *memory) fetched(id string, value secret.Value, call uint64) error {
 	p := m.fingerprint(value)
 	m.mu.Lock()
@@ -160,28 +161,27 @@ func (m *memory) fetched(id string, value secret.Value, call uint64) error {
 	return nil
 }
 
-// polled records a value that a poll saw and reports whether it changed.
+// polled records a value from a poll and reports whether it changed.
 func (m *memory) polled(id string, value secret.Value, call uint64) (changed bool) {
 	p := m.fingerprint(value)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)
-	v.course.polled = p
+	v.stability.polled = p
 	return m.seen(id, v, call)
 }
 
-// unmodified records that polls see the same value as before.
+// unmodified records that a poll found the same value as before.
 func (m *memory) unmodified(id string, call uint64) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen(id, m.get(id), call)
 }
 
-// seen records that a poll sees the value that was noted. It is called with the
-// lock held.
+// seen records that a poll found the recorded value. The caller holds the lock.
 func (m *memory) seen(id string, v *variable, call uint64) (changed bool) {
 	m.found(v, call)
-	if p := v.course.polled; p != (fingerprint{}) {
+	if p := v.stability.polled; p != (fingerprint{}) {
 		if m.believe(id, v, p) != nil {
 			return false
 		}
@@ -199,7 +199,7 @@ func (m *memory) found(v *variable, call uint64) {
 		m.started = m.polls + startPolls
 	}
 	if s := v.suspicion; s != nil && (s.confirmed || !v.hasPrint) {
-		v.changed = true // whoever went on without it may have it
+		v.changed = true // a consumer that continued without it may hold it
 	}
 	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call
 	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0
@@ -208,8 +208,8 @@ func (m *memory) found(v *variable, call uint64) {
 	}
 }
 
-// setAside takes a variable out of the batches because one was refused, in
-// this call, with its name.
+// setAside removes a variable from batches, because a refusal in this call named
+// it.
 func (m *memory) setAside(id string, call uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,16 +217,16 @@ func (m *memory) setAside(id string, call uint64) {
 	v.aside, v.namedIn = true, call
 }
 
-// isolated records that a batch was refused because of this variable, though
-// it was found when it was asked for by itself.
+// isolated records that this variable caused a batch to be refused, although an
+// individual request found it.
 func (m *memory) isolated(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.get(id).soloUntil = time.Now().Add(soloTime)
 }
 
-// pending splits variables that are set aside: those of which it is still open
-// whether they are gone, and those that are.
+// pending splits variables that are set aside: those without a conclusion, and
+// those that are gone.
 func (m *memory) pending(aside []string) (open, gone []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +247,8 @@ func (m *memory) isAside(id string) bool {
 	return v != nil && v.aside
 }
 
-// askedSingly records that it is another variable's turn next.
+// askedSingly records an individual request, so that another variable follows in
+// the rotation.
 func (m *memory) askedSingly(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,8 +256,8 @@ func (m *memory) askedSingly(id string) {
 	m.get(id).asked = m.steps
 }
 
-// changedAside returns, once, the variables that are set aside and that no poll
-// has reported since they were proven gone.
+// changedAside returns the variables that are set aside and that no poll has
+// reported since they were proven gone. It returns each of them once.
 func (m *memory) changedAside(ids []string) (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,30 +9,30 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// narrowing finds out which variables of one refused chunk are the reason. A
-// batch is all or nothing and names one culprit at most, unless the server is
-// the embedded one: what is named is taken out, else the batch is halved. What
-// remains when the budget is used up is kept as it is, for the next poll to go on
-// from.
+// narrowing finds the variables that caused the refusal of one chunk. A batch
+// returns all values or none, and names at most one faulty variable, unless the
+// server is the embedded one. Named variables are removed, otherwise the batch is
+// halved. When the budget is spent, the remaining parts stay for the next poll,
+// which continues.
 type narrowing struct {
 	*call
 	h        handler
-	todo     []*part // the last is next
+	todo     []*part // a stack
 	kept     []*chunk
-	progress bool // some variable was answered for, or set aside
+	progress bool // some variable was answered for or set aside
 }
 
 // part is a piece of the chunk.
 type part struct {
 	*chunk
-	// presumed means that it is not asked for because its answer is known: the
+	// presumed means that no request is needed because the answer follows: the
 	// whole was refused, but its twin was not.
 	presumed bool
 	twin     *part
 }
 
-// narrow asks for a chunk, and for pieces of it if it is refused. It returns the
-// chunks to ask for next time in its place.
+// narrow requests a chunk, and pieces of it if it is refused. It returns the chunks
+// that replace it next time.
 func (k *call) narrow(root *chunk, h handler) []*chunk {
 	n := narrowing{call: k, h: h, todo: []*part{{chunk: root}}}
 	for len(n.todo) > 0 {
@@ -41,7 +41,7 @@ func (k *call) narrow(root *chunk, h handler) []*chunk {
 		n.next(p)
 	}
 	if !n.progress && len(n.kept) > 1 {
-		root.sick = true // pieces that taught nothing would only cost requests
+		root.sick = true // pieces without findings would only cost requests
 		return []*chunk{root}
 	}
 	return n.kept
@@ -67,12 +67,12 @@ func (n *narrowing) next(p *part) {
 	}
 }
 
-// paid reports whether the budget pays for asking for the part.
+// paid reports whether the budget pays for a request for the part.
 func (p *part) paid() bool { return p.sick || p.presumed }
 
-// charge has the budget pay for a part that was never found, and was not now
-// either: what is found costs nothing, or else there would be a bound on how
-// much a process can begin with.
+// charge charges the budget for a part that was never found, and was not found now
+// either. Finding a variable is free. Otherwise the budget would limit how many
+// variables a process can start with.
 func (n *narrowing) charge(p *part) {
 	if p.trust > proven && !p.paid() {
 		n.pay(p.trust)
@@ -111,7 +111,7 @@ func (n *narrowing) ask(p *part) {
 	switch v.Form {
 	case conjur.Missing:
 		n.name(p, v.Missing)
-	case conjur.Forbidden, conjur.Failed, conjur.Refused, conjur.TooLarge: // half of it may be short enough
+	case conjur.Forbidden, conjur.Failed, conjur.Refused, conjur.TooLarge: // a half may fit
 		n.refuse(p, v.Reading)
 	case conjur.TooLong:
 		n.shorten(p, v.Reading)
@@ -123,7 +123,7 @@ func (n *narrowing) ask(p *part) {
 	}
 }
 
-// name takes the culprits out of the part and goes on with the others.
+// name removes the faulty variables from the part and continues with the others.
 func (n *narrowing) name(p *part, culprits []string) {
 	for _, id := range culprits {
 		n.memory.setAside(id, n.step)
@@ -159,8 +159,8 @@ func (n *narrowing) refuse(p *part, r conjur.Reading) {
 	}
 }
 
-// shorten lowers the limit of request lines; the part is then too long and is
-// split. Where no shorter line is possible, length was not the reason.
+// shorten lowers the limit of request lines, so that the part is too long and is
+// split. If no shorter line is possible, the length was not the reason.
 func (n *narrowing) shorten(p *part, r conjur.Reading) {
 	length := n.bareLine + p.size
 	switch {
@@ -176,7 +176,7 @@ func (n *narrowing) shorten(p *part, r conjur.Reading) {
 	}
 }
 
-// alone asks for one variable by itself.
+// alone requests one variable individually.
 func (n *narrowing) alone(p *part) {
 	id := p.IDs[0]
 	r := n.read(id, p.etag)

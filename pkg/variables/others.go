@@ -6,9 +6,9 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// askOthers asks for all other variables in use when one of those that are set
-// aside may be about to be called gone, and too little is known of the others for
-// the brake to decide. Where polls go on, they have found that out.
+// askOthers requests all other variables in use. It does so if a variable that is
+// set aside may be about to get the verdict Gone, and too little is known about the
+// others for the brake to decide. If polls run, they have determined that already.
 func (l *load) askOthers(ids, aside []string) {
 	if !slices.ContainsFunc(aside, l.memory.needsOthers) {
 		return
@@ -26,7 +26,7 @@ func (l *load) askOthers(ids, aside []string) {
 	})
 }
 
-// presence is the handler of these answers: it notes who is there.
+// presence is the handler of these answers. It records which variables exist.
 type presence struct{ *call }
 
 func (p presence) values(_ *chunk, r conjur.Values) {
@@ -45,9 +45,10 @@ func (p presence) single(id string, r reading) {
 
 func (presence) unknown([]string, error) {}
 
-func (presence) perVariable([]string) bool { return false } // its answers are for those who asked
+// The route with an answer per variable is only for requests by callers.
+func (presence) perVariable([]string) bool { return false }
 
-// others returns the variables in use that are not among those, which are sorted.
+// others returns the variables in use that are not in those, which is sorted.
 func (m *memory) others(those []string) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,16 +61,15 @@ func (m *memory) others(those []string) (ids []string) {
 	return ids
 }
 
-// present records that a variable was found, though its value was not
-// delivered.
+// present records that a variable was found without being delivered.
 func (m *memory) present(id string, call uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.found(m.get(id), call)
 }
 
-// needsOthers reports whether the next answer about a variable may complete
-// its proof, and would be held back only because little is known of the others.
+// needsOthers reports whether the next answer about a variable may complete its
+// proof, and would be held back only because too little is known about the others.
 func (m *memory) needsOthers(id string) bool {
 	if _, due := m.newerThan(id); !due {
 		return false

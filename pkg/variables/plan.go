@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// plan is the chunks that polls ask for. A chunk that stays as it is keeps its
-// ETag, so the plan changes as little as it can.
+// plan holds the chunks that polls request. An unchanged chunk keeps its ETag, so
+// the plan changes as little as possible.
 type plan struct {
 	chunks []*chunk
-	// What the chunks were made from; stable is true while that still holds.
+	// The input of the chunks. stable is true while the input is unchanged.
 	question question
 	room     int
 	stable   bool
 }
 
-// place is where a variable belongs.
+// place says in which chunks a variable belongs.
 type place struct {
 	trust  trust
 	single bool
 }
 
-// update makes the plan cover what is to be asked for each time, in chunks of up
-// to room bytes that hold variables of one trust.
+// update makes the plan cover everything to request each time. Each chunk has at
+// most room bytes and variables of one trust.
 func (p *plan) update(q question, room int, size func(string) int) {
 	if p.stable && room == p.room && p.question.equal(q) {
 		return
@@ -40,7 +40,7 @@ func (p *plan) update(q question, room int, size func(string) int) {
 	var kept [trusts][]*chunk
 	for _, ch := range p.chunks {
 		ch.promote(missing)
-		// A sick chunk of one stays single until it answers.
+		// A sick chunk with one variable stays single until it answers.
 		ch = ch.without(size, func(id string) bool {
 			at, wanted := missing[id]
 			return !wanted || at.trust != ch.trust || at.single && !ch.single || !at.single && ch.single && !ch.sick
@@ -63,8 +63,7 @@ func (p *plan) update(q question, room int, size func(string) int) {
 	}
 }
 
-// promote sets the trust of a chunk to that of its variables when they have all come to
-// the same.
+// promote updates the trust of a chunk once all its variables have the same trust.
 func (ch *chunk) promote(places map[string]place) {
 	at := places[ch.IDs[0]]
 	for _, id := range ch.IDs[1:] {
@@ -75,13 +74,13 @@ func (ch *chunk) promote(places map[string]place) {
 	ch.trust = at.trust
 }
 
-// replace takes what a poll made of the chunks.
+// replace stores the chunks that resulted from a poll.
 func (p *plan) replace(chunks []*chunk) {
 	p.stable = slices.Equal(chunks, p.chunks) && !slices.ContainsFunc(chunks, func(ch *chunk) bool { return ch.sick })
 	p.chunks = chunks
 }
 
-// fill adds ids to the chunks that have room, then to new ones.
+// fill adds ids to chunks with room, then to new ones.
 func fill(chunks []*chunk, ids []string, t trust, room int, size func(string) int) []*chunk {
 	for i, ch := range chunks {
 		if ch.single || ch.sick {
@@ -103,9 +102,9 @@ func fill(chunks []*chunk, ids []string, t trust, room int, size func(string) in
 	return append(chunks, pack(ids, t, room, size)...)
 }
 
-// merge joins chunks that together take no more than three quarters of the
-// room: less than all of it, so that one id that comes and goes does not split
-// and join chunks for ever. While a batch is being narrowed it does nothing.
+// merge joins chunks that together take at most three quarters of the room. The
+// margin avoids repeated splitting and joining when one id comes and goes. merge
+// does nothing while a batch is being narrowed.
 func merge(chunks []*chunk, room int, size func(string) int) []*chunk {
 	var joined *chunk
 	rest := make([]*chunk, 0, len(chunks))
@@ -131,7 +130,7 @@ func merge(chunks []*chunk, room int, size func(string) int) []*chunk {
 		rest = append(rest, joined)
 	}
 	if len(rest) == len(chunks) {
-		return chunks // in the order they had
+		return chunks // in their previous order
 	}
 	return rest
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// gonePerPoll is how many of the variables that are gone a poll looks after:
-// they may come back. It keeps room for half of them while there are others of
-// which it is still to be found out.
+// gonePerPoll is the number of variables that are gone and that a poll requests
+// again, because they may come back. While other variables have no conclusion, the
+// poll reserves room for half of that number.
 const gonePerPoll = 8
 
-// Changed asks which of the variables changed since they were first fetched,
-// or since the last Changed, and which of them are gone or have come back. It
-// asks conditionally, so that no value travels while nothing changes.
+// Changed reports which of the variables changed since their first fetch or the
+// last Changed, and which of them are gone or have come back. It requests
+// conditionally, so that no value is transferred while nothing changes.
 //
-// ids is all variables in use: what is remembered of others is forgotten. An
-// error means that some could not be checked, and says which; the names that
-// are returned are right all the same. A variable that is gone is no error.
-// Calls do not overlap: a second one waits for the first.
+// ids must contain all variables in use, because Changed forgets others. An error
+// names the variables that could not be checked. The returned names are correct
+// even then. A variable that is gone is not an error. Calls do not overlap: a
+// second call waits for the first.
 func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	select {
 	case c.polling <- struct{}{}:
@@ -41,7 +41,8 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	defer p.end(true)
 	c.plan.update(q, p.room(), c.encodedLen)
 
-	// First what is well, by which it is known that not all is gone.
+	// Request the chunks before the variables that are set aside: they show that
+	// not everything is gone.
 	p.keepHalf(len(q.aside) > 0, func() {
 		var kept []*chunk
 		for _, ch := range inOrder(c.plan.chunks) {
@@ -62,9 +63,9 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	return slices.Compact(p.changed), p.err()
 }
 
-// inOrder puts the most trusted chunks first, and of each trust the sound ones:
-// they are what most depends on, and cost nothing of the budget. Among the sick
-// the small ones come first, whose narrowing is nearly done.
+// inOrder sorts chunks by trust, and within a trust puts sound chunks first. They
+// cover most variables, and cost nothing of the budget. Among the sick chunks the
+// small ones come first, because their narrowing is almost complete.
 func inOrder(chunks []*chunk) []*chunk {
 	rank := func(ch *chunk) int {
 		if ch.sick {
@@ -77,8 +78,8 @@ func inOrder(chunks []*chunk) []*chunk {
 	})
 }
 
-// distinct sorts ids, drops repeated ones, and takes out those that cannot be
-// asked for.
+// distinct sorts ids, removes duplicates, and separates ids that cannot be
+// requested.
 func distinct(ids []string) (valid []string, invalid []error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
 	valid = sorted[:0]
@@ -92,16 +93,16 @@ func distinct(ids []string) (valid []string, invalid []error) {
 	return valid, invalid
 }
 
-// poll is one Changed under way, and the handler of its answers.
+// poll is one Changed in progress, and the handler of its answers.
 type poll struct {
 	*call
 	changed []string
 	errs    []error
 	left    []left
-	seen    map[string]bool // asked for singly
+	seen    map[string]bool // requested individually
 }
 
-// left is the variables that one reason kept from being checked.
+// left holds the variables that one reason prevented from being checked.
 type left struct {
 	ids []string
 	err error
@@ -147,7 +148,7 @@ func (p *poll) single(id string, r reading) {
 	}
 }
 
-func (*poll) perVariable([]string) bool { return false } // it has no conditional form
+func (*poll) perVariable([]string) bool { return false } // the route has no conditional requests
 
 func (p *poll) unknown(ids []string, err error) {
 	for i := range p.left {
@@ -161,7 +162,7 @@ func (p *poll) unknown(ids []string, err error) {
 
 func (p *poll) err() error {
 	if gone, ok := errors.AsType[*conjur.IdentityError](p.stop); ok {
-		return gone // whatever variable it was asked about
+		return gone // the same for every variable
 	}
 	for _, l := range p.left {
 		p.errs = append(p.errs, fmt.Errorf("%d not checked, from variable %q on: %w", len(l.ids), l.ids[0], l.err))

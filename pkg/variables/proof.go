@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// mostTimes bounds how many times of observations a proof carries.
+// mostTimes bounds the times of observations in a proof.
 const mostTimes = 10
 
-// observation is one time that the server called a variable gone and knew us.
+// observation is one answer in which the server called a variable gone and
+// confirmed our identity.
 type observation struct {
 	reason   Reason
-	identity string    // as the server called us
-	issued   time.Time // when the token it was asked with was requested
+	identity string    // the server's name for us
+	issued   time.Time // request time of the token that was used
 	call     uint64
 }
 
-// suspicion is the proof gathered so far that a variable is gone.
+// suspicion is an incomplete proof that a variable is gone.
 type suspicion struct {
-	reason    Reason // as last seen
-	identity  string // the same in all observations
+	reason    Reason // at the last observation
+	identity  string // equal in all observations
 	n         int    // observations that counted
 	times     []time.Time
-	began     uint64    // when the first one was recorded
-	step      uint64    // when the last one that counted was recorded
-	seen      time.Time // the last observation
+	began     uint64    // step of the first observation
+	step      uint64    // step of the last observation that counted
+	seen      time.Time // time of the last observation
 	confirmed bool
 }
 
 func (s *suspicion) first() time.Time { return s.times[0] }
 
-// suspect records one observation that a variable is gone and returns the state
-// of the proof: a *SuspectError, a *HeldError or a *GoneError.
+// suspect records one observation that a variable is gone. It returns the state of
+// the proof: a *SuspectError, a *HeldError or a *GoneError.
 func (m *memory) suspect(id string, o observation) Answer {
 	now := time.Now()
 	m.mu.Lock()
@@ -50,14 +51,14 @@ func (m *memory) suspect(id string, o observation) Answer {
 		if m.proven(s, o, now) && m.mayGo(v, o, now) {
 			s.confirmed, v.changed = true, true
 			m.proofs = append(m.proofs, m.standing(id, v).Err.(*GoneError))
-			v.hasPrint, v.course = false, course{} // whatever it is when it returns, it has changed
+			v.hasPrint, v.stability = false, stability{} // its next value is a change
 		}
 	}
 	return m.standing(id, v)
 }
 
-// count counts an observation if its call began after the last one was
-// recorded, and late enough. It is called with the lock held.
+// count counts an observation, if its call began after the last one was recorded
+// and enough time has passed. The caller holds the lock.
 func (m *memory) count(s *suspicion, o observation, now time.Time) {
 	if s.n > 0 && (o.call <= s.step || now.Sub(s.times[len(s.times)-1]) < m.rules.ConfirmAfter) {
 		return
@@ -73,18 +74,16 @@ func (m *memory) count(s *suspicion, o observation, now time.Time) {
 	s.times = append(s.times, now)
 }
 
-// proven reports whether an observation completes the proof: with it there are
-// enough, the grace is over, and, if more than one is needed, it was made with
-// a token that the server issued after the first. An identity that was
-// deleted sees every variable gone while its old token lasts, but gets no new
-// one.
+// proven reports whether an observation completes the proof. There must be enough
+// observations, and the grace period must be over. If more than one is needed, the
+// token of the last must have been issued after the first. A deleted identity sees
+// every variable as gone while its old token lasts, but gets no new token.
 func (m *memory) proven(s *suspicion, o observation, now time.Time) bool {
 	return s.n >= m.rules.Confirmations && now.Sub(s.first()) >= m.rules.Grace &&
 		(m.rules.Confirmations == 1 || o.issued.After(s.first()))
 }
 
-// suspects reports whether a variable seems to be gone, which is still to be
-// proven.
+// suspects reports whether a variable seems to be gone without a complete proof.
 func (m *memory) suspects(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,8 +91,9 @@ func (m *memory) suspects(id string) bool {
 	return v != nil && v.suspicion != nil && !v.suspicion.confirmed
 }
 
-// newerThan returns, for a variable that is about to be asked for, how new the
-// token must be for the answer to complete a proof; false if it cannot.
+// newerThan returns, for a variable that is about to be requested, the earliest
+// issue time of a token for an answer that completes a proof. It returns false if
+// the answer cannot complete one.
 func (m *memory) newerThan(id string) (moment time.Time, due bool) {
 	now := time.Now()
 	m.mu.Lock()
@@ -132,7 +132,8 @@ func (m *memory) standing(id string, v *variable) Answer {
 	return unknown(suspect)
 }
 
-// recall answers for a variable that is set aside and cannot be asked for now.
+// recall answers from memory for a variable that is set aside and cannot be
+// requested now.
 func (m *memory) recall(id string) Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()

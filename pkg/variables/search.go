@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// A gateway may refuse all that asks for values, for good. A search for the
-// variables at fault then costs the whole budget and finds none. So after a call
-// that asked on and heard nothing that only Conjur can say, the next ones ask for
-// each chunk once, which shows when the gateway is gone, and some of them for one
-// variable by itself, which shows it too where a chunk is refused for another
-// reason. Once something is heard, they search again (decision 012).
+// A gateway may refuse all requests for values, permanently. A search for the
+// faulty variables would then spend the whole budget in vain. Therefore, after a
+// call that searched and got no answer that only Conjur gives, the next calls
+// request each chunk once. That shows when the gateway is gone. Some of them also
+// request one variable individually, which shows it even if a chunk is refused for
+// another reason. After an answer from Conjur they search again (decision 012).
 
-// longestUnsampled is such that one in so many calls, at least, asks for a variable
-// by itself.
+// longestUnsampled is the maximum number of calls from one individual request of a
+// variable to the next.
 const longestUnsampled = 4
 
-// errFruitless says that a variable was not asked for because what was asked for
-// before had no answer of Conjur's.
+// errFruitless means that a variable was not requested because Conjur answered none
+// of the earlier requests.
 var errFruitless = errors.New("not asked: what was asked for before was refused, and not in Conjur's form")
 
 // end ends a call.
@@ -32,14 +32,14 @@ func (k *call) end(isPoll bool) {
 	k.report(isPoll)
 }
 
-// worthwhile reports whether a variable that was refused before is to be asked for
-// by itself: always, or once in this call, or not.
+// worthwhile reports whether to request a refused variable individually. Depending
+// on earlier calls the answer is always, once per call, or never.
 func (k *call) worthwhile() bool {
 	n := k.before
 	if k.heard || n == 0 {
 		return true
 	}
-	k.refused = true // this call too, also if nothing else is asked for
+	k.refused = true // even if nothing else is requested
 	if k.sampled || n&(n-1) != 0 && n%longestUnsampled != 0 {
 		return false
 	}
@@ -47,9 +47,8 @@ func (k *call) worthwhile() bool {
 	return true
 }
 
-// searchable reports whether a search among refused variables can find something.
-// If those before were fruitless, the one variable that was not asked for longest
-// decides.
+// searchable reports whether a search among refused variables can succeed. If
+// earlier searches were in vain, the variable with the oldest request decides.
 func (k *call) searchable(ids []string) bool {
 	switch {
 	case k.heard || k.before == 0:
@@ -62,7 +61,7 @@ func (k *call) searchable(ids []string) bool {
 	return k.heard
 }
 
-// longestUnasked returns the variable that was not asked for by itself longest.
+// longestUnasked returns the variable with the oldest individual request.
 func (m *memory) longestUnasked(ids []string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

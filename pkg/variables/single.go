@@ -7,21 +7,21 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// reading is the answer about a variable that was asked for by itself.
+// reading is the answer about an individually requested variable.
 type reading struct {
 	Answer
 	etag string // a hash of the value, never shown
-	same bool   // the value is that of the ETag that was asked with: Found, but without Value
+	same bool   // the ETag still matches: Found, but without Value
 }
 
-// read asks for one variable by itself; conditionally, if an ETag is given.
+// read requests one variable individually. With an ETag the request is conditional.
 //
-// It is here that proof of "gone" is gathered. The server answers 404 with the
-// variable's name for what does not exist, is empty or cannot be seen, and 403
-// without a body for what can be seen but not read. Neither is believed alone:
-// the 404 must be in the server's own form and about this very variable, a 403
-// is what any proxy may say too (see forbid), and then /whoami must know us by
-// the same token.
+// It collects the proof of "gone". The server answers 404 with the variable's name
+// if the variable does not exist, is empty or is invisible. It answers 403 without
+// a body if the variable is visible but not readable. One answer alone proves
+// nothing. The 404 must have the server's own format and name this variable. A
+// proxy may also answer 403 (see forbid). In both cases /whoami must confirm our
+// identity with the same token.
 func (k *call) read(id, etag string) reading {
 	k.memory.askedSingly(id)
 	if k.memory.suspects(id) {
@@ -55,9 +55,8 @@ func (k *call) read(id, etag string) reading {
 	return reading{Answer: unknown(v.Err)}
 }
 
-// reconnect has the next request of this call go over a new connection, once: to
-// another of several servers behind one address, maybe, of which one may lag
-// behind.
+// reconnect makes the next request of this call use a new connection, once. Behind
+// a load balancer that may lead to another server, because one of them may lag.
 func (k *call) reconnect() {
 	if !k.afresh {
 		k.afresh = true
@@ -65,8 +64,8 @@ func (k *call) reconnect() {
 	}
 }
 
-// reasonOf returns how an answer calls a variable gone; empty if it does not. It
-// proves nothing yet.
+// reasonOf returns the Reason that an answer gives, or "" if it does not call the
+// variable gone. It proves nothing yet.
 func reasonOf(v conjur.Values) Reason {
 	switch v.Form {
 	case conjur.Missing:
@@ -77,8 +76,8 @@ func reasonOf(v conjur.Values) Reason {
 	return ""
 }
 
-// readByBatch reads a value of which the single answer did not have Conjur's
-// form in a batch of one, which names the variable.
+// readByBatch reads a value by a batch of one, which names the variable, if the
+// individual answer lacked Conjur's form.
 func (k *call) readByBatch(id string, cause error) reading {
 	if !conjur.Batchable(id) {
 		return reading{Answer: unknown(cause)}
@@ -109,11 +108,11 @@ func (k *call) prove(id string, reason Reason, t *conjur.Token) reading {
 	return reading{Answer: k.memory.suspect(id, observation{reason: reason, identity: who.Name, issued: t.Issued(), call: k.step})}
 }
 
-// identity is how the server knows us by a token; asked once in a call for
-// each token.
+// identity is the server's name for us with a token. It is requested once per call
+// and token.
 type identity struct {
 	conjur.Identity
-	err error // why it is not sure that we are one of our account
+	err error // why it may not be one of our account
 }
 
 func (k *call) knownBy(t *conjur.Token) identity {
@@ -127,8 +126,8 @@ func (k *call) knownBy(t *conjur.Token) identity {
 	return who
 }
 
-// probed pays for a request beyond the question for a value, which only this
-// token can answer. Without an answer nothing else is asked for.
+// probed charges the budget for a request besides the one for a value. Only this
+// token can answer it. Without an answer, the call sends no further requests.
 func (k *call) probed(r conjur.Reading) conjur.Reading {
 	k.budget--
 	if r.Token == nil {

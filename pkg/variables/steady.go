@@ -6,45 +6,46 @@ import (
 	"time"
 )
 
-// Of two servers behind one address one may lag behind: a variable then has its
-// new value and the one before it by turns. An earlier value that is back so soon
-// is not believed before it has been answered for a while and no other has.
+// One of two servers behind a load balancer may lag. A variable then alternates
+// between its new value and the one before. An earlier value that returns so soon
+// is accepted only after it was the only answer for a while.
 
-// mostEarlier bounds how many earlier values of a variable are remembered.
+// mostEarlier bounds the earlier values of a variable in memory.
 const mostEarlier = 8
 
-// longestSteady is how many times as long as at first an earlier value must be
-// answered after others came between.
+// longestSteady bounds the growth of the required time after alternations, as a
+// multiple of the initial time.
 const longestSteady = 4
 
-// course is how a variable's value has changed lately.
-type course struct {
-	print    fingerprint // the value that is believed
+// stability is the recent history of a variable's value.
+type stability struct {
+	print    fingerprint // the accepted value
 	known    bool
-	polled   fingerprint // the value that the last poll saw, which an empty answer stands for
-	earlier  []earlier   // the values before, the latest last
-	back     *comeback   // of an earlier value that is answered again; nil: of none
+	polled   fingerprint // value in the last poll, to which an empty answer refers
+	earlier  []earlier   // earlier values, latest last
+	back     *comeback   // the earlier value that returned; nil if none
 	need     time.Duration
 	reported bool
 }
 
-// earlier is a value that was believed until another came.
+// earlier is a value that was accepted until another came.
 type earlier struct {
 	print fingerprint
-	seen  time.Time // when it was answered last
+	seen  time.Time // time of its last answer
 }
 
-// comeback is an earlier value that is answered again, without another between.
+// comeback is an earlier value that is answered again, without another value in
+// between.
 type comeback struct {
 	print fingerprint
 	since time.Time
 }
 
-// ReturnedError says that a variable has a value that it had before another, a
-// short while ago, so that the server may be one that lags behind.
+// ReturnedError means that a variable has a recent earlier value again. The server
+// may be one that lags.
 type ReturnedError struct {
 	Variable string
-	Until    time.Time // when it is believed, if nothing else comes between
+	Until    time.Time // when it is accepted, if no other value is answered
 }
 
 func (e *ReturnedError) Error() string {
@@ -52,12 +53,12 @@ func (e *ReturnedError) Error() string {
 		e.Variable, e.Until.UTC().Format(time.RFC3339))
 }
 
-// believe takes the value that a variable was answered with; an error when it is
-// held back. It is called with the lock held.
+// believe processes an answered value. It returns an error if the value is held
+// back. The caller holds the lock.
 func (m *memory) believe(id string, v *variable, p fingerprint) error {
-	c, now := &v.course, time.Now()
+	c, now := &v.stability, time.Now()
 	if m.rules.Steady == 0 || !c.known {
-		*c = course{print: p, known: true, polled: c.polled}
+		*c = stability{print: p, known: true, polled: c.polled}
 		return nil
 	}
 	need := max(c.need, m.rules.Steady)
@@ -66,7 +67,7 @@ func (m *memory) believe(id string, v *variable, p fingerprint) error {
 		c.need, c.reported = 0, false
 	}
 	if p == c.print {
-		if c.back != nil { // it is not the only one
+		if c.back != nil { // another value was answered in between
 			c.back, c.need = nil, min(2*need, longestSteady*m.rules.Steady)
 		}
 		return nil
@@ -85,7 +86,7 @@ func (m *memory) believe(id string, v *variable, p fingerprint) error {
 			return &ReturnedError{id, until}
 		}
 		c.earlier = slices.Delete(c.earlier, i, i+1)
-		v.changed = true // whoever asked meanwhile has another one
+		v.changed = true // a fetch in the meantime may have delivered another value
 	}
 	if len(c.earlier) == mostEarlier {
 		c.earlier = slices.Delete(c.earlier, 0, 1)

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// manyBare500s is how many answers 500 without a body, and no good one
-	// among them, are taken for a server in trouble rather than a variable.
+	// manyBare500s is the number of 500 answers without a body, and without a good
+	// answer, that indicate a server in trouble rather than a faulty variable.
 	manyBare500s = 6
-	// leastTrouble is for how long one such answer is enough after that.
+	// leastTrouble is how long a single such answer suffices afterwards.
 	leastTrouble = time.Minute
 )
 
-// blameServer reports whether an answer says that the server failed: it does so
-// for a value that it cannot decrypt, and for everything while its database is
-// down. After a good answer in the same call it is the value.
+// blameServer reports whether an answer shows a failed server. The server gives the
+// same answer for a value that it cannot decrypt, and for everything while its
+// database is down. After a good answer in the same call, the value is the cause.
 func (k *call) blameServer(r conjur.Reading) bool { return r.Form == conjur.Failed && !k.anyGood }
 
-// inTrouble reports, after such an answer about the variable, whether the server
-// is in trouble, so that nothing else is worth asking for. A question that needs
-// its database and no value decides, where this was not found out lately.
+// inTrouble reports, after such an answer about the variable, whether the server is
+// in trouble, so that further requests are useless. Unless this was determined
+// recently, a question that needs the database but no value decides.
 func (k *call) inTrouble(id string) bool {
 	if k.bare500s == 0 && (k.trouble.On() || !k.answersCheck(id)) {
 		k.bare500s = manyBare500s

@@ -8,15 +8,15 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// trust is how likely it is that a variable is there. Variables of one trust
-// share a batch: a batch is refused as a whole, so those that were found before
-// must not wait until it is known which of the others are at fault.
+// trust is the likelihood that a variable exists. Variables of one trust share a
+// batch. A batch is refused as a whole, so variables that were found before must
+// not wait for the diagnosis of others.
 type trust int
 
 const (
 	proven   trust = iota // found before
 	untried               // never found
-	unlisted              // not in the list of variables either, when it was looked at last
+	unlisted              // also not in the last list of variables
 	trusts   = iota
 )
 
@@ -33,12 +33,12 @@ func (v *variable) trust() trust {
 	return proven
 }
 
-// question is what a call is to ask for, each in ascending order.
+// question lists the variables that a call requests, each list in ascending order.
 type question struct {
-	shared [trusts][]string // what batches may ask for
-	single [trusts][]string // what is asked for by itself each time
-	// aside is what is asked for by itself when its turn comes: what was found
-	// before comes first, and then what was not asked for longest.
+	shared [trusts][]string // for batches
+	single [trusts][]string // requested individually each time
+	// aside lists variables that are requested individually in rotation. Variables
+	// that were found before come first, then those with the oldest request.
 	aside []string
 }
 
@@ -50,13 +50,13 @@ func (q *question) put(id string, at place) {
 	}
 }
 
-// together lists what batches may ask for, the most trusted first.
+// together lists the variables for batches, the most trusted first.
 func (q *question) together() []string { return slices.Concat(q.shared[:]...) }
 
-// each lists all but what is set aside.
+// each lists all variables except those that are set aside.
 func (q *question) each() []string { return slices.Concat(q.together(), slices.Concat(q.single[:]...)) }
 
-// equal reports whether the same is to be asked for each time.
+// equal reports whether both questions request the same each time.
 func (q *question) equal(other question) bool {
 	for t := range q.shared {
 		if !slices.Equal(q.shared[t], other.shared[t]) || !slices.Equal(q.single[t], other.single[t]) {
@@ -95,7 +95,7 @@ func (m *memory) trustOf(id string) trust {
 	return m.vars[id].trust()
 }
 
-// byTrust splits ids.
+// byTrust groups ids by trust.
 func (m *memory) byTrust(ids []string) (by [trusts][]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,10 +106,10 @@ func (m *memory) byTrust(ids []string) (by [trusts][]string) {
 	return by
 }
 
-// listed takes the sorted list of the variables that there are. Of those that a
-// call is about, what was never found, or was refused, and is not listed, is not
-// trusted until it is found or listed. What has come into the list, and was set
-// aside, has its turn next.
+// listed applies the sorted list of all existing variables to the ids of a call. A
+// variable that was never found, or was refused, and is not listed, loses its trust
+// until it is found or listed. A newly listed variable that was set aside is next
+// in the rotation.
 func (m *memory) listed(list, ids, refused []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,18 +6,17 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// What is known of whether the server has the route that answers with a status for
-// each variable: POST /secrets/values, which the genuine server has in its SaaS
-// edition only.
+// Knowledge about the route that answers with a status for each variable, POST
+// /secrets/values. In the genuine product only the SaaS edition has it.
 const (
 	routeUntested int32 = iota
 	routeOffered
 	routeAbsent
 )
 
-// perVariable asks for variables over the values route. It is false when
-// the server does not offer it, and then has answered for none of those that
-// are left.
+// perVariable requests variables over the values route. It returns false if the
+// server does not offer the route. In that case no remaining variable has an
+// answer.
 func (l *load) perVariable(ids []string) bool {
 	if l.route.Load() == routeAbsent || l.route.Load() == routeUntested && !l.pay(proven) {
 		return false
@@ -33,9 +32,9 @@ func (l *load) perVariable(ids []string) bool {
 	return true
 }
 
-// askValues asks once. Whatever the route says of a variable, but its value, has
-// no form that proves anything, so it is asked for singly; as is a value that
-// JSON could not carry.
+// askValues sends one request. Apart from a value, the route's statements about a
+// variable have no form that proves anything. Therefore such variables are
+// requested individually. The same applies to a value that JSON cannot represent.
 func (l *load) askValues(ids []string) bool {
 	v := l.conjur.Values(l.ctx, ids)
 	switch v.Form {
