@@ -1,4 +1,4 @@
-// Package logs writes the log, so that one that nobody reads stops no work.
+// Package logs writes the log. A log without a reader does not block the process.
 package logs
 
 import (
@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// New logs to a queue, as text for people or as JSON, one line an event.
-// The level can be changed later.
+// New returns a logger that writes to a queue, as text for people or as JSON, one
+// line per event. The returned level can be changed later.
 func New(format string, out *Queue) (*zap.Logger, zap.AtomicLevel, error) {
 	level := zap.NewAtomicLevel()
 	config := zapcore.EncoderConfig{

@@ -10,38 +10,36 @@ import (
 )
 
 const (
-	// mostQueued bounds the bytes of the log that wait for its reader, and
-	// mostLines the lines.
+	// mostQueued bounds the bytes of unread log lines, and mostLines their number.
 	mostQueued = 512 << 10
 	mostLines  = 1024
-	// lastWords is how long the end of the process waits for that reader.
+	// lastWords is how long the end of the process waits for the reader.
 	lastWords = time.Second
 )
 
-// Queue writes lines in the background, so that a log that nobody reads
-// stops no work. What finds no room is dropped and counted. Make it with
+// Queue writes lines in the background, so that a log without a reader does not
+// block the process. Lines that do not fit are dropped and counted. Create it with
 // NewQueue.
 type Queue struct {
 	out   io.Writer
 	lines chan []byte
-	stop  chan struct{} // closed when what waits is to be written, and no more
-	done  chan struct{} // closed when it was
+	stop  chan struct{} // closed to request the end, after the queued lines
+	done  chan struct{} // closed at the end
 
-	size    atomic.Int64               // of the lines that wait
-	dropped atomic.Int64               // lines, since the start
-	logger  atomic.Pointer[zap.Logger] // that writes here; it says that lines were dropped
+	size    atomic.Int64               // of the queued lines
+	dropped atomic.Int64               // lines since the start
+	logger  atomic.Pointer[zap.Logger] // writes to this queue; reports dropped lines
 }
 
-// NewQueue returns a queue that writes nothing before it is started.
+// NewQueue returns a queue that writes nothing until it is started.
 func NewQueue(out io.Writer) *Queue {
 	q := &Queue{out: out, lines: make(chan []byte, mostLines), stop: make(chan struct{}), done: make(chan struct{})}
 	q.logger.Store(zap.NewNop())
 	return q
 }
 
-// Start writes until the function that it returns is called, which waits for
-// what is left, though not for ever: a writer that is stuck ends with the
-// process.
+// Start writes until the caller calls stop. stop waits a limited time for queued
+// lines, because a writer may be stuck. Such a writer ends with the process.
 func (q *Queue) Start() (stop func()) {
 	go q.run()
 	return func() {
@@ -53,7 +51,7 @@ func (q *Queue) Start() (stop func()) {
 	}
 }
 
-// Write takes one line; it never blocks or fails.
+// Write queues one line. It never blocks and never fails.
 func (q *Queue) Write(line []byte) (int, error) {
 	size := int64(len(line))
 	if q.size.Add(size) > mostQueued || !q.offer(bytes.Clone(line)) {
@@ -72,10 +70,10 @@ func (q *Queue) offer(line []byte) bool {
 	}
 }
 
-// Sync has nothing to do: lines are on their way.
+// Sync does nothing, because the queue writes its lines without it.
 func (q *Queue) Sync() error { return nil }
 
-// run says that lines were dropped once one could be written again.
+// run writes the lines. After a successful write it reports dropped lines.
 func (q *Queue) run() {
 	defer close(q.done)
 	noted := int64(0)
@@ -92,8 +90,7 @@ func (q *Queue) run() {
 	}
 }
 
-// next waits for a line; when the queue has been stopped it takes only what is
-// there.
+// next waits for a line. After the queue was stopped, it returns only queued lines.
 func (q *Queue) next() (line []byte, ok bool) {
 	select {
 	case line = <-q.lines:
