@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Client asks a process for its Status.
+// Client requests the Status of a process.
 type Client struct {
-	URL   string // where its probes are served, such as http://127.0.0.1:8080
-	Token string // "": none
+	URL   string // of its probes, such as http://127.0.0.1:8080
+	Token string // "" if none is needed
 }
 
-// most bounds what is read of one answer or event.
+// most bounds one answer or event, in bytes.
 const most = 64 << 20
 
-// Get returns what is known now.
+// Get returns the current Status.
 func (c Client) Get(ctx context.Context) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, slow)
 	defer cancel()
@@ -38,8 +38,8 @@ func (c Client) Get(ctx context.Context) (s Status, err error) {
 	return s, nil
 }
 
-// Follow calls show with what is known, now and whenever that has changed, until
-// ctx ends or the process is gone.
+// Follow calls show with the current Status and after each change, until ctx ends
+// or the process is gone.
 func (c Client) Follow(ctx context.Context, show func(Status)) error {
 	body, err := c.ask(ctx, "/status/events")
 	if err != nil {
@@ -69,7 +69,7 @@ func (c Client) Follow(ctx context.Context, show func(Status)) error {
 	return fmt.Errorf("%s: the process has ended the stream", c.URL)
 }
 
-// take takes in an event.
+// take applies an event.
 func (s *Status) take(kind string, data []byte) error {
 	if kind == "status" {
 		*s = Status{}
@@ -100,7 +100,7 @@ func (s *Status) take(kind string, data []byte) error {
 	return nil
 }
 
-// ask sends a request; the body is to be closed.
+// ask sends a request. The caller must close the body.
 func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+path, nil)
 	if err != nil {

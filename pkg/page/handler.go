@@ -18,25 +18,25 @@ import (
 	"github.com/secretsync/syncer/pkg/safefile"
 )
 
-// maxToken bounds the file of the token, in bytes.
+// maxToken bounds the token file, in bytes.
 const maxToken = 1 << 20
 
 //go:embed status.html status.css status.js
 var assets embed.FS
 
-// Handler serves what Look returns.
+// Handler serves the Status that Look returns.
 //
-//	/status          the page, which has no data in itself
+//	/status          the page, which contains no data itself
 //	/status.json     a Status
-//	/status/events   the Status, and then each second what has changed
+//	/status/events   the Status, and then each second the changes
 //
-// Use it for /status, /status.json and /status/.
+// Register it for /status, /status.json and /status/.
 type Handler struct {
-	// Look returns what is known now. It is called at most once a second.
+	// Look returns the current Status. It is called at most once a second.
 	Look func() Status
-	// TokenFile is a file with the bearer token that the data are given for,
-	// read at each request. Empty: the page and the data are given to this
-	// machine only, without a token.
+	// TokenFile holds the bearer token that clients must present. It is read at
+	// each request. If it is empty, the page and the data are available without a
+	// token, but only from this machine.
 	TokenFile string
 
 	streams atomic.Int32
@@ -47,12 +47,12 @@ type Handler struct {
 
 // Times of the stream.
 const (
-	step  = time.Second      // between two looks
-	quiet = 15 * time.Second // after which something is sent in any case
-	slow  = 30 * time.Second // for a reader to take what is sent
+	step  = time.Second      // between two calls of Look
+	quiet = 15 * time.Second // after which something is always sent
+	slow  = 30 * time.Second // for a reader to receive data
 )
 
-// mostStreams bounds how many streams there are at a time.
+// mostStreams bounds the number of concurrent streams.
 const mostStreams = 16
 
 // ServeHTTP implements http.Handler.
@@ -75,7 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/status.json":
 		if h.permits(w, r) {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(h.look()) // else the reader is gone
+			_ = json.NewEncoder(w).Encode(h.look()) // on an error the reader is gone
 		}
 	case "/status/events":
 		if h.permits(w, r) {
@@ -86,7 +86,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// protect has a browser run nothing but what is served here, and keep nothing.
+// protect makes browsers load scripts and styles only from this server, and store
+// nothing.
 func protect(header http.Header) {
 	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -98,8 +99,8 @@ func protect(header http.Header) {
 
 func asset(w http.ResponseWriter, r *http.Request, name string) { http.ServeFileFS(w, r, assets, name) }
 
-// local reports whether a request is from this machine, and for it by name: a
-// page on the Web may have a name of its own lead here.
+// local reports whether a request comes from this machine and uses a local name.
+// The name matters because a Web page can point its DNS name at this machine.
 func local(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
@@ -113,7 +114,8 @@ func local(r *http.Request) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// permits reports whether the request has the token; if not, it is answered.
+// permits reports whether the request has the token. If not, it answers the
+// request.
 func (h *Handler) permits(w http.ResponseWriter, r *http.Request) bool {
 	if h.TokenFile == "" {
 		return true
@@ -136,7 +138,7 @@ func (h *Handler) permits(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// look returns what is known, not older than a step.
+// look returns a Status that is at most one step old.
 func (h *Handler) look() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +159,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	send := func(format string, args ...any) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(slow)) // that of the server is for short answers
+		// The server's deadline is for short answers.
+		_ = control.SetWriteDeadline(time.Now().Add(slow))
 		_, err := fmt.Fprintf(w, format, args...)
 		return err == nil && control.Flush() == nil
 	}
@@ -189,7 +192,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// text is v as JSON, in one line. It holds only what can be written so.
+// text returns v as JSON in one line. v must be encodable.
 func text(v any) []byte {
 	line, _ := json.Marshal(v)
 	return line

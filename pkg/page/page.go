@@ -1,6 +1,5 @@
-// Package page shows an operator what is known of all targets: as a page that
-// follows what happens, as JSON, and as a stream of changes. It shows names,
-// times and errors, and never a value.
+// Package page shows an operator the state of all targets: as a live page, as JSON,
+// and as a stream of changes. It shows names, times and errors, and never a value.
 package page
 
 import (
@@ -8,8 +7,7 @@ import (
 	"time"
 )
 
-// Status is what is known at one time. Times that are not known are zero, and
-// left out in JSON.
+// Status is the state at one time. Unknown times are zero and omitted in JSON.
 type Status struct {
 	At      time.Time `json:"at"`
 	Version string    `json:"version,omitempty"` // of the build
@@ -17,55 +15,55 @@ type Status struct {
 	// Standby names the process that works while this one waits.
 	Standby string   `json:"standby,omitempty"`
 	Lanes   []Lane   `json:"lanes"`
-	Targets []Target `json:"targets"` // in the order of their names
-	// Rotations are the sets that the process rotates, in the order of their ids.
+	Targets []Target `json:"targets"` // sorted by name
+	// Rotations lists the sets that the process rotates, sorted by id.
 	Rotations []Rotation `json:"rotations,omitempty"`
 }
 
-// Rotation is a set of versions that is rotated.
+// Rotation is the rotation of a set of versions.
 type Rotation struct {
 	Set     string    `json:"set"`
 	Stage   string    `json:"stage,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Primary string    `json:"primary,omitempty"`
-	Due     time.Time `json:"due,omitzero"` // the next version
-	// Waits says what it waits for, such as a gate that is shut; Problem is why
-	// nothing is known of it.
+	Due     time.Time `json:"due,omitzero"` // time of the next version
+	// Waits says what the rotation waits for, such as a closed gate.
+	// Problem is the reason why its state is unknown.
 	Waits   string `json:"waitsFor,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Unasked are the Pods that use it and that nobody asks, in words.
+	// Unasked describes the Pods that use the set and that are not asked about it.
 	Unasked string `json:"unasked,omitempty"`
 }
 
-// Lane is an identity that Conjur is asked as.
+// Lane is one identity at Conjur with its targets.
 type Lane struct {
 	Name    string `json:"name"`
 	Targets int    `json:"targets"`
-	// Polled is when a poll last looked at every variable of the lane.
+	// Polled is the time of the last poll that checked every variable of the lane.
 	Polled time.Time `json:"polled,omitzero"`
-	// Held is not zero while the brake holds removals back.
+	// Held is not zero while the brake delays removals.
 	Held Held `json:"held,omitzero"`
 }
 
-// Held is removals that are held back, as so much is gone at once that it may be
-// a mistake.
+// Held describes delayed removals. So many variables are gone at once that it may
+// be a mistake.
 type Held struct {
 	Gone  int       `json:"gone"` // variables
 	Of    int       `json:"of"`   // variables in use
 	Until time.Time `json:"until"`
 }
 
-// State is how a target is doing.
+// State is the state of a target.
 type State string
 
 // The states.
 const (
-	Fresh   State = "fresh"   // it holds what Conjur has
-	Waiting State = "waiting" // it was not synced yet
-	Stale   State = "stale"   // too long ago that it was proven to
-	Failing State = "failing" // the last sync failed, and it holds what it held before
-	Doubted State = "doubted" // variables of it seem to be gone, which is not proven yet or held back
-	Revoked State = "revoked" // variables of it are proven to be gone
+	Fresh   State = "fresh"   // holds the current values
+	Waiting State = "waiting" // not synced yet
+	Stale   State = "stale"   // its last proof is too old
+	Failing State = "failing" // the last sync failed; keeps its content
+	Doubted State = "doubted" // variables seem to be gone, but the proof is incomplete or held back
+	Revoked State = "revoked" // variables are proven to be gone
 )
 
 // Target is one file or Kubernetes Secret.
@@ -73,18 +71,19 @@ type Target struct {
 	Name  string `json:"target"` // such as file/db or secret/shop/db
 	Lane  string `json:"lane"`
 	State State  `json:"state"`
-	// Overrides are the variables of the node's own that it reads in the place
-	// of general ones, with commas between them.
+	// Overrides lists the node-specific variables that replace general ones,
+	// separated by commas.
 	Overrides string `json:"overrides,omitempty"`
-	// Expires is when the first of the certificates in it does.
+	// Expires is the earliest expiry of its certificates.
 	Expires time.Time `json:"expires,omitzero"`
-	// Proven is when it was last proven to hold what Conjur has.
+	// Proven is the time of the last proof that the target holds the current
+	// values.
 	Proven time.Time `json:"proven,omitzero"`
-	// Changed is when this process last changed it.
+	// Changed is the time of the last change by this process.
 	Changed time.Time `json:"changed,omitzero"`
 	Error   string    `json:"error,omitempty"`
 	Since   time.Time `json:"failingSince,omitzero"`
-	// Waits says what it waits for; Next is when that comes, where that is known.
+	// Waits says what the target waits for. Next is the expected time, if known.
 	Waits string    `json:"waitsFor,omitempty"`
 	Next  time.Time `json:"next,omitzero"`
 }
@@ -94,19 +93,19 @@ func (s Status) Well() bool {
 	return !slices.ContainsFunc(s.Targets, func(t Target) bool { return t.State != Fresh })
 }
 
-// change is what differs between two Statuses.
+// change is the difference between two Statuses.
 type change struct {
 	At      time.Time `json:"at"`
 	Lanes   []Lane    `json:"lanes"`
-	Targets []Target  `json:"targets,omitempty"` // new, or not as before
+	Targets []Target  `json:"targets,omitempty"` // new or changed
 	Gone    []string  `json:"gone,omitempty"`
-	// Rotations are all of them.
+	// Rotations lists all rotations, changed or not.
 	Rotations []Rotation `json:"rotations,omitempty"`
 }
 
-// since returns what has changed in s since before. A target that only the poll
-// of its lane proves anew is not in it: whoever reads the change knows that from
-// the lane.
+// since returns the changes in s since before. It omits a target if only its proof
+// time changed through the poll of its lane. The reader derives that time from the
+// lane.
 func (s Status) since(before Status) change {
 	c := change{At: s.At, Lanes: s.Lanes, Rotations: s.Rotations}
 	was := make(map[string]Target, len(before.Targets))
