@@ -16,16 +16,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// client is an otlptrace.Client. The library's own client for HTTP would link
-// gRPC.
+// client is an otlptrace.Client. The library's HTTP client would link gRPC.
 type client struct {
 	*settings
 	http   *http.Client
-	ending context.Context // when it ends, what is being sent does
+	ending context.Context // its end cancels the sending
 	report func(error)
 }
 
-// client returns a client that goes nowhere but to the collector.
+// client returns a client that contacts only the collector.
 func (s *settings) client() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.tls, IdleConnTimeout: 90 * time.Second},
@@ -41,13 +40,13 @@ func (c *client) Stop(context.Context) error {
 	return nil
 }
 
-// UploadTraces sends spans, again after a pause where the collector is busy, and
-// reports how that went. It returns no error, as nobody else could do more.
+// UploadTraces sends spans and reports the result. While the collector is busy, it
+// pauses and retries. It returns no error, because callers could not react to one.
 func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ending, cancel)()
-	body, err := c.encode(&tracepb.TracesData{ResourceSpans: spans}) // as the request on the wire
+	body, err := c.encode(&tracepb.TracesData{ResourceSpans: spans}) // the format of the request
 	if err == nil {
 		err = backoff.Retry(func() error { return c.post(ctx, body) }, backoff.WithContext(backoff.NewExponentialBackOff(), ctx))
 	}
@@ -70,8 +69,8 @@ func (c *client) encode(message proto.Message) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// post sends a body once. The address and the text of the answer stay out of
-// errors: they may hold a credential.
+// post sends a body once. Its errors omit the address and the text of the answer,
+// which may contain a credential.
 func (c *client) post(ctx context.Context, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *client) post(ctx context.Context, body []byte) error {
 		return backoff.Permanent(fmt.Errorf("the collector cannot be reached: %w", unanswered.Err))
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // so that the connection is used again
+	_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // allows reuse of the connection
 	switch err := fmt.Errorf("the collector answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode)); answer.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return err

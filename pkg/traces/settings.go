@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// settings are what the environment says of the collector. The library reads
-// what it says of spans: sampling, limits and batches.
+// settings are the collector settings from the environment. The library reads the
+// settings of spans: sampling, limits and batches.
 type settings struct {
 	url     string
 	header  http.Header
@@ -23,8 +23,7 @@ type settings struct {
 	tls     *tls.Config
 }
 
-// readSettings returns nil where no traces are asked for, and all that is wrong
-// otherwise.
+// readSettings returns nil if no traces are requested. Its error lists all faults.
 func readSettings() (*settings, error) {
 	name, endpoint := either("ENDPOINT")
 	exporter := env("OTEL_TRACES_EXPORTER")
@@ -42,8 +41,8 @@ func readSettings() (*settings, error) {
 	return s, errors.Join(append(errs, s.setURL(name, endpoint), s.setHeaders(), s.setTimeout(), s.setCompression(), s.setTLS())...)
 }
 
-// setURL takes the endpoint of traces as it is; one for everything is what their
-// path comes after.
+// setURL uses the endpoint for traces unchanged. It appends the traces path to a
+// general endpoint.
 func (s *settings) setURL(name, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -116,8 +115,8 @@ func (s *settings) setTLS() error {
 	return errors.Join(errs...)
 }
 
-// either returns the variable that is set, that of traces before that of
-// everything.
+// either returns the variable that is set. A variable for traces takes precedence
+// over the general one.
 func either(suffix string) (name, value string) {
 	name = "OTEL_EXPORTER_OTLP_TRACES_" + suffix
 	if value = env(name); value == "" {

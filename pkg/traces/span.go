@@ -9,13 +9,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// Span is one sync. The zero Span is not traced.
+// Span traces one sync. The zero Span does nothing.
 type Span struct {
 	tracer trace.Tracer
 	span   trace.Span
 }
 
-// Begin begins the span of a target's sync, which lasts until End.
+// Begin begins the span of a target's sync. End ends it.
 func (t *Tracer) Begin(target string) Span {
 	if t == nil {
 		return Span{}
@@ -24,7 +24,7 @@ func (t *Tracer) Begin(target string) Span {
 	return Span{t.tracer, span}
 }
 
-// Step begins a step of the sync, which lasts until end is called.
+// Step begins a step of the sync. The function end ends it.
 func (s Span) Step(name string) (end func()) {
 	if s.span == nil {
 		return func() {}
@@ -33,7 +33,7 @@ func (s Span) Step(name string) (end func()) {
 	return func() { step.End() }
 }
 
-// End ends the span with what came of the sync. No text may hold a value.
+// End ends the span with the result of the sync. No text may contain a value.
 func (s Span) End(err error, attributes map[string]string) {
 	if s.span == nil {
 		return
@@ -47,7 +47,7 @@ func (s Span) End(err error, attributes map[string]string) {
 	s.span.End()
 }
 
-// Fields are what a log line of the sync carries, so that its trace is found.
+// Fields returns the fields that link a log line of the sync to its trace.
 func (s Span) Fields() []zap.Field {
 	if s.span == nil || !s.span.SpanContext().IsSampled() {
 		return nil

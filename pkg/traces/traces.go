@@ -1,5 +1,6 @@
-// Package traces sends what each sync did, and how long each step took, to a
-// collector: OTLP over HTTP, as the OTEL_ variables of the environment say.
+// Package traces sends the actions of each sync, and the duration of each step, to
+// a collector. It uses OTLP over HTTP with the settings of the OTEL_ environment
+// variables.
 package traces
 
 import (
@@ -19,12 +20,12 @@ import (
 type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider
-	hurry    context.CancelFunc // ends what is being sent
+	hurry    context.CancelFunc // cancels the sending
 }
 
-// Start returns a Tracer that sends until Close is called, and nil where the
-// environment names no collector. report is called with how each sending went;
-// a nil error means well. The library keeps report for the whole process.
+// Start returns a Tracer that sends until Close is called. It returns nil if the
+// environment names no collector. It calls report with the result of each sending.
+// A nil error means success. The library retains report for the whole process.
 func Start(version string, report func(error)) (*Tracer, error) {
 	s, err := readSettings()
 	if s == nil || err != nil {
@@ -35,7 +36,7 @@ func Start(version string, report func(error)) (*Tracer, error) {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "syncer"), attribute.String("service.version", version)),
 		resource.WithFromEnv())
-	if err != nil { // the rest of it holds
+	if err != nil { // the other attributes remain valid
 		report(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES cannot be read as a whole: %w", err))
 	}
 	exporter, err := otlptrace.New(ctx, &client{settings: s, http: s.client(), ending: ctx, report: report})
@@ -47,13 +48,13 @@ func Start(version string, report func(error)) (*Tracer, error) {
 	return &Tracer{provider.Tracer("github.com/secretsync/syncer"), provider, hurry}, nil
 }
 
-// Close sends what is left, within the time given, and returns when all has
-// ended.
+// Close sends the remaining spans within the given time, and returns when
+// everything has ended.
 func (t *Tracer) Close(within time.Duration) {
 	if t == nil {
 		return
 	}
 	defer t.hurry()
 	defer time.AfterFunc(within, t.hurry).Stop()
-	_ = t.provider.Shutdown(context.Background()) // the client reports
+	_ = t.provider.Shutdown(context.Background()) // the client reports errors
 }

@@ -1,4 +1,4 @@
-// Package tracestest has a collector of traces for tests: OTLP over HTTP.
+// Package tracestest provides a collector of traces for tests: OTLP over HTTP.
 package tracestest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector keeps what is sent to it. The zero Collector is a handler without a
+// Collector stores the received data. The zero Collector is a handler without a
 // server.
 type Collector struct {
 	URL string
@@ -29,7 +29,7 @@ type Collector struct {
 	connections int
 }
 
-// Start starts a collector, which ends with the test.
+// Start starts a collector. The end of the test stops it.
 func Start(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{}
@@ -66,14 +66,14 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Spans returns the spans of that name that came.
+// Spans returns the received spans with the name.
 func (c *Collector) Spans(name string) []*traces.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.spans), func(s *traces.Span) bool { return s.GetName() != name })
 }
 
-// Resource returns an attribute of the process that sends.
+// Resource returns an attribute of the sending process.
 func (c *Collector) Resource(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,14 +83,14 @@ func (c *Collector) Resource(name string) string {
 // Attribute returns an attribute of a span.
 func Attribute(s *traces.Span, name string) string { return text(s.GetAttributes(), name) }
 
-// Raw returns all bytes that came.
+// Raw returns all received bytes.
 func (c *Collector) Raw() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(c.raw)
 }
 
-// Connections returns how many were made.
+// Connections returns the number of connections.
 func (c *Collector) Connections() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
