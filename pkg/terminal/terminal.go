@@ -1,5 +1,5 @@
-// Package terminal writes for people: in colours and in place where the output is
-// a terminal, and as plain lines where it is not.
+// Package terminal writes output for people: with colors and updates in place on a
+// terminal, and as plain lines elsewhere.
 package terminal
 
 import (
@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen is an output. Make it with New; it is for one goroutine at a time.
+// Screen is an output. Create it with New. It must not be used concurrently.
 type Screen struct {
 	w             io.Writer
-	file          *os.File // that is a terminal; nil: none is
+	file          *os.File // nil unless it is a terminal
 	colours       bool
-	drawn         int // lines
+	drawn         int // lines that are on the terminal
 	width, height int
 }
 
-// New returns a Screen that writes to w. Colours are used on a terminal unless
-// the environment variable NO_COLOR is set.
+// New returns a Screen that writes to w. It uses colors on a terminal, unless the
+// environment variable NO_COLOR is set.
 func New(w io.Writer) *Screen {
 	s := &Screen{w: w}
 	if f, ok := w.(*os.File); ok {
@@ -36,13 +36,13 @@ func New(w io.Writer) *Screen {
 	return s
 }
 
-// Live reports whether the output is a terminal, where Draw draws in place.
+// Live reports whether the output is a terminal, on which Draw updates in place.
 func (s *Screen) Live() bool { return s.file != nil }
 
-// Colour is one of a terminal's, as its escape sequence has it.
+// Colour is a terminal color, as the number of its escape sequence.
 type Colour int
 
-// The colours; the zero Colour is that of other text.
+// The colors. The zero Colour is the terminal's default.
 const (
 	Red     Colour = 31
 	Green   Colour = 32
@@ -51,14 +51,14 @@ const (
 	Magenta Colour = 35
 )
 
-// Row is a line of a table. Its first cell has the Colour.
+// Row is a line of a table. The Colour applies to its first cell.
 type Row struct {
 	Colour Colour
 	Cells  []string
 }
 
-// Table lays rows out in columns. On a terminal a line that is too long is cut
-// off. Control characters in cells are replaced.
+// Table arranges rows in columns. On a terminal it truncates long lines. It
+// replaces control characters in cells.
 func (s *Screen) Table(rows []Row) []string {
 	s.measure()
 	var widths []int
@@ -94,8 +94,8 @@ func (s *Screen) paint(c Colour, text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
 }
 
-// Plain returns a text without what a terminal would obey: each control or
-// formatting character is a question mark.
+// Plain returns a text without terminal control. A question mark replaces each
+// control or formatting character.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
@@ -105,8 +105,8 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Draw writes lines, on a terminal in the place of those that were drawn before,
-// and no more than fit.
+// Draw writes lines. On a terminal they replace the previously drawn lines, and
+// lines that do not fit are omitted.
 func (s *Screen) Draw(lines []string) error {
 	var text strings.Builder
 	if s.Live() {
@@ -115,9 +115,9 @@ func (s *Screen) Draw(lines []string) error {
 			lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d lines more", len(lines)-room+1))
 		}
 		if s.drawn > 0 {
-			fmt.Fprintf(&text, "\x1b[%dA", s.drawn) // up
+			fmt.Fprintf(&text, "\x1b[%dA", s.drawn) // move up
 		}
-		text.WriteString("\r\x1b[J") // clear what is below
+		text.WriteString("\r\x1b[J") // clear everything below
 		s.drawn = len(lines)
 	}
 	for _, line := range lines {
@@ -127,8 +127,8 @@ func (s *Screen) Draw(lines []string) error {
 	return err
 }
 
-// During calls f, and shows on a terminal what is being done and for how long, once
-// that is longer than a second. f must not write there.
+// During calls f. On a terminal, after one second, it shows the activity and its
+// duration. f must not write to w.
 func During(w io.Writer, what string, f func() error) error {
 	s := New(w)
 	if !s.Live() {
@@ -141,13 +141,13 @@ func During(w io.Writer, what string, f func() error) error {
 	err := f()
 	stop()
 	if s.drawn > 0 {
-		_ = s.Draw(nil) // which nobody misses
+		_ = s.Draw(nil) // ignore the error: only the display is lost
 	}
 	return err
 }
 
-// EachSecond calls show once a second until stop is called, which waits for the call
-// under way.
+// EachSecond calls show once a second until the caller calls stop. stop waits for a
+// call in progress.
 func EachSecond(show func()) (stop func()) {
 	done := make(chan struct{})
 	var shown sync.WaitGroup
@@ -166,7 +166,7 @@ func EachSecond(show func()) (stop func()) {
 	return func() { close(done); shown.Wait() }
 }
 
-// measure finds out how large a terminal is, which may change.
+// measure reads the size of the terminal, which may change.
 func (s *Screen) measure() {
 	if !s.Live() {
 		return
