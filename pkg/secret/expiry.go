@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// mostCertificates bounds how many certificates of a value are looked at.
+// mostCertificates bounds the certificates of a value that are examined.
 const mostCertificates = 256
 
 var (
@@ -15,9 +15,9 @@ var (
 	endCertificate   = []byte("-----END CERTIFICATE-----")
 )
 
-// Expires returns when the first of the certificates in a value expires; zero:
-// it has none that can be read. They are found by the lines that PEM puts around
-// them, whatever else is in the value, of which nothing is copied.
+// Expires returns the earliest expiry of the certificates in a value. It returns
+// zero if the value has no readable certificate. It finds certificates by their PEM
+// lines, in any surrounding text, and copies nothing else of the value.
 func Expires(value []byte) (first time.Time) {
 	for range mostCertificates {
 		begin := bytes.Index(value, beginCertificate)
