@@ -1,4 +1,4 @@
-// Package generate makes the parts of a new version of a secret.
+// Package generate generates the parts of a new version of a secret.
 package generate
 
 import (
@@ -14,32 +14,32 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Config says what is generated. Exactly one field is set.
+// Config says what to generate. Exactly one field is set.
 type Config struct {
-	Random   int       `json:"random,omitempty"`   // that many bytes, 16 to 1024; part "key"
+	Random   int       `json:"random,omitempty"`   // number of bytes, 16 to 1024; part "key"
 	Password *Password `json:"password,omitempty"` // part "password"
-	RSA      int       `json:"rsa,omitempty"`      // bits: 2048, 3072 or 4096; parts "private" and "public"
-	ECDSA    string    `json:"ecdsa,omitempty"`    // curve: P-256, P-384 or P-521; parts "private" and "public"
-	Ed25519  bool      `json:"ed25519,omitempty"`  // parts "private" and "public"
-	SSH      bool      `json:"ssh,omitempty"`      // an Ed25519 key in OpenSSH's form; parts "private" and "public"
+	RSA      int       `json:"rsa,omitempty"`      // 2048, 3072 or 4096 bits; parts "private", "public"
+	ECDSA    string    `json:"ecdsa,omitempty"`    // P-256, P-384 or P-521; the same parts
+	Ed25519  bool      `json:"ed25519,omitempty"`  // the same parts
+	SSH      bool      `json:"ssh,omitempty"`      // Ed25519 in OpenSSH format; the same parts
 	X509     *X509     `json:"x509,omitempty"`     // parts "crt" and "private"
-	UUID     bool      `json:"uuid,omitempty"`     // a random one; part "uuid"
-	Htpasswd *Password `json:"htpasswd,omitempty"` // parts "password" and "htpasswd", a line with its bcrypt
+	UUID     bool      `json:"uuid,omitempty"`     // random; part "uuid"
+	Htpasswd *Password `json:"htpasswd,omitempty"` // parts "password" and "htpasswd" (bcrypt)
 }
 
-// Password is how a password is made.
+// Password configures a password.
 type Password struct {
-	Length   int    `json:"length,omitempty"`   // in characters, 16 to 256; 0: 32. bcrypt reads 72 bytes
-	Alphabet string `json:"alphabet,omitempty"` // at least 10 different ASCII characters; "": letters and digits
-	User     string `json:"user,omitempty"`     // of htpasswd
+	Length   int    `json:"length,omitempty"`   // in characters, 16 to 256; 0: 32; bcrypt reads 72 bytes
+	Alphabet string `json:"alphabet,omitempty"` // 10 different ASCII characters or more; "": alphanumeric
+	User     string `json:"user,omitempty"`     // for htpasswd
 }
 
-// Issuer is a certificate and the key that signs with it, in PEM.
+// Issuer is a certificate and its signing key, in PEM.
 type Issuer struct{ Crt, Private secret.Value }
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// Check returns what is wrong with a configuration.
+// Check returns the faults of a configuration.
 func (c Config) Check() error {
 	set := 0
 	for _, is := range []bool{c.Random != 0, c.Password != nil, c.RSA != 0, c.ECDSA != "", c.Ed25519, c.SSH, c.X509 != nil, c.UUID, c.Htpasswd != nil} {
@@ -98,8 +98,8 @@ func (p Password) checkHtpasswd() error {
 	return p.check("htpasswd", 72)
 }
 
-// Parts makes the parts of a new version. The issuer is that of a certificate
-// that is not self-signed.
+// Parts generates the parts of a new version. The issuer signs a certificate that
+// is not self-signed.
 func (c Config) Parts(now time.Time, issuer *Issuer) (map[string]secret.Value, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -135,7 +135,8 @@ func (p Password) make() []byte {
 	}
 	password := make([]byte, length)
 	for i := range password {
-		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(from)))) // fails only if the reader does, and this one panics
+		// Int fails only if the reader fails, and this reader panics.
+		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(from))))
 		password[i] = from[n.Int64()]
 	}
 	return password
@@ -152,7 +153,7 @@ func (p Password) hashed() (map[string]secret.Value, error) {
 	return parts, nil
 }
 
-// uuid makes one of version 4, RFC 9562.
+// uuid generates a version 4 UUID (RFC 9562).
 func uuid() []byte {
 	var b [16]byte
 	rand.Read(b[:])

@@ -18,8 +18,8 @@ import (
 
 var curves = map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
 
-// pair makes a private key in PKCS #8 and its public one in PKIX, both PEM, or
-// both in the forms of OpenSSH.
+// pair generates a key pair as PEM: the private key in PKCS #8 and the public key
+// in PKIX, or both in OpenSSH's formats.
 func (c Config) pair() (map[string]secret.Value, error) {
 	var key crypto.Signer
 	var err error

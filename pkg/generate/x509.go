@@ -16,13 +16,13 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// X509 is how a certificate is made. Its key is ECDSA P-256.
+// X509 configures a certificate. Its key is ECDSA P-256.
 type X509 struct {
 	Subject   string   `json:"subject,omitempty"`   // the common name
 	Names     []string `json:"names,omitempty"`     // DNS names and IP addresses
-	Days      int      `json:"days,omitempty"`      // from now, 1 to 3650; 0: 90
-	Authority bool     `json:"authority,omitempty"` // it may sign others
-	CA        string   `json:"ca,omitempty"`        // the set whose primary signs it; "": it signs itself
+	Days      int      `json:"days,omitempty"`      // from now, 1 to 3650; 0 means 90
+	Authority bool     `json:"authority,omitempty"` // may sign other certificates
+	CA        string   `json:"ca,omitempty"`        // set whose primary signs; "": self-signed
 }
 
 func (x X509) check() error {
@@ -68,7 +68,7 @@ func (x X509) template(now time.Time) *x509.Certificate {
 	}
 	crt := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: x.Subject},
-		NotBefore: now.Add(-5 * time.Minute), // clocks differ
+		NotBefore: now.Add(-5 * time.Minute), // tolerate clock differences
 		NotAfter:  now.AddDate(0, 0, days),
 		KeyUsage:  x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -86,7 +86,7 @@ func (x X509) template(now time.Time) *x509.Certificate {
 	return crt
 }
 
-// read returns the certificate and the key of the set that signs.
+// read returns the certificate and the key of the signing set.
 func (i *Issuer) read(set string) (*x509.Certificate, crypto.Signer, error) {
 	if i == nil {
 		return nil, nil, fmt.Errorf("the set %s, which is to sign, has no primary yet; begin it first", set)
