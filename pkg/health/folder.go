@@ -2,15 +2,15 @@ package health
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Folder is the folder that secrets are written to.
+// Folder is the folder that holds the secrets.
 type Folder interface {
-	// Kept returns how many bytes it holds of them, and how many it may.
+	// Kept returns the bytes of its secrets, and their limit.
 	Kept() (bytes, limit int64)
 	// OnDisk reports whether it is on a disk.
 	OnDisk() bool
 }
 
-// folderMetrics is a collector of what is known of a folder.
+// folderMetrics collects the metrics of a folder.
 type folderMetrics struct {
 	Folder
 	bytes, limit, disk *prometheus.Desc
@@ -38,7 +38,7 @@ func (m *folderMetrics) Collect(to chan<- prometheus.Metric) {
 	send(m.disk, disk)
 }
 
-// WatchFolder has a folder measured until the function that it returns is called.
+// WatchFolder adds the metrics of a folder until the caller calls unwatch.
 func (m *Metrics) WatchFolder(f Folder) (unwatch func()) {
 	if m == nil {
 		return func() {}

@@ -12,10 +12,10 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Metrics counts and measures, for Prometheus. No label holds a value of a
-// secret, nor a variable's id but of a set that is rotated, and none can grow beyond what is configured. The
-// label identity is the name of the identity that Conjur is asked as. Make it
-// with NewMetrics; a nil Metrics counts nothing.
+// Metrics counts and measures, for Prometheus. No label holds a secret value. Only
+// the labels of rotated sets hold variable ids. The configuration bounds the values
+// of every label. The label identity is the name of the identity at Conjur. Create
+// it with NewMetrics. A nil Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 	queues   *queueMetrics
@@ -34,15 +34,15 @@ type Metrics struct {
 	fights   prometheus.Gauge
 }
 
-// Outcomes of a sync, the label result of syncer_syncs_total.
+// Outcomes of a sync, for the label result of syncer_syncs_total.
 const (
-	OutcomeUnchanged = "unchanged" // all was as it should be
+	OutcomeUnchanged = "unchanged" // everything was as wanted
 	OutcomeWritten   = "written"
-	OutcomeRemoved   = "removed" // something that was revoked was removed
+	OutcomeRemoved   = "removed" // revoked content was removed
 	OutcomeFailed    = "failed"
 )
 
-// NewMetrics makes metrics that know of nothing yet, but for the process.
+// NewMetrics returns metrics that initially contain only those of the process.
 func NewMetrics() *Metrics {
 	identity := []string{"identity"}
 	m := &Metrics{
@@ -61,7 +61,7 @@ func NewMetrics() *Metrics {
 		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again, so that there are pauses between the corrections."}),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
-	m.Signalled(0, 0) // so that the first that is refused is seen as one more
+	m.Signalled(0, 0) // makes the first refusal visible as an increase
 	m.queues = newQueueMetrics(m.registry)
 	m.sets = newSetMetrics(m.registry)
 	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader, m.fights,
@@ -81,8 +81,8 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// mostScrapes bounds how many requests for metrics are answered at a time: each
-// takes memory for every target.
+// mostScrapes bounds the concurrent requests for metrics, because each takes memory
+// for every target.
 const mostScrapes = 4
 
 // Handler serves the metrics.
@@ -90,7 +90,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes})
 }
 
-// Sync counts one sync. since is when the target was first hinted at.
+// Sync counts one sync. since is when the target was first enqueued.
 func (m *Metrics) Sync(identity, outcome string, since time.Time) {
 	if m == nil {
 		return
@@ -105,7 +105,7 @@ func (m *Metrics) Sync(identity, outcome string, since time.Time) {
 	}
 }
 
-// Request counts one request to Conjur; code 0 is no answer.
+// Request counts one request to Conjur. code 0 means no answer.
 func (m *Metrics) Request(identity, kind string, code int, took time.Duration) {
 	if m == nil {
 		return
@@ -114,8 +114,8 @@ func (m *Metrics) Request(identity, kind string, code int, took time.Duration) {
 	m.seconds.WithLabelValues(identity, kind).Observe(took.Seconds())
 }
 
-// Held notes how many variables are held back from removal, 0 for none; began
-// says that the hold has just begun.
+// Held records the number of variables whose removal the brake delays, or 0. began
+// means that the hold has just begun.
 func (m *Metrics) Held(identity string, variables int, began bool) {
 	if m == nil {
 		return
@@ -134,14 +134,14 @@ func (m *Metrics) Restarted(namespace string) {
 	m.restarts.WithLabelValues(namespace).Inc()
 }
 
-// Contested notes how many more Secrets another client changes again and again.
+// Contested adds more to the number of Secrets that another client keeps changing.
 func (m *Metrics) Contested(more int) {
 	if m != nil {
 		m.fights.Add(float64(more))
 	}
 }
 
-// Signalled counts processes that were sent a signal, and those that refused.
+// Signalled counts processes that were sent a signal, and those that refused it.
 func (m *Metrics) Signalled(sent, refused int) {
 	if m == nil {
 		return
@@ -150,7 +150,7 @@ func (m *Metrics) Signalled(sent, refused int) {
 	m.signals.WithLabelValues("refused").Add(float64(refused))
 }
 
-// Leads notes whether this process is the one that works.
+// Leads records whether this process is the leader.
 func (m *Metrics) Leads(leads bool) {
 	if m == nil {
 		return
@@ -161,16 +161,15 @@ func (m *Metrics) Leads(leads bool) {
 	}
 }
 
-// Lane is what is measured of targets; see records.Lane.
+// Lane provides the measurements of targets; see records.Lane.
 type Lane interface {
 	Ages() map[targets.Key]time.Duration
 	Expiries() map[targets.Key]targets.Expiry
 }
 
-// Watch has the targets of a lane among the metrics from now on. The
-// function that it returns ends that. The counters of syncs and removals begin
-// at 0 with it: Prometheus sees no increase in a counter that appears with its
-// first one.
+// Watch adds the targets of a lane to the metrics until the caller calls unwatch.
+// The counters of syncs and removals start at 0 at once, because Prometheus sees no
+// increase in a counter that appears with its first event.
 func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 	if m == nil {
 		return func() {}
@@ -192,7 +191,7 @@ func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 	return func() { m.registry.Unregister(c) }
 }
 
-// laneMetrics is a collector of what is known of a lane's targets.
+// laneMetrics collects the metrics of a lane's targets.
 type laneMetrics struct {
 	lane        Lane
 	age, expiry *prometheus.Desc

@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// The most connections at a time. An operator looks at the status page through
-// port-forward, whose streams and requests all come from one peer.
+// The maximum numbers of connections. An operator's status page through
+// port-forward needs several: its streams and requests all come from one peer.
 const (
 	mostOfPeer = 24
 	mostOfAll  = 96
 )
 
-// peers is a listener that limits the connections of each peer, and of all
-// together. It refuses no new connection, so that probes pass when strangers
-// hold all places: it closes the oldest connection of the peer that has too
-// many, or has the most.
+// peers is a listener that limits the connections of each peer, and of all peers
+// together. It never refuses a new connection, so that probes succeed even if other
+// clients hold all places. Instead it closes the oldest connection of the peer that
+// exceeds its limit, or that has the most connections.
 type peers struct {
 	net.Listener
 
 	mu   sync.Mutex
-	open []*conn // the oldest first
+	open []*conn // oldest first
 }
 
-// conn is a connection that leaves its place when it is closed.
+// conn is a connection that releases its place on Close.
 type conn struct {
 	net.Conn
 	peer  string // its address without the port
@@ -54,7 +54,7 @@ func (p *peers) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// enter gives c a place, and returns the connection that loses its own; nil is none.
+// enter gives c a place. It returns the connection that loses its place, or nil.
 func (p *peers) enter(c *conn) (excess *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Queues returns the metrics of client-go's work queues to those who make one;
-// the queue's name is its identity. Nil from a nil Metrics.
+// Queues returns the metrics provider for client-go work queues. The name of a
+// queue is its identity. It returns nil for a nil Metrics.
 func (m *Metrics) Queues() workqueue.MetricsProvider {
 	if m == nil {
 		return nil
@@ -14,8 +14,8 @@ func (m *Metrics) Queues() workqueue.MetricsProvider {
 	return m.queues
 }
 
-// queueMetrics has the metrics that each work queue keeps of itself, under the
-// names that Kubernetes' own controllers give them.
+// queueMetrics holds the metrics that each work queue maintains, with the same
+// names as in Kubernetes' controllers.
 type queueMetrics struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec

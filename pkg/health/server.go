@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Process is what the probes ask.
+// Process answers the probes.
 type Process interface {
-	// Healthy returns what a restart of the process would mend.
+	// Healthy returns an error that a restart of the process would fix, or nil.
 	Healthy() error
-	// Ready returns why the process does not do its work, and what it does
-	// without.
+	// Ready returns an error if the process cannot work. The remarks describe
+	// reduced function.
 	Ready() (remarks []string, err error)
 }
 
-// The server's timeouts. What it answers is short, but for streams, which have
-// deadlines of their own.
+// The server's timeouts. Answers are short, except streams, which set separate
+// deadlines.
 const (
 	readTimeout  = 5 * time.Second // for a whole request
 	writeTimeout = 15 * time.Second
 	idleTimeout  = time.Minute
 )
 
-// Server answers probes and serves metrics over HTTP. Anybody who reaches it may
-// ask, so it limits connections and takes no request with a body.
+// Server answers probes and serves metrics over HTTP. It needs no authentication.
+// Therefore it limits connections and refuses requests with a body.
 //
-//	/healthz   200 while Healthy returns no error, else 503 with why
+//	/healthz   200 while Healthy returns no error, else 503 with the reason
 //	/readyz    the same with Ready; its remarks are lines of the body
 //	/metrics   Metrics, in Prometheus' text format
-//	/status    Status, with all that begins so; nil: there is none
-//	/keys      Keys; nil: there is none
+//	/status    Status, with everything below; nil: absent
+//	/keys      Keys; nil: absent
 type Server struct {
 	// Address is host:port, or :port for all addresses.
 	Address string
@@ -43,7 +43,7 @@ type Server struct {
 	Keys    http.Handler
 }
 
-// Listen opens the address; the error names it.
+// Listen opens the address. The error names it.
 func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.Address)
@@ -57,7 +57,7 @@ func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           withoutBody(s.handler()),
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // which ends streams
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends streams
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -74,7 +74,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	})
 	err := server.Serve(&peers{Listener: l})
-	if stop() { // it failed by itself
+	if stop() { // the server failed
 		return errors.Join(fmt.Errorf("serving probes: %w", err), server.Close())
 	}
 	<-ended
@@ -104,7 +104,8 @@ func withoutBody(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // the net/http server reads bodies that handlers leave
+		// The net/http server reads bodies that handlers ignore.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		w.Header().Set("Connection", "close")
 		http.Error(w, "a request here has no body", http.StatusRequestEntityTooLarge)
 	})

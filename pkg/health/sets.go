@@ -7,20 +7,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Set is how far the rotation of a set is.
+// Set is the rotation state of a set.
 type Set struct {
 	ID, Stage        string
-	Since, Made, Due time.Time // the stage, the primary, the next version; zero: not known
+	Since, Made, Due time.Time // times of stage, primary and next version; zero if unknown
 }
 
-// setMetrics are about sets that are rotated, of which the configuration lists
-// all.
+// setMetrics collects the metrics of rotated sets. The configuration lists these
+// sets.
 type setMetrics struct {
 	ended, failures   *prometheus.CounterVec
 	stage, age, until *prometheus.Desc
 
 	mu   sync.Mutex
-	sets func() []Set // nil: nobody rotates
+	sets func() []Set // nil if nothing rotates
 }
 
 func newSetMetrics(registry *prometheus.Registry) *setMetrics {
@@ -62,7 +62,7 @@ func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// WatchSets has sets measured until the function that it returns is called.
+// WatchSets adds the metrics of sets until the caller calls unwatch.
 func (m *Metrics) WatchSets(sets func() []Set) (unwatch func()) {
 	if m == nil {
 		return func() {}
@@ -76,14 +76,14 @@ func (m *Metrics) WatchSets(sets func() []Set) (unwatch func()) {
 	return func() { set(nil) }
 }
 
-// Rotated counts a rotation that ended, by its result.
+// Rotated counts a finished rotation by its result.
 func (m *Metrics) Rotated(set, result string) {
 	if m != nil {
 		m.sets.ended.WithLabelValues(set, result).Inc()
 	}
 }
 
-// RotationFailed counts a step with a set that failed.
+// RotationFailed counts a failed step of a set.
 func (m *Metrics) RotationFailed(set, step string) {
 	if m != nil {
 		m.sets.failures.WithLabelValues(set, step).Inc()

@@ -1,5 +1,5 @@
-// Package health knows how the process is doing. What it says is computed
-// from what happened, never set by hand.
+// Package health reports the state of the process. It computes the state from
+// events. No caller sets the state directly.
 package health
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/secretsync/syncer/pkg/records"
 )
 
-// Troubles follows the errors that last: each is logged once when it begins,
-// hourly while it lasts, and when it ends, however often it is met. Safe for
-// use by several goroutines; make it with NewTroubles.
+// Troubles tracks persistent errors. It logs each error when it begins, hourly
+// while it lasts, and when it ends, no matter how often it occurs. It is safe for
+// concurrent use. Create it with NewTroubles.
 type Troubles struct {
 	log *zap.Logger
 
@@ -32,13 +32,12 @@ func NewTroubles(log *zap.Logger) *Troubles {
 	return &Troubles{log: log, present: map[string]trouble{}}
 }
 
-// Report notes how it went with a subject, such as "poll"; a nil error means
-// well. See records.Trouble.Met for what is logged of it.
+// Report records the result for a subject, such as "poll". A nil error means
+// success. See records.Trouble.Met for the resulting log lines.
 func (t *Troubles) Report(subject string, err error) { t.note(subject, err, zap.ErrorLevel) }
 
-// Remark notes what keeps a subject from going as well as it could, though it
-// goes: it is logged as a warning, and not again while it lasts. Report with a
-// nil error ends it as well.
+// Remark records an error that degrades a subject without stopping it. It is logged
+// as a warning, once while it lasts. Report with a nil error ends it too.
 func (t *Troubles) Remark(subject string, err error) { t.note(subject, err, zap.WarnLevel) }
 
 func (t *Troubles) note(subject string, err error, level zapcore.Level) {
@@ -61,7 +60,7 @@ func (t *Troubles) note(subject string, err error, level zapcore.Level) {
 	}
 }
 
-// Log logs that a trouble has begun, lasts or is over, with fields of the caller.
+// Log logs that a trouble begins, lasts or ends, with additional fields.
 func (t *Troubles) Log(subject string, err error, before, after records.Trouble, fields ...zap.Field) {
 	log := t.log.With(fields...)
 	if err == nil {
