@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Handler returns a handler that answers GET with the keys that this process
-// has and when it last used each, in JSON:
+// Handler returns a handler that answers GET with this process's keys and their
+// last use, in JSON:
 //
 //	{"ids":["r1","r2"],"primary":"r2","used":{"r1":86400,"r2":0}}
 //
-// The numbers are seconds since Primary, ByID, Seal or Open returned or used
-// the key; one that was never used is not among them. No key is in the answer.
-// Syncer asks it whether a rotation may go on.
+// The numbers are the seconds since Primary, ByID, Seal or Open returned or used
+// the key. Keys that were never used are omitted. The answer contains no key
+// material. Syncer uses it to decide whether a rotation may continue.
 func (s *Set) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -18,13 +18,13 @@ import (
 const (
 	maxFiles = 1000
 	maxBytes = 1 << 20
-	// attempts is how often a folder is entered that changes meanwhile.
+	// attempts bounds the attempts to read a folder that keeps changing.
 	attempts = 100
 )
 
 var errChanged = errors.New("the folder changed each time it was read")
 
-// read returns the folder's state, which is old itself if nothing has changed.
+// read returns the folder's state. If nothing changed, it returns old itself.
 func (s *Set) read(old *state) (*state, error) {
 	for range attempts {
 		st, err := s.enter(old)
@@ -38,10 +38,10 @@ func (s *Set) read(old *state) (*state, error) {
 	return nil, errChanged
 }
 
-// enter reads the folder in one attempt. The kubelet, and Syncer, exchange all
-// files at once by a link, ..data: they remove the old files after that. So the
-// link is followed once, and what was read is whole if it then still leads
-// there.
+// enter makes one attempt to read the folder. The kubelet and Syncer replace all
+// files at once by the symlink ..data, and then remove the old files. Therefore
+// enter follows the symlink once. The result is consistent if the symlink then
+// still has the same destination.
 func (s *Set) enter(old *state) (*state, error) {
 	outer, err := os.OpenRoot(s.folder)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Set) enter(old *state) (*state, error) {
 	return st, nil
 }
 
-// list returns the key files in the order of their names.
+// list returns the key files, sorted by name.
 func (s *Set) list(root *os.Root) ([]fs.FileInfo, error) {
 	folder, err := root.Open(".")
 	if err != nil {
@@ -128,7 +128,7 @@ func same(a, b []fs.FileInfo) bool {
 	})
 }
 
-// readFile does not wait at a pipe that has taken the file's place.
+// readFile does not block if a pipe has replaced the file.
 func readFile(root *os.Root, name string) ([]byte, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -145,8 +145,8 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	return content, err
 }
 
-// parse makes keys of files. A key that was there before keeps the time of its
-// last use.
+// parse builds keys from files. A key that existed before keeps its time of last
+// use.
 func parse(files map[string][]byte, prefix string, old *state) (*state, error) {
 	keys := make(map[string]Key)
 	primaries := make(map[string]bool)
@@ -168,8 +168,8 @@ func parse(files map[string][]byte, prefix string, old *state) (*state, error) {
 		}
 		key.parts[part] = content
 		if part == "key" && len(content) == 32 {
-			block, _ := aes.NewCipher(content) // fails for other lengths only
-			key.aead, _ = cipher.NewGCM(block) // fails for other block sizes only
+			block, _ := aes.NewCipher(content) // fails only for other lengths
+			key.aead, _ = cipher.NewGCM(block) // fails only for other block sizes
 		}
 		keys[id] = key
 		if primary {

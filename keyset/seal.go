@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Seal encrypts plain by AES-256-GCM under the part "key" of the primary key,
-// which must have 32 bytes, and returns <id>:<iv>:<ciphertext>, the last two
-// in standard base64. The ID and extra are authenticated; extra is not in the
-// result, and Open must be called with the same: what the text belongs to, such
-// as the table, row and column that hold it. One key seals at most 2³² texts.
+// Seal encrypts plain by AES-256-GCM under the part "key" of the primary key, which
+// must have 32 bytes. It returns <id>:<iv>:<ciphertext>, with the last two in
+// standard base64. The ID and extra are authenticated. extra is not in the result,
+// and Open needs the same value. It should identify the text's owner, such as its
+// table, row and column. One key seals at most 2³² texts.
 func (s *Set) Seal(plain, extra []byte) (string, error) {
 	key := s.Primary()
 	if key.aead == nil {
@@ -25,8 +25,8 @@ func (s *Set) Seal(plain, extra []byte) (string, error) {
 	return key.ID + ":" + text(iv) + ":" + text(sealed), nil
 }
 
-// Open returns what Seal was called with. It is an error if the key is not in
-// the set, or if the text or extra is not that of Seal; no error says which
+// Open returns the text that Seal received. It returns an error if the key is not
+// in the set, or if the text or extra differs from Seal's. No error says which
 // bytes differ.
 func (s *Set) Open(sealed string, extra []byte) ([]byte, error) {
 	head, text, ok := cutEnd(sealed)
@@ -57,13 +57,13 @@ func (s *Set) Open(sealed string, extra []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// authenticated joins an ID, which has no dot, and extra so that no other two
-// give the same bytes.
+// authenticated joins an ID, which contains no dot, and extra. The result is unique
+// to the pair.
 func authenticated(id string, extra []byte) []byte {
 	return append([]byte(id+"."), extra...)
 }
 
-// cutEnd cuts at the last colon: an ID may have some.
+// cutEnd splits at the last colon, because an ID may contain colons.
 func cutEnd(text string) (before, after string, found bool) {
 	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
