@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// bareClientFlag, as the only argument, turns this program into the bare
-// client: the least that a Go program can do to watch the variables.
+// bareClientFlag, as the only argument, runs this program as the bare client: the
+// least that a Go program can do to watch the variables.
 const bareClientFlag = "-bare-client"
 
-// bareJob is what the bare client reads from its standard input.
+// bareJob is the bare client's input on standard input.
 type bareJob struct {
 	URL, AuthnURL, Account string
 	CA                     []byte // PEM
@@ -26,11 +26,11 @@ type bareJob struct {
 	Variables              []string
 }
 
-// bareRequestLine is the longest request line that the bare client sends.
+// bareRequestLine bounds the bare client's request lines.
 const bareRequestLine = 8000
 
-// runBareClient asks for the variables at each interval, conditionally and
-// with an access token of its own, and throws the answers away.
+// runBareClient requests the variables at each interval, conditionally and with its
+// access token, and discards the answers.
 func runBareClient(ctx context.Context, in io.Reader) error {
 	var job bareJob
 	if err := json.NewDecoder(in).Decode(&job); err != nil {
@@ -62,10 +62,10 @@ func runBareClient(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// chunk is what one request asks for.
+// chunk is one request.
 type chunk struct{ url, etag string }
 
-// chunks packs the variables into as few request lines as they need.
+// chunks packs the variables into as few request lines as possible.
 func (j bareJob) chunks() (chunks []*chunk) {
 	base := j.URL + "/secrets?variable_ids="
 	var ids []string
@@ -118,7 +118,7 @@ func (b *bare) authenticate(ctx context.Context) error {
 	return err
 }
 
-// get asks for a chunk; after a 401 once more with a new token.
+// get requests a chunk. After a 401 it tries once more with a new token.
 func (b *bare) get(ctx context.Context, ch *chunk) error {
 	status, err := b.ask(ctx, ch)
 	if err == nil && status == http.StatusUnauthorized {

@@ -14,7 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// As in a cluster, the processes authenticate by a service account's token.
+// The processes authenticate with a service account token, as in a cluster.
 const (
 	jwtService = "bench"
 	jwtIssuer  = "https://issuer.example"
@@ -23,7 +23,7 @@ const (
 	jwtPrefix  = "conjur/authn-jwt/" + jwtService + "/"
 )
 
-// jwtPolicy lets the host in.
+// jwtPolicy permits the host to authenticate.
 const jwtPolicy = `
 - !policy
   id: conjur/authn-jwt/` + jwtService + `
@@ -38,7 +38,7 @@ const jwtPolicy = `
 - !grant { role: !group conjur/authn-jwt/` + jwtService + `/apps, member: !host ` + host + ` }
 `
 
-// allowJWT makes a key, has the server trust it, and writes the host's token.
+// allowJWT generates a key, makes the server trust it, and writes the host's token.
 func (w *world) allowJWT(ctx context.Context) error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *world) allowJWT(ctx context.Context) error {
 	)
 }
 
-// jwtFile is the token's file below the Pod's /conjur.
+// jwtFile is the token's file name below the Pod's /conjur.
 const jwtFile = "token"
 
 func (w *world) authnURL() string { return w.served.URL + "/authn-jwt/" + jwtService }

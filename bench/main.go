@@ -1,7 +1,7 @@
-// Command bench measures Syncer as a whole process: what an unchanged refresh
-// costs, how much memory it takes, and how long a value is on its way. It
-// starts a Conjur-compatible server and one process after the other beside it.
-// The README says how each figure is taken. It needs Linux.
+// Command bench measures Syncer as a whole process: the cost of an unchanged
+// refresh, the memory, and the delivery time of a value. It starts a
+// Conjur-compatible server, and one process after another beside it. The README
+// describes the method for each figure. It needs Linux.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 type options struct {
 	syncer, incumbent  string
 	profile            string
-	dir                string // where the folders are made
+	dir                string // parent of the created folders
 	refreshes, changes int
 	json               bool
 }
@@ -102,8 +102,8 @@ func parseOptions(args []string) (o options, err error) {
 	return o, nil
 }
 
-// memoryFolder is a folder on a tmpfs, or if there is none that for temporary
-// files.
+// memoryFolder returns a folder on a tmpfs, or the folder for temporary files if
+// there is none.
 func memoryFolder() string {
 	const shm = "/dev/shm"
 	if fileSystem(shm) == tmpfs {
@@ -112,8 +112,7 @@ func memoryFolder() string {
 	return os.TempDir()
 }
 
-// compare measures everything that there is to set against each other in a
-// profile, one after the other.
+// compare measures all subjects for a profile, one after another.
 func compare(ctx context.Context, p profile, o options) (ProfileReport, error) {
 	report := ProfileReport{profile: p, refreshes: o.refreshes, incumbent: p.incumbent}
 	self, err := os.Executable()

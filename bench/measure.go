@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// measurement is that of one subject with one profile.
+// measurement measures one subject with one profile.
 type measurement struct {
 	profile profile
 	subject subject
@@ -27,7 +27,7 @@ func (m *measurement) run(ctx context.Context) (_ figures, err error) {
 	}
 	defer func() { err = errors.Join(err, m.world.close()) }()
 	if m.subject.files {
-		for range m.profile.starts - 1 { // the last one is that which goes on
+		for range m.profile.starts - 1 { // the last start is the process that continues
 			if err := m.process(ctx, nil); err != nil {
 				return nil, fmt.Errorf("start: %w", err)
 			}
@@ -42,8 +42,8 @@ func (m *measurement) run(ctx context.Context) (_ figures, err error) {
 	return m.result, nil
 }
 
-// process starts the subject in clean folders, waits for its files, does then,
-// if there is something to do, and stops it.
+// process starts the subject in clean folders, waits for its files, calls then
+// unless it is nil, and stops the subject.
 func (m *measurement) process(ctx context.Context, then func(context.Context, *process, *watch) error) (err error) {
 	if err := m.world.clear(ctx); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (m *measurement) process(ctx context.Context, then func(context.Context, *p
 	defer func() {
 		stopped := p.stop()
 		if errors.Is(err, errExited) {
-			err = nil // stop says that too, and how
+			err = nil // stop reports that too, with details
 		}
 		if err = errors.Join(err, stopped); err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w%s", err, p.lastWords())
@@ -91,7 +91,7 @@ func (m *measurement) groups() (groups []group) {
 	return groups
 }
 
-// whole takes the figures of a process that goes on.
+// whole measures a process that continues.
 func (m *measurement) whole(ctx context.Context, p *process, files *watch) error {
 	if err := m.refreshes(ctx, p); err != nil {
 		return err
@@ -105,13 +105,13 @@ func (m *measurement) whole(ctx context.Context, p *process, files *watch) error
 	return nil
 }
 
-// settle is how long nothing may have been read for a refresh to be over, and
-// what it set off.
-const settle = 300 * time.Millisecond
+// quietTime is how long no value may be read before a refresh and its consequences
+// count as complete.
+const quietTime = 300 * time.Millisecond
 
-// refreshes takes the figures of unchanged refreshes.
+// refreshes measures unchanged refreshes.
 func (m *measurement) refreshes(ctx context.Context, p *process) error {
-	// Reads so far were the first fetch; the next burst is the first poll.
+	// The reads so far were the first fetch. The next burst is the first poll.
 	if err := m.refreshed(ctx, m.world.meter.read().refreshes+1); err != nil {
 		return err
 	}
@@ -142,16 +142,17 @@ func (m *measurement) refreshes(ctx context.Context, p *process) error {
 	return nil
 }
 
-// refreshed waits until the server has seen n refreshes and the last is over.
+// refreshed waits until the server has seen n refreshes and the last one is
+// complete.
 func (m *measurement) refreshed(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no refresh within %s", patience))
 	defer cancel()
-	tick := time.NewTicker(settle / 10)
+	tick := time.NewTicker(quietTime / 10)
 	defer tick.Stop()
 	for {
 		select {
 		case now := <-tick.C:
-			if m.world.meter.read().refreshes >= n && m.world.meter.quiet(now) >= settle {
+			if m.world.meter.read().refreshes >= n && m.world.meter.quiet(now) >= quietTime {
 				return nil
 			}
 		case <-ctx.Done():
@@ -160,7 +161,7 @@ func (m *measurement) refreshed(ctx context.Context, n int) error {
 	}
 }
 
-// changes times values on their way, each set at a random moment.
+// changes measures delivery times of values, each set at a random moment.
 func (m *measurement) changes(ctx context.Context, files *watch) error {
 	var times []float64
 	for range m.options.changes {

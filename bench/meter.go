@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// counts are what a server saw.
+// counts are the events at a server.
 type counts struct {
 	data            int   // reads of values
-	dataBytes       int64 // of bodies that answered them
+	dataBytes       int64 // bytes of their answers
 	authentications int
 	connections     int // accepted
-	// refreshes is the number of bursts of reads: one begins with a read half
-	// an interval or more after the end of the last.
+	// refreshes is the number of bursts of reads. A burst begins with a read at
+	// least half an interval after the end of the previous burst.
 	refreshes int
 }
 
@@ -31,8 +31,8 @@ func (c counts) minus(d counts) counts {
 type meter struct {
 	mu     sync.Mutex
 	counts counts
-	open   int       // reads under way
-	last   time.Time // when the last read ended
+	open   int       // reads in progress
+	last   time.Time // end of the last read
 }
 
 func (m *meter) read() counts {
@@ -41,7 +41,7 @@ func (m *meter) read() counts {
 	return m.counts
 }
 
-// quiet returns for how long no value has been read.
+// quiet returns the time since the last read of a value.
 func (m *meter) quiet(now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +51,7 @@ func (m *meter) quiet(now time.Time) time.Duration {
 	return now.Sub(m.last)
 }
 
-// handler counts what goes to next.
+// handler counts the requests to next.
 func (m *meter) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {

@@ -18,17 +18,17 @@ import (
 // process is a running subject.
 type process struct {
 	cmd     *exec.Cmd
-	log     *os.File // what it wrote to standard output and error
+	log     *os.File // its standard output and error
 	started time.Time
 	exited  chan struct{}
-	err     error // of waiting for it; once exited is closed
+	err     error // result of waiting; valid once exited is closed
 	owned   sync.WaitGroup
 
 	mu         sync.Mutex
-	peak, anon float64 // the most memory seen, in MiB
+	peak, anon float64 // peak memory in MiB
 }
 
-// errExited is for subjects that end by themselves.
+// errExited means that a subject ended without being stopped.
 var errExited = errors.New("the process ended by itself")
 
 func start(w *world, s subject) (*process, error) {
@@ -53,10 +53,10 @@ func start(w *world, s subject) (*process, error) {
 	return p, nil
 }
 
-// stopTime is how long a process may take to end after a signal.
+// stopTime bounds the time from a signal to the end of the process.
 const stopTime = 10 * time.Second
 
-// stop ends the process. It is an error if that ended before, or not well.
+// stop ends the process. It returns an error if the process ended before or failed.
 func (p *process) stop() error {
 	err := p.cmd.Process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -73,8 +73,8 @@ func (p *process) stop() error {
 	return errors.Join(err, p.err, p.log.Close())
 }
 
-// during runs f with a context that also ends with the process, and reports whether
-// it did.
+// during runs f with a context that also ends with the process. It returns an error
+// if the process ended.
 func (p *process) during(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -92,7 +92,8 @@ func (p *process) during(ctx context.Context, f func(context.Context) error) err
 	return f(ctx)
 }
 
-// lastWords are the last lines that the process wrote, to put behind an error.
+// lastWords returns the last lines of the process's output, as a suffix for an
+// error.
 func (p *process) lastWords() string {
 	text, err := os.ReadFile(p.log.Name())
 	if err != nil || len(text) == 0 {
@@ -102,9 +103,9 @@ func (p *process) lastWords() string {
 	return "; its last words:\n" + strings.TrimSpace(string(text[max(0, len(text)-most):]))
 }
 
-// cpu is the time that all threads of the process have run, also those that
-// ended: the process's own CPU clock, in nanoseconds, read from outside
-// (clock_getcpuclockid(3); the ticks of /proc/PID/stat are 10 ms).
+// cpu returns the CPU time of all threads of the process, including ended ones. It
+// reads the process's CPU clock, in nanoseconds, from outside
+// (clock_getcpuclockid(3)). The ticks of /proc/PID/stat are 10 ms.
 func (p *process) cpu() (time.Duration, error) {
 	const schedulerClock = 2 // CPUCLOCK_SCHED
 	var t unix.Timespec
@@ -114,11 +115,12 @@ func (p *process) cpu() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// sampleEvery is the time between looks at the memory.
+// sampleEvery is the interval between memory samples.
 const sampleEvery = 25 * time.Millisecond
 
-// sample notes the memory until the process ends. The kernel keeps the peak of
-// the whole (VmHWM); that of the anonymous part (RssAnon) is the highest sample.
+// sample records the memory until the process ends. The kernel keeps the peak of
+// the whole (VmHWM). The peak of the anonymous part (RssAnon) is the highest
+// sample.
 func (p *process) sample() {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -138,15 +140,15 @@ func (p *process) sample() {
 	}
 }
 
-// highest is the most memory so far, and the most of its anonymous part.
+// highest returns the peak memory so far, and the peak of its anonymous part.
 func (p *process) highest() (peak, anon float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.peak, p.anon
 }
 
-// statusMiB finds a field of /proc/PID/status that is in kB; 0 when it is not
-// there.
+// statusMiB returns a field of /proc/PID/status that is in kB, converted to MiB. It
+// returns 0 if the field is missing.
 func statusMiB(text, field string) float64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, field+":"); ok {
@@ -159,10 +161,10 @@ func statusMiB(text, field string) float64 {
 	return 0
 }
 
-// tmpfs is the kind of a file system that is in memory.
+// tmpfs is the name of a file system in memory.
 const tmpfs = "tmpfs"
 
-// fileSystem names the kind of the file system that a folder is on.
+// fileSystem returns the type of a folder's file system.
 func fileSystem(dir string) string {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

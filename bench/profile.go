@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// interval is the refresh interval of everything that is measured.
+// interval is the refresh interval of every subject.
 const interval = time.Second
 
-// figure names one thing that is measured.
+// figure names one measured quantity.
 type figure string
 
-// The figures. Those of refreshes are means over the unchanged ones.
+// The figures. The figures of refreshes are means over the unchanged ones.
 const (
 	cpuPerRefresh  figure = "CPU per refresh"
 	cpuDearest     figure = "CPU of the dearest refresh"
@@ -28,10 +28,10 @@ const (
 	changeMax      figure = "change to file, max"
 )
 
-// figures are measured values. What is not in it was not measured.
+// figures are measured values. A missing figure was not measured.
 type figures map[figure]float64
 
-// scale is a figure as it is shown.
+// scale describes how to display a figure.
 type scale struct {
 	figure   figure
 	unit     string
@@ -53,13 +53,13 @@ func scales() []scale {
 type profile struct {
 	name             string
 	groups, perGroup int
-	// nodes is how many nodes have each variable of their own, this one among
-	// them; 0: none has.
+	// nodes is the number of nodes with node-specific variables, including this
+	// one. 0 means that there are none.
 	nodes  int
-	starts int     // how often the start is timed
-	reach  figures // the most that each may be
-	// incumbent is what the Secrets Provider 1.9 was once measured at, on such
-	// a machine. Nil: it cannot serve the profile, since it asks for all
+	starts int     // number of measured starts
+	reach  figures // the maximum of each figure
+	// incumbent holds earlier measurements of the Secrets Provider 1.9 on a similar
+	// machine. Nil means that it cannot serve the profile, because it requests all
 	// variables in one request line.
 	incumbent figures
 }
@@ -99,14 +99,14 @@ func (p profile) String() string {
 		p.name, p.groups, p.perGroup, shortest, longest, interval)
 }
 
-// shortest and longest are the bounds of a value's length.
+// shortest and longest bound a value's length.
 const shortest, longest = 10, 100
 
-// valueLength spreads the lengths evenly.
+// valueLength distributes the lengths evenly.
 func valueLength(variable int) int { return shortest + variable*37%(longest-shortest+1) }
 
-// variable is the id of the i-th variable, counted from 0: this node's own, where
-// it has one.
+// variable returns the id of the i-th variable, counted from 0. It is node-specific
+// if the profile has nodes.
 func (p profile) variable(i int) string {
 	if p.nodes > 0 {
 		return p.override(0, i)
@@ -114,7 +114,7 @@ func (p profile) variable(i int) string {
 	return policyPath + "/" + variableName(i)
 }
 
-// override is the id of a node's own variable; the node 0 is this one.
+// override returns the id of a node-specific variable. Node 0 is this one.
 func (p profile) override(node, i int) string {
 	return fmt.Sprintf("node/%s/%s/%s", nodeName(node), policyPath, variableName(i))
 }
@@ -125,7 +125,7 @@ func variableName(i int) string { return fmt.Sprintf("var%04d", i+1) }
 
 func (p profile) count() int { return p.groups * p.perGroup }
 
-// group is one secret group of a profile: its variables are [first, end).
+// group is one secret group of a profile. Its variables are [first, end).
 type group struct {
 	name, format string
 	first, end   int
@@ -141,5 +141,5 @@ func (p profile) group(i int) group {
 
 func (g group) file() string { return g.name + ".conf" }
 
-// milliseconds is d as the figures are.
+// milliseconds converts d to the unit of the figures.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

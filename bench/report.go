@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Report is what a run found out.
+// Report is the result of a run.
 type Report struct {
 	Machine  Machine         `json:"machine"`
 	Date     time.Time       `json:"date"`
 	Profiles []ProfileReport `json:"profiles"`
 }
 
-// Machine is where it ran.
+// Machine describes the machine of a run.
 type Machine struct {
 	OS    string `json:"os"`
 	Arch  string `json:"arch"`
 	Cores int    `json:"cores"`
 	Go    string `json:"go"`
-	// Files is the kind of file system that the folders are on, which decides
-	// how long a write takes that must survive a crash of the machine.
+	// Files is the type of the folders' file system. It determines the time of a
+	// durable write.
 	Files string `json:"files"`
 }
 
-// thisMachine describes the machine, with files in dir.
+// thisMachine describes this machine, with files in dir.
 func thisMachine(dir string) Machine {
 	return Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
@@ -44,8 +44,8 @@ type ProfileReport struct {
 	incumbentMeasured       bool // in this run
 }
 
-// Row is a line of a table. A nil is a figure that was not measured, or that
-// has no goal.
+// Row is a line of a table. Nil means that a figure was not measured or has no
+// goal.
 type Row struct {
 	Figure    figure   `json:"figure"`
 	Unit      string   `json:"unit,omitempty"`
@@ -58,7 +58,7 @@ type Row struct {
 	decimals int
 }
 
-// Rows are the lines that have something to say.
+// Rows returns the lines with at least one value.
 func (p ProfileReport) Rows() (rows []Row) {
 	get := func(from figures, f figure) *float64 {
 		if v, ok := from[f]; ok {
@@ -129,7 +129,7 @@ func (p ProfileReport) writeTable(w io.Writer) error {
 	for _, row := range p.Rows() {
 		fmt.Fprintf(tab, "%s\t%s\t%s", row.Figure, row.text(row.Measured, row.decimals), row.text(row.Bare, row.decimals))
 		if old != "" {
-			decimals := -1 // as it was noted
+			decimals := -1 // all decimals
 			if p.incumbentMeasured {
 				decimals = row.decimals
 			}
@@ -147,7 +147,7 @@ func (p ProfileReport) writeTable(w io.Writer) error {
 	return tab.Flush()
 }
 
-// text is a value with its unit; -1 for as many decimals as it has.
+// text formats a value with its unit. -1 keeps all its decimals.
 func (r Row) text(v *float64, decimals int) string {
 	if v == nil {
 		return "–"

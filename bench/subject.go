@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// subject is a program that can be measured.
+// subject is a program to measure.
 type subject struct {
 	name  string
 	files bool // it writes files
-	// command makes the process for a world, not started.
+	// command creates the process for a world without starting it.
 	command func(*world) (*exec.Cmd, error)
 }
 
@@ -37,14 +37,14 @@ func bareClient(self string) subject {
 		}
 		text, err := json.Marshal(job)
 		cmd := exec.Command(self, bareClientFlag)
-		cmd.Env = []string{} // not ours
+		cmd.Env = []string{} // inherits no environment
 		cmd.Stdin = bytes.NewReader(text)
 		return cmd, err
 	}}
 }
 
-// incumbent runs the Secrets Provider, whose paths are fixed, with the world's
-// folder as its root.
+// incumbent runs the Secrets Provider. Its paths are fixed, so the world's folder
+// is its root.
 func incumbent(path string) subject {
 	return subject{name: "incumbent", files: true, command: func(w *world) (*exec.Cmd, error) {
 		if os.Geteuid() != 0 {
@@ -65,7 +65,7 @@ func incumbent(path string) subject {
 	}}
 }
 
-// env is the environment that a Pod's manifest would give.
+// env returns the environment from a Pod's manifest.
 func (w *world) env(tokenPath string) []string {
 	return []string{
 		"CONJUR_APPLIANCE_URL=" + w.served.URL, "CONJUR_AUTHN_URL=" + w.authnURL(), "CONJUR_ACCOUNT=" + account,

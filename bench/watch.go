@@ -10,16 +10,16 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// patience is how long files may take to arrive.
+// patience bounds the wait for files.
 const patience = 30 * time.Second
 
-// watch sees files as they arrive.
+// watch observes files as they arrive.
 type watch struct {
 	world   *world
 	watcher *fsnotify.Watcher
 }
 
-// newWatch begins before what is to be seen, so that nothing is missed.
+// newWatch starts before the expected changes, so that it misses none.
 func newWatch(w *world) (*watch, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -33,8 +33,8 @@ func newWatch(w *world) (*watch, error) {
 
 func (w *watch) close() error { return w.watcher.Close() }
 
-// until waits until the groups' files hold their values, and returns when the
-// last of them was seen to.
+// until waits until the groups' files hold their values. It returns the time when
+// the last of them was observed.
 func (w *watch) until(ctx context.Context, groups ...group) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("files missing after %s", patience))
 	defer cancel()

@@ -20,18 +20,17 @@ const (
 	host       = policyPath + "/web"
 )
 
-// world is a server with a profile's variables, and the folders that a Pod
-// would have.
+// world is a server with a profile's variables, and a Pod's folders.
 type world struct {
 	profile profile
-	dir     string // stands for the Pod's root: the folders are below dir/conjur
+	dir     string // the Pod's root; the folders are below dir/conjur
 	server  *conjurd.Server
 	meter   meter
 	served  *conjurd.Loopback
 	values  [][]byte // of the variables
 }
 
-// newWorld makes its folder in dir.
+// newWorld creates a world with its folder in dir.
 func newWorld(ctx context.Context, p profile, dir string) (_ *world, err error) {
 	w := &world{profile: p}
 	defer func() {
@@ -95,7 +94,7 @@ func (w *world) change(ctx context.Context, i int) error {
 	return w.server.Set(ctx, w.profile.variable(i), w.values[i])
 }
 
-// randomValue is a text that every format holds as it is.
+// randomValue returns a text that every format holds without escapes.
 func randomValue(n int) []byte {
 	var text strings.Builder
 	for text.Len() < n {
@@ -104,14 +103,14 @@ func randomValue(n int) []byte {
 	return []byte(text.String()[:n])
 }
 
-// serve starts the server, which outlives the processes, so that none misses
-// it at its end.
+// serve starts the server. It outlives the processes, so that none loses it before
+// its end.
 func (w *world) serve(context.Context) (err error) {
 	w.served, err = conjurd.ServeLoopback(w.meter.handler(w.server.Handler()), w.meter.accepted)
 	return err
 }
 
-// path is that of a file or folder below the Pod's /conjur.
+// path returns the path of a file or folder below the Pod's /conjur.
 func (w *world) path(elem ...string) string {
 	return filepath.Join(append([]string{w.dir, "conjur"}, elem...)...)
 }
@@ -156,7 +155,7 @@ func (w *world) annotate(context.Context) error {
 	return errors.Join(append(errs, os.WriteFile(w.path("podinfo", "annotations"), []byte(text.String()), 0o644))...)
 }
 
-// holds reports whether a group's file is there with all of its values.
+// holds reports whether a group's file exists with all of its values.
 func (w *world) holds(g group) bool {
 	content, err := os.ReadFile(w.path("secrets", g.file()))
 	if err != nil {

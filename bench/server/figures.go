@@ -37,8 +37,8 @@ func smallFigures(ctx context.Context, s *subject, requests int) ([]figure, erro
 	}, nil
 }
 
-// largeFigures measures a server with many variables, and many clients at
-// once.
+// largeFigures measures a server with many variables, and with many concurrent
+// clients.
 func largeFigures(ctx context.Context, s *subject, requests, variables int) ([]figure, error) {
 	step := max(variables/50, 250)
 	batch, err := median(requests/5, func(i int) error { return s.batch(ctx, i*step%(variables-250), 250) })
@@ -61,7 +61,7 @@ func largeFigures(ctx context.Context, s *subject, requests, variables int) ([]f
 	}, nil
 }
 
-// median is that of n runs of f, after some that do not count.
+// median returns the median duration of n runs of f, after some warm-up runs.
 func median(n int, f func(i int) error) (time.Duration, error) {
 	for i := range min(n, 20) {
 		if err := f(i); err != nil {
@@ -80,8 +80,8 @@ func median(n int, f func(i int) error) (time.Duration, error) {
 	return times[n/2], nil
 }
 
-// load has many clients read at once, and returns the reads a second and the
-// time that one in a hundred exceeds.
+// load makes many clients read at once. It returns the reads per second and the
+// 99th percentile of their duration.
 func load(ctx context.Context, s *subject, clients, requests, variables int) (rate float64, slow time.Duration, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -107,7 +107,7 @@ func load(ctx context.Context, s *subject, clients, requests, variables int) (ra
 	return float64(len(times)) / took.Seconds(), times[len(times)*99/100], err
 }
 
-// memory returns the peak resident set and its anonymous part now, in bytes.
+// memory returns the peak resident set and its current anonymous part, in bytes.
 func memory(pid int) (peak, anon int64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

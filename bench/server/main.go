@@ -1,11 +1,10 @@
-// Command server measures the embedded Conjur-compatible server beside what
-// the genuine one was measured to need on a machine of the same kind.
+// Command server measures the embedded Conjur-compatible server. It compares the
+// figures with those of the genuine server on a similar machine.
 //
-// Method: conjurd runs as a process of its own (the syncer binary), over TLS
-// on loopback, with its data in a file. This process is the client. A single
-// figure is the median of many requests, one after the other, on one kept
-// connection, so it includes the client's own share. Memory is the server's,
-// from /proc.
+// Method: conjurd runs as a separate process (the syncer binary), over TLS on
+// loopback, with its data in a file. This process is the client. A figure is the
+// median of many sequential requests on one kept connection. Therefore it includes
+// the client's share. Memory is the server's, from /proc.
 package main
 
 import (
@@ -40,8 +39,8 @@ func main() {
 	report(figures)
 }
 
-// figure is one line of the report. The genuine server's is from a recording,
-// not from this run.
+// figure is one line of the report. The genuine server's figure is from an earlier
+// recording.
 type figure struct {
 	name     string
 	measured string

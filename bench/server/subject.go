@@ -21,8 +21,8 @@ import (
 
 const account = "bench"
 
-// subject is a conjurd that runs, with variables app/var000000 and on, each
-// with a value of 40 bytes, and a client of it.
+// subject is a running conjurd with a client. Its variables are app/var000000 and
+// so on, each with a value of 40 bytes.
 type subject struct {
 	dir, url string
 	cmd      *exec.Cmd
@@ -91,7 +91,7 @@ func firstValue(out io.Reader, prefix string) (string, error) {
 	return "", errors.New("conjurd did not start")
 }
 
-// connect makes the client and logs it in.
+// connect creates the client and logs in.
 func (s *subject) connect(home string) error {
 	ca, err := os.ReadFile(filepath.Join(home, "ca.pem"))
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *subject) read(ctx context.Context, i int) error {
 	return err
 }
 
-// batch reads n variables from the first on, in one request.
+// batch reads n variables, beginning with first, in one request.
 func (s *subject) batch(ctx context.Context, first, n int) error {
 	ids := make([]string, n)
 	for i := range ids {
@@ -151,7 +151,7 @@ func (s *subject) do(ctx context.Context, method, path, body string) ([]byte, er
 	return content, err
 }
 
-// stop ends the server and removes its folder; more than once does no harm.
+// stop ends the server and removes its folder. It may be called more than once.
 func (s *subject) stop() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
