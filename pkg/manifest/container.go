@@ -29,6 +29,7 @@ type Container struct {
 
 	mounts map[string]map[string]string // path → the files there by name; nil: not known
 	image  yaml.Node
+	text   int // the index of the text that it is in
 }
 
 // Variable is a variable of a container's environment.
@@ -122,7 +123,7 @@ func (m *Manifest) container(c container, volumes []volume) (*Container, error) 
 	}
 	var err error
 	if !c.Image.IsZero() {
-		made.Image, err = text(&c.Image, "the image")
+		made.Image, err = textOf(&c.Image, "the image")
 	}
 	m.envFrom(made, c)
 	errs := []error{err, m.env(made, c)}
@@ -188,7 +189,7 @@ func (m *Manifest) env(made *Container, c container) error {
 			}
 		case !e.Value.IsZero() && e.Value.Tag != "!!null":
 			var err error
-			v.Value, err = text(&e.Value, "the value of the variable "+e.Name)
+			v.Value, err = textOf(&e.Value, "the value of the variable "+e.Name)
 			errs = append(errs, err)
 			if strings.Contains(v.Value, "$(") {
 				v = Variable{}

@@ -22,12 +22,25 @@ func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, er
 	if !imageName.MatchString(image) {
 		return nil, fmt.Errorf("%q is not the name of an image", image)
 	}
+	out := make([][]byte, len(m.texts))
+	for i, t := range m.texts {
+		of := slices.DeleteFunc(slices.Clone(containers), func(c *Container) bool { return c.text != i })
+		var err error
+		if out[i], err = t.withImage(image, of); err != nil {
+			return nil, err
+		}
+	}
+	return bytes.Join(out, []byte("\n---\n")), nil
+}
+
+// withImage is Manifest.WithImage of one text.
+func (t text) withImage(image string, containers []*Container) ([]byte, error) {
 	var spans []span
 	for _, c := range containers {
 		if c.image.IsZero() {
 			return nil, fmt.Errorf("the container %s has no image", c.Name)
 		}
-		s, ok := locate(m.text, &c.image)
+		s, ok := locate(t.bytes, &c.image)
 		if !ok {
 			return nil, fmt.Errorf("line %d: the image of the container %s is not written on one line; write it there", c.image.Line, c.Name)
 		}
@@ -39,14 +52,11 @@ func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, er
 	var out []byte
 	done := 0
 	for _, s := range spans {
-		out = append(append(out, m.text[done:s.start]...), image...)
+		out = append(append(out, t.bytes[done:s.start]...), image...)
 		done = s.end
 	}
-	out = append(out, m.text[done:]...)
-	if err := m.checkReplaced(out, image, containers); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out = append(out, t.bytes[done:]...)
+	return out, t.checkReplaced(out, image, containers)
 }
 
 // span is a part of a text, by byte offsets.
@@ -93,11 +103,8 @@ func offset(text []byte, line, column int) int {
 
 // checkReplaced checks that nothing but the images differs between the new text
 // and the old.
-func (m *Manifest) checkReplaced(replaced []byte, image string, containers []*Container) error {
-	before, err := documents(m.text)
-	if err != nil {
-		return err
-	}
+func (t text) checkReplaced(replaced []byte, image string, containers []*Container) error {
+	before := t.objects
 	after, err := documents(replaced)
 	if err == nil && len(before) == len(after) {
 		changed := map[[2]int]string{}

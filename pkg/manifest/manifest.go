@@ -18,7 +18,7 @@ import (
 	"github.com/secretsync/syncer/pkg/definitions"
 )
 
-// Manifest is one text of one or several YAML documents, each an object of
+// Manifest is texts of one or several YAML documents, each an object of
 // Kubernetes or a List of them. JSON is YAML too.
 type Manifest struct {
 	// Workloads are the objects that make Pods, in their order: Pod,
@@ -30,25 +30,45 @@ type Manifest struct {
 	// Secrets, in their order.
 	Roles []*Role
 
-	text       []byte
+	texts      []text
 	configMaps map[string]map[string]string // name → key → text
 }
 
-// Parse reads a manifest. The error joins everything that is wrong, each with
-// its line, and shows no value of a variable or a Secret. Objects of other
-// kinds are left alone.
-func Parse(text []byte) (*Manifest, error) {
-	m := &Manifest{text: text, configMaps: map[string]map[string]string{}}
-	objects, err := documents(text)
-	if err != nil {
-		return nil, err
-	}
+// text is one of the texts of a manifest.
+type text struct {
+	bytes   []byte
+	objects []object
+}
+
+// Error is one thing that is wrong with a text.
+type Error struct {
+	Text int // its index
+	Err  error
+}
+
+// Error is what is wrong, with its line.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without the index of its text.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Parse reads a manifest. The error joins everything that is wrong, each an
+// *Error, and shows no value of a variable or a Secret. Objects of other kinds
+// are left alone.
+func Parse(texts ...[]byte) (*Manifest, error) {
+	m := &Manifest{configMaps: map[string]map[string]string{}}
 	var errs []error
-	for _, o := range objects { // those that others refer to come first
-		errs = append(errs, m.addData(o))
+	for i, bytes := range texts {
+		objects, err := documents(bytes)
+		m.texts = append(m.texts, text{bytes, objects})
+		errs = append(errs, of(i, err))
 	}
-	for _, o := range objects {
-		errs = append(errs, m.addWorkload(o))
+	for _, add := range []func(int, object) error{m.addData, m.addWorkload} { // those that others refer to come first
+		for i, text := range m.texts {
+			for _, o := range text.objects {
+				errs = append(errs, of(i, add(i, o)))
+			}
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -106,7 +126,7 @@ type object struct {
 }
 
 // addData takes a ConfigMap, a Secret or a Role.
-func (m *Manifest) addData(o object) error {
+func (m *Manifest) addData(_ int, o object) error {
 	switch o.Kind {
 	case "Secret":
 		return m.addSecret(o.node)
@@ -163,13 +183,26 @@ func explain(err error) error {
 
 // within puts the place before each error, and before each that it joins.
 func within(place string, errs ...error) error {
+	return each(errors.Join(errs...), func(err error) error { return fmt.Errorf("%s: %w", place, err) })
+}
+
+// of says of each error that err joins which text it is about.
+func of(text int, err error) error {
+	return each(err, func(err error) error { return &Error{text, err} })
+}
+
+// each puts another error in the place of each one that err joins.
+func each(err error, other func(error) error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return other(err)
+	}
 	var all []error
-	for _, err := range errs {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			all = append(all, within(place, joined.Unwrap()...))
-		} else if err != nil {
-			all = append(all, fmt.Errorf("%s: %w", place, err))
-		}
+	for _, err := range joined.Unwrap() {
+		all = append(all, each(err, other))
 	}
 	return errors.Join(all...)
 }
@@ -181,14 +214,14 @@ func annotations(nodes map[string]yaml.Node) (map[string]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(nodes)) {
 		value := nodes[key]
 		var err error
-		texts[key], err = text(&value, "the annotation "+key)
+		texts[key], err = textOf(&value, "the annotation "+key)
 		errs = append(errs, err)
 	}
 	return texts, errors.Join(errs...)
 }
 
-// text returns a scalar that Kubernetes wants to be text, as what says.
-func text(node *yaml.Node, what string) (string, error) {
+// textOf returns a scalar that Kubernetes wants to be text, as what says.
+func textOf(node *yaml.Node, what string) (string, error) {
 	n := node
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

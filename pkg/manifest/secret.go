@@ -97,7 +97,7 @@ func (s *Secret) encoded(key string) (value string, line int, err error) {
 	if node.IsZero() || node.Kind == yaml.ScalarNode && node.Tag == "!!null" { // which stands for none
 		return "", node.Line, nil
 	}
-	if value, err = text(&node, "the value of "+key); written {
+	if value, err = textOf(&node, "the value of "+key); written {
 		value = base64.StdEncoding.EncodeToString([]byte(value))
 	}
 	return value, node.Line, err

@@ -85,8 +85,8 @@ type (
 	}
 )
 
-// addWorkload takes an object that makes Pods.
-func (m *Manifest) addWorkload(o object) error {
+// addWorkload takes an object that makes Pods, of one of the texts.
+func (m *Manifest) addWorkload(text int, o object) error {
 	var object struct {
 		Metadata struct {
 			Name        string
@@ -112,6 +112,7 @@ func (m *Manifest) addWorkload(o object) error {
 	}
 	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
 		made, err := m.container(c, template.Spec.Volumes)
+		made.text = text
 		w.Containers = append(w.Containers, made)
 		errs = append(errs, err)
 	}

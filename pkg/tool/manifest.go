@@ -18,36 +18,32 @@ import (
 // readManifest reads the manifest. What is wrong in it is a
 // *config.InvalidError.
 func (t *Tool) readManifest() (*manifest.Manifest, error) {
-	invalid := &config.InvalidError{}
-	var m *manifest.Manifest
-	var all []byte
 	paths, err := manifestFiles(t.Manifests)
 	if err != nil {
 		return nil, err
+	}
+	texts, problems := make([][]byte, len(paths)), make([][]config.Problem, len(paths))
+	add := func(i int, err error) {
+		problems[i] = append(problems[i], config.Problem{Key: inputName(paths[i]), Message: err.Error()})
 	}
 	for i, path := range paths {
 		text, err := t.read(path)
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err // the problem names the file
 		}
-		if err != nil {
-			err = fmt.Errorf("the manifest cannot be read: %w", err)
-		} else {
-			m, err = manifest.Parse(text)
+		if texts[i] = text; err != nil {
+			texts[i] = nil
+			add(i, fmt.Errorf("the manifest cannot be read: %w", err))
 		}
-		for _, e := range eachError(err) {
-			invalid.Problems = append(invalid.Problems, config.Problem{Key: inputName(path), Message: e.Error()})
-		}
-		if i > 0 {
-			all = append(all, "\n---\n"...)
-		}
-		all = append(all, text...)
 	}
-	if len(invalid.Problems) > 0 {
-		return nil, invalid
+	m, err := manifest.Parse(texts...)
+	for _, e := range eachError(err) {
+		if at, ok := errors.AsType[*manifest.Error](e); ok {
+			add(at.Text, e)
+		}
 	}
-	if len(paths) > 1 {
-		return manifest.Parse(all)
+	if all := slices.Concat(problems...); len(all) > 0 {
+		return nil, &config.InvalidError{Problems: all}
 	}
 	return m, nil
 }
