@@ -23,17 +23,16 @@ type annotation struct {
 	bad   bool // the value could not be read, which is reported already
 }
 
-// readAnnotations reads the file at path; no file means no annotations.
-func readAnnotations(path string, r *report) map[string]annotation {
-	data, err := readFile(path)
+// readAnnotations reads a file; no file means no annotations.
+func readAnnotations(file File, r *report) map[string]annotation {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(file.Err, fs.ErrNotExist):
 		return nil
-	case err != nil:
-		r.fail(path, "the annotations cannot be read: %v", err)
+	case file.Err != nil:
+		r.fail(file.Name, "the annotations cannot be read: %v", file.Err)
 		return nil
 	}
-	return parseAnnotations(path, data, r)
+	return parseAnnotations(file.Name, file.Text, r)
 }
 
 // parseAnnotations reads what the Downward API writes for metadata.annotations:

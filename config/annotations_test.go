@@ -107,7 +107,7 @@ func TestAFileOfAnyLengthIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r report
-	readAnnotations(path, &r)
+	readAnnotations(ReadFile(path), &r)
 	if len(r.problems) != 1 || r.problems[0].Key != path || !strings.Contains(r.problems[0].Message, "it has more than 32 MiB") {
 		t.Errorf("problems %q", r.problems)
 	}
@@ -119,7 +119,7 @@ func TestAFIFOIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r report
-	readAnnotations(path, &r)
+	readAnnotations(ReadFile(path), &r)
 	if len(r.problems) != 1 || r.problems[0].Key != path || !strings.Contains(r.problems[0].Message, "not a regular file") {
 		t.Errorf("problems %q", r.problems)
 	}

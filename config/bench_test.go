@@ -20,7 +20,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	src := sources(b, annotations, connection)
 	for b.Loop() {
-		if _, _, err := config.Load(src); err != nil {
+		if _, _, err := config.Load(src.Read()); err != nil {
 			b.Fatal(err)
 		}
 	}

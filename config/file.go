@@ -13,21 +13,21 @@ import (
 	"github.com/secretsync/syncer/pkg/definitions"
 )
 
-// ConfigFileVariable names the configuration file when Sources does not.
+// ConfigFileVariable names the configuration file when Sources.Read is given none.
 const ConfigFileVariable = "SYNCER_CONFIG"
 
 // item is what a map of the configuration file says: all of the file, or one
 // item of a list in it. The keys are the names in its table.
 type item map[string]value
 
-// addFile reads the file at path into what no stronger source has set.
-func (v *values) addFile(path string, r *report) {
-	data, err := readFile(path)
-	if err != nil {
-		r.fail(path, "the configuration file cannot be read: %v", err)
-		return
+// addFile reads a file into what no stronger source has set.
+func (v *values) addFile(file File, r *report) {
+	switch {
+	case file.Err != nil:
+		r.fail(file.Name, "the configuration file cannot be read: %v", file.Err)
+	case file.Name != "":
+		v.parseFile(file.Name, file.Text, r)
 	}
-	v.parseFile(path, data, r)
 }
 
 func (v *values) parseFile(name string, data []byte, r *report) {

@@ -17,7 +17,7 @@ import (
 func fileSources(t *testing.T, yaml string, annotations, env dict) config.Sources {
 	t.Helper()
 	src := sources(t, annotations, env)
-	src.ConfigFile = writeFile(t, "syncer.yaml", yaml)
+	src.ConfigFile.Name = writeFile(t, "syncer.yaml", yaml)
 	return src
 }
 
@@ -113,8 +113,8 @@ func TestFileAddsToGroups(t *testing.T) {
 
 func TestFileNamedByTheEnvironment(t *testing.T) {
 	src := fileSources(t, everything, nil, nil)
-	env := connection.with(dict{config.ConfigFileVariable: src.ConfigFile})
-	src.ConfigFile, src.Getenv = "", func(name string) string { return env[name] }
+	env := connection.with(dict{config.ConfigFileVariable: src.ConfigFile.Name})
+	src.ConfigFile.Name, src.Getenv = "", func(name string) string { return env[name] }
 	if cfg, _ := load(t, src); len(cfg.Targets) != 3 {
 		t.Errorf("got %v", cfg.Targets)
 	}
@@ -127,8 +127,8 @@ func TestFileIsJSONToo(t *testing.T) {
 
 func TestMissingConfigFile(t *testing.T) {
 	src := sources(t, group, connection)
-	src.ConfigFile = filepath.Join(t.TempDir(), "none.yaml")
-	assertOne(t, problems(t, src), src.ConfigFile, "no such file")
+	src.ConfigFile.Name = filepath.Join(t.TempDir(), "none.yaml")
+	assertOne(t, problems(t, src), src.ConfigFile.Name, "no such file")
 }
 
 func TestEmptyFileSaysNothing(t *testing.T) {
@@ -208,7 +208,7 @@ func wantRefused(t *testing.T, yaml, place, msg string) {
 	t.Helper()
 	src := fileSources(t, yaml, group, connection)
 	got := problems(t, src)
-	i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile+place })
+	i := slices.IndexFunc(got, func(p config.Problem) bool { return p.Key == src.ConfigFile.Name+place })
 	if i < 0 || !strings.Contains(got[i].Message, msg) {
 		t.Errorf("got %q, want one of %s with %q", got, place, msg)
 	}
@@ -241,7 +241,7 @@ func TestFileRefusesWhatASchemaCannotSay(t *testing.T) {
 func TestFileListsOfNames(t *testing.T) {
 	src := fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: []}", nil, connection)
 	got := problems(t, src)
-	if got[0].Key != src.ConfigFile+":2: kubernetes.secrets" || !strings.Contains(got[0].Message, "names nothing") {
+	if got[0].Key != src.ConfigFile.Name+":2: kubernetes.secrets" || !strings.Contains(got[0].Message, "names nothing") {
 		t.Errorf("got %q", got)
 	}
 	src = fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: [b, a]}", nil, connection)

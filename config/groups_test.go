@@ -207,7 +207,7 @@ func TestUnknownAnnotations(t *testing.T) {
 
 func TestKubernetesIgnoresGroups(t *testing.T) {
 	src := sources(t, group.with(dict{"secrets-destination": "k8s_secrets"}), connection.with(dict{"MY_POD_NAMESPACE": "ns"}))
-	_, warnings, _ := config.Load(src)
+	_, warnings, _ := config.Load(src.Read())
 	assertOne(t, warnings, "conjur.org/conjur-secrets.g", "ignored")
 }
 

@@ -86,18 +86,18 @@ func TestWithoutAnIdentityOfItsOwn(t *testing.T) {
 		t.Error("a namespace is served that is not listed")
 	}
 	src := severalSources(t, several, env)
-	assertOne(t, problems(t, src), src.ConfigFile+":5: identities", `no identity serves the namespace "c"`)
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the namespace "c"`)
 	src = severalSources(t, strings.Replace(several, "[a, b, c]", "['*']", 1), env)
-	assertOne(t, problems(t, src), src.ConfigFile+":5: identities", `no identity serves the namespace "*"`)
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the namespace "*"`)
 	src = severalSources(t, strings.Replace(several, "[a, b, c]", "[a, b, c], secrets: [{name: special, namespace: a}, {name: x, namespace: c}]", 1), env)
-	assertOne(t, problems(t, src), src.ConfigFile+":5: identities", `no identity serves the Secret "c/x"`)
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the Secret "c/x"`)
 }
 
 // TestAccountOfAnIdentity takes ids in full of the identity's account.
 func TestAccountOfAnIdentity(t *testing.T) {
 	list := "[a, b, c], secrets: [{name: special, namespace: a, map: {k: 'acct2:variable:v'}}, {name: x, namespace: b, map: {k: 'acct:variable:v'}}]"
 	src := severalSources(t, strings.Replace(several, "[a, b, c]", list, 1), connection)
-	assertOne(t, problems(t, src), src.ConfigFile+":4: kubernetes.secrets[1].map.k", `of account "acct", but the account in use is "acct2"`)
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":4: kubernetes.secrets[1].map.k", `of account "acct", but the account in use is "acct2"`)
 }
 
 func TestIdentitiesRefuse(t *testing.T) {
@@ -121,7 +121,7 @@ func TestIdentitiesRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := severalSources(t, several+"- "+c.identity+"\n", connection)
-			assertOne(t, problems(t, src), src.ConfigFile+":13: identities[2]"+c.place, c.want)
+			assertOne(t, problems(t, src), src.ConfigFile.Name+":13: identities[2]"+c.place, c.want)
 		})
 	}
 	src := severalSources(t, strings.Replace(several, "apiKeyFile: KEY", "account: x", 1), dict{"CONJUR_APPLIANCE_URL": "https://c", "CONJUR_ACCOUNT": "acct"})
@@ -129,7 +129,7 @@ func TestIdentitiesRefuse(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	src = severalSources(t, strings.Replace(several, "[a, b, c]", "[a, b, c], secrets: [{name: x, namespace: a}]", 1), connection)
-	assertOne(t, problems(t, src), src.ConfigFile+":11: identities[1].secrets", "not one that is listed")
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":11: identities[1].secrets", "not one that is listed")
 }
 
 func TestIdentityWarnings(t *testing.T) {

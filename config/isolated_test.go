@@ -61,7 +61,7 @@ func TestAnInvalidGroupStopsNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			src := sources(t, group.with(dict{"conjur-secrets.x": "- k: a/b"}).with(c.annotations), connection)
 			src.Templates = fstest.MapFS{"broken.tpl": {Data: []byte("{{ < }}")}}
-			cfg, _, err := config.Load(src)
+			cfg, _, err := config.Load(src.Read())
 			assertFaulty(t, cfg, err, c.bad, c.good)
 		})
 	}
@@ -73,7 +73,7 @@ func TestAFaultOfTheProcessLeavesNothing(t *testing.T) {
 		"interval": {"secrets-refresh-interval": "soon"},
 		"mode":     {"container-mode": "daemon"},
 	} {
-		cfg, _, err := config.Load(sources(t, group.with(annotations).with(dict{"secret-file-format.g": "toml"}), connection))
+		cfg, _, err := config.Load(sources(t, group.with(annotations).with(dict{"secret-file-format.g": "toml"}), connection).Read())
 		if cfg != nil || err == nil {
 			t.Errorf("%s: got %v and the error %v", name, cfg, err)
 		}
@@ -90,12 +90,12 @@ func TestAnInvalidItemOfTheFileStopsNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := fileSources(t, "containerMode: sidecar\ntargets:\n- {name: g, secrets: [a]}\n- "+c.item+"\n", dict{"secrets-destination": "file"}, connection)
-			cfg, _, err := config.Load(src)
+			cfg, _, err := config.Load(src.Read())
 			assertFaulty(t, cfg, err, c.bad, c.good)
 		})
 	}
 	src := fileSources(t, "containerMode: sidecar\ntargets:\n- {name: g, secrets: [a]}\n- {nam: x, secrets: [a]}\n", dict{"secrets-destination": "file"}, connection)
-	if cfg, _, err := config.Load(src); cfg != nil || err == nil {
+	if cfg, _, err := config.Load(src.Read()); cfg != nil || err == nil {
 		t.Error("a target without a name is left out silently")
 	}
 }
@@ -110,7 +110,7 @@ func TestAnInvalidSecretStopsNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {secrets: [{name: g, map: {k: v}}, "+item+"]}\n", nil, connection.with(dict{"MY_POD_NAMESPACE": "ns"}))
-			cfg, _, err := config.Load(src)
+			cfg, _, err := config.Load(src.Read())
 			assertFaulty(t, cfg, err, "secret/ns/x", "secret/ns/g")
 		})
 	}
@@ -134,12 +134,12 @@ func TestReloadKeepsWhatIsInvalid(t *testing.T) {
 		"in the way of another": {before, dict{"secret-file-format.x": "toml", "secret-file-path.h": "x.json"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old, _, err := config.Load(sources(t, group.with(c.before), connection))
+			old, _, err := config.Load(sources(t, group.with(c.before), connection).Read())
 			if old == nil {
 				t.Fatal(err)
 			}
 			after := group.with(c.before).with(dict{"conjur-secrets.g": "", "conjur-secrets.h": "- a"}).with(c.after)
-			cfg, _, err := config.Reload(sources(t, after, connection), old)
+			cfg, _, err := config.Reload(sources(t, after, connection).Read(), old)
 			if (cfg == nil) != (c.want == "") || (err == nil) != (name == "a slip of long ago") {
 				t.Fatalf("got %v and the error %v", cfg, err)
 			}

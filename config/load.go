@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"embed"
 	"io/fs"
 )
 
@@ -20,22 +21,21 @@ const (
 	InboxVariable = "CONJUR_CLIENT_CERT_PATH"
 )
 
-// Sources is where Load reads from. An empty string means the default.
+// Sources is what Load reads. An empty string means the default.
 type Sources struct {
 	// Annotations is a file as the Downward API writes it. If there is none,
 	// there are no annotations.
-	Annotations string
+	Annotations File
 	// Getenv looks up an environment variable; empty means not set. Without
 	// it there are none.
 	Getenv func(string) string
 
-	// ConfigFile is a YAML file; empty: the one that the variable
-	// ConfigFileVariable names, if any. Annotations win over it, and it wins
-	// over the other variables.
-	ConfigFile string
+	// ConfigFile is a YAML file; without a name there is none. Annotations win
+	// over it, and it wins over the other variables.
+	ConfigFile File
 
 	SecretsDir, TemplatesDir, StatusDir string
-	// Templates is the content of TemplatesDir; nil: the folder itself.
+	// Templates is the content of TemplatesDir; nil: it is empty.
 	Templates fs.FS
 
 	// Kubeconfig wins over the setting kubernetes.kubeconfig.
@@ -69,6 +69,19 @@ type loader struct {
 	ofNode bool    // a group has secrets of the node's own
 }
 
+func newLoader(src Sources) *loader {
+	src.SecretsDir = cmp.Or(src.SecretsDir, DefaultSecretsDir)
+	src.TemplatesDir = cmp.Or(src.TemplatesDir, DefaultTemplatesDir)
+	src.StatusDir = cmp.Or(src.StatusDir, DefaultStatusDir)
+	if src.Getenv == nil {
+		src.Getenv = func(string) string { return "" }
+	}
+	if src.Templates == nil {
+		src.Templates = embed.FS{}
+	}
+	return &loader{src: src, values: newValues()}
+}
+
 // Load reads and checks everything. The error is an *InvalidError with all
 // problems at once; the warnings are good with and without one. It makes no
 // network requests and may be called again at any time to see what changed.
@@ -78,25 +91,12 @@ type loader struct {
 func Load(src Sources) (cfg *Config, warnings []Problem, err error) { return load(src, nil) }
 
 func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
-	src.Annotations = cmp.Or(src.Annotations, DefaultAnnotations)
-	src.SecretsDir = cmp.Or(src.SecretsDir, DefaultSecretsDir)
-	src.TemplatesDir = cmp.Or(src.TemplatesDir, DefaultTemplatesDir)
-	src.StatusDir = cmp.Or(src.StatusDir, DefaultStatusDir)
-	if src.Getenv == nil {
-		src.Getenv = func(string) string { return "" }
-	}
-	src.ConfigFile = cmp.Or(src.ConfigFile, src.Getenv(ConfigFileVariable))
-	if src.Templates == nil {
-		src.Templates = templateFolder(src.TemplatesDir)
-	}
-
-	l := &loader{src: src, before: before, values: newValues()}
+	l := newLoader(src)
+	l.before = before
 	l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
 	l.addSlips()
-	if src.ConfigFile != "" {
-		l.addFile(src.ConfigFile, &l.report)
-	}
-	l.addEnvironment(src.Getenv, &l.report)
+	l.addFile(src.ConfigFile, &l.report)
+	l.addEnvironment(l.src.Getenv, &l.report)
 	cfg = l.config()
 	switch {
 	case len(l.problems) == 0:
@@ -138,7 +138,7 @@ func (l *loader) config() *Config {
 // LoadConnection reads from the environment alone how Conjur is reached, for
 // commands that need no more. Problems are reported as by Load.
 func LoadConnection(getenv func(string) string) (Conjur, []Problem, error) {
-	l := &loader{src: Sources{Getenv: getenv}, values: newValues()}
+	l := newLoader(Sources{Getenv: getenv})
 	l.addEnvironment(getenv, &l.report)
 	var cfg Config
 	fill(l.table, l.process, subject{Config: &cfg, conjur: &cfg.Conjur})

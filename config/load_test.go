@@ -76,7 +76,7 @@ func writeFile(t testing.TB, name, content string) string {
 func sources(t testing.TB, annotations, env dict) config.Sources {
 	t.Helper()
 	return config.Sources{
-		Annotations: write(t, annotations),
+		Annotations: config.File{Name: write(t, annotations)},
 		Getenv:      func(name string) string { return env[name] },
 		Templates:   fstest.MapFS{},
 	}
@@ -85,7 +85,7 @@ func sources(t testing.TB, annotations, env dict) config.Sources {
 // load loads what must be right.
 func load(t *testing.T, src config.Sources) (*config.Config, []config.Problem) {
 	t.Helper()
-	cfg, warnings, err := config.Load(src)
+	cfg, warnings, err := config.Load(src.Read())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func load(t *testing.T, src config.Sources) (*config.Config, []config.Problem) {
 // problems loads and gives what is wrong.
 func problems(t *testing.T, src config.Sources) []config.Problem {
 	t.Helper()
-	_, _, err := config.Load(src)
+	_, _, err := config.Load(src.Read())
 	if err == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEverythingIsReportedAtOnce(t *testing.T) {
 	src := sources(t, nil, dict{"CONJUR_APPLIANCE_URL": "http://conjur.example.com", "CONJUR_AUTHN_URL": "https://c/authn-k8s/x", "CONJUR_CERT_FILE": "/nowhere/ca.pem"})
-	src.Annotations = writeFile(t, "annotations", `conjur.org/container-mode="init"
+	src.Annotations.Name = writeFile(t, "annotations", `conjur.org/container-mode="init"
 conjur.org/retry-count-limit="many"
 conjur.org/conjur-secrets.a="- a/b/"
 no value
@@ -174,7 +174,7 @@ conjur.org/secrets-refresh-interval="5m"
 `)
 	got := problems(t, src)
 	for _, key := range []string{
-		"conjur.org/retry-count-limit", "conjur.org/conjur-secrets.a", src.Annotations + ":4",
+		"conjur.org/retry-count-limit", "conjur.org/conjur-secrets.a", src.Annotations.Name + ":4",
 		"conjur.org/secret-file-format.b", "conjur.org/secret-file-path.c", "conjur.org/secret-file-path.e",
 		"conjur.org/secret-file-permissions.d", "conjur.org/secret-file-template.f",
 		"conjur.org/secrets-refresh-interval", "conjur.org/secrets-destination",
@@ -191,7 +191,7 @@ conjur.org/secrets-refresh-interval="5m"
 }
 
 func TestProblemsAreErrors(t *testing.T) {
-	_, _, err := config.Load(sources(t, group.with(dict{"secret-file-format.g": "toml", "log-level": "loud"}), connection))
+	_, _, err := config.Load(sources(t, group.with(dict{"secret-file-format.g": "toml", "log-level": "loud"}), connection).Read())
 	var p config.Problem
 	if !errors.As(err, &p) || p.Key != "conjur.org/log-level" {
 		t.Errorf("errors.As finds %q", p)
@@ -205,9 +205,9 @@ annotation conjur.org/secret-file-format.g: "toml" is not a format; use one of y
 
 func TestNoAnnotationsFile(t *testing.T) {
 	src := sources(t, nil, connection)
-	src.Annotations = filepath.Join(t.TempDir(), "none")
+	src.Annotations.Name = filepath.Join(t.TempDir(), "none")
 	for _, p := range problems(t, src) {
-		if strings.Contains(p.Key, src.Annotations) {
+		if strings.Contains(p.Key, src.Annotations.Name) {
 			t.Errorf("the missing file is reported: %v", p)
 		}
 	}
@@ -215,20 +215,20 @@ func TestNoAnnotationsFile(t *testing.T) {
 
 func TestUnreadableAnnotationsFile(t *testing.T) {
 	src := sources(t, nil, connection)
-	src.Annotations = t.TempDir() // a folder cannot be read as a file
-	if got := problems(t, src); got[0].Key != src.Annotations {
+	src.Annotations.Name = t.TempDir() // a folder cannot be read as a file
+	if got := problems(t, src); got[0].Key != src.Annotations.Name {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestBrokenLineCausesNoFurtherProblem(t *testing.T) {
 	src := sources(t, nil, connection)
-	src.Annotations = writeFile(t, "annotations", `conjur.org/secrets-destination=file
+	src.Annotations.Name = writeFile(t, "annotations", `conjur.org/secrets-destination=file
 conjur.org/conjur-secrets.g=- a/b
 conjur.org/secret-file-path.g="x"
 `)
 	got := problems(t, src)
-	if len(got) != 2 || got[0].Key != src.Annotations+":1" || got[1].Key != src.Annotations+":2" {
+	if len(got) != 2 || got[0].Key != src.Annotations.Name+":1" || got[1].Key != src.Annotations.Name+":2" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -251,7 +251,7 @@ func TestFoldersFromFlags(t *testing.T) {
 
 func TestNoSecretIsShown(t *testing.T) {
 	env := connection.with(dict{"CONJUR_AUTHN_URL": "https://user:the-key-is-a-secret@c/authn", "CONJUR_APPLIANCE_URL": "https://c/?token=the-key-is-a-secret"})
-	_, warnings, err := config.Load(sources(t, group, env))
+	_, warnings, err := config.Load(sources(t, group, env).Read())
 	if out := fmt.Sprint(warnings, err); strings.Contains(out, "the-key") {
 		t.Error(out)
 	}

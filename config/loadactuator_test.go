@@ -11,7 +11,7 @@ import (
 func loadRotation(t *testing.T, set string) (config.Rotation, []config.Problem) {
 	t.Helper()
 	src := fileSources(t, "{containerMode: standalone, rotation: {sets: [{set: apps/db, "+set+"}]}}", nil, connection)
-	r, _, err := config.LoadRotation(src)
+	r, _, err := config.LoadRotation(src.Read())
 	var invalid *config.InvalidError
 	if err != nil && !errors.As(err, &invalid) {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,19 +23,16 @@ const (
 // LoadRotation reads from a configuration file and the environment how sets are
 // rotated by a process that delivers nothing. Problems are reported as by Load.
 func LoadRotation(src Sources) (Rotation, []Problem, error) {
-	if src.Getenv == nil {
-		src.Getenv = func(string) string { return "" }
-	}
-	l := &loader{src: src, values: newValues()}
-	l.addFile(cmp.Or(src.ConfigFile, src.Getenv(ConfigFileVariable)), &l.report)
-	l.addEnvironment(src.Getenv, &l.report)
+	l := newLoader(src)
+	l.addFile(src.ConfigFile, &l.report)
+	l.addEnvironment(l.src.Getenv, &l.report)
 	cfg := &Config{}
 	fill(l.table, l.process, subject{Config: cfg, conjur: &cfg.Conjur})
 	cfg.Mode, cfg.Kubernetes = "", Kubernetes{}
 	l.conjur(cfg)
 	l.rotate(cfg)
 	if len(cfg.Rotation.Sets) == 0 && len(l.problems) == 0 {
-		l.fail(src.ConfigFile, "it has no %s; list the sets to rotate", nameRotationSets)
+		l.fail(src.ConfigFile.Name, "it has no %s; list the sets to rotate", nameRotationSets)
 	}
 	if len(l.problems) > 0 {
 		return Rotation{}, l.warnings, &InvalidError{l.problems}

@@ -25,7 +25,7 @@ rotation:
   - {set: c, generate: {x509: {subject: c, days: 10}}, before: 3d}
 `, nil, connection)
 	src.Assume.Files = true
-	r, _, err := config.LoadRotation(src)
+	r, _, err := config.LoadRotation(src.Read())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ rotation:
   - {set: d, generate: {uuid: true}, before: 1d, grace: 1m, migrate: job/x}
   - {set: e}
   - {set: f, generate: {uuid: true}, publish: {f: uuid, g: {parts: []}}, confirm: {ask: "::"}}
-`, nil, connection))
+`, nil, connection).Read())
 	var invalid *config.InvalidError
 	if !errors.As(err, &invalid) {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestSetsShareNothing(t *testing.T) {
 		"{set: a, " + database + "}, {set: b, postgresql: {address: another:5432/shop, admin: admin, users: [u, v]}}": "",
 		"{set: a, conjur: {hosts: [h, i]}}, {set: b, conjur: {hosts: [j, h]}}":                                        "sets[1].conjur.hosts: the host h is in the set a too",
 	} {
-		_, _, err := config.LoadRotation(fileSources(t, "rotation: {sets: ["+text+"]}\n", nil, connection))
+		_, _, err := config.LoadRotation(fileSources(t, "rotation: {sets: ["+text+"]}\n", nil, connection).Read())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "rotation."+want)) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -118,7 +118,7 @@ secretsDestination: k8s_secrets
 kubernetes: {namespace: ns, namespaces: [ns]}
 rotation: {every: 30d, sets: [{set: a, generate: {random: 32}}]}
 `, nil, connection)
-	cfg, _, err := config.Load(src)
+	cfg, _, err := config.Load(src.Read())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestSingleSecretsOfANode(t *testing.T) {
 
 func TestSecretsOfANodeInTheFile(t *testing.T) {
 	src := sources(t, nil, onNode)
-	src.ConfigFile = writeFile(t, "config.yaml", `
+	src.ConfigFile.Name = writeFile(t, "config.yaml", `
 secretsDestination: file
 nodeSecretsBase: data
 targets:
@@ -102,7 +102,7 @@ func TestSecretsOfANodeProblems(t *testing.T) {
 			[]string{`conjur.org/node-secrets.g: "k," is none of true, false, required`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := config.Load(sources(t, group.with(c.annotations), onNode.with(c.env)))
+			_, _, err := config.Load(sources(t, group.with(c.annotations), onNode.with(c.env)).Read())
 			assertProblems(t, err, c.problems...)
 		})
 	}
@@ -127,7 +127,7 @@ func TestTokenOfAnotherNode(t *testing.T) {
 			t.Run(name+" "+choice, func(t *testing.T) {
 				path := writeFile(t, "token", c.token)
 				env := onNode.with(dict{"CONJUR_AUTHN_API_KEY": "", "CONJUR_AUTHN_URL": "https://conjur.example.com/authn-jwt/k8s", "JWT_TOKEN_PATH": path})
-				_, _, err := config.Load(sources(t, group.with(dict{"node-secrets.g": choice}), env))
+				_, _, err := config.Load(sources(t, group.with(dict{"node-secrets.g": choice}), env).Read())
 				var want []string
 				if c.problem {
 					want = []string{fmt.Sprintf(`MY_NODE_NAME: the node is "n1", but the token in %s is one of the node "n2"`, path)}

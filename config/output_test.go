@@ -180,7 +180,7 @@ func TestValidation(t *testing.T) {
 		"wrong":   {group.with(dict{"log-level": "x"}), `{"errors":[{"key":"conjur.org/log-level","message":"\"x\" is not a log level; use one of debug, info, warn, error"}],"warnings":[]}`},
 		"warning": {group.with(dict{"zzzz": "x"}), `{"errors":[],"warnings":[{"key":"conjur.org/zzzz","message":"not a setting; ignored"}]}`},
 	} {
-		_, warnings, err := config.Load(sources(t, c.annotations, connection))
+		_, warnings, err := config.Load(sources(t, c.annotations, connection).Read())
 		got, _ := json.Marshal(config.NewValidation(warnings, err))
 		if string(got) != c.want {
 			t.Errorf("%s: got %s", name, got)

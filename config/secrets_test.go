@@ -104,7 +104,7 @@ func TestDefinitionsRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			src := fileSources(t, definitionsFile+"  - "+c.secret+"\n", nil, connection)
 			got := problems(t, src)
-			if len(got) != 1 || got[0].Key != src.ConfigFile+":26: "+c.place || !strings.Contains(got[0].Error(), c.want) {
+			if len(got) != 1 || got[0].Key != src.ConfigFile.Name+":26: "+c.place || !strings.Contains(got[0].Error(), c.want) {
 				t.Errorf("got %q, want one of %s with %q", got, c.place, c.want)
 			}
 		})
@@ -122,12 +122,12 @@ func TestDefinitionsOutsideOfStandalone(t *testing.T) {
 	const yaml = "secretsDestination: k8s_secrets\nkubernetes:\n  namespace: ns\n  secrets:\n"
 	star := fileSources(t, yaml+"  - {name: x, create: True, map: {a: '*'}}\n", nil, connection)
 	made, doubts := load(t, star)
-	assertOne(t, doubts, star.ConfigFile+":5: kubernetes.secrets[0].map.a", `"a" is one variable called *`)
+	assertOne(t, doubts, star.ConfigFile.Name+":5: kubernetes.secrets[0].map.a", `"a" is one variable called *`)
 	if !strings.HasPrefix(doubts[0].Message, `"a"`) || !made.Kubernetes.Definitions[0].Configured.Secret.Create {
 		t.Errorf("got %q, %+v", doubts, made.Kubernetes.Definitions[0].Configured.Secret)
 	}
 	src := fileSources(t, yaml+"  - {name: x, namespace: other}\n", nil, connection)
-	assertOne(t, problems(t, src), src.ConfigFile+":5: kubernetes.secrets[0].namespace", `the Pod's namespace is "ns"`)
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: kubernetes.secrets[0].namespace", `the Pod's namespace is "ns"`)
 	src = fileSources(t, yaml+"  - {name: x, namespace: ns, restart: [deployment/a]}\n  - {name: y, type: Opaque}\n", nil, connection)
 	cfg, warnings := load(t, src)
 	if names(cfg) != "ns/x ns/y" || len(warnings) != 2 || !strings.Contains(warnings[0].Message, "standalone only") || !strings.Contains(warnings[1].Message, "create: true only") {

@@ -39,7 +39,7 @@ func TestTheExampleOfCloudCredentials(t *testing.T) {
 	for name, value := range map[string]string{"CONJUR_ACCOUNT": server.Account, "CONJUR_APPLIANCE_URL": server.URL, "CONJUR_SSL_CERTIFICATE": string(server.CA), "CONJUR_AUTHN_LOGIN": "host/syncer", "CONJUR_AUTHN_API_KEY": server.HostKey("syncer")} {
 		t.Setenv(name, value)
 	}
-	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: file, Getenv: os.Getenv})
+	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv})
 	if err != nil || len(warnings) > 0 || len(c.Sets) != 1 || c.Sets[0].Every != 30*24*time.Hour {
 		t.Fatalf("%v %v: %+v", err, warnings, c.Sets)
 	}

@@ -19,7 +19,7 @@ func printPolicy(file string, out io.Writer) error {
 	if file == "" {
 		return errNoFile
 	}
-	c, _, err := config.LoadRotation(config.Sources{ConfigFile: file, Getenv: os.Getenv, Assume: config.Assumptions{Connection: true, Files: true}})
+	c, _, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv, Assume: config.Assumptions{Connection: true, Files: true}})
 	if err == nil {
 		_, err = io.WriteString(out, policyOf(c))
 	}

@@ -89,7 +89,7 @@ func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) 
 	if file == "" {
 		return nil, nil, errNoFile
 	}
-	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: file, Getenv: os.Getenv})
+	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv})
 	for _, w := range warnings {
 		log.Warn(w.Message, zap.String("key", w.Key))
 	}
@@ -102,7 +102,7 @@ func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) 
 // loadLook returns what looks at the sets of a file: with the cluster, if that is
 // the file of a standalone.
 func loadLook(file string) (*rotate.Rotator, func(), error) {
-	cfg, _, err := config.Load(config.Sources{ConfigFile: file, Getenv: os.Getenv})
+	cfg, _, err := config.Load(config.Sources{ConfigFile: config.File{Name: file}, Getenv: os.Getenv}.Read())
 	if err != nil || cfg.Mode != config.ModeStandalone {
 		return loadRotator(file, zap.NewNop())
 	}

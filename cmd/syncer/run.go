@@ -32,8 +32,8 @@ Exit status: 0 if the job was done, 1 if not.`,
 	}
 	flags := cmd.Flags()
 	o.Sources.Getenv, o.Version = os.Getenv, version()
-	flags.StringVar(&o.Sources.Annotations, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
-	flags.StringVar(&o.Sources.ConfigFile, "config", "", "a YAML configuration file")
+	flags.StringVar(&o.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
+	flags.StringVar(&o.Sources.ConfigFile.Name, "config", "", "a YAML configuration file")
 	flags.StringVar(&o.Sources.Kubeconfig, "kubeconfig", "", "the kubeconfig file that says where the cluster is (default: as the configuration, $KUBECONFIG or the Pod say)")
 	flags.StringVar(&o.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are written")
 	flags.StringVar(&o.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")

@@ -32,8 +32,8 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asStatus(status, err) })
 	t.Sources.Getenv = os.Getenv
 	flags := cmd.Flags()
-	flags.StringVar(&t.Sources.Annotations, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
-	flags.StringVar(&t.Sources.ConfigFile, "config", "", "a YAML configuration file")
+	flags.StringVar(&t.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
+	flags.StringVar(&t.Sources.ConfigFile.Name, "config", "", "a YAML configuration file")
 	flags.StringVar(&t.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are")
 	flags.StringVar(&t.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")
 	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")

@@ -151,7 +151,7 @@ func (s *shop) load(ctx context.Context) error {
 		return err
 	}
 	env := map[string]string{"CONJUR_AUTHN_LOGIN": "host/" + rotates, "CONJUR_AUTHN_API_KEY": key}
-	s.rotation, _, err = config.LoadRotation(config.Sources{ConfigFile: filepath.Join(s.dir, "syncer.yaml"), Getenv: func(name string) string {
+	s.rotation, _, err = config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(filepath.Join(s.dir, "syncer.yaml")), Getenv: func(name string) string {
 		if value, ok := env[name]; ok {
 			return value
 		}

@@ -150,12 +150,12 @@ func (w *world) writeTemplate(mark string) error {
 // config is what the pipeline makes of it all: by the same way as in a Pod.
 func (w *world) config() (*config.Config, error) {
 	cfg, _, err := config.Load(config.Sources{
-		Annotations:  filepath.Join(w.dir, "annotations"),
+		Annotations:  config.File{Name: filepath.Join(w.dir, "annotations")},
 		Getenv:       func(name string) string { return w.env[name] },
 		SecretsDir:   filepath.Join(w.dir, "secrets"),
 		TemplatesDir: filepath.Join(w.dir, "templates"),
 		StatusDir:    filepath.Join(w.dir, "status"),
-	})
+	}.Read())
 	return cfg, err
 }
 

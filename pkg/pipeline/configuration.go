@@ -12,8 +12,8 @@ import (
 
 // inputs are the files that the configuration is read from.
 func (s *Process) inputs() []string {
-	paths := []string{s.options.Sources.Annotations}
-	file := cmp.Or(s.options.Sources.ConfigFile, s.options.Sources.Getenv(config.ConfigFileVariable))
+	paths := []string{s.options.Sources.Annotations.Name}
+	file := cmp.Or(s.options.Sources.ConfigFile.Name, s.options.Sources.Getenv(config.ConfigFileVariable))
 	if file != "" {
 		paths = append(paths, file)
 	}
@@ -24,12 +24,12 @@ func (s *Process) inputs() []string {
 // logs what is wrong with it, and sets the log as it says. The error may be of
 // single targets; then there is a configuration too.
 func (s *Process) load(before *config.Config) (*config.Config, error) {
-	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations), zap.String("version", s.options.Version))
+	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations.Name), zap.String("version", s.options.Version))
 	read := config.Load
 	if before != nil {
 		read = func(src config.Sources) (*config.Config, []config.Problem, error) { return config.Reload(src, before) }
 	}
-	cfg, warnings, err := read(s.options.Sources)
+	cfg, warnings, err := read(s.options.Sources.Read())
 	for _, w := range warnings {
 		s.log.Warn(w.Message, zap.String("key", w.Key))
 	}

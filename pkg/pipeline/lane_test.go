@@ -128,7 +128,7 @@ identities:
 	load := func() *config.Config {
 		t.Helper()
 		cfg, _, err := config.Load(config.Sources{
-			Annotations: filepath.Join(dir, "annotations"), ConfigFile: file,
+			Annotations: config.ReadFile(filepath.Join(dir, "annotations")), ConfigFile: config.ReadFile(file),
 			Getenv:     func(name string) string { return map[string]string{"MY_POD_NAMESPACE": "one"}[name] },
 			SecretsDir: dir, TemplatesDir: dir, StatusDir: filepath.Join(dir, "status"),
 		})

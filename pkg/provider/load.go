@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,21 +18,18 @@ import (
 // and with templates its TemplatesDir come before what the manifest has. With
 // connection, nothing that is missing to reach Conjur is assumed.
 func (p Provider) Load(src config.Sources, templates, connection bool) (*config.Config, config.Validation) {
-	dir, err := os.MkdirTemp("", "syncer-")
+	folder := path.Clean(src.SecretsDir)
+	src, err := p.sources(src)
 	if err != nil {
 		return nil, config.NewValidation(nil, err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	folder := path.Clean(src.SecretsDir)
-	if src, err = p.sources(src, dir); err != nil {
-		return nil, config.NewValidation(nil, err)
-	}
 	c := p.Container
-	if !templates {
-		src.Templates = p.templates(src.TemplatesDir)
+	src.Templates = p.templates(src.TemplatesDir)
+	if templates {
+		src.Templates = config.TemplateFolder(src.TemplatesDir)
 	}
 	src.Assume = config.Assumptions{
-		Connection: !connection && (c.Open || src.ConfigFile == "" && !connected(c)),
+		Connection: !connection && (c.Open || src.ConfigFile.Name == "" && !connected(c)),
 		Namespace:  c.Open,
 		Files:      true, // they are in the Pod, if anywhere
 		Node:       c.Open,
@@ -42,30 +37,25 @@ func (p Provider) Load(src config.Sources, templates, connection bool) (*config.
 	cfg, warnings, err := config.Load(src)
 	v := config.NewValidation(warnings, err)
 	v.Warnings = slices.Concat(p.misplaced(), p.unmounted(folder), v.Warnings)
-	inPod(v.Errors, dir, configName(c))
-	inPod(v.Warnings, dir, configName(c))
 	return cfg, v
 }
 
-// sources is where the container's configuration is read from; what only the
-// manifest has is written into dir.
-func (p Provider) sources(src config.Sources, dir string) (config.Sources, error) {
+// sources is what the container's configuration is read from.
+func (p Provider) sources(src config.Sources) (config.Sources, error) {
 	c := p.Container
-	src.Annotations = filepath.Join(dir, "annotations")
-	if err := os.WriteFile(src.Annotations, annotationsFile(p.Workload.Annotations), 0o600); err != nil {
-		return src, err
-	}
-	if name := configName(c); name != "" && src.ConfigFile == "" {
+	src.Annotations = config.File{Name: config.DefaultAnnotations, Text: annotationsFile(p.Workload.Annotations)}
+	name := configName(c)
+	switch {
+	case src.ConfigFile.Name != "":
+		src.ConfigFile = config.ReadFile(src.ConfigFile.Name)
+	case name != "":
 		files, _ := c.Mounted(path.Dir(name))
 		text, ok := files[path.Base(name)]
 		if !ok {
 			return src, &config.InvalidError{Problems: []config.Problem{{Key: config.ConfigFileVariable,
 				Message: fmt.Sprintf("the configuration file %s is in the Pod; name a copy of it with --config", name)}}}
 		}
-		src.ConfigFile = filepath.Join(dir, path.Base(name))
-		if err := os.WriteFile(src.ConfigFile, []byte(text), 0o600); err != nil {
-			return src, err
-		}
+		src.ConfigFile = config.File{Name: name, Text: []byte(text)}
 	}
 	src.Getenv = func(name string) string { return podVariable(c, name) }
 	return src, nil
@@ -84,15 +74,6 @@ func configName(c *manifest.Container) string {
 		}
 	}
 	return c.Env[config.ConfigFileVariable].Value
-}
-
-// inPod puts the path in the Pod in the place of the copy's, in dir.
-func inPod(problems []config.Problem, dir, name string) {
-	for i := range problems {
-		p := &problems[i]
-		p.Key = strings.ReplaceAll(p.Key, dir, path.Dir(name))
-		p.Message = strings.ReplaceAll(p.Message, dir, path.Dir(name))
-	}
 }
 
 // annotationsFile is what the Downward API makes of annotations.

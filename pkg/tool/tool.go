@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/secretsync/syncer/config"
@@ -59,8 +58,10 @@ func (t *Tool) load() (*config.Config, error) {
 // loadFrom reads a configuration. An annotations file that was named must be
 // there: in a Pod, one that is not means no annotations.
 func (t *Tool) loadFrom(src config.Sources) (*config.Config, config.Validation) {
-	if _, err := os.Stat(src.Annotations); t.AnnotationsNamed && errors.Is(err, fs.ErrNotExist) {
-		return nil, config.NewValidation(nil, invalid(cmp.Or(src.Annotations, "--annotations"), "there is no such file"))
+	named := src.Annotations.Name
+	src = src.Read()
+	if t.AnnotationsNamed && (named == "" || errors.Is(src.Annotations.Err, fs.ErrNotExist)) {
+		return nil, config.NewValidation(nil, invalid(cmp.Or(named, "--annotations"), "there is no such file"))
 	}
 	cfg, warnings, err := config.Load(src)
 	return cfg, config.NewValidation(warnings, err)

@@ -511,7 +511,7 @@ func (b *bystander) rebuilt() int {
 func (b *bystander) config() *config.Config {
 	b.t.Helper()
 	cfg, _, err := config.Load(config.Sources{
-		Annotations: filepath.Join(b.dir, "annotations"), ConfigFile: b.configure(),
+		Annotations: config.ReadFile(filepath.Join(b.dir, "annotations")), ConfigFile: config.ReadFile(b.configure()),
 		Getenv:     func(name string) string { return b.env[name] },
 		SecretsDir: b.dir, TemplatesDir: b.dir, StatusDir: b.dir,
 	})

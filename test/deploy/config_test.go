@@ -38,7 +38,7 @@ func loadRelease(t *testing.T, objects []*unstructured.Unstructured, extra map[s
 			}
 		}
 	}
-	cfg, err := load(t, pod, config.Sources{ConfigFile: path, Annotations: filepath.Join(t.TempDir(), "none")}, extra)
+	cfg, err := load(t, pod, config.Sources{ConfigFile: config.File{Name: path}, Annotations: config.File{Name: filepath.Join(t.TempDir(), "none")}}, extra)
 	if err != nil {
 		t.Fatal(err)
 	}

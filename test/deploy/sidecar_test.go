@@ -81,7 +81,7 @@ func loadSidecar(t *testing.T, object *unstructured.Unstructured) (*config.Confi
 	if err := os.WriteFile(path, annotations.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return load(t, pod, config.Sources{Annotations: path}, nil)
+	return load(t, pod, config.Sources{Annotations: config.ReadFile(path)}, nil)
 }
 
 // load loads the configuration of Syncer's container, with extra variables. A
@@ -98,7 +98,7 @@ func load(t *testing.T, pod corev1.Pod, src config.Sources, extra map[string]str
 	}
 	src.Getenv = func(name string) string { return env[name] }
 	src.Assume.Files = true
-	cfg, warnings, err := config.Load(src)
+	cfg, warnings, err := config.Load(src.Read())
 	for _, w := range warnings {
 		t.Errorf("warning: %v", w)
 	}

@@ -156,9 +156,9 @@ func (s *shop) deliver(dir, annotations string, interval time.Duration, login ma
 	}
 	maps.Copy(env, login)
 	cfg, warnings, err := config.Load(config.Sources{
-		Annotations: file, Getenv: func(name string) string { return env[name] },
+		Annotations: config.File{Name: file}, Getenv: func(name string) string { return env[name] },
 		SecretsDir: filepath.Join(dir, "secrets"), TemplatesDir: filepath.Join(dir, "templates"), StatusDir: filepath.Join(dir, "status"),
-	})
+	}.Read())
 	if err != nil || len(warnings) > 0 {
 		s.t.Fatal(err, warnings)
 	}
