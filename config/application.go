@@ -11,10 +11,10 @@ const freshIntervals = 3
 
 // signal is for the application that runs beside; other modes have none.
 func (l *loader) signal(cfg *Config) {
-	name := l.process[nameSignal]
-	for _, key := range []string{nameSignalUser, nameSignalCommand} {
+	name := l.process["restartApp.signal"]
+	for _, key := range []string{"restartApp.user", "restartApp.command"} {
 		if val := l.process[key]; val.set && !name.set {
-			l.warn(val.key, "not used without %s", l.key(nameSignal))
+			l.warn(val.key, "not used without %s", l.key("restartApp.signal"))
 		}
 	}
 	if name.set && !name.bad && cfg.Mode == ModeSidecar {
@@ -28,7 +28,7 @@ func (l *loader) signal(cfg *Config) {
 }
 
 func (l *loader) server(cfg *Config) {
-	s, address, fresh := &cfg.Server, l.process[nameServerAddress], l.process[nameFreshness]
+	s, address, fresh := &cfg.Server, l.process["server.address"], l.process["health.freshness"]
 	switch {
 	case cfg.Mode == ModeStandalone && !address.set:
 		s.Address = defaultServerAddress
@@ -37,13 +37,12 @@ func (l *loader) server(cfg *Config) {
 		s.Address = ""
 	}
 	if s.Status && s.Address == "" {
-		l.warn(l.key(nameStatus), "not used without %s", l.key(nameServerAddress))
+		l.warn(l.key("server.status"), "not used without %s", l.key("server.address"))
 		s.Status = false
 	}
-	if token := l.process[nameStatusToken]; token.set && !s.Status {
-		l.warn(token.key, "not used without %s", l.key(nameStatus))
+	if token := l.process["server.statusTokenFile"]; token.set && !s.Status {
+		l.warn(token.key, "not used without %s", l.key("server.status"))
 	}
-	s.Tried = l.process[nameReady].text == readyTried
 	switch {
 	case !cfg.Refresh.Enabled && fresh.set:
 		l.warn(fresh.key, "not used without refresh")

@@ -26,19 +26,19 @@ type authenticator struct {
 // follow it.
 func authenticators() []authenticator {
 	return []authenticator{
-		{name: AuthnAPIKey, needs: [][]string{{nameLogin}, {nameAPIKey, nameAPIKeyFile}},
+		{name: AuthnAPIKey, needs: [][]string{{"conjur.login"}, {"conjur.apiKey", "conjur.apiKeyFile"}},
 			doc: "an API key"},
-		{name: AuthnJWT, service: true, uses: []string{nameJWTTokenPath},
+		{name: AuthnJWT, service: true, uses: []string{"conjur.jwtTokenPath"},
 			doc: "a token from a file, such as that of the Pod's service account"},
-		{name: AuthnK8s, service: true, needs: [][]string{{nameLogin}, {namePodName}, {nameNamespace}}, uses: []string{nameInboxPath, nameInboxWait}, shows: true,
+		{name: AuthnK8s, service: true, needs: [][]string{{"conjur.login"}, {"kubernetes.podName"}, {"kubernetes.namespace"}}, uses: []string{"conjur.clientCertPath", "conjur.clientCertWaitSeconds"}, shows: true,
 			doc: "a certificate that Conjur brings into the container of the Pod that asked for it"},
-		{name: AuthnIAM, service: true, needs: [][]string{{nameLogin}},
+		{name: AuthnIAM, service: true, needs: [][]string{{"conjur.login"}},
 			doc: "a signature by the role that the Pod or the machine has on AWS"},
-		{name: AuthnAzure, service: true, needs: [][]string{{nameLogin}}, uses: []string{nameAzureClientID, nameMetadataURL},
+		{name: AuthnAzure, service: true, needs: [][]string{{"conjur.login"}}, uses: []string{"conjur.azureClientId", "conjur.metadataUrl"},
 			doc: "a token of the managed identity that the machine has on Azure"},
-		{name: AuthnGCP, needs: [][]string{{nameLogin}}, uses: []string{nameMetadataURL},
+		{name: AuthnGCP, needs: [][]string{{"conjur.login"}}, uses: []string{"conjur.metadataUrl"},
 			doc: "a token of the service account that the Pod or the machine has on Google Cloud"},
-		{name: AuthnCert, service: true, needs: [][]string{{nameClientCertFile}, {nameClientKeyFile}}, shows: true,
+		{name: AuthnCert, service: true, needs: [][]string{{"conjur.clientCertFile"}, {"conjur.clientKeyFile"}}, shows: true,
 			doc: "a client certificate from files"},
 	}
 }
@@ -80,7 +80,7 @@ func credentialSettings() (names []string) {
 	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		return name == nameLogin || name == namePodName || name == nameNamespace
+		return name == "conjur.login" || name == "kubernetes.podName" || name == "kubernetes.namespace"
 	})
 }
 

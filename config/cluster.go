@@ -7,26 +7,31 @@ import (
 	"github.com/secretsync/syncer/pkg/definitions"
 )
 
-// Kubernetes is what concerns the cluster. All but Namespace and Kubeconfig is
-// for the destination DestinationKubernetes only.
+// Kubernetes is what concerns the cluster. All but what the Pod is called and
+// Kubeconfig is for the destination DestinationKubernetes only.
 type Kubernetes struct {
-	Namespace string // the Pod's own; may be empty with DestinationFile
-	// Kubeconfig is the file that says how the API server is reached; empty:
-	// as client-go finds it, by $KUBECONFIG or inside the cluster.
-	Kubeconfig string
+	_ []listedSecret `name:"kubernetes.secrets" annotation:"k8s-secrets" env:"K8S_SECRETS" kind:"secrets" scope:"sources" is:"short"`
 	// Namespaces are those that are served: the allow-list of ModeStandalone,
 	// names or AllNamespaces alone, and else the Pod's own.
-	Namespaces []string
+	Namespaces []string `name:"kubernetes.namespaces" annotation:"namespace-allowlist" env:"NAMESPACE_ALLOWLIST" scope:"sources"`
+	// Namespace is the Pod's own, which may be empty with DestinationFile, as may
+	// its name and that of its node.
+	Namespace string `name:"kubernetes.namespace" env:"MY_POD_NAMESPACE" kind:"namespace" scope:"process"`
+	PodName   string `name:"kubernetes.podName" env:"MY_POD_NAME" scope:"process" is:"envOnly"`
+	NodeName  string `name:"kubernetes.nodeName" env:"MY_NODE_NAME" scope:"process" is:"envOnly"`
+	// Kubeconfig is the file that says how the API server is reached; empty:
+	// as client-go finds it, by $KUBECONFIG or inside the cluster.
+	Kubeconfig string `name:"kubernetes.kubeconfig" scope:"process" follows:"\"$KUBECONFIG\", else the service account of the Pod"`
 	// Definitions are the Secrets that are listed, whatever the source, in
 	// ascending order of namespace and name, with what the configuration says
 	// of them in Configured; what the Secret itself says is to be added. None:
 	// see ByLabel.
 	Definitions    []definitions.SecretDefinition
-	LeaderElection LeaderElection
-	Restarts       Restarts
+	LeaderElection LeaderElection `section:"standalone"`
+	Restarts       Restarts       `section:"standalone"`
 	// NamespaceMemory is how many MiB of memory the Secrets of one namespace may need
 	// in ModeStandalone.
-	NamespaceMemory int
+	NamespaceMemory int `name:"namespaceMemory" section:"standalone" scope:"process" min:"1" default:"12"`
 }
 
 // AllNamespaces stands for every namespace in Kubernetes.Namespaces.
@@ -57,23 +62,29 @@ func (k Kubernetes) Watched() map[string][]string {
 
 // LeaderElection is how several replicas agree on the one that works.
 type LeaderElection struct {
-	Enabled          bool
-	Namespace, Lease string        // where the Lease is, and its name
-	Duration         time.Duration // of the Lease, after which another replica takes over
+	Enabled   bool   `name:"leaderElection.enabled" scope:"process" default:"true"`
+	Lease     string `name:"leaderElection.leaseName" kind:"objectName" scope:"process" default:"syncer"`
+	Namespace string `name:"leaderElection.namespace" kind:"namespace" scope:"process" follows:"the Pod's namespace"` // of the Lease
+	// Duration is that of the Lease, after which another replica takes over.
+	Duration time.Duration `name:"leaderElection.leaseDuration" scope:"process" least:"3s" default:"15s"`
 }
 
 // Restarts is how restarts of workloads are merged and limited.
 type Restarts struct {
-	QuietPeriod time.Duration // without a further change before a restart
-	PerHour     int           // restarts in one namespace; at least 1
+	// QuietPeriod is the time without a further change before a restart.
+	QuietPeriod time.Duration `name:"restarts.quietPeriod" scope:"live" least:"1s" default:"10s"`
+	// PerHour is restarts in one namespace; at least 1.
+	PerHour int `name:"restarts.perHour" scope:"live" min:"1" default:"60"`
 }
 
 // Identity is one that Conjur is asked as, and what it serves.
 type Identity struct {
-	Name       string   // empty: the default one, which serves what no other does
-	Namespaces []string // whole namespaces
-	Secrets    []string // single Secrets, each as "namespace/name"; they win over namespaces
-	Conjur     Conjur
+	// Name is empty for the default one, which serves what no other does.
+	Name       string   `name:"name" kind:"label" scope:"lane" is:"required"`
+	Namespaces []string `name:"namespaces" scope:"live"` // whole ones
+	// Secrets are single Secrets, each as "namespace/name"; they win over namespaces.
+	Secrets []string `name:"secrets" scope:"live"`
+	Conjur  Conjur   `only:"identity"`
 }
 
 // IdentityOf finds the identity that serves a Secret: the one that names it,

@@ -17,15 +17,15 @@ import (
 func (l *loader) conjur(cfg *Config) {
 	c := &cfg.Conjur
 	c.ApplianceURL, c.AuthnURL = strings.TrimRight(c.ApplianceURL, "/"), strings.TrimRight(c.AuthnURL, "/")
-	c.PodNamespace = cfg.Kubernetes.Namespace
-	for _, name := range []string{nameApplianceURL, nameAccount} {
+	c.PodNamespace, c.PodName = cfg.Kubernetes.Namespace, cfg.Kubernetes.PodName
+	for _, name := range []string{"conjur.applianceUrl", "conjur.account"} {
 		if !l.process[name].set && !l.src.Assume.Connection {
 			l.fail(l.key(name), "not set")
 		}
 	}
 	if c.ApplianceURL != "" {
 		if _, err := parseURL(c.ApplianceURL); err != nil {
-			l.fail(l.key(nameApplianceURL), "%v", err)
+			l.fail(l.key("conjur.applianceUrl"), "%v", err)
 		}
 	}
 	l.authenticator(c)
@@ -38,12 +38,12 @@ func (l *loader) authenticator(c *Conjur) {
 	case c.AuthnURL != "":
 		var err error
 		if c.AuthnType, _, err = parseAuthnURL(c.AuthnURL); err != nil {
-			l.fail(l.key(nameAuthnURL), "%v", err)
+			l.fail(l.key("conjur.authnUrl"), "%v", err)
 		}
 	case c.APIKey.Len() > 0 || c.APIKeyFile != "":
 		c.useAPIKey()
-	case !l.src.Assume.Connection && len(l.identities.items) == 0:
-		l.fail(l.key(nameAuthnURL), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
+	case !l.src.Assume.Connection && len(l.process["identities"].items) == 0:
+		l.fail(l.key("conjur.authnUrl"), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
 	}
 	login{l, nil}.check(*c)
 }
@@ -93,14 +93,14 @@ func (l *loader) certificates(c *Conjur) {
 	switch {
 	case c.SSLCertificate != "":
 		if !hasCertificate([]byte(c.SSLCertificate)) {
-			l.fail(l.key(nameCertificate), "the text holds no PEM certificate")
+			l.fail(l.key("conjur.sslCertificate"), "the text holds no PEM certificate")
 		}
 	case c.CertFile != "" && !l.src.Assume.Files:
 		data, err := safefile.Read(c.CertFile, maxFileBytes)
 		if err != nil {
-			l.fail(l.key(nameCertFile), "the certificate cannot be read: %v", err)
+			l.fail(l.key("conjur.certFile"), "the certificate cannot be read: %v", err)
 		} else if !hasCertificate(data) {
-			l.fail(l.key(nameCertFile), "%s holds no PEM certificate", c.CertFile)
+			l.fail(l.key("conjur.certFile"), "%s holds no PEM certificate", c.CertFile)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (v *values) addFile(file File, r *report) {
 
 func (v *values) parseFile(name string, data []byte, r *report) {
 	f := (&decoder{r, name}).decode(data)
-	for _, s := range v.table {
+	for _, s := range fileSettings() {
 		val := f[s.name]
 		if !val.set || v.process[s.name].set {
 			continue
@@ -42,11 +42,7 @@ func (v *values) parseFile(name string, data []byte, r *report) {
 		}
 		v.process[s.name] = val
 	}
-	v.identities = f[nameIdentities]
-	for _, s := range v.rotationTable {
-		v.rotation[s.name] = f[s.name]
-	}
-	v.addTargets(f[nameTargets].items, r)
+	v.addTargets(f["targets"].items, r)
 }
 
 // decoder reads a configuration file by its tables of settings. It is strict:
@@ -151,39 +147,38 @@ func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 
 // items reads the items of a list, or those of a map with their names.
 func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
-	table := s.items()
 	switch s.kind {
 	case kindObject:
-		v.items = []item{d.item(s, table, path, node, node)}
+		v.items = []item{d.item(s, path, node, node)}
 		return
 	case kindMap:
 		d.fields(path, node, func(key, n *yaml.Node, name string) {
 			v.keys = append(v.keys, name)
-			v.items = append(v.items, d.item(s, table, join(path, name), key, n))
+			v.items = append(v.items, d.item(s, join(path, name), key, n))
 		})
 		return
 	}
 	for i, n := range node.Content {
 		place := itemKey(path, i)
-		d.concerning(func() { v.items = append(v.items, d.item(s, table, string(place), n, resolveAlias(n))) }, place)
+		d.concerning(func() { v.items = append(v.items, d.item(s, string(place), n, resolveAlias(n))) }, place)
 	}
 }
 
 // item reads one item, which at is the place of.
-func (d *decoder) item(s setting, table []setting, path string, at, node *yaml.Node) item {
+func (d *decoder) item(s setting, path string, at, node *yaml.Node) item {
 	it := item{}
 	switch {
 	case s.short && node.Kind == yaml.ScalarNode:
-		if val := d.value(table[0], path, at, node); val.set {
-			it[table[0].name] = val
+		if val := d.value(s.items[0], path, at, node); val.set {
+			it[s.items[0].name] = val
 		}
 	case node.Kind != yaml.MappingNode:
 		d.fail(d.key(at, path), "must be a map")
 		return it
 	default:
-		d.object(path, "", table, node, it)
+		d.object(path, "", s.items, node, it)
 	}
-	for _, s := range table {
+	for _, s := range s.items {
 		if s.required && !it[s.name].set {
 			d.fail(d.key(at, path), "%s is missing", s.name)
 		}

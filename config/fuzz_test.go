@@ -69,7 +69,7 @@ func FuzzParseFile(f *testing.F) {
 		l := &loader{values: v, src: Sources{Assume: Assumptions{Connection: true, Namespace: true, Files: true}, Templates: fstest.MapFS{}}}
 		l.config()
 		for group, g := range v.groups {
-			if group != "" && !g[nameSecrets].set {
+			if group != "" && !g["secrets"].set {
 				t.Errorf("the group %q has no secrets and is not reported", group)
 			}
 		}

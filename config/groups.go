@@ -15,7 +15,7 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 	var ts, placed []*targets.Target
 	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
 		g, key := l.groups[group], targets.FileKey(group)
-		if !g[nameSecrets].set {
+		if !g["secrets"].set {
 			l.strayGroup(group)
 			if len(l.faults[key]) > 0 {
 				ts = append(ts, &targets.Target{Key: key, Group: group})
@@ -23,7 +23,7 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 			continue
 		}
 		if group == "" {
-			l.warn(g[nameSecrets].key, "the group has no name; put one after the last dot")
+			l.warn(g["secrets"].key, "the group has no name; put one after the last dot")
 		}
 		var t *targets.Target
 		l.concerning(func() { t = l.target(group, g, cfg) }, key)
@@ -32,14 +32,14 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 			placed = append(placed, t)
 		}
 	}
-	if len(ts) == 0 && cfg.Destination == DestinationFile && !l.process[nameDestination].env {
+	if len(ts) == 0 && cfg.Destination == DestinationFile && !l.process["secretsDestination"].env {
 		l.fail(domain+"conjur-secrets.{group}", "no secret group is defined; there is nothing to deliver")
 	}
 	if l.ofNode {
 		l.checkNodeToken(cfg)
 	}
 	for _, c := range targets.PathConflicts(placed) {
-		l.concerning(func() { l.fail(l.groupKey(c.Group, namePath), "%v", c.Err) }, targets.FileKey(c.Group), targets.FileKey(c.Other))
+		l.concerning(func() { l.fail(l.groupKey(c.Group, "path"), "%v", c.Err) }, targets.FileKey(c.Group), targets.FileKey(c.Other))
 	}
 	for i, t := range ts {
 		if faults := l.takeFaults(t.Key); len(faults) > 0 {
@@ -54,28 +54,28 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 func (l *loader) target(group string, g item, cfg *Config) *targets.Target {
 	t := &targets.Target{Key: targets.FileKey(group), Group: group}
 	l.entries(t, g, cfg.Conjur.Account)
-	l.nodeSecrets(t, g, cfg.Node)
+	l.nodeSecrets(t, g, cfg)
 
 	t.Format = targets.Formats()[0]
-	if f := g[nameFormat]; f.set {
+	if f := g["format"]; f.set {
 		t.Format = targets.Format(f.text)
 	}
 	t.File.Mode = definitions.DefaultFileMode
-	if p := g[namePermissions]; p.set {
+	if p := g["permissions"]; p.set {
 		t.File.Mode, _ = definitions.ParsePermissions(p.text) // reported when it was read
 	}
-	if g[nameFormat].bad {
+	if g["format"].bad {
 		return t
 	}
 	l.path(t, g)
-	l.checkGroup(t, l.template(t, g, cfg.Kubernetes.Namespace), g[nameSecrets].key)
+	l.checkGroup(t, l.template(t, g, cfg.Kubernetes.Namespace), g["secrets"].key)
 	return t
 }
 
 // path fills in where the target lands. A slash at the end asks for the
 // default file in that folder, or, of the format directory, says the obvious.
 func (l *loader) path(t *targets.Target, g item) {
-	p := g[namePath]
+	p := g["path"]
 	if p.bad {
 		return
 	}
@@ -85,14 +85,14 @@ func (l *loader) path(t *targets.Target, g item) {
 	var err error
 	t.File.Path, err = definitions.FilePath(l.src.SecretsDir, p.text, targets.DefaultFileName(t.Group, t.Format))
 	if err != nil {
-		l.fail(l.groupKey(t.Group, namePath), "%v", err)
+		l.fail(l.groupKey(t.Group, "path"), "%v", err)
 	}
 }
 
 // entries fills in the entries; a group with a faulty one has none.
 func (l *loader) entries(t *targets.Target, g item, account string) {
-	secrets := g[nameSecrets]
-	if secrets.bad || g[namePolicyPath].bad {
+	secrets := g["secrets"]
+	if secrets.bad || g["policyPath"].bad {
 		return
 	}
 	var entries []targets.Entry
@@ -110,12 +110,12 @@ func (l *loader) entries(t *targets.Target, g item, account string) {
 		l.failAll(secrets.key, err)
 		return
 	}
-	t.Entries = definitions.WithPolicyPath(entries, g[namePolicyPath].text)
+	t.Entries = definitions.WithPolicyPath(entries, g["policyPath"].text)
 }
 
 // strayGroup warns of settings for a group that nothing defines.
 func (l *loader) strayGroup(group string) {
-	for _, s := range l.groupTable {
+	for _, s := range groupSettings() {
 		if val := l.groups[group][s.name]; val.set {
 			l.warn(val.key, "there is no group %q; define it by %sconjur-secrets.%s", group, domain, group)
 		}
@@ -125,7 +125,7 @@ func (l *loader) strayGroup(group string) {
 // ignoreGroups warns of groups that the destination does not have.
 func (l *loader) ignoreGroups() {
 	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
-		l.warn(l.groupKey(group, nameSecrets), "secret groups are used with the destination file only; ignored")
+		l.warn(l.groupKey(group, "secrets"), "secret groups are used with the destination file only; ignored")
 	}
 }
 
@@ -134,11 +134,11 @@ func (l *loader) groupKey(group, name string) string {
 	if val := l.groups[group][name]; val.set {
 		return val.key
 	}
-	secrets := l.groups[group][nameSecrets].key
-	if item, ok := strings.CutSuffix(secrets, "."+nameSecrets); ok && !strings.HasPrefix(secrets, domain) {
+	secrets := l.groups[group]["secrets"].key
+	if item, ok := strings.CutSuffix(secrets, "."+"secrets"); ok && !strings.HasPrefix(secrets, domain) {
 		return item + "." + name // of the configuration file
 	}
-	s, _ := find(l.groupTable, name)
+	s, _ := find(groupSettings(), name)
 	return domain + s.annotation + group
 }
 
@@ -146,20 +146,20 @@ func (l *loader) groupKey(group, name string) string {
 // other has.
 func (v *values) addTargets(ts []item, r *report) {
 	for i, t := range ts {
-		name := t[nameName]
+		name := t["name"]
 		if !name.set || name.bad {
 			continue
 		}
 		key := targets.FileKey(name.text)
-		r.addFaults(key, r.takeFaults(itemKey(nameTargets, i))...)
+		r.addFaults(key, r.takeFaults(itemKey("targets", i))...)
 		if _, twice := v.groups[name.text]; twice {
 			r.concerning(func() {
 				r.fail(name.key, "the name %q is already that of another target or of a group in the annotations", name.text)
 			}, key)
 			continue
 		}
-		if !t[nameSecrets].set { // which is reported
-			t[nameSecrets] = value{key: name.key, set: true, bad: true}
+		if !t["secrets"].set { // which is reported
+			t["secrets"] = value{key: name.key, set: true, bad: true}
 		}
 		v.groups[name.text] = t
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,15 +16,15 @@ import (
 // configuration file.
 func (l *loader) allIdentities(cfg *Config) []Identity {
 	var ids []Identity
-	if cfg.Conjur.AuthnType != "" || len(l.identities.items) == 0 || cfg.Destination != DestinationKubernetes {
+	if cfg.Conjur.AuthnType != "" || len(l.process["identities"].items) == 0 || cfg.Destination != DestinationKubernetes {
 		ids = append(ids, Identity{Conjur: cfg.Conjur})
 	}
 	if cfg.Destination != DestinationKubernetes {
 		return ids
 	}
 	served := map[string]string{} // namespace, or namespace/name → the identity
-	for _, id := range l.identities.items {
-		name := id[nameName]
+	for _, id := range l.process["identities"].items {
+		name := id["name"]
 		if !name.set || name.bad {
 			continue
 		}
@@ -31,7 +32,7 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 			l.fail(name.key, "the name %q is already that of another identity", name.text)
 			continue
 		}
-		if !id[nameNamespaces].set && !id[nameSecrets].set && l.rotation[nameRotationIdentity].text == name.text {
+		if !id["namespaces"].set && !id["secrets"].set && l.process["rotation.identity"].text == name.text {
 			continue // it has no lane
 		}
 		ids = append(ids, Identity{
@@ -40,7 +41,7 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 			Secrets:    l.ownSecrets(id, cfg.Kubernetes, served),
 			Conjur:     l.identityConjur(id, cfg.Conjur),
 		})
-		if !id[nameNamespaces].set && !id[nameSecrets].set {
+		if !id["namespaces"].set && !id["secrets"].set {
 			l.fail(name.key, "the identity %q serves nothing; list namespaces or secrets", name.text)
 		}
 	}
@@ -50,7 +51,7 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 
 // ownNamespaces are the namespaces of an identity, which no other may have.
 func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) []string {
-	return l.own(id, nameNamespaces, "namespace", served, func(name string) error {
+	return l.own(id, "namespaces", "namespace", served, func(name string) error {
 		if name == AllNamespaces {
 			return errors.New("* is not the name of a namespace; what no identity serves is served as the process's own")
 		}
@@ -60,7 +61,7 @@ func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) 
 
 // ownSecrets are the Secrets of an identity, which no other may have.
 func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []string {
-	return l.own(id, nameSecrets, "Secret", served, func(text string) error {
+	return l.own(id, "secrets", "Secret", served, func(text string) error {
 		namespace, name, ok := strings.Cut(text, "/")
 		listed := func(def definitions.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
 		switch {
@@ -85,7 +86,7 @@ func (l *loader) own(id item, list, noun string, served map[string]string, check
 		case taken:
 			l.fail(key, "the %s %q is already that of the identity %q", noun, name, other)
 		default:
-			served[name] = id[nameName].text
+			served[name] = id["name"].text
 			kept = append(kept, name)
 		}
 	}
@@ -101,12 +102,12 @@ func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 	all := &Config{Identities: ids}
 	for _, namespace := range k.Namespaces {
 		if _, ok := all.IdentityOf(namespace, ""); !ok && k.ByLabel() {
-			l.fail(l.identities.key, format, "namespace", namespace, l.key(nameAuthnURL))
+			l.fail(l.process["identities"].key, format, "namespace", namespace, l.key("conjur.authnUrl"))
 		}
 	}
 	for _, def := range k.Definitions {
 		if _, ok := all.IdentityOf(def.Namespace, def.Name); !ok {
-			l.fail(l.identities.key, format, "Secret", def.Namespace+"/"+def.Name, l.key(nameAuthnURL))
+			l.fail(l.process["identities"].key, format, "Secret", def.Namespace+"/"+def.Name, l.key("conjur.authnUrl"))
 		}
 	}
 }
@@ -114,12 +115,12 @@ func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 // accountOf is the account of the identity that a Secret is filled as.
 func (l *loader) accountOf(namespace, name, process string) string {
 	account := process
-	for _, id := range l.identities.items {
-		if slices.Contains(id[nameSecrets].names(), namespace+"/"+name) {
-			return cmp.Or(id[nameAccount].text, process)
+	for _, id := range l.process["identities"].items {
+		if slices.Contains(id["secrets"].names(), namespace+"/"+name) {
+			return cmp.Or(id["conjur.account"].text, process)
 		}
-		if slices.Contains(id[nameNamespaces].names(), namespace) {
-			account = cmp.Or(id[nameAccount].text, process)
+		if slices.Contains(id["namespaces"].names(), namespace) {
+			account = cmp.Or(id["conjur.account"].text, process)
 		}
 	}
 	return account
@@ -128,29 +129,31 @@ func (l *loader) accountOf(namespace, name, process string) string {
 // identityConjur is how an identity reaches Conjur: as the process does, save
 // for what it has of its own.
 func (l *loader) identityConjur(id item, process Conjur) Conjur {
-	c := process
+	own := Identity{Conjur: process}
+	c := &own.Conjur
 	c.Login, c.APIKey, c.APIKeyFile = "", secret.Value{}, ""
-	for _, s := range identitySettings() {
+	table, _ := find(fileSettings(), "identities")
+	for _, s := range table.items {
 		if val := id[s.name]; val.set && !val.bad {
-			fill([]setting{s}, id, subject{conjur: &c, identity: &Identity{}})
+			s.fill(val, s.in(reflect.ValueOf(&own)))
 		}
 	}
 	c.AuthnURL = strings.TrimRight(c.AuthnURL, "/")
-	key := cmp.Or(id[nameAuthnURL].key, id[nameName].key)
+	key := cmp.Or(id["conjur.authnUrl"].key, id["name"].key)
 	switch {
-	case id[nameAuthnURL].set:
+	case id["conjur.authnUrl"].set:
 		var err error
 		if c.AuthnType, _, err = parseAuthnURL(c.AuthnURL); err != nil {
 			l.fail(key, "%v", err)
-			return c
+			return *c
 		}
-	case id[nameAPIKeyFile].set && process.AuthnType != AuthnAPIKey:
+	case id["conjur.apiKeyFile"].set && process.AuthnType != AuthnAPIKey:
 		c.useAPIKey()
 	case process.AuthnType == "" && !l.src.Assume.Connection:
-		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id[nameName].text)
-		return c
+		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id["name"].text)
+		return *c
 	}
-	login{l, id}.check(c)
+	login{l, id}.check(*c)
 	if a, ok := authenticatorNamed(c.AuthnType); ok {
 		for _, name := range credentialSettings() {
 			if val := id[name]; val.set && !slices.Contains(a.settings(), name) {
@@ -158,5 +161,5 @@ func (l *loader) identityConjur(id item, process Conjur) Conjur {
 			}
 		}
 	}
-	return c
+	return *c
 }

@@ -15,17 +15,17 @@ func (l *loader) kubernetes(cfg *Config) {
 	k.Kubeconfig = cmp.Or(l.src.Kubeconfig, k.Kubeconfig)
 	if cfg.Destination != DestinationKubernetes {
 		l.ignoreCluster()
-		*k = Kubernetes{Namespace: k.Namespace, Kubeconfig: k.Kubeconfig}
+		*k = Kubernetes{Namespace: k.Namespace, PodName: k.PodName, NodeName: k.NodeName, Kubeconfig: k.Kubeconfig}
 		return
 	}
-	if !l.process[nameNamespace].set && !l.src.Assume.Namespace {
-		l.fail(l.key(nameNamespace), "not set, but the destination k8s_secrets needs it; set it from the field metadata.namespace")
+	if !l.process["kubernetes.namespace"].set && !l.src.Assume.Namespace {
+		l.fail(l.key("kubernetes.namespace"), "not set, but the destination k8s_secrets needs it; set it from the field metadata.namespace")
 	}
 	k.Namespaces = l.namespaces(cfg.Mode, k.Namespace)
 	k.Definitions = l.definitions(cfg, *k)
 	if cfg.Mode != ModeStandalone {
 		k.LeaderElection = LeaderElection{}
-	} else if !l.process[nameLeaseSpace].set {
+	} else if !l.process["leaderElection.namespace"].set {
 		k.LeaderElection.Namespace = k.Namespace
 	}
 }
@@ -33,17 +33,17 @@ func (l *loader) kubernetes(cfg *Config) {
 // ignoreCluster warns of what the file says that the destination does not
 // have. Annotations and variables that do are often shared by several Pods.
 func (l *loader) ignoreCluster() {
-	if val := l.process[nameK8sSecrets]; val.node != nil {
+	if val := l.process["kubernetes.secrets"]; val.node != nil {
 		l.warn(val.key, "Kubernetes Secrets are filled with the destination k8s_secrets only; ignored")
 	}
-	if len(l.identities.items) > 0 {
-		l.warn(l.identities.key, "identities are used with the destination k8s_secrets only; ignored")
+	if len(l.process["identities"].items) > 0 {
+		l.warn(l.process["identities"].key, "identities are used with the destination k8s_secrets only; ignored")
 	}
 }
 
 // namespaces are those that are served.
 func (l *loader) namespaces(mode Mode, own string) []string {
-	val := l.process[nameAllowlist]
+	val := l.process["kubernetes.namespaces"]
 	if mode != ModeStandalone {
 		if val.set {
 			l.warn(val.key, "used in the mode standalone only; ignored")
@@ -54,9 +54,9 @@ func (l *loader) namespaces(mode Mode, own string) []string {
 		return []string{own}
 	}
 	if !val.set {
-		l.fail(l.key(nameAllowlist), "not set, but the mode standalone needs it; list namespaces, or use * for all")
+		l.fail(l.key("kubernetes.namespaces"), "not set, but the mode standalone needs it; list namespaces, or use * for all")
 	}
-	names := l.names(nameAllowlist, commaList)
+	names := l.names("kubernetes.namespaces", commaList)
 	if slices.Contains(names, AllNamespaces) {
 		if len(names) > 1 {
 			l.fail(val.key, "* beside names; use one of the two")
@@ -77,7 +77,7 @@ func (k Kubernetes) checkServes(namespace string) error {
 
 // definitions are the Secrets that are listed.
 func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
-	val := l.process[nameK8sSecrets]
+	val := l.process["kubernetes.secrets"]
 	switch {
 	case !val.set || val.bad:
 		return nil
@@ -90,7 +90,7 @@ func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []definitions.Secr
 		if val.env {
 			parse = commaList
 		}
-		for _, name := range l.checked(val.key, l.names(nameK8sSecrets, parse), definitions.CheckObjectName) {
+		for _, name := range l.checked(val.key, l.names("kubernetes.secrets", parse), definitions.CheckObjectName) {
 			account := l.accountOf(k.Namespace, name, cfg.Conjur.Account)
 			defs = append(defs, definitions.SecretDefinition{Namespace: k.Namespace, Name: name, Account: account, Named: true})
 		}

@@ -8,13 +8,13 @@ const longestRetry = time.Minute
 // checkDestination checks what the destination alone and with the mode says.
 // The mode standalone has one only; all else is checked as for that.
 func (l *loader) checkDestination(cfg *Config) {
-	val, standalone := l.process[nameDestination], cfg.Mode == ModeStandalone
+	val, standalone := l.process["secretsDestination"], cfg.Mode == ModeStandalone
 	switch {
 	case val.bad:
 	case !val.set && standalone:
-		l.fail(l.key(nameDestination), "not set; use k8s_secrets")
+		l.fail(l.key("secretsDestination"), "not set; use k8s_secrets")
 	case !val.set:
-		l.fail(l.key(nameDestination), "not set; use file or k8s_secrets")
+		l.fail(l.key("secretsDestination"), "not set; use file or k8s_secrets")
 	case standalone && cfg.Destination == DestinationFile:
 		l.fail(val.key, "the mode standalone cannot have the destination file; use k8s_secrets")
 	case val.env && cfg.Destination == DestinationFile:
@@ -31,8 +31,8 @@ func (l *loader) checkDestination(cfg *Config) {
 // deprecateEnvironment warns of each variable for which there is an
 // annotation; how Conjur is reached stays the environment's.
 func (l *loader) deprecateEnvironment(mode Mode) {
-	for _, s := range append(processSettings(), clusterSettings()...) {
-		if val := l.process[s.name]; val.env && s.annotation != "" && s.name != nameDebug { // which is deprecated itself
+	for _, s := range fileSettings() {
+		if val := l.process[s.name]; val.env && s.annotation != "" && s.section != "conjur" && s.name != "log.debug" { // which is deprecated itself
 			l.warn(val.key, "deprecated for the destination k8s_secrets in the mode %s; use the annotation %s%s", mode, domain, s.annotation)
 		}
 	}
@@ -42,7 +42,7 @@ func (l *loader) deprecateEnvironment(mode Mode) {
 // explicit false beside an interval is a contradiction, and only a process
 // that stays can refresh.
 func (l *loader) refresh(cfg *Config) {
-	interval, enabled := l.process[nameInterval], l.process[nameRefreshEnabled]
+	interval, enabled := l.process["refresh.interval"], l.process["refresh.enabled"]
 	on := enabled.isTrue() || interval.set && (!enabled.set || enabled.bad)
 	switch {
 	case interval.set && !on:
@@ -62,11 +62,11 @@ func (l *loader) refresh(cfg *Config) {
 
 // retry is called when cfg has its refresh.
 func (l *loader) retry(cfg *Config) {
-	if limit := l.process[nameRetryLimit]; cfg.Mode == ModeStandalone && (!limit.set || limit.bad) {
+	if limit := l.process["retry.limit"]; cfg.Mode == ModeStandalone && (!limit.set || limit.bad) {
 		cfg.Retry.Limit = -1
 	}
 	if longest := cfg.LongestRetry().Truncate(time.Second); cfg.Retry.Interval > longest {
-		l.warn(l.key(nameRetryInterval), "%d is more than the %v that are at most between two retries; taken as that", int(cfg.Retry.Interval.Seconds()), cfg.LongestRetry())
+		l.warn(l.key("retry.intervalSeconds"), "%d is more than the %v that are at most between two retries; taken as that", int(cfg.Retry.Interval.Seconds()), cfg.LongestRetry())
 		cfg.Retry.Interval = longest
 	}
 }
@@ -82,11 +82,11 @@ func (c *Config) LongestRetry() time.Duration {
 
 // log lets the level win over the older Boolean.
 func (l *loader) log(cfg *Config) {
-	debug := l.process[nameDebug]
+	debug := l.process["log.debug"]
 	if debug.set && !debug.bad {
 		l.warn(debug.key, "deprecated; use %slog-level or LOG_LEVEL", domain)
 	}
-	if debug.isTrue() && !l.process[nameLogLevel].set {
+	if debug.isTrue() && !l.process["log.level"].set {
 		cfg.Log.Level = "debug"
 	}
 }

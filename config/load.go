@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"io/fs"
+	"reflect"
 )
 
 // The folders and files that are used when Sources name no others, those of
@@ -110,12 +111,11 @@ func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err err
 // config puts the parts together; what could not be understood is left zero.
 func (l *loader) config() *Config {
 	cfg := &Config{Folders: Folders{l.src.SecretsDir, l.src.TemplatesDir, l.src.StatusDir}}
-	fill(l.table, l.process, subject{Config: cfg, conjur: &cfg.Conjur})
+	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
 	l.checkDestination(cfg)
 	l.refresh(cfg)
 	l.retry(cfg)
 	l.log(cfg)
-	cfg.RestoreDeletedFiles = l.process[nameRestoreFiles].text != restoreNever
 	l.signal(cfg)
 	l.server(cfg)
 	l.conjur(cfg)
@@ -140,9 +140,9 @@ func (l *loader) config() *Config {
 func LoadConnection(getenv func(string) string) (Conjur, []Problem, error) {
 	l := newLoader(Sources{Getenv: getenv})
 	l.addEnvironment(getenv, &l.report)
-	var cfg Config
-	fill(l.table, l.process, subject{Config: &cfg, conjur: &cfg.Conjur})
-	l.conjur(&cfg)
+	cfg := &Config{}
+	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
+	l.conjur(cfg)
 	if len(l.problems) > 0 {
 		return Conjur{}, l.warnings, &InvalidError{l.problems}
 	}

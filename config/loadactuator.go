@@ -9,7 +9,7 @@ import (
 // actuator reads what has to accept the versions.
 func (l *loader) actuator(it item, set *RotatedSet) {
 	first := ""
-	for _, name := range []string{namePostgreSQL, nameAPIKeys, nameHTTP, nameExec} {
+	for _, name := range []string{"postgresql", "conjur", "http", "exec"} {
 		val := it[name]
 		if !val.set {
 			continue
@@ -17,20 +17,7 @@ func (l *loader) actuator(it item, set *RotatedSet) {
 		if first != "" {
 			l.fail(val.key, "the set has %s too; remove one of the two", first)
 		}
-		first = name
-		switch name {
-		case namePostgreSQL:
-			set.PostgreSQL = &PostgreSQL{}
-		case nameAPIKeys:
-			set.APIKeys = &APIKeys{}
-		case nameHTTP:
-			set.HTTP = &HTTP{}
-		case nameExec:
-			set.Exec = &Exec{}
-		}
-		s, _ := find(rotatedSettings(), name)
-		fill(s.items(), val.object(), subject{rotated: set})
-		if !bad(val.object()) {
+		if first = name; !bad(val.object()) {
 			l.checkActuator(val.object(), set)
 		}
 	}
@@ -51,25 +38,25 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	}
 	switch {
 	case set.PostgreSQL != nil:
-		turns(nameUsers, "users", set.PostgreSQL.Users)
+		turns("users", "users", set.PostgreSQL.Users)
 		if len(set.PostgreSQL.Address) == 0 {
-			l.fail(it[nameAddress].key, "no database is named; write one as host:port/database")
+			l.fail(it["address"].key, "no database is named; write one as host:port/database")
 		}
 		for _, address := range set.PostgreSQL.Address {
 			if !addressForm.MatchString(address) {
-				l.fail(it[nameAddress].key, "%.200q is not host:port/database; write it so", address)
+				l.fail(it["address"].key, "%.200q is not host:port/database; write it so", address)
 			}
 		}
 	case set.APIKeys != nil:
-		turns(nameHosts, "hosts", set.APIKeys.Hosts)
+		turns("hosts", "hosts", set.APIKeys.Hosts)
 	case set.Exec != nil:
 		if len(set.Exec.Command) == 0 || set.Exec.Command[0] == "" {
-			l.fail(it[nameCommand].key, "no program is named; write its path and its arguments")
+			l.fail(it["command"].key, "no program is named; write its path and its arguments")
 		}
 	case set.HTTP != nil:
 		to, err := url.Parse(set.HTTP.URL)
 		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !net.ParseIP(to.Hostname()).IsLoopback()) {
-			l.fail(it[nameURL].key, "it is no URL with https://, or with http:// and an address of loopback; passwords are sent there")
+			l.fail(it["url"].key, "it is no URL with https://, or with http:// and an address of loopback; passwords are sent there")
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (l *loader) apart(items []item, sets []RotatedSet) {
 		if set.Set == "" {
 			continue
 		}
-		key := items[i][nameSet].key
+		key := items[i]["set"].key
 		if of := variables[set.Set]; of == "the set "+set.Set {
 			l.fail(key, "the set %q is listed twice", set.Set)
 		}
@@ -41,7 +41,7 @@ func (l *loader) apart(items []item, sets []RotatedSet) {
 	}
 	for i, set := range sets {
 		for _, id := range slices.Sorted(maps.Keys(set.Publish)) {
-			key := fmt.Sprintf("%s.%s", items[i][namePublish].key, id)
+			key := fmt.Sprintf("%s.%s", items[i]["publish"].key, id)
 			if of := variables[id]; of != "" {
 				l.fail(key, "%q is %s; publish to another variable", id, of)
 				continue
@@ -52,7 +52,7 @@ func (l *loader) apart(items []item, sets []RotatedSet) {
 	for i, set := range sets {
 		for part, id := range set.Adopt {
 			if of := variables[id]; of != "" && of != "published by the set "+set.Set {
-				l.fail(fmt.Sprintf("%s.%s", items[i][nameAdopt].key, part), "%q is %s; adopt another variable", id, of)
+				l.fail(fmt.Sprintf("%s.%s", items[i]["adopt"].key, part), "%q is %s; adopt another variable", id, of)
 			}
 		}
 		l.authority(items[i], set, sets, variables)
@@ -65,7 +65,7 @@ func (l *loader) authority(it item, set RotatedSet, sets []RotatedSet, variables
 	if set.Generate.X509 == nil || set.Generate.X509.CA == "" {
 		return
 	}
-	ca, key := set.Generate.X509.CA, it[nameGenerate].object()[nameX509].object()[nameCA].key
+	ca, key := set.Generate.X509.CA, it["generate"].object()["x509"].object()["ca"].key
 	i := slices.IndexFunc(sets, func(s RotatedSet) bool { return s.Set == ca })
 	switch {
 	case ca == set.Set:
@@ -85,13 +85,13 @@ func (s RotatedSet) logins(it item) map[string]string {
 		for _, address := range p.Address {
 			server := address[:max(strings.LastIndex(address, "/"), 0)]
 			for _, user := range p.Users {
-				logins[fmt.Sprintf("the user %s of %s", user, server)] = it[namePostgreSQL].object()[nameUsers].key
+				logins[fmt.Sprintf("the user %s of %s", user, server)] = it["postgresql"].object()["users"].key
 			}
 		}
 	}
 	if s.APIKeys != nil {
 		for _, host := range s.APIKeys.Hosts {
-			logins["the host "+host] = it[nameAPIKeys].object()[nameHosts].key
+			logins["the host "+host] = it["conjur"].object()["hosts"].key
 		}
 	}
 	return logins

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,9 @@ import (
 
 // The defaults of what depends on the kind of a set.
 const (
-	defaultWait   = 3 * time.Minute
-	defaultSettle = time.Minute
-	defaultGrace  = 10 * time.Minute
-	defaultKeep   = 24 * time.Hour
+	defaultWait  = 3 * time.Minute
+	defaultGrace = 10 * time.Minute
+	defaultKeep  = 24 * time.Hour
 )
 
 // LoadRotation reads from a configuration file and the environment how sets are
@@ -27,12 +27,12 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	l.addFile(src.ConfigFile, &l.report)
 	l.addEnvironment(l.src.Getenv, &l.report)
 	cfg := &Config{}
-	fill(l.table, l.process, subject{Config: cfg, conjur: &cfg.Conjur})
-	cfg.Mode, cfg.Kubernetes = "", Kubernetes{}
+	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
 	l.conjur(cfg)
+	cfg.Mode, cfg.Kubernetes = "", Kubernetes{}
 	l.rotate(cfg)
 	if len(cfg.Rotation.Sets) == 0 && len(l.problems) == 0 {
-		l.fail(src.ConfigFile.Name, "it has no %s; list the sets to rotate", nameRotationSets)
+		l.fail(src.ConfigFile.Name, "it has no %s; list the sets to rotate", "rotation.sets")
 	}
 	if len(l.problems) > 0 {
 		return Rotation{}, l.warnings, &InvalidError{l.problems}
@@ -42,30 +42,32 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 
 // rotate checks and completes what is rotated.
 func (l *loader) rotate(cfg *Config) {
-	list := l.rotation[nameRotationSets]
+	list := l.process["rotation.sets"]
 	switch {
 	case len(list.items) == 0:
+		cfg.Rotation = Rotation{}
 		return
 	case cfg.Mode != "" && cfg.Mode != ModeStandalone:
 		l.warn(list.key, "sets are rotated in the mode standalone, or by \"syncer rotate run\"; ignored")
+		cfg.Rotation = Rotation{}
 		return
 	}
-	fill(l.rotationTable, l.rotation, subject{Config: cfg})
 	cfg.Rotation.Conjur = l.rotatesAs(cfg)
 	if own := &cfg.Rotation.Owner; *own == "" {
 		if *own = cfg.Rotation.Conjur.Login; cfg.Kubernetes.LeaderElection.Lease != "" {
 			*own = strings.TrimSpace(*own + " " + cfg.Kubernetes.LeaderElection.Namespace + "/" + cfg.Kubernetes.LeaderElection.Lease)
 		}
 	}
+	sets, _ := find(fileSettings(), "rotation.sets")
 	for _, it := range list.items {
-		cfg.Rotation.Sets = append(cfg.Rotation.Sets, l.rotated(it))
+		cfg.Rotation.Sets = append(cfg.Rotation.Sets, l.rotated(it, sets.items))
 	}
 	l.apart(list.items, cfg.Rotation.Sets)
 }
 
 // rotatesAs returns how Conjur is reached to change sets.
 func (l *loader) rotatesAs(cfg *Config) Conjur {
-	name := l.rotation[nameRotationIdentity]
+	name := l.process["rotation.identity"]
 	if !name.set || name.bad {
 		return cfg.Conjur
 	}
@@ -74,65 +76,45 @@ func (l *loader) rotatesAs(cfg *Config) Conjur {
 			return id.Conjur
 		}
 	}
-	i := slices.IndexFunc(l.identities.items, func(id item) bool { return id[nameName].text == name.text })
+	i := slices.IndexFunc(l.process["identities"].items, func(id item) bool { return id["name"].text == name.text })
 	if i < 0 {
 		l.fail(name.key, "no item of identities has the name %q; add one", name.text)
 		return cfg.Conjur
 	}
-	return l.identityConjur(l.identities.items[i], cfg.Conjur)
+	return l.identityConjur(l.process["identities"].items[i], cfg.Conjur)
 }
 
 // rotated reads one set.
-func (l *loader) rotated(it item) RotatedSet {
+func (l *loader) rotated(it item, table []setting) RotatedSet {
 	var set RotatedSet
-	fill(rotatedSettings(), it, subject{rotated: &set})
+	fill(table, it, reflect.ValueOf(&set))
 	l.actuator(it, &set)
 	l.generated(it, &set)
 	l.schedule(it, &set)
 	l.kept(it, &set)
 	l.confirmed(it, &set)
 	l.published(it, &set)
-	for i, part := range it[nameAdopt].keys {
+	for i, part := range it["adopt"].keys {
 		if set.Adopt == nil {
 			set.Adopt = map[string]string{}
 		}
-		set.Adopt[part] = it[nameAdopt].items[i][nameVariable].text
+		set.Adopt[part] = it["adopt"].items[i]["variable"].text
 	}
 	return set
 }
 
-// object is what a setting of kindObject says.
-func (v value) object() item {
-	if len(v.items) == 0 {
-		return item{}
-	}
-	return v.items[0]
-}
-
 // generated reads what a version consists of.
 func (l *loader) generated(it item, set *RotatedSet) {
-	val := it[nameGenerate]
+	val := it["generate"]
 	if !val.set {
 		if !set.Outside() {
-			l.fail(it[nameSet].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
+			l.fail(it["set"].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
 		} else if set.APIKeys == nil {
 			set.Generate.Password = &generate.Password{}
 		}
 		return
 	}
 	g := val.object()
-	into := subject{rotated: set}
-	if g[nameX509].set {
-		set.Generate.X509 = &generate.X509{}
-		fill(x509Settings(), g[nameX509].object(), into)
-	}
-	fill(generateSettings(), g, into)
-	for name, field := range map[string]**generate.Password{namePassword: &set.Generate.Password, nameHtpasswd: &set.Generate.Htpasswd} {
-		if g[name].set {
-			*field = &generate.Password{}
-			fill(htpasswdSettings(), g[name].object(), subject{password: *field})
-		}
-	}
 	if err := set.Generate.Check(); err != nil && !bad(g) {
 		l.failAll(val.key, err)
 	}
@@ -157,34 +139,30 @@ func bad(it item) bool {
 // schedule reads when a version is made.
 func (l *loader) schedule(it item, set *RotatedSet) {
 	switch {
-	case it[nameEvery].set && it[nameCron].set:
-		l.fail(it[nameCron].key, "the set has every too; remove one of the two")
-	case it[nameCron].set:
+	case it["every"].set && it["cron"].set:
+		l.fail(it["cron"].key, "the set has every too; remove one of the two")
+	case it["cron"].set:
 		if _, err := cron.ParseStandard(set.Cron); err != nil {
-			l.fail(it[nameCron].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
+			l.fail(it["cron"].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
 		}
-	case !it[nameEvery].set && !it[nameBefore].set:
+	case !it["every"].set && !it["before"].set:
 		set.General = true
-		if every := l.rotation[nameRotationEvery]; every.set && !every.bad {
+		if every := l.process["rotation.every"]; every.set && !every.bad {
 			set.Every, _ = parsePeriod(every.text)
 		}
 	}
-	if it[nameBefore].set && set.Generate.X509 == nil {
-		l.fail(it[nameBefore].key, "only certificates expire; use it with generate: {x509: …}")
+	if it["before"].set && set.Generate.X509 == nil {
+		l.fail(it["before"].key, "only certificates expire; use it with generate: {x509: …}")
 	}
 }
 
 // kept reads how long an old version stays, and what else depends on the kind of
 // the set.
 func (l *loader) kept(it item, set *RotatedSet) {
-	set.Settle = defaultSettle
-	if it[nameSettle].set {
-		set.Settle, _ = parsePeriod(it[nameSettle].text)
-	}
-	name, other, why := nameKeep, nameGrace, "keys have keep"
+	name, other, why := "keep", "grace", "keys have keep"
 	set.Keep = defaultKeep
 	if set.Outside() {
-		name, other, why = nameGrace, nameKeep, "logins have grace"
+		name, other, why = "grace", "keep", "logins have grace"
 		set.Keep = defaultGrace
 	}
 	if it[name].set {
@@ -193,8 +171,8 @@ func (l *loader) kept(it item, set *RotatedSet) {
 	if it[other].set {
 		l.fail(it[other].key, "%s instead", why)
 	}
-	if kind, name, _ := strings.Cut(set.Migrate, "/"); it[nameMigrate].set && (kind != "cronjob" || definitions.CheckObjectName(name) != nil) {
-		l.fail(it[nameMigrate].key, "%.200q is not a CronJob; write cronjob/NAME", set.Migrate)
+	if kind, name, _ := strings.Cut(set.Migrate, "/"); it["migrate"].set && (kind != "cronjob" || definitions.CheckObjectName(name) != nil) {
+		l.fail(it["migrate"].key, "%.200q is not a CronJob; write cronjob/NAME", set.Migrate)
 	}
 }
 
@@ -202,34 +180,34 @@ func (l *loader) kept(it item, set *RotatedSet) {
 func (l *loader) confirmed(it item, set *RotatedSet) {
 	for _, text := range set.Confirm.Ask {
 		if _, err := definitions.ParseEndpoint(text); err != nil {
-			l.failAll(it[nameAsk].key, err)
+			l.failAll(it["confirm.ask"].key, err)
 		}
 	}
 	if len(set.Confirm.Restarted) > 0 {
 		workloads, err := definitions.ParseWorkloads(strings.Join(set.Confirm.Restarted, "\n"))
 		if set.Confirm.Restarted = workloads; err != nil {
-			l.failAll(it[nameRestarted].key, err)
+			l.failAll(it["confirm.restarted"].key, err)
 		}
 	}
-	if !it[nameWait].set && len(set.Confirm.Ask)+len(set.Confirm.Restarted) == 0 {
+	if !it["confirm.wait"].set && len(set.Confirm.Ask)+len(set.Confirm.Restarted) == 0 {
 		set.Confirm.Wait = defaultWait
 	}
 }
 
 // published reads the variables that follow the primary.
 func (l *loader) published(it item, set *RotatedSet) {
-	val := it[namePublish]
+	val := it["publish"]
 	for i, id := range val.keys {
 		p := val.items[i]
 		switch {
-		case p[nameText].set == p[nameParts].set:
+		case p["text"].set == p["parts"].set:
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
-		case p[nameParts].set && len(p[nameParts].texts()) == 0:
+		case p["parts"].set && len(p["parts"].texts()) == 0:
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
 		}
 		if set.Publish == nil {
 			set.Publish = map[string]Published{}
 		}
-		set.Publish[id] = Published{Text: p[nameText].text, Parts: p[nameParts].texts()}
+		set.Publish[id] = Published{Text: p["text"].text, Parts: p["parts"].texts()}
 	}
 }

@@ -23,7 +23,7 @@ type login struct {
 // own, save for what says who it is.
 func (l login) setting(name string) value {
 	own := l.id[name]
-	if own.set || l.id != nil && slices.Contains([]string{nameLogin, nameAPIKey, nameAPIKeyFile}, name) {
+	if own.set || l.id != nil && slices.Contains([]string{"conjur.login", "conjur.apiKey", "conjur.apiKeyFile"}, name) {
 		return own
 	}
 	return l.process[name]
@@ -34,7 +34,7 @@ func (l login) key(name string) string {
 	if l.id == nil {
 		return l.loader.key(name)
 	}
-	return cmp.Or(l.id[name].key, l.id[nameName].key)
+	return cmp.Or(l.id[name].key, l.id["name"].key)
 }
 
 // missing reports a setting that the authenticator needs.
@@ -43,10 +43,10 @@ func (l login) missing(name string, of AuthnType) {
 		l.fail(l.key(name), "not set, but the authenticator %s needs it", of)
 		return
 	}
-	if name == nameAPIKey {
-		name = nameAPIKeyFile
+	if name == "conjur.apiKey" {
+		name = "conjur.apiKeyFile"
 	}
-	l.fail(l.id[nameName].key, "the identity %q has no %s, but the authenticator %s needs it", l.id[nameName].text, name, of)
+	l.fail(l.id["name"].key, "the identity %q has no %s, but the authenticator %s needs it", l.id["name"].text, name, of)
 }
 
 // check checks that the authenticator is one that Syncer has, and that it
@@ -55,7 +55,7 @@ func (l login) check(c Conjur) {
 	a, ok := authenticatorNamed(c.AuthnType)
 	if !ok {
 		if c.AuthnType != "" {
-			l.fail(l.key(nameAuthnURL), "the authenticator %q is not supported; use one of %s", c.AuthnType, strings.Join(authenticatorNames(), ", "))
+			l.fail(l.key("conjur.authnUrl"), "the authenticator %q is not supported; use one of %s", c.AuthnType, strings.Join(authenticatorNames(), ", "))
 		}
 		return
 	}
@@ -75,21 +75,21 @@ func (l login) checkCredential(name string, c Conjur) {
 	val, key := l.setting(name), l.key(name)
 	switch {
 	case val.bad:
-	case name == nameLogin && c.AuthnType == AuthnK8s && val.set:
+	case name == "conjur.login" && c.AuthnType == AuthnK8s && val.set:
 		l.checkK8sLogin(key, c.Login)
-	case name == nameAPIKeyFile && val.set && l.setting(nameAPIKey).set:
+	case name == "conjur.apiKeyFile" && val.set && l.setting("conjur.apiKey").set:
 		l.fail(key, "the API key itself is set too; remove one of the two")
-	case name == nameAPIKeyFile && val.set:
+	case name == "conjur.apiKeyFile" && val.set:
 		l.checkKeyFile(key, c.APIKeyFile)
-	case name == nameJWTTokenPath:
+	case name == "conjur.jwtTokenPath":
 		l.checkTokenPath(key, c.JWTTokenPath)
-	case name == nameInboxPath:
+	case name == "conjur.clientCertPath":
 		l.checkFolder(key, c.InboxPath)
-	case name == nameMetadataURL && val.set:
+	case name == "conjur.metadataUrl" && val.set:
 		if !isMetadataURL(val.text) {
 			l.fail(key, "not the address of a metadata service; write http://HOST or http://HOST:PORT")
 		}
-	case name == nameClientKeyFile && val.set && c.ClientCertFile != "":
+	case name == "conjur.clientKeyFile" && val.set && c.ClientCertFile != "":
 		l.checkKeyPair(key, c)
 	}
 }
@@ -159,7 +159,7 @@ func (l *loader) warnOfIdle(ids []Identity) {
 	slices.Sort(names)
 	unaware := strings.Join(slices.Compact(names), ", ")
 	for _, name := range credentialSettings() {
-		if val := l.process[name]; val.set && !used[name] && name != nameJWTTokenPath {
+		if val := l.process[name]; val.set && !used[name] && name != "conjur.jwtTokenPath" {
 			l.warn(val.key, "not used by the authenticator %s", unaware)
 		}
 	}

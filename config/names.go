@@ -24,13 +24,6 @@ func checkConfigMap(text string) error {
 	return err
 }
 
-// secretTypes are the types of Secrets that Syncer makes: those that hold what
-// somebody wrote, and none by which Kubernetes grants access or keeps records.
-func secretTypes() []string {
-	return []string{"Opaque", "kubernetes.io/tls", "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth",
-		"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"}
-}
-
 // names reads a list of names and reports it when it is set but faulty or
 // empty. A name that is written twice counts once.
 func (l *loader) names(name string, parse func(string) ([]string, error)) []string {
@@ -41,7 +34,7 @@ func (l *loader) names(name string, parse func(string) ([]string, error)) []stri
 	names, err := val.names(), error(nil)
 	if val.node == nil {
 		names, err = parse(val.text)
-		if val.env || name == nameAllowlist {
+		if val.env || name == "kubernetes.namespaces" {
 			l.warnOfSpaces(val)
 		}
 	}

@@ -10,44 +10,36 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Node is the node that the process runs on, and where its own variables are.
-type Node struct {
-	Name string // empty: not known
-	// SecretsBase is the path below which all variables are that a node may have
-	// its own in the place of; empty: the whole account.
-	SecretsBase string
-}
-
 // AnyNode is what a node is called that is not known, where that is assumed; see
 // Assumptions.
 const AnyNode = "NODE"
 
 // node checks the node's name and the base.
 func (l *loader) node(cfg *Config) {
-	n := &cfg.Node
+	name := &cfg.Kubernetes.NodeName
 	if l.src.Node != "" {
-		n.Name = l.src.Node
+		*name = l.src.Node
 	}
-	if n.Name != "" {
-		if err := definitions.CheckNode(n.Name); err != nil {
+	if *name != "" {
+		if err := definitions.CheckNode(*name); err != nil {
 			if l.src.Node != "" {
 				l.fail("--node", "%v", err)
 			} else {
-				l.fail(l.key(nameNodeName), "%v; take it from the field spec.nodeName", err)
+				l.fail(l.key("kubernetes.nodeName"), "%v; take it from the field spec.nodeName", err)
 			}
-			n.Name = ""
+			*name = ""
 		}
 	}
-	n.SecretsBase = strings.Trim(n.SecretsBase, "/")
-	if err := definitions.CheckNodeBase(n.SecretsBase); err != nil {
-		l.fail(l.key(nameNodeBase), "%v", err)
-		n.SecretsBase = ""
+	cfg.NodeSecretsBase = strings.Trim(cfg.NodeSecretsBase, "/")
+	if err := definitions.CheckNodeBase(cfg.NodeSecretsBase); err != nil {
+		l.fail(l.key("nodeSecretsBase"), "%v", err)
+		cfg.NodeSecretsBase = ""
 	}
 }
 
 // nodeSecrets puts the variables of the node into the entries of a group.
-func (l *loader) nodeSecrets(t *targets.Target, g item, node Node) {
-	val := g[nameNodeSecrets]
+func (l *loader) nodeSecrets(t *targets.Target, g item, cfg *Config) {
+	val := g["nodeSecrets"]
 	choice, err := definitions.ParseNodeSecrets(val.text)
 	if !val.set || val.bad || err != nil { // which is reported
 		return
@@ -56,14 +48,14 @@ func (l *loader) nodeSecrets(t *targets.Target, g item, node Node) {
 		return
 	}
 	l.ofNode = true
-	name := node.Name
+	name := cfg.Kubernetes.NodeName
 	if name == "" {
-		if !l.process[nameNodeName].set && l.src.Node == "" && !l.src.Assume.Node {
-			l.fail(l.key(nameNodeName), "not set, but the group %q has secrets of the node's own; take it from the field spec.nodeName", t.Group)
+		if !l.process["kubernetes.nodeName"].set && l.src.Node == "" && !l.src.Assume.Node {
+			l.fail(l.key("kubernetes.nodeName"), "not set, but the group %q has secrets of the node's own; take it from the field spec.nodeName", t.Group)
 		}
 		name = AnyNode // for what else is wrong
 	}
-	entries, err := choice.Of(t.Entries, node.SecretsBase, name)
+	entries, err := choice.Of(t.Entries, cfg.NodeSecretsBase, name)
 	if err != nil {
 		l.failAll(val.key, err)
 	}
@@ -74,7 +66,7 @@ func (l *loader) nodeSecrets(t *targets.Target, g item, node Node) {
 // binds by what the token says, and the name only chooses.
 func (l *loader) checkNodeToken(cfg *Config) {
 	c := cfg.Conjur
-	if c.AuthnType != AuthnJWT || l.src.Assume.Files || l.src.Node != "" || cfg.Node.Name == "" {
+	if c.AuthnType != AuthnJWT || l.src.Assume.Files || l.src.Node != "" || cfg.Kubernetes.NodeName == "" {
 		return
 	}
 	token, err := safefile.Read(c.JWTTokenPath, maxFileBytes)
@@ -82,8 +74,8 @@ func (l *loader) checkNodeToken(cfg *Config) {
 		return // it may come later, and says so itself
 	}
 	defer clear(token)
-	if of := BoundTo(token).Node.Name; of != "" && of != cfg.Node.Name {
-		l.fail(l.key(nameNodeName), "the node is %q, but the token in %s is one of the node %q; take the name from the field spec.nodeName", cfg.Node.Name, c.JWTTokenPath, of)
+	if of := BoundTo(token).Node.Name; of != "" && of != cfg.Kubernetes.NodeName {
+		l.fail(l.key("kubernetes.nodeName"), "the node is %q, but the token in %s is one of the node %q; take the name from the field spec.nodeName", cfg.Kubernetes.NodeName, c.JWTTokenPath, of)
 	}
 }
 

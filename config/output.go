@@ -88,27 +88,27 @@ func (e *Effective) addList(path string, names []string) {
 	}
 }
 
-// NewEffective makes it from a Config.
+// NewEffective makes it from a Config, section by section.
 func NewEffective(cfg *Config) Effective {
 	var e Effective
-	e.addSettings(processSettings(), subject{Config: cfg})
+	e.addSettings(section(""), cfg)
 	e.addConjur(&cfg.Conjur)
 	var ids []Effective
 	for _, id := range named(cfg.Identities) {
 		var of Effective
-		of.add(nameName, id.Name)
-		of.addList(nameNamespaces, id.Namespaces)
-		of.addList(nameSecrets, id.Secrets)
+		of.add("name", id.Name)
+		of.addList("namespaces", id.Namespaces)
+		of.addList("secrets", id.Secrets)
 		of.addConjur(&id.Conjur)
 		ids = append(ids, of)
 	}
 	if ids != nil {
-		e.add(nameIdentities, ids)
+		e.add("identities", ids)
 	}
-	e.addSettings(kubernetesSettings(), subject{Config: cfg})
+	e.addSettings(section("kubernetes"), cfg)
 	e.addSecrets(cfg)
 	if cfg.Mode == ModeStandalone {
-		e.addSettings(standaloneSettings(), subject{Config: cfg})
+		e.addSettings(section("standalone"), cfg)
 		e.addRotation(cfg)
 	}
 	e.add("folders", cfg.Folders)
@@ -116,33 +116,42 @@ func NewEffective(cfg *Config) Effective {
 	for _, t := range cfg.Targets {
 		list = append(list, newEffectiveTarget(cfg.Folders, t))
 	}
-	e.add(nameTargets, list)
+	e.add("targets", list)
 	return e
 }
 
-// addSettings adds what the settings of a table set, as far as it is not empty.
-func (e *Effective) addSettings(table []setting, of subject) {
+// addSettings adds what the settings of a table set in the struct that a pointer
+// points to, as far as it is not empty.
+func (e *Effective) addSettings(table []setting, of any) {
 	for _, s := range table {
-		if s.of == nil {
+		if s.field == "" {
 			continue
 		}
-		v := reflect.Indirect(reflect.ValueOf(s.of(of)))
-		name, value := s.name, v.Interface()
-		switch value := value.(type) {
-		case secret.Value:
-			continue
+		v := s.in(reflect.ValueOf(of))
+		switch value := v.Interface().(type) {
+		case secret.Value, Conjur, []RotatedSet:
 		case time.Duration:
-			if value == 0 && s.follows != "" {
-				continue
+			if value != 0 || s.follows == "" {
+				e.add(strings.TrimSuffix(s.name, "Seconds"), value.String())
 			}
-			e.add(strings.TrimSuffix(name, "Seconds"), value.String())
-			continue
+		case bool:
+			e.addBoolean(s, value)
+		default:
+			if !v.IsZero() || v.Kind() == reflect.Int {
+				e.add(s.name, value)
+			}
 		}
-		if v.IsZero() && v.Kind() != reflect.Bool && v.Kind() != reflect.Int {
-			continue
-		}
-		e.add(name, value)
 	}
+}
+
+// addBoolean adds a Boolean, or the one of two allowed values that it stands for.
+func (e *Effective) addBoolean(s setting, is bool) {
+	if s.truth == "" {
+		e.add(s.name, is)
+		return
+	}
+	i := slices.IndexFunc(s.allowed, func(text string) bool { return (text == s.truth) == is })
+	e.add(s.name, s.allowed[i])
 }
 
 // addConjur adds how Conjur is reached: what the authenticator uses.
@@ -150,13 +159,13 @@ func (e *Effective) addConjur(c *Conjur) {
 	a, _ := authenticatorNamed(c.AuthnType)
 	for _, s := range conjurSettings() {
 		switch {
-		case slices.Contains(credentialSettings(), s.name) && !slices.Contains(a.settings(), s.name), s.name == nameCertificate:
-		case s.name == nameCertFile:
+		case slices.Contains(credentialSettings(), s.name) && !slices.Contains(a.settings(), s.name), s.name == "conjur.sslCertificate":
+		case s.name == "conjur.certFile":
 			e.add("conjur.certificates", c.trusted())
 		default:
-			e.addSettings([]setting{s}, subject{conjur: c})
+			e.addSettings([]setting{s}, c)
 		}
-		if s.name == nameAuthnURL && c.AuthnType != "" {
+		if s.name == "conjur.authnUrl" && c.AuthnType != "" {
 			e.add("conjur.authnType", c.AuthnType)
 		}
 	}
@@ -211,7 +220,7 @@ func (e *Effective) addSecrets(cfg *Config) {
 		secrets = append(secrets, of)
 	}
 	if secrets != nil {
-		e.add(nameK8sSecrets, secrets)
+		e.add("kubernetes.secrets", secrets)
 	}
 }
 
@@ -232,9 +241,7 @@ func (e *Effective) addRotation(cfg *Config) {
 	if len(cfg.Rotation.Sets) == 0 {
 		return
 	}
-	e.addSettings(slices.DeleteFunc(rotationSettings(), func(s setting) bool {
-		return s.name == nameRotationIdentity || s.name == nameRotationSets
-	}), subject{Config: cfg})
+	e.addSettings(section("rotation"), cfg)
 	e.add("rotation.login", cfg.Rotation.Conjur.Login)
 	var sets []effectiveSet
 	for _, set := range cfg.Rotation.Sets {
@@ -242,7 +249,7 @@ func (e *Effective) addRotation(cfg *Config) {
 			set.Set, text(set.Every), set.Cron, text(set.Before), set.Keep.String(), text(set.Confirm.Wait), set.Confirm.Ask, set.Confirm.Restarted,
 		})
 	}
-	e.add(nameRotationSets, sets)
+	e.add("rotation.sets", sets)
 }
 
 // text is a duration, or "" for none.

@@ -8,16 +8,17 @@ import (
 type object map[string]any
 
 // fileSchema is the JSON Schema of the configuration file, made from its table.
-func fileSchema() object {
-	schema := tableSchema(fileSettings())
+func fileSchema(d *documentation) object {
+	schema := d.tableSchema("", fileSettings())
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	schema["title"] = "Syncer's configuration file"
 	schema["type"] = []string{"object", "null"}
 	return schema
 }
 
-// tableSchema is that of a map with the settings of a table.
-func tableSchema(table []setting) object {
+// tableSchema is that of a map with the settings of a table, whose paths begin with
+// a prefix.
+func (d *documentation) tableSchema(prefix string, table []setting) object {
 	schema := mapSchema()
 	for _, s := range table {
 		if s.envOnly {
@@ -32,7 +33,7 @@ func tableSchema(table []setting) object {
 			in = below[name].(object)
 		}
 		name := path[len(path)-1]
-		in["properties"].(object)[name] = s.schema()
+		in["properties"].(object)[name] = d.schema(prefix+s.name, s)
 		if s.required {
 			required, _ := in["required"].([]string)
 			in["required"] = append(required, name)
@@ -46,13 +47,12 @@ func mapSchema() object {
 }
 
 // schema is that of a setting.
-func (s setting) schema() object {
+func (d *documentation) schema(path string, s setting) object {
 	schema := s.valueSchema()
 	if s.items != nil {
-		table := s.items()
-		of := tableSchema(table)
+		of := d.tableSchema(path+".", s.items)
 		if s.short {
-			of = object{"anyOf": []object{table[0].valueSchema(), of}}
+			of = object{"anyOf": []object{s.items[0].valueSchema(), of}}
 		}
 		switch s.kind {
 		case kindMap:
@@ -65,9 +65,9 @@ func (s setting) schema() object {
 			schema = object{"type": "array", "items": of}
 		}
 	}
-	schema["description"] = plainText(s.doc)
+	schema["description"] = plainText(d.docs[path])
 	if def := s.fallback(); def != "" {
-		schema["description"] = plainText(s.doc + " Default: " + def + ".")
+		schema["description"] = plainText(d.docs[path] + " Default: " + def + ".")
 	}
 	return schema
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/secretsync/syncer/pkg/definitions"
-	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -15,6 +14,11 @@ import (
 // greater is the wider; it includes the smaller ones, save that only those
 // lanes are made anew that Difference.Lanes names, unless all is.
 type Scope int
+
+// scopeNamed returns the scope that a tag names.
+func scopeNamed(name string) Scope {
+	return Scope(slices.Index([]string{"", "live", "lane", "sources", "process"}, name))
+}
 
 // The scopes.
 const (
@@ -50,40 +54,9 @@ func Scopes() map[string]Scope {
 func addScopes(scopes map[string]Scope, prefix string, of Scope, table []setting) {
 	for _, s := range table {
 		scope := cmp.Or(s.scope, of)
-		if scopes[prefix+s.name] = scope; s.items != nil {
-			addScopes(scopes, prefix+s.name+".", scope, s.items())
-		}
+		scopes[prefix+s.name] = scope
+		addScopes(scopes, prefix+s.name+".", scope, s.items)
 	}
-}
-
-// subject is what a setting is set for: the process, or an item of a list.
-type subject struct {
-	*Config
-	conjur   *Conjur
-	target   *targets.Target // of a group
-	secret   *definitions.SecretDefinition
-	identity *Identity
-	rotated  *RotatedSet
-	password *generate.Password
-}
-
-// configured returns what the configuration says of a Secret.
-func (s subject) configured() *targets.Target {
-	if s.secret.Configured == nil {
-		return &targets.Target{Secret: &targets.Secret{}}
-	}
-	return s.secret.Configured
-}
-
-// faults are the problems of a target's settings.
-func (s subject) faults() []string {
-	switch {
-	case s.target != nil:
-		return s.target.Faults
-	case s.secret != nil:
-		return s.configured().Faults
-	}
-	return nil
 }
 
 // Compare returns what has changed from one configuration to another. It
@@ -91,19 +64,24 @@ func (s subject) faults() []string {
 // the same as before, and one whose default follows another changes with it.
 func Compare(before, after *Config) Difference {
 	var d Difference
-	d.compare("", append(settings(), rotationSettings()...), subject{Config: before, conjur: &before.Conjur}, subject{Config: after, conjur: &after.Conjur})
+	d.compare("", fileSettings(), before, after)
 	if before.Folders != after.Folders {
 		d.add("folders", ScopeProcess)
 	}
-	compareItems(&d, "targets.", targetSettings(), before.Targets, after.Targets, &targets.Target{},
+	compareItems(&d, "targets", before.Targets, after.Targets, &targets.Target{},
 		func(t *targets.Target) string { return t.Group },
-		func(t *targets.Target) subject { return subject{target: t} })
-	compareItems(&d, "kubernetes.secrets.", secretSettings(), before.Kubernetes.Definitions, after.Kubernetes.Definitions, definitions.SecretDefinition{},
-		func(def definitions.SecretDefinition) string { return def.Namespace + "/" + def.Name },
-		func(def definitions.SecretDefinition) subject { return subject{secret: &def} })
-	compareItems(&d, "identities.", identitySettings(), named(before.Identities), named(after.Identities), Identity{},
-		func(id Identity) string { return id.Name },
-		func(id Identity) subject { return subject{identity: &id, conjur: &id.Conjur} })
+		func(t *targets.Target) []string { return t.Faults })
+	compareItems(&d, "kubernetes.secrets", pointers(before.Kubernetes.Definitions), pointers(after.Kubernetes.Definitions), &definitions.SecretDefinition{},
+		func(def *definitions.SecretDefinition) string { return def.Namespace + "/" + def.Name },
+		func(def *definitions.SecretDefinition) []string {
+			if def.Configured == nil {
+				return nil
+			}
+			return def.Configured.Faults
+		})
+	compareItems(&d, "identities", pointers(named(before.Identities)), pointers(named(after.Identities)), &Identity{},
+		func(id *Identity) string { return id.Name },
+		func(*Identity) []string { return nil })
 	d.Lanes = changedLanes(before.Identities, after.Identities)
 	return d
 }
@@ -120,7 +98,7 @@ func changedLanes(before, after []Identity) (names []string) {
 	for _, id := range slices.Concat(before, after) {
 		same := func(other Identity) bool {
 			var d Difference
-			d.compare("", conjurSettings(), subject{conjur: &id.Conjur}, subject{conjur: &other.Conjur})
+			d.compare("", conjurSettings(), &id.Conjur, &other.Conjur)
 			return other.Name == id.Name && d.Scope == ScopeNone
 		}
 		if !(slices.ContainsFunc(before, same) && slices.ContainsFunc(after, same)) && !slices.Contains(names, id.Name) {
@@ -130,21 +108,28 @@ func changedLanes(before, after []Identity) (names []string) {
 	return names
 }
 
-// compare adds the settings of a table that differ.
-func (d *Difference) compare(prefix string, table []setting, before, after subject) {
+// compare adds the settings of a table that differ between what two pointers point
+// to.
+func (d *Difference) compare(prefix string, table []setting, before, after any) {
 	for _, s := range table {
-		if s.of != nil && !same(s.of(before), s.of(after)) {
+		if s.field != "" && !same(s.in(reflect.ValueOf(before)), s.in(reflect.ValueOf(after))) {
 			d.add(prefix+s.name, s.scope)
 		}
 	}
 }
 
-// same reports whether two values, or what two pointers point to, are the same.
-func same(a, b any) bool {
-	if key, ok := a.(*secret.Value); ok {
-		return key.Equal(*b.(*secret.Value))
+// same reports whether two fields have the same value. Keys that a connection has
+// in it do not count.
+func same(a, b reflect.Value) bool {
+	switch a := a.Interface().(type) {
+	case secret.Value:
+		return a.Equal(b.Interface().(secret.Value))
+	case Conjur:
+		b := b.Interface().(Conjur)
+		a.APIKey, b.APIKey = secret.Value{}, secret.Value{}
+		return reflect.DeepEqual(a, b)
 	}
-	return reflect.DeepEqual(a, b)
+	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 func (d *Difference) add(name string, scope Scope) {
@@ -152,22 +137,32 @@ func (d *Difference) add(name string, scope Scope) {
 	d.Settings = append(d.Settings, name)
 }
 
-// compareItems adds what differs between two lists of items with names. An item
-// that is in one of them only is compared with none.
-func compareItems[T any](d *Difference, prefix string, table []setting, before, after []T, none T, name func(T) string, as func(T) subject) {
+// pointers returns pointers to the items of a list.
+func pointers[T any](list []T) (all []*T) {
+	for i := range list {
+		all = append(all, &list[i])
+	}
+	return all
+}
+
+// compareItems adds what differs between two lists of items with names, which a
+// setting lists. An item that is in one of them only is compared with none.
+func compareItems[T any](d *Difference, list string, before, after []*T, none *T, name func(*T) string, faults func(*T) []string) {
+	s, _ := find(fileSettings(), list)
 	for i, item := range slices.Concat(before, after) {
-		same := func(other T) bool { return name(other) == name(item) }
+		same := func(other *T) bool { return name(other) == name(item) }
 		was, is := slices.IndexFunc(before, same), slices.IndexFunc(after, same)
+		place := list + "." + name(item)
 		switch {
 		case was >= 0 && is >= 0 && i < len(before):
-			d.compare(prefix+name(item)+".", table, as(item), as(after[is]))
-			if !slices.Equal(as(item).faults(), as(after[is]).faults()) {
-				d.add(prefix+name(item), ScopeLive)
+			d.compare(place+".", s.items, item, after[is])
+			if !slices.Equal(faults(item), faults(after[is])) {
+				d.add(place, ScopeLive)
 			}
 		case was < 0 || is < 0:
 			var alone Difference
-			alone.compare("", table, as(item), as(none))
-			d.add(prefix+name(item), alone.Scope)
+			alone.compare("", s.items, item, none)
+			d.add(place, alone.Scope)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func TestChangingASettingTouchesWhatItsScopeSays(t *testing.T) {
 			if !ok {
 				t.Fatal("no change of it is known")
 			}
-			if s, ok := find(settings(), name); ok && (scope == ScopeNone) != s.later {
+			if s, ok := find(fileSettings(), name); ok && (scope == ScopeNone) != s.later {
 				t.Errorf("scope %d", scope)
 			}
 			before, after := c.load(t)

@@ -35,7 +35,7 @@ func rotatedChanges(t *testing.T) map[string]change {
 	}
 	file, rotated := rotatedFile+string(text), map[string]change{}
 	for _, row := range rows {
-		c := change{file: file, old: row[1], new: row[2], settings: nameRotationSets}
+		c := change{file: file, old: row[1], new: row[2], settings: "rotation.sets"}
 		if len(row) > 3 {
 			c.settings = row[3]
 		}

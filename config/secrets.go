@@ -17,7 +17,7 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definiti
 	}
 	seen := map[targets.Key]bool{}
 	for i, s := range list.items {
-		name, namespace := s[nameName], s[nameItsNamespace]
+		name, namespace := s["name"], s["namespace"]
 		if !name.set || name.bad || namespace.bad {
 			continue
 		}
@@ -28,7 +28,7 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definiti
 		}
 		def.Account = l.accountOf(def.Namespace, def.Name, cfg.Conjur.Account)
 		key := targets.KubeSecretKey(def.Namespace, def.Name)
-		l.addFaults(key, l.takeFaults(itemKey(nameK8sSecrets, i))...)
+		l.addFaults(key, l.takeFaults(itemKey("kubernetes.secrets", i))...)
 		switch {
 		case cfg.Mode != ModeStandalone && namespace.set && def.Namespace != k.Namespace && k.Namespace != "":
 			l.fail(place, "the Pod's namespace is %q; Secrets of another are for the mode standalone", k.Namespace)
@@ -56,19 +56,19 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definiti
 func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition) *targets.Target {
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,
-		Create: s[nameCreate].isTrue(), Type: s[nameType].text, Restart: l.workloads(mode, s[nameRestart]),
-		PullFor: l.accounts(mode, s[namePullSecretFor]),
+		Create: s["create"].isTrue(), Type: s["type"].text, Restart: l.workloads(mode, s["restart"]),
+		PullFor: l.accounts(mode, s["pullSecretFor"]),
 	}
 	t := &targets.Target{Entries: l.mapped(s, def.Account), Secret: more}
 	more.Groups = l.secretGroups(s, def)
-	empty := len(s[nameMap].items) == 0 && len(s[nameGroups].items) == 0
+	empty := len(s["map"].items) == 0 && len(s["groups"].items) == 0
 	switch {
 	case more.Create && empty:
-		l.fail(s[nameCreate].key, "a Secret that is made needs a map or groups; add one")
-	case s[nameType].set && !more.Create:
-		l.warn(s[nameType].key, "the type of a Secret that is there cannot be changed; used with create: true only")
+		l.fail(s["create"].key, "a Secret that is made needs a map or groups; add one")
+	case s["type"].set && !more.Create:
+		l.warn(s["type"].key, "the type of a Secret that is there cannot be changed; used with create: true only")
 	case more.Create && len(more.PullFor) > 0 && definitions.CheckPullType(cmp.Or(more.Type, "Opaque")) != nil:
-		l.fail(s[namePullSecretFor].key, "%v", definitions.CheckPullType(cmp.Or(more.Type, "Opaque")))
+		l.fail(s["pullSecretFor"].key, "%v", definitions.CheckPullType(cmp.Or(more.Type, "Opaque")))
 	case empty && !more.Create && len(more.Restart)+len(more.PullFor) == 0:
 		return nil
 	}
@@ -77,8 +77,8 @@ func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition)
 
 // mapped reads the map, whose data keys are each made once.
 func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
-	for i, key := range s[nameMap].keys {
-		id, contentType := s[nameMap].items[i][nameID], s[nameMap].items[i][nameContentType]
+	for i, key := range s["map"].keys {
+		id, contentType := s["map"].items[i]["id"], s["map"].items[i]["contentType"]
 		if !id.set || id.bad || contentType.bad {
 			continue
 		}
@@ -102,17 +102,17 @@ func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
 
 // secretGroups makes the groups of a Secret, in ascending order.
 func (l *loader) secretGroups(s item, def definitions.SecretDefinition) (groups []*targets.Target) {
-	for i, name := range s[nameGroups].keys {
-		g := s[nameGroups].items[i]
-		key := g[nameSecrets].key
-		if !g[nameSecrets].set || g[nameSecrets].bad {
+	for i, name := range s["groups"].keys {
+		g := s["groups"].items[i]
+		key := g["secrets"].key
+		if !g["secrets"].set || g["secrets"].bad {
 			continue
 		}
 		if err := definitions.CheckDataKey(name); err != nil || name == targets.ConjurMapKey {
 			l.fail(key, "the group %q cannot be a data key; use letters, digits, -, _ and .", name)
 			continue
 		}
-		if slices.Contains(s[nameMap].keys, name) {
+		if slices.Contains(s["map"].keys, name) {
 			l.fail(key, "the data key %q is in the map too; give one of the two another name", name)
 		}
 		groups = append(groups, l.secretGroup(name, g, def))
@@ -125,18 +125,18 @@ func (l *loader) secretGroup(name string, g item, def definitions.SecretDefiniti
 	t := &targets.Target{Group: name, Format: targets.Formats()[0]}
 	l.entries(t, g, def.Account)
 	switch {
-	case g[nameFormat].bad:
+	case g["format"].bad:
 		return t
-	case g[nameFormat].set:
-		t.Format = targets.Format(g[nameFormat].text)
-	case g[nameTemplate].set || g[nameConfigMap].set:
+	case g["format"].set:
+		t.Format = targets.Format(g["format"].text)
+	case g["template"].set || g["templateConfigMap"].set:
 		t.Format = targets.FormatTemplate
 	}
 	given := l.givenTemplate(t, g, def.Namespace)
 	if t.Format == targets.FormatTemplate && !given.set {
-		l.fail(g[nameSecrets].key, "the format template needs a template; write one, or the name and key of a ConfigMap in templateConfigMap")
+		l.fail(g["secrets"].key, "the format template needs a template; write one, or the name and key of a ConfigMap in templateConfigMap")
 	}
-	l.checkGroup(t, given, g[nameSecrets].key)
+	l.checkGroup(t, given, g["secrets"].key)
 	return t
 }
 

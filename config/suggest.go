@@ -10,7 +10,7 @@ import (
 func slipOf(key, name string) (slip, bool) {
 	base, group, hasGroup := strings.Cut(name, ".")
 	var known, groups []string
-	for _, s := range settings() {
+	for _, s := range fileSettings() {
 		known = append(known, s.annotation) // "", if it has none, is near to nothing
 	}
 	for _, s := range groupSettings() {

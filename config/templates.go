@@ -64,14 +64,14 @@ func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	case err == nil:
 		l.fail(path, "the template file of the group %q is empty", t.Group)
 	default:
-		l.fail(l.groupKey(t.Group, nameTemplate), "the format template needs a template here, in a ConfigMap or in the file %s", path)
+		l.fail(l.groupKey(t.Group, "template"), "the format template needs a template here, in a ConfigMap or in the file %s", path)
 	}
 	return found{set: true}
 }
 
 // givenTemplate finds the template that a setting holds or names.
 func (l *loader) givenTemplate(t *targets.Target, g item, namespace string) found {
-	inline, ref := g[nameTemplate], g[nameConfigMap]
+	inline, ref := g["template"], g["templateConfigMap"]
 	if t.Format != targets.FormatTemplate {
 		for _, val := range []value{inline, ref} {
 			if val.set {

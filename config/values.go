@@ -37,22 +37,12 @@ type value struct {
 
 // values is what all sources say, the strongest source of each setting only.
 type values struct {
-	process    item
-	groups     map[string]item // by the group's name
-	identities value           // which only the configuration file has
-	rotation   item            // as well
-	slips      []slip
-
-	// settings(), groupSettings() and rotationSettings(), made once
-	table, groupTable, rotationTable []setting
+	process item            // with what only the configuration file has
+	groups  map[string]item // by the group's name
+	slips   []slip
 }
 
-func newValues() values {
-	return values{
-		process: item{}, groups: map[string]item{}, rotation: item{},
-		table: settings(), groupTable: groupSettings(), rotationTable: rotationSettings(),
-	}
-}
+func newValues() values { return values{process: item{}, groups: map[string]item{}} }
 
 // addAnnotations takes the annotations' values.
 func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
@@ -109,11 +99,11 @@ func (s setting) take(val *value, r *report) bool {
 // empty variable is not set. An API key gives way to the file with one that the
 // configuration file names.
 func (v *values) addEnvironment(getenv func(string) string, r *report) {
-	for _, s := range v.table {
+	for _, s := range fileSettings() {
 		if s.env == "" || v.process[s.name].set || getenv(s.env) == "" {
 			continue
 		}
-		if file := v.process[nameAPIKeyFile]; s.name == nameAPIKey && file.set {
+		if file := v.process["conjur.apiKeyFile"]; s.name == "conjur.apiKey" && file.set {
 			r.warn(s.env, "not used; %s wins", file.key)
 			continue
 		}
@@ -139,27 +129,17 @@ func (v *values) put(name string, group *string, val value) {
 // annotated finds the setting of an annotation, given without its domain, and the
 // group that it is for, if it is one of a group.
 func (v *values) annotated(name string) (s setting, group *string, ok bool) {
-	for _, s := range v.table {
+	for _, s := range fileSettings() {
 		if s.annotation == name && name != "" {
 			return s, nil, true
 		}
 	}
-	for _, s := range v.groupTable {
+	for _, s := range groupSettings() {
 		if g, ok := strings.CutPrefix(name, s.annotation); ok {
 			return s, &g, true
 		}
 	}
 	return setting{}, nil, false
-}
-
-// find finds a setting by its name.
-func find(table []setting, name string) (setting, bool) {
-	for _, s := range table {
-		if s.name == name {
-			return s, true
-		}
-	}
-	return setting{}, false
 }
 
 // isTrue reports whether a Boolean is set, well, and true.
@@ -189,39 +169,55 @@ func (v value) names() []string {
 	return names
 }
 
-// fill sets what the settings of a table set, to what is said or else to the
-// default. The caller fills in a default that follows from something else.
-func fill(table []setting, said item, into subject) {
+// object is what a setting of kindObject says.
+func (v value) object() item {
+	if len(v.items) == 0 {
+		return item{}
+	}
+	return v.items[0]
+}
+
+// fill sets the fields of the settings of a table in the struct that a pointer
+// points to, each to what is said or else to the default. The caller fills in a
+// default that follows from something else, and lists.
+func fill(table []setting, said item, into reflect.Value) {
 	for _, s := range table {
-		if s.of == nil {
-			continue
+		if s.field != "" {
+			s.fill(said[s.name], s.in(into))
 		}
-		val := said[s.name]
-		text := s.def
-		if val.set && !val.bad {
-			text = val.text
+	}
+}
+
+func (s setting) fill(val value, field reflect.Value) {
+	text := s.def
+	if val.set && !val.bad {
+		text = val.text
+	}
+	switch p := field.Addr().Interface().(type) {
+	case *bool:
+		*p, _ = strconv.ParseBool(text)
+		*p = *p || s.truth != "" && text == s.truth
+	case *int:
+		*p, _ = s.integer(text)
+	case *time.Duration:
+		*p, _ = s.duration(text)
+	case *[]string:
+		if s.kind == kindTexts {
+			*p = val.texts()
 		}
-		switch p := s.of(into).(type) {
-		case *bool:
-			*p, _ = strconv.ParseBool(text)
-		case *int:
-			*p, _ = s.integer(text)
-		case *time.Duration:
-			*p, _ = s.duration(text)
-		case *[]string:
-			if s.kind == kindTexts {
-				*p = val.texts()
-			}
-		case *secret.Value:
-			*p = secret.New([]byte(text))
-		default:
-			field := reflect.ValueOf(p)
-			if field.Kind() == reflect.Pointer && field.Elem().Kind() == reflect.String {
-				if val.bad {
-					text = ""
-				}
-				field.Elem().SetString(text)
-			}
+	case *secret.Value:
+		*p = secret.New([]byte(text))
+	default:
+		switch {
+		case s.kind == kindObject && field.Kind() == reflect.Struct:
+			fill(s.items, val.object(), field.Addr())
+		case s.kind == kindObject && val.set:
+			field.Set(reflect.New(field.Type().Elem()))
+			fill(s.items, val.object(), field)
+		case field.Kind() == reflect.String && val.bad:
+			field.SetString("")
+		case field.Kind() == reflect.String:
+			field.SetString(text)
 		}
 	}
 }
@@ -231,7 +227,7 @@ func (v *values) key(name string) string {
 	if val := v.process[name]; val.set {
 		return val.key
 	}
-	switch s, _ := find(v.table, name); {
+	switch s, _ := find(fileSettings(), name); {
 	case s.annotation != "":
 		return domain + s.annotation
 	case s.env != "":

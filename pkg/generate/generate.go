@@ -14,24 +14,25 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Config says what to generate. Exactly one field is set.
+// Config says what to generate. Exactly one field is set. Package config reads
+// the tags other than json.
 type Config struct {
-	Random   int       `json:"random,omitempty"`   // number of bytes, 16 to 1024; part "key"
-	Password *Password `json:"password,omitempty"` // part "password"
-	RSA      int       `json:"rsa,omitempty"`      // 2048, 3072 or 4096 bits; parts "private", "public"
-	ECDSA    string    `json:"ecdsa,omitempty"`    // P-256, P-384 or P-521; the same parts
-	Ed25519  bool      `json:"ed25519,omitempty"`  // the same parts
-	SSH      bool      `json:"ssh,omitempty"`      // Ed25519 in OpenSSH format; the same parts
-	X509     *X509     `json:"x509,omitempty"`     // parts "crt" and "private"
-	UUID     bool      `json:"uuid,omitempty"`     // random; part "uuid"
-	Htpasswd *Password `json:"htpasswd,omitempty"` // parts "password" and "htpasswd" (bcrypt)
+	Random   int       `json:"random,omitempty" name:"random" min:"16" max:"1024" default:"0"`        // number of bytes, 16 to 1024; part "key"
+	Password *Password `json:"password,omitempty" name:"password" without:"user"`                     // part "password"
+	RSA      int       `json:"rsa,omitempty" name:"rsa" min:"2048" max:"4096" default:"0"`            // 2048, 3072 or 4096 bits; parts "private", "public"
+	ECDSA    string    `json:"ecdsa,omitempty" name:"ecdsa" noun:"curve" allowed:"P-256 P-384 P-521"` // P-256, P-384 or P-521; the same parts
+	Ed25519  bool      `json:"ed25519,omitempty" name:"ed25519"`                                      // the same parts
+	SSH      bool      `json:"ssh,omitempty" name:"ssh"`                                              // Ed25519 in OpenSSH format; the same parts
+	X509     *X509     `json:"x509,omitempty" name:"x509"`                                            // parts "crt" and "private"
+	UUID     bool      `json:"uuid,omitempty" name:"uuid"`                                            // random; part "uuid"
+	Htpasswd *Password `json:"htpasswd,omitempty" name:"htpasswd"`                                    // parts "password" and "htpasswd" (bcrypt)
 }
 
 // Password configures a password.
 type Password struct {
-	Length   int    `json:"length,omitempty"`   // in characters, 16 to 256; 0: 32; bcrypt reads 72 bytes
-	Alphabet string `json:"alphabet,omitempty"` // 10 different ASCII characters or more; "": alphanumeric
-	User     string `json:"user,omitempty"`     // for htpasswd
+	Length   int    `json:"length,omitempty" name:"length" min:"16" max:"256" follows:"32"`  // in characters, 16 to 256; 0: 32; bcrypt reads 72 bytes
+	Alphabet string `json:"alphabet,omitempty" name:"alphabet" follows:"letters and digits"` // 10 different ASCII characters or more; "": alphanumeric
+	User     string `json:"user,omitempty" name:"user" is:"required"`                        // for htpasswd
 }
 
 // Issuer is a certificate and its signing key, in PEM.

@@ -18,11 +18,11 @@ import (
 
 // X509 configures a certificate. Its key is ECDSA P-256.
 type X509 struct {
-	Subject   string   `json:"subject,omitempty"`   // the common name
-	Names     []string `json:"names,omitempty"`     // DNS names and IP addresses
-	Days      int      `json:"days,omitempty"`      // from now, 1 to 3650; 0 means 90
-	Authority bool     `json:"authority,omitempty"` // may sign other certificates
-	CA        string   `json:"ca,omitempty"`        // set whose primary signs; "": self-signed
+	Subject   string   `json:"subject,omitempty" name:"subject"`                           // the common name
+	Names     []string `json:"names,omitempty" name:"names" kind:"texts"`                  // DNS names and IP addresses
+	Days      int      `json:"days,omitempty" name:"days" min:"1" max:"3650" follows:"90"` // from now, 1 to 3650; 0 means 90
+	Authority bool     `json:"authority,omitempty" name:"authority"`                       // may sign other certificates
+	CA        string   `json:"ca,omitempty" name:"ca" follows:"it signs itself"`           // set whose primary signs; "": self-signed
 }
 
 func (x X509) check() error {
