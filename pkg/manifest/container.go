@@ -1,12 +1,12 @@
 package manifest
 
 import (
-	"errors"
 	"maps"
 	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Container is one container of a Pod.
@@ -68,65 +68,20 @@ func (c *Container) MountOf(folder string) string {
 	}
 }
 
-// The parts of a container and of its Pod's volumes that are looked at.
-type (
-	container struct {
-		Name    string
-		Image   yaml.Node
-		Command []string
-		Args    []string
-		Env     []struct {
-			Name      string
-			Value     yaml.Node
-			ValueFrom *struct {
-				ConfigMapKeyRef *struct{ Name, Key string } `yaml:"configMapKeyRef"`
-				SecretKeyRef    *struct{ Name string }      `yaml:"secretKeyRef"`
-			} `yaml:"valueFrom"`
-		}
-		EnvFrom []struct {
-			Prefix       string
-			ConfigMapRef *struct{ Name string } `yaml:"configMapRef"`
-			SecretRef    *struct{ Name string } `yaml:"secretRef"`
-		} `yaml:"envFrom"`
-		VolumeMounts []struct {
-			Name        string
-			MountPath   string `yaml:"mountPath"`
-			SubPath     string `yaml:"subPath"`
-			SubPathExpr string `yaml:"subPathExpr"`
-		} `yaml:"volumeMounts"`
-		SecurityContext struct {
-			ReadOnlyRootFilesystem bool `yaml:"readOnlyRootFilesystem"`
-		} `yaml:"securityContext"`
-		Lifecycle struct {
-			PostStart struct {
-				Exec struct{ Command []string }
-			} `yaml:"postStart"`
-		}
-	}
-	volume struct {
-		Name      string
-		ConfigMap *struct {
-			Name  string
-			Items []struct{ Key, Path string }
-		} `yaml:"configMap"`
-		Secret *struct {
-			Name string `yaml:"secretName"`
-		}
-	}
-)
-
-// container fills in a Container, also when there is an error.
-func (m *Manifest) container(c container, volumes []volume) (*Container, error) {
+// container makes a Container of one of a Pod with volumes.
+func (m *Manifest) container(c corev1.Container, volumes []corev1.Volume) *Container {
 	made := &Container{
-		Name: c.Name, Command: c.Command, Args: c.Args, PostStart: c.Lifecycle.PostStart.Exec.Command,
-		ReadOnlyRoot: c.SecurityContext.ReadOnlyRootFilesystem, Env: map[string]Variable{}, mounts: map[string]map[string]string{}, image: c.Image,
+		Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args,
+		Env: map[string]Variable{}, mounts: map[string]map[string]string{}, Kept: kept(c, volumes),
 	}
-	var err error
-	if !c.Image.IsZero() {
-		made.Image, err = textOf(&c.Image, "the image")
+	if c.SecurityContext != nil && c.SecurityContext.ReadOnlyRootFilesystem != nil {
+		made.ReadOnlyRoot = *c.SecurityContext.ReadOnlyRootFilesystem
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && c.Lifecycle.PostStart.Exec != nil {
+		made.PostStart = c.Lifecycle.PostStart.Exec.Command
 	}
 	m.envFrom(made, c)
-	errs := []error{err, m.env(made, c)}
+	m.env(made, c)
 	for _, mount := range c.VolumeMounts {
 		at := strings.TrimSuffix(mount.MountPath, "/")
 		made.mounts[at] = nil
@@ -134,12 +89,11 @@ func (m *Manifest) container(c container, volumes []volume) (*Container, error) 
 			made.mounts[at] = m.volume(volumes, mount.Name)
 		}
 	}
-	made.Kept = c.kept(volumes)
-	return made, within("container "+c.Name, errs...)
+	return made
 }
 
 // kept is Container.Kept.
-func (c container) kept(volumes []volume) map[string]string {
+func kept(c corev1.Container, volumes []corev1.Volume) map[string]string {
 	kept := map[string]string{}
 	for _, from := range c.EnvFrom {
 		if from.SecretRef != nil {
@@ -154,7 +108,7 @@ func (c container) kept(volumes []volume) map[string]string {
 	for _, mount := range c.VolumeMounts {
 		for _, v := range volumes {
 			if v.Name == mount.Name && v.Secret != nil && (mount.SubPath != "" || mount.SubPathExpr != "") {
-				kept[v.Secret.Name] = "the subPath at " + mount.MountPath
+				kept[v.Secret.SecretName] = "the subPath at " + mount.MountPath
 			}
 		}
 	}
@@ -162,7 +116,7 @@ func (c container) kept(volumes []volume) map[string]string {
 }
 
 // envFrom adds the variables that whole ConfigMaps set.
-func (m *Manifest) envFrom(made *Container, c container) {
+func (m *Manifest) envFrom(made *Container, c corev1.Container) {
 	for _, from := range c.EnvFrom {
 		data, ok := map[string]string(nil), false
 		if from.ConfigMapRef != nil {
@@ -177,32 +131,23 @@ func (m *Manifest) envFrom(made *Container, c container) {
 
 // env adds the variables that are set one by one; they win over whole
 // ConfigMaps. A value that refers to other variables counts as not known.
-func (m *Manifest) env(made *Container, c container) error {
-	var errs []error
+func (m *Manifest) env(made *Container, c corev1.Container) {
 	for _, e := range c.Env {
-		v := Variable{Known: true}
+		v := Variable{Value: e.Value, Known: true}
 		switch {
-		case e.ValueFrom != nil:
-			v.Known = false
-			if ref := e.ValueFrom.ConfigMapKeyRef; ref != nil {
-				v.Value, v.Known = m.configMaps[ref.Name][ref.Key]
-			}
-		case !e.Value.IsZero() && e.Value.Tag != "!!null":
-			var err error
-			v.Value, err = textOf(&e.Value, "the value of the variable "+e.Name)
-			errs = append(errs, err)
-			if strings.Contains(v.Value, "$(") {
-				v = Variable{}
-			}
+		case e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil:
+			ref := e.ValueFrom.ConfigMapKeyRef
+			v.Value, v.Known = m.configMaps[ref.Name][ref.Key]
+		case e.ValueFrom != nil, strings.Contains(e.Value, "$("):
+			v = Variable{}
 		}
 		made.Env[e.Name] = v
 	}
-	return errors.Join(errs...)
 }
 
 // volume returns the files of a volume that is a ConfigMap of the manifest; nil
 // for any other.
-func (m *Manifest) volume(volumes []volume, name string) map[string]string {
+func (m *Manifest) volume(volumes []corev1.Volume, name string) map[string]string {
 	for _, v := range volumes {
 		if v.Name != name || v.ConfigMap == nil {
 			continue

@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/secretsync/syncer/pkg/definitions"
 )
@@ -139,18 +139,14 @@ func (m *Manifest) addData(_ int, o object) error {
 }
 
 func (m *Manifest) addConfigMap(node *yaml.Node) error {
-	var object struct {
-		Metadata struct{ Name string }
-		Data     map[string]yaml.Node
+	var object corev1.ConfigMap
+	if err := decode(node, &object); err != nil {
+		return within("ConfigMap/"+nameIn(valueIn(node, "metadata")), err)
 	}
-	if err := node.Decode(&object); err != nil {
-		return explain(err)
+	m.configMaps[object.Name] = object.Data
+	if object.Data == nil {
+		m.configMaps[object.Name] = map[string]string{}
 	}
-	data := map[string]string{}
-	for key, value := range object.Data {
-		data[key] = value.Value
-	}
-	m.configMaps[object.Metadata.Name] = data
 	return nil
 }
 
@@ -205,19 +201,6 @@ func each(err error, other func(error) error) error {
 		all = append(all, each(err, other))
 	}
 	return errors.Join(all...)
-}
-
-// annotations returns the texts of annotations, as far as they are texts.
-func annotations(nodes map[string]yaml.Node) (map[string]string, error) {
-	texts := map[string]string{}
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(nodes)) {
-		value := nodes[key]
-		var err error
-		texts[key], err = textOf(&value, "the annotation "+key)
-		errs = append(errs, err)
-	}
-	return texts, errors.Join(errs...)
 }
 
 // textOf returns a scalar that Kubernetes wants to be text, as what says.

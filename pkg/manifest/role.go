@@ -13,10 +13,12 @@ type Role struct {
 	Rules      []Rule // those about Secrets; at least one
 }
 
-// Rule is what is allowed with Secrets.
+// Rule is what is allowed, by the fields of rbac.authorization.k8s.io/v1.
 type Rule struct {
-	Verbs []string // lower case; "*" is every verb
-	Names []string // of the Secrets; none: of any name
+	APIGroups     []string `json:"apiGroups"`
+	Resources     []string `json:"resources"`
+	ResourceNames []string `json:"resourceNames"` // none: of any name
+	Verbs         []string `json:"verbs"`         // lower case; "*" is every verb
 }
 
 // String is the kind and the name, such as "Role/syncer".
@@ -26,28 +28,22 @@ func (r *Role) String() string { return r.Kind + "/" + r.Name }
 // byName, for some.
 func (r *Role) Allows(verb string, byName bool) bool {
 	return slices.ContainsFunc(r.Rules, func(rule Rule) bool {
-		return (byName || len(rule.Names) == 0) && (slices.Contains(rule.Verbs, verb) || slices.Contains(rule.Verbs, "*"))
+		return (byName || len(rule.ResourceNames) == 0) && (slices.Contains(rule.Verbs, verb) || slices.Contains(rule.Verbs, "*"))
 	})
 }
 
 // addRole takes a Role or a ClusterRole that is about Secrets.
 func (m *Manifest) addRole(kind string, node *yaml.Node) error {
 	var object struct {
-		Metadata struct{ Name string }
-		Rules    []struct {
-			APIGroups     []string `yaml:"apiGroups"`
-			Resources     []string
-			ResourceNames []string `yaml:"resourceNames"`
-			Verbs         []string
-		}
+		Rules []Rule `json:"rules"`
 	}
-	if err := node.Decode(&object); err != nil {
-		return within(kind+"/"+object.Metadata.Name, explain(err))
+	role := &Role{Kind: kind, Name: nameIn(valueIn(node, "metadata"))}
+	if err := decode(node, &object); err != nil {
+		return within(role.String(), err)
 	}
-	role := &Role{Kind: kind, Name: object.Metadata.Name}
 	for _, rule := range object.Rules {
 		if has(rule.APIGroups, "") && has(rule.Resources, "secrets") {
-			role.Rules = append(role.Rules, Rule{rule.Verbs, rule.ResourceNames})
+			role.Rules = append(role.Rules, rule)
 		}
 	}
 	if len(role.Rules) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -41,30 +42,27 @@ func (s *Secret) String() string { return "Secret/" + s.Name }
 
 // addSecret takes an object of kind Secret.
 func (m *Manifest) addSecret(node *yaml.Node) error {
-	var object struct {
-		Metadata struct {
-			Namespace, Name     string
-			Annotations, Labels map[string]yaml.Node
-		}
+	var object metav1.ObjectMeta
+	var values struct { // which may be anything, and are not decoded until they are used
 		Data       map[string]yaml.Node
 		StringData map[string]yaml.Node `yaml:"stringData"`
 		Immutable  bool
 	}
-	if err := node.Decode(&object); err != nil {
+	if err := node.Decode(&values); err != nil {
 		return explain(err)
 	}
-	_, stored := object.Data[targets.ConjurMapKey]
-	_, written := object.StringData[targets.ConjurMapKey]
-	s := &Secret{
-		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name, Map: stored || written,
-		Label: object.Metadata.Labels[ManagedLabel].Value, Immutable: object.Immutable,
-		object: node, data: object.Data, stringData: object.StringData,
+	metadata := valueIn(node, "metadata")
+	if err := decode(metadata, &object); err != nil {
+		return within("Secret/"+nameIn(metadata), err)
 	}
-	s.Labelled = s.Label == "true"
-	var err error
-	s.Annotations, err = annotations(object.Metadata.Annotations)
-	m.Secrets = append(m.Secrets, s)
-	return within(s.String(), err)
+	_, stored := values.Data[targets.ConjurMapKey]
+	_, written := values.StringData[targets.ConjurMapKey]
+	m.Secrets = append(m.Secrets, &Secret{
+		Namespace: object.Namespace, Name: object.Name, Map: stored || written, Annotations: object.Annotations,
+		Label: object.Labels[ManagedLabel], Labelled: object.Labels[ManagedLabel] == "true", Immutable: values.Immutable,
+		object: node, data: values.Data, stringData: values.StringData,
+	})
+	return nil
 }
 
 // Keys lists the data keys in ascending order.

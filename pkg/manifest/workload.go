@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Workload is an object that makes Pods.
@@ -66,73 +67,67 @@ func (c *Container) provides() bool {
 	return strings.Contains(name, "secrets-provider") || strings.Contains(name, "syncer")
 }
 
-// The parts of a Pod that are looked at.
-type (
-	podTemplate struct {
-		Metadata struct{ Annotations map[string]yaml.Node }
-		Spec     podSpec
-	}
-	podSpec struct {
-		InitContainers []container `yaml:"initContainers"`
-		Containers     []container
-		Volumes        []volume
-	}
-	workloadSpec struct {
-		Template    podTemplate
-		JobTemplate struct {
-			Spec struct{ Template podTemplate }
-		} `yaml:"jobTemplate"`
-	}
-)
+// holder is an object that makes Pods, as far as it is about them.
+type holder struct {
+	Metadata struct {
+		Annotations map[string]any `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Template    corev1.PodTemplateSpec  `json:"template"`
+		JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
+	} `json:"spec"`
+}
 
 // addWorkload takes an object that makes Pods, of one of the texts.
 func (m *Manifest) addWorkload(text int, o object) error {
-	var object struct {
-		Metadata struct {
-			Name        string
-			Annotations map[string]yaml.Node
-		}
-		Spec yaml.Node
-	}
-	wrong := o.node.Decode(&object) // as far as it goes
-	template, ok, err := podOf(o.Kind, o.node, &object.Spec)
-	if !ok {
+	pod, path, err := podOf(o)
+	if path == nil {
 		return nil
 	}
-	w := &Workload{Kind: o.Kind, Name: object.Metadata.Name}
-	if err = cmp.Or(err, wrong); err != nil {
+	w := &Workload{Kind: o.Kind, Name: nameIn(valueIn(o.node, "metadata")), Annotations: pod.Annotations}
+	if err != nil {
+		return within(w.String(), err)
+	}
+	var own map[string]yaml.Node
+	if err := valueIn(o.node, "metadata", "annotations").Decode(&own); err != nil {
 		return within(w.String(), explain(err))
 	}
-	w.Annotations, err = annotations(template.Metadata.Annotations)
-	errs := []error{err}
-	for _, key := range slices.Sorted(maps.Keys(object.Metadata.Annotations)) {
+	for _, key := range slices.Sorted(maps.Keys(own)) {
 		if _, inside := w.Annotations[key]; !inside && strings.HasPrefix(key, "conjur.org/") {
 			w.Outside = append(w.Outside, key)
 		}
 	}
-	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
-		made, err := m.container(c, template.Spec.Volumes)
-		made.text = text
+	var nodes struct { // for the places of the images
+		InitContainers []struct{ Image yaml.Node } `yaml:"initContainers"`
+		Containers     []struct{ Image yaml.Node }
+	}
+	if err := valueIn(o.node, path...).Decode(&nodes); err != nil {
+		return within(w.String(), explain(err))
+	}
+	images := slices.Concat(nodes.InitContainers, nodes.Containers)
+	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		made := m.container(c, pod.Spec.Volumes)
+		made.text, made.image = text, images[i].Image
 		w.Containers = append(w.Containers, made)
-		errs = append(errs, err)
 	}
 	m.Workloads = append(m.Workloads, w)
-	return within(w.String(), errs...)
+	return nil
 }
 
-// podOf finds the Pod in an object; false when its kind makes none.
-func podOf(kind string, object, spec *yaml.Node) (podTemplate, bool, error) {
-	var pod podTemplate
-	var holder workloadSpec
-	switch kind {
+// podOf finds the Pod in an object, with the path of its spec; no path when the
+// object's kind makes none.
+func podOf(o object) (pod corev1.PodTemplateSpec, path []string, err error) {
+	var in holder
+	switch o.Kind {
 	case "Pod":
-		return pod, true, object.Decode(&pod)
+		err = decode(o.node, &pod)
+		return pod, []string{"spec"}, err
 	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
-		err := spec.Decode(&holder)
-		return holder.Template, true, err
+		err = decode(o.node, &in)
+		return in.Spec.Template, []string{"spec", "template", "spec"}, err
 	case "CronJob":
-		err := spec.Decode(&holder)
-		return holder.JobTemplate.Spec.Template, true, err
+		err = decode(o.node, &in)
+		return in.Spec.JobTemplate.Spec.Template, []string{"spec", "jobTemplate", "spec", "template", "spec"}, err
 	}
-	return pod, false, nil
+	return pod, nil, nil
 }

@@ -97,7 +97,7 @@ func (r *rights) onRole(role *manifest.Role) {
 	if len(lacks) > 0 {
 		r.must.add(role.String(), "to be done by hand: the service account lacks %s on Secrets", strings.Join(lacks, ", "))
 	}
-	if !r.byName && slices.ContainsFunc(role.Rules, func(rule manifest.Rule) bool { return len(rule.Names) > 0 }) {
+	if !r.byName && slices.ContainsFunc(role.Rules, func(rule manifest.Rule) bool { return len(rule.ResourceNames) > 0 }) {
 		r.must.add(role.String(), "to be done by hand: resourceNames do not go with Secrets that are chosen by their label; remove them")
 	}
 	switch {
