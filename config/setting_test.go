@@ -102,3 +102,12 @@ func TestFormatsAreThoseOfTargets(t *testing.T) {
 		t.Errorf("data keys have %q, want %q", key.allowed, want)
 	}
 }
+
+// TestConstantsAreThoseOfTags, which others use too.
+func TestConstantsAreThoseOfTags(t *testing.T) {
+	inbox, _ := find(fileSettings(), "conjur.clientCertPath")
+	address, _ := find(fileSettings(), "server.address")
+	if inbox.def != DefaultInbox || inbox.env != InboxVariable || !strings.HasPrefix(address.follows, defaultServerAddress+" ") {
+		t.Errorf("the tags are %s and %s", inbox.tag, address.tag)
+	}
+}
