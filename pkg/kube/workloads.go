@@ -34,12 +34,14 @@ type PodTemplate struct {
 	Annotations map[string]string
 	// Created is when the workload was.
 	Created time.Time
+	// Version is the workload's resource version.
+	Version string
 }
 
 // PodTemplate reads a workload's.
 func (c *Client) PodTemplate(ctx context.Context, w Workload) (PodTemplate, error) {
 	state, err := c.workload(ctx, w)
-	return PodTemplate{Annotations: state.template.Annotations, Created: state.created}, err
+	return PodTemplate{Annotations: state.template.Annotations, Created: state.meta.CreationTimestamp.Time, Version: state.meta.ResourceVersion}, err
 }
 
 // Rollout is how far a workload has come with its Pods.
@@ -66,7 +68,7 @@ func (c *Client) Rollout(ctx context.Context, w Workload) (Rollout, error) {
 
 // workload is what the kinds of workloads have in common.
 type workload struct {
-	created  time.Time
+	meta     metav1.ObjectMeta
 	template corev1.PodTemplateSpec
 	selector *metav1.LabelSelector
 	complete bool
@@ -79,21 +81,21 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 		var o *appsv1.Deployment
 		if o, err = c.Apps.Deployments(w.Namespace).Get(ctx, w.Name, options); err == nil {
 			want, is := ptr.Deref(o.Spec.Replicas, defaultReplicas), o.Status
-			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
+			state = workload{o.ObjectMeta, o.Spec.Template, o.Spec.Selector,
 				is.ObservedGeneration >= o.Generation && is.Replicas == want && is.UpdatedReplicas == want && is.AvailableReplicas == want}
 		}
 	case "statefulset":
 		var o *appsv1.StatefulSet
 		if o, err = c.Apps.StatefulSets(w.Namespace).Get(ctx, w.Name, options); err == nil {
 			want, is := ptr.Deref(o.Spec.Replicas, defaultReplicas), o.Status
-			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
+			state = workload{o.ObjectMeta, o.Spec.Template, o.Spec.Selector,
 				is.ObservedGeneration >= o.Generation && is.Replicas == want && is.UpdatedReplicas == want && is.AvailableReplicas == want}
 		}
 	case "daemonset":
 		var o *appsv1.DaemonSet
 		if o, err = c.Apps.DaemonSets(w.Namespace).Get(ctx, w.Name, options); err == nil {
 			is := o.Status
-			state = workload{o.CreationTimestamp.Time, o.Spec.Template, o.Spec.Selector,
+			state = workload{o.ObjectMeta, o.Spec.Template, o.Spec.Selector,
 				is.ObservedGeneration >= o.Generation && is.UpdatedNumberScheduled == is.DesiredNumberScheduled && is.NumberAvailable == is.DesiredNumberScheduled}
 		}
 	default:
@@ -106,11 +108,16 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 }
 
 // Annotate sets annotations of a workload's Pod template and leaves all others.
-// When one of them is new or differs, the workload makes its Pods anew.
-func (c *Client) Annotate(ctx context.Context, w Workload, annotations map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
-		"metadata": map[string]any{"annotations": annotations},
-	}}})
+// When one of them is new or differs, the workload makes its Pods anew. The error
+// is a conflict, and nothing is written, if the workload no longer has the resource
+// version.
+func (c *Client) Annotate(ctx context.Context, w Workload, version string, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": version},
+		"spec": map[string]any{"template": map[string]any{
+			"metadata": map[string]any{"annotations": annotations},
+		}},
+	})
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,20 @@ func TestThePodsOfAWorkloadAreAnnotated(t *testing.T) {
 	c := connect(t, cluster.Token(t, ns, "app"))
 	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
 		w := kube.Workload{Kind: kind, Namespace: ns, Name: "web"}
+		before, err := c.PodTemplate(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 2 { // the second changes nothing
-			if err := c.Annotate(t.Context(), w, map[string]string{"conjur.org/x": "2"}); err != nil {
+			read, err := c.PodTemplate(t.Context(), w)
+			if err != nil {
 				t.Fatal(err)
+			}
+			if err := c.Annotate(t.Context(), w, read.Version, map[string]string{"conjur.org/x": "2"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Annotate(t.Context(), w, before.Version, map[string]string{"conjur.org/x": "1"}); !apierrors.IsConflict(err) {
+				t.Errorf("%s: annotated as it was before: %v", w, err)
 			}
 		}
 		got, err := c.PodTemplate(t.Context(), w)
@@ -73,14 +84,14 @@ func TestAnErrorNamesTheWorkload(t *testing.T) {
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	w := kube.Workload{Kind: "deployment", Namespace: ns, Name: "absent"}
 	_, err := c.PodTemplate(t.Context(), w)
-	for _, err := range []error{err, c.Annotate(t.Context(), w, nil)} {
+	for _, err := range []error{err, c.Annotate(t.Context(), w, "1", nil)} {
 		if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "deployment/absent of namespace "+ns) {
 			t.Errorf("error %v, want that the workload is not found", err)
 		}
 	}
 	w.Kind = "job"
 	_, err = c.PodTemplate(t.Context(), w)
-	for _, err := range []error{err, c.Annotate(t.Context(), w, nil)} {
+	for _, err := range []error{err, c.Annotate(t.Context(), w, "1", nil)} {
 		if err == nil || !strings.Contains(err.Error(), `"job"`) {
 			t.Errorf("error %v, want that there is no such kind", err)
 		}

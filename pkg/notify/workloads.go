@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +32,8 @@ type Template struct {
 	Annotations map[string]string
 	// Created is when the workload was created.
 	Created time.Time
+	// Version changes with each write of the workload, whoever makes it.
+	Version string
 }
 
 // Cluster is where workloads and Secrets are. A bool is false when there is no
@@ -40,8 +41,9 @@ type Template struct {
 type Cluster interface {
 	Template(context.Context, Workload) (Template, bool, error)
 	// Annotate adds annotations to the Pod template, in one write; the
-	// cluster then replaces the Pods.
-	Annotate(ctx context.Context, w Workload, annotations map[string]string) error
+	// cluster then replaces the Pods. It is false, and nothing is written, when
+	// the workload is no longer as it was read.
+	Annotate(ctx context.Context, w Workload, read Template, annotations map[string]string) (bool, error)
 	Revision(ctx context.Context, namespace, secret string) (Revision, bool, error)
 }
 
@@ -261,54 +263,4 @@ func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	r.addLocked(w, d)
 	r.mu.Unlock()
 	r.summarize(w.Namespace, now)
-}
-
-// restart compares and, if there is a difference, restarts.
-func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) error {
-	budget, now := r.budget(w.Namespace), time.Now()
-	taken := budget.ReserveN(now, 1)
-	if wait := taken.DelayFrom(now); wait > 0 { // before the cluster is asked anything
-		taken.CancelAt(now)
-		return &budgetError{w.Namespace, budget.Burst(), now.Add(wait + time.Millisecond)}
-	}
-	done, err := r.compare(ctx, w, secrets)
-	if done == nil {
-		taken.CancelAt(now) // at a later time it would count as used
-		return err
-	}
-	r.Reporter.Report("restarts in "+w.Namespace, nil)
-	r.Log.Info("Workload restarted", zap.Stringer("workload", w), zap.Stringer("secrets", done))
-	r.Listener.Restarted(*done)
-	return nil
-}
-
-// compare returns the restart that it has made; nil when there was no difference.
-func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*Restart, error) {
-	template, found, err := r.Cluster.Template(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, &missingError{}
-	}
-	restart, annotations := Restart{Workload: w}, map[string]string{}
-	for _, secret := range secrets {
-		revision, found, err := r.Cluster.Revision(ctx, w.Namespace, secret)
-		if err != nil {
-			return nil, err
-		}
-		name := TemplateAnnotation(secret)
-		noted := template.Annotations[name]
-		if found && !revision.current(noted, template.Created) {
-			annotations[name] = strconv.FormatInt(revision.Number, 10)
-			restart.Because = append(restart.Because, RevisedSecret{secret, noted, annotations[name]})
-		}
-	}
-	if len(annotations) == 0 {
-		return nil, nil
-	}
-	if err := r.Cluster.Annotate(ctx, w, annotations); err != nil {
-		return nil, err
-	}
-	return &restart, nil
 }

@@ -56,13 +56,16 @@ func (c *cluster) Template(_ context.Context, w notify.Workload) (notify.Templat
 	return t, found, err
 }
 
-func (c *cluster) Annotate(_ context.Context, w notify.Workload, annotations map[string]string) error {
+func (c *cluster) Annotate(_ context.Context, w notify.Workload, read notify.Template, annotations map[string]string) (bool, error) {
 	if err := c.called(); err != nil {
-		return err
+		return false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.templates[w]
+	if t.Version != read.Version {
+		return false, nil
+	}
 	t.Annotations = maps.Clone(t.Annotations)
 	if t.Annotations == nil {
 		t.Annotations = map[string]string{}
@@ -74,7 +77,7 @@ func (c *cluster) Annotate(_ context.Context, w notify.Workload, annotations map
 	}
 	c.templates[w] = t
 	c.writes = append(c.writes, text)
-	return nil
+	return true, nil
 }
 
 func (c *cluster) Revision(_ context.Context, namespace, secret string) (notify.Revision, bool, error) {

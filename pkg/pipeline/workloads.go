@@ -21,8 +21,12 @@ func (c workloads) Template(ctx context.Context, w notify.Workload) (notify.Temp
 	return notify.Template(pods), err == nil, err
 }
 
-func (c workloads) Annotate(ctx context.Context, w notify.Workload, annotations map[string]string) error {
-	return c.client.Annotate(ctx, kube.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}, annotations)
+func (c workloads) Annotate(ctx context.Context, w notify.Workload, read notify.Template, annotations map[string]string) (bool, error) {
+	err := c.client.Annotate(ctx, kube.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}, read.Version, annotations)
+	if apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (c workloads) Revision(ctx context.Context, namespace, secret string) (notify.Revision, bool, error) {

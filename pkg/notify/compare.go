@@ -1,0 +1,78 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// mostReads is how often a workload is compared at once that others write between
+// look and restart.
+const mostReads = 5
+
+// restart compares and, if there is a difference, restarts.
+func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) error {
+	budget, now := r.budget(w.Namespace), time.Now()
+	taken := budget.ReserveN(now, 1)
+	if wait := taken.DelayFrom(now); wait > 0 { // before the cluster is asked anything
+		taken.CancelAt(now)
+		return &budgetError{w.Namespace, budget.Burst(), now.Add(wait + time.Millisecond)}
+	}
+	done, err := r.compare(ctx, w, secrets)
+	if done == nil {
+		taken.CancelAt(now) // at a later time it would count as used
+		return err
+	}
+	r.Reporter.Report("restarts in "+w.Namespace, nil)
+	r.Log.Info("Workload restarted", zap.Stringer("workload", w), zap.Stringer("secrets", done))
+	r.Listener.Restarted(*done)
+	return nil
+}
+
+// compare returns the restart that it has made; nil when there was no difference.
+// A write counts only for the state that was compared: another leader may have
+// restarted the workload meanwhile.
+func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*Restart, error) {
+	for range mostReads {
+		template, found, err := r.Cluster.Template(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, &missingError{}
+		}
+		restart, annotations, err := r.differences(ctx, w, template, secrets)
+		if err != nil || len(annotations) == 0 {
+			return nil, err
+		}
+		current, err := r.Cluster.Annotate(ctx, w, template, annotations)
+		if err != nil {
+			return nil, err
+		}
+		if current {
+			return restart, nil
+		}
+	}
+	return nil, fmt.Errorf("%s was not restarted: each of %d times others changed it after it was read", w, mostReads)
+}
+
+// differences returns what a Pod template must note of Secrets that it has not seen.
+func (r *Restarts) differences(ctx context.Context, w Workload, template Template, secrets []string) (*Restart, map[string]string, error) {
+	restart, annotations := &Restart{Workload: w}, map[string]string{}
+	for _, secret := range secrets {
+		revision, found, err := r.Cluster.Revision(ctx, w.Namespace, secret)
+		if err != nil {
+			return nil, nil, err
+		}
+		name := TemplateAnnotation(secret)
+		noted := template.Annotations[name]
+		if found && !revision.current(noted, template.Created) {
+			annotations[name] = strconv.FormatInt(revision.Number, 10)
+			restart.Because = append(restart.Because, RevisedSecret{secret, noted, annotations[name]})
+		}
+	}
+	return restart, annotations, nil
+}
