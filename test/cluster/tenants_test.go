@@ -198,13 +198,3 @@ func (w *world) large(namespace string, n, size int) {
 		w.secretIn(namespace, fmt.Sprintf("bad-%d", i), nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(text.String()) })
 	}
 }
-
-// said reports whether an Event in a namespace holds a text.
-func (w *world) said(namespace, text string) bool {
-	w.t.Helper()
-	list, err := w.core.Events(namespace).List(w.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, text) })
-}
