@@ -15,7 +15,7 @@ func (e *MissingError) Error() string {
 }
 
 // RefusedError means that a target cannot hold the wanted content, so nothing was
-// sent. A retry cannot succeed until the definition, a value or the target changes.
+// sent, or that it holds other content than was sent. A retry cannot succeed until the definition, a value or the target changes.
 type RefusedError struct {
 	Target targets.Key
 	Reason string // says what to do; contains no value

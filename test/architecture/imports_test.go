@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"pkg/authn":       {"pkg/conjur", "pkg/safefile", "pkg/secret"},
 	"pkg/queue":       {"pkg/retry", "pkg/targets"},
 	"pkg/render":      {"pkg/secret", "pkg/targets", "pkg/versions"},
-	"pkg/sinks":       {"pkg/records", "pkg/safefile", "pkg/secret", "pkg/targets"},
+	"pkg/sinks":       {"pkg/brief", "pkg/records", "pkg/safefile", "pkg/secret", "pkg/targets"},
 	"pkg/notify":      {"pkg/brief", "pkg/records", "pkg/safefile", "pkg/targets", "pkg/turns", "pkg/wake"},
 	"pkg/health":      {"pkg/records", "pkg/targets"},
 	"pkg/kube":        {"pkg/brief", "pkg/retry", "pkg/targets"},

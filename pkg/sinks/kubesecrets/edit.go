@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -22,7 +23,7 @@ type secretEdit struct {
 	data    map[string][]byte // all data afterwards
 	removed []string          // keys that must be absent afterwards
 	shared  []string          // keys in removed that others own too
-	kept    bool              // keys contains values that were read, not given
+	read    bool              // keys contains values that were read, not given
 	changed bool              // the data differs
 	members []string          // members to record; nil keeps the recorded ones
 	sets    *string           // annotation of sets, "" for none; nil keeps it
@@ -70,11 +71,11 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 		if slices.Contains(c.Remove, key) {
 			e.removed = append(e.removed, key)
 		} else {
-			e.keys[key], e.kept = live.Data[key], true
+			e.keys[key], e.read = live.Data[key], true
 		}
 	}
 	if value, ok := live.Data[targets.ConjurMapKey]; ok && owned.has("data", targets.ConjurMapKey) {
-		e.keys[targets.ConjurMapKey], e.kept = value, true // applied by another client
+		e.keys[targets.ConjurMapKey], e.read = value, true // applied by another client
 	}
 	e.data = maps.Clone(live.Data)
 	if e.data == nil {
@@ -109,6 +110,21 @@ func (e *secretEdit) blankOut(kind corev1.SecretType) {
 			e.keys[key], e.data[key] = []byte(rule.blank), []byte(rule.blank)
 		}
 	}
+}
+
+// kept returns an error if the answer to a write shows other data under our keys
+// than was sent. Another write would be changed in the same way.
+func (e *secretEdit) kept(t *targets.Target, after *corev1.Secret) error {
+	var other []string
+	for _, key := range slices.Sorted(maps.Keys(e.keys)) {
+		if !bytes.Equal(after.Data[key], e.keys[key]) {
+			other = append(other, key)
+		}
+	}
+	if len(other) == 0 {
+		return nil
+	}
+	return &sinks.RefusedError{Target: t.Key, Reason: fmt.Sprintf("an admission webhook changes the data key %s to something else than Syncer writes; exclude the Secret from the webhook, and then annotate the Secret", brief.List(other))}
 }
 
 // content returns our part of the Secret after the edit, as Read would return it.

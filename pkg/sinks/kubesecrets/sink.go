@@ -216,7 +216,7 @@ func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, see
 			return left, fmt.Errorf("the key %q was removed, but is still there: %w", key, errConflict)
 		}
 	}
-	return left, nil
+	return left, e.kept(t, after)
 }
 
 // pause waits a random time before another attempt, and not before the first.
