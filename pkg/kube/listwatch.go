@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,13 @@ import (
 // firstPause is the time before a request that failed is made again.
 const firstPause = 200 * time.Millisecond
 
+// After anewAtOnce lists in a row the next ones are anewEvery apart. The library does
+// not pause after an answer that the history is gone, however often it comes.
+const (
+	anewAtOnce = 3
+	anewEvery  = time.Second
+)
+
 // listWatch is where an informer gets objects from. The informer itself would
 // wait for up to a minute after a request that failed, say nothing of an API
 // server that refuses connections, and not stop meanwhile. So a request is made
@@ -33,6 +41,8 @@ type listWatch[T object] struct {
 	store    cache.Store // of the informer
 	interval time.Duration
 	handler  Handler[T]
+
+	anew *rate.Limiter // of lists from the beginning, streamed or not
 
 	polling atomic.Bool // instead of watching
 
@@ -48,6 +58,9 @@ func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListO
 		return nil, context.Canceled
 	}
 	defer l.calls.Done()
+	if err := l.anew.Wait(ctx); err != nil {
+		return nil, err
+	}
 	return again(ctx, l.interval, l.failed, handedOn, func() (runtime.Object, error) {
 		items, meta, err := l.api.list(ctx, options)
 		if apierrors.IsForbidden(err) {
@@ -88,6 +101,9 @@ func (l *listWatch[T]) end() {
 func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	hear := handedOn
 	if options.SendInitialEvents != nil {
+		if err := l.anew.Wait(ctx); err != nil {
+			return nil, err
+		}
 		hear = func(err error) bool { return handedOn(err) || unstreamed(err) }
 	}
 	return again(ctx, l.interval, l.failed, hear, func() (watch.Interface, error) {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,7 +126,7 @@ func (w *Watch[T]) inform(kind string, api objectAPI[T], transform cache.Transfo
 	if w.Interval <= 0 || w.Interval > longestInterval {
 		w.Interval = longestInterval
 	}
-	w.source = &listWatch[T]{api: api, interval: w.Interval, handler: w.handler}
+	w.source = &listWatch[T]{api: api, interval: w.Interval, handler: w.handler, anew: rate.NewLimiter(rate.Every(anewEvery), anewAtOnce)}
 	w.informer = cache.NewSharedIndexInformerWithOptions(w.source, nil, cache.SharedIndexInformerOptions{ObjectDescription: kind})
 	w.source.store = w.informer.GetStore()
 	// None of these fails before the informer runs.
