@@ -75,10 +75,10 @@ lint: format ## vet and staticcheck, all modules and build tags
 	cd test/page && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd deploy/examples/keysets && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
-bench: build ## Measure the sidecar, the server and a cluster, whole processes, against their figures
+bench: build ## Measure the sidecar, the server, a cluster and its tenants, whole processes, against their figures
 	$(GO) run ./bench -syncer $(SYNCER)
 	$(GO) run ./bench/server -syncer $(SYNCER)
-	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -run '^$$' -bench Cluster -benchtime 1x ./test/cluster
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -tags long -run '^$$' -bench 'Cluster|Tenants' -benchtime 1x -timeout 30m ./test/cluster
 
 soak: kube ## One hour of change and failure, in which nothing may grow (SYNCER_SOAK=…, SYNCER_SOAK_SEED=…)
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_SOAK="$${SYNCER_SOAK:-1h}" $(GO) test -count=1 -v -tags long -timeout 0 ./test/soak

@@ -27,7 +27,7 @@ import (
 // GOMEMLIMIT that goes with it.
 const (
 	chartMemory   = 256 << 20
-	chartGoMemory = "GOMEMLIMIT=192MiB"
+	chartGoMemory = "192MiB"
 )
 
 // shipped builds syncer as it is shipped: the race detector takes memory itself.
@@ -123,17 +123,8 @@ func TestAHostileNamespaceTakesNobodysMemory(t *testing.T) {
 				hostile = append(hostile, w.join())
 			}
 			w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + strings.Join(hostile, ",")
-			w.env["GOMEMLIMIT"] = strings.TrimPrefix(chartGoMemory, "GOMEMLIMIT=")
 			w.secret("alice", map[string]string{"a": "a"})
-			start := func() *proctest.Process {
-				args := []string{"run", "--config", w.configure(), "--annotations", filepath.Join(w.dir, "annotations"), "--status-dir", filepath.Join(w.dir, "status")}
-				cmd := exec.Command(program, args...)
-				for name, value := range w.env {
-					cmd.Env = append(cmd.Env, name+"="+value)
-				}
-				return proctest.StartWithin(t, patience, chartMemory, cmd)
-			}
-			p := start()
+			p := w.startWithin(program)
 			w.awaitData("alice", map[string]string{"a": w.value["a"]})
 			for _, namespace := range hostile {
 				attack.make(w, namespace)
@@ -153,7 +144,7 @@ func TestAHostileNamespaceTakesNobodysMemory(t *testing.T) {
 			}
 			check("created")
 			p.Stop()
-			p = start()
+			p = w.startWithin(program)
 			check("restarted")
 			if attack.limit != "" {
 				eventually(t, "an Event that names the limit", func() bool { return w.said(mallory, attack.limit) })
@@ -163,27 +154,43 @@ func TestAHostileNamespaceTakesNobodysMemory(t *testing.T) {
 	}
 }
 
+// startWithin starts a program with the memory of the chart's container.
+func (w *world) startWithin(program string) *proctest.Process {
+	w.t.Helper()
+	cmd := exec.Command(program, "run", "--config", w.configure(), "--annotations", filepath.Join(w.dir, "annotations"), "--status-dir", filepath.Join(w.dir, "status"))
+	cmd.Env = append(cmd.Env, "GOMEMLIMIT="+chartGoMemory)
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	return proctest.StartWithin(w.t, patience, chartMemory, cmd)
+}
+
 // forge makes a Secret with a wildcard whose remembered variables somebody else
 // has made up, under the name of our field manager.
 func (w *world) forge(namespace, name string, ids []string) {
 	w.t.Helper()
-	text, err := json.Marshal(ids)
-	if err != nil {
+	w.asSyncer(forged(namespace, name, ids))
+}
+
+func (w *world) asSyncer(s *corev1.Secret) {
+	w.t.Helper()
+	if _, err := w.core.Secrets(s.Namespace).Create(w.t.Context(), s, metav1.CreateOptions{FieldManager: "syncer"}); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+func forged(namespace, name string, ids []string) *corev1.Secret {
+	text, _ := json.Marshal(ids)
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	_, _ = z.Write(text)
 	_ = z.Close()
-	s := &corev1.Secret{
+	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{"conjur.org/managed-by-provider": "true"},
 			Annotations: map[string]string{"conjur.org/secret-variables": base64.StdEncoding.EncodeToString(packed.Bytes())},
 		},
 		Data: map[string][]byte{"conjur-map": []byte(`"*": "*"`)},
-	}
-	if _, err := w.core.Secrets(namespace).Create(w.t.Context(), s, metav1.CreateOptions{FieldManager: "syncer"}); err != nil {
-		w.t.Fatal(err)
 	}
 }
 
