@@ -23,7 +23,6 @@ type secretEdit struct {
 	data    map[string][]byte // all data afterwards
 	removed []string          // keys that must be absent afterwards
 	shared  []string          // keys in removed that others own too
-	read    bool              // keys contains values that were read, not given
 	changed bool              // the data differs
 	members []string          // members to record; nil keeps the recorded ones
 	sets    *string           // annotation of sets, "" for none; nil keeps it
@@ -71,11 +70,11 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 		if slices.Contains(c.Remove, key) {
 			e.removed = append(e.removed, key)
 		} else {
-			e.keys[key], e.read = live.Data[key], true
+			e.keys[key] = live.Data[key]
 		}
 	}
 	if value, ok := live.Data[targets.ConjurMapKey]; ok && owned.has("data", targets.ConjurMapKey) {
-		e.keys[targets.ConjurMapKey], e.read = value, true // applied by another client
+		e.keys[targets.ConjurMapKey] = value // applied by another client
 	}
 	e.data = maps.Clone(live.Data)
 	if e.data == nil {
