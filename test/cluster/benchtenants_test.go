@@ -21,9 +21,8 @@ import (
 
 // The size of the benchmark of tenants.
 const (
-	benchTenants = 20  // namespaces of normal tenants
-	benchRounds  = 5   // of one creation and one rotation in each namespace
-	benchBearing = 3.0 // by how much the 99th percentile may grow during an attack
+	benchTenants = 20 // namespaces of normal tenants
+	benchRounds  = 5  // of one creation and one rotation in each namespace
 )
 
 // hostilities are what a namespace, or a Pod, does to delay others. Each goes on
@@ -135,11 +134,7 @@ func BenchmarkTenants(b *testing.B) {
 		}
 		b.Logf("p99 in ms, undisturbed | attacked | ratio; of bare, created, rotated; and CPU of the attack in s:\n%s", table.String())
 		for f, what := range []string{"bare", "created", "rotated"} {
-			ratio := float64(worst[f][0]) / 1000
-			b.ReportMetric(ratio, "x-"+what+"-worst")
-			if ratio > benchBearing && f > 0 {
-				b.Logf("%s: %.1f times as long, more than %.0f times", what, ratio, benchBearing)
-			}
+			b.ReportMetric(float64(worst[f][0])/1000, "x-"+what+"-worst") // to reach: 3
 		}
 		b.ReportMetric(float64(p.Memory("VmHWM"))/(1<<20), "MiB-peak")
 		b.ReportMetric(0, "ns/op") // says nothing here
