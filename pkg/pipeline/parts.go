@@ -20,7 +20,7 @@ func (l *lane) newClient(cfg *config.Config) (err error) {
 	if l.client, err = connect.Conjur(l.identity.Conjur, o); err != nil {
 		return err
 	}
-	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Delivered: l.delivered, Logger: l.Log})
+	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Delivered: l.delivered, Users: l.users, Logger: l.Log})
 	return err
 }
 
@@ -39,6 +39,27 @@ func (l *lane) delivered(ids []string) (may, known bool) {
 		}
 	}
 	return false, known
+}
+
+// users says of each variable which namespaces have it, and whether any of their
+// Secrets may hold something.
+func (l *lane) users() map[string]variables.Use {
+	uses := map[string]variables.Use{}
+	for _, r := range l.targets.Records() {
+		tenant, holds := "", !r.Status.Bare
+		if r.Spec.Secret != nil {
+			tenant = r.Spec.Secret.Namespace
+		}
+		for _, id := range slices.Concat(r.Spec.Variables(), r.Spec.Watched) {
+			use := uses[id]
+			if !slices.Contains(use.Tenants, tenant) {
+				use.Tenants = append(use.Tenants, tenant)
+			}
+			use.Delivered = use.Delivered || holds
+			uses[id] = use
+		}
+	}
+	return uses
 }
 
 // rules are the settings about what is believed of the variables, and when.

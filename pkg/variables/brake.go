@@ -30,11 +30,6 @@ func (b Brake) withDefaults() Brake {
 	return b
 }
 
-// takes reports whether n of all variables are too many to disappear at once.
-func (b Brake) takes(n, all int) bool {
-	return !b.Disabled && n > b.Least && float64(n) > b.Share*float64(all)
-}
-
 // hold is a period in which variables that are marked as held do not get the
 // verdict Gone. It begins without an event while the state of most other variables
 // is unknown. It is announced after half of its time, or when most variables are
@@ -47,16 +42,8 @@ type hold struct {
 	gone, of     int  // at the last count
 }
 
-// tally counts the states of the variables in use, except those with the verdict
-// Gone.
-type tally struct {
-	all     int
-	gone    int // the server called them gone
-	unknown int // not found since, and not called gone
-}
-
 // mayGo decides about a variable with a complete proof. The caller holds the lock.
-func (m *memory) mayGo(v *variable, o observation, now time.Time) bool {
+func (m *memory) mayGo(id string, v *variable, o observation, uses map[string]Use, now time.Time) bool {
 	brake, s, h := m.rules.Brake, v.suspicion, m.hold
 	switch {
 	case brake.Disabled:
@@ -66,34 +53,16 @@ func (m *memory) mayGo(v *variable, o observation, now time.Time) bool {
 	case h != nil && h.sure && v.held():
 		return false
 	}
-	t := m.tally(s.began)
-	if !brake.takes(t.gone+t.unknown, t.all) {
-		if h != nil && !h.sure {
+	t := m.tally(s.began, uses)
+	whose, takes := brake.takes(t, id, tally.doubted)
+	if !takes {
+		if h != nil && !h.sure && !m.trips(t, tally.doubted) {
 			m.endHold(Unfounded, now)
 		}
 		return true
 	}
-	m.keepBack(s.began, t, now)
+	m.keepBack(s.began, t, whose, now)
 	return false
-}
-
-// tally counts the variables. Those not found since the step are unknown. It omits
-// variables that came into use after the start and were never found, because nobody
-// received a value of them. Otherwise anyone who names such variables could delay
-// the removals of others.
-func (m *memory) tally(since uint64) (t tally) {
-	for _, v := range m.vars {
-		switch {
-		case v.used < m.polls || v.decided() || v.newcomer && v.foundIn == 0:
-			continue
-		case v.suspicion != nil || v.aside:
-			t.gone++
-		case v.foundIn <= since:
-			t.unknown++
-		}
-		t.all++
-	}
-	return t
 }
 
 // decided reports whether a variable has the verdict Gone, or nothing prevents that
@@ -104,30 +73,44 @@ func (v *variable) decided() bool {
 
 func (v *variable) held() bool { return !v.heldAt.IsZero() }
 
-// keepBack holds all variables that are not known to exist, from now on. If a hold
-// is active, it lasts until that hold's end.
-func (m *memory) keepBack(since uint64, t tally, now time.Time) {
-	for _, v := range m.vars {
-		if v.used == m.polls && !v.held() && !v.decided() && (v.suspicion != nil || v.aside || v.foundIn <= since) {
+// keepBack holds all variables that the brake takes, from now on. If a hold is
+// active, it lasts until that hold's end.
+func (m *memory) keepBack(since uint64, t tallies, whose tally, now time.Time) {
+	for id, v := range m.vars {
+		doubted := v.used == m.polls && !v.held() && !v.decided() && (v.suspicion != nil || v.aside || v.foundIn <= since)
+		if !doubted {
+			continue
+		}
+		if _, takes := m.rules.Brake.takes(t, id, tally.doubted); takes {
 			v.heldAt = now
 		}
 	}
 	if m.hold == nil {
 		m.hold = &hold{since: now, until: now.Add(m.rules.Brake.Hold)}
 	}
-	m.hold.gone, m.hold.of = t.gone, max(t.all, m.hold.of)
+	m.hold.gone, m.hold.of = whose.gone, max(whose.all, m.hold.of)
+}
+
+// trips reports whether the brake still takes anything that is held.
+func (m *memory) trips(t tallies, n func(tally) int) bool {
+	for id, v := range m.vars {
+		if _, takes := m.rules.Brake.takes(t, id, n); v.held() && takes {
+			return true
+		}
+	}
+	return false
 }
 
 // confirmHold checks whether most variables are really gone. It runs at the end of
 // a call that knows all states. In the middle of a call, variables that were not
 // requested yet may have come back. The caller holds the lock.
-func (m *memory) confirmHold(now time.Time) {
+func (m *memory) confirmHold(uses map[string]Use, now time.Time) {
 	h, brake := m.hold, m.rules.Brake
 	if h == nil {
 		return
 	}
-	switch t := m.tally(0); {
-	case !h.sure && brake.takes(t.gone, t.all):
+	switch {
+	case !h.sure && m.trips(m.tally(0, uses), gone):
 		// Unknown variables may have disappeared just now.
 		h.since, h.until = now, now.Add(brake.Hold)
 		h.sure, h.announced = true, true
@@ -200,12 +183,12 @@ func (m *memory) announce(h *hold, state HoldState) {
 // holdEvents returns the events since the last time, at the end of a call. decides
 // is true for a poll, or for a fetch if there are no polls.
 func (m *memory) holdEvents(decides bool) (events []HoldEvent) {
-	now := time.Now()
+	now, uses := time.Now(), m.usesIf(func() bool { return m.hold != nil })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.review(now)
 	if decides || m.polls == 0 {
-		m.confirmHold(now)
+		m.confirmHold(uses, now)
 	}
 	events, m.events = m.events, nil
 	return events

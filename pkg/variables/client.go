@@ -87,6 +87,9 @@ type Config struct {
 	// delivered, and whether that is known yet. Nil means that it may. It is called
 	// during a Fetch or Changed.
 	Delivered func(ids []string) (may, known bool)
+	// Users says who uses the variables, so that the Brake can tell tenants apart; nil:
+	// there is one. It is called in the course of a Fetch or Changed.
+	Users func() map[string]Use
 	// Logger may be nil.
 	Logger *zap.Logger
 }
@@ -189,6 +192,7 @@ func New(c Conjur, config Config) (*Client, error) {
 		line:     newLineLimit(maxRequestLine),
 		polling:  make(chan struct{}, 1),
 	}
+	client.memory.users = config.Users
 	client.flights.client = client
 	client.list = client.NewCatalog()
 	client.list.mostPages, client.list.valued = mostPagesToLook, true

@@ -19,6 +19,7 @@ type setup struct {
 	conjur.Config
 	variables.Rules
 	variables.Listener
+	Users func() map[string]variables.Use
 }
 
 type conjurClient = conjur.Client
@@ -44,7 +45,7 @@ func newClient(t testing.TB, config conjur.Config, adapt func(*setup)) client {
 	}
 	t.Cleanup(below.Close)
 	above, err := variables.New(below, variables.Config{
-		Rules: s.Rules, SearchRate: s.RateLimit / 2, Listener: s.Listener, Logger: s.Logger,
+		Rules: s.Rules, SearchRate: s.RateLimit / 2, Listener: s.Listener, Users: s.Users, Logger: s.Logger,
 	})
 	if err != nil {
 		t.Fatal(err)

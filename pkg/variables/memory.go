@@ -53,7 +53,8 @@ type variable struct {
 
 // memory is the state of variables that the calls of Fetch and Changed share.
 type memory struct {
-	key [sha256.Size]byte // for fingerprints; random in each process
+	key   [sha256.Size]byte     // for fingerprints; random in each process
+	users func() map[string]Use // see Config; nil if nobody tells tenants apart
 
 	mu      sync.Mutex
 	rules   Rules
@@ -71,6 +72,18 @@ func newMemory(r Rules) *memory {
 	m := &memory{rules: r, vars: map[string]*variable{}}
 	_, _ = rand.Read(m.key[:]) // documented never to fail
 	return m
+}
+
+// usesIf returns who uses the variables if that is needed, which due says with the
+// lock held. Without it, who answers is asked.
+func (m *memory) usesIf(due func() bool) map[string]Use {
+	m.mu.Lock()
+	ask := m.users != nil && due()
+	m.mu.Unlock()
+	if !ask {
+		return nil
+	}
+	return m.users()
 }
 
 func (m *memory) fingerprint(v secret.Value) fingerprint {

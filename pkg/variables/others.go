@@ -74,12 +74,15 @@ func (m *memory) needsOthers(id string) bool {
 	if _, due := m.newerThan(id); !due {
 		return false
 	}
+	uses := m.usesIf(func() bool { return true })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v, brake := m.vars[id], m.rules.Brake
 	if v == nil || v.suspicion == nil || v.decided() {
 		return false
 	}
-	t := m.tally(v.suspicion.began)
-	return brake.takes(t.gone+t.unknown, t.all) && !brake.takes(t.gone, t.all)
+	t := m.tally(v.suspicion.began, uses)
+	_, doubted := brake.takes(t, id, tally.doubted)
+	_, sure := brake.takes(t, id, gone)
+	return doubted && !sure
 }

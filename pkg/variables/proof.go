@@ -34,7 +34,7 @@ func (s *suspicion) first() time.Time { return s.times[0] }
 // suspect records one observation that a variable is gone. It returns the state of
 // the proof: a *SuspectError, a *HeldError or a *GoneError.
 func (m *memory) suspect(id string, o observation) Answer {
-	now := time.Now()
+	now, uses := time.Now(), m.usesIf(func() bool { return m.vars[id] != nil && m.vars[id].suspicion != nil || m.rules.Confirmations == 1 })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)
@@ -48,7 +48,7 @@ func (m *memory) suspect(id string, o observation) Answer {
 	if !s.confirmed {
 		m.count(s, o, now)
 		m.review(now)
-		if m.proven(s, o, now) && m.mayGo(v, o, now) {
+		if m.proven(s, o, now) && m.mayGo(id, v, o, uses, now) {
 			s.confirmed, v.changed = true, true
 			m.proofs = append(m.proofs, m.standing(id, v).Err.(*GoneError))
 			v.hasPrint, v.stability = false, stability{} // its next value is a change
