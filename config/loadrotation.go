@@ -189,6 +189,11 @@ func (l *loader) confirmed(it item, set *RotatedSet) {
 			l.failAll(it["confirm.restarted"].key, err)
 		}
 	}
+	for _, namespace := range set.Confirm.Namespaces {
+		if err := checkLabel(namespace); err != nil {
+			l.failAll(it["confirm.namespaces"].key, err)
+		}
+	}
 	if !it["confirm.wait"].set && len(set.Confirm.Ask)+len(set.Confirm.Restarted) == 0 {
 		set.Confirm.Wait = defaultWait
 	}

@@ -75,6 +75,9 @@ type Confirm struct {
 	// Ask are workloads whose Pods are asked, each as "deployment/name:port/path",
 	// or the URLs of consumers that are no Pods.
 	Ask []string `name:"confirm.ask" kind:"texts"`
+	// Namespaces are those whose Secrets and Pods are consumers; none: all whose
+	// identity may read the set.
+	Namespaces []string `name:"confirm.namespaces" kind:"texts" follows:"all namespaces whose identity may read the set"`
 }
 
 // Published is a variable that follows the primary of a set.

@@ -136,6 +136,9 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) er
 	}
 	broken = errors.Join(table.Flush(), broken)
 	for _, report := range reports {
+		for _, u := range report.Unread {
+			fmt.Fprintf(out, "%s is shown in namespace %s, which cannot be followed: %s\n", report.Set, u.Namespace, oneLine(u.Why))
+		}
 		if len(report.Unasked) > 0 {
 			fmt.Fprintf(out, "%s is used by Pods that confirm does not name: %s\n", report.Set, oneLine(strings.Join(report.Unasked, ", ")))
 		}

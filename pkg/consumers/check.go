@@ -18,7 +18,10 @@ import (
 // that nobody asks, a migration that could not begin.
 func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems []string) {
 	primary, used := doc.Primary()
-	secrets, problems := c.secrets(primary.Step)
+	secrets, unread, problems := c.secrets(doc, primary.Step)
+	if a := c.unread(unread, true); !a.Open {
+		problems = append(problems, a.Waits)
+	}
 	if c.asks() {
 		seen := c.look(ctx, time.Now(), secrets)
 		against, _ := seen.against("does not have "+primary.ID, func(h Holding) bool { return slices.Contains(h.IDs, primary.ID) })
@@ -45,7 +48,7 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems
 // they were within the last hour.
 func (c *Consumers) Unasked(ctx context.Context) []string {
 	if c.hasPods() && time.Since(c.listed) > time.Hour {
-		if secrets, unknown := c.secrets(0); len(unknown) == 0 {
+		if secrets, _, unknown := c.secrets(nil, 0); len(unknown) == 0 {
 			_ = c.lookAtPods(ctx, &survey{}, secrets) // Check names what cannot be seen
 		}
 	}

@@ -91,7 +91,7 @@ func New(config Config) (*Consumers, error) {
 // Introduced implements rotate.Consumers.
 func (c *Consumers) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotate.Answer {
 	c.forget(doc)
-	return c.answer(ctx, v, "does not have "+v.ID, func(h Holding) bool { return slices.Contains(h.IDs, v.ID) })
+	return c.answer(ctx, doc, v, false, "does not have "+v.ID, func(h Holding) bool { return slices.Contains(h.IDs, v.ID) })
 }
 
 // Left implements rotate.Consumers.
@@ -101,7 +101,7 @@ func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions
 	if !ok {
 		return rotate.Answer{Open: true} // so none was used
 	}
-	a := c.answer(ctx, v, "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
+	a := c.answer(ctx, doc, v, !settled(v), "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
 		used, _ := doc.Version(h.Primary)
 		return h.Primary == primary.ID || used.Promoted.After(v.Promoted)
 	})
@@ -140,11 +140,15 @@ func (c *Consumers) forget(doc *versions.Document) {
 }
 
 // answer finds out whether all consumers are where v's state wants them, as has
-// says of each.
-func (c *Consumers) answer(ctx context.Context, v versions.Version, lacks string, has func(Holding) bool) rotate.Answer {
-	secrets, behind := c.secrets(v.Step)
+// says of each. Those that cannot be followed any more are waited for as long as Pods
+// that nobody asks; with all, until they can be.
+func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versions.Version, all bool, lacks string, has func(Holding) bool) rotate.Answer {
+	secrets, unread, behind := c.secrets(doc, v.Step)
 	if len(behind) > 0 {
 		return rotate.Answer{Waits: brief.List(behind)}
+	}
+	if a := c.unread(unread, all); !a.Open {
+		return a
 	}
 	p := c.progress(v, secrets)
 	if !p.proven {
@@ -193,21 +197,51 @@ func (c *Consumers) progress(v versions.Version, secrets []rotate.Shown) *progre
 	return p
 }
 
-// secrets returns the Secrets of the set, and which of them are behind a step.
-func (c *Consumers) secrets(step uint64) (secrets []rotate.Shown, behind []string) {
+// secrets returns the Secrets of the set, those that can no longer be followed, and
+// which of the others are behind a step.
+func (c *Consumers) secrets(doc *versions.Document, step uint64) (secrets, unread []rotate.Shown, behind []string) {
 	if c.Targets == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	secrets, err := c.Targets.Shown(c.Set)
+	shown, err := c.Targets.Shown(c.Set)
 	if err != nil {
-		return nil, []string{fmt.Sprintf("not all Secrets of the set are known: %v", err)}
+		return nil, nil, []string{fmt.Sprintf("not all Secrets of the set are known: %v", err)}
+	}
+	for _, s := range shown {
+		switch {
+		case s.Unread == "":
+			secrets = append(secrets, s)
+		case doc != nil && s.Counts(doc):
+			unread = append(unread, s)
+		}
 	}
 	for _, s := range secrets {
 		if s.Step < step {
-			behind = append(behind, fmt.Sprintf("secret/%s of namespace %s has step %d, not %d", s.Name, s.Namespace, s.Step, step))
+			behind = append(behind, fmt.Sprintf("%s has step %d, not %d", s, s.Step, step))
 		}
 	}
-	return secrets, behind
+	return secrets, unread, behind
+}
+
+// unread answers for the Secrets that can no longer be followed: decision 051.
+func (c *Consumers) unread(unread []rotate.Shown, all bool) rotate.Answer {
+	a := rotate.Answer{Open: true}
+	var last time.Time
+	var names []string
+	for _, s := range unread {
+		if s.Since.After(last) {
+			last = s.Since
+		}
+		names = append(names, fmt.Sprintf("%s: %s", s, s.Unread))
+	}
+	switch text := "what shows the set and cannot be followed: " + brief.List(names); {
+	case len(unread) == 0:
+	case all:
+		a = rotate.Answer{Waits: text + "; give Syncer its rights there, or take the namespace out of confirm.namespaces"}
+	default:
+		a = until(last.Add(cmp.Or(c.Wait, defaultWait)), "%s", text)
+	}
+	return a
 }
 
 // secondLook is what a gate waits for after the first look at Pods.

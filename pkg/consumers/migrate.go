@@ -43,7 +43,7 @@ func (c *Consumers) migrate(ctx context.Context, from, to string) rotate.Answer 
 
 // job returns the Job of a version, which it makes if there is none.
 func (c *Consumers) job(ctx context.Context, from, to string) (*batchv1.Job, error) {
-	secrets, _ := c.secrets(0)
+	secrets, _, _ := c.secrets(nil, 0)
 	namespace, err := c.home(secrets)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,9 @@ import (
 type Set struct {
 	ID, Stage        string
 	Since, Made, Due time.Time // times of stage, primary and next version; zero if unknown
+	// Unread maps each namespace that shows the set and cannot be followed to the time
+	// at which that began.
+	Unread map[string]time.Time
 }
 
 // setMetrics collects the metrics of rotated sets. The configuration lists these
@@ -18,6 +21,7 @@ type Set struct {
 type setMetrics struct {
 	ended, failures   *prometheus.CounterVec
 	stage, age, until *prometheus.Desc
+	unread            *prometheus.Desc
 
 	mu   sync.Mutex
 	sets func() []Set // nil if nothing rotates
@@ -30,6 +34,7 @@ func newSetMetrics(registry *prometheus.Registry) *setMetrics {
 		stage:    prometheus.NewDesc("syncer_rotation_stage_seconds", "For how long a set is in its stage.", []string{"set", "stage"}, nil),
 		age:      prometheus.NewDesc("syncer_rotation_age_seconds", "The age of a set's primary.", []string{"set"}, nil),
 		until:    prometheus.NewDesc("syncer_rotation_due_seconds", "The time until the next version of a set is due; negative: since it was.", []string{"set"}, nil),
+		unread:   prometheus.NewDesc("syncer_rotation_unread_seconds", "For how long a namespace, \"unread\", that shows a set cannot be followed.", []string{"set", "unread"}, nil),
 	}
 	registry.MustRegister(m.ended, m.failures, m)
 	return m
@@ -40,6 +45,7 @@ func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- m.stage
 	to <- m.age
 	to <- m.until
+	to <- m.unread
 }
 
 // Collect implements prometheus.Collector.
@@ -59,6 +65,9 @@ func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
 		send(m.stage, s.Since, 1, s.ID, s.Stage)
 		send(m.age, s.Made, 1, s.ID)
 		send(m.until, s.Due, -1, s.ID)
+		for namespace, since := range s.Unread {
+			send(m.unread, since, 1, s.ID, namespace)
+		}
 	}
 }
 

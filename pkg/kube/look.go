@@ -40,14 +40,20 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (*Secret, e
 
 // Annotations reads those of a Secret.
 func (c *Client) Annotations(ctx context.Context, namespace, name string) (map[string]string, error) {
+	about, err := c.Metadata(ctx, namespace, name)
+	return about.Annotations, err
+}
+
+// Metadata reads that of a Secret.
+func (c *Client) Metadata(ctx context.Context, namespace, name string) (metav1.ObjectMeta, error) {
 	s, err := c.Core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
+		return metav1.ObjectMeta{}, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
 	}
 	for _, value := range s.Data { // none of our business here
 		clear(value)
 	}
-	return s.Annotations, nil
+	return s.ObjectMeta, nil
 }
 
 // TryWriting has the API server say whether it would take a write of a Secret, by
@@ -72,18 +78,16 @@ func (c *Client) TryWriting(ctx context.Context, namespace, name string) error {
 	return fmt.Errorf("writing secret %s/%s: %w", namespace, name, refused)
 }
 
-// LabelledAnnotations reads those of the labelled Secrets of a namespace, "" for
-// all, by namespace and name.
-func (c *Client) LabelledAnnotations(ctx context.Context, namespace string) (map[types.NamespacedName]map[string]string, error) {
-	all := map[types.NamespacedName]map[string]string{}
-	_, err := pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error) {
+// LabelledMetadata reads that of the labelled Secrets of a namespace, "" for all.
+func (c *Client) LabelledMetadata(ctx context.Context, namespace string) (all []metav1.ObjectMeta, err error) {
+	_, err = pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error) {
 		options.LabelSelector = ManagedLabel + "=" + ManagedValue
 		page, err := c.Core.Secrets(namespace).List(ctx, options)
 		if err != nil {
 			return nil, metav1.ListMeta{}, fmt.Errorf("listing the secrets of %s: %w", describeNamespace(namespace), err)
 		}
 		for _, s := range page.Items {
-			all[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s.Annotations
+			all = append(all, s.ObjectMeta)
 			for _, value := range s.Data {
 				clear(value)
 			}
@@ -157,8 +161,8 @@ func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secr
 		}
 	}
 	if len(refused) > 0 {
-		problems = append(problems, fmt.Errorf("%d of %d namespaces are not served, since no role grants the verb list for their secrets: %s: %w",
-			len(refused), len(namespaces), brief.List(refused), refusal))
+		problems = append(problems, &refusedError{refused, fmt.Errorf("%d of %d namespaces are not served, since no role grants the verb list for their secrets: %s: %w",
+			len(refused), len(namespaces), brief.List(refused), refusal)})
 	}
 	if len(read) == 0 {
 		return nil, errors.Join(problems...)
@@ -169,6 +173,23 @@ func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secr
 		}
 	}
 	return all, errors.Join(problems...)
+}
+
+// refusedError says that the Secrets of some namespaces may not be read.
+type refusedError struct {
+	namespaces []string
+	error
+}
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// Refused returns the namespaces whose Secrets may not be read, as an error of a
+// Watch of all namespaces says.
+func Refused(err error) []string {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return refused.namespaces
+	}
+	return nil
 }
 
 // namespaces returns the names of all namespaces.

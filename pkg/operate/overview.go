@@ -172,6 +172,9 @@ func left(r page.Rotation) string {
 	if r.Unasked != "" {
 		text = strings.TrimPrefix(text+"; not asked: "+r.Unasked, "; ")
 	}
+	if r.Unread != "" {
+		text = strings.TrimPrefix(text+"; not followed: "+r.Unread, "; ")
+	}
 	return text
 }
 

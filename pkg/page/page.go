@@ -33,6 +33,8 @@ type Rotation struct {
 	Problem string `json:"problem,omitempty"`
 	// Unasked describes the Pods that use the set and that are not asked about it.
 	Unasked string `json:"unasked,omitempty"`
+	// Unread are the namespaces that show it and that Syncer cannot follow, in words.
+	Unread string `json:"unread,omitempty"`
 }
 
 // Lane is one identity at Conjur with its targets.

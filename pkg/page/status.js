@@ -128,7 +128,7 @@ function drawRotations() {
 	const rows = status.rotations.map((r) => {
 		const row = make("tr");
 		const due = r.due && !r.waitsFor ? "due " + new Date(r.due).toLocaleString() : "";
-		const last = [r.problem ?? r.waitsFor ?? due, r.unasked && "not asked: " + r.unasked].filter(Boolean).join("; ");
+		const last = [r.problem ?? r.waitsFor ?? due, r.unasked && "not asked: " + r.unasked, r.unread && "not followed: " + r.unread].filter(Boolean).join("; ");
 		for (const text of [r.set, r.stage ?? "", ago(r.since), r.primary ?? "", last]) row.append(make("td", "", text));
 		return row;
 	});

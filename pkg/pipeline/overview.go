@@ -11,6 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -38,11 +39,20 @@ func (h *host) overview() page.Status {
 	}
 	if rotates := p.wired.Load().rotates; rotates != nil {
 		for _, r := range rotates.rotator.Reports() {
-			s.Rotations = append(s.Rotations, page.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked)})
+			s.Rotations = append(s.Rotations, page.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked), Unread: unread(r)})
 		}
 	}
 	slices.SortFunc(s.Targets, func(a, b page.Target) int { return cmp.Compare(a.Name, b.Name) })
 	return s
+}
+
+// unread names the namespaces that show a set and cannot be followed.
+func unread(r rotate.Report) string {
+	var names []string
+	for _, u := range r.Unread {
+		names = append(names, u.Namespace+" ("+u.Why+")")
+	}
+	return brief.List(names)
 }
 
 func (l *lane) overview() (page.Lane, []page.Target) {

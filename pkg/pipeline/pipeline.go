@@ -172,6 +172,7 @@ func (p *pipeline) build() (err error) {
 		p.sink = p.secrets.sink
 		p.listen(p.secrets.news)
 		p.listen(p.secrets.fights)
+		p.listen(deliveries{p})
 	}
 	if p.app != nil {
 		p.sink = journaled{p.sink, p}

@@ -3,22 +3,17 @@ package pipeline
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/rotation"
-	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // rotating rotates sets beside the lanes, in a queue of its own, so that no slow
@@ -29,8 +24,7 @@ type rotating struct {
 	rotator *rotate.Rotator
 	client  *conjur.Client // that the next one goes on with, if it may
 
-	mu      sync.Mutex
-	earlier map[targets.Key]map[string]targets.DeliveredSet // of Secrets that this process has not delivered yet
+	shown *shown
 }
 
 // newRotating returns nil where nothing is to be rotated. What asks Conjur in the
@@ -39,7 +33,7 @@ func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, e
 	if len(cfg.Rotation.Sets) == 0 || p.secrets == nil {
 		return nil, nil
 	}
-	r = &rotating{pipeline: p, earlier: map[targets.Key]map[string]targets.DeliveredSet{}}
+	r = &rotating{pipeline: p, shown: newShown(cfg.Rotation.Sets)}
 	parts := rotation.Parts{Options: p.reach, Cluster: p.host.cluster, Targets: r, Listener: r}
 	if cfg.Kubernetes.LeaderElection.Enabled {
 		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
@@ -80,87 +74,17 @@ func (p *pipeline) measured() (sets []health.Set) {
 		return nil
 	}
 	for _, report := range r.rotator.Reports() {
-		sets = append(sets, health.Set{ID: report.Set, Stage: report.Stage, Since: report.Since, Made: report.Made, Due: report.Due})
+		set := health.Set{ID: report.Set, Stage: report.Stage, Since: report.Since, Made: report.Made, Due: report.Due, Unread: map[string]time.Time{}}
+		for _, u := range report.Unread {
+			set.Unread[u.Namespace] = u.Since
+		}
+		sets = append(sets, set)
 	}
 	return sets
 }
 
-// Shown implements rotate.Targets.
-func (r *rotating) Shown(set string) (shown []rotate.Shown, err error) {
-	if err := r.secrets.synced(); err != nil {
-		return nil, err
-	}
-	for _, record := range r.records(shows(set)) {
-		has, delivered := record.Status.Sets[set]
-		if !delivered {
-			if has, err = r.before(record.Spec, set); err != nil {
-				return nil, err
-			}
-		}
-		shown = append(shown, rotate.Shown{
-			Namespace: record.Spec.Secret.Namespace, Name: record.Spec.Secret.Name, Step: has.Step, Primary: has.Primary, Since: has.Since,
-		})
-	}
-	return shown, nil
-}
-
-// Since implements rotate.Targets.
-func (r *rotating) Since(ctx context.Context, variables []string) (since time.Time, err error) {
-	if err := r.secrets.synced(); err != nil {
-		return since, err
-	}
-	has := func(e targets.Entry) bool { return slices.Contains(variables, e.Variable) }
-	for _, record := range r.records(has) {
-		s, err := r.host.cluster.Secret(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return since, err
-		case since.IsZero() || s.CreationTimestamp.Time.Before(since):
-			since = s.CreationTimestamp.Time
-		}
-	}
-	return since, nil
-}
-
-// records returns the Secrets that have such an entry.
-func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
-	for _, record := range r.set.Records() {
-		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
-			has = append(has, record)
-		}
-	}
-	return has
-}
-
-// shows returns what is true of the entries that show a set.
-func shows(set string) func(targets.Entry) bool {
-	return func(e targets.Entry) bool { return e.Set() && e.Variable == set }
-}
-
-// before returns what a Secret shows that an earlier process has delivered. It is
-// asked for once.
-func (r *rotating) before(t *targets.Target, set string) (targets.DeliveredSet, error) {
-	r.mu.Lock()
-	sets, known := r.earlier[t.Key]
-	r.mu.Unlock()
-	if known {
-		return sets[set], nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.config().Conjur.HTTPTimeout)
-	defer cancel()
-	annotations, err := r.host.cluster.Annotations(ctx, t.Secret.Namespace, t.Secret.Name)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return targets.DeliveredSet{}, err
-	}
-	sets = kubesecrets.ParseSets(annotations[targets.RotationAnnotation])
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.earlier[t.Key] = sets
-	return sets[set], nil
-}
-
-// Rotated notes on the Secrets of a set what happens to it, and has them synced.
+// Rotated notes on the Secrets that show a set what happens to it. All that are to
+// show it are synced.
 func (r *rotating) Rotated(e rotate.Event) {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
@@ -170,9 +94,28 @@ func (r *rotating) Rotated(e rotate.Event) {
 		r.host.metrics.Rotated(e.Set, e.Result)
 	}
 	for _, record := range r.records(shows(e.Set)) {
-		r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
+		if r.shown.counted(e.Set, record) {
+			r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
+		}
 		if e.Reason != rotate.EventWaiting {
 			r.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
+		}
+	}
+}
+
+// deliveries tells who rotates sets where they were delivered to.
+type deliveries struct{ *pipeline }
+
+// Settled implements SettledListener.
+func (d deliveries) Settled(o Outcome) {
+	r := d.wired.Load().rotates
+	if r == nil {
+		return
+	}
+	namespace := d.secrets.news.reference(o.Key).Namespace
+	for set := range o.After.Sets {
+		if r.shown.permitted(set, namespace) {
+			r.rotator.Delivered(set, namespace)
 		}
 	}
 }

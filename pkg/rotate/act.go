@@ -218,6 +218,9 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	if next.Claimed != before.Claimed {
 		s.verified = time.Time{}
 	}
+	if s.showing != nil {
+		next = next.Note(s.showing)
+	}
 	s.wrote = next
 	err := s.set.Write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && r.server.uncompared.Load() {

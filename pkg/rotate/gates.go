@@ -41,13 +41,30 @@ type Shown struct {
 	Namespace, Name string
 	Step            uint64
 	Primary         string    // the version's id
-	Since           time.Time // when it was first seen to show this step, by this process
+	Since           time.Time // when it was first seen to show this step, or to be unread, by this process
+	// Unread is why the target can no longer be read or written; empty: it can.
+	// Without a Name, that holds for all targets of the namespace, and of these it is
+	// not known whether they show the set.
+	Unread string
+}
+
+// Counts reports whether the target shows the set, as far as that is known or doc
+// has noted it.
+func (s Shown) Counts(doc *versions.Document) bool { return s.Name != "" || doc.Shows(s.Namespace) }
+
+// String names the target, or its namespace.
+func (s Shown) String() string {
+	if s.Name == "" {
+		return "namespace " + s.Namespace
+	}
+	return "secret/" + s.Name + " of namespace " + s.Namespace
 }
 
 // Targets says what targets show and have. An error says that not all of them are
 // known.
 type Targets interface {
-	// Shown returns what the targets of a set show of it.
+	// Shown returns what the targets of a set show of it, and the namespaces of
+	// which that is not known.
 	Shown(set string) ([]Shown, error)
 	// Since returns when the oldest target was made that has one of these
 	// variables; zero: none has.

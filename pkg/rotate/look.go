@@ -22,8 +22,9 @@ func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 		err := r.lookAt(ctx, s)
 		report := s.set.report(s.held, err)
 		if err == nil {
+			report.Problem = "" // one without versions begins by itself
 			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.awaited()
-			report.Unasked = s.unasked(ctx)
+			report.Unasked, report.Unread = s.unasked(ctx), s.reportUnread()
 		}
 		reports = append(reports, report)
 	}

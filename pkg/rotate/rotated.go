@@ -90,7 +90,12 @@ type rotated struct {
 	why        string               // what it waits for
 	hand       string               // who else changes what is published; "" if nobody was seen to
 	ahead      string               // which version is from a time that is still to come
+	showing    []string             // the namespaces that show it, in a step; nil: not known
+	unread     []Shown              // targets that show it and can no longer be read
+	blind      string               // the last Event that named them
 	polled     atomic.Pointer[[]string]
+	namespaces atomic.Pointer[[]string] // that it notes; nil: not known
+	news       atomic.Bool              // others may show it
 	report     atomic.Pointer[Report]
 }
 
@@ -101,13 +106,17 @@ func (s *rotated) forget() {
 			doc.Wipe()
 		}
 	}
-	s.held, s.wrote = Held{}, nil
+	s.held, s.wrote, s.showing = Held{}, nil, nil
 }
 
-// noted takes down what the poll is to look at: all that has a value.
+// noted takes down what the poll is to look at: all that has a value, and the
+// namespaces that the set notes.
 func (s *rotated) noted() {
 	ids := s.variables()
 	s.polled.Store(&ids)
+	if doc := s.doc(); doc.Namespaces != nil && doc.Owner == s.Policy.Owner {
+		s.namespaces.Store(&doc.Namespaces)
+	}
 }
 
 func (s *rotated) variables() (ids []string) {

@@ -241,6 +241,9 @@ func (r *Rotator) look(ctx context.Context) {
 	of := map[string]*rotated{}
 	var ids []string
 	for _, s := range r.sets {
+		if s.news.Swap(false) {
+			r.queue.Add(s.ID)
+		}
 		for _, id := range *s.polled.Load() {
 			of[id] = s
 			ids = append(ids, id)

@@ -26,6 +26,8 @@ type Report struct {
 	Due      time.Time       `json:"due,omitzero"`       // the next version
 	WaitsFor string          `json:"waitsFor,omitempty"` // of who rotates it
 	Unasked  []string        `json:"unasked,omitempty"`  // Pods that use it and that nobody asks
+	Shown    []string        `json:"shown,omitempty"`    // the namespaces whose Secrets show it
+	Unread   []Unread        `json:"unread,omitempty"`   // those of them that Syncer cannot follow now
 	Versions []VersionReport `json:"versions,omitempty"`
 }
 
@@ -66,7 +68,7 @@ func (s Set) report(held Held, err error) Report {
 	}
 	primary, _ := held.Primary()
 	r.Owner, r.Identity, r.Step, r.Stage, r.Primary, r.Made = held.Owner, held.Identity, held.Step, held.Stage(), primary.ID, primary.Made
-	r.Since = latest(held.Document)
+	r.Since, r.Shown = latest(held.Document), held.Namespaces
 	for _, v := range held.Versions {
 		r.Versions = append(r.Versions, VersionReport{v.ID, v.State, v.Since, v.PartNames()})
 	}
@@ -97,7 +99,10 @@ func (s *rotated) reported(ctx context.Context, err error) {
 	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed before
 		report = *before
 	}
-	report.WaitsFor = s.awaited()
+	report.WaitsFor, report.Unread = s.awaited(), s.reportUnread()
+	if s.held.Document == nil {
+		report.Problem = "" // it begins by itself
+	}
 	if err != nil {
 		report.WaitsFor = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")
 	}

@@ -93,6 +93,9 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
+	if s.unnoted() {
+		return o, r.write(ctx, s, s.doc().NoteAlone(s.showing, versions.Entry{At: now}))
+	}
 	return r.do(ctx, s, facts, g, s.next(facts))
 }
 
@@ -154,6 +157,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 			f.Seen = max(f.Seen, target.Step)
 			f.Shown[target.Primary] = true
 		}
+		r.survey(s, shown)
 	}
 	s.seen = f.Seen
 	if doc.Owner != s.Policy.Owner || f.Seen > doc.Step {
@@ -216,7 +220,7 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 		if r.asksPolicy(s) {
 			o.again = sooner(o.again, s.annotatedAgain())
 		}
-		if s.hand != "" {
+		if s.hand != "" || len(s.unread) > 0 {
 			o.again = sooner(o.again, longest)
 		}
 		return o, nil

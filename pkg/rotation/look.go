@@ -2,16 +2,17 @@ package rotation
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
-	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Look returns what looks, as a standalone does, at the sets of a configuration
@@ -21,7 +22,7 @@ func Look(cfg *config.Config, o connect.Options) (r *rotate.Rotator, closing fun
 	if err != nil {
 		return nil, nil, err
 	}
-	at := &secretsAt{cluster: cluster, of: cfg.Kubernetes, timeout: cfg.Conjur.HTTPTimeout}
+	at := &secretsAt{cluster: cluster, of: cfg.Kubernetes, sets: cfg.Rotation.Sets, timeout: cfg.Conjur.HTTPTimeout}
 	r, closeConjur, err := Connect(cfg.Rotation, Parts{Options: o, Cluster: cluster, Targets: at})
 	if err != nil {
 		cluster.Close()
@@ -34,6 +35,7 @@ func Look(cfg *config.Config, o connect.Options) (r *rotate.Rotator, closing fun
 type secretsAt struct {
 	cluster *kube.Client
 	of      config.Kubernetes
+	sets    []config.RotatedSet
 	timeout time.Duration
 }
 
@@ -41,14 +43,26 @@ type secretsAt struct {
 func (s *secretsAt) Shown(set string) (shown []rotate.Shown, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
+	permitted := func(namespace string) bool {
+		return slices.ContainsFunc(s.sets, func(r config.RotatedSet) bool {
+			return r.Set == set && (len(r.Confirm.Namespaces) == 0 || slices.Contains(r.Confirm.Namespaces, namespace))
+		})
+	}
 	for namespace, names := range s.of.Watched() {
-		all, err := s.annotations(ctx, namespace, names)
+		if namespace != "" && !permitted(namespace) {
+			continue
+		}
+		all, err := s.metadata(ctx, namespace, names)
+		if namespace != "" && apierrors.IsForbidden(err) {
+			shown = append(shown, rotate.Shown{Namespace: namespace, Since: time.Now(), Unread: "who asks may not read its Secrets"})
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		for name, annotations := range all {
-			if has, ok := kubesecrets.ParseSets(annotations[targets.RotationAnnotation])[set]; ok {
-				shown = append(shown, rotate.Shown{Namespace: name.Namespace, Name: name.Name, Step: has.Step, Primary: has.Primary, Since: time.Now()})
+		for _, about := range all {
+			if has, ok := kubesecrets.SetsOf(about)[set]; ok && permitted(about.Namespace) {
+				shown = append(shown, rotate.Shown{Namespace: about.Namespace, Name: about.Name, Step: has.Step, Primary: has.Primary, Since: time.Now()})
 			}
 		}
 	}
@@ -62,6 +76,9 @@ func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
 		return []string{err.Error()}
 	}
 	for _, at := range shown {
+		if at.Unread != "" {
+			continue // the consumers say so
+		}
 		if err := s.cluster.TryWriting(ctx, at.Namespace, at.Name); err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -69,17 +86,16 @@ func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
 	return problems
 }
 
-func (s *secretsAt) annotations(ctx context.Context, namespace string, names []string) (map[types.NamespacedName]map[string]string, error) {
+func (s *secretsAt) metadata(ctx context.Context, namespace string, names []string) (all []metav1.ObjectMeta, err error) {
 	if names == nil {
-		return s.cluster.LabelledAnnotations(ctx, namespace)
+		return s.cluster.LabelledMetadata(ctx, namespace)
 	}
-	all := map[types.NamespacedName]map[string]string{}
 	for _, name := range names {
-		annotations, err := s.cluster.Annotations(ctx, namespace, name)
+		about, err := s.cluster.Metadata(ctx, namespace, name)
 		if err != nil {
 			return nil, err
 		}
-		all[types.NamespacedName{Namespace: namespace, Name: name}] = annotations
+		all = append(all, about)
 	}
 	return all, nil
 }

@@ -104,6 +104,23 @@ func (s *Secrets) Complete() error {
 	return err
 }
 
+// Unread returns the namespaces whose Secrets may not be read now.
+func (s *Secrets) Unread() (namespaces []string) {
+	s.once.Do(s.prepare)
+	for _, w := range s.watches {
+		var why error
+		s.locked(func() { why = w.failure })
+		switch {
+		case !apierrors.IsForbidden(why):
+		case s.Namespace == "":
+			return kube.Refused(why)
+		default:
+			return []string{s.Namespace}
+		}
+	}
+	return nil
+}
+
 // Run watches until ctx ends, and returns when all it started has. Whatever
 // breaks the watch is reported, and overcome as soon as it is mended. It is
 // called once.
@@ -195,7 +212,10 @@ func (w *secretWatch) Report(err error) {
 	w.note(trouble{err: err})
 }
 
-func (w *secretWatch) Remark(err error) { w.note(trouble{err: err, limited: true}) }
+func (w *secretWatch) Remark(err error) {
+	w.fail(nil, false)
+	w.note(trouble{err: err, limited: true})
+}
 
 func (w *secretWatch) note(t trouble) {
 	subject := "watch of secrets in all namespaces"

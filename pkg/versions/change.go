@@ -48,7 +48,7 @@ func filled(id string) string { return "filled " + id }
 // no set of its own, so it has no identity.
 func (d *Document) With(parts []string) *Document {
 	view := *d
-	view.Identity, view.Claimed = "", ""
+	view.Identity, view.Claimed, view.Namespaces = "", "", nil
 	view.Versions = slices.Clone(d.Versions)
 	for i := range view.Versions {
 		v := &view.Versions[i]

@@ -25,6 +25,7 @@ type documentJSON struct {
 	Identity string        `json:"identity,omitempty"`
 	Claimed  string        `json:"claimed,omitempty"`
 	Paused   bool          `json:"paused,omitempty"`
+	Shown    []string      `json:"shown,omitzero"`
 	Versions []versionJSON `json:"versions"`
 	Log      []Entry       `json:"log,omitempty"`
 }
@@ -70,7 +71,7 @@ func Parse(value []byte) (*Document, error) {
 	case *raw.Set != format:
 		return nil, fmt.Errorf("%w: it is %d instead of %d; use the Syncer that wrote it, or a later one", errFormat, *raw.Set, format)
 	}
-	d := &Document{Step: raw.Step, Owner: raw.Owner, Identity: raw.Identity, Claimed: raw.Claimed, Paused: raw.Paused, Log: raw.Log}
+	d := &Document{Step: raw.Step, Owner: raw.Owner, Identity: raw.Identity, Claimed: raw.Claimed, Paused: raw.Paused, Namespaces: raw.Shown, Log: raw.Log}
 	for _, r := range raw.Versions {
 		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, nil, nil}
 		if v.Fence == "" {
@@ -129,7 +130,7 @@ func (d *Document) Encode() ([]byte, error) {
 
 func (d *Document) encode() []byte {
 	set := format
-	raw := documentJSON{&set, d.Step, d.Owner, d.Identity, d.Claimed, d.Paused, make([]versionJSON, 0, len(d.Versions)), d.Log}
+	raw := documentJSON{&set, d.Step, d.Owner, d.Identity, d.Claimed, d.Paused, d.Namespaces, make([]versionJSON, 0, len(d.Versions)), d.Log}
 	for _, v := range d.Versions {
 		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, nil}
 		if v.Fence == v.ID {

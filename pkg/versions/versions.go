@@ -106,10 +106,13 @@ type Document struct {
 	Identity string
 	// Claimed is the fence of the last "claim". The set may take over whatever
 	// another set left outside up to this fence. Empty: nobody claimed the set.
-	Claimed  string
-	Paused   bool
-	Versions []Version // the newest first
-	Log      []Entry   // the newest last
+	Claimed string
+	Paused  bool
+	// Namespaces are those whose Secrets show the set, in ascending order, or
+	// anyNamespace where they are many; nil: nobody has noted them.
+	Namespaces []string
+	Versions   []Version // the newest first
+	Log        []Entry   // the newest last
 }
 
 // Version returns the one with that id.

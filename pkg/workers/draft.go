@@ -26,6 +26,7 @@ type draft struct {
 	warnings []string
 	work     int                             // as in Result
 	sets     map[string]targets.DeliveredSet // by variable
+	claimed  []string                        // sets that only the Secret says it shows
 	expires  targets.Expiry
 	// held: for something that is unknown nothing but a removal may be done.
 	held bool

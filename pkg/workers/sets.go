@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -78,8 +79,9 @@ func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 
 // keepSets has the Secret go on saying which step it shows of a set that is gone,
 // where the policy keeps its data: a set that begins anew under that id must not
-// take it for unseen.
-func (d *draft) keepSets(t *targets.Target, have sinks.State) {
+// take it for unseen. What this process has not delivered is only a claim of whoever
+// may write the Secret.
+func (d *draft) keepSets(t *targets.Target, status records.Status, have sinks.State) {
 	if d.want.Gone == nil || !d.want.Gone.Kept {
 		return
 	}
@@ -93,6 +95,9 @@ func (d *draft) keepSets(t *targets.Target, have sinks.State) {
 				d.sets = map[string]targets.DeliveredSet{}
 			}
 			d.sets[e.Variable] = was
+			if _, delivered := status.Sets[e.Variable]; t.Secret != nil && !delivered {
+				d.claimed = append(d.claimed, e.Variable)
+			}
 		}
 	}
 }

@@ -269,7 +269,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 		result.Err = joined(d.errs...)
 		changes = Plan(d.want, have, s.Policy)
 	}
-	d.keepSets(t, have)
+	d.keepSets(t, j.Status, have)
 	if !d.held && (len(d.sets) > 0 || len(have.Sets) > 0) {
 		changes.Sets = &d.sets
 	}

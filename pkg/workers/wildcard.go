@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.uber.org/zap"
@@ -197,7 +198,10 @@ func (c *choice) leaveOutUnfit(err error) bool {
 // what one with a wildcard does not.
 func (s *Syncer) noteContent(r *job, d *draft) {
 	if !d.held {
-		r.Status.Sets = d.sets
+		r.Status.Sets = maps.Clone(d.sets)
+		for _, id := range d.claimed {
+			delete(r.Status.Sets, id)
+		}
 	}
 	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return

@@ -99,7 +99,7 @@ func metrics(t *testing.T) string {
 	lane.Settle(db)
 	defer m.Watch("default", lane)()
 	defer m.WatchSets(func() []health.Set {
-		return []health.Set{{ID: "jwt", Stage: "idle", Since: time.Now(), Due: time.Now()}}
+		return []health.Set{{ID: "jwt", Stage: "idle", Since: time.Now(), Due: time.Now(), Unread: map[string]time.Time{"team": time.Now()}}}
 	})()
 	q := queue.New(queue.Config{Name: "default", Metrics: m.Queues()})
 	defer q.ShutDown()

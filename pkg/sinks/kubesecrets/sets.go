@@ -3,20 +3,20 @@ package kubesecrets
 import (
 	"encoding/json"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// setsOf reads the summary of sets of versions from a Secret.
-func setsOf(live *corev1.Secret) map[string]targets.DeliveredSet {
-	return ParseSets(live.Annotations[targets.RotationAnnotation])
-}
-
-// ParseSets reads targets.RotationAnnotation. It ignores an annotation of another
-// form.
-func ParseSets(annotation string) (sets map[string]targets.DeliveredSet) {
-	if json.Unmarshal([]byte(annotation), &sets) != nil {
+// SetsOf reads the summary of sets of versions from targets.RotationAnnotation. It
+// ignores an annotation of another form, and one that our field manager does not own.
+// Ownership proves nothing, because anybody may use the name of our field manager.
+func SetsOf(about metav1.ObjectMeta) (sets map[string]targets.DeliveredSet) {
+	owned, err := ownedFields(about.ManagedFields)
+	if err != nil || !owned.has("metadata", "annotations", targets.RotationAnnotation) {
+		return nil
+	}
+	if json.Unmarshal([]byte(about.Annotations[targets.RotationAnnotation]), &sets) != nil {
 		return nil
 	}
 	return sets

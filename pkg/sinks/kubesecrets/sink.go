@@ -130,7 +130,7 @@ func stateOf(live *corev1.Secret, t *targets.Target) (sinks.State, error) {
 	if err != nil {
 		return sinks.State{}, err
 	}
-	state := sinks.State{Members: membersOf(live, owned), Sets: setsOf(live)}
+	state := sinks.State{Members: membersOf(live, owned), Sets: SetsOf(live.ObjectMeta)}
 	named, blank := namedKeys(t), blankKeys(live.Type, live.Data)
 	for key := range ourKeys(live, owned, named) {
 		if blank[key] {

@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/records"
+)
+
+// rightFor is for how long an answer about a right is taken to hold.
+const rightFor = time.Minute
+
+// access is that of an identity, by its name, to a variable.
+type access struct{ identity, variable string }
+
+// right is whether the access is permitted, if Conjur has said so.
+type right struct {
+	may, known bool
+	asked      time.Time
+	since      time.Time // when it was first not known
+}
+
+// right returns what was last answered.
+func (s *shown) right(a access) right {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rights[a]
+}
+
+// askRights asks Conjur, all identities at once, about the rights that are not known
+// or were asked for a while ago.
+func (r *rotating) askRights(all []access) {
+	slices.SortFunc(all, func(a, b access) int {
+		return cmp.Or(cmp.Compare(a.identity, b.identity), cmp.Compare(a.variable, b.variable))
+	})
+	s := r.shown
+	var asking sync.WaitGroup
+	for _, a := range slices.Compact(slices.Clone(all)) {
+		before := s.right(a)
+		if !before.asked.IsZero() && time.Since(before.asked) < rightFor {
+			continue
+		}
+		asking.Go(func() {
+			may, known := r.mayRead(a)
+			now := right{may: may, known: known, asked: time.Now(), since: before.since}
+			if known || before.since.IsZero() {
+				now.since = now.asked
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.rights[a] = now
+		})
+	}
+	asking.Wait()
+}
+
+// mayRead asks Conjur as an identity whether it may read a variable. That it may not
+// is believed only if the server knows the identity: anybody answers with a bare
+// status.
+func (r *rotating) mayRead(a access) (may, known bool) {
+	lanes := r.lanes()
+	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.identity.Name == a.identity })
+	if i < 0 {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.config().Conjur.HTTPTimeout)
+	defer cancel()
+	client := lanes[i].client
+	switch client.Check(ctx, nil, a.variable, "execute").Form {
+	case conjur.Given:
+		return true, true
+	case conjur.No, conjur.Missing:
+		_, reading := client.Whoami(ctx, nil)
+		return false, reading.Form == conjur.Given
+	}
+	return false, false
+}
+
+// identityOf names the identity that serves a Secret.
+func (r *rotating) identityOf(record records.Record) string {
+	if identity, ok := r.config().IdentityOf(record.Spec.Secret.Namespace, record.Spec.Secret.Name); ok {
+		return identity.Name
+	}
+	return ""
+}
+
+// identitiesOf names the identities that serve Secrets of a namespace.
+func (r *rotating) identitiesOf(namespace string) (names []string) {
+	for _, identity := range r.config().Identities {
+		if slices.ContainsFunc(identity.Secrets, func(s string) bool { return strings.HasPrefix(s, namespace+"/") }) {
+			names = append(names, identity.Name)
+		}
+	}
+	if identity, ok := r.config().IdentityOf(namespace, ""); ok {
+		names = append(names, identity.Name)
+	}
+	return names
+}

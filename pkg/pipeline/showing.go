@@ -1,0 +1,256 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// shown is what is known of the Secrets that show sets of versions. A Secret
+// counts that this process has delivered the set to, or that an earlier process has,
+// if the identity that serves the Secret may read the set. What a Secret says of
+// itself is no more than a claim (decision 051).
+type shown struct {
+	permits map[string][]string // :: set → the namespaces that count; none: all
+
+	mu      sync.Mutex
+	earlier map[targets.Key]map[string]targets.DeliveredSet // of Secrets that this process has not delivered yet
+	counts  map[string]map[targets.Key]bool                 // :: set → which Secrets last counted
+	unread  map[string]time.Time                            // :: namespace → since when its Secrets may not be read
+	rights  map[access]right
+}
+
+func newShown(sets []config.RotatedSet) *shown {
+	s := &shown{
+		permits: map[string][]string{}, earlier: map[targets.Key]map[string]targets.DeliveredSet{},
+		counts: map[string]map[targets.Key]bool{}, unread: map[string]time.Time{}, rights: map[access]right{},
+	}
+	for _, set := range sets {
+		s.permits[set.Set] = set.Confirm.Namespaces
+	}
+	return s
+}
+
+// permitted reports whether the configuration has a namespace count for a set.
+func (s *shown) permitted(set, namespace string) bool {
+	namespaces := s.permits[set]
+	return len(namespaces) == 0 || slices.Contains(namespaces, namespace)
+}
+
+// counted reports whether a Secret was last seen to show a set.
+func (s *shown) counted(set string, r records.Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[set][r.Spec.Key]
+}
+
+// survey is one look at what shows a set.
+type survey struct {
+	*rotating
+	set    string
+	found  []rotate.Shown
+	counts map[targets.Key]bool
+}
+
+// Shown implements rotate.Targets.
+func (r *rotating) Shown(set string) ([]rotate.Shown, error) {
+	refused, known, err := r.refused()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(r.records(shows(set)), func(record records.Record) bool {
+		return !r.shown.permitted(set, record.Spec.Secret.Namespace)
+	})
+	s := survey{rotating: r, set: set, counts: map[targets.Key]bool{}}
+	r.askRights(s.questions(all, refused, known))
+	for namespace, since := range refused {
+		if !known[namespace] && r.mayShow(namespace, set) {
+			s.blind(namespace, since, "Syncer may not read its Secrets")
+		}
+	}
+	for _, record := range all {
+		if err := s.look(record, refused); err != nil {
+			return nil, err
+		}
+	}
+	r.shown.mu.Lock()
+	defer r.shown.mu.Unlock()
+	r.shown.counts[set] = s.counts
+	return s.found, nil
+}
+
+// refused returns the namespaces whose Secrets may not be read, and since when this
+// process has found it so. Those are known of which all Secrets were read before. An
+// error says that others are not all known yet.
+func (r *rotating) refused() (refused map[string]time.Time, known map[string]bool, err error) {
+	refused, known = map[string]time.Time{}, map[string]bool{}
+	s := r.shown
+	for _, watch := range r.secrets.watches() {
+		incomplete, namespaces := watch.Complete(), watch.Unread()
+		if incomplete != nil && len(namespaces) == 0 {
+			return nil, nil, incomplete
+		}
+		for _, namespace := range namespaces {
+			refused[namespace], known[namespace] = time.Now(), incomplete == nil && watch.Namespace != ""
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for namespace := range refused {
+		if since, before := s.unread[namespace]; before {
+			refused[namespace] = since
+		}
+	}
+	clear(s.unread)
+	for namespace, since := range refused {
+		s.unread[namespace] = since
+	}
+	return refused, known, nil
+}
+
+// questions are the rights that have to be known to tell who shows the set.
+func (s *survey) questions(all []records.Record, refused map[string]time.Time, known map[string]bool) (ask []access) {
+	for namespace := range refused {
+		if !known[namespace] && s.shown.permitted(s.set, namespace) {
+			for _, identity := range s.identitiesOf(namespace) {
+				ask = append(ask, access{identity, s.set})
+			}
+		}
+	}
+	for _, record := range all {
+		if _, delivered := record.Status.Sets[s.set]; !delivered || record.Status.Err != nil {
+			ask = append(ask, access{s.identityOf(record), s.set})
+		}
+	}
+	return ask
+}
+
+// mayShow reports whether the Secrets of a namespace may show a set, as far as it is
+// known who may read it.
+func (r *rotating) mayShow(namespace, set string) bool {
+	return r.shown.permitted(set, namespace) && slices.ContainsFunc(r.identitiesOf(namespace), func(identity string) bool {
+		right := r.shown.right(access{identity, set})
+		return right.may || !right.known
+	})
+}
+
+// look takes down what one Secret shows.
+func (s *survey) look(record records.Record, refused map[string]time.Time) error {
+	namespace, status := record.Spec.Secret.Namespace, record.Status
+	has, delivered := status.Sets[s.set]
+	if right := s.shown.right(access{s.identityOf(record), s.set}); !delivered || status.Err != nil {
+		if right.known && !right.may {
+			return nil // a stranger, or who was made one
+		}
+		if !delivered && !right.known {
+			s.blind(namespace, right.since, "its identity does not get an answer whether it may read the set")
+			return nil
+		}
+	}
+	if !delivered {
+		var was bool
+		var err error
+		has, was, err = s.before(record.Spec, s.set)
+		switch {
+		case apierrors.IsForbidden(err):
+			s.blind(namespace, time.Now(), "Syncer may not read its Secrets")
+			return nil
+		case err != nil:
+			return err
+		case !was && (status.Err != nil || !status.Proven.IsZero()):
+			return nil // it was tried, and has nothing
+		}
+	}
+	s.counts[record.Spec.Key] = true
+	shows := rotate.Shown{Namespace: namespace, Name: record.Spec.Secret.Name, Step: has.Step, Primary: has.Primary, Since: has.Since}
+	if since, unread := refused[namespace]; unread {
+		shows.Unread, shows.Since = "Syncer may not read it", since
+	} else if apierrors.IsForbidden(status.Err) {
+		shows.Unread, shows.Since = "Syncer may not write it", status.Trouble.Began
+	}
+	s.found = append(s.found, shows)
+	return nil
+}
+
+// blind takes down that it is not known what the Secrets of a namespace show.
+func (s *survey) blind(namespace string, since time.Time, why string) {
+	if !slices.ContainsFunc(s.found, func(other rotate.Shown) bool { return other.Name == "" && other.Namespace == namespace }) {
+		s.found = append(s.found, rotate.Shown{Namespace: namespace, Unread: why, Since: since})
+	}
+}
+
+// before returns what a Secret shows that an earlier process has delivered. It is
+// asked for once.
+func (r *rotating) before(t *targets.Target, set string) (has targets.DeliveredSet, was bool, err error) {
+	s := r.shown
+	s.mu.Lock()
+	sets, known := s.earlier[t.Key]
+	s.mu.Unlock()
+	if !known {
+		ctx, cancel := context.WithTimeout(context.Background(), r.config().Conjur.HTTPTimeout)
+		defer cancel()
+		about, err := r.host.cluster.Metadata(ctx, t.Secret.Namespace, t.Secret.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return has, false, err
+		}
+		sets = kubesecrets.SetsOf(about)
+		s.mu.Lock()
+		s.earlier[t.Key] = sets
+		s.mu.Unlock()
+	}
+	has, was = sets[set]
+	return has, was, nil
+}
+
+// Since implements rotate.Targets.
+func (r *rotating) Since(ctx context.Context, variables []string) (since time.Time, err error) {
+	if _, _, err := r.refused(); err != nil {
+		return since, err
+	}
+	for _, id := range variables {
+		has := r.records(func(e targets.Entry) bool { return e.Variable == id })
+		var ask []access
+		for _, record := range has {
+			ask = append(ask, access{r.identityOf(record), id})
+		}
+		r.askRights(ask)
+		for i, record := range has {
+			if !r.shown.right(ask[i]).may {
+				continue
+			}
+			about, err := r.host.cluster.Metadata(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
+			switch made := about.CreationTimestamp.Time; {
+			case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			case err != nil:
+				return since, err
+			case since.IsZero() || made.Before(since):
+				since = made
+			}
+		}
+	}
+	return since, nil
+}
+
+// records returns the Secrets that have such an entry.
+func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
+	for _, record := range r.set.Records() {
+		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
+			has = append(has, record)
+		}
+	}
+	return has
+}
+
+// shows returns what is true of the entries that show a set.
+func shows(set string) func(targets.Entry) bool {
+	return func(e targets.Entry) bool { return e.Set() && e.Variable == set }
+}

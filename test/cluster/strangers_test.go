@@ -1,0 +1,277 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+
+	"github.com/secretsync/syncer/pkg/page"
+)
+
+// keySet makes the set jwt, which the host rotates may change and app may read.
+func (w *world) keySet(rotated string) {
+	w.t.Helper()
+	w.server.Policy(`
+- !variable jwt
+- !variable jwt/control
+- !host rotates
+- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
+- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
+`)
+	w.rotates(rotated)
+}
+
+// showing makes a Secret that shows the set jwt.
+func (w *world) showing(namespace, name string, changes ...func(*corev1.Secret)) *corev1.Secret {
+	w.t.Helper()
+	keys := func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) }
+	return w.secretIn(namespace, name, nil, append(changes, keys)...)
+}
+
+// shownIn returns what a Secret of a namespace shows of the set jwt.
+func (w *world) shownIn(namespace, name string) shownSet {
+	var all map[string]shownSet
+	_ = json.Unmarshal([]byte(w.readIn(namespace, name).Annotations["conjur.org/rotation"]), &all)
+	return all["jwt"]
+}
+
+// idles waits until a Secret shows another primary, alone, and returns it.
+func (w *world) idles(name string, before shownSet) (now shownSet) {
+	w.t.Helper()
+	eventually(w.t, "a set that is idle, with a new primary", func() bool {
+		now = w.shown(name)
+		return now.Stage == "idle" && now.Primary != before.Primary && len(now.IDs) == 1
+	})
+	return now
+}
+
+// rotationEvents returns all Events of a namespace about rotations.
+func (w *world) rotationEvents(namespace string) (messages []string) {
+	w.t.Helper()
+	list, err := w.core.Events(namespace).List(context.WithoutCancel(w.t.Context()), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if strings.HasPrefix(e.Reason, "Rotation") {
+			messages = append(messages, e.Message)
+		}
+	}
+	return messages
+}
+
+// forged has a Secret say that it was delivered at a late step, as our field
+// manager would.
+func (w *world) forged(namespace, name, manager string) {
+	w.t.Helper()
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{"conjur.org/managed-by-provider": "true"},
+			Annotations: map[string]string{"conjur.org/rotation": `{"jwt":{"step":1000000,"stage":"idle","primary":"x","ids":["x"]}}`},
+		},
+		Data: map[string][]byte{"conjur-map": []byte(`"*": {keys: jwt}`)},
+	}
+	if _, err := w.core.Secrets(namespace).Create(w.t.Context(), s, metav1.CreateOptions{FieldManager: manager}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestAStrangerStopsNoRotation: who may not read a set is not waited for, whatever
+// the Secrets say, also by a process that knows nothing yet, and hears nothing of it.
+func TestAStrangerStopsNoRotation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mallory := w.join()
+	w.server.Policy("- !host other\n")
+	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}")
+	i := slices.IndexFunc(w.settings, func(s string) bool { return strings.Contains(s, "identities: [") })
+	w.settings[i] = strings.Replace(w.settings[i], "identities: [", "identities: ["+w.identity("other", mallory)+", ", 1)
+	w.showing(w.namespace, "keys")
+	w.showing(mallory, "stranger")
+	w.forged(mallory, "forged", "syncer")
+	w.forged(mallory, "forged-by-kubectl", "kubectl")
+	p := w.start()
+	before := w.idles("keys", shownSet{})
+	w.rotate("now", "jwt").Exit(0)
+	before = w.idles("keys", before)
+	p.Stop()
+	p = w.start() // it knows nothing yet
+	w.rotate("now", "jwt").Exit(0)
+	w.idles("keys", before)
+	if said := w.rotationEvents(mallory); len(said) > 0 {
+		t.Errorf("the stranger hears of the set: %q", said)
+	}
+	p.Stop()
+}
+
+// TestAForgedAnnotationOfAnotherManagerCountsForNothing, even where the set may be
+// read.
+func TestAForgedAnnotationOfAnotherManagerCountsForNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}")
+	w.showing(w.namespace, "keys")
+	w.forged(w.namespace, "forged", "kubectl")
+	p := w.start()
+	before := w.idles("keys", shownSet{})
+	w.rotate("now", "jwt").Exit(0)
+	w.idles("keys", before)
+	p.Stop()
+}
+
+// TestOnlyPermittedNamespacesAreWaitedFor: among those that may read a set, the
+// configuration chooses.
+func TestOnlyPermittedNamespacesAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mallory := w.join()
+	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.keySet(fmt.Sprintf("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s, namespaces: [%s]}}", w.namespace))
+	w.showing(w.namespace, "keys")
+	p := w.start()
+	before := w.idles("keys", shownSet{})
+	w.forged(mallory, "forged", "syncer")
+	p.Stop()
+	p = w.start()
+	w.rotate("now", "jwt").Exit(0)
+	w.idles("keys", before)
+	if said := w.rotationEvents(mallory); len(said) > 0 {
+		t.Errorf("the stranger hears of the set: %q", said)
+	}
+	p.Stop()
+}
+
+// unbind takes Syncer's rights in a namespace away, and bind gives them back.
+func (w *world) unbind(namespace string) (bind func()) {
+	w.t.Helper()
+	roles, err := rbacv1client.NewForConfig(plane.Config())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	bindings := roles.RoleBindings(namespace)
+	binding, err := bindings.Get(w.t.Context(), "syncer", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := bindings.Delete(w.t.Context(), "syncer", metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	return func() {
+		w.t.Helper()
+		binding.ResourceVersion, binding.UID = "", ""
+		if _, err := bindings.Create(w.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestANamespaceWithoutRightsStopsNoOthersSet: at a start, a namespace that never
+// showed the set is not waited for, though its identity may read it.
+func TestANamespaceWithoutRightsStopsNoOthersSet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mallory := w.join()
+	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}")
+	w.showing(w.namespace, "keys")
+	p := w.start()
+	before := w.idles("keys", shownSet{})
+	p.Stop()
+	w.unbind(mallory)
+	p = w.start()
+	w.rotate("now", "jwt").Exit(0)
+	w.idles("keys", before)
+	p.Stop()
+}
+
+// TestANamespaceThatShowedTheSetIsWaitedForAWhile: a version is promoted then, and
+// none is retired before the namespace can be read, whether it lost its rights before
+// the start or later.
+func TestANamespaceThatShowedTheSetIsWaitedForAWhile(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]bool{"before the start": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			shared := w.join()
+			w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + shared
+			w.env["SERVER_STATUS"] = "true"
+			w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 5s}}")
+			w.showing(w.namespace, "keys")
+			w.showing(shared, "keys")
+			p := w.start()
+			before := w.idles("keys", shownSet{})
+			eventually(t, "the set in both namespaces, and a note of them", func() bool {
+				p := w.rotate("status", "jwt", "--output", "json")
+				return w.shownIn(shared, "keys").Primary == before.Primary && p.ExitCode() == 0 && strings.Contains(p.Log(), shared)
+			})
+			if !later {
+				p.Stop()
+			}
+			bind := w.unbind(shared)
+			if !later {
+				p = w.start()
+			}
+			w.withoutRights(shared, before)
+			bind()
+			eventually(t, "the old one gone from both namespaces", func() bool {
+				return len(w.shown("keys").IDs) == 1 && len(w.shownIn(shared, "keys").IDs) == 1
+			})
+			p.Stop()
+		})
+	}
+}
+
+// withoutRights has the set jwt rotated while a namespace that shows it cannot be
+// read.
+func (w *world) withoutRights(namespace string, before shownSet) {
+	w.t.Helper()
+	w.rotate("now", "jwt").Exit(0)
+	eventually(w.t, "a status that names the namespace", func() bool {
+		s, err := page.Client{URL: "http://" + w.address}.Get(w.t.Context())
+		return err == nil && len(s.Rotations) == 1 && strings.Contains(s.Rotations[0].Unread, namespace) && s.Rotations[0].Problem == ""
+	})
+	eventually(w.t, "an Event that names the namespace", func() bool {
+		return slices.ContainsFunc(w.events("keys", "RotationWaiting"), func(m string) bool { return strings.Contains(m, namespace) })
+	})
+	eventually(w.t, "a new primary, and the old one beside it", func() bool {
+		after := w.shown("keys")
+		return after.Primary != before.Primary && len(after.IDs) == 2
+	})
+	w.polls(5)
+	if now := w.shown("keys"); len(now.IDs) != 2 {
+		w.t.Errorf("a version was retired that a namespace may use which cannot be read: %+v", now)
+	}
+	if _, metrics := w.get("/metrics"); !strings.Contains(metrics, fmt.Sprintf(`syncer_rotation_unread_seconds{set="jwt",unread=%q}`, namespace)) {
+		w.t.Error("no metric names the namespace")
+	}
+}
+
+// TestMissingVariablesDelayNoOtherNamespacesRemoval, of an identity that serves both,
+// also right after a start, and though the Secret holds something under their keys.
+func TestMissingVariablesDelayNoOtherNamespacesRemoval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mallory := w.join()
+	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.variables("a", "b", "c", "d")
+	w.secret("alice", map[string]string{"a": "a", "b": "b", "c": "c", "d": "d"})
+	missing := map[string]string{}
+	for i := range 12 {
+		missing[fmt.Sprintf("k%d", i)] = fmt.Sprintf("missing/%d", i)
+	}
+	w.secretIn(mallory, "bad", missing, func(s *corev1.Secret) { s.Data["k0"] = []byte("held") })
+	p := w.start()
+	w.awaitData("alice", map[string]string{"a": w.value["a"], "d": w.value["d"]})
+	w.server.Policy("- !delete { record: !variable a }\n")
+	w.awaitData("alice", map[string]string{"a": "", "b": w.value["b"]}) // not after the hold of ten minutes
+	p.Stop()
+}
