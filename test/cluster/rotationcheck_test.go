@@ -24,10 +24,7 @@ rotation:
     migrate: cronjob/reencrypt
     confirm: {ask: "deployment/shop:8080/keys", restarted: deployment/other}
 `)
-	w.secret("keys", nil, func(s *corev1.Secret) {
-		s.Annotations = map[string]string{"conjur.org/rotation": `{"jwt":{"step":1}}`}
-		s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`)
-	})
+	w.forged(w.namespace, "keys", "syncer") // as if it had been delivered
 	w.as("reader", []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
