@@ -24,7 +24,7 @@ func called(t *testing.T, name string, args ...string) *proctest.Process {
 	}
 	cmd := exec.Command(link, args...)
 	cmd.Env = []string{asCommand + "=1"}
-	return proctest.Start(t, patience, cmd, nil)
+	return proctest.Start(t, cmd, nil)
 }
 
 func TestBinaryDoesWhatTheScriptsDoWhoseNamesItHas(t *testing.T) {

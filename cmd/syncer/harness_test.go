@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
@@ -49,13 +48,10 @@ func newTestCommand() *cobra.Command {
 	return root
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
-
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	proctest.Eventually(t, patience, what, condition)
+	proctest.Eventually(t, what, condition)
 }
 
 // world is a server and what a Pod has: annotations, environment, folders.

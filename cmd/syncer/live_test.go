@@ -79,7 +79,7 @@ func newLive(t *testing.T) *live {
 	for _, p := range l.peers {
 		eventually(t, "the first key", func() bool { return p.sync(l.path("secrets", "keys")) == nil })
 		kubelets.Go(func() { p.kubelet(ctx, l.path("secrets", "keys")) })
-		proctest.Start(t, patience, exec.Command(program, "--keys", p.folder, "--address", strings.TrimPrefix(p.url, "http://"), "--life", tokenLife.String()), nil)
+		proctest.Start(t, exec.Command(program, "--keys", p.folder, "--address", strings.TrimPrefix(p.url, "http://"), "--life", tokenLife.String()), nil)
 	}
 	for _, p := range l.peers {
 		eventually(t, "a program that answers", func() bool { _, err := l.post(p.url+"/token", ""); return err == nil })
@@ -215,7 +215,7 @@ func (l *live) exchange(enough func(*tally) bool) *tally {
 			y.note(late, err)
 		}
 	}
-	end := time.Now().Add(patience + time.Duration(liveRotations())*30*time.Second)
+	end := time.Now().Add(proctest.Patience + time.Duration(liveRotations())*30*time.Second)
 	for i := 0; !enough(y); i++ {
 		if time.Now().After(end) {
 			n, _ := y.signers()

@@ -59,7 +59,7 @@ func spawnBy(t *testing.T, begin func(*exec.Cmd) error, env []string, args ...st
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(env, asCommand+"=1")
-	return proctest.Start(t, patience, cmd, begin)
+	return proctest.Start(t, cmd, begin)
 }
 
 // silent fails the test if the process wrote a value, as it is or encoded.

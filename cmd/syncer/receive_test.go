@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // scriptBefore and scriptAfter are around the certificate in the script that
@@ -92,7 +93,7 @@ func (s *shell) path() string { return filepath.Join(s.dir, "client.pem") }
 // wantStatus waits for the end. The input need not have ended.
 func (s *shell) wantStatus(t *testing.T, want int) {
 	t.Helper()
-	stuck := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	stuck := time.AfterFunc(proctest.Patience, func() { _ = s.cmd.Process.Kill() })
 	defer stuck.Stop()
 	state, err := s.cmd.Process.Wait()
 	if err != nil || state.ExitCode() != want {

@@ -20,6 +20,7 @@ import (
 	"github.com/secretsync/syncer/pkg/versions"
 	testfaults "github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/length"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 var killSeeds = length.Seeds()
@@ -103,7 +104,7 @@ func (a hostKey) Credential(context.Context, conjur.Send) (conjur.Credential, er
 
 // survives returns what went wrong until the set was rotated.
 func (k *killed) survives() error {
-	deadline, cancel := context.WithTimeout(context.Background(), patience)
+	deadline, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	first := ""
 	for {

@@ -118,7 +118,7 @@ func TestUsersTakeTurns(t *testing.T) {
 		t.Fatalf("%q use it: %v", uses, err)
 	}
 	good(t, made.Close(ctx))
-	proctest.Eventually(t, time.Minute, "the session ends", func() bool {
+	proctest.Eventually(t, "the session ends", func() bool {
 		uses, err := p.InUse(ctx, first)
 		return err == nil && len(uses) == 0
 	})

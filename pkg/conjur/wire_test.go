@@ -171,7 +171,7 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 		if anew := connections.Load() > before; anew != change.used {
 			t.Errorf("%s: connected anew: %v, want %v", change.what, anew, change.used)
 		}
-		proctest.Eventually(t, time.Minute, change.what+": the connections from before closed", func() bool { return ended.Load() == connections.Load()-1 })
+		proctest.Eventually(t, change.what+": the connections from before closed", func() bool { return ended.Load() == connections.Load()-1 })
 	}
 }
 

@@ -217,9 +217,9 @@ func (c *cards) runs(job *batchv1.Job, program, keys string, kill bool) int {
 		}
 	}
 	before := c.left("r2")
-	p := proctest.Start(c.T, 2*time.Minute, cmd, nil)
+	p := proctest.Start(c.T, cmd, nil)
 	if kill {
-		proctest.Eventually(c.T, time.Minute, "the Job does something", func() bool { return c.left("r2") < before || before == 0 })
+		proctest.Eventually(c.T, "the Job does something", func() bool { return c.left("r2") < before || before == 0 })
 		time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
 		_ = cmd.Process.Kill() // it may have ended by itself
 	}

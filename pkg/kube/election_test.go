@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // candidate contests for the lease of a test. Its lead hands on its context
@@ -88,7 +89,7 @@ func TestTheNextLeadsWhenTheLeaderHasReturned(t *testing.T) {
 	<-first.Done()
 	// Longer than the lease lasts, the one that still works keeps it.
 	_, begin := lease(t, c, ns)
-	eventually(t, "renewals while lead has not returned", func() bool {
+	proctest.Eventually(t, "renewals while lead has not returned", func() bool {
 		holder, renewed := lease(t, c, ns)
 		if holder != "one" {
 			t.Fatalf("%q holds the lease while one still works", holder)
@@ -148,7 +149,7 @@ func TestOursAndKubernetesOwnCandidatesTakeTurns(t *testing.T) {
 	lead := next(t, ours.leads, "our lead")
 	library()
 	_, begin := lease(t, c, ns)
-	eventually(t, "renewals for longer than the lease lasts", func() bool {
+	proctest.Eventually(t, "renewals for longer than the lease lasts", func() bool {
 		_, renewed := lease(t, c, ns)
 		return renewed.Sub(begin) > 5*time.Second
 	})

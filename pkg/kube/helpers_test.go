@@ -92,21 +92,6 @@ func remove(t *testing.T, api corev1client.SecretInterface, name string) {
 	}
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(deadline)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("%s: not within %v", what, deadline)
-		}
-	}
-}
-
 // next waits for what a channel brings.
 func next[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()

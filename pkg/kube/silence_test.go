@@ -15,7 +15,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -197,9 +196,8 @@ func noValueStays(t *testing.T, count int, verbs ...string) {
 	if n := f.holds(t, maps); n < count { // a piece of one may count too
 		t.Errorf("%d of %d maps are in memory: the search is worth nothing", n, count)
 	}
-	const patience = 4 * time.Minute // each look at the heap takes seconds on a busy machine
-	proctest.Eventually(t, patience, "few values are in memory while connected", func() bool { return f.holds(t, values) <= inBuffers })
-	proctest.Eventually(t, patience, "no value is in memory when the connection has been closed", func() bool {
+	proctest.Eventually(t, "few values are in memory while connected", func() bool { return f.holds(t, values) <= inBuffers })
+	proctest.Eventually(t, "no value is in memory when the connection has been closed", func() bool {
 		f.do(t, "close") // a connection is closed when its last stream has ended
 		return f.holds(t, values) == 0
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // hearing is a handler that hands on what it is called with as text: "put: NAME
@@ -98,7 +99,7 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 	}
 	running(t, w.Run)
 	h.expect(t, "put: a one")
-	eventually(t, "synced", w.Synced)
+	proctest.Eventually(t, "synced", w.Synced)
 	h.await(t, "well")
 
 	create(t, api, managed("b", map[string]string{"conjur-map": "two"}))
@@ -184,7 +185,7 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 			running(t, w.Run)
 			h.expect(t, "put: a one")
 			h.await(t, "limited: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
-			eventually(t, "synced", w.Synced)
+			proctest.Eventually(t, "synced", w.Synced)
 			update(t, api, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} })
 			h.expect(t, "put: a two")
 			remove(t, api, "a")
@@ -337,7 +338,7 @@ func TestConfigMapsAreFollowed(t *testing.T) {
 					got = next(t, heard, want)
 				}
 			}
-			eventually(t, "live", w.Live)
+			proctest.Eventually(t, "live", w.Live)
 			maps := c.Core.ConfigMaps(ns)
 			for _, name := range []string{"other", "templates"} {
 				m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": "x"}}
@@ -346,7 +347,7 @@ func TestConfigMapsAreFollowed(t *testing.T) {
 				}
 			}
 			expect("templatesmap[a:x]")
-			eventually(t, "it is stored", func() bool { _, there := w.Find(ns, "templates"); return there })
+			proctest.Eventually(t, "it is stored", func() bool { _, there := w.Find(ns, "templates"); return there })
 			if _, there := w.Find(ns, "other"); there != (selected == "") {
 				t.Errorf("another one is stored: %v", there)
 			}
@@ -389,7 +390,7 @@ func TestDefinitionsBeyondTheRoomAreDropped(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "all are there", func() bool { return len(w.Stored()) == 5 })
+	proctest.Eventually(t, "all are there", func() bool { return len(w.Stored()) == 5 })
 	if n := crowded(); n != 3 {
 		t.Fatalf("%d of 5 are dropped", n)
 	}
@@ -398,7 +399,7 @@ func TestDefinitionsBeyondTheRoomAreDropped(t *testing.T) {
 			remove(t, api, s.Name)
 		}
 	}
-	eventually(t, "two are gone", func() bool { return len(w.Stored()) == 3 })
+	proctest.Eventually(t, "two are gone", func() bool { return len(w.Stored()) == 3 })
 	create(t, api, managed("more", map[string]string{"conjur-map": conjurMap}))
-	eventually(t, "one more", func() bool { s, there := w.Find(ns, "more"); return there && s.Map.Text != "" })
+	proctest.Eventually(t, "one more", func() bool { s, there := w.Find(ns, "more"); return there && s.Map.Text != "" })
 }

@@ -41,7 +41,7 @@ func TestASecretThatMovesIsHandedOn(t *testing.T) {
 	door := &doorkeeper{turns: make(chan struct{})}
 	c := newCluster(t, config.ModeStandalone, door, "", "two")
 	c.has("db", "{}")
-	proctest.Eventually(t, time.Minute, "the worker of the first identity", func() bool { return door.reads.Load() == 1 })
+	proctest.Eventually(t, "the worker of the first identity", func() bool { return door.reads.Load() == 1 })
 
 	moved := *c.config()
 	moved.Identities = slices.Clone(moved.Identities)

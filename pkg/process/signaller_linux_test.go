@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -172,7 +171,7 @@ func TestProcessesOfOtherUsersAreCounted(t *testing.T) {
 func TestAProcessWhoseFirstThreadHasEndedIsNoZombie(t *testing.T) {
 	pod, program := podtest.Start(t), self(t)
 	headless := pod.App("headless", alice)
-	proctest.Eventually(t, 30*time.Second, "the first thread ended", func() bool {
+	proctest.Eventually(t, "the first thread ended", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", headless.PID()))
 		return err == nil && bytes.Contains(stat, []byte(") Z "))
 	})

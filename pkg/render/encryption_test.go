@@ -44,7 +44,7 @@ func kube(t *testing.T, args ...string) *proctest.Process {
 	if program == "" {
 		t.Fatal(`SYNCER_KUBE is not set: run "make test", or "export SYNCER_KUBE=$(make -s kube)" before go test`)
 	}
-	return proctest.Start(t, 2*time.Minute, exec.Command(program, args...), nil)
+	return proctest.Start(t, exec.Command(program, args...), nil)
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -87,7 +87,7 @@ func (s *apiServer) with(set *versions.Document) {
 		"--service-account-issuer=https://test", "--service-account-signing-key-file="+key, "--service-account-key-file="+key,
 		"--token-auth-file="+filepath.Join(s.dir, "tokens"), "--authorization-mode=AlwaysAllow", "--profiling=false",
 		"--encryption-provider-config="+filepath.Join(s.dir, "encryption.yaml"))
-	proctest.Eventually(s.T, 2*time.Minute, "the API server is ready", func() bool {
+	proctest.Eventually(s.T, "the API server is ready", func() bool {
 		s.process.MustRun()
 		req, _ := http.NewRequest(http.MethodGet, "https://"+s.address+"/readyz", nil)
 		req.Header.Set("Authorization", "Bearer "+adminToken)
@@ -188,7 +188,7 @@ func TestAnAPIServerThroughARotation(t *testing.T) {
 		})
 	}
 	s.with(before)
-	proctest.Eventually(t, time.Minute, "the namespace is there", func() bool {
+	proctest.Eventually(t, "the namespace is there", func() bool {
 		return strings.Contains(fmt.Sprint(s.call(http.MethodGet, "/namespaces", nil)), "name:default")
 	})
 	for _, name := range []string{"a", "b"} {

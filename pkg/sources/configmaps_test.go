@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // inUse is the templates in use, which a test changes.
@@ -97,7 +98,7 @@ func (w *templates) text(t *testing.T, name, want string) {
 // live waits until the template is given from memory.
 func (w *templates) live(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, name+" is watched", func() bool {
+	proctest.Eventually(t, name+" is watched", func() bool {
 		before := calls(t, w.namespace)["get"]
 		_, err := w.Text(t.Context(), templateKey(w.namespace, name))
 		return !apierrors.IsForbidden(err) && calls(t, w.namespace)["get"] == before
@@ -244,7 +245,7 @@ func TestATemplateThatIsNoLongerInUseIsNoLongerWatched(t *testing.T) {
 		w.live(t, "m/a")
 		w.used.set(ns)
 		w.Refresh()
-		eventually(t, "not watched", func() bool {
+		proctest.Eventually(t, "not watched", func() bool {
 			got := calls(t, ns)["get"]
 			w.text(t, "m/a", "one")
 			return calls(t, ns)["get"] > got
@@ -253,7 +254,7 @@ func TestATemplateThatIsNoLongerInUseIsNoLongerWatched(t *testing.T) {
 			before = runtime.NumGoroutine()
 		}
 	}
-	eventually(t, "the watches are over", func() bool { return runtime.NumGoroutine() < before+10 })
+	proctest.Eventually(t, "the watches are over", func() bool { return runtime.NumGoroutine() < before+10 })
 }
 
 func TestWithoutTheRightToWatchTemplatesAreAskedFor(t *testing.T) {

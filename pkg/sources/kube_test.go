@@ -193,18 +193,3 @@ func running(t *testing.T, f func(context.Context)) (stop func()) {
 	t.Cleanup(stop)
 	return stop
 }
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(deadline)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("%s: not within %v", what, deadline)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // watchesOf counts the watches of ConfigMaps that were begun in a namespace.
@@ -43,7 +44,7 @@ func TestWithoutTheRightThereIsNoWatch(t *testing.T) {
 	w := watchedTemplates(t, ns, time.Hour, names...)
 	running(t, w.Run)
 	const tries = 1 + targets.MaxTemplates // of all, and of each that is in use
-	eventually(t, "each was tried", func() bool { return watchesOf(t, ns) == tries })
+	proctest.Eventually(t, "each was tried", func() bool { return watchesOf(t, ns) == tries })
 	w.text(t, "m1/a", "! forbidden")
 	if n := watchesOf(t, ns); n != tries {
 		t.Errorf("%d watches were asked for, want %d", n, tries)
@@ -72,7 +73,7 @@ func TestTemplatesBeyondTheLimitWaitForRoom(t *testing.T) {
 	}
 	w.used.set(ns, append([]string{"m/a"}, names...)...)
 	w.Refresh()
-	eventually(t, "a limit", func() bool {
+	proctest.Eventually(t, "a limit", func() bool {
 		_, err := w.Text(context.Background(), templateKey(ns, "m/a"))
 		return err != nil && strings.Contains(err.Error(), fmt.Sprintf("%d templates", targets.MaxTemplates))
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // watched is Secrets that hands on what it is called with: "defined NAME MAP",
@@ -68,7 +69,7 @@ func TestWhatChangesInALabelledSecretIsToldApart(t *testing.T) {
 	}
 	running(t, s.Run)
 	expect(t, s.told, "defined a one")
-	eventually(t, "complete", complete(s))
+	proctest.Eventually(t, "complete", complete(s))
 
 	for _, step := range []struct {
 		change func(*corev1.Secret)
@@ -128,7 +129,7 @@ func TestNamedSecretsAreWatchedUnderARoleThatNamesThem(t *testing.T) {
 	s := watchedSecrets(t, ns, time.Hour, "a", "b")
 	running(t, s.Run)
 	await(t, s.told, "defined a one")
-	eventually(t, "complete", complete(s)) // b is told to be missing by then
+	proctest.Eventually(t, "complete", complete(s)) // b is told to be missing by then
 	secret(t, ns, "c", nil)
 	secret(t, ns, "b", map[string]string{"conjur-map": "two"})
 	await(t, s.told, "defined b two")
@@ -147,7 +148,7 @@ func TestAMissingNamedSecretIsToldOnce(t *testing.T) {
 	s := watchedSecrets(t, ns, time.Millisecond, "a")
 	running(t, s.Run)
 	expect(t, s.told, "gone a")
-	eventually(t, "ten looks", func() bool { return calls(t, ns)["get"] > 10 })
+	proctest.Eventually(t, "ten looks", func() bool { return calls(t, ns)["get"] > 10 })
 	secret(t, ns, "a", nil)
 	expect(t, s.told, "defined a ")
 	deleteSecret(t, ns, "a")
@@ -161,13 +162,13 @@ func TestWithoutTheRightToWatchNamedSecretsAreReadAtEachTick(t *testing.T) {
 	s := watchedSecrets(t, ns, 20*time.Millisecond, "a")
 	running(t, s.Run)
 	expect(t, s.told, "defined a one")
-	eventually(t, "complete", complete(s))
+	proctest.Eventually(t, "complete", complete(s))
 	if err := s.Complete(); err != nil {
 		t.Error(err)
 	}
 	changeSecret(t, ns, "a", func(s *corev1.Secret) { s.StringData = map[string]string{"k": "v"} })
 	expect(t, s.told, "changed a one")
-	eventually(t, "many looks", func() bool { return calls(t, ns)["get"] > 60 })
+	proctest.Eventually(t, "many looks", func() bool { return calls(t, ns)["get"] > 60 })
 	subject := "watch of secrets in namespace " + ns + ": "
 	await(t, s.reports, subject+"limited: a: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
 	if n := len(s.reports); n != 0 {
@@ -204,7 +205,7 @@ func TestANamespaceWithoutRightsDoesNotStopAnother(t *testing.T) {
 	running(t, refused.Run)
 	running(t, well.Run)
 	expect(t, well.told, "defined b ")
-	eventually(t, "complete", complete(well))
+	proctest.Eventually(t, "complete", complete(well))
 	await(t, refused.reports, "watch of secrets in namespace "+closed+": ", "forbidden")
 	if err := refused.Complete(); !apierrors.IsForbidden(err) {
 		t.Errorf("the namespace without rights is %v, want forbidden", err)
@@ -212,7 +213,7 @@ func TestANamespaceWithoutRightsDoesNotStopAnother(t *testing.T) {
 	allow(t, closed, "secrets", "list watch")
 	expect(t, refused.told, "defined a ")
 	await(t, refused.reports, "watch of secrets in namespace "+closed+": <nil>")
-	eventually(t, "complete", complete(refused))
+	proctest.Eventually(t, "complete", complete(refused))
 }
 
 // The Secrets Provider's own role lets it list, but not watch.
@@ -267,7 +268,7 @@ func TestPrimingOfNamedSecretsTellsTheMissingFromTheForbidden(t *testing.T) {
 	await(t, s.reports, "secrets of "+ns+": ", "forbidden")
 	s.Prime(t.Context())
 	allow(t, ns, "secrets", "get", "forbidden")
-	eventually(t, "all read", func() bool { s.Prime(t.Context()); return s.Complete() == nil })
+	proctest.Eventually(t, "all read", func() bool { s.Prime(t.Context()); return s.Complete() == nil })
 	expect(t, s.told, "defined forbidden ") // and not once more that it is unread
 	await(t, s.reports, "secrets of "+ns+": <nil>")
 }
@@ -277,7 +278,7 @@ func TestTheWatchOfSecretsEndsWhileTheAPIServerIsAway(t *testing.T) {
 	allow(t, ns, "secrets", "get list watch")
 	label, names := watchedSecrets(t, ns, time.Hour), watchedSecrets(t, ns, time.Hour, "a", "b", "c")
 	stopLabel, stopNames := running(t, label.Run), running(t, names.Run)
-	eventually(t, "complete", func() bool { return label.Complete() == nil && names.Complete() == nil })
+	proctest.Eventually(t, "complete", func() bool { return label.Complete() == nil && names.Complete() == nil })
 	cluster.StopAPIServer(t)
 	await(t, label.reports, "refused")
 	await(t, names.reports, "refused")

@@ -29,9 +29,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
-
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(os.Getenv("SYNCER_PROMETHEUS"), name)
@@ -89,7 +86,7 @@ scrape_configs:
 - job_name: syncer
   file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
 `)
-	proctest.Start(t, patience, exec.Command(tool(t, "prometheus"), "--config.file="+dir+"/prometheus.yaml", "--storage.tsdb.path="+dir+"/data",
+	proctest.Start(t, exec.Command(tool(t, "prometheus"), "--config.file="+dir+"/prometheus.yaml", "--storage.tsdb.path="+dir+"/data",
 		"--web.listen-address="+address, "--log.level=error"), (*exec.Cmd).Start)
 	return p
 }
@@ -146,7 +143,7 @@ func (p *prometheus) get(path string, into any) bool {
 
 func (p *prometheus) await(alert string) {
 	p.t.Helper()
-	proctest.Eventually(p.t, patience, alert, func() bool { return slices.Contains(p.alerts(), alert) })
+	proctest.Eventually(p.t, alert, func() bool { return slices.Contains(p.alerts(), alert) })
 }
 
 func write(t *testing.T, path, text string) {
@@ -214,7 +211,7 @@ func (w *world) startBy(begin func(*exec.Cmd) error, binary, config string) (add
 	write(w.t, path, fmt.Sprintf("server: {address: %q}\n", address)+config)
 	cmd := exec.Command(binary, "--annotations", w.dir+"/none", "--config", path, "--secrets-dir", w.dir, "--status-dir", w.dir)
 	cmd.Env = w.env
-	proctest.Start(w.t, patience, cmd, begin)
+	proctest.Start(w.t, cmd, begin)
 	return address
 }
 
@@ -284,7 +281,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 
 	well := newWorld(t)
 	p.scrape("well=" + well.start(binary, sidecar))
-	proctest.Eventually(t, patience, "no alert", func() bool { return p.knows() && len(p.alerts()) == 0 })
+	proctest.Eventually(t, "no alert", func() bool { return p.knows() && len(p.alerts()) == 0 })
 
 	outage := newWorld(t)
 	p.scrape("outage=" + outage.start(binary, sidecar))
@@ -292,7 +289,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	p.scrape("held=" + held.start(binary, sidecar))
 	revoked := newWorld(t)
 	p.scrape("revoked=" + revoked.start(binary, sidecar))
-	proctest.Eventually(t, patience, "deliveries, which were scraped", func() bool {
+	proctest.Eventually(t, "deliveries, which were scraped", func() bool {
 		return len(p.query(`syncer_syncs_total{result="written"} == 2`)) == 4
 	})
 	outage.intercept(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusServiceUnavailable) })
@@ -327,11 +324,11 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 - !permit { role: !host app, privileges: [read, execute, update], resource: *sets }
 `)
 	p.scrape("slow=" + slow.start(binary, fmt.Sprintf(standalone+slowRotation, plane.Kubeconfig())))
-	proctest.Eventually(t, patience, "both sets", func() bool { return len(p.query(`syncer_rotation_stage_seconds{job="slow"}`)) == 2 })
+	proctest.Eventually(t, "both sets", func() bool { return len(p.query(`syncer_rotation_stage_seconds{job="slow"}`)) == 2 })
 	slow.server.Policy("- !deny { role: !host app, privileges: [update], resource: !variable kept }\n")
 	refused := newWorld(t)
 	p.scrape("refused=" + refused.startInPod(podtest.Start(t), binary, sidecar+"restartApp: {signal: SIGHUP}\n"))
-	proctest.Eventually(t, patience, "its delivery", func() bool { return len(p.query(`syncer_syncs_total{job="refused",result="written"} == 2`)) == 1 })
+	proctest.Eventually(t, "its delivery", func() bool { return len(p.query(`syncer_syncs_total{job="refused",result="written"} == 2`)) == 1 })
 	refused.server.Set("a", "w")
 
 	due := []string{
@@ -339,7 +336,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring", "SyncerRotationFails rotates",
 		"SyncerRotationHeld slow", "SyncerRotationOverdue slow", "SyncerSignalsRefused refused",
 	}
-	proctest.Eventually(t, patience, "each alert", func() bool {
+	proctest.Eventually(t, "each alert", func() bool {
 		fired := p.fired()
 		for _, alert := range fired {
 			if strings.HasSuffix(alert, " well") {

@@ -142,7 +142,7 @@ func (w *world) follow(namespace, selector string) *following {
 // seen.
 func (f *following) await(t testing.TB, name, key, value string) time.Time {
 	t.Helper()
-	patient := time.After(2 * patience)
+	patient := time.After(2 * proctest.Patience)
 	for f.data[name][key] != value {
 		select {
 		case event := <-f.events.ResultChan():

@@ -39,7 +39,7 @@ func TestTheBudgetBoundsWhatSecretsNeed(t *testing.T) {
 			for name, value := range w.env {
 				cmd.Env = append(cmd.Env, name+"="+value)
 			}
-			p := proctest.Start(t, patience, cmd, nil)
+			p := proctest.Start(t, cmd, nil)
 			w.awaitData("first", map[string]string{"first": w.value["first"]})
 			before, budget := w.heap(), 0
 			for i := range c.secrets {

@@ -128,7 +128,7 @@ rotation:
 	}
 	cancel()
 	running.Wait()
-	proctest.Eventually(t, patience, "one user that may log in", func() bool { // it is refused after no Secret has it
+	proctest.Eventually(t, "one user that may log in", func() bool { // it is refused after no Secret has it
 		return len(db.Query(t, "postgres", "SELECT rolname FROM pg_roles WHERE rolname IN ('shop_a', 'shop_b') AND rolcanlogin")) == 1
 	})
 	t.Logf("%d logins", logins.Load())

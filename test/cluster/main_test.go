@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -50,11 +49,8 @@ func build(binary string) error {
 	return gobuild.Build(binary, "", "../../cmd/syncer", flags...)
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
-
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	proctest.Eventually(t, patience, what, condition)
+	proctest.Eventually(t, what, condition)
 }

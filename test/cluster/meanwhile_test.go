@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // holding has requests for values answered late: what the server says at once
@@ -162,7 +163,7 @@ func (w *world) history(name string) func(version string) []*corev1.Secret {
 	w.t.Cleanup(events.Stop)
 	return func(version string) (states []*corev1.Secret) {
 		w.t.Helper()
-		patient := time.After(patience)
+		patient := time.After(proctest.Patience)
 		for {
 			select {
 			case event := <-events.ResultChan():

@@ -16,5 +16,5 @@ func spawn(t testing.TB, env []string, args ...string) *proctest.Process {
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = env
-	return proctest.Start(t, patience, cmd, nil)
+	return proctest.Start(t, cmd, nil)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,20 +96,20 @@ rotation:
 		return k.ids, k.primary
 	}
 	var first, second string
-	proctest.Eventually(t, 2*time.Minute, "two keys in the Secret", func() bool {
+	proctest.Eventually(t, "two keys in the Secret", func() bool {
 		ids, primary := keys()
 		if len(ids) == 2 {
 			first, second = ids[0], ids[1]
 		}
 		return second != "" && primary == first
 	})
-	proctest.Eventually(t, 2*time.Minute, "word of the Pod that waits", func() bool {
+	proctest.Eventually(t, "word of the Pod that waits", func() bool {
 		return len(p.Lines("1 of 1 Pods of deployment/shop", "shop-1: does not have "+second)) > 0
 	})
 	if _, primary := keys(); primary != first {
 		t.Errorf("%s is the primary while the Pod does not have it", primary)
 	}
-	proctest.Eventually(t, 3*time.Minute, "the first key is retired", func() bool {
+	proctest.Eventually(t, "the first key is retired", func() bool {
 		pod.follow(w.read("jwt").Data)
 		ids, primary := keys()
 		return primary != first && !slices.Contains(ids, first)

@@ -162,7 +162,7 @@ func (w *world) startWithin(program string) *proctest.Process {
 	for name, value := range w.env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	return proctest.StartWithin(w.t, patience, chartMemory, cmd)
+	return proctest.StartWithin(w.t, chartMemory, cmd)
 }
 
 // forge makes a Secret with a wildcard whose remembered variables somebody else

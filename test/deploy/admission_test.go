@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/deploy"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 const managed = "conjur.org/managed-by-provider"
@@ -47,8 +48,8 @@ func policeWith(t *testing.T, values string) policed {
 	}
 	p := policed{ns, secrets["admin"], secrets["release"]}
 	p.create(t, "canary", nil)
-	eventually(t, "the policy is in force", func(ctx context.Context) bool {
-		_, err := p.asked.Patch(ctx, "canary", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{DryRun: []string{"All"}})
+	proctest.Eventually(t, "the policy is in force", func() bool {
+		_, err := p.asked.Patch(t.Context(), "canary", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{DryRun: []string{"All"}})
 		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 	})
 	return p
@@ -192,8 +193,8 @@ func TestPolicyKeepsToThePullSecretsOfAccounts(t *testing.T) {
 		_, err := asked.Patch(ctx, "builder", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
 		return err
 	}
-	eventually(t, "the policy is in force", func(ctx context.Context) bool {
-		err := merge(ctx, `{"metadata":{"labels":{"a":"b"}}}`, "All")
+	proctest.Eventually(t, "the policy is in force", func() bool {
+		err := merge(t.Context(), `{"metadata":{"labels":{"a":"b"}}}`, "All")
 		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 	})
 	const only = "nothing of a service account but its pull Secrets"

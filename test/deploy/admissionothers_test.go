@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // mayDoAll is a policed namespace whose release was given every right to the
@@ -37,8 +38,8 @@ func mayDoAll(t *testing.T, values string, groups ...string) (namespace string, 
 // inForce waits until the policy refuses what it is to refuse.
 func inForce(t *testing.T, try func(ctx context.Context, dryRun []string) error) {
 	t.Helper()
-	eventually(t, "the policy is in force", func(ctx context.Context) bool {
-		err := try(ctx, []string{metav1.DryRunAll})
+	proctest.Eventually(t, "the policy is in force", func() bool {
+		err := try(t.Context(), []string{metav1.DryRunAll})
 		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 	})
 }

@@ -1,35 +1,15 @@
 package deploy_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
-
-// patience is for what takes a moment: what is written about rights and
-// policies comes into force by a watch.
-const patience = 2 * time.Minute
-
-// eventually repeats until it is true.
-func eventually(t *testing.T, what string, done func(context.Context) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !done(ctx) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
 
 var groups = map[string]string{"leases": "coordination.k8s.io"}
 
@@ -46,8 +26,8 @@ func eventuallyMay(t *testing.T, config *rest.Config, namespace, verb, resource,
 		},
 	}}
 	what := verb + " " + resource + " " + namespace + "/" + name
-	eventually(t, what, func(ctx context.Context) bool {
-		answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	proctest.Eventually(t, what, func() bool {
+		answer, err := client.SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

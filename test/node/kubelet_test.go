@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 var growsOld = flag.Bool("token-grows-old", false, "have the kubelet renew a token when it wants to, after eight minutes, instead of starting the kubelet again")
@@ -31,7 +33,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	read := p.reader("syncer", "/var/run/secrets/conjur/token")
 	old := claimsOf(t, read())
 	if *growsOld {
-		p.eventuallyWithin(10*time.Minute, "token that the kubelet has renewed", func() bool { return claimsOf(t, read()) != old })
+		proctest.EventuallyWithin(t, 10*time.Minute, "token that the kubelet has renewed", func() bool { return claimsOf(t, read()) != old })
 	} else {
 		restartKubelet(t)
 		p.eventually("token from a kubelet that was started again", func() bool { return claimsOf(t, read()) != old })

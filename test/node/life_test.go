@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestReactions to what is edited while Pods run: an annotation, a mounted
@@ -158,7 +159,7 @@ func (p *pod) killAtWrite(folder string, change func()) {
 	p.check(watcher.Add(folder))
 	pids := p.processes("syncer")
 	change()
-	deadline := time.After(patience)
+	deadline := time.After(proctest.Patience)
 	for writes := false; !writes; {
 		select {
 		case e := <-watcher.Events:

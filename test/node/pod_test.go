@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/tools/watch"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // pod is a Pod by its name.
@@ -97,7 +99,7 @@ func (p *pod) awaitRestarts(name string, times int) {
 // exec runs a command in a container, and returns what it printed. The error
 // names its exit status.
 func (p *pod) exec(name string, command ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), proctest.Patience)
 	defer cancel()
 	url := client.CoreV1().RESTClient().Post().Namespace(p.namespace).Resource("pods").Name(p.name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: name, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
@@ -197,7 +199,7 @@ func (p *pod) awaitDescription(want string) {
 // before, while it had its time of grace.
 func (p *pod) delete() (last *corev1.Pod) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), proctest.Patience)
 	defer cancel()
 	pods, selected := client.CoreV1().Pods(p.namespace), fields.OneTermEqualSelector("metadata.name", p.name)
 	named := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", p.namespace, selected)

@@ -8,17 +8,14 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	sigsyaml "sigs.k8s.io/yaml"
-)
 
-// patience is how long a test waits for what must happen: seconds when the
-// machine is free.
-const patience = 3 * time.Minute
+	"github.com/secretsync/syncer/test/proctest"
+)
 
 const (
 	syncerImage = "secretsync/syncer:0.1.0" // as make image calls it
@@ -111,7 +108,7 @@ func (w *world) yaml(v any) string {
 // end gives back what the namespace holds of the node. The namespace stays:
 // the control plane ends soon.
 func (w *world) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	if w.t.Failed() {
 		w.t.Logf("in the namespace %s:\n%s", w.namespace, w.describe(ctx))
@@ -133,20 +130,7 @@ func (w *world) check(err error) {
 // eventually waits until the condition holds.
 func (w *world) eventually(what string, condition func() bool) {
 	w.t.Helper()
-	w.eventuallyWithin(patience, what, condition)
-}
-
-func (w *world) eventuallyWithin(span time.Duration, what string, condition func() bool) {
-	w.t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(span); !condition(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			w.t.Fatalf("%s has not come about within %v", what, span)
-		}
-	}
+	proctest.Eventually(w.t, what, condition)
 }
 
 // describe tells what "kubectl describe pod" does of the Pods, and their logs.

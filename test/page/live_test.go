@@ -54,8 +54,8 @@ func start(t *testing.T, groups ...string) *sidecar {
 	cmd := exec.Command(binary, "--annotations", s.dir+"/annotations", "--secrets-dir", s.dir+"/secrets", "--templates-dir", s.dir+"/templates", "--status-dir", s.dir+"/status")
 	cmd.Env = []string{"CONJUR_APPLIANCE_URL=" + s.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(s.server.CA),
 		"CONJUR_AUTHN_LOGIN=host/app", "CONJUR_AUTHN_API_KEY=" + s.server.HostKey("app")}
-	p := proctest.Start(t, patience, cmd, (*exec.Cmd).Start)
-	proctest.Eventually(t, patience, "the status page", func() bool {
+	p := proctest.Start(t, cmd, (*exec.Cmd).Start)
+	proctest.Eventually(t, "the status page", func() bool {
 		p.MustRun()
 		_, err := page.Client{URL: "http://" + address}.Get(t.Context())
 		return err == nil

@@ -30,9 +30,6 @@ var (
 	axe    = flag.String("axe", os.Getenv("SYNCER_AXE"), "axe.min.js of axe-core")
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
-
 // tab is a page that a browser shows.
 type tab struct {
 	context.Context
@@ -54,17 +51,17 @@ func open(t *testing.T, url string) *tab {
 		t.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(patience),
+		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(proctest.Patience),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	browser, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closed := chromedp.NewContext(browser)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, proctest.Patience)
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(ctx) // which waits for the browser
 		cancel()
 		closed()
 		stop()
-		proctest.Eventually(t, patience, "the end of its processes", func() bool { return os.RemoveAll(profile) == nil })
+		proctest.Eventually(t, "the end of its processes", func() bool { return os.RemoveAll(profile) == nil })
 	})
 	b := &tab{Context: ctx, t: t}
 	chromedp.ListenTarget(ctx, b.hear)
@@ -94,7 +91,7 @@ func (b *tab) run(actions ...chromedp.Action) {
 // await waits until an expression is true.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	if err := chromedp.Run(b, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience))); err != nil {
+	if err := chromedp.Run(b, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(proctest.Patience))); err != nil {
 		var text string
 		_ = chromedp.Run(b, chromedp.Evaluate("document.body.innerText", &text))
 		b.t.Fatalf("%s: %v; the page shows\n%s", expression, err, text)

@@ -63,7 +63,7 @@ func Start(t testing.TB) *Pod {
 		_ = p.pause.Process.Kill() // and with it all that is in the namespace
 		<-p.ended
 	})
-	proctest.Eventually(t, patience, "/pause", func() bool { return strings.HasPrefix(p.commandLine(), "/pause") })
+	proctest.Eventually(t, "/pause", func() bool { return strings.HasPrefix(p.commandLine(), "/pause") })
 	return p
 }
 

@@ -8,23 +8,22 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // StartWithin is Start for a process that may have so many bytes of memory. Where
 // the test may make cgroups, of either version, the kernel ends the process that
 // takes more; elsewhere the caller compares its peak.
-func StartWithin(t testing.TB, patience time.Duration, most int64, cmd *exec.Cmd) *Process {
+func StartWithin(t testing.TB, most int64, cmd *exec.Cmd) *Process {
 	t.Helper()
 	group := memoryGroup(t, most)
 	if group == "" {
 		t.Log("no cgroup for memory can be made here: only the peak is compared")
-		return Start(t, patience, cmd, nil)
+		return Start(t, cmd, nil)
 	}
 	script := `echo $$ > "$0" && exec "$@"`
 	within := exec.Command("/bin/sh", append([]string{"-c", script, filepath.Join(group, "cgroup.procs"), cmd.Path}, cmd.Args[1:]...)...)
 	within.Env, within.Dir = cmd.Env, cmd.Dir
-	return Start(t, patience, within, nil)
+	return Start(t, within, nil)
 }
 
 // memoryGroup makes a cgroup that lives as long as the test; "" if it may not.

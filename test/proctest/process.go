@@ -19,6 +19,10 @@ import (
 	"time"
 )
 
+// Patience is how long a test waits for what must happen: seconds when the machine
+// is free.
+const Patience = 4 * time.Minute
+
 // mostLog bounds how much of a process's output a failed test shows.
 const mostLog = 50_000
 
@@ -35,11 +39,10 @@ func AtOnce(n int) {
 // Process is a process that was started. Its methods fail the test if it does
 // not do what they wait for.
 type Process struct {
-	t        testing.TB
-	cmd      *exec.Cmd
-	out      output
-	done     chan struct{}
-	patience time.Duration
+	t    testing.TB
+	cmd  *exec.Cmd
+	out  output
+	done chan struct{}
 }
 
 // output collects what a process writes.
@@ -62,16 +65,15 @@ func (o *output) String() string {
 
 // Start starts a process by begin; nil is by (*exec.Cmd).Start. It is killed
 // when the test ends before it does. The test fails if the process races or
-// panics, and shows the output if it fails. Patience is how long each wait may
-// take.
-func Start(t testing.TB, patience time.Duration, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Process {
+// panics, and shows the output if it fails.
+func Start(t testing.TB, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Process {
 	t.Helper()
-	p := &Process{t: t, cmd: cmd, done: make(chan struct{}), patience: patience}
+	p := &Process{t: t, cmd: cmd, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
 	if cmd.Env != nil { // else it has ours
 		cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // instead of a second
 	}
-	cmd.WaitDelay = patience // for what the process has started and left behind
+	cmd.WaitDelay = Patience // for what the process has started and left behind
 	if begin == nil {
 		begin = (*exec.Cmd).Start
 	}
@@ -141,8 +143,8 @@ func (p *Process) ExitCode() int {
 	p.t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(p.patience):
-		p.t.Fatalf("process %d has not ended within %v", p.PID(), p.patience)
+	case <-time.After(Patience):
+		p.t.Fatalf("process %d has not ended within %v", p.PID(), Patience)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -181,7 +183,13 @@ func FreeAddress(t testing.TB) string {
 // Eventually waits until the condition holds; what says in words what is
 // waited for. The longer it takes and the more a look costs, the less often it
 // looks: those who wait leave the processor to those who are waited for.
-func Eventually(t testing.TB, patience time.Duration, what string, condition func() bool) {
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	EventuallyWithin(t, Patience, what, condition)
+}
+
+// EventuallyWithin is Eventually for what may take another time.
+func EventuallyWithin(t testing.TB, patience time.Duration, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // columns are what a row is tried with: where the values go, and whether the
@@ -64,7 +65,7 @@ func TestTable(t *testing.T) {
 // complete gives a setting that lacks nothing.
 func (s setting) complete(suffix string) setting {
 	s.lost, s.host = cmp.Or(s.lost, "app/password")+suffix, cmp.Or(s.host, "variables.test")
-	s.timeout, s.hold = cmp.Or(s.timeout, patience), cmp.Or(s.hold, time.Hour)
+	s.timeout, s.hold = cmp.Or(s.timeout, proctest.Patience), cmp.Or(s.hold, time.Hour)
 	return s
 }
 

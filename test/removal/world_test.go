@@ -25,10 +25,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/workers"
+	"github.com/secretsync/syncer/test/proctest"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
 
 // A mode is how a process lives: it delivers once, with retries, before the
 // application starts, or it stays and polls.
@@ -268,17 +266,14 @@ func (w *world) deliver() {
 // eventually waits until the condition holds.
 func (w *world) eventually(what string, condition func() bool) {
 	w.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	pause := time.NewTicker(5 * time.Millisecond)
-	defer pause.Stop()
-	for !condition() {
-		select {
-		case <-pause.C:
-		case <-deadline.C:
-			w.Fatalf("not within %v: %s: %v\n%s", patience, what, w.failed, w.said.String())
+	met := false
+	defer func() {
+		if !met {
+			w.Logf("%v\n%s", w.failed, w.said.String())
 		}
-	}
+	}()
+	proctest.Eventually(w, what, condition)
+	met = true
 }
 
 // untouched fails the test if anything was written since that look.

@@ -102,7 +102,7 @@ func (s *shop) sleepsThroughOthers(act int64) bool {
 		t.Fatal(err)
 	}
 	slept := false
-	proctest.Eventually(t, patience, "it sleeps, or is done", func() bool {
+	proctest.Eventually(t, "it sleeps, or is done", func() bool {
 		select {
 		case <-slow.asleep:
 			slept = true
@@ -168,7 +168,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	shut.open.Store(true)
 	s.until("the old one is about to be revoked", func(d *versions.Document) bool { return d.Stage() == "revoke" })
 	before := tried.acts.Load()
-	proctest.Eventually(t, patience, "some more looks at the primary", func() bool { return tried.acts.Load() > before+4 })
+	proctest.Eventually(t, "some more looks at the primary", func() bool { return tried.acts.Load() > before+4 })
 	if err := database.Verify(t.Context(), old); err != nil {
 		t.Fatalf("the old one was refused though the primary does not work: %v", err)
 	}
@@ -200,7 +200,7 @@ func TestARestoredDatabase(t *testing.T) {
 		t.Fatal("the restored database has the primary")
 	}
 	run(t, s.rotator(client, database, nil))
-	proctest.Eventually(t, patience, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
+	proctest.Eventually(t, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
 	if now, _ := s.doc().Primary(); now.ID != primary.ID {
 		t.Errorf("the primary is %s instead of %s", now.ID, primary.ID)
 	}
@@ -218,7 +218,7 @@ func TestBothUsersAreDeleted(t *testing.T) {
 	s.dropRoles()
 	s.createRoles()
 	run(t, s.rotator(client, database, nil))
-	proctest.Eventually(t, patience, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
+	proctest.Eventually(t, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
 	s.rotate()
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
@@ -295,7 +295,7 @@ func TestTheClockMoves(t *testing.T) {
 	ahead.Store(int64(-24 * time.Hour))
 	stop = lead()
 	step := s.doc().Step
-	proctest.Eventually(t, patience, "it waits, and uses the primary meanwhile", func() bool { return counted.acts.Load() > 0 })
+	proctest.Eventually(t, "it waits, and uses the primary meanwhile", func() bool { return counted.acts.Load() > 0 })
 	if now := s.doc(); now.Step != step || !isKept(now) {
 		t.Errorf("with a clock that was put back the set is %s", told(now))
 	}

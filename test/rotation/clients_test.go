@@ -79,7 +79,7 @@ func logIn(username, password string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *shop) newClients(n int, interval time.Duration) (clients []*client, ask
 	}))
 	s.t.Cleanup(server.Close)
 	s.deliver(dir, text, interval, map[string]string{"CONJUR_AUTHN_LOGIN": "host/app", "CONJUR_AUTHN_API_KEY": s.HostKey("app")})
-	proctest.Eventually(s.t, patience, "a login in each file", func() bool {
+	proctest.Eventually(s.t, "a login in each file", func() bool {
 		for _, c := range clients {
 			if _, _, _, err := c.read(); err != nil {
 				return false

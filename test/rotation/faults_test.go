@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/test/faults"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // beforePostgres returns an address by which the database is reached, with the
@@ -116,7 +117,7 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 // survives runs engines, each until it is killed, until the set has begun and was
 // rotated twice, and judges what is left.
 func (s *shop) survives(p *faults.Plan, address string) error {
-	ended, cancel := context.WithTimeout(context.Background(), patience)
+	ended, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	last, turns := "", 0
 	for turns < 3 {

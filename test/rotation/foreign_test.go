@@ -91,7 +91,7 @@ func (s stored) command(id, verb string) {
 func (s stored) primaryOf(id string) {
 	s.t.Helper()
 	database := s.database(s.reader, s.db.Addr)
-	proctest.Eventually(s.t, patience, "a primary of "+id+" that can be used", func() bool {
+	proctest.Eventually(s.t, "a primary of "+id+" that can be used", func() bool {
 		held, err := rotate.Set{Conjur: s.reader, ID: id}.Read(s.t.Context())
 		if err != nil || held.Document == nil {
 			return false
@@ -130,7 +130,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			s.rotate()
 			restore := s.backup()
 			last := s.rotate()
-			proctest.Eventually(t, patience, "the programs use the last version", func() bool { return oldest(clients) == last.ID })
+			proctest.Eventually(t, "the programs use the last version", func() bool { return oldest(clients) == last.ID })
 			if !c.beside {
 				stop()
 			}
@@ -143,7 +143,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			s.command(c.id, "now")
 			other, events := s.process(c.id)
 			run(t, other)
-			proctest.Eventually(t, patience, "an Event that says whose the users are", func() bool {
+			proctest.Eventually(t, "an Event that says whose the users are", func() bool {
 				return events.count(rotate.EventFailed, last.ID+" "+c.says) > 0
 			})
 			if problems := strings.Join(other.Check(t.Context())[c.id], "\n"); !strings.Contains(problems, last.ID+" "+c.says) {
@@ -156,13 +156,13 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			}
 			s.command(c.id, "claim")
 			s.primaryOf(c.id)
-			proctest.Eventually(t, patience, "the programs can log in", func() bool {
+			proctest.Eventually(t, "the programs can log in", func() bool {
 				_, username, password, err := clients[0].read()
 				return err == nil && logIn(username, password) == nil
 			})
 			if c.beside { // now it is the first set that does not change the users
 				s.command(set, "now")
-				proctest.Eventually(t, patience, "the first set is refused too", func() bool {
+				proctest.Eventually(t, "the first set is refused too", func() bool {
 					return heard.count(rotate.EventFailed, "of the set "+otherSet) > 0
 				})
 			}

@@ -76,13 +76,13 @@ func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more boo
 		c.Listener = o
 	}))
 	if only == "" {
-		proctest.Eventually(t, patience, "the first act, a look at the primary", func() bool { return o.before.acts.Load() > 0 })
+		proctest.Eventually(t, "the first act, a look at the primary", func() bool { return o.before.acts.Load() > 0 })
 	}
 	tried := o.old.ID // the newest version when a new one was asked for
 	if err := s.steer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	proctest.Eventually(t, patience, "it waits before the act, or is done", func() bool {
+	proctest.Eventually(t, "it waits before the act, or is done", func() bool {
 		select {
 		case <-o.before.asleep:
 			o.slept = true
@@ -115,7 +115,7 @@ func (o *outage) outlast() (abandoned bool) {
 			o.t.Logf("is one coming: %v (%s); %s; %+v", isComing, coming.ID, told(o.doc()), o.all)
 		}
 	}()
-	proctest.Eventually(o.t, patience, "it has failed for long enough", func() bool {
+	proctest.Eventually(o.t, "it has failed for long enough", func() bool {
 		if o.more && isComing {
 			now, _ := o.doc().Coming() // what was given up may be on its way to be refused
 			return now.ID != coming.ID && o.count(rotate.EventFailed, "gave up "+coming.ID) > 0

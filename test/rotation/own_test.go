@@ -98,7 +98,7 @@ conjur.org/secret-file-path.url="./url"
 		s.rotate()
 		value := fmt.Sprint("value ", turn)
 		s.Set("shop/url", value)
-		proctest.Eventually(t, patience, "the value in the file", func() bool {
+		proctest.Eventually(t, "the value in the file", func() bool {
 			text, _ := os.ReadFile(url)
 			return string(text) == value
 		})

@@ -248,12 +248,12 @@ func TestTheServersOwnRotatorIsNotFought(t *testing.T) {
 	turns := func() (n int64) {
 		t.Helper()
 		before := own.rotated.Load()
-		proctest.Eventually(t, patience, "another turn of the server's rotator", func() bool { n = own.rotated.Load(); return n > before })
+		proctest.Eventually(t, "another turn of the server's rotator", func() bool { n = own.rotated.Load(); return n > before })
 		return n
 	}
-	proctest.Eventually(t, patience, "a first turn of the server's rotator", func() bool { return own.rotated.Load() > 0 })
+	proctest.Eventually(t, "a first turn of the server's rotator", func() bool { return own.rotated.Load() > 0 })
 	run(t, engine)
-	proctest.Eventually(t, patience, "a warning", func() bool { return heard.warned(ownRotatorRuns) > 0 })
+	proctest.Eventually(t, "a warning", func() bool { return heard.warned(ownRotatorRuns) > 0 })
 	for range 3 { // it is still on
 		own.takeBack()
 		turns()
@@ -273,7 +273,7 @@ func TestTheServersOwnRotatorIsNotFought(t *testing.T) {
 	warned := heard.warned(ownRotatorRuns)
 	own.on.Store(true) // its first turn is at once, as our write has no expiry
 	turns()
-	proctest.Eventually(t, patience, "another warning", func() bool { return heard.warned(ownRotatorRuns) > warned })
+	proctest.Eventually(t, "another warning", func() bool { return heard.warned(ownRotatorRuns) > warned })
 	if err := own.steer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +301,11 @@ func TestAFirstLoginIsNotPromotedBesideTheServersOwnRotator(t *testing.T) {
 	client := own.as("rotates", "engine")
 	heard := &said{}
 	run(t, own.rotator(client, own.database(client, own.db.Addr), nil, own.publishes(heard)))
-	proctest.Eventually(t, patience, "a warning", func() bool { return heard.warned(ownRotatorRuns) > 0 })
+	proctest.Eventually(t, "a warning", func() bool { return heard.warned(ownRotatorRuns) > 0 })
 	if primary, used := own.doc().Primary(); used {
 		t.Errorf("%s was promoted", primary.ID)
 	}
-	proctest.Eventually(t, patience, "a login that works", func() bool {
+	proctest.Eventually(t, "a login that works", func() bool {
 		own.mu.Lock()
 		defer own.mu.Unlock()
 		username, password := own.published(t.Context(), own.reader)

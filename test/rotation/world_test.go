@@ -24,9 +24,6 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
-
 const set = "shop/db"
 
 // shop is a set with the logins of a database, and what rotates it.
@@ -229,7 +226,7 @@ func (s *shop) until(what string, is func(*versions.Document) bool) (doc *versio
 			s.t.Logf("the set: %s", told(doc))
 		}
 	}()
-	proctest.Eventually(s.t, patience, what, func() bool { doc = s.doc(); return is(doc) })
+	proctest.Eventually(s.t, what, func() bool { doc = s.doc(); return is(doc) })
 	return doc
 }
 

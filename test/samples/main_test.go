@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -42,11 +41,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
-
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	proctest.Eventually(t, patience, what, condition)
+	proctest.Eventually(t, what, condition)
 }

@@ -136,7 +136,7 @@ func (p *pod) start(name string) *proctest.Process {
 	p.t.Helper()
 	c := p.container(name)
 	cmd := &exec.Cmd{Path: c.command[0], Args: c.command, Env: slices.Clone(c.env)}
-	return proctest.Start(p.t, patience, cmd, c.Start)
+	return proctest.Start(p.t, cmd, c.Start)
 }
 
 // exec runs a command in a container, and returns its exit status and what it
@@ -147,7 +147,7 @@ func (p *pod) exec(name string, command ...string) (status int, printed string) 
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	p.check(p.container(name).begin(cmd))
-	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(proctest.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait() // the exit status says it
 	return cmd.ProcessState.ExitCode(), out.String()

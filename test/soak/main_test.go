@@ -12,7 +12,6 @@
 package soak
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 var (
@@ -78,25 +78,14 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
-
 // eventually waits until the condition says nothing.
 func eventually(t testing.TB, what string, condition func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
+	var err error
+	defer func() {
+		if err != nil {
+			t.Log(err)
 		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			t.Fatalf("not within %v: %s: %v", patience, what, err)
-		}
-	}
+	}()
+	proctest.Eventually(t, what, func() bool { err = condition(); return err == nil })
 }

@@ -27,7 +27,7 @@ func spawn(t testing.TB, env []string, args ...string) *proctest.Process {
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(env, economy, "GOMAXPROCS=2")
-	p := proctest.Start(t, patience, cmd, nil)
+	p := proctest.Start(t, cmd, nil)
 	t.Cleanup(func() {
 		if found := leak(p.Log()); found != "" {
 			t.Errorf("a value is in the output: %s", found)
