@@ -26,11 +26,13 @@ package kubetest
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
@@ -55,11 +57,16 @@ const patience = 2 * time.Minute
 // goroutines at once; those that take the API server away do so for all of
 // them.
 type ControlPlane struct {
+	// Clients of the user of Config.
+	Core corev1client.CoreV1Interface
+	Apps appsv1client.AppsV1Interface
+
 	process    *process // nil: it is shared, and somebody else ends it
 	kubeconfig string
 	config     *rest.Config
 	ca         []byte
 	audit      *auditLog
+	pools      []http.RoundTripper // of connections: client-go forgets one that no client uses
 
 	core          *corev1client.CoreV1Client
 	rbac          *rbacv1client.RbacV1Client
@@ -111,6 +118,19 @@ func connect(p *process, kubeconfig string) (*ControlPlane, error) {
 		ca:         config.CAData,
 		audit:      &auditLog{path: filepath.Join(filepath.Dir(kubeconfig), "audit.log")},
 	}
+	for _, c := range []*rest.Config{config, cp.ConfigFor("")} {
+		pool, err := rest.TransportFor(c)
+		if err != nil {
+			return nil, err
+		}
+		cp.pools = append(cp.pools, pool)
+	}
+	if cp.Core, err = corev1client.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if cp.Apps, err = appsv1client.NewForConfig(config); err != nil {
+		return nil, err
+	}
 	if cp.core, err = corev1client.NewForConfig(own); err != nil {
 		return nil, err
 	}
@@ -125,22 +145,12 @@ func connect(p *process, kubeconfig string) (*ControlPlane, error) {
 // error says that it had ended before, or that it left something behind.
 func (cp *ControlPlane) Stop() error {
 	if cp.process == nil {
-		return cp.hangUp()
+		for _, pool := range cp.pools {
+			utilnet.CloseIdleConnectionsFor(pool)
+		}
+		return nil
 	}
 	return errors.Join(cp.process.stop(), os.RemoveAll(filepath.Dir(cp.kubeconfig)))
-}
-
-// hangUp closes the connections that client-go keeps for its clients, whoever
-// they are: it has one pool for each set of certificates.
-func (cp *ControlPlane) hangUp() error {
-	for _, config := range []*rest.Config{cp.config, cp.ConfigFor("")} {
-		transport, err := rest.TransportFor(config)
-		if err != nil {
-			return err
-		}
-		utilnet.CloseIdleConnectionsFor(transport)
-	}
-	return nil
 }
 
 // Kubeconfig is the path of a kubeconfig whose user is in the group

@@ -10,4 +10,4 @@ import (
 
 var cluster *kubetest.ControlPlane
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(kubetest.Own(m, &cluster)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(kubetest.Main(m, &cluster)) }
