@@ -33,6 +33,34 @@ func Build(path, dir, pkg string, flags ...string) error {
 	return nil
 }
 
+// Tests is the tests of a binary, which need what is built before them. It is a
+// goleak.TestingM.
+type Tests struct {
+	tests interface{ Run() int }
+	build func(dir string) error
+}
+
+// Main is for TestMain: Run builds into a folder, which it removes after the tests.
+func Main(tests interface{ Run() int }, build func(dir string) error) Tests {
+	return Tests{tests, build}
+}
+
+// Run returns the exit code: that of the tests, or 1.
+func (t Tests) Run() (code int) {
+	dir, err := os.MkdirTemp("", "syncer-test-")
+	if err == nil {
+		if err = t.build(dir); err == nil {
+			code = t.tests.Run()
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
 // Inputs makes folders of the repository inputs of the running test; without
 // any, all folders with code. Go answers a test from its cache only if no file
 // that the test has opened was changed since. It does not see what another

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/secretsync/syncer/test/gobuild"
 )
 
 // Patience is how long a test waits for what must happen: seconds when the machine
@@ -86,6 +89,17 @@ func Start(t testing.TB, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Process {
 	}()
 	t.Cleanup(p.end)
 	return p
+}
+
+// Spawn is Start for a program that TestMain has built.
+func Spawn(t testing.TB, program string, env []string, args ...string) *Process {
+	t.Helper()
+	if err := gobuild.Inputs(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = env
+	return Start(t, cmd, nil)
 }
 
 func (p *Process) end() {
@@ -163,6 +177,14 @@ func (p *Process) Stop() {
 	p.MustRun()
 	p.Signal(syscall.SIGTERM)
 	p.Exit(0)
+}
+
+// Environ is an environment as a process takes it, and more.
+func Environ(env map[string]string, more ...string) []string {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		more = append(more, name+"="+env[name])
+	}
+	return more
 }
 
 // FreeAddress returns an address of loopback that nobody listens at. Its host is

@@ -144,6 +144,15 @@ func (s *Server) HostKey(id string) string {
 	return key
 }
 
+// Env is the environment of a process that logs in as a host, by its API key.
+func (s *Server) Env(host string) map[string]string {
+	s.t.Helper()
+	return map[string]string{
+		"CONJUR_APPLIANCE_URL": s.URL, "CONJUR_ACCOUNT": s.Account, "CONJUR_SSL_CERTIFICATE": string(s.CA),
+		"CONJUR_AUTHN_LOGIN": "host/" + host, "CONJUR_AUTHN_API_KEY": s.HostKey(host),
+	}
+}
+
 func (s *Server) check(err error) {
 	s.t.Helper()
 	if err != nil {
