@@ -12,13 +12,13 @@ import (
 func TestAWSLibraryLogsNothingItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	t.Cleanup(metadata.Close)
-	delete(w.env, "CONJUR_AUTHN_API_KEY")
-	w.env["CONJUR_AUTHN_URL"] = w.url + "/authn-iam/prod"
-	w.env["AWS_EC2_METADATA_SERVICE_ENDPOINT"], w.env["AWS_REGION"] = metadata.URL, "eu-central-1"
-	w.env["HOME"] = w.path("tmp")
+	delete(w.Env, "CONJUR_AUTHN_API_KEY")
+	w.Env["CONJUR_AUTHN_URL"] = w.Server.URL + "/authn-iam/prod"
+	w.Env["AWS_EC2_METADATA_SERVICE_ENDPOINT"], w.Env["AWS_REGION"] = metadata.URL, "eu-central-1"
+	w.Env["HOME"] = w.Path("tmp")
 	p := w.start()
 	eventually(t, "a word about it", func() bool { return len(p.Lines("AWS's credentials", "403")) > 0 })
 	p.Stop()

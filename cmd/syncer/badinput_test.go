@@ -20,35 +20,35 @@ type badInput struct {
 
 // annotation, environment and unset are the usual ways to get it wrong.
 func annotation(key, value, complaint string) badInput {
-	return badInput{key + "=" + value, func(w *world) { w.annotations[key] = value }, []string{"conjur.org/" + key, complaint}}
+	return badInput{key + "=" + value, func(w *world) { w.Annotations[key] = value }, []string{"conjur.org/" + key, complaint}}
 }
 
 func environment(name, value, complaint string) badInput {
-	return badInput{name + "=" + value, func(w *world) { w.env[name] = value }, []string{name, complaint}}
+	return badInput{name + "=" + value, func(w *world) { w.Env[name] = value }, []string{name, complaint}}
 }
 
 func unset(name, complaint string) badInput {
-	return badInput{"no " + name, func(w *world) { delete(w.env, name) }, []string{name, complaint}}
+	return badInput{"no " + name, func(w *world) { delete(w.Env, name) }, []string{name, complaint}}
 }
 
 // refreshed is a mode that ends, with an interval.
 func refreshed(mode string) badInput {
-	return badInput{"refresh as " + mode, func(w *world) { w.annotations["container-mode"] = mode },
+	return badInput{"refresh as " + mode, func(w *world) { w.Annotations["container-mode"] = mode },
 		[]string{"conjur.org/secrets-refresh-interval", "cannot be refreshed in the mode " + mode}}
 }
 
 // destination is one that comes from the environment alone.
 func destination(name string) badInput {
 	return badInput{"SECRETS_DESTINATION=" + name, func(w *world) {
-		delete(w.annotations, "secrets-destination")
-		w.env["SECRETS_DESTINATION"] = name
+		delete(w.Annotations, "secrets-destination")
+		w.Env["SECRETS_DESTINATION"] = name
 	}, []string{"SECRETS_DESTINATION", name}}
 }
 
 // withOwn is a group with secrets of the node's own.
 func withOwn(fault badInput) badInput {
 	return badInput{"secrets of a node: " + fault.name, func(w *world) {
-		w.env["MY_NODE_NAME"], w.annotations["node-secrets.db"] = "n1", "true"
+		w.Env["MY_NODE_NAME"], w.Annotations["node-secrets.db"] = "n1", "true"
 		fault.do(w)
 	}, fault.want}
 }
@@ -57,8 +57,8 @@ func withOwn(fault badInput) badInput {
 // to log in.
 func withoutLogin(authenticator string) badInput {
 	return badInput{authenticator + " without a login", func(w *world) {
-		delete(w.env, "CONJUR_AUTHN_LOGIN")
-		w.env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/" + authenticator
+		delete(w.Env, "CONJUR_AUTHN_LOGIN")
+		w.Env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/" + authenticator
 	}, []string{"conjur.org/authn-identity", "not set"}}
 }
 
@@ -100,20 +100,20 @@ func badInputs() []badInput {
 		annotation("exit-on-revoked", "2", "Boolean"),
 		annotation("retry-interval-sec", "1s", "integer"),
 		annotation("log-format", "xml", "xml"),
-		badInput{"no destination", func(w *world) { delete(w.annotations, "secrets-destination") }, []string{"conjur.org/secrets-destination", "not set"}},
+		badInput{"no destination", func(w *world) { delete(w.Annotations, "secrets-destination") }, []string{"conjur.org/secrets-destination", "not set"}},
 		badInput{"no group", func(w *world) {
-			maps.DeleteFunc(w.annotations, func(key, _ string) bool { return strings.Contains(key, ".") })
+			maps.DeleteFunc(w.Annotations, func(key, _ string) bool { return strings.Contains(key, ".") })
 		},
 			[]string{"conjur.org/conjur-secrets", "no secret group"}},
-		badInput{"no login", func(w *world) { delete(w.env, "CONJUR_AUTHN_LOGIN") }, []string{"conjur.org/authn-identity", "not set"}},
+		badInput{"no login", func(w *world) { delete(w.Env, "CONJUR_AUTHN_LOGIN") }, []string{"conjur.org/authn-identity", "not set"}},
 		unset("CONJUR_AUTHN_API_KEY", "not set"),
 		environment("CONJUR_APPLIANCE_URL", "http://conjur.example.com", "clear text"),
 		environment("CONJUR_APPLIANCE_URL", "conjur.example.com", "https://"),
 		environment("CONJUR_SSL_CERTIFICATE", "no certificate", "PEM"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/nothing", "authenticator"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-ldap/service", "authn-ldap"),
-		badInput{"authn-k8s without a Pod", func(w *world) { w.env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/authn-k8s/service" }, []string{"MY_POD_NAME", "authn-k8s"}},
-		badInput{"authn-cert without a certificate", func(w *world) { w.env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/authn-cert/service" }, []string{"CONJUR_AUTHN_CERT_FILE", "authn-cert"}},
+		badInput{"authn-k8s without a Pod", func(w *world) { w.Env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/authn-k8s/service" }, []string{"MY_POD_NAME", "authn-k8s"}},
+		badInput{"authn-cert without a certificate", func(w *world) { w.Env["CONJUR_AUTHN_URL"] = "https://127.0.0.1/authn-cert/service" }, []string{"CONJUR_AUTHN_CERT_FILE", "authn-cert"}},
 		withoutLogin("authn-iam/service"), withoutLogin("authn-azure/service"), withoutLogin("authn-gcp"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-iam", "service id"),
 		environment("CONJUR_AUTHN_URL", "https://127.0.0.1/authn-azure", "service id"),
@@ -130,23 +130,23 @@ func badGroups() []badInput {
 	return append(ofGroups(),
 		annotation("secret-file-path.db", "/etc/passwd", "/etc/passwd"),
 		annotation("secret-file-path.db", "a/../../b", "a/../../b"),
-		badInput{"one path twice", func(w *world) { w.annotations["secret-file-path.db"] = "web.json" }, []string{"conjur.org/secret-file-path.", `"db"`, `"web"`}},
+		badInput{"one path twice", func(w *world) { w.Annotations["secret-file-path.db"] = "web.json" }, []string{"conjur.org/secret-file-path.", `"db"`, `"web"`}},
 		annotation("secret-file-path.db", "web.json/db.json", "web.json"),
 		annotation("conjur-secrets.db", "- : x", "conjur-secrets.db"),
 		annotation("conjur-secrets.db", "- path/\n", "path/"),
 		annotation("conjur-secrets.db", "[", "conjur-secrets.db"),
-		badInput{"no template", func(w *world) { w.annotations["secret-file-format.db"] = "template" },
+		badInput{"no template", func(w *world) { w.Annotations["secret-file-format.db"] = "template" },
 			[]string{"conjur.org/secret-file-template.db", "db.tpl"}},
 		badInput{"a template with an unknown alias", func(w *world) {
-			w.annotations["secret-file-format.db"] = "template"
-			w.annotations["secret-file-template.db"] = `{{ secret "nobody" }}`
+			w.Annotations["secret-file-format.db"] = "template"
+			w.Annotations["secret-file-template.db"] = `{{ secret "nobody" }}`
 		}, []string{"conjur.org/secret-file-template.db", "nobody"}},
 		badInput{"an alias that dotenv cannot have", func(w *world) {
-			w.annotations["secret-file-format.db"] = "dotenv"
-			w.annotations["conjur-secrets.db"] = "- not-a-name: db/password\n"
+			w.Annotations["secret-file-format.db"] = "dotenv"
+			w.Annotations["conjur-secrets.db"] = "- not-a-name: db/password\n"
 		}, []string{"conjur.org/conjur-secrets.db", "not-a-name"}},
 		withOwn(unset("MY_NODE_NAME", "spec.nodeName")),
-		withOwn(badInput{"an id by hand", func(w *world) { w.annotations["conjur-secrets.db"] = "- node/n1/db/password" },
+		withOwn(badInput{"an id by hand", func(w *world) { w.Annotations["conjur-secrets.db"] = "- node/n1/db/password" },
 			[]string{"conjur.org/node-secrets.db", "node/n1/db/password", "name the one that all nodes have"}}),
 	)
 }
@@ -172,14 +172,14 @@ func TestABadGroupStopsNoOther(t *testing.T) {
 			t.Parallel()
 			w := badWorld(t)
 			w.oneShot("init", 0)
-			w.group("good", "json", "good/password")
+			w.Group("good", "json", "good/password")
 			c.do(w)
 			p := w.start()
 			p.Exit(1)
 			if len(p.Lines(append(c.want, "ERROR")...)) == 0 || len(p.Lines("not delivered: file/")) == 0 {
 				t.Errorf("no error names %q and the group in:\n%s", c.want, p.Log())
 			}
-			if !strings.Contains(w.file("good.json"), w.value["good/password"]) || w.exists("status", notify.ProvidedFile) {
+			if !strings.Contains(w.file("good.json"), w.Value["good/password"]) || w.exists("status", notify.ProvidedFile) {
 				t.Error("the other group is not delivered, or all is said to be")
 			}
 		})
@@ -221,8 +221,8 @@ func TestMalformedAnnotations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := badWorld(t)
-			w.write(w.path("bad", "annotations"), c.text)
-			w.refused(w.start("--annotations", w.path("bad", "annotations")), []string{c.want})
+			w.write(w.Path("bad", "annotations"), c.text)
+			w.refused(w.start("--annotations", w.Path("bad", "annotations")), []string{c.want})
 		})
 	}
 }
@@ -243,12 +243,12 @@ func TestUnknownFlagsAndCommands(t *testing.T) {
 func badWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.group("web", "json", "web/password")
-	w.env["CONJUR_CERT_FILE"] = w.path("ca.pem")
-	delete(w.env, "CONJUR_SSL_CERTIFICATE")
-	w.write(w.path("ca.pem"), string(w.server.CA))
-	if err := os.Mkdir(w.path("bad"), 0o755); err != nil {
+	w.Group("db", "json", "db/password")
+	w.Group("web", "json", "web/password")
+	w.Env["CONJUR_CERT_FILE"] = w.Path("ca.pem")
+	delete(w.Env, "CONJUR_SSL_CERTIFICATE")
+	w.write(w.Path("ca.pem"), string(w.Server.CA))
+	if err := os.Mkdir(w.Path("bad"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -257,19 +257,19 @@ func badWorld(t *testing.T) *world {
 // refused fails the test unless the process ends with status 1, has told each
 // of the problems in a line of its own, sent nothing and written nothing.
 func (w *world) refused(p *proctest.Process, problems ...[]string) {
-	w.t.Helper()
+	w.Helper()
 	p.Exit(1)
 	for _, texts := range problems {
 		if len(p.Lines(append(texts, "ERROR")...)) == 0 {
-			w.t.Errorf("no error names %q in:\n%s", texts, p.Log())
+			w.Errorf("no error names %q in:\n%s", texts, p.Log())
 		}
 	}
-	if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
-		w.t.Errorf("requests: %+v", n)
+	if n := w.Server.Counts(); n != (conjurdtest.Counts{}) {
+		w.Errorf("requests: %+v", n)
 	}
 	for _, folder := range []string{"secrets", "status"} {
-		if left, err := os.ReadDir(w.path(folder)); err != nil || len(left) > 0 {
-			w.t.Errorf("in the folder %s: %v, %v", folder, left, err)
+		if left, err := os.ReadDir(w.Path(folder)); err != nil || len(left) > 0 {
+			w.Errorf("in the folder %s: %v, %v", folder, left, err)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestTheExampleOfCloudCredentials(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(read("syncer.yaml"), "/etc/syncer/rotates/api-key", key)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"CONJUR_ACCOUNT": server.Account, "CONJUR_APPLIANCE_URL": server.URL, "CONJUR_SSL_CERTIFICATE": string(server.CA), "CONJUR_AUTHN_LOGIN": "host/syncer", "CONJUR_AUTHN_API_KEY": server.HostKey("syncer")} {
+	for name, value := range server.Env("syncer") {
 		t.Setenv(name, value)
 	}
 	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv})

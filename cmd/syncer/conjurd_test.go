@@ -28,19 +28,19 @@ var conjurdURL = regexp.MustCompile(`(?m)^CONJUR_APPLIANCE_URL=(https://127\.0\.
 func conjurdFolder(t *testing.T) (w *world, flags []string) {
 	t.Helper()
 	w = newWorld(t) // of which only the folders and annotations are used
-	w.group("db", "json", "db/password")
-	w.write(w.path("policy.yml"), conjurdPolicy)
-	w.write(w.path("values.yml"), "db/password: "+w.value["db/password"]+"\n")
-	return w, []string{"--dir", w.path("conjurd"), "--account", "dev", "--policy", w.path("policy.yml"), "--values", w.path("values.yml")}
+	w.Group("db", "json", "db/password")
+	w.write(w.Path("policy.yml"), conjurdPolicy)
+	w.write(w.Path("values.yml"), "db/password: "+w.Value["db/password"]+"\n")
+	return w, []string{"--dir", w.Path("conjurd"), "--account", "dev", "--policy", w.Path("policy.yml"), "--values", w.Path("values.yml")}
 }
 
 // conjurd starts a server and points the world to it.
 func (w *world) conjurd(flags ...string) *proctest.Process {
-	w.t.Helper()
-	p := spawn(w.t, []string{"TMPDIR=" + w.path("tmp")}, append([]string{"conjurd", "--addr", "127.0.0.1:0"}, flags...)...)
-	w.t.Cleanup(func() { w.silent(p) })
-	eventually(w.t, "the server's address and account", func() bool { return conjurdURL.MatchString(p.Log()) && len(p.Lines("CONJUR_ACCOUNT=")) > 0 })
-	w.url = conjurdURL.FindStringSubmatch(p.Log())[1]
+	w.Helper()
+	p := spawn(w, []string{"TMPDIR=" + w.Path("tmp")}, append([]string{"conjurd", "--addr", "127.0.0.1:0"}, flags...)...)
+	w.Cleanup(func() { w.Silent(p) })
+	eventually(w, "the server's address and account", func() bool { return conjurdURL.MatchString(p.Log()) && len(p.Lines("CONJUR_ACCOUNT=")) > 0 })
+	w.Env["CONJUR_APPLIANCE_URL"] = conjurdURL.FindStringSubmatch(p.Log())[1]
 	return p
 }
 
@@ -48,17 +48,17 @@ func (w *world) conjurd(flags ...string) *proctest.Process {
 func TestConjurdServesAProcess(t *testing.T) {
 	t.Parallel()
 	w, _ := conjurdFolder(t)
-	server := w.conjurd("--account", "dev", "--policy", w.path("policy.yml"), "--values", w.path("values.yml"))
-	folders, err := filepath.Glob(w.path("tmp", "conjurd-*"))
+	server := w.conjurd("--account", "dev", "--policy", w.Path("policy.yml"), "--values", w.Path("values.yml"))
+	folders, err := filepath.Glob(w.Path("tmp", "conjurd-*"))
 	if err != nil || len(folders) != 1 {
 		t.Fatalf("folders: %v, %v", folders, err)
 	}
 	w.logIn(folders[0])
 	p := w.start()
-	w.await("db.json", w.value["db/password"])
+	w.await("db.json", w.Value["db/password"])
 	p.Stop()
 	server.Stop()
-	nothingLeft(t, w.path("tmp"))
+	nothingLeft(t, w.Path("tmp"))
 }
 
 // TestConjurdKeepsItsData serves what conjurd init prepared, twice.
@@ -68,16 +68,16 @@ func TestConjurdKeepsItsData(t *testing.T) {
 	w.oneShot("init", 0)
 	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).Exit(0)
 	for range 2 {
-		server := w.conjurd("--dir", w.path("conjurd"))
+		server := w.conjurd("--dir", w.Path("conjurd"))
 		if len(server.Lines("CONJUR_ACCOUNT=dev")) != 1 {
 			t.Errorf("the server does not take the account of its folder: %s", server.Log())
 		}
-		w.logIn(w.path("conjurd"))
-		if err := os.RemoveAll(w.path("secrets", "db.json")); err != nil {
+		w.logIn(w.Path("conjurd"))
+		if err := os.RemoveAll(w.Path("secrets", "db.json")); err != nil {
 			t.Fatal(err)
 		}
 		w.start().Exit(0)
-		if !strings.Contains(w.file("db.json"), w.value["db/password"]) {
+		if !strings.Contains(w.file("db.json"), w.Value["db/password"]) {
 			t.Error("the value is not what conjurd init has set")
 		}
 		server.Stop()
@@ -86,18 +86,18 @@ func TestConjurdKeepsItsData(t *testing.T) {
 
 // logIn takes the API key and the CA from a conjurd's folder.
 func (w *world) logIn(folder string) {
-	w.t.Helper()
-	delete(w.env, "CONJUR_SSL_CERTIFICATE")
-	w.env["CONJUR_CERT_FILE"] = filepath.Join(folder, "ca.pem")
+	w.Helper()
+	delete(w.Env, "CONJUR_SSL_CERTIFICATE")
+	w.Env["CONJUR_CERT_FILE"] = filepath.Join(folder, "ca.pem")
 	keys, err := os.ReadFile(filepath.Join(folder, "api-keys.json"))
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	found := regexp.MustCompile(`"dev:host:app": "(\w+)"`).FindSubmatch(keys)
 	if found == nil {
-		w.t.Fatal("api-keys.json does not have the host's key")
+		w.Fatal("api-keys.json does not have the host's key")
 	}
-	w.env["CONJUR_AUTHN_API_KEY"] = string(found[1])
+	w.Env["CONJUR_AUTHN_API_KEY"] = string(found[1])
 }
 
 func TestConjurdWithoutFolderLeavesNothing(t *testing.T) {
@@ -107,7 +107,7 @@ func TestConjurdWithoutFolderLeavesNothing(t *testing.T) {
 		server := w.conjurd()
 		server.Signal(s)
 		server.Exit(0)
-		nothingLeft(t, w.path("tmp"))
+		nothingLeft(t, w.Path("tmp"))
 	}
 }
 
@@ -117,14 +117,14 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 	w, flags := conjurdFolder(t)
 	p := spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...)
 	p.Exit(0)
-	w.silent(p)
-	if keys := w.path("conjurd", "api-keys.json"); len(p.Lines("# ", keys)) != 1 {
+	w.Silent(p)
+	if keys := w.Path("conjurd", "api-keys.json"); len(p.Lines("# ", keys)) != 1 {
 		t.Errorf("does not tell that keys are in %s", keys)
 	}
 	want := map[string]fs.FileMode{
 		".": fs.ModeDir | 0o700, "data.db": 0o600, "data.key": 0o600, "ca.key": 0o600, "ca.pem": 0o644, "admin.key": 0o600, "api-keys.json": 0o600,
 	}
-	err := filepath.WalkDir(w.path("conjurd"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(w.Path("conjurd"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -132,13 +132,13 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		name, _ := filepath.Rel(w.path("conjurd"), path)
+		name, _ := filepath.Rel(w.Path("conjurd"), path)
 		if mode, ok := want[name]; !ok || info.Mode() != mode {
 			t.Errorf("%s has the mode %v, want %v", name, info.Mode(), mode)
 		}
 		delete(want, name)
 		content, _ := os.ReadFile(path)
-		if leak(string(content), w.values) != "" {
+		if w.Leak(string(content)) != "" {
 			t.Errorf("%s holds a value in clear", name)
 		}
 		return nil
@@ -147,7 +147,7 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 		t.Errorf("missing: %v, %v", want, err)
 	}
 	for _, file := range []string{"data.key", "ca.key", "admin.key"} {
-		key, _ := os.ReadFile(w.path("conjurd", file))
+		key, _ := os.ReadFile(w.Path("conjurd", file))
 		if strings.Contains(p.Log(), strings.TrimSpace(string(key))) {
 			t.Errorf("the output holds %s", file)
 		}
@@ -157,24 +157,24 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 func TestConjurdRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	w, flags := conjurdFolder(t)
-	w.write(w.path("broken.yml"), "- !variable {")
+	w.write(w.Path("broken.yml"), "- !variable {")
 	for name, args := range map[string][]string{
-		"a folder that was not prepared": {"conjurd", "--dir", w.path("nowhere")},
-		"a policy that is none":          {"conjurd", "--policy", w.path("broken.yml")},
+		"a folder that was not prepared": {"conjurd", "--dir", w.Path("nowhere")},
+		"a policy that is none":          {"conjurd", "--policy", w.Path("broken.yml")},
 		"init without a folder":          {"conjurd", "init"},
 		"an address that is none":        {"conjurd", "--addr", "nowhere"},
-		"a missing certificate":          {"conjurd", "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")},
+		"a missing certificate":          {"conjurd", "--tls-cert", w.Path("cert.pem"), "--tls-key", w.Path("key.pem")},
 	} {
-		p := spawn(t, []string{"TMPDIR=" + w.path("tmp")}, args...)
+		p := spawn(t, []string{"TMPDIR=" + w.Path("tmp")}, args...)
 		p.Exit(1)
 		if !strings.Contains(p.Log(), "syncer: ") {
 			t.Errorf("%s: no reason told: %s", name, p.Log())
 		}
-		nothingLeft(t, w.path("tmp"))
+		nothingLeft(t, w.Path("tmp"))
 	}
 	spawn(t, nil, append([]string{"conjurd", "init"}, flags...)...).Exit(0)
-	server := w.conjurd("--dir", w.path("conjurd"), "--account", "dev")
-	second := spawn(t, nil, "conjurd", "--addr", "127.0.0.1:0", "--dir", w.path("conjurd"), "--account", "dev")
+	server := w.conjurd("--dir", w.Path("conjurd"), "--account", "dev")
+	second := spawn(t, nil, "conjurd", "--addr", "127.0.0.1:0", "--dir", w.Path("conjurd"), "--account", "dev")
 	second.Exit(1)
 	if !strings.Contains(second.Log(), "use") {
 		t.Errorf("a folder in use: %s", second.Log())

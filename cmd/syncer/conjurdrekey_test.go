@@ -21,17 +21,17 @@ func TestConjurdRekey(t *testing.T) {
 		fmt.Fprintf(&policy, "- !variable v%d\n", i)
 		fmt.Fprintf(&values, "v%d: value-%d\n", i, i)
 	}
-	w.write(w.path("more.yml"), policy.String())
-	w.write(w.path("more-values.yml"), values.String())
-	spawn(t, nil, append([]string{"conjurd", "init", "--policy", w.path("more.yml"), "--values", w.path("more-values.yml")}, flags...)...).Exit(0)
-	dir, key := w.path("conjurd"), w.path("conjurd", "data.key")
+	w.write(w.Path("more.yml"), policy.String())
+	w.write(w.Path("more-values.yml"), values.String())
+	spawn(t, nil, append([]string{"conjurd", "init", "--policy", w.Path("more.yml"), "--values", w.Path("more-values.yml")}, flags...)...).Exit(0)
+	dir, key := w.Path("conjurd"), w.Path("conjurd", "data.key")
 	reads := func() {
 		t.Helper()
-		if err := os.RemoveAll(w.path("secrets", "db.json")); err != nil {
+		if err := os.RemoveAll(w.Path("secrets", "db.json")); err != nil {
 			t.Fatal(err)
 		}
 		w.start().Exit(0)
-		if !strings.Contains(w.file("db.json"), w.value["db/password"]) {
+		if !strings.Contains(w.file("db.json"), w.Value["db/password"]) {
 			t.Error("the value is not what was set")
 		}
 	}
@@ -72,7 +72,7 @@ func TestConjurdRekey(t *testing.T) {
 	server = w.conjurd("--dir", dir)
 	reads()
 	server.Stop()
-	if left, _ := filepath.Glob(w.path("conjurd", "*.new")); len(left) > 0 {
+	if left, _ := filepath.Glob(w.Path("conjurd", "*.new")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 	w.write(key, first[0]+"\n")

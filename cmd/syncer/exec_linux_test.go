@@ -19,7 +19,7 @@ import (
 func TestExecWaitsForOrphans(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	script := `
 		for i in 1 2 3 4 5 6 7 8 9 10; do (sh -c 'sleep 0.1 & echo $! >> "$world/orphans"' &); done
 		while [ "$(wc -l < "$world/orphans")" -lt 10 ]; do sleep 0.05; done
@@ -45,7 +45,7 @@ func TestExecAtATerminalRestartsACommandThatHasOutlivedCtrlC(t *testing.T) {
 	}
 	script := `trap 'echo lives >> "$world/log"' INT; test -t 0 && echo "$password" >> "$world/log"` + waits
 	p := w.execBy(onTerminal, []string{"--env", "db"}, "sh", "-c", script)
-	w.awaitNoted("log", w.value["db/password"])
+	w.awaitNoted("log", w.Value["db/password"])
 	if _, err := keys.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}
@@ -86,19 +86,19 @@ func TestExecKeepsItsCredentialsToItself(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.environment("db", "db/password")
-			w.env["JWT_TOKEN_PATH"], w.env["OTHER"] = w.path("token"), "stays"
+			w.Env["JWT_TOKEN_PATH"], w.Env["OTHER"] = w.Path("token"), "stays"
 			podtest.Reachable(t, os.Args[0])
-			podtest.Reachable(t, w.path("secrets"))
-			if err := errors.Join(os.Chmod(w.dir, 0o777), os.Chmod(w.path("tmp"), 0o777)); err != nil {
+			podtest.Reachable(t, w.Path("secrets"))
+			if err := errors.Join(os.Chmod(w.Dir, 0o777), os.Chmod(w.Path("tmp"), 0o777)); err != nil {
 				t.Fatal(err)
 			}
 			begin := func(cmd *exec.Cmd) error {
-				return errors.Join(os.Chmod(w.path("annotations"), 0o644), podtest.Alone(cmd, user))
+				return errors.Join(os.Chmod(w.Path("annotations"), 0o644), podtest.Alone(cmd, user))
 			}
 			script := `env > "$world/seen"; tr '\0' '\n' < "/proc/$PPID/environ" > "$world/searched"; echo done > "$world/end"`
 			p := w.execBy(begin, []string{"--env", "db"}, "sh", "-c", script)
 			p.Exit(0)
-			if !strings.Contains(w.noted("seen"), "OTHER=stays\n") || !strings.Contains(w.noted("seen"), w.value["db/password"]) || w.noted("end") == "" {
+			if !strings.Contains(w.noted("seen"), "OTHER=stays\n") || !strings.Contains(w.noted("seen"), w.Value["db/password"]) || w.noted("end") == "" {
 				t.Errorf("the command has not seen its environment, but %s", w.noted("seen"))
 			}
 			for _, name := range config.CredentialVariables() {

@@ -17,11 +17,11 @@ const odd = "app/odd,one"
 func faultyWorld(t *testing.T, options ...conjurdtest.Option) *world {
 	t.Helper()
 	w := newWorld(t, append(options, conjurdtest.TokenTTL(2*time.Second))...)
-	w.env["CONJUR_HTTP_TIMEOUT"] = "2"
-	w.group("db", "json", "db/user", "db/password")
-	w.group("web", "yaml", "web/password")
-	w.group("odd", "bash", odd)
-	w.annotations["conjur-secrets.odd"] = "- odd: " + odd + "\n"
+	w.Env["CONJUR_HTTP_TIMEOUT"] = "2"
+	w.Group("db", "json", "db/user", "db/password")
+	w.Group("web", "yaml", "web/password")
+	w.Group("odd", "bash", odd)
+	w.Annotations["conjur-secrets.odd"] = "- odd: " + odd + "\n"
 	return w
 }
 
@@ -42,7 +42,7 @@ func suffer(t *testing.T, w *world, begin, end func(), met func() bool) {
 	p.MustRun()
 	w.untouched(before)
 	end()
-	db, single := w.renew("db/password"), w.renew(odd)
+	db, single := w.Renew("db/password"), w.Renew(odd)
 	w.await("db.json", db)
 	w.await("odd.bash", single)
 	words := func() []string { return p.Lines(`"subject": "poll"`) }

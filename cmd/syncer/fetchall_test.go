@@ -14,41 +14,41 @@ import (
 
 // populate makes variables with values that the host may read.
 func (w *world) populate(ids ...string) {
-	w.t.Helper()
+	w.Helper()
 	var policy strings.Builder
 	for _, id := range ids {
 		fmt.Fprintf(&policy, "- !variable %q\n- !permit { role: !host app, privileges: [read, execute], resource: !variable %q }\n", id, id)
 	}
-	w.server.Policy(policy.String())
-	w.renewTogether(ids...)
+	w.Server.Policy(policy.String())
+	w.Renew(ids...)
 }
 
 // seen makes a variable with a value that the host may see and not read.
 func (w *world) seen(id string) {
-	w.t.Helper()
-	w.server.Policy(fmt.Sprintf("- !variable %q\n- !permit { role: !host app, privileges: [read], resource: !variable %q }\n", id, id))
-	w.renew(id)
+	w.Helper()
+	w.Server.Policy(fmt.Sprintf("- !variable %q\n- !permit { role: !host app, privileges: [read], resource: !variable %q }\n", id, id))
+	w.Renew(id)
 }
 
 // all defines a group of all variables.
 func (w *world) all(name, format string) {
-	w.annotations["conjur-secrets."+name] = "*"
-	w.annotations["secret-file-format."+name] = format
+	w.Annotations["conjur-secrets."+name] = "*"
+	w.Annotations["secret-file-format."+name] = format
 }
 
 // holds reports whether a JSON file has just the variables, with their values.
 func (w *world) holds(name string, ids []string) bool {
 	want := map[string]string{}
 	for _, id := range ids {
-		want[id] = w.value[id]
+		want[id] = w.Value[id]
 	}
 	var got map[string]string
 	return json.Unmarshal([]byte(w.file(name)), &got) == nil && maps.Equal(got, want)
 }
 
 func (w *world) awaitAll(name string, ids []string) {
-	w.t.Helper()
-	eventually(w.t, fmt.Sprintf("%d variables in %s", len(ids), name), func() bool { return w.holds(name, ids) })
+	w.Helper()
+	eventually(w, fmt.Sprintf("%d variables in %s", len(ids), name), func() bool { return w.holds(name, ids) })
 }
 
 func many(n int) []string {
@@ -73,7 +73,7 @@ func TestAllVariablesOfALargeServer(t *testing.T) {
 	ids := many(1200)
 	w.populate(ids...)
 	w.seen("app/050/unreadable")
-	w.variable("app/060/never-set")
+	w.Declare("app/060/never-set")
 	w.all("all", "json")
 	p := w.start()
 	w.awaitProvided()
@@ -88,7 +88,7 @@ func TestAllVariablesOfALargeServer(t *testing.T) {
 	if len(warned) != 1 || !strings.Contains(warned[0], "app/050/unreadable") || !strings.Contains(warned[0], "app/060/never-set") {
 		t.Errorf("warnings %q, want one that names both", warned)
 	}
-	w.renew("app/060/never-set")
+	w.Renew("app/060/never-set")
 	more := slices.Sorted(slices.Values(append(ids, "app/060/never-set")))
 	w.awaitAll("all.json", more)
 	p.Stop()
@@ -100,21 +100,21 @@ func TestVariablesThatComeAndGo(t *testing.T) {
 	w := newWorld(t)
 	w.populate("app/a", "app/b", "app/c", "other/x")
 	w.all("below", "json")
-	w.annotations["conjur-secrets-policy-path.below"] = "app"
-	w.group("plain", "json", "plain/v")
+	w.Annotations["conjur-secrets-policy-path.below"] = "app"
+	w.Group("plain", "json", "plain/v")
 	p := w.start()
 	w.settle()
 	w.awaitAll("below.json", []string{"app/a", "app/b", "app/c"})
-	plain := w.look()[w.path("secrets", "plain.json")]
+	plain := w.look()[w.Path("secrets", "plain.json")]
 
 	w.populate("app/new/deep", "other/y")
 	w.awaitAll("below.json", []string{"app/a", "app/b", "app/c", "app/new/deep"})
-	w.deny("app/b")
+	w.Deny("app/b")
 	w.awaitAll("below.json", []string{"app/a", "app/c", "app/new/deep"})
 	eventually(t, "a warning", func() bool { return len(p.Lines("WARN", "file/below", "app/b")) == 1 })
-	w.permit("app/b")
+	w.Permit("app/b")
 	w.awaitAll("below.json", []string{"app/a", "app/b", "app/c", "app/new/deep"})
-	if w.look()[w.path("secrets", "plain.json")] != plain {
+	if w.look()[w.Path("secrets", "plain.json")] != plain {
 		t.Error("another target was touched")
 	}
 	p.Stop()

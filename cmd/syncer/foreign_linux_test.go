@@ -25,9 +25,9 @@ func inTheWay(t *testing.T, path string) {
 
 // awaitRegular waits until a name in the status folder is a file's own.
 func (w *world) awaitRegular(name string) {
-	w.t.Helper()
-	eventually(w.t, name, func() bool {
-		info, err := os.Lstat(w.path("status", name))
+	w.Helper()
+	eventually(w, name, func() bool {
+		info, err := os.Lstat(w.Path("status", name))
 		return err == nil && info.Mode().IsRegular()
 	})
 }
@@ -42,37 +42,37 @@ func TestNothingThatTheApplicationMakesStopsAnything(t *testing.T) {
 		"conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh", "conjur-secrets-unchanged.sh.new", ".untold-1-1",
 	}
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.group("web", "template", "web/password")
-	w.group("sub", "json", "sub/password")
-	w.annotations["secret-file-path.sub"] = "sub/db.json"
+	w.Group("db", "json", "db/password")
+	w.Group("web", "template", "web/password")
+	w.Group("sub", "json", "sub/password")
+	w.Annotations["secret-file-path.sub"] = "sub/db.json"
 	w.template("web", `{{ secret "password" }}`)
 	for _, name := range names {
-		inTheWay(t, w.path("status", name))
+		inTheWay(t, w.Path("status", name))
 	}
-	inTheWay(t, w.path("secrets", "sub"))
+	inTheWay(t, w.Path("secrets", "sub"))
 	p := w.start()
-	w.await("db.json", w.value["db/password"])
-	w.await("web.out", w.value["web/password"])
+	w.await("db.json", w.Value["db/password"])
+	w.await("web.out", w.Value["web/password"])
 	eventually(t, "a word about it", func() bool { return len(p.Lines("sub", "not a directory")) > 0 })
 
-	if err := os.Remove(w.path("secrets", "sub")); err != nil {
+	if err := os.Remove(w.Path("secrets", "sub")); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitRegular(notify.ProvidedFile) // before that nothing is an update
 	w.beat()
 	for _, name := range names {
 		if name != notify.ProvidedFile {
-			inTheWay(t, w.path("status", name))
+			inTheWay(t, w.Path("status", name))
 		}
 	}
-	inTheWay(t, w.path("templates", "web.tpl"))
-	inTheWay(t, w.path("annotations"))
-	w.await("db.json", w.renew("db/password"))
+	inTheWay(t, w.Path("templates", "web.tpl"))
+	inTheWay(t, w.Path("annotations"))
+	w.await("db.json", w.Renew("db/password"))
 	w.awaitRegular(notify.UpdatedFile)
-	w.renew("web/password")
+	w.Renew("web/password")
 	eventually(t, "a word about it", func() bool { return len(p.Lines("web", "not a regular file")) > 0 })
-	w.await("db.json", w.renew("db/password"))
+	w.await("db.json", w.Renew("db/password"))
 	p.Stop()
 }
 
@@ -83,24 +83,24 @@ func TestOneShotNeedsNoStatusFolder(t *testing.T) {
 	for name, dir := range map[string]func(w *world) string{
 		"read-only": func(w *world) string {
 			w.mount("status", "64k")
-			if err := unix.Mount("", w.path("status"), "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			if err := unix.Mount("", w.Path("status"), "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 				t.Fatal(err)
 			}
-			return w.path("status")
+			return w.Path("status")
 		},
 		"missing and not to be made": func(w *world) string {
-			w.write(w.path("file"), "")
-			return filepath.Join(w.path("file"), "status")
+			w.write(w.Path("file"), "")
+			return filepath.Join(w.Path("file"), "status")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.oneShot("init", 0)
-			w.group("db", "json", "db/password")
+			w.Group("db", "json", "db/password")
 			p := w.start("--status-dir", dir(w))
 			p.Exit(0)
-			w.await("db.json", w.value["db/password"])
+			w.await("db.json", w.Value["db/password"])
 			if len(p.Lines("Going on without a status folder")) != 1 {
 				t.Error("not a word about the status folder")
 			}
@@ -113,25 +113,25 @@ func TestOneShotNeedsNoStatusFolder(t *testing.T) {
 func TestWaitSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/user")
-	w.group("web", "json", "web/password")
-	w.deny("web/password")
+	w.Group("db", "json", "db/user")
+	w.Group("web", "json", "web/password")
+	w.Deny("web/password")
 	p := w.start()
 	eventually(t, "what is missing", func() bool {
-		text, _ := os.ReadFile(w.path("status", notify.MissingFile))
+		text, _ := os.ReadFile(w.Path("status", notify.MissingFile))
 		return strings.Contains(string(text), "web/password")
 	})
 	for _, args := range [][]string{{"wait", "--timeout", "1s"}, {"probe", "provided"}} {
-		err := command(t, append(args, "--status-dir", w.path("status"))...)
+		err := command(t, append(args, "--status-dir", w.Path("status"))...)
 		if err == nil || !strings.Contains(err.Error(), "file/web") || !strings.Contains(err.Error(), "web/password") ||
 			strings.Contains(err.Error(), "file/db") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	w.permit("web/password")
+	w.Permit("web/password")
 	w.awaitProvided()
 	eventually(t, "nothing missing", func() bool { return !w.exists("status", notify.MissingFile) })
-	if err := command(t, "wait", "--status-dir", w.path("status")); err != nil {
+	if err := command(t, "wait", "--status-dir", w.Path("status")); err != nil {
 		t.Error(err)
 	}
 	p.Stop()
@@ -155,17 +155,17 @@ func TestAnApplicationOfAnotherUser(t *testing.T) {
 	const own, application = 777, 12345
 	w := newWorld(t)
 	w.mount("status", "256k")
-	w.group("db", "json", "db/password")
-	if err := errors.Join(os.Chmod(w.path("status"), 0o777|os.ModeSticky), os.Mkdir(w.path("bin"), 0o755),
-		os.Chmod(filepath.Dir(w.dir), 0o755)); err != nil {
+	w.Group("db", "json", "db/password")
+	if err := errors.Join(os.Chmod(w.Path("status"), 0o777|os.ModeSticky), os.Mkdir(w.Path("bin"), 0o755),
+		os.Chmod(filepath.Dir(w.Dir), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	// By a process of its own: a program cannot be started while a fork of
 	// another test has it open for writing.
-	spawn(t, nil, "install", w.path("bin")).Exit(0)
+	spawn(t, nil, "install", w.Path("bin")).Exit(0)
 	p := w.startBy(func(cmd *exec.Cmd) error {
-		cmd.Path = w.path("bin", "syncer")
-		return errors.Join(os.Chown(w.path("annotations"), own, own), os.Chown(w.path("secrets"), own, own), as(cmd, own).Start())
+		cmd.Path = w.Path("bin", "syncer")
+		return errors.Join(os.Chown(w.Path("annotations"), own, own), os.Chown(w.Path("secrets"), own, own), as(cmd, own).Start())
 	})
 	w.awaitProvided()
 	run := func(name string, args ...string) error {
@@ -175,15 +175,15 @@ func TestAnApplicationOfAnotherUser(t *testing.T) {
 	}
 	probes := map[string]func() error{
 		"command": func() error {
-			return run(w.path("bin", "syncer"), "probe", "unchanged", "--status-dir", w.path("status"))
+			return run(w.Path("bin", "syncer"), "probe", "unchanged", "--status-dir", w.Path("status"))
 		},
-		"script": func() error { return run(w.path("status", "conjur-secrets-unchanged.sh")) },
+		"script": func() error { return run(w.Path("status", "conjur-secrets-unchanged.sh")) },
 	}
 	for name, probe := range probes {
 		if err := probe(); err != nil {
 			t.Errorf("%s, with nothing updated: %v", name, err)
 		}
-		w.await("db.json", w.renew("db/password"))
+		w.await("db.json", w.Renew("db/password"))
 		eventually(t, name+" fails after the update", func() bool { return probe() != nil })
 		for range 3 {
 			if err := probe(); err != nil {
@@ -192,7 +192,7 @@ func TestAnApplicationOfAnotherUser(t *testing.T) {
 		}
 	}
 
-	request := ": >" + w.path("status", notify.RequestedFile)
+	request := ": >" + w.Path("status", notify.RequestedFile)
 	asked := func() int { return len(p.Lines("Bringing back")) }
 	begin := time.Now()
 	eventually(t, "requests taken up", func() bool {

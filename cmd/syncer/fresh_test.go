@@ -22,13 +22,13 @@ func TestChangedValueReachesItsFile(t *testing.T) {
 		{"template", "template.out", `<%s>`},
 	}
 	for _, c := range cases {
-		w.group(c.format, c.format, c.format+"/password")
+		w.Group(c.format, c.format, c.format+"/password")
 	}
 	w.template("template", `<{{ secret "password" }}>`)
 	p := w.start()
 	w.awaitProvided()
 	for _, c := range cases {
-		want := fmt.Sprintf(c.content, w.renew(c.format+"/password"))
+		want := fmt.Sprintf(c.content, w.Renew(c.format+"/password"))
 		eventually(t, "the new value as "+c.format, func() bool { return w.file(c.file) == want })
 		w.awaitUpdated()
 	}
@@ -40,42 +40,42 @@ func TestChangedValueReachesItsFile(t *testing.T) {
 func TestConfigMapSwapIsSeenWithoutPoll(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.annotations["secrets-refresh-interval"] = "1h"
-	w.group("web", "template", "web/password")
+	w.Annotations["secrets-refresh-interval"] = "1h"
+	w.Group("web", "template", "web/password")
 	swap := func(version, text string) {
 		t.Helper()
-		if err := os.Mkdir(w.path("templates", version), 0o755); err != nil {
+		if err := os.Mkdir(w.Path("templates", version), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		w.write(w.path("templates", version, "web.tpl"), text)
-		if err := os.Symlink(version, w.path("templates", "..data_tmp")); err != nil {
+		w.write(w.Path("templates", version, "web.tpl"), text)
+		if err := os.Symlink(version, w.Path("templates", "..data_tmp")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(w.path("templates", "..data_tmp"), w.path("templates", "..data")); err != nil {
+		if err := os.Rename(w.Path("templates", "..data_tmp"), w.Path("templates", "..data")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	swap("..version_1", `first {{ secret "password" }}`)
-	if err := os.Symlink("..data/web.tpl", w.path("templates", "web.tpl")); err != nil {
+	if err := os.Symlink("..data/web.tpl", w.Path("templates", "web.tpl")); err != nil {
 		t.Fatal(err)
 	}
 	p := w.start()
 	w.awaitProvided()
 	swap("..version_2", `second {{ secret "password" }}`)
-	w.await("web.out", "second "+w.value["web/password"])
+	w.await("web.out", "second "+w.Value["web/password"])
 	swap("..version_3", `third {{ secret "password" }}`)
-	w.await("web.out", "third "+w.value["web/password"])
+	w.await("web.out", "third "+w.Value["web/password"])
 	p.Stop()
 }
 
 func TestDamagedResultIsMended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.group("other", "json", "other/password")
+	w.Group("db", "json", "db/password")
+	w.Group("other", "json", "other/password")
 	p := w.start()
 	w.awaitProvided()
-	name := w.path("secrets", "db.json")
+	name := w.Path("secrets", "db.json")
 	whole := w.file("db.json")
 	damages := []struct {
 		name string
@@ -87,7 +87,7 @@ func TestDamagedResultIsMended(t *testing.T) {
 		{"emptied", func() error { return os.Truncate(name, 0) }, true},
 		{"opened to all", func() error { return os.Chmod(name, 0o666) }, true},
 	}
-	other := w.look()[w.path("secrets", "other.json")]
+	other := w.look()[w.Path("secrets", "other.json")]
 	for _, d := range damages {
 		if err := d.do(); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestDamagedResultIsMended(t *testing.T) {
 			w.awaitUpdated()
 		}
 	}
-	if w.look()[w.path("secrets", "other.json")] != other {
+	if w.look()[w.Path("secrets", "other.json")] != other {
 		t.Error("the other file was touched")
 	}
 	p.Stop()
@@ -112,7 +112,7 @@ func TestFiveFilesAreOneUpdate(t *testing.T) {
 	var ids, files []string
 	for i := range 5 {
 		name := fmt.Sprintf("group%d", i)
-		w.group(name, "json", name+"/password")
+		w.Group(name, "json", name+"/password")
 		ids, files = append(ids, name+"/password"), append(files, name+".json")
 	}
 	p := w.start()
@@ -120,13 +120,13 @@ func TestFiveFilesAreOneUpdate(t *testing.T) {
 	const times = 3
 	for range times {
 		now := time.Now()
-		if err := os.Chtimes(w.path("secrets", files[0]), now, now); err != nil { // it has to be looked at
+		if err := os.Chtimes(w.Path("secrets", files[0]), now, now); err != nil { // it has to be looked at
 			t.Fatal(err)
 		}
-		w.renewTogether(ids...)
+		w.Renew(ids...)
 		eventually(t, notify.UpdatedFile, func() bool { return w.exists("status", notify.UpdatedFile) })
 		for i, file := range files {
-			if !strings.Contains(w.file(file), w.value[ids[i]]) {
+			if !strings.Contains(w.file(file), w.Value[ids[i]]) {
 				t.Errorf("%s is there, but %s has not its new value", notify.UpdatedFile, file)
 			}
 		}

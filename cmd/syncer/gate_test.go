@@ -25,11 +25,11 @@ type gate struct {
 
 // newGate puts a gate before the world's server.
 func newGate(w *world) *gate {
-	w.t.Helper()
-	g := &gate{t: w.t, addr: "127.0.0.1:0", server: strings.TrimPrefix(w.server.URL, "https://"), conns: map[net.Conn]bool{}}
+	w.Helper()
+	g := &gate{t: w.TB, addr: "127.0.0.1:0", server: strings.TrimPrefix(w.Server.URL, "https://"), conns: map[net.Conn]bool{}}
 	g.open()
-	w.url = "https://" + g.addr
-	w.t.Cleanup(func() {
+	w.Env["CONJUR_APPLIANCE_URL"] = "https://" + g.addr
+	w.Cleanup(func() {
 		g.mu.Lock()
 		g.closed = true
 		g.mu.Unlock()

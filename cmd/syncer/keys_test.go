@@ -15,13 +15,13 @@ import (
 
 // setOf sets a variable to a set of versions.
 func (w *world) setOf(id string, d *versions.Document) {
-	w.t.Helper()
+	w.Helper()
 	value, err := d.Encode()
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	if err := w.server.Conjurd.SetMany(w.t.Context(), map[string][]byte{id: value}); err != nil {
-		w.t.Fatal(err)
+	if err := w.Server.Conjurd.SetMany(w.Context(), map[string][]byte{id: value}); err != nil {
+		w.Fatal(err)
 	}
 }
 
@@ -31,8 +31,8 @@ func (w *world) showKeys(group, format, id string) {
 	if format == "directory" {
 		alias = "*"
 	}
-	w.annotations["conjur-secrets."+group] = fmt.Sprintf("- %q: {keys: %s}\n", alias, id)
-	w.annotations["secret-file-format."+group] = format
+	w.Annotations["conjur-secrets."+group] = fmt.Sprintf("- %q: {keys: %s}\n", alias, id)
+	w.Annotations["secret-file-format."+group] = format
 }
 
 // A sidecar answers for the files that it has written, all of them, and for what
@@ -41,12 +41,12 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.probed()
-	w.values = []string{"canary-key"}
+	w.Canaries = []string{"canary-key"}
 	parts := map[string]secret.Value{"key": secret.New([]byte("canary-key"))}
 	by := versions.Entry{At: time.Now()}
 	d := versions.New("").Make("r1", parts, false, by).Promote("r1", by)
 	for _, id := range []string{"jwt", "other"} {
-		w.variable(id)
+		w.Declare(id)
 		w.setOf(id, d)
 	}
 	w.showKeys("keys", "directory", "jwt")
@@ -56,7 +56,7 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 	w.awaitReady(200, "ok")
 
 	c, err := consumers.New(consumers.Config{
-		Set: "jwt", Ask: []string{"http://" + w.annotations["server-address"] + "/keys"}, Again: time.Millisecond, Now: time.Now,
+		Set: "jwt", Ask: []string{"http://" + w.Annotations["server-address"] + "/keys"}, Again: time.Millisecond, Now: time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,15 +70,15 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 	w.setOf("jwt", d)
 	eventually(t, "the new key is in the files", func() bool { return c.Introduced(ctx, d, coming).Open })
 
-	w.write(w.path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r1"],"primary":"r1"}}`)
+	w.write(w.Path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r1"],"primary":"r1"}}`)
 	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "does not have r2") {
 		t.Errorf("before the application has it: %+v", a)
 	}
-	w.write(w.path("status", notify.KeysSeenFile), `{"jwt":["r1","r2"]}`)
+	w.write(w.Path("status", notify.KeysSeenFile), `{"jwt":["r1","r2"]}`)
 	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "no answer: status 503") {
 		t.Errorf("with a note that cannot be read: %+v", a)
 	}
-	w.write(w.path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r2","r1"],"primary":"r1"}}`)
+	w.write(w.Path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r2","r1"],"primary":"r1"}}`)
 	if a := c.Introduced(ctx, d, coming); !a.Open {
 		t.Errorf("when the application has it: %+v", a)
 	}
@@ -90,11 +90,11 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 func TestASetThatGoesBackIsNotDeliveredByALaterProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.values = []string{"canary-key"}
+	w.Canaries = []string{"canary-key"}
 	parts := map[string]secret.Value{"key": secret.New([]byte("canary-key"))}
 	by := versions.Entry{At: time.Now()}
 	former := versions.New("").Make("r1", parts, false, by).Promote("r1", by)
-	w.variable("jwt")
+	w.Declare("jwt")
 	w.setOf("jwt", former.Make("r2", parts, false, by))
 	w.showKeys("keys", "directory", "jwt")
 	w.showKeys("public", "jwks", "jwt")
@@ -112,7 +112,7 @@ func TestASetThatGoesBackIsNotDeliveredByALaterProcess(t *testing.T) {
 	}
 	p.Stop()
 	for path, was := range held {
-		if strings.HasPrefix(path, w.path("secrets")) && w.look()[path] != was {
+		if strings.HasPrefix(path, w.Path("secrets")) && w.look()[path] != was {
 			t.Errorf("%s was touched", path)
 		}
 	}

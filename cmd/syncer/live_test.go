@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/proctest"
@@ -52,7 +51,7 @@ func newLive(t *testing.T) *live {
 	}
 	l := &live{world: newWorld(t), client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	t.Cleanup(l.client.CloseIdleConnections)
-	l.server.Policy(`
+	l.Server.Policy(`
 - !variable jwt
 - !variable jwt/control
 - !host rotates
@@ -60,7 +59,7 @@ func newLive(t *testing.T) *live {
 - !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
 `)
 	for i := range 5 {
-		p := &peer{folder: l.path(fmt.Sprint("peer", i))}
+		p := &peer{folder: l.Path(fmt.Sprint("peer", i))}
 		if err := os.Mkdir(p.folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -68,8 +67,8 @@ func newLive(t *testing.T) *live {
 		p.url = "http://" + address
 		l.peers = append(l.peers, p)
 	}
-	l.annotations["conjur-secrets.keys"] = `- "*": {keys: jwt}`
-	l.annotations["secret-file-format.keys"] = "directory"
+	l.Annotations["conjur-secrets.keys"] = `- "*": {keys: jwt}`
+	l.Annotations["secret-file-format.keys"] = "directory"
 
 	l.rotates("--once", "confirm: {wait: 0s}") // the first key
 	l.start()
@@ -77,8 +76,8 @@ func newLive(t *testing.T) *live {
 	var kubelets sync.WaitGroup
 	t.Cleanup(func() { cancel(); kubelets.Wait() })
 	for _, p := range l.peers {
-		eventually(t, "the first key", func() bool { return p.sync(l.path("secrets", "keys")) == nil })
-		kubelets.Go(func() { p.kubelet(ctx, l.path("secrets", "keys")) })
+		eventually(t, "the first key", func() bool { return p.sync(l.Path("secrets", "keys")) == nil })
+		kubelets.Go(func() { p.kubelet(ctx, l.Path("secrets", "keys")) })
 		proctest.Start(t, exec.Command(program, "--keys", p.folder, "--address", strings.TrimPrefix(p.url, "http://"), "--life", tokenLife.String()), nil)
 	}
 	for _, p := range l.peers {
@@ -89,8 +88,8 @@ func newLive(t *testing.T) *live {
 
 // rotates starts what rotates the set.
 func (l *live) rotates(flag, confirm string) *proctest.Process {
-	l.t.Helper()
-	file := l.path("rotate.yaml")
+	l.Helper()
+	file := l.Path("rotate.yaml")
 	l.write(file, fmt.Sprintf(`
 rotation:
   interval: 1s
@@ -106,10 +105,7 @@ rotation:
 	if flag != "" {
 		args = append(args, flag)
 	}
-	p := spawn(l.t, []string{
-		"CONJUR_APPLIANCE_URL=" + l.url, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(l.server.CA),
-		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + l.server.HostKey("rotates"),
-	}, args...)
+	p := spawn(l, proctest.Environ(l.Server.Env("rotates")), args...)
 	if flag != "" {
 		p.Exit(0)
 	}
@@ -205,7 +201,7 @@ func (y *tally) signers() (n int, well bool) {
 // exchange has each program sign in turn and all verify, at once and again at
 // the end of the token's life, until enough has been seen.
 func (l *live) exchange(enough func(*tally) bool) *tally {
-	l.t.Helper()
+	l.Helper()
 	y := &tally{keys: map[string]bool{}}
 	var checks sync.WaitGroup
 	defer checks.Wait()
@@ -219,11 +215,11 @@ func (l *live) exchange(enough func(*tally) bool) *tally {
 	for i := 0; !enough(y); i++ {
 		if time.Now().After(end) {
 			n, _ := y.signers()
-			l.t.Fatalf("after %d rotations nothing more is seen", n-1)
+			l.Fatalf("after %d rotations nothing more is seen", n-1)
 		}
 		token, err := l.post(l.peers[i%len(l.peers)].url+"/token", "")
 		if err != nil {
-			l.t.Fatal(err)
+			l.Fatal(err)
 		}
 		signed := time.Now()
 		head, _, _ := strings.Cut(token, ".")

@@ -22,7 +22,7 @@ func TestLoginByCertificate(t *testing.T) {
 	l := newLogin(t, "authn-cert/prod", "app", "authn-cert/cn: app.test")
 	authority, foreign := newSigner(t), newSigner(t)
 	l.admit(map[string]string{"ca-cert": string(authority.Cert)})
-	l.env["CONJUR_AUTHN_CERT_FILE"], l.env["CONJUR_AUTHN_CERT_KEY_FILE"] = l.path("app.pem"), l.path("app.key")
+	l.Env["CONJUR_AUTHN_CERT_FILE"], l.Env["CONJUR_AUTHN_CERT_KEY_FILE"] = l.Path("app.pem"), l.Path("app.key")
 	usual := func() { l.present(authority, "app.test", 5*time.Minute) }
 	usual()
 	l.survives(
@@ -34,14 +34,14 @@ func TestLoginByCertificate(t *testing.T) {
 // present writes a new certificate, good from five minutes ago for so long, and
 // its key.
 func (l *login) present(a *signer, name string, life time.Duration) {
-	l.t.Helper()
+	l.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		l.t.Fatal(err)
+		l.Fatal(err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		l.t.Fatal(err)
+		l.Fatal(err)
 	}
 	now := time.Now()
 	text, err := a.sign(key.Public(), &x509.Certificate{
@@ -49,13 +49,13 @@ func (l *login) present(a *signer, name string, life time.Duration) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
-		l.t.Fatal(err)
+		l.Fatal(err)
 	}
-	l.write(l.path("new.pem"), string(text))
-	l.write(l.path("new.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	l.write(l.Path("new.pem"), string(text))
+	l.write(l.Path("new.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	for _, kind := range []string{".pem", ".key"} {
-		if err := os.Rename(l.path("new"+kind), l.path("app"+kind)); err != nil {
-			l.t.Fatal(err)
+		if err := os.Rename(l.Path("new"+kind), l.Path("app"+kind)); err != nil {
+			l.Fatal(err)
 		}
 	}
 }

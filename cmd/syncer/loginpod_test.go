@@ -82,7 +82,7 @@ func (p *podHost) sh(certificate []byte) error {
 	return err
 }
 
-func (p *podHost) path() string { return p.login.path("ssl", "client.pem") }
+func (p *podHost) path() string { return p.login.Path("ssl", "client.pem") }
 
 func TestLoginInAPod(t *testing.T) {
 	t.Parallel()
@@ -92,13 +92,13 @@ func TestLoginInAPod(t *testing.T) {
 		conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = p }))
 	p.login = l
 	l.admit(map[string]string{"ca/cert": string(p.signer.Cert), "ca/key": string(p.signer.Key)})
-	if err := os.Mkdir(l.path("ssl"), 0o700); err != nil {
+	if err := os.Mkdir(l.Path("ssl"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l.env["MY_POD_NAME"], l.env["MY_POD_NAMESPACE"] = "web-0", "shop"
+	l.Env["MY_POD_NAME"], l.Env["MY_POD_NAMESPACE"] = "web-0", "shop"
 	// Each login waits for a process, which takes long where many run.
-	l.env["CONJUR_CLIENT_CERT_PATH"], l.env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "8"
-	l.env["CONJUR_HTTP_TIMEOUT"] = "20"
+	l.Env["CONJUR_CLIENT_CERT_PATH"], l.Env["CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT"] = p.path(), "8"
+	l.Env["CONJUR_HTTP_TIMEOUT"] = "20"
 	l.survives(
 		trouble{name: "a certificate renewed before its end", begin: func() {
 			first := p.brought.Load()
@@ -106,7 +106,7 @@ func TestLoginInAPod(t *testing.T) {
 		}, end: func() {}},
 		trouble{name: "a Pod that is gone", named: refused, begin: func() { p.gone.Store(true) }, end: func() { p.gone.Store(false) }},
 	)
-	if left, _ := os.ReadDir(l.path("ssl")); len(left) > 0 {
+	if left, _ := os.ReadDir(l.Path("ssl")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

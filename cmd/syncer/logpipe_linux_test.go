@@ -56,22 +56,22 @@ func newPipe(t *testing.T) (r, w *os.File) {
 // works checks that a sidecar delivers, follows a change and its
 // configuration, and ends when it is told to.
 func (w *world) works(p *proctest.Process) {
-	w.t.Helper()
-	w.await("db.json", w.value["db/password"])
+	w.Helper()
+	w.await("db.json", w.Value["db/password"])
 	w.awaitProvided()
-	w.renew("db/password")
-	w.await("db.json", w.value["db/password"])
-	w.group("late", "json", "late/password")
-	w.annotate()
-	w.await("late.json", w.value["late/password"])
+	w.Renew("db/password")
+	w.await("db.json", w.Value["db/password"])
+	w.Group("late", "json", "late/password")
+	w.Annotate()
+	w.await("late.json", w.Value["late/password"])
 	p.Stop()
 }
 
 func TestALogThatNobodyReadsStopsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.annotations["log-level"] = "debug"
-	w.group("db", "json", "db/password")
+	w.Annotations["log-level"] = "debug"
+	w.Group("db", "json", "db/password")
 	r, log := fullPipe(t)
 	p := w.startBy(logTo(log))
 	w.works(p)
@@ -86,7 +86,7 @@ func TestALogThatNobodyReadsStopsNothing(t *testing.T) {
 func TestALogThatIsClosedStopsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	r, log := newPipe(t)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -98,18 +98,18 @@ func TestAOneShotProcessEndsThoughNobodyReadsItsLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.oneShot("init", 0)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	_, log := fullPipe(t)
 	w.startBy(logTo(log)).Exit(0)
-	w.await("db.json", w.value["db/password"])
+	w.await("db.json", w.Value["db/password"])
 }
 
 // TestTheLogIsWholeAtTheEnd reads nothing before the process wants to end.
 func TestTheLogIsWholeAtTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.annotations["log-format"] = "json"
+	w.Group("db", "json", "db/password")
+	w.Annotations["log-format"] = "json"
 	r, log := fullPipe(t)
 	p := w.startBy(logTo(log))
 	if err := log.Close(); err != nil {
@@ -133,7 +133,7 @@ func TestTheLogIsWholeAtTheEnd(t *testing.T) {
 func TestExecAndItsCommandOutliveAClosedLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	r, log := newPipe(t)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestExecAndItsCommandOutliveAClosedLog(t *testing.T) {
 func TestHangUpChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	w.awaitProvided()
 	before := w.look()

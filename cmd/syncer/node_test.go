@@ -11,17 +11,17 @@ import (
 func onNode(t *testing.T, options ...conjurdtest.Option) *world {
 	t.Helper()
 	w := newWorld(t, options...)
-	w.env["MY_NODE_NAME"] = "n1"
-	w.group("db", "json", "apps/user", "apps/password")
-	w.annotations["node-secrets.db"] = "true"
+	w.Env["MY_NODE_NAME"] = "n1"
+	w.Group("db", "json", "apps/user", "apps/password")
+	w.Annotations["node-secrets.db"] = "true"
 	return w
 }
 
 // own makes a variable of the node's own.
 func (w *world) own(id string) {
-	w.t.Helper()
-	w.variable("node/n1/" + id)
-	w.renew("node/n1/" + id)
+	w.Helper()
+	w.Declare("node/n1/" + id)
+	w.Renew("node/n1/" + id)
 }
 
 // TestSecretsOfANode has one group of them and one without; one is added, and one
@@ -29,36 +29,36 @@ func (w *world) own(id string) {
 func TestSecretsOfANode(t *testing.T) {
 	t.Parallel()
 	w := onNode(t, conjurdtest.Strict())
-	w.annotations["conjur-secrets.general"] = "- apps/user"
-	w.variable("node/n2/apps/user") // that of another node, which this one may even read
-	w.renew("node/n2/apps/user")
+	w.Annotations["conjur-secrets.general"] = "- apps/user"
+	w.Declare("node/n2/apps/user") // that of another node, which this one may even read
+	w.Renew("node/n2/apps/user")
 	w.own("apps/user")
 	p := w.start()
 	w.settle()
-	w.await("db.json", w.value["node/n1/apps/user"])
-	w.await("db.json", w.value["apps/password"])
-	w.await("general.yaml", w.value["apps/user"])
+	w.await("db.json", w.Value["node/n1/apps/user"])
+	w.await("db.json", w.Value["apps/password"])
+	w.await("general.yaml", w.Value["apps/user"])
 
-	w.variable("node/n1/apps/password") // declared, and without a value
-	w.await("db.json", w.renew("apps/password"))
-	w.await("db.json", w.renew("node/n1/apps/password"))
-	w.await("db.json", w.renew("node/n1/apps/user"))
+	w.Declare("node/n1/apps/password") // declared, and without a value
+	w.await("db.json", w.Renew("apps/password"))
+	w.await("db.json", w.Renew("node/n1/apps/password"))
+	w.await("db.json", w.Renew("node/n1/apps/user"))
 
 	before := w.file("db.json")
-	w.remove("node/n1/apps/user")
-	w.await("db.json", w.value["apps/user"])
-	w.await("db.json", w.value["node/n1/apps/password"])
-	if strings.Contains(before, w.value["apps/user"]) {
+	w.Remove("node/n1/apps/user")
+	w.await("db.json", w.Value["apps/user"])
+	w.await("db.json", w.Value["node/n1/apps/password"])
+	if strings.Contains(before, w.Value["apps/user"]) {
 		t.Error("it held the general one before")
 	}
 	w.own("apps/user")
-	w.await("db.json", w.value["node/n1/apps/user"])
+	w.await("db.json", w.Value["node/n1/apps/user"])
 	p.Stop()
 	before = w.file("db.json")
 	p = w.start() // and finds all as it was left
 	w.beat()
-	w.server.ResetCounts()
-	eventually(t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
+	w.Server.ResetCounts()
+	eventually(t, "an answer 304", func() bool { return w.Server.Counts().NotModified > 0 })
 	if w.file("db.json") != before {
 		t.Error("a restart changed the file")
 	}

@@ -14,7 +14,7 @@ func (w *world) mistyped(n int) {
 	for i := range n {
 		fmt.Fprintf(&list, "- v%d: typo/v%d\n", i, i)
 	}
-	w.annotations["conjur-secrets.typo"] = list.String()
+	w.Annotations["conjur-secrets.typo"] = list.String()
 }
 
 // TestMistypedIDsAreNamed by a sidecar that has delivered nothing of them: the
@@ -25,15 +25,15 @@ func TestMistypedIDsAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options...)
-			w.group("db", "json", "db/password")
+			w.Group("db", "json", "db/password")
 			w.mistyped(10)
 			p := w.start()
-			w.await("db.json", w.value["db/password"])
+			w.await("db.json", w.Value["db/password"])
 			eventually(t, "the ids in the log", func() bool {
 				return len(p.Lines("file/typo is not delivered", "typo/v0, typo/v1", "typo/v9")) > 0
 			})
-			polls := w.server.Counts().Data
-			eventually(t, "several polls", func() bool { return w.server.Counts().Data > polls+10 })
+			polls := w.Server.Counts().Data
+			eventually(t, "several polls", func() bool { return w.Server.Counts().Data > polls+10 })
 			p.Stop()
 			for _, wrong := range []string{"keeps its last state", "held back"} {
 				if lines := p.Lines(wrong); len(lines) > 0 {
@@ -50,27 +50,27 @@ func TestAnInitReportsMistypedIDsAfterItsRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.oneShot("init", 1)
-	w.annotations["removal-grace"] = "1h"
-	w.group("db", "json", "db/password")
+	w.Annotations["removal-grace"] = "1h"
+	w.Group("db", "json", "db/password")
 	w.mistyped(2)
 	p := w.start()
 	p.Exit(1)
 	if len(p.Lines("not delivered: file/typo", "typo/v0, typo/v1")) == 0 {
 		t.Errorf("the log does not name the ids:\n%s", p.Log())
 	}
-	w.await("db.json", w.value["db/password"])
+	w.await("db.json", w.Value["db/password"])
 }
 
 // TestMostMissingAtARestartIsHeldBack: files of an earlier process are there.
 func TestMostMissingAtARestartIsHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/a", "db/b", "db/c", "db/d")
+	w.Group("db", "json", "db/a", "db/b", "db/c", "db/d")
 	p := w.start()
 	w.awaitProvided()
 	p.Stop()
 	for _, id := range []string{"db/a", "db/b", "db/c", "db/d"} {
-		w.deny(id)
+		w.Deny(id)
 	}
 	p = w.start()
 	eventually(t, "the hold", func() bool { return len(p.Lines("Removal is held back")) > 0 })

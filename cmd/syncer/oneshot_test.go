@@ -18,20 +18,20 @@ func TestOneShotDeliversAndEnds(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.oneShot(mode, 0)
-			w.group("db", "json", "db/password")
-			w.group("web", "bash", "web/password")
+			w.Group("db", "json", "db/password")
+			w.Group("web", "bash", "web/password")
 			p := w.start()
 			p.Exit(0)
-			if got, want := w.file("db.json"), fmt.Sprintf(`{"password":"%s"}`, w.value["db/password"]); got != want {
+			if got, want := w.file("db.json"), fmt.Sprintf(`{"password":"%s"}`, w.Value["db/password"]); got != want {
 				t.Errorf("db.json is %q, want %q", got, want)
 			}
-			if got, want := w.file("web.bash"), fmt.Sprintf(`export password="%s"`, w.value["web/password"]); got != want {
+			if got, want := w.file("web.bash"), fmt.Sprintf(`export password="%s"`, w.Value["web/password"]); got != want {
 				t.Errorf("web.bash is %q, want %q", got, want)
 			}
 			if !w.exists("status", notify.ProvidedFile) || w.exists("status", notify.UpdatedFile) {
 				t.Errorf("want %s and no %s", notify.ProvidedFile, notify.UpdatedFile)
 			}
-			if n := w.server.Counts().Authentications; n != 1 {
+			if n := w.Server.Counts().Authentications; n != 1 {
 				t.Errorf("%d authentications", n)
 			}
 		})
@@ -53,15 +53,15 @@ func TestOneShotNamesAllThatIsMissing(t *testing.T) {
 func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.Option) {
 	w := newWorld(t, options...)
 	w.oneShot(mode, retries)
-	w.group("db", "json", "db/user", "db/password")
-	w.group("web", "json", "web/user", "web/password", "web/token")
-	w.group("good", "json", "good/password")
+	w.Group("db", "json", "db/user", "db/password")
+	w.Group("web", "json", "web/user", "web/password", "web/token")
+	w.Group("good", "json", "good/password")
 	missing := []string{"db/password", "web/user", "web/token"}
-	w.remove("db/password")
-	w.deny("web/user")
-	w.remove("web/token")
-	w.server.Policy("- !variable web/token\n")
-	w.permit("web/token") // there, but without a value
+	w.Remove("db/password")
+	w.Deny("web/user")
+	w.Remove("web/token")
+	w.Server.Policy("- !variable web/token\n")
+	w.Permit("web/token") // there, but without a value
 	p := w.start()
 	p.Exit(1)
 	last := p.Lines("were not delivered")
@@ -78,7 +78,7 @@ func testMissing(t *testing.T, mode string, retries int, options ...conjurdtest.
 			t.Errorf("the last line blames %q: %s", text, last[0])
 		}
 	}
-	w.await("good.json", w.value["good/password"])
+	w.await("good.json", w.Value["good/password"])
 	if w.exists("secrets", "db.json") || w.exists("secrets", "web.json") || w.exists("status", notify.ProvidedFile) {
 		t.Error("a file of which values are missing was written, or all is said to be provided")
 	}
@@ -92,11 +92,11 @@ func TestInterruptedApplication(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.oneShot("application", -1)
-			w.group("good", "json", "good/password")
-			w.group("db", "json", "db/password")
-			w.remove("db/password")
+			w.Group("good", "json", "good/password")
+			w.Group("db", "json", "db/password")
+			w.Remove("db/password")
 			p := w.start()
-			w.await("good.json", w.value["good/password"])
+			w.await("good.json", w.Value["good/password"])
 			p.Signal(s)
 			p.Exit(1)
 		})
@@ -112,13 +112,13 @@ func TestOneShotThatCannotSaySoHasNotDoneItsJob(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.oneShot(mode, 0)
-			w.group("db", "json", "db/password")
-			if err := os.MkdirAll(w.path("status", notify.ProvidedFile, "in the way"), 0o755); err != nil {
+			w.Group("db", "json", "db/password")
+			if err := os.MkdirAll(w.Path("status", notify.ProvidedFile, "in the way"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			p := w.start()
 			p.Exit(1)
-			w.await("db.json", w.value["db/password"])
+			w.await("db.json", w.Value["db/password"])
 			if len(p.Lines("all is delivered, but the file "+notify.ProvidedFile+" could not be written")) != 1 {
 				t.Error("the log does not say what is wrong")
 			}

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,66 +19,32 @@ import (
 // start writes the annotations and starts syncer on this world. At the end of
 // the test it is stopped, and its output searched for every value.
 func (w *world) start(flags ...string) *proctest.Process {
-	w.t.Helper()
+	w.Helper()
 	return w.startBy((*exec.Cmd).Start, flags...)
 }
 
 // startBy is start with another way to start a process.
 func (w *world) startBy(begin func(*exec.Cmd) error, flags ...string) *proctest.Process {
-	w.t.Helper()
-	w.annotate()
-	args := append([]string{
-		"--annotations", w.path("annotations"), "--secrets-dir", w.path("secrets"),
-		"--templates-dir", w.path("templates"), "--status-dir", w.path("status"),
-	}, flags...)
-	p := spawnBy(w.t, begin, w.environ(), args...)
-	w.t.Cleanup(func() { w.silent(p) })
+	w.Helper()
+	w.Annotate()
+	p := spawnBy(w, begin, w.Environ(), w.Flags(flags...)...)
+	w.Cleanup(func() { w.Silent(p) })
 	return p
-}
-
-// environ is the environment of processes on this world.
-func (w *world) environ() []string {
-	env := []string{"TMPDIR=" + w.path("tmp"), "CONJUR_APPLIANCE_URL=" + w.url}
-	for name, value := range w.env {
-		env = append(env, name+"="+value)
-	}
-	return env
 }
 
 // spawn starts syncer with arguments, and kills it when the test ends
 // before it does.
-func spawn(t *testing.T, env []string, args ...string) *proctest.Process {
+func spawn(t testing.TB, env []string, args ...string) *proctest.Process {
 	t.Helper()
 	return spawnBy(t, (*exec.Cmd).Start, env, args...)
 }
 
 // spawnBy is spawn with another way to start a process.
-func spawnBy(t *testing.T, begin func(*exec.Cmd) error, env []string, args ...string) *proctest.Process {
+func spawnBy(t testing.TB, begin func(*exec.Cmd) error, env []string, args ...string) *proctest.Process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(env, asCommand+"=1")
 	return proctest.Start(t, cmd, begin)
-}
-
-// silent fails the test if the process wrote a value, as it is or encoded.
-func (w *world) silent(p *proctest.Process) {
-	w.t.Helper()
-	if found := leak(p.Log(), w.values); found != "" {
-		w.t.Errorf("a value is in the output: %s", found)
-	}
-}
-
-// leak finds a value, or its base64 form, in a text.
-func leak(text string, values []string) string {
-	for _, value := range values {
-		encoded := base64.RawStdEncoding.EncodeToString([]byte(value))
-		for _, form := range []string{value, encoded[:len(encoded)-2]} {
-			if strings.Contains(text, form) {
-				return form
-			}
-		}
-	}
-	return ""
 }
 
 // sight is what can be seen of a file without changing it.
@@ -97,10 +61,10 @@ type sight struct {
 // A file can be seen before it has been announced; the journal's mark tells.
 // Looking waits for the announcement, unless nobody lives to make it.
 func (w *world) look() map[string]sight {
-	w.t.Helper()
+	w.Helper()
 	told := time.After(5 * time.Second)
 	for marked := true; marked; {
-		marks, _ := filepath.Glob(w.path("status", ".untold-*"))
+		marks, _ := filepath.Glob(w.Path("status", ".untold-*"))
 		select {
 		case <-told:
 			marked = false
@@ -110,8 +74,8 @@ func (w *world) look() map[string]sight {
 	}
 	seen := map[string]sight{}
 	for _, folder := range []string{"secrets", "status"} {
-		err := filepath.WalkDir(w.path(folder), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || path == w.path("status") || d.Name() == notify.AliveFile {
+		err := filepath.WalkDir(w.Path(folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || path == w.Path("status") || d.Name() == notify.AliveFile {
 				return err
 			}
 			info, err := d.Info()
@@ -133,7 +97,7 @@ func (w *world) look() map[string]sight {
 			return nil
 		})
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 	}
 	return seen
@@ -141,16 +105,16 @@ func (w *world) look() map[string]sight {
 
 // untouched fails the test if anything was written since that look.
 func (w *world) untouched(before map[string]sight) {
-	w.t.Helper()
+	w.Helper()
 	now := w.look()
 	for path, s := range before {
 		if now[path] != s {
-			w.t.Errorf("%s was touched or removed", path)
+			w.Errorf("%s was touched or removed", path)
 		}
 	}
 	for path := range now {
 		if _, ok := before[path]; !ok {
-			w.t.Errorf("%s is new", path)
+			w.Errorf("%s is new", path)
 		}
 	}
 }

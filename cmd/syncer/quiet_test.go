@@ -16,7 +16,7 @@ func quietWorld(t *testing.T, options ...conjurdtest.Option) *world {
 	t.Helper()
 	w := newWorld(t, options...)
 	for _, g := range []string{"yaml", "json", "dotenv", "bash", "template"} {
-		w.group(g, g, g+"/a", g+"/b", g+"/c", g+"/d", g+"/e")
+		w.Group(g, g, g+"/a", g+"/b", g+"/c", g+"/d", g+"/e")
 	}
 	w.template("template", `{{ secret "a" }} {{ secret "b" }}`)
 	return w
@@ -25,9 +25,9 @@ func quietWorld(t *testing.T, options ...conjurdtest.Option) *world {
 // settle waits for the delivery and for one poll after it, which still sends
 // values: only its answer has the tag that makes the next ones empty.
 func (w *world) settle() {
-	w.t.Helper()
+	w.Helper()
 	w.awaitProvided()
-	eventually(w.t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
+	eventually(w, "an answer 304", func() bool { return w.Server.Counts().NotModified > 0 })
 }
 
 func TestUnchangedRefreshCostsOneEmptyAnswer(t *testing.T) {
@@ -36,10 +36,10 @@ func TestUnchangedRefreshCostsOneEmptyAnswer(t *testing.T) {
 	p := w.start()
 	w.settle()
 	before, said := w.look(), p.Log()
-	w.server.ResetCounts()
+	w.Server.ResetCounts()
 	begin := time.Now()
-	eventually(t, "more polls", func() bool { return w.server.Counts().NotModified >= ticks })
-	n, took := w.server.Counts(), time.Since(begin)
+	eventually(t, "more polls", func() bool { return w.Server.Counts().NotModified >= ticks })
+	n, took := w.Server.Counts(), time.Since(begin)
 
 	if want := (conjurdtest.Counts{Data: n.Data, NotModified: n.Data}); n != want {
 		t.Errorf("unchanged refreshes cost %+v, want only empty answers", n)
@@ -65,8 +65,8 @@ func TestRestartTouchesNothing(t *testing.T) {
 	for range 2 {
 		p := w.start()
 		w.beat()
-		w.server.ResetCounts()
-		eventually(t, "an answer 304", func() bool { return w.server.Counts().NotModified > 0 })
+		w.Server.ResetCounts()
+		eventually(t, "an answer 304", func() bool { return w.Server.Counts().NotModified > 0 })
 		p.Stop()
 		w.untouched(before)
 	}
@@ -75,15 +75,15 @@ func TestRestartTouchesNothing(t *testing.T) {
 func TestHeartBeatsWithoutRefresh(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	delete(w.annotations, "secrets-refresh-interval")
-	w.group("db", "json", "db/password")
+	delete(w.Annotations, "secrets-refresh-interval")
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	w.awaitProvided()
-	w.server.ResetCounts()
+	w.Server.ResetCounts()
 	for range 3 {
 		w.beat()
 	}
-	if n := w.server.Counts(); n != (conjurdtest.Counts{}) {
+	if n := w.Server.Counts(); n != (conjurdtest.Counts{}) {
 		t.Errorf("requests without refresh: %+v", n)
 	}
 	p.Stop()
@@ -94,7 +94,7 @@ func TestHeartBeatsInTheDark(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := newGate(w)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	p := w.start("--grace", "1s")
 	w.awaitProvided()
 	before := w.look()
@@ -111,7 +111,7 @@ func TestHeartBeatsWhenDarkFromTheStart(t *testing.T) {
 	w := newWorld(t)
 	g := newGate(w)
 	g.swallow()
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	p := w.start("--grace", "1s")
 	for range 3 {
 		w.beat()

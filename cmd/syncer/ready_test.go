@@ -12,15 +12,15 @@ import (
 
 // ready asks the readiness probe of a process; 0 is no answer.
 func (w *world) ready() (status int, body string) {
-	w.t.Helper()
-	answer, err := http.Get("http://" + w.annotations["server-address"] + "/readyz")
+	w.Helper()
+	answer, err := http.Get("http://" + w.Annotations["server-address"] + "/readyz")
 	if err != nil {
 		return 0, err.Error()
 	}
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return answer.StatusCode, string(text)
 }
@@ -28,11 +28,11 @@ func (w *world) ready() (status int, body string) {
 // awaitReady waits until the probe answers so, and its body has the texts.
 // Before, it must not have answered that the process is ready.
 func (w *world) awaitReady(status int, texts ...string) {
-	w.t.Helper()
-	eventually(w.t, "the readiness that is due", func() bool {
+	w.Helper()
+	eventually(w, "the readiness that is due", func() bool {
 		got, body := w.ready()
 		if got == http.StatusOK && status != http.StatusOK {
-			w.t.Fatalf("ready: %s", body)
+			w.Fatalf("ready: %s", body)
 		}
 		for _, text := range texts {
 			if !strings.Contains(body, text) {
@@ -45,8 +45,8 @@ func (w *world) awaitReady(status int, texts ...string) {
 
 // probed makes a sidecar that answers probes.
 func (w *world) probed() {
-	w.annotations["server-address"] = proctest.FreeAddress(w.t)
-	w.annotations["log-level"] = "warn"
+	w.Annotations["server-address"] = proctest.FreeAddress(w.TB)
+	w.Annotations["log-level"] = "warn"
 }
 
 // TestReadyIsDelivered has a server that takes log-ins and serves no values.
@@ -57,13 +57,13 @@ func TestReadyIsDelivered(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.probed()
-			w.annotations["secrets-refresh-interval"] = refresh
+			w.Annotations["secrets-refresh-interval"] = refresh
 			if refresh == "" {
-				delete(w.annotations, "secrets-refresh-interval")
+				delete(w.Annotations, "secrets-refresh-interval")
 			}
-			w.group("db", "json", "db/password")
-			w.group("web", "json", "web/password")
-			w.server.Intercept(func(next http.Handler) http.Handler {
+			w.Group("db", "json", "db/password")
+			w.Group("web", "json", "web/password")
+			w.Server.Intercept(func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 					if isData(r) {
 						http.Error(rw, "", http.StatusServiceUnavailable)
@@ -74,7 +74,7 @@ func TestReadyIsDelivered(t *testing.T) {
 			})
 			p := w.start()
 			w.awaitReady(http.StatusServiceUnavailable, "file/db", "file/web", "503")
-			w.server.Intercept(nil)
+			w.Server.Intercept(nil)
 			w.awaitReady(http.StatusOK, "ok")
 			if w.file("db.json") == "" || w.file("web.json") == "" {
 				t.Error("ready without a file")
@@ -90,14 +90,14 @@ func TestReadyDespiteATargetWithAReasonOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.probed()
-	w.group("db", "json", "db/password")
-	w.group("bad", "template", "bad/password")
+	w.Group("db", "json", "db/password")
+	w.Group("bad", "template", "bad/password")
 	w.template("bad", `{{ secret "password" | b64dec }}`)
-	w.annotations["conjur-secrets.gone"] = "- none: gone/none\n"
-	w.annotations["removal-grace"] = "1s"
+	w.Annotations["conjur-secrets.gone"] = "- none: gone/none\n"
+	w.Annotations["removal-grace"] = "1s"
 	p := w.start()
 	w.awaitReady(http.StatusOK, "ok", "file/bad", "file/gone", "gone/none")
-	if _, body := w.ready(); strings.Contains(body, "file/db") || leak(body, w.values) != "" {
+	if _, body := w.ready(); strings.Contains(body, "file/db") || w.Leak(body) != "" {
 		t.Errorf("the probe says %s", body)
 	}
 	p.Stop()
@@ -110,26 +110,26 @@ func TestNotReadyWithAnInvalidGroup(t *testing.T) {
 	w := newWorld(t)
 	w.probed()
 	for _, name := range []string{"db", "format", "file", "late"} {
-		w.group(name, "json", name+"/password")
+		w.Group(name, "json", name+"/password")
 	}
-	w.annotations["secret-file-format.format"] = "toml"
-	w.annotations["secret-file-format.file"], w.annotations["secret-file-format.late"] = "template", "template"
+	w.Annotations["secret-file-format.format"] = "toml"
+	w.Annotations["secret-file-format.file"], w.Annotations["secret-file-format.late"] = "template", "template"
 	w.template("file", `{{ secret "nobody" }}`)
 	p := w.start()
 	w.awaitReady(http.StatusServiceUnavailable, "3 of 4 targets", "file/format", "toml", "file/file", "nobody", "file/late", "late.tpl")
-	w.await("db.json", w.value["db/password"])
+	w.await("db.json", w.Value["db/password"])
 
 	// A change of another group is taken up meanwhile.
-	w.annotations["secret-file-format.db"] = "yaml"
-	w.annotate()
-	w.await("db.yaml", w.value["db/password"])
+	w.Annotations["secret-file-format.db"] = "yaml"
+	w.Annotate()
+	w.await("db.yaml", w.Value["db/password"])
 	w.template("file", `{{ secret "password" }}`)
 	w.template("late", `{{ secret "password" }}`)
 	w.awaitReady(http.StatusServiceUnavailable, "1 of 4 targets", "file/format")
-	w.annotations["secret-file-format.format"] = "json"
-	w.annotate()
+	w.Annotations["secret-file-format.format"] = "json"
+	w.Annotate()
 	w.awaitReady(http.StatusOK)
-	w.await("file.out", w.value["file/password"])
+	w.await("file.out", w.Value["file/password"])
 	p.Stop()
 }
 
@@ -138,14 +138,14 @@ func TestReadyWhenTriedIfSetSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.probed()
-	w.annotations["health-ready"] = "tried"
-	w.group("db", "json", "db/password")
-	w.annotations["conjur-secrets.gone"] = "- none: gone/none\n"
-	w.annotations["removal-confirmations"] = "1000" // it is not known to be gone during the test
+	w.Annotations["health-ready"] = "tried"
+	w.Group("db", "json", "db/password")
+	w.Annotations["conjur-secrets.gone"] = "- none: gone/none\n"
+	w.Annotations["removal-confirmations"] = "1000" // it is not known to be gone during the test
 	p := w.start()
 	eventually(t, "ready", func() bool { status, _ := w.ready(); return status == http.StatusOK })
 	p.Stop()
-	delete(w.annotations, "health-ready")
+	delete(w.Annotations, "health-ready")
 	p = w.start()
 	w.awaitReady(http.StatusServiceUnavailable, "1 of 2 targets", "file/gone")
 	p.Stop()
@@ -157,8 +157,8 @@ func TestNotReadyBeforeATargetWasTried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.probed()
-	w.group("db", "json", "db/password")
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Group("db", "json", "db/password")
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if isData(r) {
 				<-r.Context().Done()
@@ -177,16 +177,16 @@ func TestNotReadyWhenPollsAreTooOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.probed()
-	w.annotations["health-freshness"] = "2s"
-	w.group("db", "json", "db/password")
+	w.Annotations["health-freshness"] = "2s"
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	eventually(t, "ready", func() bool { status, _ := w.ready(); return status == http.StatusOK })
-	w.server.Intercept(func(http.Handler) http.Handler { return answer(http.StatusServiceUnavailable, asHTML, page) })
+	w.Server.Intercept(func(http.Handler) http.Handler { return answer(http.StatusServiceUnavailable, asHTML, page) })
 	eventually(t, "no longer ready", func() bool {
 		status, body := w.ready()
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "the identity default has not been able to poll Conjur for")
 	})
-	w.server.Intercept(nil)
+	w.Server.Intercept(nil)
 	eventually(t, "ready again", func() bool { status, _ := w.ready(); return status == http.StatusOK })
 	p.Stop()
 }
@@ -197,9 +197,9 @@ func TestTheProbeNamesTwentyTargets(t *testing.T) {
 	w := newWorld(t)
 	w.probed()
 	for i := range 25 {
-		w.group(fmt.Sprintf("g%02d", i), "json", fmt.Sprintf("g%02d/password", i))
+		w.Group(fmt.Sprintf("g%02d", i), "json", fmt.Sprintf("g%02d/password", i))
 	}
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if isData(r) {
 				http.Error(rw, "", http.StatusServiceUnavailable)

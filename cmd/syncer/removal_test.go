@@ -12,9 +12,9 @@ import (
 
 // restore makes a deleted variable anew.
 func (w *world) restore(id string) {
-	w.t.Helper()
-	w.variable(id)
-	w.renew(id)
+	w.Helper()
+	w.Declare(id)
+	w.Renew(id)
 }
 
 // revocableWorld has two files that hold the variable "shared", and two that
@@ -22,11 +22,11 @@ func (w *world) restore(id string) {
 func revocableWorld(t *testing.T, options ...conjurdtest.Option) *world {
 	t.Helper()
 	w := newWorld(t, options...)
-	w.group("first", "json", "first/user", "shared")
-	w.group("second", "bash", "second/user")
-	w.annotations["conjur-secrets.second"] += "- shared\n"
-	w.group("third", "yaml", "third/user")
-	w.group("fourth", "yaml", "fourth/user")
+	w.Group("first", "json", "first/user", "shared")
+	w.Group("second", "bash", "second/user")
+	w.Annotations["conjur-secrets.second"] += "- shared\n"
+	w.Group("third", "yaml", "third/user")
+	w.Group("fourth", "yaml", "fourth/user")
 	return w
 }
 
@@ -38,8 +38,8 @@ func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 	p := w.start()
 	w.settle()
 	before := w.look()
-	value := w.renew("third/user")
-	w.deny("shared")
+	value := w.Renew("third/user")
+	w.Deny("shared")
 	p.Exit(1)
 
 	if w.exists("secrets", "first.json") || w.exists("secrets", "second.bash") {
@@ -48,7 +48,7 @@ func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 	if got, want := w.file("third.yaml"), fmt.Sprintf(`"user": "%s"`, value); got != want {
 		t.Errorf("third.yaml is %q, want %q: it changed before the removal", got, want)
 	}
-	fourth := w.path("secrets", "fourth.yaml")
+	fourth := w.Path("secrets", "fourth.yaml")
 	if w.look()[fourth] != before[fourth] {
 		t.Error("fourth.yaml was touched")
 	}
@@ -57,11 +57,11 @@ func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 	}
 
 	p = w.start()
-	w.await("fourth.yaml", w.renew("fourth/user"))
+	w.await("fourth.yaml", w.Renew("fourth/user"))
 	eventually(t, "the proof in the log", func() bool { return len(p.Lines("Failing", "file/first", "shared")) > 0 })
-	w.permit("shared")
-	w.await("first.json", w.value["shared"])
-	w.await("second.bash", w.value["shared"])
+	w.Permit("shared")
+	w.await("first.json", w.Value["shared"])
+	w.await("second.bash", w.Value["shared"])
 	p.Stop()
 }
 
@@ -70,31 +70,31 @@ func TestRevokedVariableTakesItsFilesAndEndsTheSidecar(t *testing.T) {
 func TestSidecarThatStaysAfterRemoval(t *testing.T) {
 	t.Parallel()
 	w := revocableWorld(t)
-	w.annotations["exit-on-revoked"] = "false"
+	w.Annotations["exit-on-revoked"] = "false"
 	p := w.start()
 	w.settle()
-	w.remove("shared")
+	w.Remove("shared")
 	eventually(t, "both files gone", func() bool {
 		return !w.exists("secrets", "first.json") && !w.exists("secrets", "second.bash")
 	})
 	w.awaitUpdated()
-	user := w.renew("first/user") // not in its file before the other is back
+	user := w.Renew("first/user") // not in its file before the other is back
 	w.restore("shared")
 	w.await("first.json", user)
-	w.await("second.bash", w.value["shared"])
+	w.await("second.bash", w.Value["shared"])
 
-	w.annotations["remove-deleted-secrets-enabled"] = "false"
-	w.annotate()
+	w.Annotations["remove-deleted-secrets-enabled"] = "false"
+	w.Annotate()
 	eventually(t, "the change taken up", func() bool { return len(p.Lines("what runs takes it up")) > 0 })
 	before, proofs := w.look(), len(p.Lines("Proven to be gone", "shared"))
-	w.remove("shared")
+	w.Remove("shared")
 	eventually(t, "another proof in the log", func() bool { return len(p.Lines("Proven to be gone", "shared")) > proofs })
-	w.await("third.yaml", w.renew("third/user"))
+	w.await("third.yaml", w.Renew("third/user"))
 	for range 3 {
 		w.beat()
 	}
 	for _, name := range []string{"first.json", "second.bash", "fourth.yaml"} {
-		if path := w.path("secrets", name); w.look()[path] != before[path] {
+		if path := w.Path("secrets", name); w.look()[path] != before[path] {
 			t.Errorf("%s was touched", name)
 		}
 	}
@@ -108,9 +108,9 @@ func TestRevocationsOneAfterTheOther(t *testing.T) {
 	w := revocableWorld(t)
 	p := w.start()
 	w.settle()
-	w.deny("fourth/user")
-	eventually(t, "a question about the first", func() bool { return w.server.Counts().WhoAmI > 0 })
-	w.remove("third/user")
+	w.Deny("fourth/user")
+	eventually(t, "a question about the first", func() bool { return w.Server.Counts().WhoAmI > 0 })
+	w.Remove("third/user")
 	p.Exit(1)
 	if w.exists("secrets", "third.yaml") || w.exists("secrets", "fourth.yaml") {
 		t.Error("a file with a revoked value is still there")
@@ -125,13 +125,13 @@ func TestRevocationsOneAfterTheOther(t *testing.T) {
 func TestOneShotWaitsForProof(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.annotations["removal-grace"] = "5s"
+	w.Annotations["removal-grace"] = "5s"
 	w.oneShot("init", 1)
-	w.group("db", "json", "db/password")
-	w.group("web", "json", "web/password")
+	w.Group("db", "json", "db/password")
+	w.Group("web", "json", "web/password")
 	w.start().Exit(0)
-	w.remove("db/password")
-	value := w.renew("web/password")
+	w.Remove("db/password")
+	value := w.Renew("web/password")
 	p := w.start()
 	p.Exit(1)
 	if w.exists("secrets", "db.json") {

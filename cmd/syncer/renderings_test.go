@@ -11,12 +11,12 @@ import (
 func TestTheTargetThatAProcessDiedOfIsRenderedLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("a", "template", "a/password")
-	w.group("b", "template", "b/password")
+	w.Group("a", "template", "a/password")
+	w.Group("b", "template", "b/password")
 	w.template("a", `{{ range 240000 }}{{ end }}{{ secret "password" }}`)
 	w.template("b", `{{ secret "password" }}`)
 	marks := func() int {
-		found, _ := filepath.Glob(w.path("status", ".rendering-*"))
+		found, _ := filepath.Glob(w.Path("status", ".rendering-*"))
 		return len(found)
 	}
 	p := w.start()
@@ -31,7 +31,7 @@ func TestTheTargetThatAProcessDiedOfIsRenderedLast(t *testing.T) {
 	if w.exists("secrets", "a.out") {
 		t.Error("what the process had died of was rendered first")
 	}
-	w.await("a.out", w.value["a/password"])
+	w.await("a.out", w.Value["a/password"])
 	w.awaitProvided()
 	if marks() > 0 {
 		t.Error("a mark is left behind")

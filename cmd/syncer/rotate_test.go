@@ -11,7 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotate"
 )
 
-func rotateBy(t *testing.T, args ...string) (string, error) {
+func rotateBy(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := newRotateCommand()

@@ -14,6 +14,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // rotates is a server with the policy that "rotate init" prints for a file, and
@@ -36,23 +37,13 @@ func newRotates(t *testing.T, settings string) *rotates {
 	r.Policy("- !host rotates\n- !variable old\n- !variable { id: plain, annotations: { rotation/rotator: postgresql/password, rotation/ttl: PT1S, rotation/postgresql/password/length: 20 } }\n")
 	r.Set("old", "adopted")
 	r.Policy(p.Log())
-	var err error
-	r.reader, err = conjur.New(conjur.Config{
-		ApplianceURL: r.URL, Account: r.Account, CA: string(r.CA), RateLimit: 1e6, Authenticator: hostKey{"host/rotates", r.HostKey("rotates")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.reader.Close)
+	r.reader = judge(t, r.Server)
 	return r
 }
 
 func (r *rotates) run(args ...string) (exit func(status int)) {
 	r.t.Helper()
-	return spawn(r.t, []string{
-		"CONJUR_APPLIANCE_URL=" + r.URL, "CONJUR_ACCOUNT=" + r.Account, "CONJUR_SSL_CERTIFICATE=" + string(r.CA),
-		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + r.HostKey("rotates"),
-	}, append([]string{"rotate"}, args...)...).Exit
+	return spawn(r.t, proctest.Environ(r.Env("rotates")), append([]string{"rotate"}, args...)...).Exit
 }
 
 // set returns a set as it is; one that has not begun has no versions.

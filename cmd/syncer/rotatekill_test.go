@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotate"
@@ -75,15 +76,7 @@ rotation:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	k.reader, err = conjur.New(conjur.Config{
-		ApplianceURL: k.URL, Account: k.Account, CA: string(k.CA), RateLimit: 1e6, Version: "judge",
-		Authenticator: hostKey{"host/rotates", k.HostKey("rotates")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(k.reader.Close)
+	k.reader = judge(t, k.Server)
 	k.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.UserAgent(), "judge") {
@@ -96,10 +89,19 @@ rotation:
 	return k
 }
 
-type hostKey struct{ login, key string }
-
-func (a hostKey) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	return conjur.Credential{Login: a.login, ContentType: "text/plain", Body: secret.New([]byte(a.key))}, nil
+// judge is a client of the host that rotates, which the server tells from the
+// process under test by its version.
+func judge(t testing.TB, server *conjurdtest.Server) *conjur.Client {
+	t.Helper()
+	client, err := conjur.New(conjur.Config{
+		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA), RateLimit: 1e6, Version: "judge",
+		Authenticator: authn.APIKey{Login: "host/rotates", Key: secret.New([]byte(server.HostKey("rotates")))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
 }
 
 // survives returns what went wrong until the set was rotated.
@@ -115,10 +117,7 @@ func (k *killed) survives() error {
 			die()
 		})
 		k.plan.KillBy(kill)
-		p := spawn(k.t, []string{
-			"CONJUR_APPLIANCE_URL=" + k.URL, "CONJUR_ACCOUNT=" + k.Account, "CONJUR_SSL_CERTIFICATE=" + string(k.CA),
-			"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + k.HostKey("rotates"),
-		}, "rotate", "run", "--config", k.config)
+		p := spawn(k.t, proctest.Environ(k.Env("rotates")), "rotate", "run", "--config", k.config)
 		born <- p.PID()
 		finished := false
 		for dead.Err() == nil && !finished {

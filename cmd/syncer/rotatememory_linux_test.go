@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // copies counts how often a value, or its base64, is in the memory of a process.
@@ -56,10 +57,7 @@ const mostCopies = 14
 // in base64, while it looks on.
 func TestWhatAnIdleEngineHasInMemory(t *testing.T) {
 	r := newRotates(t, "  sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 0s}, publish: {plain: key}}]\n")
-	p := spawn(t, []string{
-		"CONJUR_APPLIANCE_URL=" + r.URL, "CONJUR_ACCOUNT=" + r.Account, "CONJUR_SSL_CERTIFICATE=" + string(r.CA),
-		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + r.HostKey("rotates"),
-	}, "rotate", "run", "--config", r.config)
+	p := spawn(t, proctest.Environ(r.Env("rotates")), "rotate", "run", "--config", r.config)
 	first := r.begun()
 	r.run("now", "jwt")(0)
 	primary := r.until("a second key, alone", func(d *versions.Document, primary versions.Version) bool {

@@ -115,7 +115,7 @@ type rotating struct {
 
 func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
 	w := newWorld(t, options...)
-	w.server.Policy(`
+	w.Server.Policy(`
 - !variable jwt
 - !variable jwt/control
 - !variable plain
@@ -123,12 +123,12 @@ func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control, !variable plain] }
 - !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
 `)
-	r := &rotating{world: w, config: w.path("syncer.yaml")}
+	r := &rotating{world: w, config: w.Path("syncer.yaml")}
 	var ask []string
 	for _, name := range []string{"one", "two"} {
-		w.annotations["conjur-secrets."+name] = `- "*": {keys: jwt}`
-		w.annotations["secret-file-format."+name] = "directory"
-		reader := &keyReader{folder: w.path("secrets", name)}
+		w.Annotations["conjur-secrets."+name] = `- "*": {keys: jwt}`
+		w.Annotations["secret-file-format."+name] = "directory"
+		reader := &keyReader{folder: w.Path("secrets", name)}
 		reader.serve(t)
 		r.readers, ask = append(r.readers, reader), append(ask, reader.url)
 	}
@@ -147,38 +147,30 @@ rotation:
 	return r
 }
 
-// asRotator is the environment of the login that rotates.
-func (r *rotating) asRotator() []string {
-	return []string{
-		"CONJUR_APPLIANCE_URL=" + r.url, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(r.server.CA),
-		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + r.server.HostKey("rotates"),
-	}
-}
-
 func (r *rotating) rotate(args ...string) *proctest.Process {
-	r.t.Helper()
-	return spawn(r.t, r.asRotator(), append([]string{"rotate"}, args...)...)
+	r.Helper()
+	return spawn(r, proctest.Environ(r.Server.Env("rotates")), append([]string{"rotate"}, args...)...)
 }
 
 // status returns what syncer rotate status says of the set.
 func (r *rotating) status() rotate.Report {
-	r.t.Helper()
-	for name, value := range map[string]string{"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_APPLIANCE_URL": r.url, "CONJUR_SSL_CERTIFICATE": string(r.server.CA), "CONJUR_AUTHN_LOGIN": "host/rotates", "CONJUR_AUTHN_API_KEY": r.server.HostKey("rotates")} {
-		r.t.Setenv(name, value)
+	r.Helper()
+	for name, value := range r.Server.Env("rotates") {
+		r.Setenv(name, value)
 	}
-	out, _ := rotateBy(r.t, "status", "jwt", "--output", "json")
+	out, _ := rotateBy(r, "status", "jwt", "--output", "json")
 	var reports []rotate.Report
 	if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 {
-		r.t.Fatalf("the status is %s (%v)", out, err)
+		r.Fatalf("the status is %s (%v)", out, err)
 	}
 	return reports[0]
 }
 
 // idleWith waits until the set is idle with another primary than that.
 func (r *rotating) idleWith(not string) rotate.Report {
-	r.t.Helper()
+	r.Helper()
 	var report rotate.Report
-	eventually(r.t, "a set that is idle with a new primary", func() bool {
+	eventually(r, "a set that is idle with a new primary", func() bool {
 		report = r.status()
 		return report.Stage == "idle" && report.Primary != "" && report.Primary != not
 	})
@@ -220,7 +212,7 @@ func TestRotateRun(t *testing.T) {
 			if retired := third.Versions[len(third.Versions)-1]; retired.State != "retired" || retired.Parts != nil {
 				t.Errorf("the first key is %+v", retired)
 			}
-			assertValue(t, r.server, "plain", r.readers[0].bytes[third.Primary])
+			assertValue(t, r.Server, "plain", r.readers[0].bytes[third.Primary])
 
 			engine.Signal(os.Interrupt)
 			engine.Exit(0)
@@ -280,7 +272,7 @@ func TestRotateStatusAndCheckOfAFile(t *testing.T) {
 	if err != nil || !strings.Contains(out, "jwt  introduce") || !strings.Contains(out, r.readers[0].url) {
 		t.Errorf("the status is\n%s(%v)", out, err)
 	}
-	r.server.Policy("- !deny { role: !host rotates, privileges: [update], resources: [!variable jwt, !variable plain] }\n- !delete { record: !variable jwt/control }\n")
+	r.Server.Policy("- !deny { role: !host rotates, privileges: [update], resources: [!variable jwt, !variable plain] }\n- !delete { record: !variable jwt/control }\n")
 	out, err = rotateBy(t, "check", "--config", r.config)
 	for _, want := range []string{`lacks "update" on "jwt"`, `lacks "update" on "plain"`, `"jwt/control" is not declared`, r.readers[0].url} {
 		if err == nil || !strings.Contains(out, want) {

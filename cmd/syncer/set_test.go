@@ -32,10 +32,8 @@ func setFixture(t *testing.T, opts ...conjurdtest.Option) *conjurdtest.Server {
 	for _, id := range []string{"a", "b", "c"} {
 		server.Set(id, "old-"+id)
 	}
-	for name, value := range map[string]string{
-		"CONJUR_APPLIANCE_URL": server.URL, "CONJUR_ACCOUNT": server.Account, "CONJUR_SSL_CERTIFICATE": string(server.CA),
-		"CONJUR_AUTHN_LOGIN": "host/app", "CONJUR_AUTHN_API_KEY": server.HostKey("app"), "CONJUR_AUTHN_URL": "",
-	} {
+	t.Setenv("CONJUR_AUTHN_URL", "")
+	for name, value := range server.Env("app") {
 		t.Setenv(name, value)
 	}
 	return server

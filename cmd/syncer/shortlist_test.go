@@ -22,7 +22,7 @@ func TestShortListTakesNothingOutOfATemplatesResult(t *testing.T) {
 	lines := func(ids ...string) string {
 		var text strings.Builder
 		for _, id := range ids {
-			fmt.Fprintf(&text, "%s=%s\n", id, w.value[id])
+			fmt.Fprintf(&text, "%s=%s\n", id, w.Value[id])
 		}
 		return text.String()
 	}
@@ -33,7 +33,7 @@ func TestShortListTakesNothingOutOfATemplatesResult(t *testing.T) {
 
 	var lists atomic.Int64
 	short := answer(200, asJSON, fmt.Sprintf(`[{"id":"%s:variable:app/c"}]`, conjurdtest.Account))
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if isList(r) {
 				lists.Add(1)
@@ -48,8 +48,8 @@ func TestShortListTakesNothingOutOfATemplatesResult(t *testing.T) {
 	if got := w.file("g.out"); got != lines("app/a", "app/b", "app/c") {
 		t.Fatalf("a short list changed the file to %q", got)
 	}
-	w.renew("app/a") // not listed, and kept fresh
+	w.Renew("app/a") // not listed, and kept fresh
 	eventually(t, "the new value", func() bool { return w.file("g.out") == lines("app/a", "app/b", "app/c") })
-	w.deny("app/b")
+	w.Deny("app/b")
 	eventually(t, "the revoked value gone", func() bool { return w.file("g.out") == lines("app/a", "app/c") })
 }

@@ -16,9 +16,9 @@ func TestSignalEndsSidecar(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if refresh == "" {
-				delete(w.annotations, "secrets-refresh-interval")
+				delete(w.Annotations, "secrets-refresh-interval")
 			}
-			w.group("db", "json", "db/password")
+			w.Group("db", "json", "db/password")
 			p := w.start()
 			w.awaitProvided()
 			before := w.look()
@@ -41,11 +41,11 @@ func TestSignalEndsTheFetchInFlight(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.env["CONJUR_HTTP_TIMEOUT"] = "600"
+			w.Env["CONJUR_HTTP_TIMEOUT"] = "600"
 			if mode != "sidecar" {
 				w.oneShot(mode, 5)
 			}
-			w.group("db", "json", "db/password")
+			w.Group("db", "json", "db/password")
 			asked, answer := w.hold(c.held)
 			defer answer()
 			p := w.start("--grace", "10m")
@@ -68,8 +68,8 @@ func (w *world) hold(held func(*http.Request) bool) (asked chan struct{}, answer
 	asked, answered := make(chan struct{}), make(chan struct{})
 	var first, last sync.Once
 	answer = func() { last.Do(func() { close(answered) }) }
-	w.t.Cleanup(answer)
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Cleanup(answer)
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if held(r) {
 				first.Do(func() { close(asked) })
@@ -90,14 +90,14 @@ func (w *world) hold(held func(*http.Request) bool) (asked chan struct{}, answer
 func TestSignalInTheLastSyncAfterARemoval(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.env["CONJUR_HTTP_TIMEOUT"] = "600"
-	w.group("revoked", "json", "revoked/password")
-	w.group("db", "json", "db/user", "db/password")
+	w.Env["CONJUR_HTTP_TIMEOUT"] = "600"
+	w.Group("revoked", "json", "revoked/password")
+	w.Group("db", "json", "db/user", "db/password")
 	p := w.start()
 	w.settle()
 	asked, answer := w.hold(func(r *http.Request) bool { return isData(r) && !w.exists("secrets", "revoked.json") })
 	defer answer()
-	w.deny("revoked/password")
+	w.Deny("revoked/password")
 	<-asked
 	p.MustRun()
 	p.Signal(syscall.SIGTERM)
@@ -105,6 +105,6 @@ func TestSignalInTheLastSyncAfterARemoval(t *testing.T) {
 	if len(p.Lines("Ending with an error", pipeline.ErrRevoked.Error())) != 1 {
 		t.Error("the log does not say why it ended")
 	}
-	w.await("db.json", w.value["db/password"])
+	w.await("db.json", w.Value["db/password"])
 	w.awaitUpdated()
 }

@@ -16,21 +16,21 @@ import (
 
 // overseen makes a sidecar that shows its status.
 func (w *world) overseen() statuspage.Client {
-	w.annotations["server-address"] = proctest.FreeAddress(w.t)
-	w.annotations["server-status"] = "true"
-	return statuspage.Client{URL: "http://" + w.annotations["server-address"]}
+	w.Annotations["server-address"] = proctest.FreeAddress(w.TB)
+	w.Annotations["server-status"] = "true"
+	return statuspage.Client{URL: "http://" + w.Annotations["server-address"]}
 }
 
 // awaitStatus waits until what is known is so.
 func (w *world) awaitStatus(c statuspage.Client, what string, so func(statuspage.Status) bool) (s statuspage.Status) {
-	w.t.Helper()
-	eventually(w.t, what, func() bool {
+	w.Helper()
+	eventually(w, what, func() bool {
 		var err error
-		s, err = c.Get(w.t.Context())
+		s, err = c.Get(w.Context())
 		return err == nil && so(s)
 	})
-	if text, _ := json.Marshal(s); leak(string(text), w.values) != "" {
-		w.t.Errorf("a value is in the status: %s", text)
+	if text, _ := json.Marshal(s); w.Leak(string(text)) != "" {
+		w.Errorf("a value is in the status: %s", text)
 	}
 	return s
 }
@@ -42,10 +42,10 @@ func is(state statuspage.State) func(statuspage.Status) bool {
 
 // ofStatus runs syncer status and returns what it wrote, and how it ended.
 func (w *world) ofStatus(c statuspage.Client, args ...string) (out string, code int) {
-	w.t.Helper()
-	p := spawn(w.t, w.environ(), append([]string{"status", "--url", c.URL}, args...)...)
+	w.Helper()
+	p := spawn(w, w.Environ(), append([]string{"status", "--url", c.URL}, args...)...)
 	code = p.ExitCode()
-	w.silent(p)
+	w.Silent(p)
 	return p.Log(), code
 }
 
@@ -53,8 +53,8 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.overseen()
-	w.annotations["exit-on-revoked"], w.annotations["removal-grace"] = "false", "4s"
-	w.group("db", "json", "db/password")
+	w.Annotations["exit-on-revoked"], w.Annotations["removal-grace"] = "false", "4s"
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	s := w.awaitStatus(c, "the target to be fresh", is(statuspage.Fresh))
 	if got := s.Targets[0]; got.Name != "file/db" || got.Lane != "default" || got.Changed.IsZero() || got.Error != "" || s.Mode != "sidecar" {
@@ -66,7 +66,7 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 		t.Errorf("status ended with %d: %s", code, out)
 	}
 
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if isData(r) {
 				http.Error(rw, "", http.StatusServiceUnavailable)
@@ -80,10 +80,10 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "1 targets, 0 fresh") || !strings.Contains(out, "stale") || strings.Contains(out, "\x1b") {
 		t.Errorf("status ended with %d: %s", code, out)
 	}
-	w.server.Intercept(nil)
+	w.Server.Intercept(nil)
 	w.awaitStatus(c, "the target to be fresh again", is(statuspage.Fresh))
 
-	w.deny("db/password")
+	w.Deny("db/password")
 	w.awaitStatus(c, "proof to be awaited", func(s statuspage.Status) bool {
 		return is(statuspage.Doubted)(s) && s.Targets[0].Waits == "proof that a variable is gone"
 	})
@@ -102,11 +102,11 @@ func TestStatusShowsHeldRemovals(t *testing.T) {
 	w := newWorld(t)
 	c := w.overseen()
 	ids := []string{"a", "b", "c", "d", "e"}
-	w.group("db", "json", ids...)
+	w.Group("db", "json", ids...)
 	w.start()
 	w.awaitStatus(c, "the target to be fresh", is(statuspage.Fresh))
 	for _, id := range ids {
-		w.deny(id)
+		w.Deny(id)
 	}
 	s := w.awaitStatus(c, "the hold", func(s statuspage.Status) bool { return s.Lanes[0].Held != statuspage.Held{} })
 	if h := s.Lanes[0].Held; h.Of != 5 || time.Until(h.Until) > 10*time.Minute {
@@ -127,12 +127,12 @@ func TestStatusFollowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.overseen()
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	w.awaitStatus(c, "the target to be fresh", is(statuspage.Fresh))
-	watch := spawnBy(t, (*exec.Cmd).Start, w.environ(), "status", "--url", c.URL, "--watch", "--all")
+	watch := spawnBy(t, (*exec.Cmd).Start, w.Environ(), "status", "--url", c.URL, "--watch", "--all")
 	eventually(t, "the first lines", func() bool { return strings.Contains(watch.Log(), "fresh  file/db") })
-	w.server.Intercept(func(http.Handler) http.Handler {
+	w.Server.Intercept(func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusServiceUnavailable) })
 	})
 	eventually(t, "the change", func() bool { return strings.Contains(watch.Log(), "stale  file/db") })
@@ -145,13 +145,13 @@ func TestAnInterruptedWatchEndsWithWhatItShowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.overseen()
-	w.group("db", "json", "db/password")
-	w.annotations["conjur-secrets.bad"] = "- a/"
+	w.Group("db", "json", "db/password")
+	w.Annotations["conjur-secrets.bad"] = "- a/"
 	p := w.start()
 	w.awaitStatus(c, "the target to fail", func(s statuspage.Status) bool {
 		return len(s.Targets) == 2 && s.Targets[0].State == statuspage.Failing && s.Targets[1].State == statuspage.Fresh
 	})
-	watch := spawn(t, w.environ(), "status", "--url", c.URL, "--watch")
+	watch := spawn(t, w.Environ(), "status", "--url", c.URL, "--watch")
 	eventually(t, "the target", func() bool { return strings.Contains(watch.Log(), "file/bad") })
 	watch.Signal(syscall.SIGINT)
 	watch.Exit(1)
@@ -162,8 +162,8 @@ func TestStatusIsOffUnlessASettingTurnsItOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.overseen()
-	delete(w.annotations, "server-status")
-	w.group("db", "json", "db/password")
+	delete(w.Annotations, "server-status")
+	w.Group("db", "json", "db/password")
 	w.start()
 	eventually(t, "an answer", func() bool {
 		_, err := c.Get(context.Background())

@@ -12,7 +12,7 @@ import (
 
 // startInPod is start, as the first process of a container of the Pod.
 func (w *world) startInPod(pod *podtest.Pod) *proctest.Process {
-	w.t.Helper()
+	w.Helper()
 	return w.startBy(func(cmd *exec.Cmd) error { return pod.Run(cmd, 0) })
 }
 
@@ -20,15 +20,15 @@ func TestTheApplicationIsSignalledAfterEachChange(t *testing.T) {
 	t.Parallel()
 	w, pod := newWorld(t), podtest.Start(t)
 	app, other := pod.App("web", 1000), pod.App("metrics", 1001)
-	w.group("db", "json", "db/password")
-	w.annotations["restart-app-signal"] = "SIGHUP"
-	w.annotations["restart-app-command"] = "web"
+	w.Group("db", "json", "db/password")
+	w.Annotations["restart-app-signal"] = "SIGHUP"
+	w.Annotations["restart-app-command"] = "web"
 	p := w.startInPod(pod)
 	w.awaitProvided()
 	for range 2 {
-		w.renew("db/password")
+		w.Renew("db/password")
 		app.Gets("SIGHUP")
-		w.await("db.json", w.value["db/password"]) // it is there already
+		w.await("db.json", w.Value["db/password"]) // it is there already
 		w.awaitUpdated()
 	}
 	w.beat()
@@ -48,12 +48,12 @@ func TestASignalThatAnEarlierProcessDidNotLiveToSendIsSent(t *testing.T) {
 	t.Parallel()
 	w, pod := newWorld(t), podtest.Start(t)
 	app := pod.App("web", 1000)
-	w.group("db", "json", "db/password")
-	w.annotations["restart-app-signal"] = "SIGUSR1"
+	w.Group("db", "json", "db/password")
+	w.Annotations["restart-app-signal"] = "SIGUSR1"
 	p := w.startInPod(pod)
 	w.awaitProvided()
 	p.Stop()
-	w.write(w.path("status", ".untold-"+rand.Text()), "") // as a process leaves it that dies after a write
+	w.write(w.Path("status", ".untold-"+rand.Text()), "") // as a process leaves it that dies after a write
 	p = w.startInPod(pod)
 	app.Gets("SIGUSR1")
 	w.awaitUpdated()
@@ -70,11 +70,11 @@ func TestASignalThatAnEarlierProcessDidNotLiveToSendIsSent(t *testing.T) {
 func TestANamespaceThatIsNotSharedIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group("db", "json", "db/password")
-	w.annotations["restart-app-signal"] = "SIGHUP"
+	w.Group("db", "json", "db/password")
+	w.Annotations["restart-app-signal"] = "SIGHUP"
 	p := w.startBy(func(cmd *exec.Cmd) error { return podtest.Alone(cmd, 0) })
 	w.awaitProvided()
-	w.renew("db/password")
+	w.Renew("db/password")
 	w.awaitUpdated()
 	eventually(t, "a word about the namespace", func() bool { return len(p.Lines("ERROR", "shareProcessNamespace: true")) == 1 })
 	p.Stop()

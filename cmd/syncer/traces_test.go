@@ -14,13 +14,13 @@ import (
 func TestEachSyncIsTraced(t *testing.T) {
 	t.Parallel()
 	w, collector := newWorld(t), tracestest.Start(t)
-	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_BSP_SCHEDULE_DELAY"] = collector.URL, "3600000"
-	w.group("db", "json", "db/user", "db/password")
-	w.group("web", "template", "web/password")
+	w.Env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.Env["OTEL_BSP_SCHEDULE_DELAY"] = collector.URL, "3600000"
+	w.Group("db", "json", "db/user", "db/password")
+	w.Group("web", "template", "web/password")
 	w.template("web", `{{ fail (secret "password") }}`)
 	p := w.start()
 	eventually(t, "a failure", func() bool { return len(p.Lines("Failing", "file/web")) > 0 })
-	w.await("db.json", w.renew("db/password"))
+	w.await("db.json", w.Renew("db/password"))
 	eventually(t, "two writes of db", func() bool { return len(p.Lines("Target written", "file/db")) == 2 })
 	p.Stop()
 
@@ -58,7 +58,7 @@ func TestEachSyncIsTraced(t *testing.T) {
 	if written != 2 || failed == 0 {
 		t.Errorf("%d writes and %d failures are traced", written, failed)
 	}
-	if found := leak(collector.Raw(), w.values); found != "" {
+	if found := w.Leak(collector.Raw()); found != "" {
 		t.Errorf("a span holds %s", found)
 	}
 }
@@ -72,12 +72,12 @@ func TestADeadCollectorDelaysNothing(t *testing.T) {
 	}
 	defer dead.Close()
 	w := newWorld(t)
-	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_TIMEOUT"] = "http://"+dead.Addr().String(), "3600000"
-	w.env["OTEL_BSP_SCHEDULE_DELAY"], w.env["OTEL_BSP_EXPORT_TIMEOUT"] = "1", "3600000"
-	w.group("db", "json", "db/password")
+	w.Env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.Env["OTEL_EXPORTER_OTLP_TIMEOUT"] = "http://"+dead.Addr().String(), "3600000"
+	w.Env["OTEL_BSP_SCHEDULE_DELAY"], w.Env["OTEL_BSP_EXPORT_TIMEOUT"] = "1", "3600000"
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	for range 3 {
-		w.await("db.json", w.renew("db/password"))
+		w.await("db.json", w.Renew("db/password"))
 	}
 	p.Stop()
 	if len(p.Lines("Failing", `"traces"`, "there was no time to send the last ones")) != 1 {
@@ -90,9 +90,9 @@ func TestADeadCollectorDelaysNothing(t *testing.T) {
 func TestTracesAreNotWorthAnEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_PROTOCOL"] = "http://collector:4317", "grpc"
+	w.Env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.Env["OTEL_EXPORTER_OTLP_PROTOCOL"] = "http://collector:4317", "grpc"
 	w.oneShot("init", 0)
-	w.group("db", "json", "db/password")
+	w.Group("db", "json", "db/password")
 	p := w.start()
 	p.Exit(0)
 	if len(p.Lines("Failing", `"traces"`, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")) != 1 {

@@ -13,14 +13,14 @@ import (
 // mount puts a file system of its own into the place of a folder, as a Pod's
 // volume is; it needs root.
 func (w *world) mount(folder, size string) {
-	w.t.Helper()
-	dir := w.path(folder)
+	w.Helper()
+	dir := w.Path(folder)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		w.t.Fatalf("mounting a tmpfs (this test needs root): %v", err)
+		w.Fatalf("mounting a tmpfs (this test needs root): %v", err)
 	}
-	w.t.Cleanup(func() {
+	w.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			w.t.Error(err)
+			w.Error(err)
 		}
 	})
 }
@@ -37,27 +37,27 @@ func TestTroubledFolder(t *testing.T) {
 	}{
 		{
 			name:  "full",
-			begin: func(w *world) error { return os.WriteFile(w.path("secrets", "filler"), fill(w), 0o600) },
-			mend:  func(w *world) error { return os.Remove(w.path("secrets", "filler")) },
+			begin: func(w *world) error { return os.WriteFile(w.Path("secrets", "filler"), fill(w), 0o600) },
+			mend:  func(w *world) error { return os.Remove(w.Path("secrets", "filler")) },
 			told:  "no space left on device", fileIsBehind: true,
 		},
 		{
 			name: "read-only",
 			begin: func(w *world) error {
-				return unix.Mount("", w.path("secrets"), "", unix.MS_REMOUNT|unix.MS_RDONLY, "")
+				return unix.Mount("", w.Path("secrets"), "", unix.MS_REMOUNT|unix.MS_RDONLY, "")
 			},
-			mend: func(w *world) error { return unix.Mount("", w.path("secrets"), "", unix.MS_REMOUNT, "") },
+			mend: func(w *world) error { return unix.Mount("", w.Path("secrets"), "", unix.MS_REMOUNT, "") },
 			told: "read-only file system", fileIsBehind: true,
 		},
 		{
 			name:  "missing",
-			begin: func(w *world) error { return unix.Unmount(w.path("secrets"), 0) },
-			mend:  func(w *world) error { return unix.Mount("tmpfs", w.path("secrets"), "tmpfs", 0, "size=1m") },
+			begin: func(w *world) error { return unix.Unmount(w.Path("secrets"), 0) },
+			mend:  func(w *world) error { return unix.Mount("tmpfs", w.Path("secrets"), "tmpfs", 0, "size=1m") },
 			told:  "",
 		},
 		{
 			name:  "another's",
-			begin: func(w *world) error { return os.Chown(w.path("secrets", "db.json"), 12345, 12345) },
+			begin: func(w *world) error { return os.Chown(w.Path("secrets", "db.json"), 12345, 12345) },
 			mend:  func(*world) error { return nil },
 		},
 	}
@@ -66,7 +66,7 @@ func TestTroubledFolder(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.mount("secrets", "256k")
-			w.group("db", "json", "db/password")
+			w.Group("db", "json", "db/password")
 			p := w.start()
 			w.awaitProvided()
 			before := w.file("db.json")
@@ -74,7 +74,7 @@ func TestTroubledFolder(t *testing.T) {
 			if err := trouble.begin(w); err != nil {
 				t.Fatal(err)
 			}
-			w.renew("db/password")
+			w.Renew("db/password")
 			if trouble.told != "" {
 				eventually(t, "a word about it", func() bool { return strings.Contains(p.Log(), trouble.told) })
 			}
@@ -84,15 +84,15 @@ func TestTroubledFolder(t *testing.T) {
 			if err := trouble.mend(w); err != nil {
 				t.Fatal(err)
 			}
-			w.await("db.json", `{"password":"`+w.value["db/password"]+`"}`)
-			info, err := os.Stat(w.path("secrets", "db.json"))
+			w.await("db.json", `{"password":"`+w.Value["db/password"]+`"}`)
+			info, err := os.Stat(w.Path("secrets", "db.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Getuid() {
 				t.Errorf("the file belongs to user %d", owner)
 			}
-			if left, err := os.ReadDir(w.path("secrets")); err != nil || len(left) != 1 {
+			if left, err := os.ReadDir(w.Path("secrets")); err != nil || len(left) != 1 {
 				t.Errorf("left in the folder: %v %v", left, err)
 			}
 			p.Stop()
@@ -102,10 +102,10 @@ func TestTroubledFolder(t *testing.T) {
 
 // fill is all that a file system still takes.
 func fill(w *world) []byte {
-	w.t.Helper()
+	w.Helper()
 	var fs unix.Statfs_t
-	if err := unix.Statfs(w.path("secrets"), &fs); err != nil {
-		w.t.Fatal(err)
+	if err := unix.Statfs(w.Path("secrets"), &fs); err != nil {
+		w.Fatal(err)
 	}
 	return bytes.Repeat([]byte{'x'}, int(fs.Bavail)*int(fs.Bsize))
 }
