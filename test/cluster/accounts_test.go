@@ -13,20 +13,20 @@ import (
 
 // account makes a service account with a pull Secret of somebody else.
 func (w *world) account(name string) {
-	w.t.Helper()
+	w.Helper()
 	a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}
-	if _, err := w.core.ServiceAccounts(w.namespace).Create(w.t.Context(), a, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
+	if _, err := plane.Core.ServiceAccounts(w.namespace).Create(w.Context(), a, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
 	}
 }
 
 // awaitPulls waits until a service account names these Secrets.
 func (w *world) awaitPulls(account string, want ...string) {
-	w.t.Helper()
-	eventually(w.t, fmt.Sprintf("the pull Secrets %q on %s", want, account), func() bool {
-		a, err := w.core.ServiceAccounts(w.namespace).Get(w.t.Context(), account, metav1.GetOptions{})
+	w.Helper()
+	eventually(w, fmt.Sprintf("the pull Secrets %q on %s", want, account), func() bool {
+		a, err := plane.Core.ServiceAccounts(w.namespace).Get(w.Context(), account, metav1.GetOptions{})
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 		var got []string
 		for _, r := range a.ImagePullSecrets {
@@ -39,7 +39,7 @@ func (w *world) awaitPulls(account string, want ...string) {
 
 // pulls makes a labelled Secret for service accounts.
 func (w *world) pulls(name, accounts string) {
-	w.t.Helper()
+	w.Helper()
 	w.secret(name, map[string]string{".dockerconfigjson": "registry"}, func(s *corev1.Secret) {
 		s.Type = corev1.SecretTypeDockerConfigJson
 		s.Annotations["conjur.org/pull-secret-for"] = accounts
@@ -52,8 +52,8 @@ const dockerConfig = `{"auths":{"registry.test":{"auth":"dTpw"}}}`
 func TestServiceAccountsNameTheirPullSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("registry")
-	w.server.Set("registry", dockerConfig)
+	w.Variables("registry")
+	w.Server.Set("registry", dockerConfig)
 	w.account("builder")
 	w.account("runner")
 	w.pulls("one", "builder, runner")
@@ -76,7 +76,7 @@ func TestServiceAccountsNameTheirPullSecrets(t *testing.T) {
 	w.edit("one", func(s *corev1.Secret) { delete(s.Annotations, "conjur.org/pull-secret-for") })
 	w.start()
 	w.awaitPulls("builder", "theirs", "two")
-	if err := w.core.Secrets(w.namespace).Delete(t.Context(), "two", metav1.DeleteOptions{}); err != nil {
+	if err := plane.Core.Secrets(w.namespace).Delete(t.Context(), "two", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitPulls("builder", "theirs")
@@ -86,8 +86,8 @@ func TestAListedSecretIsMadeForServiceAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.grant(append(slices.Clone(rights(t)), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}))
-	w.variables("registry")
-	w.server.Set("registry", dockerConfig)
+	w.Variables("registry")
+	w.Server.Set("registry", dockerConfig)
 	w.account("builder")
 	listed := "kubernetes: {secrets: [{name: registry, create: true, type: kubernetes.io/dockerconfigjson, map: {.dockerconfigjson: registry}%s}]}"
 	w.settings = append(w.settings, fmt.Sprintf(listed, ", pullSecretFor: [builder, missing]"))
@@ -107,8 +107,8 @@ func TestPullSecretsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.as("less", slices.DeleteFunc(slices.Clone(rights(t)), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "serviceaccounts") }))
-	w.variables("registry")
-	w.server.Set("registry", dockerConfig)
+	w.Variables("registry")
+	w.Server.Set("registry", dockerConfig)
 	w.account("builder")
 	w.pulls("denied", "builder")
 	w.secret("opaque", map[string]string{"a": "registry"}, func(s *corev1.Secret) {

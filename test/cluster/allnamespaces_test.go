@@ -22,20 +22,20 @@ func TestAllNamespacesAreServed(t *testing.T) {
 	w := newWorld(t)
 	release := deploy.Release{Name: "everywhere", Namespace: w.namespace, Values: everywhereValues}
 	deploy.Connect(t, plane.Config()).Install(t, release)
-	w.env["KUBECONFIG"] = plane.KubeconfigFor(t, plane.Token(t, w.namespace, "everywhere"))
-	w.env["NAMESPACE_ALLOWLIST"] = "*"
+	w.Env["KUBECONFIG"] = plane.KubeconfigFor(t, plane.Token(t, w.namespace, "everywhere"))
+	w.Env["NAMESPACE_ALLOWLIST"] = "*"
 	w.settings = append(w.settings, "leaderElection: {leaseName: everywhere}")
 	id := "everywhere/" + w.namespace // no other test's
-	w.variables(id)
+	w.Variables(id)
 	w.secret("db", map[string]string{"v": id})
 	p := w.start()
-	w.awaitData("db", map[string]string{"v": w.value[id]})
+	w.awaitData("db", map[string]string{"v": w.Value[id]})
 	later := plane.Namespace(t)
 	w.secretIn(later, "db", map[string]string{"v": id})
-	eventually(t, "the Secret of a later namespace", func() bool { return string(w.readIn(later, "db").Data["v"]) == w.value[id] })
-	w.renew(id)
-	w.awaitData("db", map[string]string{"v": w.value[id]})
-	eventually(t, "the new value there", func() bool { return string(w.readIn(later, "db").Data["v"]) == w.value[id] })
+	eventually(t, "the Secret of a later namespace", func() bool { return string(w.readIn(later, "db").Data["v"]) == w.Value[id] })
+	w.Renew(id)
+	w.awaitData("db", map[string]string{"v": w.Value[id]})
+	eventually(t, "the new value there", func() bool { return string(w.readIn(later, "db").Data["v"]) == w.Value[id] })
 	eventually(t, "an Event there", func() bool {
 		return len(plane.Calls(t, kubetest.ByUser(kubetest.UserName(w.namespace, "everywhere")), func(c kubetest.Call) bool {
 			return c.Resource == "events" && c.Namespace == later && c.Code < 300

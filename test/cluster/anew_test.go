@@ -14,21 +14,21 @@ import (
 func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	g := w.gated()
 	p := w.start()
 	w.secret("db", map[string]string{"key": "a"})
-	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	w.awaitData("db", map[string]string{"key": w.Value["a"]})
 
 	g.shut()
 	w.remake("db", map[string]string{"key": "b"})
-	w.renew("a") // has it synced as it was defined before
+	w.Renew("a") // has it synced as it was defined before
 	eventually(t, "a word about the new Secret", func() bool { return strings.Contains(p.Log(), "made anew") })
 	if s := w.read("db"); s.Data["key"] != nil {
 		t.Error("the Secret was filled as another one was defined")
 	}
 	g.open()
-	w.awaitData("db", map[string]string{"key": w.value["b"]})
+	w.awaitData("db", map[string]string{"key": w.Value["b"]})
 	p.Stop()
 }
 
@@ -38,7 +38,7 @@ func TestWorkloadIsRestartedForOtherDataOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	deployments := w.deployment("shop")
 	noted := func(name string) string {
 		d, err := deployments.Get(t.Context(), "shop", metav1.GetOptions{})
@@ -51,29 +51,29 @@ func TestWorkloadIsRestartedForOtherDataOnly(t *testing.T) {
 	w.secret("db", map[string]string{"key": "a"}, uses)
 	w.secret("mark", map[string]string{"key": "b"}, uses)
 	p := w.start()
-	w.awaitData("db", map[string]string{"key": w.value["a"]})
-	w.awaitData("mark", map[string]string{"key": w.value["b"]})
+	w.awaitData("db", map[string]string{"key": w.Value["a"]})
+	w.awaitData("mark", map[string]string{"key": w.Value["b"]})
 
 	// The restart for the one Secret comes after it was looked at the other.
 	w.remake("db", map[string]string{"key": "a"}, uses)
-	w.awaitData("db", map[string]string{"key": w.value["a"]})
-	w.renew("b")
+	w.awaitData("db", map[string]string{"key": w.Value["a"]})
+	w.Renew("b")
 	eventually(t, "a restart for the other Secret", func() bool { return noted("mark") != "" })
 	if revision := noted("db"); revision != "" {
 		t.Error("the data are as before, and the workload was restarted for them")
 	}
 
-	w.renew("a")
+	w.Renew("a")
 	w.remake("db", map[string]string{"key": "a"}, uses)
-	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	w.awaitData("db", map[string]string{"key": w.Value["a"]})
 	eventually(t, "a restart for the new data", func() bool { return noted("db") != "" })
 	before := noted("db")
 	eventually(t, "quiet", func() bool { return time.Since(w.revised("db")) > 2*time.Second })
 
 	w.remake("db", map[string]string{"key": "a"}, uses)
-	w.awaitData("db", map[string]string{"key": w.value["a"]})
+	w.awaitData("db", map[string]string{"key": w.Value["a"]})
 	other := noted("mark")
-	w.renew("b")
+	w.Renew("b")
 	eventually(t, "another restart for the other Secret", func() bool { return noted("mark") != other })
 	if noted("db") != before {
 		t.Error("the data are as before, and the workload was restarted for them again")
@@ -83,10 +83,10 @@ func TestWorkloadIsRestartedForOtherDataOnly(t *testing.T) {
 
 // revised is when the data of a Secret have changed last.
 func (w *world) revised(name string) time.Time {
-	w.t.Helper()
+	w.Helper()
 	at, err := time.Parse(time.RFC3339, w.read(name).Annotations["conjur.org/secret-revised"])
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return at
 }

@@ -68,13 +68,13 @@ func measure(b *testing.B, nodes int) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("app/var%05d", i)
 	}
-	w.variables(append(ids, "shared", "new")...)
+	w.Variables(append(ids, "shared", "new")...)
 	var overrides []string
 	for i := range nodes * benchOwn {
 		overrides = append(overrides, fmt.Sprintf("node/n%03d/%s", i/benchOwn, ids[i%benchOwn]))
 	}
 	if nodes > 0 {
-		w.variables(overrides...)
+		w.Variables(overrides...)
 	}
 	w.template("layout", "t", "0")
 	for i, id := range ids {
@@ -90,7 +90,7 @@ func measure(b *testing.B, nodes int) {
 	begin := time.Now()
 	p := w.start()
 	for i, id := range ids {
-		seen.await(b, fmt.Sprintf("s%05d", i), "value", w.value[id])
+		seen.await(b, fmt.Sprintf("s%05d", i), "value", w.Value[id])
 	}
 	b.ReportMetric(time.Since(begin).Seconds(), "s/all-filled")
 
@@ -129,12 +129,12 @@ type following struct {
 
 // follow watches the Secrets of a namespace, "" for all, that a selector matches.
 func (w *world) follow(namespace, selector string) *following {
-	w.t.Helper()
-	events, err := w.core.Secrets(namespace).Watch(context.WithoutCancel(w.t.Context()), metav1.ListOptions{LabelSelector: selector})
+	w.Helper()
+	events, err := plane.Core.Secrets(namespace).Watch(context.WithoutCancel(w.Context()), metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.t.Cleanup(events.Stop)
+	w.Cleanup(events.Stop)
 	return &following{events: events, data: map[string]map[string]string{}, at: map[string]time.Time{}}
 }
 
@@ -167,17 +167,17 @@ func (w *world) bare(seen *following) (times []time.Duration) {
 	for i := range benchCreated {
 		name := fmt.Sprintf("bare-%d", i)
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"seen": "yes"}}
-		if _, err := w.core.Secrets(w.namespace).Create(w.t.Context(), s, metav1.CreateOptions{}); err != nil {
-			w.t.Fatal(err)
+		if _, err := plane.Core.Secrets(w.namespace).Create(w.Context(), s, metav1.CreateOptions{}); err != nil {
+			w.Fatal(err)
 		}
 		begin := time.Now()
-		seen.await(w.t, name, "seen", "yes")
+		seen.await(w, name, "seen", "yes")
 		patch := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"stringData":{"done":"yes"}}`, name)
 		force := true
-		if _, err := w.core.Secrets(w.namespace).Patch(w.t.Context(), name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "bare", Force: &force}); err != nil {
-			w.t.Fatal(err)
+		if _, err := plane.Core.Secrets(w.namespace).Patch(w.Context(), name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "bare", Force: &force}); err != nil {
+			w.Fatal(err)
 		}
-		times = append(times, seen.await(w.t, name, "done", "yes").Sub(begin))
+		times = append(times, seen.await(w, name, "done", "yes").Sub(begin))
 	}
 	return times
 }
@@ -187,7 +187,7 @@ func (w *world) timeCreations(seen *following) (times []time.Duration) {
 		name := fmt.Sprintf("created-%d", i)
 		w.secret(name, map[string]string{"value": "new"})
 		begin := time.Now()
-		times = append(times, seen.await(w.t, name, "value", w.value["new"]).Sub(begin))
+		times = append(times, seen.await(w, name, "value", w.Value["new"]).Sub(begin))
 	}
 	return times
 }
@@ -197,12 +197,12 @@ func (w *world) timeEdits(seen *following) (times []time.Duration) {
 		s.Annotations["conjur.org/conjur-secrets.out"] = "- new: new\n"
 		s.Annotations["conjur.org/secret-file-template-configmap.out"] = "layout/t"
 	})
-	seen.await(w.t, "templated", "out", "0")
+	seen.await(w, "templated", "out", "0")
 	for i := range benchEdits {
 		text := strconv.Itoa(i + 1)
 		w.template("layout", "t", text)
 		begin := time.Now()
-		times = append(times, seen.await(w.t, "templated", "out", text).Sub(begin))
+		times = append(times, seen.await(w, "templated", "out", text).Sub(begin))
 	}
 	return times
 }
@@ -211,11 +211,11 @@ func (w *world) timeEdits(seen *following) (times []time.Duration) {
 // wait for the next refresh in it.
 func (w *world) timeShared(seen *following) (times []time.Duration) {
 	for range benchChanges {
-		value := w.renew("shared")
+		value := w.Renew("shared")
 		begin := time.Now()
 		var last time.Time
 		for i := range benchSharers {
-			last = slices.MaxFunc([]time.Time{last, seen.await(w.t, fmt.Sprintf("s%05d", i), "shared", value)}, time.Time.Compare)
+			last = slices.MaxFunc([]time.Time{last, seen.await(w, fmt.Sprintf("s%05d", i), "shared", value)}, time.Time.Compare)
 		}
 		times = append(times, last.Sub(begin))
 	}
@@ -224,7 +224,7 @@ func (w *world) timeShared(seen *following) (times []time.Duration) {
 
 // idle measures unchanged refreshes.
 func (w *world) idle(p *proctest.Process) {
-	b := w.t.(*testing.B)
+	b := w.TB.(*testing.B)
 	perRefresh := w.requestsPerRefresh()
 	cpu, begin := p.CPU(), time.Now()
 	w.polls(benchIdle * perRefresh)
@@ -239,15 +239,15 @@ func (w *world) idle(p *proctest.Process) {
 func (w *world) requestsPerRefresh() int64 {
 	counts := map[int64]int{}
 	for range 5 {
-		last := w.server.Counts().Data
+		last := w.Server.Counts().Data
 		w.polls(1)
-		for now := w.server.Counts().Data; ; {
+		for now := w.Server.Counts().Data; ; {
 			time.Sleep(300 * time.Millisecond) // a refresh takes less, the pause between two takes more
-			if now == w.server.Counts().Data {
+			if now == w.Server.Counts().Data {
 				counts[now-last]++
 				break
 			}
-			now = w.server.Counts().Data
+			now = w.Server.Counts().Data
 		}
 	}
 	return slices.MaxFunc(slices.Collect(maps.Keys(counts)), func(a, b int64) int { return cmp.Compare(counts[a], counts[b]) })

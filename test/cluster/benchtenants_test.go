@@ -164,15 +164,15 @@ const benchLabel = "bench"
 
 func newTenants(b *testing.B) *tenants {
 	m := &tenants{world: newWorld(b)}
-	m.variables("shared")
+	m.Variables("shared")
 	for i := range benchTenants {
 		m.normal = append(m.normal, m.join())
-		m.variables(fmt.Sprintf("tenant/%d", i))
+		m.Variables(fmt.Sprintf("tenant/%d", i))
 	}
 	for range hostilities {
 		m.hostile = append(m.hostile, m.join())
 	}
-	m.env["NAMESPACE_ALLOWLIST"] = strings.Join(append(append([]string{m.namespace}, m.normal...), m.hostile...), ",")
+	m.Env["NAMESPACE_ALLOWLIST"] = strings.Join(append(append([]string{m.namespace}, m.normal...), m.hostile...), ",")
 	m.seen = m.follow("", benchLabel)
 	for i, namespace := range m.normal {
 		m.secretIn(namespace, fmt.Sprintf("rotated-%d", i), map[string]string{"v": fmt.Sprintf("tenant/%d", i)}, benched)
@@ -195,21 +195,21 @@ func (m *tenants) measure(rounds int) (f figures) {
 		m.phase++
 		for i, namespace := range m.normal {
 			begin := time.Now()
-			m.merge(m.t.Context(), namespace, fmt.Sprintf("bare-%d", i), fmt.Sprintf(`{"stringData":{"v":"%d"}}`, m.phase))
-			f[0] = append(f[0], m.seen.await(m.t, fmt.Sprintf("bare-%d", i), "v", strconv.Itoa(m.phase)).Sub(begin))
+			m.merge(m.Context(), namespace, fmt.Sprintf("bare-%d", i), fmt.Sprintf(`{"stringData":{"v":"%d"}}`, m.phase))
+			f[0] = append(f[0], m.seen.await(m.TB, fmt.Sprintf("bare-%d", i), "v", strconv.Itoa(m.phase)).Sub(begin))
 
 			name := fmt.Sprintf("created-%d-%d", m.phase, i)
 			m.secretIn(namespace, name, map[string]string{"v": "shared"}, benched)
 			begin = time.Now()
-			f[1] = append(f[1], m.seen.await(m.t, name, "v", m.value["shared"]).Sub(begin))
+			f[1] = append(f[1], m.seen.await(m.TB, name, "v", m.Value["shared"]).Sub(begin))
 		}
 		begun := make([]time.Time, len(m.normal))
 		for i := range m.normal {
-			m.renew(fmt.Sprintf("tenant/%d", i))
+			m.Renew(fmt.Sprintf("tenant/%d", i))
 			begun[i] = time.Now()
 		}
 		for i := range m.normal {
-			at := m.seen.await(m.t, fmt.Sprintf("rotated-%d", i), "v", m.value[fmt.Sprintf("tenant/%d", i)])
+			at := m.seen.await(m.TB, fmt.Sprintf("rotated-%d", i), "v", m.Value[fmt.Sprintf("tenant/%d", i)])
 			f[2] = append(f[2], at.Sub(begun[i]))
 		}
 	}
@@ -221,24 +221,24 @@ func (m *tenants) measure(rounds int) (f figures) {
 
 // clean deletes the Secrets of a namespace whose names have a prefix.
 func (m *tenants) clean(namespace, prefix string) {
-	m.t.Helper()
-	list, err := m.core.Secrets(namespace).List(m.t.Context(), metav1.ListOptions{})
+	m.Helper()
+	list, err := plane.Core.Secrets(namespace).List(m.Context(), metav1.ListOptions{})
 	if err != nil {
-		m.t.Fatal(err)
+		m.Fatal(err)
 	}
 	for _, s := range list.Items {
 		if !strings.HasPrefix(s.Name, prefix) {
 			continue
 		}
-		if err := m.core.Secrets(namespace).Delete(m.t.Context(), s.Name, metav1.DeleteOptions{}); err != nil {
-			m.t.Fatal(err)
+		if err := plane.Core.Secrets(namespace).Delete(m.Context(), s.Name, metav1.DeleteOptions{}); err != nil {
+			m.Fatal(err)
 		}
 	}
 }
 
 // names makes Secrets whose annotation lists names that are nobody's.
 func (w *world) names(namespace, annotation, prefix string, secrets, each int, change func(*corev1.Secret)) {
-	w.t.Helper()
+	w.Helper()
 	for i := range secrets {
 		names := make([]string, each)
 		for j := range names {
@@ -255,10 +255,10 @@ func (w *world) names(namespace, annotation, prefix string, secrets, each int, c
 
 // merge patches a Secret as another client.
 func (w *world) merge(ctx context.Context, namespace, name, patch string) {
-	w.t.Helper()
-	_, err := w.core.Secrets(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival"})
+	w.Helper()
+	_, err := plane.Core.Secrets(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival"})
 	if err != nil && ctx.Err() == nil {
-		w.t.Error(err)
+		w.Error(err)
 	}
 }
 

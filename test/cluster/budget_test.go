@@ -31,16 +31,13 @@ func TestTheBudgetBoundsWhatSecretsNeed(t *testing.T) {
 			for i := range 1000 {
 				ids = append(ids, fmt.Sprintf("apps/shop/variable%04d", i))
 			}
-			w.variables(ids...)
-			w.variables("first")
+			w.Variables(ids...)
+			w.Variables("first")
 			w.secret("first", map[string]string{"first": "first"})
 			cmd := exec.Command(program, "run", "--config", w.configure(), "--annotations", filepath.Join(w.dir, "annotations"), "--status-dir", filepath.Join(w.dir, "status"))
-			cmd.Env = append(cmd.Env, "GOGC=3") // so that little garbage counts
-			for name, value := range w.env {
-				cmd.Env = append(cmd.Env, name+"="+value)
-			}
+			cmd.Env = w.Environ("GOGC=3") // so that little garbage counts
 			p := proctest.Start(t, cmd, nil)
-			w.awaitData("first", map[string]string{"first": w.value["first"]})
+			w.awaitData("first", map[string]string{"first": w.Value["first"]})
 			before, budget := w.heap(), 0
 			for i := range c.secrets {
 				conjurMap, text := map[string]string{}, ""
@@ -71,18 +68,18 @@ var allocated = regexp.MustCompile(`(?m)^go_memstats_heap_alloc_bytes (\S+)$`)
 
 // heap is the least that the heap held in some polls.
 func (w *world) heap() int {
-	w.t.Helper()
+	w.Helper()
 	least := 0.0
 	for range 10 {
 		w.polls(2)
 		_, metrics := w.get("/metrics")
 		found := allocated.FindStringSubmatch(metrics)
 		if found == nil {
-			w.t.Fatal("no metric of the heap")
+			w.Fatal("no metric of the heap")
 		}
 		now, err := strconv.ParseFloat(found[1], 64)
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 		if least == 0 || now < least {
 			least = now

@@ -11,24 +11,24 @@ import (
 // own, which Conjur checks with the keys that the API server publishes. It
 // gives the file with the token.
 func (w *world) jwt() string {
-	w.t.Helper()
-	plane.AllowAnonymousDiscovery(w.t)
+	w.Helper()
+	plane.AllowAnonymousDiscovery(w)
 	subject := "system:serviceaccount:" + w.namespace + ":syncer"
 	host := "workloads/" + subject
-	w.server.Policy(fmt.Sprintf(`
+	w.Server.Policy(fmt.Sprintf(`
 - !policy
   id: workloads
   body:
   - !host { id: %q, annotations: { authn-jwt/cluster/sub: %q } }
 - !grant { role: !host app, member: !host %q }
 `, subject, subject, host))
-	w.server.Enable("authn-jwt/cluster", map[string]string{
+	w.Server.Enable("authn-jwt/cluster", map[string]string{
 		"jwks-uri": plane.JWKSURL(), "ca-cert": string(plane.CA()), "issuer": plane.URL(), "audience": "conjur",
 		"token-app-property": "sub", "identity-path": "workloads",
 	}, host)
-	token := filepath.Join(w.t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(plane.Token(w.t, w.namespace, "syncer", "conjur")), 0o600); err != nil {
-		w.t.Fatal(err)
+	token := filepath.Join(w.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(plane.Token(w, w.namespace, "syncer", "conjur")), 0o600); err != nil {
+		w.Fatal(err)
 	}
 	return token
 }
@@ -36,14 +36,14 @@ func (w *world) jwt() string {
 func TestServiceAccountTokenFillsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/password")
+	w.Variables("db/password")
 	token := w.jwt()
-	delete(w.env, "CONJUR_AUTHN_LOGIN")
-	delete(w.env, "CONJUR_AUTHN_API_KEY")
-	w.env["CONJUR_AUTHN_URL"] = w.server.URL + "/authn-jwt/cluster"
-	w.env["JWT_TOKEN_PATH"] = token
+	delete(w.Env, "CONJUR_AUTHN_LOGIN")
+	delete(w.Env, "CONJUR_AUTHN_API_KEY")
+	w.Env["CONJUR_AUTHN_URL"] = w.Server.URL + "/authn-jwt/cluster"
+	w.Env["JWT_TOKEN_PATH"] = token
 	w.secret("db", map[string]string{"password": "db/password"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"password": w.value["db/password"]})
+	w.awaitData("db", map[string]string{"password": w.Value["db/password"]})
 	p.Stop()
 }

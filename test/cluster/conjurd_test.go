@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
@@ -45,10 +44,6 @@ const workloadsPolicy = `
 // makeWorkload makes a Pod as the controllers of a Deployment would.
 func makeWorkload(t *testing.T, w *world) {
 	t.Helper()
-	apps, err := appsv1client.NewForConfig(plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
 	labels := map[string]string{"app": "web"}
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -58,14 +53,14 @@ func makeWorkload(t *testing.T, w *world) {
 		ObjectMeta: metav1.ObjectMeta{Name: "web-1", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}}},
 		Spec:       appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template},
 	}
-	if _, err := apps.ReplicaSets(w.namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+	if _, err := plane.Apps.ReplicaSets(w.namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-1-a", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "2"}}},
 		Spec:       template.Spec,
 	}
-	if _, err := w.core.Pods(w.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+	if _, err := plane.Core.Pods(w.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +91,7 @@ func TestConjurdLooksUpPods(t *testing.T) {
 		return path
 	}
 	address, audit := proctest.FreeAddress(t), filepath.Join(w.dir, "audit")
-	p := spawn(t, []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + w.dir}, "conjurd", "--plain-http", "--addr", address, "--audit", audit,
+	p := proctest.Spawn(t, binary, []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + w.dir}, "conjurd", "--plain-http", "--addr", address, "--audit", audit,
 		"--policy", file("policy", strings.ReplaceAll(workloadsPolicy, "NAMESPACE", w.namespace)), "--values", file("values", string(values)),
 		"--kubernetes", "--kubeconfig", plane.KubeconfigFor(t, plane.Token(t, w.namespace, "conjurd")))
 	eventually(t, "conjurd's address", func() bool { return len(p.Lines("CONJUR_APPLIANCE_URL")) > 0 })

@@ -19,21 +19,21 @@ config:
 
 // grant gives the service account further rules in the world's namespace.
 func (w *world) grant(rules []rbacv1.PolicyRule) {
-	w.t.Helper()
-	plane.Bind(w.t, w.namespace, "syncer", rules...)
+	w.Helper()
+	plane.Bind(w, w.namespace, "syncer", rules...)
 }
 
 func TestConfiguredSecretIsMadeAndKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.grant(deploy.Release{Values: createValues}.Rules(t, "syncer"))
-	w.variables("a")
+	w.Variables("a")
 	w.settings = append(w.settings, "kubernetes: {secrets: [{name: made, create: true, map: {v: a}}]}")
 	p := w.start()
-	w.awaitData("made", map[string]string{"v": w.value["a"]})
-	value := w.renew("a")
+	w.awaitData("made", map[string]string{"v": w.Value["a"]})
+	value := w.Renew("a")
 	w.awaitData("made", map[string]string{"v": value})
-	if err := w.core.Secrets(w.namespace).Delete(t.Context(), "made", metav1.DeleteOptions{}); err != nil {
+	if err := plane.Core.Secrets(w.namespace).Delete(t.Context(), "made", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitData("made", map[string]string{"v": value})
@@ -45,10 +45,10 @@ func TestConfiguredSecretIsMadeAndKept(t *testing.T) {
 func TestReplicasHandOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	first := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.moveAddress()
 	second := w.start()
 	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
@@ -62,7 +62,7 @@ func TestReplicasHandOver(t *testing.T) {
 	if now := w.read("db").Annotations["conjur.org/secret-revision"]; now != revision {
 		t.Error("the hand-over wrote what was there")
 	}
-	value := w.renew("a")
+	value := w.Renew("a")
 	w.awaitData("db", map[string]string{"a": value})
 	second.Stop()
 }

@@ -25,7 +25,7 @@ func certificate(t *testing.T, days int) string {
 
 // expiry returns in how many days a Secret expires by the metrics.
 func (w *world) expiry(name string) (days float64, there bool) {
-	w.t.Helper()
+	w.Helper()
 	_, metrics := w.get("/metrics")
 	_, rest, there := strings.Cut(metrics, fmt.Sprintf(`syncer_secret_expiry_seconds{identity="default",target="secret/%s/%s"} `, w.namespace, name))
 	seconds, _, _ := strings.Cut(rest, "\n")
@@ -38,9 +38,9 @@ func (w *world) expiry(name string) (days float64, there bool) {
 func TestACertificateThatExpiresIsSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("user", "tls", "keystore")
-	w.server.Set("tls", certificate(t, 90)+certificate(t, 20))
-	w.server.Set("keystore", base64.StdEncoding.EncodeToString([]byte(certificate(t, 5))))
+	w.Variables("user", "tls", "keystore")
+	w.Server.Set("tls", certificate(t, 90)+certificate(t, 20))
+	w.Server.Set("keystore", base64.StdEncoding.EncodeToString([]byte(certificate(t, 5))))
 	w.secret("plain", map[string]string{"user": "user"})
 	w.secret("db", map[string]string{"tls": "tls", "user": "user"}, func(s *corev1.Secret) {
 		s.Annotations["conjur.org/conjur-secrets.bundle"] = "- store: keystore\n  content-type: base64\n"
@@ -60,15 +60,15 @@ func TestACertificateThatExpiresIsSaid(t *testing.T) {
 	}
 	eventually(t, "an Event about the one that expires first, in a group", said("keystore"))
 	eventually(t, "the metric to say 5 days", isIn(5))
-	w.server.Set("keystore", base64.StdEncoding.EncodeToString([]byte(certificate(t, 300))))
+	w.Server.Set("keystore", base64.StdEncoding.EncodeToString([]byte(certificate(t, 300))))
 	eventually(t, "an Event about the chain", said("tls"))
 	eventually(t, "the metric to say 20 days", isIn(20))
-	w.server.Set("tls", certificate(t, 90))
+	w.Server.Set("tls", certificate(t, 90))
 	eventually(t, "the metric to say 90 days", isIn(90))
 	if _, there := w.expiry("plain"); there {
 		t.Error("a Secret without certificates expires")
 	}
-	w.server.Set("tls", "none")
-	w.server.Set("keystore", "none")
+	w.Server.Set("tls", "none")
+	w.Server.Set("keystore", "none")
 	eventually(t, "nothing that expires", func() bool { _, there := w.expiry("db"); return !there })
 }

@@ -19,17 +19,17 @@ func TestSecretHoldsAllVariables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.police(chartValues)
-	w.variables("app/user", "plain")
+	w.Variables("app/user", "plain")
 	p := w.start()
 	w.secret("all", map[string]string{"*": "*"})
-	w.awaitData("all", map[string]string{"app.user": w.value["app/user"], "plain": w.value["plain"]})
-	w.variables("app/late")
-	w.awaitData("all", map[string]string{"app.user": w.value["app/user"], "plain": w.value["plain"], "app.late": w.value["app/late"]})
+	w.awaitData("all", map[string]string{"app.user": w.Value["app/user"], "plain": w.Value["plain"]})
+	w.Variables("app/late")
+	w.awaitData("all", map[string]string{"app.user": w.Value["app/user"], "plain": w.Value["plain"], "app.late": w.Value["app/late"]})
 	p.Stop()
 
 	before := w.read("all").ResourceVersion
 	var lists atomic.Int64
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.URL.Path, "/resources/") || r.URL.Query().Has("check") {
 				next.ServeHTTP(rw, r)
@@ -45,8 +45,8 @@ func TestSecretHoldsAllVariables(t *testing.T) {
 	if now := w.read("all").ResourceVersion; now != before {
 		t.Error("the Secret was written though nothing had changed")
 	}
-	w.revoke("app/user")
-	w.awaitData("all", map[string]string{"app.user": "", "plain": w.value["plain"], "app.late": w.value["app/late"]})
+	w.Deny("app/user")
+	w.awaitData("all", map[string]string{"app.user": "", "plain": w.Value["plain"], "app.late": w.Value["app/late"]})
 	eventually(t, "an Event that tells what was removed, and why", func() bool {
 		return slices.ContainsFunc(w.events("all", "Removed"), func(message string) bool {
 			return strings.Contains(message, "app.user") && strings.Contains(message, "Conjur has their values no longer")
@@ -60,11 +60,11 @@ func TestSecretHoldsAllVariables(t *testing.T) {
 func TestANewVariableTakesNoDataKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("apps/db/password")
+	w.Variables("apps/db/password")
 	w.secret("all", map[string]string{"*": "*"})
 	p := w.start()
-	w.awaitData("all", map[string]string{"apps.db.password": w.value["apps/db/password"]})
-	w.variables("apps.db.password")
+	w.awaitData("all", map[string]string{"apps.db.password": w.Value["apps/db/password"]})
+	w.Variables("apps.db.password")
 	collision := func(p *proctest.Process) {
 		t.Helper()
 		eventually(t, "a report of both variables", func() bool {
@@ -76,11 +76,11 @@ func TestANewVariableTakesNoDataKey(t *testing.T) {
 			})
 		})
 		w.polls(5)
-		w.awaitData("all", map[string]string{"apps.db.password": w.value["apps/db/password"]})
-		w.renew("apps.db.password")
+		w.awaitData("all", map[string]string{"apps.db.password": w.Value["apps/db/password"]})
+		w.Renew("apps.db.password")
 		w.polls(5)
-		w.renew("apps/db/password")
-		w.awaitData("all", map[string]string{"apps.db.password": w.value["apps/db/password"]})
+		w.Renew("apps/db/password")
+		w.awaitData("all", map[string]string{"apps.db.password": w.Value["apps/db/password"]})
 	}
 	collision(p)
 	p.Stop()

@@ -16,20 +16,20 @@ import (
 func TestAFightIsDamped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	overwrite := func(round int) {
 		t.Helper()
 		patch := fmt.Sprintf(`{"data":{"a":%q}}`, base64.StdEncoding.EncodeToString(fmt.Append(nil, "theirs-", round)))
-		if _, err := w.core.Secrets(w.namespace).Patch(t.Context(), "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival"}); err != nil {
+		if _, err := plane.Core.Secrets(w.namespace).Patch(t.Context(), "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for round := range 6 { // the last pause is of 8 s
 		overwrite(round)
-		w.awaitData("db", map[string]string{"a": w.value["a"]})
+		w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	}
 	eventually(t, "an Event that names the rival", func() bool {
 		return slices.ContainsFunc(w.events("db", "Contested"), func(text string) bool { return strings.Contains(text, "field manager rival") })
@@ -43,7 +43,7 @@ func TestAFightIsDamped(t *testing.T) {
 	if got := string(w.read("db").Data["a"]); got != "theirs-7" {
 		t.Errorf("the Secret holds %q before the pause is over", got)
 	}
-	w.renew("a")
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.Renew("a")
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	p.Stop()
 }

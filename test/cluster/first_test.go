@@ -9,15 +9,15 @@ import (
 func TestLabelledSecretIsKeptInSync(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user", "db/password")
-	user, password := w.renew("db/user"), w.renew("db/password")
+	w.Variables("db/user", "db/password")
+	user, password := w.Renew("db/user"), w.Renew("db/password")
 	p := w.start()
 	w.secret("db", map[string]string{"user": "db/user", "password": "db/password"}, func(s *corev1.Secret) {
 		s.Data["theirs"] = []byte("kept")
 	})
 	w.awaitData("db", map[string]string{"user": user, "password": password, "theirs": "kept"})
 
-	password = w.renew("db/password")
+	password = w.Renew("db/password")
 	w.awaitData("db", map[string]string{"user": user, "password": password, "theirs": "kept"})
 
 	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("login: db/user\n") })

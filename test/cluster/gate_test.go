@@ -40,9 +40,9 @@ func newValve() valve {
 // gated has the processes that are started from now on talk to the API server
 // through a gate, which is open.
 func (w *world) gated() *gate {
-	w.t.Helper()
+	w.Helper()
 	g := &gate{valve: newValve(), writes: newValve()}
-	w.t.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
+	w.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
 		proxy.ModifyResponse = func(r *http.Response) error {
 			switch {
 			case r.Request.URL.Query().Get("watch") == "true":
@@ -54,7 +54,7 @@ func (w *world) gated() *gate {
 		}
 		return proxy
 	}))
-	w.t.Cleanup(func() {
+	w.Cleanup(func() {
 		g.open()
 		g.writes.open()
 	})
@@ -64,15 +64,15 @@ func (w *world) gated() *gate {
 // through has the processes that are started from now on talk to the API server
 // through what handler makes of a proxy, until it is closed.
 func (w *world) through(handler func(*httputil.ReverseProxy) http.Handler) (closing func()) {
-	w.t.Helper()
+	w.Helper()
 	to, err := url.Parse(plane.URL())
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	// The client library tells a token to nobody without TLS; the proxy adds it.
-	transport, err := rest.TransportFor(plane.ConfigFor(plane.Token(w.t, w.namespace, "syncer")))
+	transport, err := rest.TransportFor(plane.ConfigFor(plane.Token(w, w.namespace, "syncer")))
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	server := httptest.NewServer(handler(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
@@ -82,9 +82,9 @@ func (w *world) through(handler func(*httputil.ReverseProxy) http.Handler) (clos
 	path := filepath.Join(w.dir, "gated.kubeconfig")
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}", server.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.env["KUBECONFIG"] = path
+	w.Env["KUBECONFIG"] = path
 	return func() {
 		server.CloseClientConnections()
 		server.Close()

@@ -12,10 +12,10 @@ import (
 // identity returns an identity of the configuration: a host, which there must
 // be, and the namespaces that it serves.
 func (w *world) identity(host string, namespaces ...string) string {
-	w.t.Helper()
+	w.Helper()
 	key := filepath.Join(w.dir, "key-of-"+host)
-	if err := os.WriteFile(key, []byte(w.server.HostKey(host)), 0o600); err != nil {
-		w.t.Fatal(err)
+	if err := os.WriteFile(key, []byte(w.Server.HostKey(host)), 0o600); err != nil {
+		w.Fatal(err)
 	}
 	return fmt.Sprintf("{name: %s, namespaces: [%s], conjur: {login: host/%s, apiKeyFile: %q}}", host, strings.Join(namespaces, ", "), host, key)
 }
@@ -24,18 +24,18 @@ func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.join()
-	w.server.Policy("- !host other\n")
-	w.variables("ours")
-	w.server.Policy("- !variable theirs\n- !permit {role: !host other, privileges: [read, execute], resource: !variable theirs}\n")
-	theirs := w.renew("theirs")
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
+	w.Server.Policy("- !host other\n")
+	w.Variables("ours")
+	w.Server.Policy("- !variable theirs\n- !permit {role: !host other, privileges: [read, execute], resource: !variable theirs}\n")
+	theirs := w.Renew("theirs")
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
 	w.settings = append(w.settings, fmt.Sprintf("identities: [%s]", w.identity("other", other)))
 	p := w.start()
 
 	w.secret("mine", map[string]string{"v": "ours", "stolen": "theirs"})
 	w.secret("own", map[string]string{"v": "ours"})
 	w.secretIn(other, "db", map[string]string{"v": "theirs"})
-	w.awaitData("own", map[string]string{"v": w.value["ours"]})
+	w.awaitData("own", map[string]string{"v": w.Value["ours"]})
 	eventually(t, "the other namespace's value by its own identity", func() bool {
 		s := w.readIn(other, "db")
 		return s != nil && string(s.Data["v"]) == theirs
@@ -54,10 +54,10 @@ func TestSecretThatNoIdentityServes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.join()
-	w.variables("ours")
-	delete(w.env, "CONJUR_AUTHN_LOGIN")
-	delete(w.env, "CONJUR_AUTHN_API_KEY")
-	delete(w.env, "NAMESPACE_ALLOWLIST")
+	w.Variables("ours")
+	delete(w.Env, "CONJUR_AUTHN_LOGIN")
+	delete(w.Env, "CONJUR_AUTHN_API_KEY")
+	delete(w.Env, "NAMESPACE_ALLOWLIST")
 	common := w.settings
 	serve := func(namespaces string, identities ...string) {
 		w.settings = append(slices.Clone(common), fmt.Sprintf("kubernetes: {namespaces: [%s]}", namespaces), fmt.Sprintf("identities: [%s]", strings.Join(identities, ", ")))
@@ -66,21 +66,21 @@ func TestSecretThatNoIdentityServes(t *testing.T) {
 	w.secret("db", map[string]string{"v": "ours"})
 	w.secretIn(other, "db", map[string]string{"v": "ours"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"v": w.value["ours"]})
+	w.awaitData("db", map[string]string{"v": w.Value["ours"]})
 
 	serve(w.namespace+", "+other, w.identity("app", w.namespace))
 	w.configure()
 	eventually(t, "a word about the namespace", func() bool {
 		return len(p.Lines("no identity serves the namespace", other)) > 0
 	})
-	w.awaitData("db", map[string]string{"v": w.renew("ours")})
+	w.awaitData("db", map[string]string{"v": w.Renew("ours")})
 	if s := w.readIn(other, "db"); s.Data["v"] != nil {
 		t.Error("a Secret was filled that no identity serves")
 	}
 
 	serve(w.namespace+", "+other, w.identity("app", w.namespace, other))
 	w.configure()
-	eventually(t, "the Secret of the other namespace", func() bool { return string(w.readIn(other, "db").Data["v"]) == w.value["ours"] })
+	eventually(t, "the Secret of the other namespace", func() bool { return string(w.readIn(other, "db").Data["v"]) == w.Value["ours"] })
 	p.Stop()
 }
 
@@ -90,21 +90,21 @@ func TestFailingPollIsNamedByItsIdentity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.join()
-	w.server.Policy("- !host other\n")
-	w.variables("ours")
-	w.server.Policy("- !permit {role: !host other, privileges: [read, execute], resource: !variable ours}\n")
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
+	w.Server.Policy("- !host other\n")
+	w.Variables("ours")
+	w.Server.Policy("- !permit {role: !host other, privileges: [read, execute], resource: !variable ours}\n")
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
 	w.settings = append(w.settings, fmt.Sprintf("identities: [%s]", w.identity("other", other)))
 	w.secret("db", map[string]string{"v": "ours"})
 	w.secretIn(other, "db", map[string]string{"v": "ours"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"v": w.value["ours"]})
-	eventually(t, "the other Secret", func() bool { return string(w.readIn(other, "db").Data["v"]) == w.value["ours"] })
+	w.awaitData("db", map[string]string{"v": w.Value["ours"]})
+	eventually(t, "the other Secret", func() bool { return string(w.readIn(other, "db").Data["v"]) == w.Value["ours"] })
 
-	w.server.Policy("- !delete {record: !host other}\n")
+	w.Server.Policy("- !delete {record: !host other}\n")
 	eventually(t, "a word about the poll of the identity", func() bool { return len(p.Lines("Failing", `"poll as other"`)) > 0 })
-	w.awaitData("db", map[string]string{"v": w.renew("ours")})
-	w.server.Policy("- !host other\n- !permit {role: !host other, privileges: [read, execute], resource: !variable ours}\n")
+	w.awaitData("db", map[string]string{"v": w.Renew("ours")})
+	w.Server.Policy("- !host other\n- !permit {role: !host other, privileges: [read, execute], resource: !variable ours}\n")
 	w.identity("other", other) // has another key
 	eventually(t, "its recovery", func() bool { return len(p.Lines("Recovered", `"poll as other"`)) > 0 })
 	if lines := p.Lines(`"poll"`); len(lines) > 0 {

@@ -22,9 +22,9 @@ config:
 // as has the processes that are started from now on run under a service account
 // that has these rights and no others, and gives what the audit log calls it.
 func (w *world) as(account string, rules []rbacv1.PolicyRule) string {
-	w.t.Helper()
-	plane.Bind(w.t, w.namespace, account, rules...)
-	w.env["KUBECONFIG"] = plane.KubeconfigFor(w.t, plane.Token(w.t, w.namespace, account))
+	w.Helper()
+	plane.Bind(w, w.namespace, account, rules...)
+	w.Env["KUBECONFIG"] = plane.KubeconfigFor(w, plane.Token(w, w.namespace, account))
 	return kubetest.UserName(w.namespace, account)
 }
 
@@ -32,17 +32,17 @@ func (w *world) as(account string, rules []rbacv1.PolicyRule) string {
 func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	user := w.as("listed", deploy.Release{Values: listedValues}.Rules(t, "syncer"))
 	w.settings = append(w.settings, "kubernetes: {secrets: [db, {name: api, map: {key: b}}]}")
 	w.secret("db", map[string]string{"a": "a"})
 	w.secret("other", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.secret("api", nil)
-	w.awaitData("api", map[string]string{"key": w.value["b"]})
+	w.awaitData("api", map[string]string{"key": w.Value["b"]})
 	w.remake("db", map[string]string{"b": "b"})
-	w.awaitData("db", map[string]string{"b": w.value["b"]})
+	w.awaitData("db", map[string]string{"b": w.Value["b"]})
 	if w.read("other").Data["a"] != nil {
 		t.Error("a Secret that is not listed was filled")
 	}
@@ -56,7 +56,7 @@ func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
 func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	rules := deploy.Release{Values: listedValues}.Rules(t, "syncer")
 	for i, rule := range rules {
 		if rule.Resources[0] == "secrets" {
@@ -67,19 +67,19 @@ func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
 	w.settings = append(w.settings, "kubernetes: {secrets: [db, {name: api, map: {key: b}}]}")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.secret("api", nil)
-	w.awaitData("api", map[string]string{"key": w.value["b"]})
-	w.renew("a")
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("api", map[string]string{"key": w.Value["b"]})
+	w.Renew("a")
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.remake("db", map[string]string{"b": "b"})
-	w.awaitData("db", map[string]string{"b": w.value["b"]})
-	if err := w.core.Secrets(w.namespace).Delete(t.Context(), "api", metav1.DeleteOptions{}); err != nil {
+	w.awaitData("db", map[string]string{"b": w.Value["b"]})
+	if err := plane.Core.Secrets(w.namespace).Delete(t.Context(), "api", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a word about the Secret that went", func() bool { return len(p.Lines("there is no Secret", w.namespace+"/api")) > 1 })
 	w.secret("api", nil)
-	w.awaitData("api", map[string]string{"key": w.value["b"]})
+	w.awaitData("api", map[string]string{"key": w.Value["b"]})
 	eventually(t, "ready", w.ready)
 	p.Stop()
 }
@@ -89,7 +89,7 @@ func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
 func TestRightsComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	var secrets, others []rbacv1.PolicyRule
 	for _, rule := range rights(t) {
 		if rule.Resources[0] == "secrets" {
@@ -103,16 +103,16 @@ func TestRightsComeAndGo(t *testing.T) {
 	p := w.start()
 	eventually(t, "a word about the rights", func() bool { return len(p.Lines("watch of secrets", "forbidden")) > 0 })
 	unbind := plane.Bind(t, w.namespace, "fickle", secrets...)
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	unbind()
-	w.renew("a")
+	w.Renew("a")
 	eventually(t, "an Event about the right", func() bool {
 		return slices.ContainsFunc(w.events("db", "SyncFailed"), func(message string) bool { return strings.Contains(message, "must grant the verb get for secrets") })
 	})
 	plane.Bind(t, w.namespace, "fickle", secrets...)
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.secret("new", map[string]string{"b": "b"})
-	w.awaitData("new", map[string]string{"b": w.value["b"]})
+	w.awaitData("new", map[string]string{"b": w.Value["b"]})
 	eventually(t, "ready", w.ready)
 	p.Stop()
 }

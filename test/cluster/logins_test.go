@@ -41,16 +41,16 @@ func TestALoginInFiftySecrets(t *testing.T) {
 		db.Query(t, "postgres", fmt.Sprintf("CREATE ROLE %[1]s NOLOGIN IN ROLE shop; ALTER ROLE %[1]s SET role TO shop", user))
 	}
 	w := newWorld(t)
-	w.server.Policy(`
+	w.Server.Policy(`
 - !policy { id: shop, body: [ !variable db, !variable db/control, !variable admin, !variable url ] }
 - !host rotates
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable shop/db, !variable shop/db/control, !variable shop/url] }
 - !permit { role: !host rotates, privileges: [read, execute], resource: !variable shop/admin }
 - !permit { role: !host app, privileges: [read, execute], resources: [!variable shop/db, !variable shop/url] }
 `)
-	w.server.Set("shop/admin", `{"username":"shop_admin","password":"admin"}`)
+	w.Server.Set("shop/admin", `{"username":"shop_admin","password":"admin"}`)
 	keyFile := w.dir + "/key"
-	if err := os.WriteFile(keyFile, []byte(w.server.HostKey("rotates")), 0o600); err != nil {
+	if err := os.WriteFile(keyFile, []byte(w.Server.HostKey("rotates")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.settings = append(w.settings, "leaderElection: {enabled: false}", fmt.Sprintf(`
@@ -90,7 +90,7 @@ rotation:
 				case <-ctx.Done():
 					return
 				}
-				s, err := w.core.Secrets(w.namespace).Get(context.Background(), names[i%n], metav1.GetOptions{})
+				s, err := plane.Core.Secrets(w.namespace).Get(context.Background(), names[i%n], metav1.GetOptions{})
 				if err != nil {
 					t.Error(err)
 					return

@@ -5,8 +5,6 @@ package cluster
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -24,28 +22,17 @@ var (
 
 func TestMain(m *testing.M) {
 	proctest.AtOnce(8)
-	dir, err := os.MkdirTemp("", "cluster")
-	if err == nil {
-		binary = filepath.Join(dir, "syncer")
-		err = build(binary)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(kubetest.Own(m, &plane, usedRights), goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(gobuild.Main(kubetest.Own(m, &plane, usedRights), build))
 }
 
 // build builds what is tested with the race detector, and what is measured as
 // it is shipped.
-func build(binary string) error {
+func build(dir string) error {
 	flags := []string{"-race"}
 	if flag.Lookup("test.bench").Value.String() != "" {
 		flags = []string{"-trimpath", "-ldflags=-s -w"}
 	}
+	binary = filepath.Join(dir, "syncer")
 	return gobuild.Build(binary, "", "../../cmd/syncer", flags...)
 }
 

@@ -19,9 +19,9 @@ func notWatches(c kubetest.Call) bool { return c.Verb != "watch" && c.Resource !
 
 // polls waits until the process has asked Conjur n times more for changes.
 func (w *world) polls(n int64) {
-	w.t.Helper()
-	before := w.server.Counts().Data
-	eventually(w.t, fmt.Sprintf("%d more polls", n), func() bool { return w.server.Counts().Data >= before+n })
+	w.Helper()
+	before := w.Server.Counts().Data
+	eventually(w, fmt.Sprintf("%d more polls", n), func() bool { return w.Server.Counts().Data >= before+n })
 }
 
 var secretsEach = length.Flag("secrets", 667, 100, "how many Secrets there are in each of three namespaces")
@@ -35,12 +35,12 @@ func TestTwoThousandSecrets(t *testing.T) {
 	for len(spaces) < namespaces {
 		spaces = append(spaces, w.join())
 	}
-	w.env["NAMESPACE_ALLOWLIST"] = fmt.Sprintf("%s,%s,%s", spaces[0], spaces[1], spaces[2])
+	w.Env["NAMESPACE_ALLOWLIST"] = fmt.Sprintf("%s,%s,%s", spaces[0], spaces[1], spaces[2])
 	var ids []string
 	for i := range namespaces * each {
 		ids = append(ids, fmt.Sprintf("app/var%04d", i))
 	}
-	w.variables(append(ids, "shared")...)
+	w.Variables(append(ids, "shared")...)
 	requests := int64(1 + len(ids)/250) // of one interval, at least
 	for i, id := range ids {
 		conjurMap := map[string]string{"value": id}
@@ -54,14 +54,14 @@ func TestTwoThousandSecrets(t *testing.T) {
 	w.awaitAll(spaces, func(data map[string][]byte, name string) bool {
 		var i int
 		_, _ = fmt.Sscanf(name, "s%d", &i)
-		return string(data["value"]) == w.value[ids[i]]
+		return string(data["value"]) == w.Value[ids[i]]
 	})
 
 	begin := time.Now()
-	w.renew("shared")
+	w.Renew("shared")
 	w.awaitAll(spaces, func(data map[string][]byte, _ string) bool {
 		shared, ok := data["shared"]
-		return !ok || string(shared) == w.value["shared"]
+		return !ok || string(shared) == w.Value["shared"]
 	})
 	w.polls(2 * requests)
 	mine := func(since time.Time, match ...func(kubetest.Call) bool) []kubetest.Call {

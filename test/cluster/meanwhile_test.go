@@ -30,7 +30,7 @@ func (w *world) hold() *holding {
 	v := newValve()
 	v.shut()
 	h.release = v.open
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if h.passing.Load() || !strings.HasPrefix(r.URL.Path, "/secrets") {
 				next.ServeHTTP(rw, r)
@@ -53,8 +53,8 @@ func (w *world) hold() *holding {
 }
 
 func (h *holding) await(w *world) {
-	w.t.Helper()
-	eventually(w.t, "a request for values", func() bool { return h.held.Load() > 0 })
+	w.Helper()
+	eventually(w, "a request for values", func() bool { return h.held.Load() > 0 })
 }
 
 // pollRarely has changes in Conjur heard of by syncs alone.
@@ -66,7 +66,7 @@ func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pollRarely()
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	g := w.gated()
 	g.writes.shut()
 	p := w.start()
@@ -77,7 +77,7 @@ func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
 	eventually(t, "another one", func() bool { return g.withheld.Load() == 2 })
 	w.awaitData("db", map[string]string{"v": "tampered"})
 	g.writes.open()
-	w.awaitData("db", map[string]string{"v": w.value["a"]})
+	w.awaitData("db", map[string]string{"v": w.Value["a"]})
 	p.Stop()
 }
 
@@ -90,10 +90,10 @@ func TestSecretMadeAnewDuringItsSync(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.pollRarely()
-			w.variables("a", "b")
+			w.Variables("a", "b")
 			first := w.secret("db", map[string]string{"of-a": "a"})
 			p := w.start()
-			w.awaitData("db", map[string]string{"of-a": w.value["a"]})
+			w.awaitData("db", map[string]string{"of-a": w.Value["a"]})
 			revision := w.read("db").Annotations["conjur.org/secret-revision"]
 
 			h := w.hold()
@@ -103,7 +103,7 @@ func TestSecretMadeAnewDuringItsSync(t *testing.T) {
 			history := w.history("db")
 			h.release()
 			want := map[string]string{"of-a": "", "of-b": ""}
-			want["of-"+id] = w.value[id]
+			want["of-"+id] = w.Value[id]
 			w.awaitData("db", want)
 			s := w.read("db")
 			if s.UID == first.UID {
@@ -131,7 +131,7 @@ func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.pollRarely()
-			w.variables("a", "b", "c")
+			w.Variables("a", "b", "c")
 			g := w.gated()
 			g.writes.shut()
 			p := w.start()
@@ -145,7 +145,7 @@ func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
 			}
 			g.writes.open()
 			want := map[string]string{"of-a": "", "of-b": ""}
-			want["of-"+id] = w.value[id]
+			want["of-"+id] = w.Value[id]
 			w.awaitData("db", want)
 			p.Stop()
 		})
@@ -155,27 +155,27 @@ func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
 // history returns a function that returns the states of a Secret from now on
 // up to a version.
 func (w *world) history(name string) func(version string) []*corev1.Secret {
-	w.t.Helper()
-	events, err := w.core.Secrets(w.namespace).Watch(w.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	w.Helper()
+	events, err := plane.Core.Secrets(w.namespace).Watch(w.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.t.Cleanup(events.Stop)
+	w.Cleanup(events.Stop)
 	return func(version string) (states []*corev1.Secret) {
-		w.t.Helper()
+		w.Helper()
 		patient := time.After(proctest.Patience)
 		for {
 			select {
 			case event := <-events.ResultChan():
 				s, ok := event.Object.(*corev1.Secret)
 				if !ok {
-					w.t.Fatalf("the watch broke: %+v", event)
+					w.Fatalf("the watch broke: %+v", event)
 				}
 				if states = append(states, s); s.ResourceVersion == version {
 					return states
 				}
 			case <-patient:
-				w.t.Fatalf("the watch does not tell of version %s of the Secret %s", version, name)
+				w.Fatalf("the watch does not tell of version %s of the Secret %s", version, name)
 			}
 		}
 	}
@@ -186,14 +186,14 @@ func (w *world) history(name string) func(version string) []*corev1.Secret {
 func TestIdentityChangesDuringASync(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("v")
-	w.server.Policy("- !host other\n- !permit {role: !host other, privileges: [read, execute], resource: !variable v}\n")
+	w.Variables("v")
+	w.Server.Policy("- !host other\n- !permit {role: !host other, privileges: [read, execute], resource: !variable v}\n")
 	w.secret("db", map[string]string{"v": "v"})
 	h := w.hold()
 	p := w.start()
 	h.await(w)
 	h.passing.Store(true)
-	value := w.renew("v")
+	value := w.Renew("v")
 	w.settings = append(w.settings, fmt.Sprintf("identities: [%s]", w.identity("other", w.namespace)))
 	w.configure()
 	w.awaitData("db", map[string]string{"v": value})

@@ -18,20 +18,20 @@ func TestForeignSecretsTakeNoMemory(t *testing.T) {
 	const foreign, size, margin = 100, 1 << 20, 5 << 20
 	run := func(crowded bool) int64 {
 		w := newWorld(t)
-		w.variables("a")
+		w.Variables("a")
 		w.secret("db", map[string]string{"a": "a"})
 		if crowded {
 			for i := range foreign {
 				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("foreign-%d", i)}, Data: map[string][]byte{"x": bytes.Repeat([]byte{'x'}, size-100)}}
-				if _, err := w.core.Secrets(w.namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+				if _, err := plane.Core.Secrets(w.namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		p := w.start()
-		w.awaitData("db", map[string]string{"a": w.value["a"]})
-		w.renew("a")
-		w.awaitData("db", map[string]string{"a": w.value["a"]})
+		w.awaitData("db", map[string]string{"a": w.Value["a"]})
+		w.Renew("a")
+		w.awaitData("db", map[string]string{"a": w.Value["a"]})
 		w.polls(3)
 		peak := p.Memory("VmHWM")
 		p.Stop()
@@ -48,10 +48,10 @@ func TestForeignSecretsTakeNoMemory(t *testing.T) {
 func TestHalfSentRequestsTakeNoMemory(t *testing.T) {
 	const rounds, each, margin = 12, 800, 64 << 20
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	before := p.Memory("VmHWM")
 	var dialer net.Dialer
 	for range rounds {

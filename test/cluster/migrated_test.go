@@ -23,17 +23,17 @@ func TestTheRoleOfTheSecretsProviderSuffices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.as("migrated", secretsProviderRules())
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	w.secret("db", map[string]string{"a": "a", "b": "b"}, func(s *corev1.Secret) {
 		s.Data["a"], s.Data["mine"] = []byte("of the former"), []byte("theirs")
 	})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"], "b": w.value["b"], "mine": "theirs"})
+	w.awaitData("db", map[string]string{"a": w.Value["a"], "b": w.Value["b"], "mine": "theirs"})
 	eventually(t, "ready", w.ready)
-	w.renew("a")
-	w.awaitData("db", map[string]string{"a": w.value["a"], "b": w.value["b"], "mine": "theirs"})
+	w.Renew("a")
+	w.awaitData("db", map[string]string{"a": w.Value["a"], "b": w.Value["b"], "mine": "theirs"})
 	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("b: b\n") })
-	w.awaitData("db", map[string]string{"a": "", "b": w.value["b"], "mine": "theirs"})
+	w.awaitData("db", map[string]string{"a": "", "b": w.Value["b"], "mine": "theirs"})
 	for _, words := range []string{"works without an election", "grants the verb patch"} {
 		if n := len(p.Lines(words)); n != 1 {
 			t.Errorf("%d lines say %q, want one", n, words)
@@ -57,7 +57,7 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	joined := plane.Namespace(t)
 	var closedOnes []string
 	for range mostNamed + 1 {
-		made, err := w.core.Namespaces().Create(t.Context(), &corev1.Namespace{
+		made, err := plane.Core.Namespaces().Create(t.Context(), &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "closed-"}, // comes before those of other tests
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -67,16 +67,16 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	}
 	closed := slices.Min(closedOnes)
 	plane.Bind(t, joined, w.namespace+"/partly", secretsProviderRules()...)
-	w.env["NAMESPACE_ALLOWLIST"] = "*"
+	w.Env["NAMESPACE_ALLOWLIST"] = "*"
 	id := "some/" + w.namespace // no other test's
-	w.variables(id)
+	w.Variables(id)
 	w.secret("db", map[string]string{"v": id})
 	for _, namespace := range []string{joined, closed} {
 		w.secretIn(namespace, "db", map[string]string{"v": id})
 	}
 	value := func(namespace string) string { return string(w.readIn(namespace, "db").Data["v"]) }
 	p := w.start()
-	w.awaitData("db", map[string]string{"v": w.value[id]})
+	w.awaitData("db", map[string]string{"v": w.Value[id]})
 	eventually(t, "a word on what is known", func() bool {
 		return len(p.Lines("only these namespaces are known", w.namespace)) > 0
 	})
@@ -86,13 +86,13 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	grantNamespaces(t, w.namespace, "partly")
 	w.moveAddress()
 	p = w.start()
-	eventually(t, "the Secret of another namespace", func() bool { return value(joined) == w.value[id] })
+	eventually(t, "the Secret of another namespace", func() bool { return value(joined) == w.Value[id] })
 	eventually(t, "a word on what is closed", func() bool { return len(p.Lines("namespaces are not served", closed)) > 0 })
 	if line := p.Lines("namespaces are not served", closed)[0]; strings.Count(line, "closed-") != mostNamed {
 		t.Errorf("want the names of %d namespaces, in: %s", mostNamed, line)
 	}
-	w.renew(id)
-	eventually(t, "the new value", func() bool { return value(joined) == w.value[id] && value(w.namespace) == w.value[id] })
+	w.Renew(id)
+	eventually(t, "the new value", func() bool { return value(joined) == w.Value[id] && value(w.namespace) == w.Value[id] })
 	if got := value(closed); got != "" {
 		t.Errorf("the closed namespace was served: %q", got)
 	}

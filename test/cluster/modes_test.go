@@ -13,31 +13,31 @@ import (
 // oneShot makes it a process that delivers listed Secrets once, with quick
 // retries, as the Secrets Provider's Job is configured.
 func (w *world) oneShot(retries string, names ...string) {
-	delete(w.env, "NAMESPACE_ALLOWLIST")
-	w.env["CONTAINER_MODE"] = "application"
-	w.env["K8S_SECRETS"] = strings.Join(names, ",")
-	w.env["RETRY_COUNT_LIMIT"], w.env["RETRY_INTERVAL_SEC"] = retries, "1"
+	delete(w.Env, "NAMESPACE_ALLOWLIST")
+	w.Env["CONTAINER_MODE"] = "application"
+	w.Env["K8S_SECRETS"] = strings.Join(names, ",")
+	w.Env["RETRY_COUNT_LIMIT"], w.Env["RETRY_INTERVAL_SEC"] = retries, "1"
 	w.settings = nil
 }
 
 func TestJobDeliversListedSecretsAndEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user", "api/key")
+	w.Variables("db/user", "api/key")
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.secret("api", map[string]string{"key": "api/key"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.oneShot("3", "db", "api")
 	if code := w.start().ExitCode(); code != 0 {
 		t.Fatalf("status %d", code)
 	}
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
-	w.awaitData("api", map[string]string{"key": w.value["api/key"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
+	w.awaitData("api", map[string]string{"key": w.Value["api/key"]})
 }
 
 func TestJobFailsForWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user")
+	w.Variables("db/user")
 	w.secret("db", map[string]string{"user": "db/user"})
 	w.oneShot("1", "db", "nowhere")
 	p := w.start()
@@ -47,7 +47,7 @@ func TestJobFailsForWhatIsMissing(t *testing.T) {
 	if !strings.Contains(p.Log(), w.namespace+"/nowhere") {
 		t.Error("the log does not name the Secret")
 	}
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]}) // all the same
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]}) // all the same
 }
 
 func TestJobWithoutAnySecretFails(t *testing.T) {
@@ -63,20 +63,20 @@ func TestJobWithoutAnySecretFails(t *testing.T) {
 func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user")
-	delete(w.env, "NAMESPACE_ALLOWLIST")
-	w.env["CONTAINER_MODE"], w.env["K8S_SECRETS"] = "sidecar", "db"
+	w.Variables("db/user")
+	delete(w.Env, "NAMESPACE_ALLOWLIST")
+	w.Env["CONTAINER_MODE"], w.Env["K8S_SECRETS"] = "sidecar", "db"
 	p := w.start()
 	eventually(t, "a word about the missing Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 
 	// Deleted and made anew, as a deployment tool does it.
-	if err := w.core.Secrets(w.namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
+	if err := plane.Core.Secrets(w.namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 	p.Stop()
 }
 
@@ -85,11 +85,11 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 func TestJobThatFailsAfterItDelivered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user", "api/key")
+	w.Variables("db/user", "api/key")
 	w.secret("db", map[string]string{"user": "db/user"})
 	w.oneShot("-1", "db", "late")
 	p := w.start()
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("user: db/user\nbad: 17\n") })
 	eventually(t, "a word about the definition", func() bool { return len(p.Lines("Failing", w.namespace+"/db", "bad")) > 0 })
 	w.secret("late", map[string]string{"key": "api/key"})
@@ -99,8 +99,8 @@ func TestJobThatFailsAfterItDelivered(t *testing.T) {
 	if len(p.Lines("not up to date: secret/"+w.namespace+"/db")) != 1 || len(p.Lines("were not delivered")) > 0 {
 		t.Error("the log does not say what is wrong")
 	}
-	w.awaitData("late", map[string]string{"key": w.value["api/key"]})
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.awaitData("late", map[string]string{"key": w.Value["api/key"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 }
 
 // TestSecretsNeedNoStatusFolder: nobody who reads Secrets looks there.
@@ -110,12 +110,12 @@ func TestSecretsNeedNoStatusFolder(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.variables("a")
+			w.Variables("a")
 			w.secret("db", map[string]string{"a": "a"})
-			w.env["CONTAINER_MODE"] = mode
+			w.Env["CONTAINER_MODE"] = mode
 			if mode != "standalone" {
-				delete(w.env, "NAMESPACE_ALLOWLIST")
-				w.env["K8S_SECRETS"] = "db"
+				delete(w.Env, "NAMESPACE_ALLOWLIST")
+				w.Env["K8S_SECRETS"] = "db"
 			}
 			if mode == "application" {
 				w.oneShot("0", "db")
@@ -125,12 +125,12 @@ func TestSecretsNeedNoStatusFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := w.start("--status-dir", filepath.Join(file, "status"))
-			w.awaitData("db", map[string]string{"a": w.value["a"]})
+			w.awaitData("db", map[string]string{"a": w.Value["a"]})
 			if mode == "application" {
 				p.Exit(0)
 				return
 			}
-			w.awaitData("db", map[string]string{"a": w.renew("a")})
+			w.awaitData("db", map[string]string{"a": w.Renew("a")})
 			p.Stop()
 			if lines := p.Lines("Failing"); len(lines) > 0 {
 				t.Errorf("that is no trouble: %s", lines[0])

@@ -23,7 +23,7 @@ func TestMessagesNameTwenty(t *testing.T) {
 		id := fmt.Sprintf("app/v%02d", i)
 		ids, conjurMap[fmt.Sprintf("key%02d", i)] = append(ids, id), id
 	}
-	w.variables(ids...)
+	w.Variables(ids...)
 	w.secret("db", conjurMap)
 	w.secret("few", map[string]string{"key": ids[0]})
 	p := w.start()
@@ -44,7 +44,7 @@ func TestHoldIsToldToTwenty(t *testing.T) {
 	w := newWorld(t)
 	const secrets = mostNamed + 5
 	ids, conjurMap := []string{"a", "b", "c", "d", "kept"}, map[string]string{}
-	w.variables(ids...)
+	w.Variables(ids...)
 	for _, id := range ids {
 		conjurMap[id] = id
 	}
@@ -53,13 +53,13 @@ func TestHoldIsToldToTwenty(t *testing.T) {
 	}
 	p := w.start()
 	for i := range secrets {
-		w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"a": w.value["a"]})
+		w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"a": w.Value["a"]})
 	}
 	for _, id := range ids[:4] {
-		w.revoke(id)
+		w.Deny(id)
 	}
 	told := func() (n int) {
-		list, err := w.core.Events(w.namespace).List(t.Context(), metav1.ListOptions{})
+		list, err := plane.Core.Events(w.namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,10 +77,10 @@ func TestHoldIsToldToTwenty(t *testing.T) {
 		t.Errorf("%d Secrets were told of the hold, want %d", n, mostNamed)
 	}
 	for _, id := range ids[:4] {
-		w.awaitData("s00", map[string]string{id: w.value[id]})
-		w.permit(id)
+		w.awaitData("s00", map[string]string{id: w.Value[id]})
+		w.Permit(id)
 	}
-	w.awaitData("s00", map[string]string{"a": w.renew("a")})
+	w.awaitData("s00", map[string]string{"a": w.Renew("a")})
 	if n := told(); n != mostNamed {
 		t.Errorf("%d Secrets were told after the return, want %d as before", n, mostNamed)
 	}

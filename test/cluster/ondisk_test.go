@@ -19,29 +19,29 @@ import (
 
 // inPod has the world's processes write files as those of a Pod, with its token.
 func (w *world) inPod(mode string) *corev1.Pod {
-	w.t.Helper()
+	w.Helper()
 	const account = "app"
-	plane.Token(w.t, w.namespace, account) // makes it
-	pod, err := w.core.Pods(w.namespace).Create(w.t.Context(), &corev1.Pod{
+	plane.Token(w, w.namespace, account) // makes it
+	pod, err := plane.Core.Pods(w.namespace).Create(w.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-0"},
 		Spec:       corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.env["KUBECONFIG"] = plane.KubeconfigFor(w.t, w.boundToken(pod))
-	w.env["CONTAINER_MODE"] = mode
+	w.Env["KUBECONFIG"] = plane.KubeconfigFor(w, w.boundToken(pod))
+	w.Env["CONTAINER_MODE"] = mode
 	for _, name := range []string{"SECRETS_DESTINATION", "NAMESPACE_ALLOWLIST"} {
-		delete(w.env, name)
+		delete(w.Env, name)
 	}
 	w.settings = []string{"secretsDestination: file", "log: {level: debug}"}
-	w.variables("db/user")
+	w.Variables("db/user")
 	if err := os.WriteFile(filepath.Join(w.dir, "annotations"), []byte("conjur.org/conjur-secrets.db=\"- db/user\"\n"), 0o600); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, folder := range []string{"secrets", "status"} {
 		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o755); err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 	}
 	return pod
@@ -54,24 +54,24 @@ func (w *world) startFiles() *proctest.Process {
 // delivers fails the test unless an init container does its work, with that many
 // warnings about the disk and no other word of it but this.
 func (w *world) delivers(warnings int, debug string) {
-	w.t.Helper()
+	w.Helper()
 	p := w.startFiles()
 	p.Exit(0)
-	if text, err := os.ReadFile(filepath.Join(w.dir, "secrets", "db.yaml")); err != nil || !strings.Contains(string(text), w.value["db/user"]) {
-		w.t.Errorf("nothing was delivered: %v", err)
+	if text, err := os.ReadFile(filepath.Join(w.dir, "secrets", "db.yaml")); err != nil || !strings.Contains(string(text), w.Value["db/user"]) {
+		w.Errorf("nothing was delivered: %v", err)
 	}
 	if n := len(p.Lines("WARN", "come to rest on a disk")); n != warnings || len(p.Lines("Failing")) > 0 {
-		w.t.Errorf("%d warnings about the disk, want %d and no other:\n%s", n, warnings, p.Log())
+		w.Errorf("%d warnings about the disk, want %d and no other:\n%s", n, warnings, p.Log())
 	}
 	if n := len(p.Lines("No Event")); (n > 0) != (debug != "") || n != len(p.Lines("DEBUG", "No Event", debug)) {
-		w.t.Errorf("want %q said to who debugs:\n%s", debug, p.Log())
+		w.Errorf("want %q said to who debugs:\n%s", debug, p.Log())
 	}
 }
 
 // calls returns the calls of the Pod's account.
 func (w *world) calls() []kubetest.Call {
-	w.t.Helper()
-	return plane.Calls(w.t, kubetest.ByUser(kubetest.UserName(w.namespace, "app")))
+	w.Helper()
+	return plane.Calls(w, kubetest.ByUser(kubetest.UserName(w.namespace, "app")))
 }
 
 var createEvents = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}}
@@ -92,7 +92,7 @@ func TestThePodSaysThatItsSecretsAreOnADisk(t *testing.T) {
 				eventually(t, "an Event", func() bool { return len(w.events(pod.Name, "SecretsOnDisk")) > 0 })
 				p.Stop()
 			}
-			all, err := w.core.Events(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)}) // as kubectl describe
+			all, err := plane.Core.Events(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)}) // as kubectl describe
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestWithoutAWayToSayThatSecretsAreOnADisk(t *testing.T) {
 	}{
 		"no right":  {nil, "forbidden", 1},
 		"no token":  {func(*world) string { return "" }, "this is not a Pod", 0},
-		"no Pod's":  {func(w *world) string { return plane.KubeconfigFor(w.t, plane.Token(w.t, w.namespace, "app")) }, "bound to no Pod", 0},
+		"no Pod's":  {func(w *world) string { return plane.KubeconfigFor(w, plane.Token(w, w.namespace, "app")) }, "bound to no Pod", 0},
 		"no answer": {(*world).silence, "context canceled", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestWithoutAWayToSayThatSecretsAreOnADisk(t *testing.T) {
 			w := newWorld(t)
 			w.inPod("init")
 			if c.kubeconfig != nil {
-				w.env["KUBECONFIG"] = c.kubeconfig(w)
+				w.Env["KUBECONFIG"] = c.kubeconfig(w)
 			}
 			w.delivers(1, c.debug)
 			if n := len(w.calls()); n != c.calls {
@@ -136,22 +136,22 @@ func TestWithoutAWayToSayThatSecretsAreOnADisk(t *testing.T) {
 
 // silence returns the Pod's kubeconfig with an API server that never answers.
 func (w *world) silence() string {
-	w.t.Helper()
+	w.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = listener.Close() })
-	path := w.env["KUBECONFIG"]
+	w.Cleanup(func() { _ = listener.Close() })
+	path := w.Env["KUBECONFIG"]
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, cluster := range config.Clusters {
 		cluster.Server = "https://" + listener.Addr().String()
 	}
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return path
 }

@@ -10,7 +10,7 @@ import (
 
 // label gives a Secret the label, or takes it away for "".
 func (w *world) label(name, value string) {
-	w.t.Helper()
+	w.Helper()
 	w.edit(name, func(s *corev1.Secret) {
 		s.Labels = map[string]string{"conjur.org/managed-by-provider": value}
 		if value == "" {
@@ -24,14 +24,14 @@ func (w *world) label(name, value string) {
 func TestLabelComesAndGoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a", "b", "beat")
+	w.Variables("a", "b", "beat")
 	w.secret("beat", map[string]string{"beat": "beat"})
 	p := w.start()
 	// What comes after is in Conjur and in the cluster when the poll after it,
 	// and the watch, have brought it.
 	settle := func() {
 		t.Helper()
-		w.awaitData("beat", map[string]string{"beat": w.renew("beat")})
+		w.awaitData("beat", map[string]string{"beat": w.Renew("beat")})
 		w.polls(2)
 	}
 	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) { s.Labels = nil })
@@ -40,12 +40,12 @@ func TestLabelComesAndGoes(t *testing.T) {
 		t.Error("a Secret without the label was filled")
 	}
 	w.label("db", "true")
-	old := w.value["a"]
+	old := w.Value["a"]
 	w.awaitData("db", map[string]string{"a": old})
 	for _, value := range []string{"", "false"} {
 		w.label("db", value)
 		settle()
-		w.renew("a")
+		w.Renew("a")
 		settle()
 		w.awaitData("db", map[string]string{"a": old})
 		if _, metrics := w.get("/metrics"); strings.Contains(metrics, w.namespace+"/db") {
@@ -54,7 +54,7 @@ func TestLabelComesAndGoes(t *testing.T) {
 	}
 	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("b: b\n") })
 	w.label("db", "true")
-	w.awaitData("db", map[string]string{"b": w.value["b"], "a": ""})
+	w.awaitData("db", map[string]string{"b": w.Value["b"], "a": ""})
 	p.Stop()
 }
 
@@ -62,18 +62,18 @@ func TestLabelComesAndGoes(t *testing.T) {
 func TestSecretWithoutAMapIsToldOf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	p := w.start()
 	w.secret("db", nil, func(s *corev1.Secret) { s.Data = map[string][]byte{"conjurmap": []byte("a: a\n")} })
 	eventually(t, "an Event about the map that is missing", func() bool {
 		return strings.Contains(strings.Join(w.events("db", "InvalidDefinition"), "\n"), "neither a map nor a group")
 	})
 	w.edit("db", func(s *corev1.Secret) { s.Data = map[string][]byte{"conjur-map": []byte("a: a\n")} })
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 
 	w.edit("db", func(s *corev1.Secret) { delete(s.Data, "conjur-map") }) // is proof of nothing
 	eventually(t, "another Event", func() bool { return w.count("db", "InvalidDefinition") == 2 })
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.edit("db", func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("{}\n") })
 	w.awaitData("db", map[string]string{"a": ""})
 	p.Stop()
@@ -81,10 +81,10 @@ func TestSecretWithoutAMapIsToldOf(t *testing.T) {
 
 // count is how often something with a reason was told of a Secret.
 func (w *world) count(name, reason string) (n int32) {
-	w.t.Helper()
-	list, err := w.core.Events(w.namespace).List(w.t.Context(), metav1.ListOptions{})
+	w.Helper()
+	list, err := plane.Core.Events(w.namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, e := range list.Items {
 		if e.InvolvedObject.Name == name && e.Reason == reason {

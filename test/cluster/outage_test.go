@@ -14,25 +14,25 @@ import (
 
 func TestAPIServerAwayAndBack(t *testing.T) {
 	w := newWorld(t)
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 
-	before := w.server.Counts().Data
+	before := w.Server.Counts().Data
 	plane.StopAPIServer(t)
-	w.renew("a")
+	w.Renew("a")
 	eventually(t, "a word about the API server", func() bool { return strings.Contains(p.Log(), "connection refused") })
-	eventually(t, "three polls meanwhile", func() bool { return w.server.Counts().Data >= before+3 })
+	eventually(t, "three polls meanwhile", func() bool { return w.Server.Counts().Data >= before+3 })
 	eventually(t, "the end of the term as leader, which cannot be renewed", func() bool {
 		_, metrics := w.get("/metrics")
 		return strings.Contains(metrics, "syncer_leader 0")
 	})
 	plane.StartAPIServer(t)
 
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.secret("new", map[string]string{"b": "b"}) // the watch is back too
-	w.awaitData("new", map[string]string{"b": w.value["b"]})
+	w.awaitData("new", map[string]string{"b": w.Value["b"]})
 	p.Stop()
 }
 
@@ -44,11 +44,11 @@ func TestAPIServerAwayIsSaidAndStopsNothing(t *testing.T) {
 	for _, mode := range []string{"standalone", "sidecar"} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t)
-			w.variables("a")
+			w.Variables("a")
 			w.secret("db", map[string]string{"a": "a"})
-			if w.env["CONTAINER_MODE"] = mode; mode == "sidecar" {
-				delete(w.env, "NAMESPACE_ALLOWLIST")
-				w.env["K8S_SECRETS"] = "db"
+			if w.Env["CONTAINER_MODE"] = mode; mode == "sidecar" {
+				delete(w.Env, "NAMESPACE_ALLOWLIST")
+				w.Env["K8S_SECRETS"] = "db"
 			}
 			var took [2]time.Duration
 			for i, away := range []bool{false, true} {
@@ -57,10 +57,10 @@ func TestAPIServerAwayIsSaidAndStopsNothing(t *testing.T) {
 				w.polls(1)
 				if away {
 					plane.StopAPIServer(t)
-					begin := w.server.Counts().Data
+					begin := w.Server.Counts().Data
 					// That it was cut off, if it was opened just then, or that it is refused.
 					eventually(t, "a word about the watch", func() bool { return len(p.Lines("Failing", "watch of secrets", "connect")) > 0 })
-					if polls := w.server.Counts().Data - begin; polls > 10 {
+					if polls := w.Server.Counts().Data - begin; polls > 10 {
 						t.Errorf("the log tells of the API server after %d polls", polls)
 					}
 				}
@@ -84,7 +84,7 @@ func TestPoisonousSecretHarmsNoOther(t *testing.T) {
 	for i := range sound + 1 {
 		ids = append(ids, fmt.Sprintf("app/v%02d", i))
 	}
-	w.variables(ids...)
+	w.Variables(ids...)
 	p := w.start()
 	w.secret("poison", map[string]string{"good": ids[sound], strings.Repeat("k", 1500): ids[0]}, func(s *corev1.Secret) {
 		s.Data["conjur-map"] = append(s.Data["conjur-map"], "bad: 17\n"...)
@@ -95,9 +95,9 @@ func TestPoisonousSecretHarmsNoOther(t *testing.T) {
 		w.secret(fmt.Sprintf("sound%02d", i), map[string]string{"v": ids[i]})
 	}
 	for i := range sound {
-		w.awaitData(fmt.Sprintf("sound%02d", i), map[string]string{"v": w.value[ids[i]]})
+		w.awaitData(fmt.Sprintf("sound%02d", i), map[string]string{"v": w.Value[ids[i]]})
 	}
-	w.awaitData("poison", map[string]string{"good": w.value[ids[sound]]})
+	w.awaitData("poison", map[string]string{"good": w.Value[ids[sound]]})
 	eventually(t, "Events that name the faulty entries", func() bool {
 		told := strings.Join(append(w.events("poison", "InvalidDefinition"), w.events("poison", "SyncFailed")...), "\n")
 		return strings.Contains(told, `"bad"`) && strings.Contains(told, "kkk") && strings.Contains(told, "loop")
@@ -109,17 +109,17 @@ func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	first := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	w.moveAddress()
 	second := w.start()
 	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
 
 	first.Signal(os.Kill)
-	w.renew("a")
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.Renew("a")
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	second.Stop()
 	lease, err := w.leases().Get(t.Context(), "syncer", metav1.GetOptions{})
 	if err != nil {
@@ -136,10 +136,10 @@ func TestTermLostAndWonAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	leads := func(n string) bool {
 		_, metrics := w.get("/metrics")
 		return strings.Contains(metrics, "syncer_leader "+n)
@@ -171,8 +171,8 @@ func TestTermLostAndWonAgain(t *testing.T) {
 	if n := len(w.events("db", "Synced")); n != 1 {
 		t.Errorf("%d Events tell of a sync, want that of the first term", n)
 	}
-	w.awaitData("db", map[string]string{"a": w.renew("a")})
+	w.awaitData("db", map[string]string{"a": w.Renew("a")})
 	w.secret("new", map[string]string{"b": "b"})
-	w.awaitData("new", map[string]string{"b": w.value["b"]})
+	w.awaitData("new", map[string]string{"b": w.Value["b"]})
 	p.Stop()
 }

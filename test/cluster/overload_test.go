@@ -21,11 +21,11 @@ type refusals struct {
 // refusing has the processes that are started from now on talk to an API server that
 // refuses what it is told to, with a status and a reason.
 func (w *world) refusing(code int, reason string, which func(*http.Request) bool) *refusals {
-	w.t.Helper()
+	w.Helper()
 	r := &refusals{}
 	r.begun, r.begin = context.WithCancel(context.Background())
-	w.t.Cleanup(r.begin)
-	w.t.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
+	w.Cleanup(r.begin)
+	w.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, request *http.Request) {
 			if !r.on.Load() || !which(request) {
 				ctx, cancel := context.WithCancel(request.Context())
@@ -64,7 +64,7 @@ func TestAnAPIServerThatRefusesIsNotPressed(t *testing.T) {
 			t.Parallel()
 			const secrets, polls = 20, 10
 			w := newWorld(t)
-			w.variables("a", "b")
+			w.Variables("a", "b")
 			for i := range secrets {
 				w.secret(fmt.Sprintf("s%02d", i), map[string]string{"v": "a"})
 			}
@@ -73,14 +73,14 @@ func TestAnAPIServerThatRefusesIsNotPressed(t *testing.T) {
 			delivered := func() {
 				t.Helper()
 				for i := range secrets {
-					w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"v": w.value["a"]})
+					w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"v": w.Value["a"]})
 				}
 			}
 			delivered()
 			server.on.Store(true)
 			server.begin()
 			w.secret("new", map[string]string{"v": "b"})
-			w.renew("a")
+			w.Renew("a")
 			w.polls(polls)
 			if n := server.count.Load(); n > 5*secrets*polls {
 				t.Errorf("%d requests were refused in %d polls", n, polls)
@@ -90,7 +90,7 @@ func TestAnAPIServerThatRefusesIsNotPressed(t *testing.T) {
 			p.MustRun()
 			server.on.Store(false)
 			delivered()
-			w.awaitData("new", map[string]string{"v": w.value["b"]})
+			w.awaitData("new", map[string]string{"v": w.Value["b"]})
 			p.Stop()
 		})
 	}

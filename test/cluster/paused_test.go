@@ -17,11 +17,11 @@ func TestPausedLeaderStandsBack(t *testing.T) {
 	w := newWorld(t)
 	w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}")
 	const n = 30
-	w.variables("shared")
+	w.Variables("shared")
 	delivered := func() {
 		t.Helper()
 		for i := range n {
-			w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"v": w.value["shared"]})
+			w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"v": w.Value["shared"]})
 		}
 	}
 	for i := range n {
@@ -34,7 +34,7 @@ func TestPausedLeaderStandsBack(t *testing.T) {
 	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
 
 	first.Signal(syscall.SIGSTOP)
-	w.renew("shared")
+	w.Renew("shared")
 	delivered()
 	revisions := w.revisions()
 	begin := time.Now()
@@ -47,7 +47,7 @@ func TestPausedLeaderStandsBack(t *testing.T) {
 	for _, call := range plane.Calls(t, kubetest.ByUser(w.user()), kubetest.Since(begin), func(c kubetest.Call) bool { return c.Resource == "secrets" && c.Verb == "patch" }) {
 		t.Errorf("a write too much: %+v", call)
 	}
-	w.renew("shared")
+	w.Renew("shared")
 	delivered()
 	first.Stop()
 	second.Stop()
@@ -55,7 +55,7 @@ func TestPausedLeaderStandsBack(t *testing.T) {
 
 // revisions lists those of all Secrets of the namespace.
 func (w *world) revisions() string {
-	w.t.Helper()
+	w.Helper()
 	var all []string
 	w.awaitAll([]string{w.namespace}, func(_ map[string][]byte, name string) bool {
 		all = append(all, name+"="+w.read(name).Annotations["conjur.org/secret-revision"])

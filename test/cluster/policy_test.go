@@ -14,35 +14,35 @@ import (
 
 // police puts the admission policy of a release with the values in force.
 func (w *world) police(values string) {
-	w.t.Helper()
-	api := deploy.Connect(w.t, plane.Config())
-	for _, o := range (deploy.Release{Namespace: w.namespace, Values: values}).Objects(w.t) {
+	w.Helper()
+	api := deploy.Connect(w.TB, plane.Config())
+	for _, o := range (deploy.Release{Namespace: w.namespace, Values: values}).Objects(w.TB) {
 		if !strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
 			continue
 		}
-		if _, err := api.Create(w.t.Context(), w.namespace, o, false); err != nil {
-			w.t.Fatal(err)
+		if _, err := api.Create(w.Context(), w.namespace, o, false); err != nil {
+			w.Fatal(err)
 		}
 	}
-	own, err := corev1client.NewForConfig(plane.ConfigFor(plane.Token(w.t, w.namespace, "syncer")))
+	own, err := corev1client.NewForConfig(plane.ConfigFor(plane.Token(w, w.namespace, "syncer")))
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}
-	if _, err := w.core.Secrets(w.namespace).Create(w.t.Context(), foreign, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
+	if _, err := plane.Core.Secrets(w.namespace).Create(w.Context(), foreign, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
 	}
-	eventually(w.t, "the policy is in force", func() bool {
-		_, err := own.Secrets(w.namespace).Patch(w.t.Context(), "foreign", types.MergePatchType, []byte(`{"data":{"a":"eA=="}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	eventually(w, "the policy is in force", func() bool {
+		_, err := own.Secrets(w.namespace).Patch(w.Context(), "foreign", types.MergePatchType, []byte(`{"data":{"a":"eA=="}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 	})
 }
 
 // remake deletes a Secret and makes it anew, as some deployment tools do.
 func (w *world) remake(name string, conjurMap map[string]string, changes ...func(*corev1.Secret)) {
-	w.t.Helper()
-	if err := w.core.Secrets(w.namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		w.t.Fatal(err)
+	w.Helper()
+	if err := plane.Core.Secrets(w.namespace).Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
 	}
 	w.secret(name, conjurMap, changes...)
 }
@@ -52,17 +52,17 @@ func TestPolicyOfTheChartLetsAllWritesPass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.police(chartValues)
-	w.variables("kept", "shared", "revoked")
+	w.Variables("kept", "shared", "revoked")
 	p := w.start()
 	w.secret("db", map[string]string{"kept": "kept", "revoked": "revoked"})
-	w.awaitData("db", map[string]string{"kept": w.value["kept"], "revoked": w.value["revoked"]})
-	kept := w.renew("kept")
+	w.awaitData("db", map[string]string{"kept": w.Value["kept"], "revoked": w.Value["revoked"]})
+	kept := w.Renew("kept")
 	w.awaitData("db", map[string]string{"kept": kept})
-	w.revoke("revoked")
+	w.Deny("revoked")
 	w.awaitData("db", map[string]string{"kept": kept, "revoked": ""})
 
 	w.secret("taken", map[string]string{"shared": "shared", "kept": "kept"}, func(s *corev1.Secret) {
-		s.Data["shared"] = []byte(w.value["shared"]) // owned by somebody else as well
+		s.Data["shared"] = []byte(w.Value["shared"]) // owned by somebody else as well
 		s.Data["kept"] = []byte("old")
 	})
 	w.awaitData("taken", map[string]string{"kept": kept})
@@ -71,7 +71,7 @@ func TestPolicyOfTheChartLetsAllWritesPass(t *testing.T) {
 
 	w.remake("db", map[string]string{"kept": "kept"})
 	w.awaitData("db", map[string]string{"kept": kept})
-	kept = w.renew("kept")
+	kept = w.Renew("kept")
 	w.awaitData("db", map[string]string{"kept": kept})
 	p.Stop()
 }
@@ -82,12 +82,12 @@ func TestPolicyOfTheChartLetsListedSecretsBeMade(t *testing.T) {
 	w := newWorld(t)
 	w.police(createValues)
 	w.grant(deploy.Release{Values: createValues}.Rules(t, "syncer"))
-	w.variables("a")
+	w.Variables("a")
 	w.settings = append(w.settings, "kubernetes: {secrets: [{name: made, create: true, map: {v: a}}]}")
 	p := w.start()
-	w.awaitData("made", map[string]string{"v": w.value["a"]})
-	w.renew("a")
-	w.awaitData("made", map[string]string{"v": w.value["a"]})
+	w.awaitData("made", map[string]string{"v": w.Value["a"]})
+	w.Renew("a")
+	w.awaitData("made", map[string]string{"v": w.Value["a"]})
 	p.Stop()
 }
 
@@ -98,27 +98,27 @@ func TestDenialOfAPolicyIsOvercome(t *testing.T) {
 	w := newWorld(t)
 	w.police(strings.Replace(createValues, "name: made", "name: other", 1)) // of a release for another Secret
 	w.settings = append(w.settings, "retry: {intervalSeconds: 1}")
-	w.variables("a")
+	w.Variables("a")
 	p := w.start()
 	w.secret("db", map[string]string{"a": "a"})
 	eventually(t, "an Event about the policy", func() bool {
 		return strings.Contains(strings.Join(w.events("db", "SyncFailed"), "\n"), "denied by ValidatingAdmissionPolicy")
 	})
 	w.unpolice()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	p.Stop()
 }
 
 // unpolice puts it out of force.
 func (w *world) unpolice() {
-	w.t.Helper()
-	api := deploy.Connect(w.t, plane.Config())
-	for _, o := range (deploy.Release{Namespace: w.namespace, Values: createValues}).Objects(w.t) {
+	w.Helper()
+	api := deploy.Connect(w.TB, plane.Config())
+	for _, o := range (deploy.Release{Namespace: w.namespace, Values: createValues}).Objects(w.TB) {
 		if o.GetKind() != "ValidatingAdmissionPolicyBinding" {
 			continue
 		}
-		if err := api.Delete(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
+		if err := api.Delete(w.Context(), o); err != nil {
+			w.Fatal(err)
 		}
 	}
 }

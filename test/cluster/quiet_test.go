@@ -14,11 +14,11 @@ func TestOwnWritesAreNoNews(t *testing.T) {
 	const n = 40
 	p := w.start()
 	for i := range n {
-		w.variables(fmt.Sprintf("app/v%02d", i))
+		w.Variables(fmt.Sprintf("app/v%02d", i))
 		w.secret(fmt.Sprintf("s%02d", i), map[string]string{"v": fmt.Sprintf("app/v%02d", i)})
 	}
 	for i := range n {
-		w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"v": w.value[fmt.Sprintf("app/v%02d", i)]})
+		w.awaitData(fmt.Sprintf("s%02d", i), map[string]string{"v": w.Value[fmt.Sprintf("app/v%02d", i)]})
 	}
 	w.polls(3) // by when the events have come
 	_, metrics := w.get("/metrics")

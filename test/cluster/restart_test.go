@@ -18,11 +18,7 @@ import (
 // deployment makes a Deployment that nothing runs; only its Pod template is
 // looked at.
 func (w *world) deployment(name string) appsv1client.DeploymentInterface {
-	w.t.Helper()
-	client, err := appsv1client.NewForConfig(plane.Config())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.Helper()
 	labels := map[string]string{"app": name}
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -34,9 +30,9 @@ func (w *world) deployment(name string) appsv1client.DeploymentInterface {
 			},
 		},
 	}
-	deployments := client.Deployments(w.namespace)
-	if _, err := deployments.Create(w.t.Context(), d, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
+	deployments := plane.Apps.Deployments(w.namespace)
+	if _, err := deployments.Create(w.Context(), d, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
 	}
 	return deployments
 }
@@ -45,7 +41,7 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 2s}")
-	w.variables("a", "b")
+	w.Variables("a", "b")
 	deployments := w.deployment("shop")
 	uses := func(s *corev1.Secret) { s.Annotations["conjur.org/restart-workloads"] = "deployment/shop" }
 	w.secret("first", map[string]string{"a": "a"}, uses)
@@ -63,14 +59,14 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 		return len(plane.Calls(t, kubetest.ByUser(w.user()), kubetest.Since(begin), func(c kubetest.Call) bool { return c.Resource == "deployments" && c.Verb == "patch" }))
 	}
 	p := w.start()
-	w.awaitData("first", map[string]string{"a": w.value["a"]})
-	w.awaitData("second", map[string]string{"b": w.value["b"]})
+	w.awaitData("first", map[string]string{"a": w.Value["a"]})
+	w.awaitData("second", map[string]string{"b": w.Value["b"]})
 	w.polls(5) // longer than the quiet period
 	if n := restarts(); n != 0 {
 		t.Errorf("filled for the first time: %d restarts", n)
 	}
-	w.renew("a")
-	w.renew("b")
+	w.Renew("a")
+	w.Renew("b")
 	eventually(t, "both revisions on the Pod template", func() bool { a, b := revisions(); return a != "" && b != "" })
 	if n := restarts(); n != 1 {
 		t.Errorf("two Secrets have changed at once: %d restarts", n)
@@ -87,7 +83,7 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 		t.Errorf("nothing has changed: %d restarts", n)
 	}
 	before, _ := revisions()
-	w.renew("a")
+	w.Renew("a")
 	eventually(t, "the next restart", func() bool { a, _ := revisions(); return a != before })
 	p.Stop()
 }
@@ -96,11 +92,7 @@ func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
-	w.variables("a")
-	client, err := appsv1client.NewForConfig(plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.Variables("a")
 	labels := map[string]string{"app": "shop"}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	template := corev1.PodTemplateSpec{
@@ -108,24 +100,24 @@ func TestWorkloadsOfEachKindAreRestarted(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}
 	meta := metav1.ObjectMeta{Name: "shop"}
-	if _, err := client.StatefulSets(w.namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, metav1.CreateOptions{}); err != nil {
+	if _, err := plane.Apps.StatefulSets(w.namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.DaemonSets(w.namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, metav1.CreateOptions{}); err != nil {
+	if _, err := plane.Apps.DaemonSets(w.namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) {
 		s.Annotations["conjur.org/restart-workloads"] = "statefulset/shop, daemonset/shop"
 	})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
-	w.renew("a")
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
+	w.Renew("a")
 	eventually(t, "the revision on both Pod templates", func() bool {
-		set, err := client.StatefulSets(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
+		set, err := plane.Apps.StatefulSets(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		daemons, err := client.DaemonSets(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
+		daemons, err := plane.Apps.DaemonSets(w.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,20 +133,20 @@ func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
-	w.variables("a")
+	w.Variables("a")
 	w.deployment("shop")
 	w.as("unable", slices.DeleteFunc(slices.Clone(rights(t)), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "deployments" }))
 	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) {
 		s.Annotations["conjur.org/restart-workloads"] = "deployment/shop, statefulset/nosuch"
 	})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	for _, want := range []string{`deployments.apps "shop" is forbidden`, `there is no statefulset/nosuch`} {
 		eventually(t, "an Event with "+want, func() bool {
 			return slices.ContainsFunc(w.events("db", "RestartFailed"), func(message string) bool { return strings.Contains(message, want) })
 		})
 	}
-	w.renew("a")
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.Renew("a")
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	p.Stop()
 }

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -36,10 +35,10 @@ func (w *world) shown(name string) shownSet {
 
 // rotates has Syncer rotate a set as the host rotates.
 func (w *world) rotates(set string) {
-	w.t.Helper()
+	w.Helper()
 	keyFile := w.dir + "/key"
-	if err := os.WriteFile(keyFile, []byte(w.server.HostKey("rotates")), 0o600); err != nil {
-		w.t.Fatal(err)
+	if err := os.WriteFile(keyFile, []byte(w.Server.HostKey("rotates")), 0o600); err != nil {
+		w.Fatal(err)
 	}
 	w.settings = append(w.settings, "leaderElection: {enabled: false}", "removeDeletedSecrets: false", fmt.Sprintf(`
 identities: [{name: rotates, conjur: {login: host/rotates, apiKeyFile: %q}}]
@@ -51,10 +50,8 @@ rotation:
 
 // rotate runs syncer rotate as the host that rotates.
 func (w *world) rotate(args ...string) *proctest.Process {
-	w.t.Helper()
-	env := []string{"CONJUR_APPLIANCE_URL=" + w.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(w.server.CA),
-		"CONJUR_AUTHN_LOGIN=host/rotates", "CONJUR_AUTHN_API_KEY=" + w.server.HostKey("rotates"), "TMPDIR=" + w.dir}
-	return spawn(w.t, env, append([]string{"rotate"}, args...)...)
+	w.Helper()
+	return w.Spawn(binary, proctest.Environ(w.Server.Env("rotates"), "TMPDIR="+w.dir), append([]string{"rotate"}, args...)...)
 }
 
 // TestAStandaloneRotates a set that a Secret shows, by itself and on command, and
@@ -62,7 +59,7 @@ func (w *world) rotate(args ...string) *proctest.Process {
 func TestAStandaloneRotates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Policy(`
+	w.Server.Policy(`
 - !variable jwt
 - !variable jwt/control
 - !host rotates
@@ -71,7 +68,7 @@ func TestAStandaloneRotates(t *testing.T) {
 `)
 	w.rotates("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 2s}}")
 	w.secret("keys", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) })
-	w.env["SERVER_STATUS"] = "true"
+	w.Env["SERVER_STATUS"] = "true"
 	p := w.start()
 	var first, second shownSet
 	eventually(t, "the first key in the Secret", func() bool {
@@ -119,8 +116,8 @@ func TestAStandaloneRotates(t *testing.T) {
 
 	// A backup of Conjur is restored: the set begins anew, while the Secret still
 	// tells of a later step.
-	w.server.Policy("- !delete { record: !variable jwt }\n")
-	w.server.Policy("- !variable jwt\n- !permit { role: !host rotates, privileges: [read, execute, update], resource: !variable jwt }\n- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }\n")
+	w.Server.Policy("- !delete { record: !variable jwt }\n")
+	w.Server.Policy("- !variable jwt\n- !permit { role: !host rotates, privileges: [read, execute, update], resource: !variable jwt }\n- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }\n")
 	w.start()
 	eventually(t, "word of what was delivered already", func() bool {
 		return slices.ContainsFunc(w.events("keys", "RotationWaiting"), func(m string) bool {
@@ -139,7 +136,7 @@ func TestAStandaloneRotates(t *testing.T) {
 func TestWhatIsAdoptedIsAsOldAsItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Policy(`
+	w.Server.Policy(`
 - !variable old
 - !variable db
 - !variable db/control
@@ -147,7 +144,7 @@ func TestWhatIsAdoptedIsAsOldAsItsSecret(t *testing.T) {
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable old, !variable db, !variable db/control] }
 - !permit { role: !host app, privileges: [read, execute], resource: !variable old }
 `)
-	w.server.Set("old", "adopted")
+	w.Server.Set("old", "adopted")
 	w.secret("login", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte("password: old") })
 	made := w.read("login").CreationTimestamp.Time
 	eventually(t, "a Secret that is a while old", func() bool { return time.Since(made) > 3*time.Second })

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 func TestCheckSaysAllThatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Policy("- !variable jwt\n- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }\n")
+	w.Server.Policy("- !variable jwt\n- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }\n")
 	w.settings = append(w.settings, `
 rotation:
   sets:
@@ -32,11 +31,7 @@ rotation:
 	path := w.configure()
 	says := func(command string, wants ...string) string {
 		t.Helper()
-		env := []string{"TMPDIR=" + w.dir, "PATH=" + os.Getenv("PATH")}
-		for name, value := range w.env {
-			env = append(env, name+"="+value)
-		}
-		p := spawn(t, env, "rotate", command, "--config", path)
+		p := w.Spawn(binary, w.Environ(), "rotate", command, "--config", path)
 		p.ExitCode()
 		for _, want := range wants {
 			if !strings.Contains(p.Log(), want) {
@@ -52,7 +47,7 @@ rotation:
 	plane.Bind(t, w.namespace, "reader",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: []string{"get"}})
-	_, err := w.core.Pods(w.namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Spec: corev1.PodSpec{
+	_, err := plane.Core.Pods(w.namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Spec: corev1.PodSpec{
 		NodeName: "node-1", Containers: []corev1.Container{{Name: "reader", Image: "reader"}},
 		Volumes: []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}},
 	}}, metav1.CreateOptions{})

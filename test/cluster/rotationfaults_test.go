@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -52,7 +52,7 @@ type faulty struct {
 
 func newFaulty(t *testing.T, plan *faults.Plan) *faulty {
 	w := newWorld(t)
-	w.server.Policy(`
+	w.Server.Policy(`
 - !variable jwt
 - !variable jwt/control
 - !permit { role: !host app, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
@@ -63,8 +63,8 @@ rotation:
   interval: 1s
   sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}]`)
 	reader, err := conjur.New(conjur.Config{
-		ApplianceURL: w.server.URL, Account: w.server.Account, CA: string(w.server.CA), RateLimit: 1e6, Version: "judge",
-		Authenticator: hostKey{"host/app", w.server.HostKey("app")},
+		ApplianceURL: w.Server.URL, Account: w.Server.Account, CA: string(w.Server.CA), RateLimit: 1e6, Version: "judge",
+		Authenticator: authn.APIKey{Login: "host/app", Key: secret.New([]byte(w.Server.HostKey("app")))},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ rotation:
 			plan.Serve(next, rw, r)
 		})
 	}
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return meets(next, func(r *http.Request) bool { return strings.Contains(r.UserAgent(), "judge") })
 	})
 	t.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
@@ -88,19 +88,13 @@ rotation:
 	return &faulty{w, plan, reader}
 }
 
-type hostKey struct{ login, key string }
-
-func (a hostKey) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	return conjur.Credential{Login: a.login, ContentType: "text/plain", Body: secret.New([]byte(a.key))}, nil
-}
-
 // survives has processes rotate the set, and judges what it had.
 func (f *faulty) survives() {
-	f.t.Helper()
+	f.Helper()
 	var alive *proctest.Process
 	var dead chan struct{}
 	first := ""
-	eventually(f.t, "a set that was rotated, and is delivered", func() bool {
+	eventually(f, "a set that was rotated, and is delivered", func() bool {
 		if alive == nil {
 			alive, dead = f.live()
 		}
@@ -111,38 +105,38 @@ func (f *faulty) survives() {
 			return false
 		default:
 		}
-		held, err := rotate.Set{Conjur: f.reader, ID: "jwt"}.Read(f.t.Context())
+		held, err := rotate.Set{Conjur: f.reader, ID: "jwt"}.Read(f.Context())
 		if err != nil || held.Document == nil || held.Stage() != "idle" {
 			return false
 		}
 		primary, ok := held.Primary()
 		if ok && first == "" {
 			first = primary.ID
-			err = rotate.Set{Conjur: f.reader, ID: "jwt"}.Steer(f.t.Context(), versions.Command{Verb: "now", At: time.Now()})
+			err = rotate.Set{Conjur: f.reader, ID: "jwt"}.Steer(f.Context(), versions.Command{Verb: "now", At: time.Now()})
 		}
 		shown := f.shown("keys")
 		return err == nil && ok && primary.ID != first && shown.Primary == primary.ID && len(shown.IDs) == 1
 	})
-	numbers, reading := f.reader.Versions(f.t.Context(), "jwt")
+	numbers, reading := f.reader.Versions(f.Context(), "jwt")
 	var values [][]byte
 	for _, n := range numbers {
 		var value secret.Value
-		if value, reading = f.reader.VariableAt(f.t.Context(), "jwt", n); reading.Err != nil {
+		if value, reading = f.reader.VariableAt(f.Context(), "jwt", n); reading.Err != nil {
 			break
 		}
 		values = append(values, value.Bytes())
 	}
 	if reading.Err != nil {
-		f.t.Fatal(reading.Err)
+		f.Fatal(reading.Err)
 	}
 	if err := faults.Judge(values); err != nil {
-		f.t.Error(err)
+		f.Error(err)
 	}
 }
 
 // live starts a process, and closes dead when the plan kills it.
 func (f *faulty) live() (p *proctest.Process, dead chan struct{}) {
-	f.t.Helper()
+	f.Helper()
 	dead = make(chan struct{})
 	born := make(chan int, 1)
 	f.plan.KillBy(sync.OnceFunc(func() {

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -54,7 +53,7 @@ func (p *podKeys) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func TestAKeySetIsRotatedWhenThePodsHaveIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Policy(`
+	w.Server.Policy(`
 - !variable jwt
 - !variable jwt/control
 - !permit { role: !host app, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
@@ -119,27 +118,23 @@ rotation:
 
 // runPod makes a Deployment and its Pod, which runs at that address.
 func (w *world) runPod(name, ip string) {
-	w.t.Helper()
-	apps, err := appsv1client.NewForConfig(plane.Config())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.Helper()
 	labels := map[string]string{"app": name}
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: name}}}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 	}}
-	if _, err := apps.Deployments(w.namespace).Create(w.t.Context(), d, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
+	if _, err := plane.Apps.Deployments(w.namespace).Create(w.Context(), d, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
 	}
 	spec.NodeName = "node-1"
-	pod, err := w.core.Pods(w.namespace).Create(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: labels}, Spec: spec}, metav1.CreateOptions{})
+	pod, err := plane.Core.Pods(w.namespace).Create(w.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: labels}, Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}}
-	if _, err := w.core.Pods(w.namespace).UpdateStatus(w.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		w.t.Fatal(err)
+	if _, err := plane.Core.Pods(w.namespace).UpdateStatus(w.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		w.Fatal(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 var web = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (w *world) get(path string) (int, string) {
-	w.t.Helper()
+	w.Helper()
 	answer, err := web.Get("http://" + w.address + path)
 	if err != nil {
 		return 0, ""
@@ -24,7 +24,7 @@ func (w *world) get(path string) (int, string) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return answer.StatusCode, string(text)
 }
@@ -32,15 +32,15 @@ func (w *world) get(path string) (int, string) {
 // awaitReadyz waits until /readyz answers as it should, and says what it answered
 // last if it does not.
 func (w *world) awaitReadyz(right func(code int, why string) bool) {
-	w.t.Helper()
+	w.Helper()
 	var code int
 	var why string
 	defer func() {
-		if w.t.Failed() {
-			w.t.Logf("the last answer of /readyz: %d %s", code, why)
+		if w.Failed() {
+			w.Logf("the last answer of /readyz: %d %s", code, why)
 		}
 	}()
-	eventually(w.t, "the answer of /readyz", func() bool {
+	eventually(w, "the answer of /readyz", func() bool {
 		code, why = w.get("/readyz")
 		return right(code, why)
 	})
@@ -49,10 +49,10 @@ func (w *world) awaitReadyz(right func(code int, why string) bool) {
 func TestProbesAndMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	eventually(t, "ready", w.ready)
 	w.polls(2)
 	if code, why := w.get("/healthz"); code != http.StatusOK {
@@ -84,7 +84,7 @@ func TestProbesAndMetrics(t *testing.T) {
 			t.Errorf("the guide does not tell of syncer_%s", name)
 		}
 	}
-	for _, value := range w.values {
+	for _, value := range w.Canaries {
 		if strings.Contains(metrics, value) {
 			t.Error("the metrics hold a value")
 		}
@@ -97,7 +97,7 @@ func TestNotReadyBeforeConjurIsReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.secret("db", map[string]string{"a": "a"})
-	w.env["CONJUR_APPLIANCE_URL"] = "https://" + proctest.FreeAddress(t)
+	w.Env["CONJUR_APPLIANCE_URL"] = "https://" + proctest.FreeAddress(t)
 	p := w.start()
 	eventually(t, "a failure of the Secret", func() bool { return strings.Contains(p.Log(), w.namespace+"/db") })
 	eventually(t, "a failure of the poll", func() bool { return strings.Contains(p.Log(), `"poll"`) })
@@ -113,7 +113,7 @@ func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
 	w := newWorld(t)
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}}
 	w.as("reader", append(rules, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}}))
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
 	w.awaitReadyz(func(code int, why string) bool {
@@ -123,7 +123,7 @@ func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
 		return code == http.StatusServiceUnavailable && strings.Contains(why, w.namespace+"/db") && strings.Contains(why, "must grant the verb")
 	})
 	plane.Bind(t, w.namespace, "reader", rights(t)...)
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	eventually(t, "ready", w.ready)
 	p.Stop()
 }

@@ -278,30 +278,30 @@ func newBystander(t *testing.T, file, identity string) *bystander {
 	busy, extra, shop := b.join(), b.join(), b.join()
 	b.kept, b.user = b.join(), b.world.user()
 	b.names = strings.NewReplacer("ADDRESS", fmt.Sprintf("%q", b.address), "NS", b.namespace, "EXTRA", extra, "BUSY", busy, "KEPT", b.kept, "SHOP", shop,
-		"DIR", b.dir, "URL", b.server.URL, "CA2", filepath.Join(b.dir, "ca2.pem"), "CA", filepath.Join(b.dir, "ca.pem"))
+		"DIR", b.dir, "URL", b.Server.URL, "CA2", filepath.Join(b.dir, "ca2.pem"), "CA", filepath.Join(b.dir, "ca.pem"))
 	ids := []string{"kept/fine", "kept/1", "kept/2", "kept/3", "kept/4", "busy/load", "busy/1", "busy/2", "busy/deep/1", "other/1", "calm/one"}
-	b.variables(ids...)
+	b.Variables(ids...)
 	for _, host := range []string{"app", "app2", "busy", "kept", "shop", "other", "calm", "rotates", "anew"} {
-		b.server.Policy(fmt.Sprintf("- !host %s\n", host))
+		b.Server.Policy(fmt.Sprintf("- !host %s\n", host))
 		for _, id := range ids {
-			b.server.Policy(fmt.Sprintf("- !permit {role: !host %s, privileges: [read, execute], resource: !variable %s}\n", host, id))
+			b.Server.Policy(fmt.Sprintf("- !permit {role: !host %s, privileges: [read, execute], resource: !variable %s}\n", host, id))
 		}
-		b.write("key-of-"+host, b.server.HostKey(host))
+		b.write("key-of-"+host, b.Server.HostKey(host))
 	}
 	for _, set := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "another", "more"} {
 		of := fmt.Sprintf("privileges: [read, execute, update], resources: [!variable %s, !variable %[1]s/control]", set)
-		b.server.Policy(fmt.Sprintf("- !variable %s\n- !variable %[1]s/control\n- !permit {role: !host rotates, %s}\n- !permit {role: !host anew, %[2]s}\n", set, of))
+		b.Server.Policy(fmt.Sprintf("- !variable %s\n- !variable %[1]s/control\n- !permit {role: !host rotates, %s}\n- !permit {role: !host anew, %[2]s}\n", set, of))
 	}
-	b.write("ca.pem", string(b.server.CA))
-	b.write("ca2.pem", string(b.server.CA))
-	b.env = map[string]string{"KUBECONFIG": b.env["KUBECONFIG"], "MY_POD_NAMESPACE": b.namespace, "MY_NODE_NAME": "n1"}
+	b.write("ca.pem", string(b.Server.CA))
+	b.write("ca2.pem", string(b.Server.CA))
+	b.Env = map[string]string{"KUBECONFIG": b.Env["KUBECONFIG"], "MY_POD_NAMESPACE": b.namespace, "MY_NODE_NAME": "n1"}
 	b.settings = []string{b.names.Replace(file)}
 	b.secretIn(b.kept, "fine", map[string]string{"v": "kept/fine"})
 	b.secretIn(b.kept, "doomed", map[string]string{"a": "kept/1", "b": "kept/2", "c": "kept/3", "d": "kept/4"})
 	b.secretIn(b.kept, "calm", map[string]string{"v": "calm/one"})
 	b.secretIn(busy, "load", map[string]string{"k": "busy/load"})
 	b.secretIn(extra, "extra", map[string]string{"k": "busy/1"})
-	b.server.Intercept(b.listen)
+	b.Server.Intercept(b.listen)
 	dialer := net.Dialer{}
 	b.client.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		b.dials.Add(1)
@@ -319,16 +319,16 @@ func newBystander(t *testing.T, file, identity string) *bystander {
 	eventually(t, "the other values", func() bool {
 		return b.metric("syncer_syncs_total", `result="written"`) >= 2 && (identity == "default" || b.readIn(b.kept, "calm").Data["v"] != nil)
 	})
-	b.server.Policy("- !delete {record: !variable kept/1}\n- !delete {record: !variable kept/2}\n- !delete {record: !variable kept/3}\n- !delete {record: !variable kept/4}\n")
+	b.Server.Policy("- !delete {record: !variable kept/1}\n- !delete {record: !variable kept/2}\n- !delete {record: !variable kept/3}\n- !delete {record: !variable kept/4}\n")
 	eventually(t, "a hold", func() bool { return b.metric("syncer_removals_held") == 4 })
 	b.polls()
 	return b
 }
 
 func (b *bystander) write(name, text string) {
-	b.t.Helper()
+	b.Helper()
 	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
-		b.t.Fatal(err)
+		b.Fatal(err)
 	}
 }
 
@@ -367,7 +367,7 @@ func (s *status) WriteHeader(code int) {
 
 // metric adds the bystander's metrics of a name that have all these labels.
 func (b *bystander) metric(name string, labels ...string) (sum float64) {
-	b.t.Helper()
+	b.Helper()
 	answer, err := b.client.Get("http://" + b.address + "/metrics")
 	if err != nil {
 		return -1
@@ -375,7 +375,7 @@ func (b *bystander) metric(name string, labels ...string) (sum float64) {
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		b.t.Fatal(err)
+		b.Fatal(err)
 	}
 	labels = append(labels, fmt.Sprintf("identity=%q", b.identity))
 lines:
@@ -390,7 +390,7 @@ lines:
 		}
 		var value float64
 		if _, err := fmt.Sscan(line[strings.LastIndex(line, " "):], &value); err != nil {
-			b.t.Fatal(err)
+			b.Fatal(err)
 		}
 		sum += value
 	}
@@ -399,16 +399,16 @@ lines:
 
 // polls waits until the bystander's variables have been polled, and polled again.
 func (b *bystander) polls() {
-	b.t.Helper()
+	b.Helper()
 	before := b.metric("syncer_conjur_requests_total", `code="304"`)
-	eventually(b.t, "two polls", func() bool { return b.metric("syncer_conjur_requests_total", `code="304"`) >= before+2 })
+	eventually(b, "two polls", func() bool { return b.metric("syncer_conjur_requests_total", `code="304"`) >= before+2 })
 }
 
 // awaitLoad has a value rotate and waits for it.
 func (b *bystander) awaitLoad() {
-	b.t.Helper()
-	value := b.renew("busy/load")
-	eventually(b.t, "the rotated value", func() bool {
+	b.Helper()
+	value := b.Renew("busy/load")
+	eventually(b, "the rotated value", func() bool {
 		text, _ := os.ReadFile(filepath.Join(b.dir, "secrets", "load.yaml"))
 		s := b.readIn(b.names.Replace("BUSY"), "load")
 		return strings.Contains(string(text), value) || string(s.Data["k"]) == value
@@ -432,7 +432,7 @@ type inside struct {
 }
 
 func (b *bystander) look() (o outside, i inside) {
-	b.t.Helper()
+	b.Helper()
 	i.Logins = b.metric("syncer_conjur_requests_total", `kind="authenticate"`)
 	i.Holds, i.Held = b.metric("syncer_removal_holds_total"), b.metric("syncer_removals_held")
 	b.mu.Lock()
@@ -440,14 +440,14 @@ func (b *bystander) look() (o outside, i inside) {
 	b.mu.Unlock()
 	i.Syncs = len(b.p.Lines("Rendering target", "fine"))
 	o.Dials = b.dials.Load()
-	leases, err := b.leases().List(b.t.Context(), metav1.ListOptions{})
+	leases, err := b.leases().List(b.Context(), metav1.ListOptions{})
 	if err != nil {
-		b.t.Fatal(err)
+		b.Fatal(err)
 	}
 	for _, l := range leases.Items {
 		o.Lease += fmt.Sprintln(l.Name, *l.Spec.HolderIdentity, l.Spec.AcquireTime, *l.Spec.LeaseTransitions)
 	}
-	for _, c := range plane.Calls(b.t, kubetest.ByUser(b.user)) {
+	for _, c := range plane.Calls(b, kubetest.ByUser(b.user)) {
 		switch {
 		case c.Namespace != b.kept || c.Resource != "secrets":
 		case c.Verb == "list" || c.Verb == "watch" && strings.Contains(c.URI, "sendInitialEvents=true"):
@@ -462,27 +462,27 @@ func (b *bystander) look() (o outside, i inside) {
 
 // apply makes the nth change, and checks what must not notice.
 func (b *bystander) apply(n int, c change) {
-	b.t.Helper()
+	b.Helper()
 	before, old := b.config(), b.settings[0]
 	text, with := b.names.Replace(c.old), b.names.Replace(c.new)
 	if strings.Count(old, text) != 1 {
-		b.t.Fatalf("%s: %q is there %d times", c.setting, text, strings.Count(old, text))
+		b.Fatalf("%s: %q is there %d times", c.setting, text, strings.Count(old, text))
 	}
 	wasOutside, wasInside := b.look()
 	begun := b.rebuilt()
 	b.settings[0] = strings.Replace(old, text, with, 1)
 	b.configure()
-	eventually(b.t, c.setting+" taken up", func() bool { return len(b.p.Lines("what runs takes it up")) == n })
+	eventually(b, c.setting+" taken up", func() bool { return len(b.p.Lines("what runs takes it up")) == n })
 
 	after := b.config()
 	d := config.Compare(before, after)
 	if want := config.Scopes()[c.setting]; d.Scope != want && !strings.HasPrefix(c.setting, "log.") {
-		b.t.Errorf("%s: scope %d, want %d", c.setting, d.Scope, want)
+		b.Errorf("%s: scope %d, want %d", c.setting, d.Scope, want)
 	}
 	if strings.HasPrefix(c.setting, "rotation.") {
-		eventually(b.t, c.setting+": the sets read anew", func() bool { return b.rebuilt() > begun })
+		eventually(b, c.setting+": the sets read anew", func() bool { return b.rebuilt() > begun })
 	} else if b.rebuilt() != begun {
-		b.t.Errorf("%s: the sets are read anew", c.setting)
+		b.Errorf("%s: the sets are read anew", c.setting)
 	}
 	concerned := slices.Contains(d.Lanes, strings.TrimPrefix(b.identity, "default"))
 	if !concerned && after.Refresh.Enabled {
@@ -493,10 +493,10 @@ func (b *bystander) apply(n int, c change) {
 		wasInside.Rotations++
 	}
 	if isOutside != wasOutside {
-		b.t.Errorf("%s: seen from outside, what was\n\t%+v is\n\t%+v", c.setting, wasOutside, isOutside)
+		b.Errorf("%s: seen from outside, what was\n\t%+v is\n\t%+v", c.setting, wasOutside, isOutside)
 	}
 	if isInside != wasInside && !concerned {
-		b.t.Errorf("%s: what was\n\t%+v is\n\t%+v, though the identities %q are concerned", c.setting, wasInside, isInside, d.Lanes)
+		b.Errorf("%s: what was\n\t%+v is\n\t%+v, though the identities %q are concerned", c.setting, wasInside, isInside, d.Lanes)
 	}
 }
 
@@ -509,14 +509,14 @@ func (b *bystander) rebuilt() int {
 
 // config is what the process reads.
 func (b *bystander) config() *config.Config {
-	b.t.Helper()
+	b.Helper()
 	cfg, _, err := config.Load(config.Sources{
 		Annotations: config.ReadFile(filepath.Join(b.dir, "annotations")), ConfigFile: config.ReadFile(b.configure()),
-		Getenv:     func(name string) string { return b.env[name] },
+		Getenv:     func(name string) string { return b.Env[name] },
 		SecretsDir: b.dir, TemplatesDir: b.dir, StatusDir: b.dir,
 	})
 	if err != nil {
-		b.t.Fatal(err)
+		b.Fatal(err)
 	}
 	return cfg
 }

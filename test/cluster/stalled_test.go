@@ -30,9 +30,9 @@ type stall struct {
 // stalling has the processes that are started from now on talk to the API server
 // through a network that can stall.
 func (w *world) stalling() *stall {
-	w.t.Helper()
+	w.Helper()
 	s := &stall{gate: gate{valve: newValve(), writes: newValve()}, late: map[string]int{}}
-	w.t.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
+	w.Cleanup(w.through(func(proxy *httputil.ReverseProxy) http.Handler {
 		proxy.ModifyResponse = func(r *http.Response) error {
 			if r.Request.URL.Query().Get("watch") == "true" {
 				r.Body = gatedBody{r.Body, &s.gate, r.Request}
@@ -56,7 +56,7 @@ func (w *world) stalling() *stall {
 			proxy.ServeHTTP(rw, r)
 		})
 	}))
-	w.t.Cleanup(s.open)
+	w.Cleanup(s.open)
 	return s
 }
 
@@ -113,15 +113,15 @@ func TestAStalledLeaderWritesNothingLate(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.settings = append(w.settings, "leaderElection: {leaseDuration: 3s}", "restarts: {quietPeriod: 1s}")
-			w.variables("a", "registry")
-			w.server.Set("registry", dockerConfig)
+			w.Variables("a", "registry")
+			w.Server.Set("registry", dockerConfig)
 			shop := w.deployment("shop")
 			w.account("builder")
 			w.account("runner")
 			w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) { s.Annotations["conjur.org/restart-workloads"] = "deployment/shop" })
 			w.pulls("pull", "builder")
 			change := func(accounts string) {
-				w.renew("a")
+				w.Renew("a")
 				w.edit("pull", func(s *corev1.Secret) { s.Annotations["conjur.org/pull-secret-for"] = accounts })
 			}
 			restartedBy := func() string {
@@ -133,13 +133,13 @@ func TestAStalledLeaderWritesNothingLate(t *testing.T) {
 			}
 			changed := func(runner ...string) {
 				t.Helper()
-				w.awaitData("db", map[string]string{"a": w.value["a"]})
+				w.awaitData("db", map[string]string{"a": w.Value["a"]})
 				w.awaitPulls("runner", runner...)
 				eventually(t, "the restart", func() bool { return restartedBy() == w.read("db").Annotations["conjur.org/secret-revision"] })
 			}
 			network := w.stalling()
 			first := w.start()
-			w.awaitData("db", map[string]string{"a": w.value["a"]})
+			w.awaitData("db", map[string]string{"a": w.Value["a"]})
 			w.awaitPulls("builder", "pull", "theirs")
 			w.as("successor", rights(t))
 			w.moveAddress()
@@ -154,7 +154,7 @@ func TestAStalledLeaderWritesNothingLate(t *testing.T) {
 			change("builder")
 			changed("theirs")
 			state := func() string {
-				accounts, err := w.core.ServiceAccounts(w.namespace).List(t.Context(), metav1.ListOptions{})
+				accounts, err := plane.Core.ServiceAccounts(w.namespace).List(t.Context(), metav1.ListOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,22 +12,22 @@ import (
 
 // template makes or changes a ConfigMap with one template.
 func (w *world) template(name, key, text string) {
-	w.t.Helper()
-	maps := w.core.ConfigMaps(w.namespace)
+	w.Helper()
+	maps := plane.Core.ConfigMaps(w.namespace)
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: text}}
-	_, err := maps.Update(w.t.Context(), m, metav1.UpdateOptions{})
+	_, err := maps.Update(w.Context(), m, metav1.UpdateOptions{})
 	if err != nil {
-		_, err = maps.Create(w.t.Context(), m, metav1.CreateOptions{})
+		_, err = maps.Create(w.Context(), m, metav1.CreateOptions{})
 	}
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 }
 
 func TestEditedConfigMapReachesSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user", "db/password")
+	w.Variables("db/user", "db/password")
 	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@here`)
 	w.secret("db", nil, func(s *corev1.Secret) {
 		s.Annotations["conjur.org/conjur-secrets.url"] = "- user: db/user\n- password: db/password\n"
@@ -35,7 +35,7 @@ func TestEditedConfigMapReachesSecret(t *testing.T) {
 	})
 	p := w.start()
 	url := func(host string) string {
-		return fmt.Sprintf("db://%s:%s@%s", w.value["db/user"], w.value["db/password"], host)
+		return fmt.Sprintf("db://%s:%s@%s", w.Value["db/user"], w.Value["db/password"], host)
 	}
 	w.awaitData("db", map[string]string{"url": url("here")})
 	w.template("layout", "url", `db://{{secret "user"}}:{{secret "password"}}@there`)
@@ -52,7 +52,7 @@ func TestEditedConfigMapReachesSecret(t *testing.T) {
 func TestEditedConfigMapReachesFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("db/user")
+	w.Variables("db/user")
 	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
 	for _, folder := range []string{"secrets", "status"} {
 		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o755); err != nil {
@@ -66,7 +66,7 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"CONTAINER_MODE", "SECRETS_DESTINATION", "NAMESPACE_ALLOWLIST"} {
-		delete(w.env, name)
+		delete(w.Env, name)
 	}
 	w.settings = nil
 	p := w.start("--secrets-dir", filepath.Join(w.dir, "secrets"))
@@ -77,9 +77,9 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 		}
 		return string(text)
 	}
-	eventually(t, "the file", func() bool { return file() == "hello "+w.value["db/user"] })
+	eventually(t, "the file", func() bool { return file() == "hello "+w.Value["db/user"] })
 	w.template("layout", "greeting.tpl", `good bye {{secret "user"}}`)
-	eventually(t, "the edit", func() bool { return file() == "good bye "+w.value["db/user"] })
+	eventually(t, "the edit", func() bool { return file() == "good bye "+w.Value["db/user"] })
 	p.Stop()
 }
 
@@ -88,16 +88,16 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 func TestWatchesThatBeginWithAList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.env["KUBE_FEATURE_WatchListClient"] = "false"
-	w.variables("db/user")
+	w.Env["KUBE_FEATURE_WatchListClient"] = "false"
+	w.Variables("db/user")
 	w.template("layout", "greeting.tpl", `hello {{secret "user"}}`)
 	w.secret("db", nil, func(s *corev1.Secret) {
 		s.Annotations["conjur.org/conjur-secrets.greeting"] = "- user: db/user\n"
 		s.Annotations["conjur.org/secret-file-template-configmap.greeting"] = "layout"
 	})
 	p := w.start()
-	w.awaitData("db", map[string]string{"greeting": "hello " + w.value["db/user"]})
+	w.awaitData("db", map[string]string{"greeting": "hello " + w.Value["db/user"]})
 	w.template("layout", "greeting.tpl", `good bye {{secret "user"}}`)
-	w.awaitData("db", map[string]string{"greeting": "good bye " + w.value["db/user"]})
+	w.awaitData("db", map[string]string{"greeting": "good bye " + w.Value["db/user"]})
 	p.Stop()
 }

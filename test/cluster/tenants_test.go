@@ -92,8 +92,8 @@ var attacks = map[string]struct {
 		}
 	}},
 	"many keys of a large variable": {limit: "1048576", make: func(w *world, namespace string) {
-		w.variables("large")
-		w.server.Set("large", strings.Repeat("x", 200<<10))
+		w.Variables("large")
+		w.Server.Set("large", strings.Repeat("x", 200<<10))
 		for i := range 5 {
 			conjurMap := map[string]string{}
 			for j := range 2000 {
@@ -116,25 +116,25 @@ func TestAHostileNamespaceTakesNobodysMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			attack := attacks[name]
 			w := newWorld(t)
-			w.variables("a", "b")
+			w.Variables("a", "b")
 			mallory := w.join()
 			hostile := []string{mallory}
 			for range attack.also {
 				hostile = append(hostile, w.join())
 			}
-			w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + strings.Join(hostile, ",")
+			w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + strings.Join(hostile, ",")
 			w.secret("alice", map[string]string{"a": "a"})
 			p := w.startWithin(program)
-			w.awaitData("alice", map[string]string{"a": w.value["a"]})
+			w.awaitData("alice", map[string]string{"a": w.Value["a"]})
 			for _, namespace := range hostile {
 				attack.make(w, namespace)
 			}
 			check := func(created string) {
 				w.secret(created, map[string]string{"b": "b"})
-				w.awaitData(created, map[string]string{"b": w.value["b"]})
+				w.awaitData(created, map[string]string{"b": w.Value["b"]})
 				w.polls(20)
-				w.renew("a")
-				w.awaitData("alice", map[string]string{"a": w.value["a"]})
+				w.Renew("a")
+				w.awaitData("alice", map[string]string{"a": w.Value["a"]})
 				p.MustRun()
 				peak := p.Memory("VmHWM")
 				t.Logf("peak of %d MiB", peak>>20)
@@ -156,26 +156,23 @@ func TestAHostileNamespaceTakesNobodysMemory(t *testing.T) {
 
 // startWithin starts a program with the memory of the chart's container.
 func (w *world) startWithin(program string) *proctest.Process {
-	w.t.Helper()
+	w.Helper()
 	cmd := exec.Command(program, "run", "--config", w.configure(), "--annotations", filepath.Join(w.dir, "annotations"), "--status-dir", filepath.Join(w.dir, "status"))
-	cmd.Env = append(cmd.Env, "GOMEMLIMIT="+chartGoMemory)
-	for name, value := range w.env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
-	return proctest.StartWithin(w.t, chartMemory, cmd)
+	cmd.Env = w.Environ("GOMEMLIMIT=" + chartGoMemory)
+	return proctest.StartWithin(w.TB, chartMemory, cmd)
 }
 
 // forge makes a Secret with a wildcard whose remembered variables somebody else
 // has made up, under the name of our field manager.
 func (w *world) forge(namespace, name string, ids []string) {
-	w.t.Helper()
+	w.Helper()
 	w.asSyncer(forged(namespace, name, ids))
 }
 
 func (w *world) asSyncer(s *corev1.Secret) {
-	w.t.Helper()
-	if _, err := w.core.Secrets(s.Namespace).Create(w.t.Context(), s, metav1.CreateOptions{FieldManager: "syncer"}); err != nil {
-		w.t.Fatal(err)
+	w.Helper()
+	if _, err := plane.Core.Secrets(s.Namespace).Create(w.Context(), s, metav1.CreateOptions{FieldManager: "syncer"}); err != nil {
+		w.Fatal(err)
 	}
 }
 
@@ -196,7 +193,7 @@ func forged(namespace, name string, ids []string) *corev1.Secret {
 
 // large makes Secrets with maps of some bytes and as many keys as go.
 func (w *world) large(namespace string, n, size int) {
-	w.t.Helper()
+	w.Helper()
 	for i := range n {
 		var text strings.Builder
 		for j := 0; text.Len() < size-40; j++ {

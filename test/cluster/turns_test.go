@@ -19,10 +19,10 @@ func TestMissingAccountsDelayNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	const secrets, each = 160, 50 // the most that one Secret may name
 	w := newWorld(t)
-	w.variables("registry")
-	w.server.Set("registry", dockerConfig)
+	w.Variables("registry")
+	w.Server.Set("registry", dockerConfig)
 	mallory := w.join()
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
 	pulls := func(namespace, name, prefix string, n int) {
 		var names []string
 		for i := range n {
@@ -88,10 +88,10 @@ func TestMissingAccountsDelayNoOtherNamespace(t *testing.T) {
 
 // said reports whether an Event in a namespace holds a text.
 func (w *world) said(namespace, text string) bool {
-	w.t.Helper()
-	list, err := w.core.Events(namespace).List(w.t.Context(), metav1.ListOptions{})
+	w.Helper()
+	list, err := plane.Core.Events(namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, text) })
 }

@@ -11,14 +11,14 @@ import (
 
 // narrow gives the world's processes the rights to the named Secrets only.
 func (w *world) narrow(names ...string) {
-	w.t.Helper()
+	w.Helper()
 	w.grantNamed(names...)
-	w.env["KUBECONFIG"] = plane.KubeconfigFor(w.t, plane.Token(w.t, w.namespace, "narrow"))
+	w.Env["KUBECONFIG"] = plane.KubeconfigFor(w, plane.Token(w, w.namespace, "narrow"))
 }
 
 func (w *world) grantNamed(names ...string) {
-	w.t.Helper()
-	plane.Bind(w.t, w.namespace, "narrow",
+	w.Helper()
+	plane.Bind(w, w.namespace, "narrow",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "patch"}, ResourceNames: names},
 		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io", ""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
 }
@@ -31,7 +31,7 @@ func (w *world) provided() bool {
 // twoListed makes two Secrets of which the processes may read one.
 func twoListed(t *testing.T) *world {
 	w := newWorld(t)
-	w.variables("db/user", "api/key")
+	w.Variables("db/user", "api/key")
 	w.secret("db", map[string]string{"user": "db/user"})
 	w.secret("private", map[string]string{"key": "api/key"})
 	w.oneShot("1", "private", "db")
@@ -42,9 +42,9 @@ func twoListed(t *testing.T) *world {
 func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 	t.Parallel()
 	w := twoListed(t)
-	w.env["RETRY_COUNT_LIMIT"] = "-1"
+	w.Env["RETRY_COUNT_LIMIT"] = "-1"
 	p := w.start()
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 	eventually(t, "a word about the other", func() bool { return strings.Contains(p.Log(), "is forbidden") })
 	if w.provided() {
 		t.Error("told the application that all is there")
@@ -53,7 +53,7 @@ func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 	if code := p.ExitCode(); code != 0 {
 		t.Fatalf("status %d", code)
 	}
-	w.awaitData("private", map[string]string{"key": w.value["api/key"]})
+	w.awaitData("private", map[string]string{"key": w.Value["api/key"]})
 	if !w.provided() {
 		t.Error("did not tell the application that all is there")
 	}
@@ -62,7 +62,7 @@ func TestJobDeliversBesideWhatItMayNotRead(t *testing.T) {
 func TestJobWaitsForTheRightToList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	w.oneShot("0")
 	w.narrow("db")
@@ -74,22 +74,22 @@ func TestJobWaitsForTheRightToList(t *testing.T) {
 		t.Error("something else than the list is blamed")
 	}
 
-	w.env["RETRY_COUNT_LIMIT"] = "-1"
+	w.Env["RETRY_COUNT_LIMIT"] = "-1"
 	p = w.start()
 	eventually(t, "a word about the list", func() bool { return strings.Contains(p.Log(), "is forbidden") })
 	plane.Bind(t, w.namespace, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
 	if code := p.ExitCode(); code != 0 {
 		t.Errorf("status %d", code)
 	}
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 }
 
 func TestSidecarIsNotDoneBeforeItMayReadAll(t *testing.T) {
 	t.Parallel()
 	w := twoListed(t)
-	w.env["CONTAINER_MODE"] = "sidecar"
+	w.Env["CONTAINER_MODE"] = "sidecar"
 	p := w.start()
-	w.awaitData("db", map[string]string{"user": w.value["db/user"]})
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 	eventually(t, "a failure of the other", func() bool {
 		return strings.Contains(p.Log(), "it is not known what secret/"+w.namespace+"/private is to hold")
 	})
@@ -98,6 +98,6 @@ func TestSidecarIsNotDoneBeforeItMayReadAll(t *testing.T) {
 	}
 	w.grantNamed("private")
 	eventually(t, "word that all is there", w.provided)
-	w.awaitData("private", map[string]string{"key": w.value["api/key"]})
+	w.awaitData("private", map[string]string{"key": w.Value["api/key"]})
 	p.Stop()
 }

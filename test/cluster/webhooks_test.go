@@ -24,7 +24,7 @@ import (
 // webhook has the API server ask a webhook about each write of a Secret of the
 // world's namespace by its process, until it is called off.
 func (w *world) webhook(answer func(s *corev1.Secret) *admissionv1.AdmissionResponse) (off func()) {
-	w.t.Helper()
+	w.Helper()
 	user := w.user()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -43,14 +43,14 @@ func (w *world) webhook(answer func(s *corev1.Secret) *admissionv1.AdmissionResp
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(review)
 	}))
-	w.t.Cleanup(server.Close)
+	w.Cleanup(server.Close)
 	client, err := registrationclient.NewForConfig(plane.Config())
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	match, none := registrationv1.Equivalent, registrationv1.SideEffectClassNone
 	hooks := client.MutatingWebhookConfigurations()
-	made, err := hooks.Create(w.t.Context(), &registrationv1.MutatingWebhookConfiguration{
+	made, err := hooks.Create(w.Context(), &registrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
 		Webhooks: []registrationv1.MutatingWebhook{{
 			Name: "hostile.syncer.test", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, MatchPolicy: &match,
@@ -63,15 +63,15 @@ func (w *world) webhook(answer func(s *corev1.Secret) *admissionv1.AdmissionResp
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	off = func() {
-		err := hooks.Delete(context.WithoutCancel(w.t.Context()), made.Name, metav1.DeleteOptions{})
+		err := hooks.Delete(context.WithoutCancel(w.Context()), made.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
-			w.t.Error(err)
+			w.Error(err)
 		}
 	}
-	w.t.Cleanup(off)
+	w.Cleanup(off)
 	return off
 }
 
@@ -87,24 +87,24 @@ func patched(operations string) *admissionv1.AdmissionResponse {
 func TestAWebhookThatRefusesIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.variables("a")
+	w.Variables("a")
 	other := w.join()
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + other
 	off := w.webhook(func(s *corev1.Secret) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: http.StatusForbidden, Message: fmt.Sprintf("not this: %s", s.Data["a"])}}
 	})
 	w.secret("db", map[string]string{"a": "a"})
 	w.secretIn(other, "db", map[string]string{"a": "a"})
 	w.start()
-	eventually(t, "the other namespace's data", func() bool { return string(w.readIn(other, "db").Data["a"]) == w.value["a"] })
+	eventually(t, "the other namespace's data", func() bool { return string(w.readIn(other, "db").Data["a"]) == w.Value["a"] })
 	eventually(t, "an Event that names the webhook", func() bool {
 		return strings.Contains(strings.Join(w.events("db", "SyncFailed"), "\n"), `admission webhook "hostile.syncer.test"`)
 	})
-	if all := strings.Join(w.events("db", "SyncFailed"), "\n"); strings.Contains(all, w.value["a"]) || strings.Contains(all, "not this") {
+	if all := strings.Join(w.events("db", "SyncFailed"), "\n"); strings.Contains(all, w.Value["a"]) || strings.Contains(all, "not this") {
 		t.Errorf("an Event quotes the webhook")
 	}
 	off()
-	w.awaitData("db", map[string]string{"a": w.value["a"]})
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 }
 
 // TestAWebhookThatChangesWritesIsNamedAndNotFought: it gives a data key another value
@@ -118,7 +118,7 @@ func TestAWebhookThatChangesWritesIsNamedAndNotFought(t *testing.T) {
 		t.Run(test.path, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.variables("a", "b")
+			w.Variables("a", "b")
 			var writes atomic.Int64
 			off := w.webhook(func(s *corev1.Secret) *admissionv1.AdmissionResponse {
 				if s.Name != "db" {
@@ -140,10 +140,10 @@ func TestAWebhookThatChangesWritesIsNamedAndNotFought(t *testing.T) {
 				t.Errorf("%d writes", n)
 			}
 			w.secret("sound", map[string]string{"b": "b"})
-			w.awaitData("sound", map[string]string{"b": w.value["b"]})
+			w.awaitData("sound", map[string]string{"b": w.Value["b"]})
 			off()
-			w.renew("a")
-			w.awaitData("db", map[string]string{"a": w.value["a"]})
+			w.Renew("a")
+			w.awaitData("db", map[string]string{"a": w.Value["a"]})
 		})
 	}
 }
