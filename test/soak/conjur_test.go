@@ -3,7 +3,6 @@
 package soak
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -17,13 +16,13 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/world"
 )
 
-// conjur is a server with one identity, "host/app", whose every value is on
-// record.
+// conjur is a server whose every value is on record, and the folders of a process
+// beside it.
 type conjur struct {
-	t      testing.TB
-	server *conjurdtest.Server
+	*world.Pod
 	random *mathrand.Rand
 
 	mu    sync.Mutex
@@ -34,39 +33,24 @@ type conjur struct {
 }
 
 // newConjur makes a server whose tokens live for so short a time that they
-// expire all the time.
+// expire all the time. The collector runs in its processes whenever a tenth has been
+// added to what is alive, instead of as much again. What the heap takes then follows
+// what is alive, so that a small leak is seen early.
 func newConjur(t testing.TB, random *mathrand.Rand) *conjur {
 	t.Helper()
 	c := &conjur{
-		t: t, server: conjurdtest.Start(t, conjurdtest.TokenTTL(3*time.Second)), random: random,
+		Pod: world.NewPod(t, conjurdtest.TokenTTL(3*time.Second)), random: random,
 		value: map[string]string{}, ever: map[string]map[string]bool{}, away: map[string]bool{},
 	}
-	c.server.Policy("- !host app\n")
+	maps.Copy(c.Env, map[string]string{"CONJUR_HTTP_TIMEOUT": "2", "GOGC": "10", "GOMAXPROCS": "2", "TMPDIR": c.Path("tmp")})
 	return c
-}
-
-// env is what tells a process of the server and its identity.
-func (c *conjur) env() []string {
-	c.t.Helper()
-	return []string{
-		"CONJUR_APPLIANCE_URL=" + c.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(c.server.CA),
-		"CONJUR_AUTHN_LOGIN=host/app", "CONJUR_AUTHN_API_KEY=" + c.server.HostKey("app"), "CONJUR_HTTP_TIMEOUT=2",
-	}
 }
 
 // add makes variables that the identity may read, each with a value.
 func (c *conjur) add(ids ...string) {
-	c.t.Helper()
-	for _, id := range ids {
-		c.server.Policy(fmt.Sprintf("- !variable %q\n", id))
-		c.privilege("!permit", id)
-	}
+	c.Helper()
+	c.Declare(ids...)
 	c.rotate(ids...)
-}
-
-func (c *conjur) privilege(tag, id string) {
-	c.t.Helper()
-	c.server.Policy(fmt.Sprintf("- %s { role: !host app, privileges: [read, execute], resource: !variable %q }\n", tag, id))
 }
 
 // largest is how many bytes a value has at most; more than a page, so that a
@@ -75,14 +59,14 @@ const largest = 16 << 10
 
 // rotate gives variables new values at one moment.
 func (c *conjur) rotate(ids ...string) {
-	c.t.Helper()
+	c.Helper()
 	set := map[string][]byte{}
 	c.mu.Lock()
 	for _, id := range ids {
 		if c.away[id] {
 			continue
 		}
-		value := marker + rand.Text() + strings.Repeat("x", c.random.IntN(largest)) + "-end"
+		value := world.Marker + rand.Text() + strings.Repeat("x", c.random.IntN(largest)) + "-end"
 		if c.ever[id] == nil {
 			c.ever[id] = map[string]bool{}
 		}
@@ -92,14 +76,12 @@ func (c *conjur) rotate(ids ...string) {
 	if len(set) == 0 {
 		return
 	}
-	if err := c.server.Conjurd.SetMany(context.WithoutCancel(c.t.Context()), set); err != nil {
-		c.t.Fatal(err)
-	}
+	c.Set(set)
 }
 
 // digest is what tells a whole value: its own text, and its length.
 func digest(value string) string {
-	return value[:min(len(marker)+26, len(value))] + "/" + strconv.Itoa(len(value))
+	return value[:min(len(world.Marker)+26, len(value))] + "/" + strconv.Itoa(len(value))
 }
 
 // any gives one of all variables.
@@ -113,7 +95,7 @@ func pick[T any](random *mathrand.Rand, of []T) T { return of[random.IntN(len(of
 
 // revoke takes a variable away: the right to read it, or all of it.
 func (c *conjur) revoke(id string, all bool) {
-	c.t.Helper()
+	c.Helper()
 	c.mu.Lock()
 	away := c.away[id]
 	c.away[id] = true
@@ -121,15 +103,15 @@ func (c *conjur) revoke(id string, all bool) {
 	switch {
 	case away:
 	case all:
-		c.server.Policy(fmt.Sprintf("- !delete { record: !variable %q }\n", id))
+		c.Remove(id)
 	default:
-		c.privilege("!deny", id)
+		c.Deny(id)
 	}
 }
 
 // restore gives a variable back, with a value of its own.
 func (c *conjur) restore(ids ...string) {
-	c.t.Helper()
+	c.Helper()
 	for _, id := range ids {
 		c.mu.Lock()
 		away := c.away[id]
@@ -185,7 +167,7 @@ type reader struct {
 func (c *conjur) reader(p place) reader {
 	text := regexp.QuoteMeta(p.form)
 	text = strings.ReplaceAll(text, editMark, `[0-9]+`)
-	text = strings.ReplaceAll(text, "%s", "("+marker+"[A-Z2-7]{26}x*-end)")
+	text = strings.ReplaceAll(text, "%s", "("+world.Marker+"[A-Z2-7]{26}x*-end)")
 	return reader{c, p, regexp.MustCompile("^" + text + "$")}
 }
 

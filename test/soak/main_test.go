@@ -12,7 +12,6 @@
 package soak
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -33,20 +32,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "soak")
-	if err == nil {
+	goleak.VerifyTestMain(gobuild.Main(kubetest.Own(m, &plane), func(dir string) error {
 		binary = filepath.Join(dir, "syncer")
 		// As it is shipped: the race detector's own memory grows with what the
 		// process touches and would hide the process's.
-		err = gobuild.Build(binary, "", "../../cmd/syncer", "-trimpath", "-ldflags=-s -w")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(kubetest.Own(m, &plane), goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
+		return gobuild.Build(binary, "", "../../cmd/syncer", "-trimpath", "-ldflags=-s -w")
 	}))
 }
 

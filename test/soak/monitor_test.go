@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/world"
 )
 
 // monitor takes samples of a process, one a second.
@@ -129,7 +130,7 @@ func (m *monitor) ofRuntime(s *sample) error {
 	if err != nil {
 		return err
 	}
-	if found := leak(text); found != "" {
+	if found := world.Leak(text, world.Marker); found != "" {
 		return fmt.Errorf("a value is in the metrics: %s", found)
 	}
 	if s.goroutines, err = number(text, "go_goroutines"); err != nil {

@@ -66,8 +66,8 @@ func outages() map[string]func(next http.Handler) http.HandlerFunc {
 func (c *conjur) fail(name string) {
 	outage := outages()[name]
 	if outage == nil {
-		c.server.Intercept(nil)
+		c.Server.Intercept(nil)
 		return
 	}
-	c.server.Intercept(func(next http.Handler) http.Handler { return outage(next) })
+	c.Server.Intercept(func(next http.Handler) http.Handler { return outage(next) })
 }

@@ -34,7 +34,7 @@ type schedule struct {
 
 // run lets things happen for a time, in seasons that end in calm.
 func (s *schedule) run(d time.Duration) {
-	s.c.t.Helper()
+	s.c.Helper()
 	s.done = map[string]int{}
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
@@ -42,11 +42,11 @@ func (s *schedule) run(d time.Duration) {
 	for round := 0; ; round++ {
 		for range season {
 			select {
-			case <-s.c.t.Context().Done():
+			case <-s.c.Context().Done():
 				return
 			case <-end:
 				s.rest(round)
-				s.c.t.Logf("%d rounds: %s", round+1, s.summary())
+				s.c.Logf("%d rounds: %s", round+1, s.summary())
 				return
 			case <-beats.C:
 				s.step()

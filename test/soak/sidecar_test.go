@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,33 +17,33 @@ import (
 
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/world"
 )
 
 // pod is a sidecar's: its folders, and the files that it keeps.
 type pod struct {
 	*conjur
-	dir   string
 	files []place
 }
 
 // groups are the annotations of the sidecar's groups, in the order of files.
-const groups = `
-conjur.org/conjur-secrets.db="- user: db/user\n- password: db/password\n"
-conjur.org/secret-file-format.db="json"
-conjur.org/conjur-secrets.blob="- blob: blob\n"
-conjur.org/conjur-secrets.env="- USER: db/user\n- TOKEN: token\n"
-conjur.org/secret-file-format.env="dotenv"
-conjur.org/conjur-secrets.single="- single: 'single,one'\n"
-conjur.org/secret-file-format.single="bash"
-conjur.org/conjur-secrets.url="- user: db/user\n- password: db/password\n"
-conjur.org/secret-file-format.url="template"
-conjur.org/conjur-secrets.keys="- public: keys/public\n- private: keys/private\n"
-conjur.org/secret-file-format.keys="directory"
-conjur.org/conjur-secrets.guest="- token: token\n- guest: guest/one\n"
-conjur.org/secret-file-format.guest="json"
-conjur.org/conjur-secrets.guests="- one: guest/one\n- two: guest/two\n"
-conjur.org/secret-file-format.guests="directory"
-`
+var groups = map[string]string{
+	"conjur-secrets.db":         "- user: db/user\n- password: db/password\n",
+	"secret-file-format.db":     "json",
+	"conjur-secrets.blob":       "- blob: blob\n",
+	"conjur-secrets.env":        "- USER: db/user\n- TOKEN: token\n",
+	"secret-file-format.env":    "dotenv",
+	"conjur-secrets.single":     "- single: 'single,one'\n",
+	"secret-file-format.single": "bash",
+	"conjur-secrets.url":        "- user: db/user\n- password: db/password\n",
+	"secret-file-format.url":    "template",
+	"conjur-secrets.keys":       "- public: keys/public\n- private: keys/private\n",
+	"secret-file-format.keys":   "directory",
+	"conjur-secrets.guest":      "- token: token\n- guest: guest/one\n",
+	"secret-file-format.guest":  "json",
+	"conjur-secrets.guests":     "- one: guest/one\n- two: guest/two\n",
+	"secret-file-format.guests": "directory",
+}
 
 // guests are the variables that come and go: too few for the brake.
 var guests = []string{"guest/one", "guest/two"}
@@ -51,7 +52,7 @@ var guests = []string{"guest/one", "guest/two"}
 // comma cannot be asked for in a batch.
 func newPod(t testing.TB, c *conjur) *pod {
 	t.Helper()
-	p := &pod{conjur: c, dir: t.TempDir(), files: []place{
+	p := &pod{conjur: c, files: []place{
 		{"db.json", []string{"db/user", "db/password"}, `{"user":"%s","password":"%s"}`, true},
 		{"blob.yaml", []string{"blob"}, `"blob": "%s"`, false},
 		{"env.dotenv", []string{"db/user", "token"}, "USER=\"%s\"\nTOKEN=\"%s\"", false},
@@ -64,95 +65,77 @@ func newPod(t testing.TB, c *conjur) *pod {
 		{"guests/two", []string{"guest/two"}, "%s", true},
 	}}
 	c.add("db/user", "db/password", "blob", "token", "single,one", "keys/public", "keys/private", "guest/one", "guest/two")
-	for _, folder := range []string{"secrets", "templates", "status", "tmp"} {
-		if err := os.Mkdir(p.path(folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	p.template(true)
 	return p
 }
 
-func (p *pod) path(names ...string) string {
-	return filepath.Join(append([]string{p.dir}, names...)...)
-}
-
 // start starts the sidecar.
 func (p *pod) start(address string) *proctest.Process {
-	p.t.Helper()
-	annotations := "conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/secrets-refresh-interval=\"1s\"\n" +
-		"conjur.org/exit-on-revoked=\"false\"\nconjur.org/removal-grace=\"1s\"\n" + fmt.Sprintf("conjur.org/server-address=%q\n", address) + strings.TrimPrefix(groups, "\n")
-	if err := os.WriteFile(p.path("annotations"), []byte(annotations), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
-	return spawn(p.t, append(p.env(), "TMPDIR="+p.path("tmp")),
-		"--annotations", p.path("annotations"), "--secrets-dir", p.path("secrets"),
-		"--templates-dir", p.path("templates"), "--status-dir", p.path("status"))
+	p.Helper()
+	maps.Copy(p.Annotations, groups)
+	maps.Copy(p.Annotations, map[string]string{"exit-on-revoked": "false", "removal-grace": "1s", "server-address": address})
+	p.Annotate()
+	return p.Spawn(binary, p.Environ(), p.Flags()...)
 }
 
 // template edits the template, as the kubelet does at one moment; a broken one
 // changes nothing.
 func (p *pod) template(good bool) {
-	p.t.Helper()
+	p.Helper()
 	text := "{{ .Nonsense"
 	if good {
 		text = strings.ReplaceAll(`EDIT db://{{ secret "user" }}:{{ secret "password" }}@EDIT`, editMark, fmt.Sprint(p.edit()))
 	}
-	if err := os.WriteFile(p.path("template.new"), []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.Rename(p.path("template.new"), p.path("templates", "url.tpl")); err != nil {
-		p.t.Fatal(err)
-	}
+	world.Replace(p, p.Path("templates", "url.tpl"), text)
 }
 
 // lose deletes a file, as an application does that has read it.
 func (p *pod) lose() {
-	p.t.Helper()
+	p.Helper()
 	f := pick(p.random, p.files)
 	if !f.mayLack {
 		return
 	}
-	if err := os.Remove(p.path("secrets", f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.t.Fatal(err)
+	if err := os.Remove(p.Path("secrets", f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.Fatal(err)
 	}
 }
 
 // request asks for what is missing, and takes the news.
 func (p *pod) request() {
-	p.t.Helper()
-	if err := os.WriteFile(p.path("status", notify.RequestedFile), nil, 0o600); err != nil {
-		p.t.Fatal(err)
+	p.Helper()
+	if err := os.WriteFile(p.Path("status", notify.RequestedFile), nil, 0o600); err != nil {
+		p.Fatal(err)
 	}
-	if err := os.Remove(p.path("status", notify.UpdatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.t.Fatal(err)
+	if err := os.Remove(p.Path("status", notify.UpdatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.Fatal(err)
 	}
 }
 
 // settle makes all well, and waits until each file is what Conjur has.
 func (p *pod) settle(int) {
-	p.t.Helper()
+	p.Helper()
 	p.template(true)
 	p.revoke("guest/one", false)
-	eventually(p.t, "what was revoked removed", func() error {
-		if _, err := os.Lstat(p.path("secrets", "guest.json")); !errors.Is(err, fs.ErrNotExist) {
+	eventually(p.TB, "what was revoked removed", func() error {
+		if _, err := os.Lstat(p.Path("secrets", "guest.json")); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("guest.json is there (%v)", err)
 		}
 		return nil
 	})
 	p.restore(guests...)
-	eventually(p.t, "the application's request taken up", func() error {
-		if _, err := os.Lstat(p.path("status", notify.RequestedFile)); !errors.Is(err, fs.ErrNotExist) {
+	eventually(p.TB, "the application's request taken up", func() error {
+		if _, err := os.Lstat(p.Path("status", notify.RequestedFile)); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is there (%v)", notify.RequestedFile, err)
 		}
 		return nil
 	})
-	eventually(p.t, "each file as Conjur has it", p.current)
-	eventually(p.t, "the change announced", func() error {
-		if marks, _ := filepath.Glob(p.path("status", ".untold-*")); len(marks) > 0 {
+	eventually(p.TB, "each file as Conjur has it", p.current)
+	eventually(p.TB, "the change announced", func() error {
+		if marks, _ := filepath.Glob(p.Path("status", ".untold-*")); len(marks) > 0 {
 			return fmt.Errorf("%q", marks)
 		}
-		_, err := os.Stat(p.path("status", notify.UpdatedFile))
+		_, err := os.Stat(p.Path("status", notify.UpdatedFile))
 		return err
 	})
 }
@@ -160,7 +143,7 @@ func (p *pod) settle(int) {
 // current says which file is not what Conjur has.
 func (p *pod) current() error {
 	for _, f := range p.files {
-		content, err := os.ReadFile(p.path("secrets", f.name))
+		content, err := os.ReadFile(p.Path("secrets", f.name))
 		if err != nil {
 			return err
 		}
@@ -195,19 +178,19 @@ func (p *pod) read() (end func()) {
 			reads++
 			if err := p.look(r, whole); err != nil && !failed[r.p.name] {
 				failed[r.p.name] = true
-				p.t.Error(err)
+				p.Error(err)
 			}
 		}
 	})
-	end = sync.OnceFunc(func() { close(stopping); ended.Wait(); p.t.Logf("%d reads", reads) })
-	p.t.Cleanup(end)
+	end = sync.OnceFunc(func() { close(stopping); ended.Wait(); p.Logf("%d reads", reads) })
+	p.Cleanup(end)
 	return end
 }
 
 // look reads a file once. In a folder whose version is replaced between two
 // steps of the kernel's way to the file, the second try meets the new one.
 func (p *pod) look(r reader, whole map[string]string) error {
-	path := p.path("secrets", r.p.name)
+	path := p.Path("secrets", r.p.name)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		content, err = os.ReadFile(path)
@@ -227,12 +210,12 @@ func (p *pod) look(r reader, whole map[string]string) error {
 // remains are the names of all that is below a folder. The random name of a
 // folder's version is "..VERSION".
 func (p *pod) remains(folder string) (names []string) {
-	p.t.Helper()
-	err := filepath.WalkDir(p.path(folder), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == p.path(folder) {
+	p.Helper()
+	err := filepath.WalkDir(p.Path(folder), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == p.Path(folder) {
 			return err
 		}
-		name, err := filepath.Rel(p.path(folder), path)
+		name, err := filepath.Rel(p.Path(folder), path)
 		for _, part := range strings.Split(name, "/") {
 			if strings.HasPrefix(part, "..2") {
 				name = strings.Replace(name, part, "..VERSION", 1)
@@ -242,7 +225,7 @@ func (p *pod) remains(folder string) (names []string) {
 		return err
 	})
 	if err != nil {
-		p.t.Fatal(err)
+		p.Fatal(err)
 	}
 	slices.Sort(names)
 	return names
@@ -250,11 +233,11 @@ func (p *pod) remains(folder string) (names []string) {
 
 // clean fails the test if there is more or less than what must be left.
 func (p *pod) clean() {
-	p.t.Helper()
-	if err := os.Remove(p.path("status", notify.UpdatedFile)); err != nil {
-		p.t.Errorf("the last change was not announced: %v", err)
+	p.Helper()
+	if err := os.Remove(p.Path("status", notify.UpdatedFile)); err != nil {
+		p.Errorf("the last change was not announced: %v", err)
 	}
-	_ = os.Remove(p.path("status", notify.AliveFile)) // it comes and goes
+	_ = os.Remove(p.Path("status", notify.AliveFile)) // it comes and goes
 	for folder, want := range map[string][]string{
 		"tmp":    nil,
 		"status": {notify.ProvidedFile, "conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh"},
@@ -266,7 +249,7 @@ func (p *pod) clean() {
 		},
 	} {
 		if got := p.remains(folder); !slices.Equal(got, want) {
-			p.t.Errorf("in the folder %s there are %q, want %q", folder, got, want)
+			p.Errorf("in the folder %s there are %q, want %q", folder, got, want)
 		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,10 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/world"
 )
 
 // chartValues are those of a release whose Secrets may refer to templates.
@@ -36,9 +34,7 @@ access: {configMaps: ["*"]}
 type cluster struct {
 	*conjur
 	namespace string
-	dir       string
-	core      corev1client.CoreV1Interface // as the admin
-	secrets   map[string][]place           // by the Secret's name; a place is a key of its data
+	secrets   map[string][]place // by the Secret's name; a place is a key of its data
 }
 
 const (
@@ -48,11 +44,7 @@ const (
 
 func newCluster(t testing.TB, c *conjur) *cluster {
 	t.Helper()
-	core, err := corev1client.NewForConfig(plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &cluster{conjur: c, namespace: plane.Namespace(t), dir: t.TempDir(), core: core, secrets: map[string][]place{
+	k := &cluster{conjur: c, namespace: plane.Namespace(t), secrets: map[string][]place{
 		"guest": {{"guest", []string{"guest/one"}, "%s", true}, {"token", []string{"token"}, "%s", true}},
 		"url":   {{"url", []string{"db/user", "db/password"}, "EDIT db://%s:%s@EDIT", true}},
 		"mixed": {{"user", []string{"db/user"}, "%s", true}, {"two", []string{"guest/two"}, "%s", true}},
@@ -73,48 +65,47 @@ func newCluster(t testing.TB, c *conjur) *cluster {
 
 // start starts the process.
 func (k *cluster) start(address string, life time.Duration) *proctest.Process {
-	k.t.Helper()
-	config := filepath.Join(k.dir, "config.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "refresh: {interval: 1s}\nremoval: {grace: 1s}\nserver: {address: %q}\n", address), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
-	env := append(k.env(), "TMPDIR="+k.dir, "MY_POD_NAMESPACE="+k.namespace, "KUBECONFIG="+plane.KubeconfigFor(k.t, k.token(life+time.Hour)),
-		"SECRETS_DESTINATION=k8s_secrets", "CONTAINER_MODE=standalone", "NAMESPACE_ALLOWLIST="+k.namespace)
-	return spawn(k.t, env, "run", "--config", config, "--annotations", filepath.Join(k.dir, "annotations"), "--status-dir", filepath.Join(k.dir, "status"))
+	k.Helper()
+	world.Replace(k, k.Path("config.yaml"), fmt.Sprintf("refresh: {interval: 1s}\nremoval: {grace: 1s}\nserver: {address: %q}\n", address))
+	maps.Copy(k.Env, map[string]string{
+		"MY_POD_NAMESPACE": k.namespace, "KUBECONFIG": plane.KubeconfigFor(k, k.token(life+time.Hour)),
+		"SECRETS_DESTINATION": "k8s_secrets", "CONTAINER_MODE": "standalone", "NAMESPACE_ALLOWLIST": k.namespace,
+	})
+	return k.Spawn(binary, k.Environ(), append([]string{"run", "--config", k.Path("config.yaml")}, k.Flags()...)...)
 }
 
 // token is one of the process's service account, for as long as the process
 // lives: it stands in a file that is read once.
 func (k *cluster) token(life time.Duration) string {
-	k.t.Helper()
-	plane.Token(k.t, k.namespace, "syncer") // makes the account
+	k.Helper()
+	plane.Token(k.TB, k.namespace, "syncer") // makes the account
 	seconds := int64(life / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := k.core.ServiceAccounts(k.namespace).CreateToken(k.t.Context(), "syncer", request, metav1.CreateOptions{})
+	answer, err := plane.Core.ServiceAccounts(k.namespace).CreateToken(k.Context(), "syncer", request, metav1.CreateOptions{})
 	if err != nil {
-		k.t.Fatal(err)
+		k.Fatal(err)
 	}
 	return answer.Status.Token
 }
 
 // template edits the template of the Secret "url".
 func (k *cluster) template() {
-	k.t.Helper()
+	k.Helper()
 	text := strings.ReplaceAll(`EDIT db://{{ secret "user" }}:{{ secret "password" }}@EDIT`, editMark, strconv.Itoa(k.edit()))
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: layout}, Data: map[string]string{"url": text}}
-	maps := k.core.ConfigMaps(k.namespace)
-	_, err := maps.Update(k.t.Context(), m, metav1.UpdateOptions{})
+	maps := plane.Core.ConfigMaps(k.namespace)
+	_, err := maps.Update(k.Context(), m, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(k.t.Context(), m, metav1.CreateOptions{})
+		_, err = maps.Create(k.Context(), m, metav1.CreateOptions{})
 	}
 	if err != nil {
-		k.t.Fatal(err)
+		k.Fatal(err)
 	}
 }
 
 // create makes a Secret that asks to be filled; it may be there already.
 func (k *cluster) create(name string) {
-	k.t.Helper()
+	k.Helper()
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"conjur.org/managed-by-provider": "true"}, Annotations: map[string]string{}},
 		Data:       map[string][]byte{theirs: []byte(theirs)},
@@ -131,26 +122,26 @@ func (k *cluster) create(name string) {
 	if conjurMap.Len() > 0 {
 		s.Data["conjur-map"] = []byte(conjurMap.String())
 	}
-	if _, err := k.core.Secrets(k.namespace).Create(k.t.Context(), s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		k.t.Fatal(err)
+	if _, err := plane.Core.Secrets(k.namespace).Create(k.Context(), s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		k.Fatal(err)
 	}
 }
 
 // remove deletes a Secret.
 func (k *cluster) remove(name string) {
-	k.t.Helper()
-	if err := k.core.Secrets(k.namespace).Delete(k.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		k.t.Fatal(err)
+	k.Helper()
+	if err := plane.Core.Secrets(k.namespace).Delete(k.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		k.Fatal(err)
 	}
 }
 
 // strip takes a key out of a Secret, as somebody with kubectl would.
 func (k *cluster) strip(name string) {
-	k.t.Helper()
+	k.Helper()
 	patch := fmt.Appendf(nil, `{"data":{%q:null}}`, pick(k.random, k.secrets[name]).name)
-	_, err := k.core.Secrets(k.namespace).Patch(k.t.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	_, err := plane.Core.Secrets(k.namespace).Patch(k.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		k.t.Fatal(err)
+		k.Fatal(err)
 	}
 }
 
@@ -160,18 +151,18 @@ func (k *cluster) some() string { return pick(k.random, slices.Sorted(maps.Keys(
 // settle makes all well, and waits until each Secret is what Conjur has. Now
 // and then the API server goes away and comes back first.
 func (k *cluster) settle(season int) {
-	k.t.Helper()
+	k.Helper()
 	if season%4 == 0 {
-		plane.StopAPIServer(k.t)
+		plane.StopAPIServer(k.TB)
 		k.rotate(k.any())
-		plane.StartAPIServer(k.t)
+		plane.StartAPIServer(k.TB)
 	}
 	k.template()
 	for _, name := range slices.Sorted(maps.Keys(k.secrets)) {
 		k.create(name)
 	}
 	k.revoke("guest/one", false)
-	eventually(k.t, "what was revoked removed", func() error {
+	eventually(k.TB, "what was revoked removed", func() error {
 		all, err := k.list()
 		if _, ok := all["guest"]["guest"]; ok {
 			return fmt.Errorf("the Secret %q has the key %q", "guest", "guest")
@@ -179,12 +170,12 @@ func (k *cluster) settle(season int) {
 		return err
 	})
 	k.restore(guests...)
-	eventually(k.t, "each Secret as Conjur has it", k.current)
+	eventually(k.TB, "each Secret as Conjur has it", k.current)
 }
 
 // list gives the data of all Secrets, by their names.
 func (k *cluster) list() (map[string]map[string][]byte, error) {
-	list, err := k.core.Secrets(k.namespace).List(context.WithoutCancel(k.t.Context()), metav1.ListOptions{})
+	list, err := plane.Core.Secrets(k.namespace).List(context.WithoutCancel(k.Context()), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -240,13 +231,13 @@ func (k *cluster) read() (end func()) {
 			}
 			reads++
 			if err := k.look(all); err != nil {
-				k.t.Error(err)
+				k.Error(err)
 				return
 			}
 		}
 	})
-	end = sync.OnceFunc(func() { close(stopping); ended.Wait(); k.t.Logf("%d reads", reads) })
-	k.t.Cleanup(end)
+	end = sync.OnceFunc(func() { close(stopping); ended.Wait(); k.Logf("%d reads", reads) })
+	k.Cleanup(end)
 	return end
 }
 
