@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/podtest"
 	"github.com/secretsync/syncer/test/proctest"
+	shared "github.com/secretsync/syncer/test/world"
 )
 
 func TestMain(m *testing.M) {
@@ -78,8 +78,8 @@ func startPrometheus(t *testing.T) *prometheus {
 	dir, address := t.TempDir(), proctest.FreeAddress(t)
 	p := &prometheus{t: t, url: "http://" + address, targets: dir + "/targets.json"}
 	p.scrape("")
-	write(t, dir+"/rules.yaml", thresholds.Replace(minutes.ReplaceAllString(string(read(t, files+"alerts.yaml")), "${1}s")))
-	write(t, dir+"/prometheus.yaml", `
+	shared.Replace(t, dir+"/rules.yaml", thresholds.Replace(minutes.ReplaceAllString(string(read(t, files+"alerts.yaml")), "${1}s")))
+	shared.Replace(t, dir+"/prometheus.yaml", `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [rules.yaml]
 scrape_configs:
@@ -97,7 +97,7 @@ func (p *prometheus) scrape(address string) {
 	if job, _, ok := strings.Cut(address, "="); ok {
 		p.jobs = append(p.jobs, fmt.Sprintf(`{"targets": [%q], "labels": {"job": %q}}`, address[len(job)+1:], job))
 	}
-	write(p.t, p.targets, "["+strings.Join(p.jobs, ", ")+"]")
+	shared.Replace(p.t, p.targets, "["+strings.Join(p.jobs, ", ")+"]")
 }
 
 // alerts returns what fires, as "Alert job".
@@ -146,47 +146,24 @@ func (p *prometheus) await(alert string) {
 	proctest.Eventually(p.t, alert, func() bool { return slices.Contains(p.alerts(), alert) })
 }
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // world is one Syncer beside a server of its own, with a group of five
 // variables.
 type world struct {
-	t      *testing.T
-	server *conjurdtest.Server
-	dir    string
-	env    []string
+	*shared.Conjur
+	dir string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, server: conjurdtest.Start(t), dir: t.TempDir()}
-	w.server.Policy("- !host app\n")
-	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		w.server.Policy("- !variable " + id + "\n")
-		w.privilege("!permit", id)
-		w.server.Set(id, "v")
-	}
-	w.env = []string{"CONJUR_APPLIANCE_URL=" + w.server.URL, "CONJUR_ACCOUNT=" + conjurdtest.Account, "CONJUR_SSL_CERTIFICATE=" + string(w.server.CA),
-		"CONJUR_AUTHN_LOGIN=host/app", "CONJUR_AUTHN_API_KEY=" + w.server.HostKey("app"), "PATH=" + os.Getenv("PATH")}
+	w := &world{shared.New(t), t.TempDir()}
+	w.Env["PATH"] = os.Getenv("PATH")
+	w.Variables("a", "b", "c", "d", "e")
 	return w
-}
-
-func (w *world) privilege(tag, id string) {
-	w.t.Helper()
-	w.server.Policy(fmt.Sprintf("- %s { role: !host app, privileges: [read, execute], resource: !variable %s }\n", tag, id))
 }
 
 // intercept has each request for data go elsewhere.
 func (w *world) intercept(to http.HandlerFunc) {
-	w.server.Intercept(func(next http.Handler) http.Handler {
+	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/authn/") {
 				next.ServeHTTP(rw, r)
@@ -199,30 +176,30 @@ func (w *world) intercept(to http.HandlerFunc) {
 
 // start starts Syncer with a configuration and returns where its metrics are.
 func (w *world) start(binary, config string) (address string) {
-	w.t.Helper()
+	w.Helper()
 	return w.startBy((*exec.Cmd).Start, binary, config)
 }
 
 // startBy is start with another way to start a process.
 func (w *world) startBy(begin func(*exec.Cmd) error, binary, config string) (address string) {
-	w.t.Helper()
-	address = proctest.FreeAddress(w.t)
+	w.Helper()
+	address = proctest.FreeAddress(w.TB)
 	path := filepath.Join(w.dir, "syncer.yaml")
-	write(w.t, path, fmt.Sprintf("server: {address: %q}\n", address)+config)
+	shared.Replace(w.TB, path, fmt.Sprintf("server: {address: %q}\n", address)+config)
 	cmd := exec.Command(binary, "--annotations", w.dir+"/none", "--config", path, "--secrets-dir", w.dir, "--status-dir", w.dir)
-	cmd.Env = w.env
-	proctest.Start(w.t, cmd, begin)
+	cmd.Env = w.Environ()
+	proctest.Start(w.TB, cmd, begin)
 	return address
 }
 
 // startInPod starts Syncer beside an application that runs as another user.
 func (w *world) startInPod(pod *podtest.Pod, binary, config string) (address string) {
-	w.t.Helper()
+	w.Helper()
 	pod.App("web", 1001)
-	podtest.Reachable(w.t, w.dir)
-	podtest.Reachable(w.t, binary)
+	podtest.Reachable(w.TB, w.dir)
+	podtest.Reachable(w.TB, binary)
 	if err := os.Chmod(w.dir, 0o777); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return w.startBy(func(cmd *exec.Cmd) error { return pod.Run(cmd, 1000) }, binary, config)
 }
@@ -293,13 +270,11 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 		return len(p.query(`syncer_syncs_total{result="written"} == 2`)) == 4
 	})
 	outage.intercept(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusServiceUnavailable) })
-	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		held.privilege("!deny", id)
-	}
-	revoked.privilege("!deny", "a")
+	held.Deny("a", "b", "c", "d", "e")
+	revoked.Deny("a")
 
 	locked := newWorld(t)
-	locked.env = append(locked.env, "CONJUR_AUTHN_API_KEY=wrong")
+	locked.Env["CONJUR_AUTHN_API_KEY"] = "wrong"
 	p.scrape("locked=" + locked.start(binary, sidecar))
 	stuck := newWorld(t)
 	stuck.intercept(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -309,27 +284,27 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expiring.server.Set("e", string(parts["crt"].Bytes()))
+	expiring.Server.Set("e", string(parts["crt"].Bytes()))
 	p.scrape("expiring=" + expiring.start(binary, sidecar))
 	idle := newWorld(t)
-	write(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
+	shared.Replace(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("idle=" + idle.start(binary, fmt.Sprintf(standalone, idle.dir+"/kubeconfig")))
 	// Without its API server nobody knows what the Secrets show of a set.
 	rotates := newWorld(t)
-	write(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
+	shared.Replace(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("rotates=" + rotates.start(binary, fmt.Sprintf(standalone+rotation, rotates.dir+"/kubeconfig")))
 	slow := newWorld(t)
-	slow.server.Policy(`
+	slow.Server.Policy(`
 - &sets [!variable lingers, !variable lingers/control, !variable kept, !variable kept/control]
 - !permit { role: !host app, privileges: [read, execute, update], resource: *sets }
 `)
 	p.scrape("slow=" + slow.start(binary, fmt.Sprintf(standalone+slowRotation, plane.Kubeconfig())))
 	proctest.Eventually(t, "both sets", func() bool { return len(p.query(`syncer_rotation_stage_seconds{job="slow"}`)) == 2 })
-	slow.server.Policy("- !deny { role: !host app, privileges: [update], resource: !variable kept }\n")
+	slow.Server.Policy("- !deny { role: !host app, privileges: [update], resource: !variable kept }\n")
 	refused := newWorld(t)
 	p.scrape("refused=" + refused.startInPod(podtest.Start(t), binary, sidecar+"restartApp: {signal: SIGHUP}\n"))
 	proctest.Eventually(t, "its delivery", func() bool { return len(p.query(`syncer_syncs_total{job="refused",result="written"} == 2`)) == 1 })
-	refused.server.Set("a", "w")
+	refused.Server.Set("a", "w")
 
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",

@@ -8,12 +8,11 @@
 package samples
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/podtest"
 	"github.com/secretsync/syncer/test/proctest"
@@ -27,17 +26,9 @@ var (
 func TestMain(m *testing.M) {
 	podtest.Main()
 	proctest.AtOnce(8)
-	dir, err := os.MkdirTemp("", "samples")
-	if err == nil {
+	goleak.VerifyTestMain(gobuild.Main(kubetest.Main(m, &plane), func(dir string) (err error) {
 		built, err = buildImage(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(kubetest.Main(m, &plane), goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
+		return err
 	}))
 }
 

@@ -48,7 +48,7 @@ type container struct {
 
 // container returns a container of the Pod, which it makes at the first call.
 func (p *pod) container(name string) *container {
-	p.t.Helper()
+	p.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.made[name]; c != nil {
@@ -57,7 +57,7 @@ func (p *pod) container(name string) *container {
 	all := slices.Concat(p.spec.InitContainers, p.spec.Containers)
 	i := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
 	if i < 0 {
-		p.t.Fatalf("there is no container %s", name)
+		p.Fatalf("there is no container %s", name)
 	}
 	spec := all[i]
 	c := &container{Container: podtest.Container{Root: filepath.Join(p.dir, "roots", name), Mounts: p.mounts(spec)}}
@@ -78,7 +78,7 @@ func (p *pod) container(name string) *container {
 		p.check(errors.Join(os.Mkdir(filepath.Join(c.Root, "tmp"), 0o777), os.Chmod(filepath.Join(c.Root, "tmp"), 0o1777)))
 		c.env = []string{"PATH=/usr/bin:/bin"}
 	default:
-		p.t.Fatalf("the node has no image %s", spec.Image)
+		p.Fatalf("the node has no image %s", spec.Image)
 	}
 	if spec.Command != nil {
 		c.command = slices.Concat(spec.Command, spec.Args)
@@ -92,7 +92,7 @@ func (p *pod) container(name string) *container {
 }
 
 func (p *pod) number(text string) int {
-	p.t.Helper()
+	p.Helper()
 	n, err := strconv.Atoi(text)
 	p.check(err)
 	return n
@@ -100,7 +100,7 @@ func (p *pod) number(text string) int {
 
 // environment is what the manifest and the cluster add to the image's.
 func (p *pod) environment(c corev1.Container) (env []string) {
-	p.t.Helper()
+	p.Helper()
 	server, err := url.Parse(plane.URL())
 	p.check(err)
 	env = []string{"HOSTNAME=" + p.name, "KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()}
@@ -133,16 +133,16 @@ func (p *pod) environment(c corev1.Container) (env []string) {
 
 // start starts a container's process.
 func (p *pod) start(name string) *proctest.Process {
-	p.t.Helper()
+	p.Helper()
 	c := p.container(name)
 	cmd := &exec.Cmd{Path: c.command[0], Args: c.command, Env: slices.Clone(c.env)}
-	return proctest.Start(p.t, cmd, c.Start)
+	return proctest.Start(p.TB, cmd, c.Start)
 }
 
 // exec runs a command in a container, and returns its exit status and what it
 // printed.
 func (p *pod) exec(name string, command ...string) (status int, printed string) {
-	p.t.Helper()
+	p.Helper()
 	cmd := &exec.Cmd{Path: command[0], Args: command}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -161,7 +161,7 @@ func (c *container) begin(cmd *exec.Cmd) error {
 
 // stat looks at a file of a container.
 func (p *pod) stat(name, path string) (os.FileInfo, error) {
-	p.t.Helper()
+	p.Helper()
 	c := p.container(name)
 	host := filepath.Join(c.Root, path)
 	for _, m := range c.Mounts { // the last that has it is the deepest
@@ -174,10 +174,10 @@ func (p *pod) stat(name, path string) (os.FileInfo, error) {
 
 // hook runs what Syncer's container is to run after its start, if anything.
 func (p *pod) hook() {
-	p.t.Helper()
+	p.Helper()
 	if h := p.spec.Containers[0].Lifecycle; h != nil {
 		if status, text := p.exec(provider, h.PostStart.Exec.Command...); status != 0 {
-			p.t.Fatalf("the postStart hook failed with %d: %s", status, text)
+			p.Fatalf("the postStart hook failed with %d: %s", status, text)
 		}
 	}
 }
@@ -185,10 +185,10 @@ func (p *pod) hook() {
 // probe wants the application's liveness probe, if there is one, to end with a
 // status.
 func (p *pod) probe(want int) {
-	p.t.Helper()
+	p.Helper()
 	if l := p.spec.Containers[1].LivenessProbe; l != nil {
 		if status, text := p.exec("app", l.Exec.Command...); status != want {
-			p.t.Errorf("the liveness probe ended with %d, want %d: %s", status, want, text)
+			p.Errorf("the liveness probe ended with %d, want %d: %s", status, want, text)
 		}
 	}
 }

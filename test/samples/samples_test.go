@@ -70,7 +70,7 @@ var variable = regexp.MustCompile(`\{[a-z/]+(\|base64)?\}`)
 func (w *world) filledIn(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(name string) string {
 		id, encoded := strings.CutSuffix(strings.Trim(name, "{}"), "|base64")
-		value := w.value["shop/"+id]
+		value := w.Value["shop/"+id]
 		if encoded {
 			return base64.StdEncoding.EncodeToString([]byte(value))
 		}
@@ -80,7 +80,7 @@ func (w *world) filledIn(text string) string {
 
 // lacks returns what of a delivery is not there; empty means nothing.
 func (w *world) lacks(d delivery) string {
-	w.t.Helper()
+	w.Helper()
 	for name, want := range d.secrets {
 		data := w.readSecret(name)
 		for key, text := range want {
@@ -102,29 +102,29 @@ func (w *world) lacks(d delivery) string {
 
 // application checks what the application finds at its start.
 func (w *world) application(d delivery) {
-	w.t.Helper()
+	w.Helper()
 	for command, want := range d.starts {
 		if status, text := w.node.exec("app", "sh", "-c", command); status != 0 || text != w.filledIn(want) {
-			w.t.Errorf("%s ended with %d and printed %q", command, status, text)
+			w.Errorf("%s ended with %d and printed %q", command, status, text)
 		}
 	}
 }
 
 // await waits for a delivery.
 func (w *world) await(d delivery) {
-	w.t.Helper()
+	w.Helper()
 	var lacking string
 	defer func() {
-		if w.t.Failed() {
-			w.t.Log("the last that was missing: " + lacking)
+		if w.Failed() {
+			w.Log("the last that was missing: " + lacking)
 		}
 	}()
-	eventually(w.t, "the delivery", func() bool { lacking = w.lacks(d); return lacking == "" })
+	eventually(w.TB, "the delivery", func() bool { lacking = w.lacks(d); return lacking == "" })
 }
 
 // has reports whether a sentinel is in the status folder of Syncer's container.
 func (p *pod) has(sentinel string) bool {
-	p.t.Helper()
+	p.Helper()
 	_, err := p.stat(provider, "/conjur/status/"+sentinel)
 	return err == nil
 }
@@ -136,9 +136,9 @@ const (
 
 // up deploys a sample and starts Syncer's container in it.
 func (w *world) up(sample, manifest string) *proctest.Process {
-	w.t.Helper()
+	w.Helper()
 	p := w.deploy(sample, manifest).start(provider)
-	w.t.Cleanup(func() { w.silent(p) })
+	w.Cleanup(func() { w.Silent(p) })
 	return p
 }
 
@@ -165,12 +165,12 @@ func TestInitContainersDeliver(t *testing.T) {
 // fed checks that Syncer took up a certificate if, and only if, its sample says
 // that it logs in so.
 func (w *world) fed() {
-	w.t.Helper()
+	w.Helper()
 	w.node.mu.Lock()
 	defer w.node.mu.Unlock()
 	// On a busy machine a login may be given up, and another takes its place.
-	if want := strings.HasSuffix(w.t.Name(), "-k8s"); (w.node.scripts > 0) != want {
-		w.t.Errorf("sh was fed with %d scripts, want some: %v", w.node.scripts, want)
+	if want := strings.HasSuffix(w.Name(), "-k8s"); (w.node.scripts > 0) != want {
+		w.Errorf("sh was fed with %d scripts, want some: %v", w.node.scripts, want)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestSidecarsFollowRotation(t *testing.T) {
 				t.Error("UPDATED is there before any change")
 			}
 			for range 2 {
-				w.renew("shop/db/username", "shop/db/password")
+				w.Renew("shop/db/username", "shop/db/password")
 				w.await(deliveries[sample])
 				eventually(t, updated, func() bool { return w.node.has(updated) })
 				w.node.probe(1)
@@ -244,7 +244,7 @@ func TestStandaloneIsReadyAndFollows(t *testing.T) {
 	if lacking := w.lacks(deliveries["standalone"]); lacking != "" {
 		t.Errorf("ready, but not delivered: %s", lacking)
 	}
-	w.renew("shop/db/password")
+	w.Renew("shop/db/password")
 	w.await(deliveries["standalone"])
 	p.Stop()
 }
@@ -287,7 +287,7 @@ func TestToolsAreRightAboutTheSamples(t *testing.T) {
 
 // status asks a probe.
 func (w *world) status(path string) int {
-	w.t.Helper()
+	w.Helper()
 	resp, err := http.Get("http://" + w.address + path)
 	if err != nil {
 		return 0

@@ -20,14 +20,14 @@ import (
 // volume returns the folder of a volume of the Pod, which it makes at the first
 // call.
 func (p *pod) volume(name string) string {
-	p.t.Helper()
+	p.Helper()
 	dir := filepath.Join(p.dir, "volumes", name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
 	i := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 	if i < 0 {
-		p.t.Fatalf("there is no volume %s", name)
+		p.Fatalf("there is no volume %s", name)
 	}
 	p.check(os.MkdirAll(dir, 0o777))
 	v := p.spec.Volumes[i]
@@ -45,7 +45,7 @@ func (p *pod) volume(name string) string {
 	case v.Projected != nil:
 		p.publish(dir, p.projected(v.Projected.Sources))
 	default:
-		p.t.Fatalf("the volume %s is of a kind that is not known here", name)
+		p.Fatalf("the volume %s is of a kind that is not known here", name)
 	}
 	return dir
 }
@@ -53,7 +53,7 @@ func (p *pod) volume(name string) string {
 // publish writes files as a kubelet does: in a folder that can be exchanged as
 // a whole, with links to them.
 func (p *pod) publish(dir string, files map[string]string) {
-	p.t.Helper()
+	p.Helper()
 	p.check(os.Mkdir(filepath.Join(dir, "..1"), 0o755))
 	p.check(os.Symlink("..1", filepath.Join(dir, "..data")))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -63,7 +63,7 @@ func (p *pod) publish(dir string, files map[string]string) {
 }
 
 func (p *pod) projected(sources []corev1.VolumeProjection) map[string]string {
-	p.t.Helper()
+	p.Helper()
 	files := map[string]string{}
 	for _, s := range sources {
 		switch {
@@ -72,7 +72,7 @@ func (p *pod) projected(sources []corev1.VolumeProjection) map[string]string {
 			if s.ServiceAccountToken.Audience != "" {
 				audiences = []string{s.ServiceAccountToken.Audience}
 			}
-			files[s.ServiceAccountToken.Path] = plane.Token(p.t, p.namespace, p.spec.ServiceAccountName, audiences...)
+			files[s.ServiceAccountToken.Path] = plane.Token(p.TB, p.namespace, p.spec.ServiceAccountName, audiences...)
 		case s.ConfigMap != nil:
 			maps.Copy(files, p.configMap(s.ConfigMap.Name, s.ConfigMap.Items))
 		case s.Secret != nil:
@@ -94,7 +94,7 @@ func (p *pod) downward(items []corev1.DownwardAPIVolumeFile) map[string]string {
 
 // field is what a field of the Pod is to the Downward API.
 func (p *pod) field(path string) string {
-	p.t.Helper()
+	p.Helper()
 	switch path {
 	case "metadata.name":
 		return p.name
@@ -107,19 +107,19 @@ func (p *pod) field(path string) string {
 		}
 		return text.String()
 	}
-	p.t.Fatalf("the field %s is not known here", path)
+	p.Fatalf("the field %s is not known here", path)
 	return ""
 }
 
 func (p *pod) configMap(name string, items []corev1.KeyToPath) map[string]string {
-	p.t.Helper()
-	m, err := p.core.ConfigMaps(p.namespace).Get(p.t.Context(), name, metav1.GetOptions{})
+	p.Helper()
+	m, err := plane.Core.ConfigMaps(p.namespace).Get(p.Context(), name, metav1.GetOptions{})
 	p.check(err)
 	return chosen(m.Data, items)
 }
 
 func (p *pod) secret(name string, items []corev1.KeyToPath) map[string]string {
-	p.t.Helper()
+	p.Helper()
 	data := map[string]string{}
 	for key, value := range p.readSecret(name) {
 		data[key] = string(value)
@@ -143,11 +143,11 @@ const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // account is the volume that a cluster adds to each Pod.
 func (p *pod) account() string {
-	p.t.Helper()
+	p.Helper()
 	dir := filepath.Join(p.dir, "account")
 	if err := os.Mkdir(dir, 0o755); err == nil {
 		p.publish(dir, map[string]string{
-			"token": plane.Token(p.t, p.namespace, p.spec.ServiceAccountName), "ca.crt": string(plane.CA()), "namespace": p.namespace,
+			"token": plane.Token(p.TB, p.namespace, p.spec.ServiceAccountName), "ca.crt": string(plane.CA()), "namespace": p.namespace,
 		})
 	}
 	return dir
@@ -155,7 +155,7 @@ func (p *pod) account() string {
 
 // mounts are those of a container, parents first, as runtimes sort them.
 func (p *pod) mounts(c corev1.Container) []podtest.Mount {
-	p.t.Helper()
+	p.Helper()
 	list := []podtest.Mount{{Source: "/dev", Path: "/dev"}, {Source: p.account(), Path: accountDir, ReadOnly: true}}
 	for _, m := range c.VolumeMounts {
 		source := filepath.Join(p.volume(m.Name), m.SubPath)

@@ -3,7 +3,6 @@
 package samples
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"maps"
 	"net"
@@ -17,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
+	shared "github.com/secretsync/syncer/test/world"
 )
 
 // The images that the node has, by what the manifests call them in the end.
@@ -38,15 +37,11 @@ const provider = "cyberark-secrets-provider-for-k8s"
 // world is a Conjur server and a namespace with what a cluster's operator has
 // prepared in it.
 type world struct {
-	t         testing.TB
-	server    *conjurdtest.Server
+	*shared.Conjur
 	namespace string
-	core      corev1client.CoreV1Interface // as the admin
 	image     *image
 	address   string // of the probes
 	node      *pod
-	value     map[string]string // variable → the value it has
-	values    []string          // all that were ever set: no log may hold one
 }
 
 func newWorld(t testing.TB) *world {
@@ -55,13 +50,10 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	plane.AllowAnonymousDiscovery(t)
-	w := &world{t: t, namespace: plane.Namespace(t), image: built.open(t), address: proctest.FreeAddress(t), value: map[string]string{}}
+	w := &world{namespace: plane.Namespace(t), image: built.open(t), address: proctest.FreeAddress(t)}
 	w.node = &pod{world: w, dir: t.TempDir(), made: map[string]*container{}}
-	w.server = conjurdtest.Start(t, conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = w.node }))
-	var err error
-	w.core, err = corev1client.NewForConfig(plane.Config())
-	w.check(err)
-	w.server.Policy(w.filled("policy.yml", ""))
+	w.Conjur = shared.New(t, conjurdtest.With(func(o *conjurd.Options) { o.Kubernetes = w.node }))
+	w.Server.Policy(w.filled("policy.yml", ""))
 	ca, err := conjurd.NewCA()
 	w.check(err)
 	for id, value := range map[string]string{
@@ -70,54 +62,38 @@ func newWorld(t testing.TB) *world {
 		"conjur/authn-jwt/cluster/issuer": plane.URL(), "conjur/authn-jwt/cluster/audience": "conjur",
 		"conjur/authn-jwt/cluster/token-app-property": "sub", "conjur/authn-jwt/cluster/identity-path": "apps",
 	} {
-		w.server.Set(id, value)
+		w.Server.Set(id, value)
 	}
-	w.renew("shop/db/url", "shop/db/username", "shop/db/password", "shop/tls/key")
+	w.Renew("shop/db/url", "shop/db/username", "shop/db/password", "shop/tls/key")
+	w.Server.Set("shop/tls/key", base64.StdEncoding.EncodeToString([]byte(w.Value["shop/tls/key"])))
 	return w
 }
 
 func (w *world) check(err error) {
-	w.t.Helper()
+	w.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-}
-
-// renew sets variables to new values at one moment; that of a key is in base64.
-func (w *world) renew(ids ...string) {
-	w.t.Helper()
-	set := map[string][]byte{}
-	for _, id := range ids {
-		w.value[id] = "canary-" + rand.Text()
-		w.values = append(w.values, w.value[id])
-		set[id] = []byte(w.value[id])
-		if id == "shop/tls/key" {
-			set[id] = []byte(base64.StdEncoding.EncodeToString(set[id]))
-		}
-	}
-	w.check(w.server.Conjurd.SetMany(w.t.Context(), set))
 }
 
 // connect are the settings by which the authenticator at the path is reached.
 func (w *world) connect(path string) map[string]string {
 	return map[string]string{
-		"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_APPLIANCE_URL": w.server.URL,
-		"CONJUR_AUTHN_URL": w.server.URL + path, "CONJUR_SSL_CERTIFICATE": string(w.server.CA),
+		"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_APPLIANCE_URL": w.Server.URL,
+		"CONJUR_AUTHN_URL": w.Server.URL + path, "CONJUR_SSL_CERTIFICATE": string(w.Server.CA),
 	}
 }
 
 // filled returns a file of testdata with what stands for this world in its place.
 func (w *world) filled(name, authn string) string {
-	w.t.Helper()
+	w.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	w.check(err)
 	_, port, err := net.SplitHostPort(w.address)
 	w.check(err)
 	pairs := []string{"VALUE_OF_NAMESPACE", w.namespace, "SERVER_ADDRESS", w.address, "SERVER_PORT", port}
-	if w.server != nil {
-		for key, value := range w.connect(authn) {
-			pairs = append(pairs, "VALUE_OF_"+key, quoted(value))
-		}
+	for key, value := range w.connect(authn) {
+		pairs = append(pairs, "VALUE_OF_"+key, quoted(value))
 	}
 	return strings.NewReplacer(pairs...).Replace(string(text))
 }
@@ -127,23 +103,23 @@ func quoted(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\
 
 // tool runs a command of Syncer on a machine of its operator.
 func (w *world) tool(stdin string, args ...string) (stdout, stderr string, status int) {
-	w.t.Helper()
+	w.Helper()
 	cmd := exec.Command(w.image.binary, args...)
 	var out, messages strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &messages
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	if err := cmd.Run(); cmd.ProcessState == nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return out.String(), messages.String(), cmd.ProcessState.ExitCode()
 }
 
 // manifest is a sample in which migrate has put Syncer.
 func (w *world) manifest(sample string) string {
-	w.t.Helper()
+	w.Helper()
 	text, messages, status := w.tool(w.filled(sample+".yaml", authenticator(sample)), "migrate", "-f", "-", "--image", syncerImage)
 	if status != 0 {
-		w.t.Fatalf("migrate: status %d\n%s", status, messages)
+		w.Fatalf("migrate: status %d\n%s", status, messages)
 	}
 	return text
 }
@@ -159,19 +135,19 @@ func authenticator(sample string) string {
 // deploy creates a manifest's objects, and returns the Pod that a controller
 // would make of its workload.
 func (w *world) deploy(sample, manifest string) *pod {
-	w.t.Helper()
-	_, err := w.core.ConfigMaps(w.namespace).Create(w.t.Context(), &corev1.ConfigMap{
+	w.Helper()
+	_, err := plane.Core.ConfigMaps(w.namespace).Create(w.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "conjur-connect"}, Data: w.connect(authenticator(sample)),
 	}, metav1.CreateOptions{})
 	w.check(err)
-	objects := deploy.Decode(w.t, []byte(manifest))
-	cluster := deploy.Connect(w.t, plane.Config())
+	objects := deploy.Decode(w.TB, []byte(manifest))
+	cluster := deploy.Connect(w.TB, plane.Config())
 	p := w.node
 	for _, o := range objects {
-		_, err := cluster.Create(w.t.Context(), w.namespace, o, false)
+		_, err := cluster.Create(w.Context(), w.namespace, o, false)
 		w.check(err)
 	}
-	plane.Await(w.t, w.namespace, "shop", deploy.Rules(w.t, objects, "")...)
+	plane.Await(w.TB, w.namespace, "shop", deploy.Rules(w.TB, objects, "")...)
 	for _, o := range objects {
 		template, found, err := unstructured.NestedMap(o.Object, "spec", "template")
 		w.check(err)
@@ -180,7 +156,7 @@ func (w *world) deploy(sample, manifest string) *pod {
 		}
 		var of corev1.PodTemplateSpec
 		w.check(runtime.DefaultUnstructuredConverter.FromUnstructured(template, &of))
-		made, err := w.core.Pods(w.namespace).Create(w.t.Context(), &corev1.Pod{
+		made, err := plane.Core.Pods(w.namespace).Create(w.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop-1", Labels: of.Labels, Annotations: of.Annotations}, Spec: of.Spec,
 		}, metav1.CreateOptions{})
 		w.check(err)
@@ -192,19 +168,8 @@ func (w *world) deploy(sample, manifest string) *pod {
 
 // readSecret returns the data of a Secret.
 func (w *world) readSecret(name string) map[string][]byte {
-	w.t.Helper()
-	s, err := w.core.Secrets(w.namespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	w.Helper()
+	s, err := plane.Core.Secrets(w.namespace).Get(w.Context(), name, metav1.GetOptions{})
 	w.check(err)
 	return maps.Clone(s.Data)
-}
-
-// silent looks for values in what a process printed.
-func (w *world) silent(p *proctest.Process) {
-	w.t.Helper()
-	for _, value := range w.values {
-		if strings.Contains(p.Log(), value) {
-			w.t.Error("the log holds a value")
-			return
-		}
-	}
 }
