@@ -176,16 +176,12 @@ func TestPolicyKeepsToListedSecrets(t *testing.T) {
 func TestPolicyKeepsToThePullSecretsOfAccounts(t *testing.T) {
 	p := police(t, "refresh: {interval: 1m}")
 	cluster.Bind(t, p.name, "r", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"*"}})
-	admin, err := corev1client.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
 	release, err := corev1client.NewForConfig(cluster.ConfigFor(cluster.Token(t, p.name, "r")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "builder", Annotations: map[string]string{"role": "reader"}}}
-	if _, err := admin.ServiceAccounts(p.name).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := cluster.Core.ServiceAccounts(p.name).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	asked := release.ServiceAccounts(p.name)

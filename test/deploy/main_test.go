@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/generated"
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -29,28 +29,10 @@ func TestMain(m *testing.M) {
 	if !generated.Updating() { // for which no cluster is needed
 		tests = kubetest.Own(m, &cluster)
 	}
-	goleak.VerifyTestMain(withTool{tests})
-}
-
-// withTool builds what renders charts, for the time of the tests.
-type withTool struct{ tests goleak.TestingM }
-
-func (w withTool) Run() (code int) {
-	dir, err := os.MkdirTemp("", "chart-")
-	if err == nil {
-		defer func() {
-			if err := os.RemoveAll(dir); err != nil {
-				code = 1
-			}
-		}()
+	goleak.VerifyTestMain(gobuild.Main(tests, func(dir string) error {
 		tool := filepath.Join(dir, "chart")
-		err = errors.Join(deploy.BuildTool(tool), os.Setenv(deploy.ToolVariable, tool))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return w.tests.Run()
+		return errors.Join(deploy.BuildTool(tool), os.Setenv(deploy.ToolVariable, tool))
+	}))
 }
 
 func readFile(t *testing.T, path string) []byte {

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/test/deploy"
 )
@@ -79,13 +78,9 @@ func values(shape, namespace, other string) string {
 // profile.
 func restricted(t *testing.T) string {
 	t.Helper()
-	core, err := corev1client.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
 	ns := cluster.Namespace(t)
 	label := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := core.Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+	if _, err := cluster.Core.Namespaces().Patch(t.Context(), ns, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return ns
