@@ -31,13 +31,9 @@ func newBuilder(t *testing.T) *builder {
 	t.Helper()
 	ns := cluster.Namespace(t)
 	cluster.Bind(t, ns, "app", rules("serviceaccounts", "get", "patch"))
-	admin, err := corev1client.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &builder{t, admin.ServiceAccounts(ns), connect(t, cluster.Token(t, ns, "app")), ns}
+	b := &builder{t, cluster.Core.ServiceAccounts(ns), connect(t, cluster.Token(t, ns, "app")), ns}
 	mounts := false
-	_, err = b.accounts.Create(t.Context(), &corev1.ServiceAccount{
+	_, err := b.accounts.Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta:       metav1.ObjectMeta{Name: "builder", Labels: map[string]string{"app": "x"}, Annotations: map[string]string{"theirs": "1"}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}, Secrets: []corev1.ObjectReference{{Name: "token"}}, AutomountServiceAccountToken: &mounts,
 	}, metav1.CreateOptions{FieldManager: "kubectl"})

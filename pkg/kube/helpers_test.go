@@ -50,11 +50,7 @@ func connect(t *testing.T, token string) *kube.Client {
 // what is tested.
 func secrets(t *testing.T, namespace string) corev1client.SecretInterface {
 	t.Helper()
-	c, err := corev1client.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Secrets(namespace)
+	return cluster.Core.Secrets(namespace)
 }
 
 func managed(name string, data map[string]string) *corev1.Secret {

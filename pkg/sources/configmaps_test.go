@@ -109,7 +109,7 @@ func (w *templates) live(t *testing.T, name string) {
 func store(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
-	api := admin(t).ConfigMaps(namespace)
+	api := cluster.Core.ConfigMaps(namespace)
 	_, err := api.Create(t.Context(), m, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = api.Update(t.Context(), m, metav1.UpdateOptions{})
@@ -164,7 +164,7 @@ func TestATemplateThatIsMissingHintsWhenItAppears(t *testing.T) {
 	changes("one", map[string]string{"a": "one"})
 	changes("! configmap "+ns+"/m no template a add", map[string]string{"b": "one"})
 	changes("", map[string]string{"a": ""}) // empty, but there
-	if err := admin(t).ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
+	if err := cluster.Core.ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, w.hints, "m/a")
@@ -187,7 +187,7 @@ func TestAChangeBeforeTheWatchIsHintedAt(t *testing.T) {
 	w = watchedTemplates(t, ns, time.Hour, "m/a", "m/b")
 	w.text(t, "m/a", "two")
 	w.text(t, "m/b", "two")
-	if err := admin(t).ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
+	if err := cluster.Core.ConfigMaps(ns).Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	running(t, w.Run)

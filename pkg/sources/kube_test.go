@@ -11,23 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
 )
-
-// admin is the administrator's way to the cluster, apart from what is tested.
-func admin(t *testing.T) corev1client.CoreV1Interface {
-	t.Helper()
-	c, err := corev1client.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // client is that of the service account "app" of a namespace.
 func client(t *testing.T, namespace string) *kube.Client {
@@ -65,7 +54,7 @@ func secret(t *testing.T, namespace, name string, data map[string]string, annota
 		StringData: data,
 	}
 	annotate(s, annotations)
-	if _, err := admin(t).Secrets(namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+	if _, err := cluster.Core.Secrets(namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +71,7 @@ func annotate(s *corev1.Secret, annotations []string) {
 
 func changeSecret(t *testing.T, namespace, name string, change func(*corev1.Secret)) {
 	t.Helper()
-	api := admin(t).Secrets(namespace)
+	api := cluster.Core.Secrets(namespace)
 	s, err := api.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +84,7 @@ func changeSecret(t *testing.T, namespace, name string, change func(*corev1.Secr
 
 func deleteSecret(t *testing.T, namespace, name string) {
 	t.Helper()
-	if err := admin(t).Secrets(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := cluster.Core.Secrets(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

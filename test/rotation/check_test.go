@@ -24,10 +24,7 @@ func (s *shop) configured(listener rotate.Listener, text string) *rotate.Rotator
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	env := map[string]string{
-		"CONJUR_APPLIANCE_URL": s.URL, "CONJUR_ACCOUNT": s.Account, "CONJUR_SSL_CERTIFICATE": string(s.CA),
-		"CONJUR_AUTHN_LOGIN": "host/rotates", "CONJUR_AUTHN_API_KEY": s.HostKey("rotates"),
-	}
+	env := s.Env("rotates")
 	c, warnings, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: func(name string) string { return env[name] }})
 	if err != nil || len(warnings) > 0 {
 		s.t.Fatal(err, warnings)

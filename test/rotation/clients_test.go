@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -111,7 +110,7 @@ func (s *shop) newClients(n int, interval time.Duration) (clients []*client, ask
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	s.t.Cleanup(server.Close)
-	s.deliver(dir, text, interval, map[string]string{"CONJUR_AUTHN_LOGIN": "host/app", "CONJUR_AUTHN_API_KEY": s.HostKey("app")})
+	s.deliver(dir, text, interval, s.Env("app"))
 	proctest.Eventually(s.t, "a login in each file", func() bool {
 		for _, c := range clients {
 			if _, _, _, err := c.read(); err != nil {
@@ -140,7 +139,7 @@ func oldest(clients []*client) (id string) {
 
 // deliver runs a sidecar that looks for changes at shorter intervals than can be
 // configured.
-func (s *shop) deliver(dir, annotations string, interval time.Duration, login map[string]string) {
+func (s *shop) deliver(dir, annotations string, interval time.Duration, env map[string]string) {
 	s.t.Helper()
 	for _, name := range []string{"secrets", "templates", "status"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
@@ -151,10 +150,6 @@ func (s *shop) deliver(dir, annotations string, interval time.Duration, login ma
 	if err := os.WriteFile(file, []byte(annotations), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	env := map[string]string{
-		"CONJUR_APPLIANCE_URL": s.URL, "CONJUR_ACCOUNT": s.Account, "CONJUR_SSL_CERTIFICATE": string(s.CA),
-	}
-	maps.Copy(env, login)
 	cfg, warnings, err := config.Load(config.Sources{
 		Annotations: config.File{Name: file}, Getenv: func(name string) string { return env[name] },
 		SecretsDir: filepath.Join(dir, "secrets"), TemplatesDir: filepath.Join(dir, "templates"), StatusDir: filepath.Join(dir, "status"),

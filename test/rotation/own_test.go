@@ -82,6 +82,9 @@ func TestItsOwnIdentityIsRotated(t *testing.T) {
 	if err := os.Rename(first, identity); err != nil {
 		t.Fatal(err)
 	}
+	env := s.Env("own-a")
+	delete(env, "CONJUR_AUTHN_API_KEY")
+	env["CONJUR_AUTHN_API_KEY_FILE"] = identity
 	s.deliver(dir, `conjur.org/container-mode="sidecar"
 conjur.org/secrets-destination="file"
 conjur.org/secrets-refresh-interval="1s"
@@ -93,7 +96,7 @@ conjur.org/conjur-secrets.url="- url: shop/url"
 conjur.org/secret-file-template.url="{{secret \"url\"}}"
 conjur.org/secret-file-format.url="template"
 conjur.org/secret-file-path.url="./url"
-`, 3*time.Second, map[string]string{"CONJUR_AUTHN_LOGIN": "host/own-a", "CONJUR_AUTHN_API_KEY_FILE": identity})
+`, 3*time.Second, env)
 	for turn := range 3 {
 		s.rotate()
 		value := fmt.Sprint("value ", turn)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/pkg/actuators"
+	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/generate"
@@ -84,12 +85,6 @@ func (s *shop) logins() []string {
 	return s.db.Query(s.t, "postgres", fmt.Sprintf("SELECT rolname FROM pg_roles WHERE rolname LIKE '%s\\_%%' AND rolname NOT LIKE '%%admin' AND rolcanlogin ORDER BY 1", s.name))
 }
 
-type apiKey struct{ login, key string }
-
-func (a apiKey) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	return conjur.Credential{Login: a.login, ContentType: "text/plain", Body: secret.New([]byte(a.key))}, nil
-}
-
 // as returns a client of a host, which the server knows by version.
 func (s *shop) as(host, version string) *conjur.Client {
 	s.t.Helper()
@@ -104,7 +99,7 @@ func (s *shop) as(host, version string) *conjur.Client {
 func (s *shop) connect(host, version string) (*conjur.Client, error) {
 	return conjur.New(conjur.Config{
 		ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA), RateLimit: 1e6, HTTPTimeout: 10 * time.Second, Version: version,
-		Authenticator: apiKey{"host/" + host, s.HostKey(host)},
+		Authenticator: authn.APIKey{Login: "host/" + host, Key: secret.New([]byte(s.HostKey(host)))},
 	})
 }
 

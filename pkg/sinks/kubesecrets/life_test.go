@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -271,9 +270,7 @@ func TestNamespaces(t *testing.T) {
 	if err := k.sink.Apply(t.Context(), target, setAll("a", "canary")); err == nil || !strings.Contains(err.Error(), "there is no namespace nosuch") {
 		t.Errorf("without a namespace Apply says %v", err)
 	}
-	core, err := corev1client.NewForConfig(cluster.Config())
-	must(t, err)
-	must(t, core.Namespaces().Delete(t.Context(), k.ns, metav1.DeleteOptions{}))
+	must(t, cluster.Core.Namespaces().Delete(t.Context(), k.ns, metav1.DeleteOptions{}))
 	target = k.created("s", "", "a")
 	if err := k.sink.Apply(t.Context(), target, setAll("a", "canary")); err == nil || !strings.Contains(err.Error(), "the namespace "+k.ns+" is being deleted") {
 		t.Errorf("in a namespace that ends Apply says %v", err)
