@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,12 +71,23 @@ func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 	return c.client.Resource(mapping.Resource).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
 }
 
-// Install creates all objects of a release, whose namespaces must exist.
+// Install creates all objects of a release, whose namespaces must exist. Those that
+// belong to no namespace end with the test: the API server consults each admission
+// policy at each write of a Secret.
 func (c *Cluster) Install(t testing.TB, r Release) {
 	t.Helper()
 	for _, o := range r.Objects(t) {
-		if _, err := c.Create(t.Context(), r.Namespace, o, false); err != nil {
+		made, err := c.Create(t.Context(), r.Namespace, o, false)
+		if err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
 		}
+		if made.GetNamespace() != "" {
+			continue
+		}
+		t.Cleanup(func() {
+			if err := c.Delete(context.WithoutCancel(t.Context()), o); err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		})
 	}
 }

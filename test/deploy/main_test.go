@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	var tests goleak.TestingM = m
 	if !generated.Updating() { // for which no cluster is needed
-		tests = kubetest.Own(m, &cluster)
+		tests = kubetest.Main(m, &cluster)
 	}
 	goleak.VerifyTestMain(gobuild.Main(tests, func(dir string) error {
 		tool := filepath.Join(dir, "chart")
