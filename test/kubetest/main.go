@@ -28,9 +28,9 @@ func Main(m *testing.M, cp **ControlPlane) *Runner {
 	return &Runner{m: m, cp: cp, start: Shared}
 }
 
-// Own is like Main, but the control plane is never shared, so that tests may
-// break it, and so that connections which a test leaves end with it. If the tests pass, Run calls each function of then with all calls
-// that the API server received: no test can look back on all parallel tests.
+// Own is like Main, but the control plane is never shared, so that tests may break
+// it. If the tests pass, Run calls each function of then with all calls that the API
+// server received: no test can look back on all parallel tests.
 func Own(m *testing.M, cp **ControlPlane, then ...func([]Call) error) *Runner {
 	return &Runner{m: m, cp: cp, start: func() (*ControlPlane, error) { return Start() }, then: then}
 }
