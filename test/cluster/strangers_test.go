@@ -17,8 +17,8 @@ import (
 
 // keySet makes the set jwt, which the host rotates may change and app may read.
 func (w *world) keySet(rotated string) {
-	w.t.Helper()
-	w.server.Policy(`
+	w.Helper()
+	w.Server.Policy(`
 - !variable jwt
 - !variable jwt/control
 - !host rotates
@@ -30,7 +30,7 @@ func (w *world) keySet(rotated string) {
 
 // showing makes a Secret that shows the set jwt.
 func (w *world) showing(namespace, name string, changes ...func(*corev1.Secret)) *corev1.Secret {
-	w.t.Helper()
+	w.Helper()
 	keys := func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) }
 	return w.secretIn(namespace, name, nil, append(changes, keys)...)
 }
@@ -44,8 +44,8 @@ func (w *world) shownIn(namespace, name string) shownSet {
 
 // idles waits until a Secret shows another primary, alone, and returns it.
 func (w *world) idles(name string, before shownSet) (now shownSet) {
-	w.t.Helper()
-	eventually(w.t, "a set that is idle, with a new primary", func() bool {
+	w.Helper()
+	eventually(w.TB, "a set that is idle, with a new primary", func() bool {
 		now = w.shown(name)
 		return now.Stage == "idle" && now.Primary != before.Primary && len(now.IDs) == 1
 	})
@@ -54,10 +54,10 @@ func (w *world) idles(name string, before shownSet) (now shownSet) {
 
 // rotationEvents returns all Events of a namespace about rotations.
 func (w *world) rotationEvents(namespace string) (messages []string) {
-	w.t.Helper()
-	list, err := w.core.Events(namespace).List(context.WithoutCancel(w.t.Context()), metav1.ListOptions{})
+	w.Helper()
+	list, err := plane.Core.Events(namespace).List(context.WithoutCancel(w.Context()), metav1.ListOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, e := range list.Items {
 		if strings.HasPrefix(e.Reason, "Rotation") {
@@ -70,7 +70,7 @@ func (w *world) rotationEvents(namespace string) (messages []string) {
 // forged has a Secret say that it was delivered at a late step, as our field
 // manager would.
 func (w *world) forged(namespace, name, manager string) {
-	w.t.Helper()
+	w.Helper()
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{"conjur.org/managed-by-provider": "true"},
@@ -78,8 +78,8 @@ func (w *world) forged(namespace, name, manager string) {
 		},
 		Data: map[string][]byte{"conjur-map": []byte(`"*": {keys: jwt}`)},
 	}
-	if _, err := w.core.Secrets(namespace).Create(w.t.Context(), s, metav1.CreateOptions{FieldManager: manager}); err != nil {
-		w.t.Fatal(err)
+	if _, err := plane.Core.Secrets(namespace).Create(w.Context(), s, metav1.CreateOptions{FieldManager: manager}); err != nil {
+		w.Fatal(err)
 	}
 }
 
@@ -89,8 +89,8 @@ func TestAStrangerStopsNoRotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mallory := w.join()
-	w.server.Policy("- !host other\n")
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.Server.Policy("- !host other\n")
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
 	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}")
 	i := slices.IndexFunc(w.settings, func(s string) bool { return strings.Contains(s, "identities: [") })
 	w.settings[i] = strings.Replace(w.settings[i], "identities: [", "identities: ["+w.identity("other", mallory)+", ", 1)
@@ -133,7 +133,7 @@ func TestOnlyPermittedNamespacesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mallory := w.join()
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
 	w.keySet(fmt.Sprintf("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s, namespaces: [%s]}}", w.namespace))
 	w.showing(w.namespace, "keys")
 	p := w.start()
@@ -151,24 +151,24 @@ func TestOnlyPermittedNamespacesAreWaitedFor(t *testing.T) {
 
 // unbind takes Syncer's rights in a namespace away, and bind gives them back.
 func (w *world) unbind(namespace string) (bind func()) {
-	w.t.Helper()
+	w.Helper()
 	roles, err := rbacv1client.NewForConfig(plane.Config())
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	bindings := roles.RoleBindings(namespace)
-	binding, err := bindings.Get(w.t.Context(), "syncer", metav1.GetOptions{})
+	binding, err := bindings.Get(w.Context(), "syncer", metav1.GetOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	if err := bindings.Delete(w.t.Context(), "syncer", metav1.DeleteOptions{}); err != nil {
-		w.t.Fatal(err)
+	if err := bindings.Delete(w.Context(), "syncer", metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
 	}
 	return func() {
-		w.t.Helper()
+		w.Helper()
 		binding.ResourceVersion, binding.UID = "", ""
-		if _, err := bindings.Create(w.t.Context(), binding, metav1.CreateOptions{}); err != nil {
-			w.t.Fatal(err)
+		if _, err := bindings.Create(w.Context(), binding, metav1.CreateOptions{}); err != nil {
+			w.Fatal(err)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestANamespaceWithoutRightsStopsNoOthersSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mallory := w.join()
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
 	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}")
 	w.showing(w.namespace, "keys")
 	p := w.start()
@@ -202,8 +202,8 @@ func TestANamespaceThatShowedTheSetIsWaitedForAWhile(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			shared := w.join()
-			w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + shared
-			w.env["SERVER_STATUS"] = "true"
+			w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + shared
+			w.Env["SERVER_STATUS"] = "true"
 			w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 5s}}")
 			w.showing(w.namespace, "keys")
 			w.showing(shared, "keys")
@@ -233,25 +233,25 @@ func TestANamespaceThatShowedTheSetIsWaitedForAWhile(t *testing.T) {
 // withoutRights has the set jwt rotated while a namespace that shows it cannot be
 // read.
 func (w *world) withoutRights(namespace string, before shownSet) {
-	w.t.Helper()
+	w.Helper()
 	w.rotate("now", "jwt").Exit(0)
-	eventually(w.t, "a status that names the namespace", func() bool {
-		s, err := page.Client{URL: "http://" + w.address}.Get(w.t.Context())
+	eventually(w.TB, "a status that names the namespace", func() bool {
+		s, err := page.Client{URL: "http://" + w.address}.Get(w.Context())
 		return err == nil && len(s.Rotations) == 1 && strings.Contains(s.Rotations[0].Unread, namespace) && s.Rotations[0].Problem == ""
 	})
-	eventually(w.t, "an Event that names the namespace", func() bool {
+	eventually(w.TB, "an Event that names the namespace", func() bool {
 		return slices.ContainsFunc(w.events("keys", "RotationWaiting"), func(m string) bool { return strings.Contains(m, namespace) })
 	})
-	eventually(w.t, "a new primary, and the old one beside it", func() bool {
+	eventually(w.TB, "a new primary, and the old one beside it", func() bool {
 		after := w.shown("keys")
 		return after.Primary != before.Primary && len(after.IDs) == 2
 	})
 	w.polls(5)
 	if now := w.shown("keys"); len(now.IDs) != 2 {
-		w.t.Errorf("a version was retired that a namespace may use which cannot be read: %+v", now)
+		w.Errorf("a version was retired that a namespace may use which cannot be read: %+v", now)
 	}
 	if _, metrics := w.get("/metrics"); !strings.Contains(metrics, fmt.Sprintf(`syncer_rotation_unread_seconds{set="jwt",unread=%q}`, namespace)) {
-		w.t.Error("no metric names the namespace")
+		w.Error("no metric names the namespace")
 	}
 }
 
@@ -261,8 +261,8 @@ func TestMissingVariablesDelayNoOtherNamespacesRemoval(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mallory := w.join()
-	w.env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
-	w.variables("a", "b", "c", "d")
+	w.Env["NAMESPACE_ALLOWLIST"] = w.namespace + "," + mallory
+	w.Variables("a", "b", "c", "d")
 	w.secret("alice", map[string]string{"a": "a", "b": "b", "c": "c", "d": "d"})
 	missing := map[string]string{}
 	for i := range 12 {
@@ -270,8 +270,8 @@ func TestMissingVariablesDelayNoOtherNamespacesRemoval(t *testing.T) {
 	}
 	w.secretIn(mallory, "bad", missing, func(s *corev1.Secret) { s.Data["k0"] = []byte("held") })
 	p := w.start()
-	w.awaitData("alice", map[string]string{"a": w.value["a"], "d": w.value["d"]})
-	w.server.Policy("- !delete { record: !variable a }\n")
-	w.awaitData("alice", map[string]string{"a": "", "b": w.value["b"]}) // not after the hold of ten minutes
+	w.awaitData("alice", map[string]string{"a": w.Value["a"], "d": w.Value["d"]})
+	w.Server.Policy("- !delete { record: !variable a }\n")
+	w.awaitData("alice", map[string]string{"a": "", "b": w.Value["b"]}) // not after the hold of ten minutes
 	p.Stop()
 }
