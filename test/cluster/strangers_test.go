@@ -157,11 +157,12 @@ func (w *world) unbind(namespace string) (bind func()) {
 		w.Fatal(err)
 	}
 	bindings := roles.RoleBindings(namespace)
-	binding, err := bindings.Get(w.Context(), "syncer", metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
+	all, err := bindings.List(w.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 1 {
+		w.Fatalf("%d role bindings in %s: %v", len(all.Items), namespace, err)
 	}
-	if err := bindings.Delete(w.Context(), "syncer", metav1.DeleteOptions{}); err != nil {
+	binding := &all.Items[0]
+	if err := bindings.Delete(w.Context(), binding.Name, metav1.DeleteOptions{}); err != nil {
 		w.Fatal(err)
 	}
 	return func() {
