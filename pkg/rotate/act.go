@@ -23,7 +23,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 	begin := time.Now()
 	for {
 		switch action.Verb {
-		case versions.Wait:
+		case versions.Wait, versions.Idle:
 			if err := r.verifyIdle(ctx, s); err != nil {
 				return r.held(ctx, s, g, facts.Now, err)
 			}
@@ -59,9 +59,9 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 		if err != nil {
 			return outcome{}, err
 		}
-		if s.mintedAnew(action.Version, minted) {
-			if s.doc().Filled(action.Version) {
-				return outcome{}, fmt.Errorf("set %s: what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", s.ID, action.Version)
+		if v, _ := s.doc().Version(action.Version); mintedAnew(v, minted) {
+			if v.Filled {
+				return outcome{}, fmt.Errorf("what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", action.Version)
 			}
 			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
 		}
@@ -101,7 +101,7 @@ func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
 		if r.ledger.knows(id) {
 			continue
 		}
-		held, err := s.set.Read(ctx)
+		held, err := s.set.read(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -122,13 +122,13 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 	if preparer, ok := s.Actuator.(actuators.Preparer); ok {
 		prepared, err := preparer.Prepare(ctx, doc)
 		if err != nil {
-			return outcome{}, fmt.Errorf("set %s: no version can begin: %w", s.ID, err)
+			return outcome{}, fmt.Errorf("no version can begin: %w", err)
 		}
 		maps.Copy(parts, prepared)
 	}
 	generated, since, err := r.generate(ctx, s, facts.Now)
 	if err != nil {
-		return outcome{}, fmt.Errorf("set %s: %w", s.ID, err)
+		return outcome{}, err
 	}
 	for name, part := range generated {
 		if _, decided := parts[name]; !decided {
@@ -137,7 +137,7 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 	}
 	if s.Actuator == nil { // else some may come from outside
 		if err := sameParts(doc, parts); err != nil {
-			return outcome{}, fmt.Errorf("set %s: %w", s.ID, err)
+			return outcome{}, err
 		}
 	}
 	next := doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: facts.Now, Command: action.Command, Reason: s.reason(action.Command)})
@@ -222,7 +222,7 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 		next = next.Note(s.showing)
 	}
 	s.wrote = next
-	err := s.set.Write(ctx, s.held, next, others...)
+	err := s.set.write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
 		r.warn.Do(func() {
 			r.config.Log.Warn("This server does not compare what is written over, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", r.config.Owner))

@@ -57,7 +57,7 @@ func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		about, reading := r.config.Conjur.Resource(ctx, nil, id)
 		if reading.Form != conjur.Given {
-			return fmt.Errorf("set %s: what the policy says of %q is not known: %w", s.ID, id, reading.Err)
+			return fmt.Errorf("what the policy says of %q is not known: %w", id, reading.Err)
 		}
 		w, wrong := parseAnnotations(about)
 		for _, problem := range wrong {

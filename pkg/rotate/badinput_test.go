@@ -51,7 +51,7 @@ func TestBadSetsAreLeftAlone(t *testing.T) {
 	problems := checker.Check(t.Context())
 	for what, value := range bad {
 		id := strings.ReplaceAll(what, " ", "-")
-		waitFor(t, "word of "+what, func() bool { return strings.Contains(heard.reasons(), "RotationFailed: set "+id+": ") })
+		waitFor(t, "word of "+what, func() bool { return heard.has(id, EventFailed) })
 		if is := s.reader.Variable(t.Context(), id, "").Found[id]; string(is.Bytes()) != value {
 			t.Errorf("%s was changed", what)
 		}

@@ -70,7 +70,7 @@ func (s Set) readControl(ctx context.Context) (control, error) {
 func (s Set) controlAt(ctx context.Context, at uint64) (control, error) {
 	value, reading := s.Conjur.VariableAt(ctx, ControlOf(s.ID), at)
 	if reading.Err != nil {
-		return control{}, fmt.Errorf("set %s: %q cannot be read: %w", s.ID, ControlOf(s.ID), reading.Err)
+		return control{}, fmt.Errorf("%q cannot be read: %w", ControlOf(s.ID), reading.Err)
 	}
 	defer value.Wipe()
 	c, err := parseControl(value.Bytes())
@@ -215,7 +215,7 @@ func (r *Rotator) beginControl(ctx context.Context, s *rotated) error {
 	case err == nil:
 		s.steered = true
 	case errors.Is(err, ErrConflict):
-		return fmt.Errorf("set %s: a command came just now", s.ID)
+		return errors.New("a command came just now")
 	case forbidden(err):
 		r.unsteered(s)
 		return nil
@@ -248,7 +248,7 @@ func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
 	case errors.Is(err, ErrConflict):
 		s.commanded.Store(true)
 	case err != nil && !forbidden(err): // else nobody hears of it, and nothing waits for that
-		return false, fmt.Errorf("set %s: the answer to a command: %w", s.ID, err)
+		return false, fmt.Errorf("the answer to a command: %w", err)
 	}
 	s.control = answered
 	return true, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/actuators"
@@ -50,7 +49,7 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 	switch action := s.next(facts); {
 	case g.waits != "":
 		s.why = g.waits
-	case action.Verb == versions.Wait && action.Why == idleReason:
+	case action.Verb == versions.Idle:
 		s.why = dueIn(s.Schedule.next(s.ID, s.doc()), now)
 	case action.Verb == versions.Wait:
 		s.why = action.Why
@@ -91,12 +90,12 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
 	}
 	if err := r.annotations(ctx, s); err != nil {
-		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+		add("%v", err)
 	} else if s.unclear != "" {
 		add("%s", s.unclear)
 	}
 	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
-		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+		add("%v", err)
 	}
 	if checker, ok := s.Actuator.(actuators.Checker); ok {
 		for _, problem := range checker.Check(ctx, s.doc()) {
@@ -124,7 +123,7 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	values, err := s.publications(s.doc())
 	wipe(values)
 	if err != nil {
-		add("%s", strings.TrimPrefix(err.Error(), "set "+s.ID+": "))
+		add("%v", err)
 	}
 	if now, err := r.now(ctx); err == nil {
 		if ahead := s.doc().Ahead(now); ahead != "" {

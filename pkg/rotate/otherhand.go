@@ -37,7 +37,7 @@ func (r *Rotator) untouched(ctx context.Context, s *rotated) (map[string]uint64,
 		about, reading := r.config.Conjur.Resource(ctx, nil, id)
 		switch {
 		case reading.Form != conjur.Given:
-			return nil, fmt.Errorf("set %s: it is not known whether the server's own rotator changes %q: %w", s.ID, id, reading.Err)
+			return nil, fmt.Errorf("it is not known whether the server's own rotator changes %q: %w", id, reading.Err)
 		case about.Expires:
 			return nil, &otherHandError{fmt.Sprintf("%q: %s", id, ownRotator)}
 		case about.Annotations[conjur.RotatorAnnotation] != "":
@@ -90,7 +90,7 @@ func (r *Rotator) mayPromote(ctx context.Context, s *rotated, next *versions.Doc
 		}
 		for _, v := range values {
 			if err := r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
-				return fmt.Errorf("set %s: %q is not published: %w", s.ID, v.ID, err)
+				return fmt.Errorf("%q is not published: %w", v.ID, err)
 			}
 		}
 	}

@@ -13,8 +13,7 @@ import (
 )
 
 // mintedAnew reports whether the outside has minted what a version does not have.
-func (s *rotated) mintedAnew(id string, minted map[string]secret.Value) bool {
-	v, _ := s.doc().Version(id)
+func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 	for name, part := range minted {
 		if has, ok := v.Parts[name]; !ok || !has.Equal(part) {
 			return true
@@ -49,7 +48,7 @@ func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, m
 	if good || refused {
 		return good, minted, nil
 	}
-	return false, nil, fmt.Errorf("set %s: %s %s: %w", s.ID, action.Verb, v.ID, err)
+	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
 }
 
 // longestReason bounds what is told of why the outside refused, in bytes.
@@ -84,8 +83,8 @@ func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 		case good && verb == versions.Verify:
 			return nil
 		case !good && verb == versions.Apply:
-			return fmt.Errorf("set %s: the primary %s cannot be used, and is not accepted again (%s); have a new version made by \"now\", or go back by \"rollback\"", s.ID, primary.ID, s.refusal)
+			return fmt.Errorf("the primary %s cannot be used, and is not accepted again (%s); have a new version made by \"now\", or go back by \"rollback\"", primary.ID, s.refusal)
 		}
 	}
-	return fmt.Errorf("set %s: the primary %s cannot be used: %s", s.ID, primary.ID, s.refusal)
+	return fmt.Errorf("the primary %s cannot be used: %s", primary.ID, s.refusal)
 }

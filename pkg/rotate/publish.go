@@ -58,7 +58,7 @@ func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		value, ok, err := s.Publish[id].value(doc)
 		if err != nil {
-			return values, fmt.Errorf("set %s: %q cannot be published: %w", s.ID, id, err)
+			return values, fmt.Errorf("%q cannot be published: %w", id, err)
 		}
 		if ok {
 			values = append(values, conjur.NewValue{ID: id, Value: value})
@@ -86,7 +86,7 @@ func (r *Rotator) mend(ctx context.Context, s *rotated) error {
 	}
 	for _, v := range values {
 		if err := r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
-			return fmt.Errorf("set %s: %q is not published: %w", s.ID, v.ID, err)
+			return fmt.Errorf("%q is not published: %w", v.ID, err)
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func (s *rotated) outdated(ctx context.Context, client Client) (outdated []conju
 			v.Value.Wipe()
 			continue
 		case !found && there.Form != conjur.Missing:
-			return append(outdated, values[i:]...), fmt.Errorf("set %s: the published %q cannot be read: %w", s.ID, v.ID, there.Err)
+			return append(outdated, values[i:]...), fmt.Errorf("the published %q cannot be read: %w", v.ID, there.Err)
 		}
 		outdated = append(outdated, v)
 	}

@@ -173,7 +173,7 @@ func (r *Rotator) Once(ctx context.Context) error {
 		all.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			errs <- r.untilItWaits(ctx, s)
+			errs <- errorOf(s.ID, r.untilItWaits(ctx, s))
 		})
 	}
 	all.Wait()

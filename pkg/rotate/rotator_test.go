@@ -120,6 +120,13 @@ func (h *heard) Rotated(e Event) {
 
 func (h *heard) Failed(set, step string) { h.Rotated(Event{Reason: "failed " + set, Message: step}) }
 
+// has reports whether a set had an Event for that reason.
+func (h *heard) has(set, reason string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.all, func(e Event) bool { return e.Set == set && e.Reason == reason })
+}
+
 func (h *heard) reasons() (text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

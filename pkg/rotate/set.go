@@ -44,6 +44,24 @@ var (
 	errNoSet = errors.New("it cannot be read")
 )
 
+// SetError is an error of one set.
+type SetError struct {
+	Set string // the variable's id
+	Err error
+}
+
+func (e *SetError) Error() string { return "set " + e.Set + ": " + e.Err.Error() }
+
+func (e *SetError) Unwrap() error { return e.Err }
+
+// errorOf returns err as one of a set; nil for none.
+func errorOf(set string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &SetError{set, err}
+}
+
 // Set is a set of versions in Conjur.
 type Set struct {
 	Conjur Conjur
@@ -81,6 +99,11 @@ const fresh = 5 * time.Second
 
 // Read returns the newest value of the set.
 func (s Set) Read(ctx context.Context) (Held, error) {
+	held, err := s.read(ctx)
+	return held, errorOf(s.ID, err)
+}
+
+func (s Set) read(ctx context.Context) (Held, error) {
 	begin := time.Now()
 	at, err := s.newest(ctx)
 	if err != nil || at == 0 {
@@ -95,9 +118,9 @@ func (s Set) newest(ctx context.Context) (uint64, error) {
 	numbers, reading := s.Conjur.Versions(ctx, s.ID)
 	switch {
 	case reading.Form == conjur.Missing:
-		return 0, fmt.Errorf("set %s: %w", s.ID, ErrUndeclared)
+		return 0, ErrUndeclared
 	case reading.Err != nil:
-		return 0, fmt.Errorf("set %s: %w", s.ID, reading.Err)
+		return 0, reading.Err
 	case len(numbers) == 0:
 		return 0, nil
 	}
@@ -107,12 +130,12 @@ func (s Set) newest(ctx context.Context) (uint64, error) {
 func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) {
 	value, reading := s.Conjur.VariableAt(ctx, s.ID, at)
 	if reading.Err != nil {
-		return nil, fmt.Errorf("set %s: %w", s.ID, reading.Err)
+		return nil, reading.Err
 	}
 	defer value.Wipe()
 	doc, err := versions.Parse(value.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("set %s: %w: %w", s.ID, errNoSet, err)
+		return nil, fmt.Errorf("%w: %w", errNoSet, err)
 	}
 	return doc, nil
 }
@@ -121,13 +144,17 @@ func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) 
 // it. A server that cannot compare is asked afterwards whether it was, and the
 // others are set after the set.
 func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
+	return errorOf(s.ID, s.write(ctx, base, doc, others...))
+}
+
+func (s Set) write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
 	if doc.Identity == "" {
 		identified := *doc
 		identified.Identity, doc = rand.Text(), &identified
 	}
 	encoded, err := doc.Encode()
 	if err != nil {
-		return fmt.Errorf("set %s: %w", s.ID, err)
+		return err
 	}
 	value := secret.New(encoded)
 	defer value.Wipe()
@@ -140,9 +167,9 @@ func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, other
 	case err == nil:
 		return nil
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
-		return fmt.Errorf("set %s: %w; nothing was written, look at it again", s.ID, ErrConflict)
+		return fmt.Errorf("%w; nothing was written, look at it again", ErrConflict)
 	case errors.As(err, &refused):
-		return fmt.Errorf("set %s: %w", s.ID, err)
+		return err
 	case errors.Is(err, conjur.ErrNotOffered):
 		if s.server != nil {
 			s.server.uncompared.Store(true)
@@ -156,9 +183,9 @@ func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, other
 func (s Set) uncertain(err error) error {
 	var answered *conjur.StatusError
 	if errors.As(err, &answered) && answered.Status < http.StatusInternalServerError {
-		return fmt.Errorf("set %s: nothing was written: %w", s.ID, err)
+		return fmt.Errorf("nothing was written: %w", err)
 	}
-	return fmt.Errorf("set %s: %w, look at it again: %w", s.ID, ErrUncertain, err)
+	return fmt.Errorf("%w, look at it again: %w", ErrUncertain, err)
 }
 
 // writeUncompared writes where nothing is compared. It looks before whether the
@@ -166,7 +193,7 @@ func (s Set) uncertain(err error) error {
 // value came between.
 func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value, others []conjur.NewValue) error {
 	if s.server != nil && !s.server.isQuiet() {
-		return fmt.Errorf("set %s: %w", s.ID, ErrEarly)
+		return ErrEarly
 	}
 	if s.server == nil || time.Since(base.read) > fresh {
 		at, err := s.newest(ctx)
@@ -174,7 +201,7 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 			return err
 		}
 		if at != base.at {
-			return fmt.Errorf("set %s: %w; nothing was written, look at it again", s.ID, ErrConflict)
+			return fmt.Errorf("%w; nothing was written, look at it again", ErrConflict)
 		}
 	}
 	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
@@ -185,7 +212,7 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 	}
 	for _, other := range others {
 		if err := s.Conjur.Set(ctx, other.ID, other.Value); err != nil {
-			return fmt.Errorf("set %s: it was written, but %q was not published: %w", s.ID, other.ID, err)
+			return fmt.Errorf("it was written, but %q was not published: %w", other.ID, err)
 		}
 	}
 	return nil
@@ -199,7 +226,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 	for put := base + 1; ; put++ {
 		newest, err := s.newest(ctx)
 		if err != nil {
-			return fmt.Errorf("set %s: it was written, but not looked at again: %w", s.ID, err)
+			return fmt.Errorf("it was written, but not looked at again: %w", err)
 		}
 		if newest == put {
 			break
@@ -225,7 +252,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 		holds = next
 		again, err := holds.Encode()
 		if err != nil {
-			return fmt.Errorf("set %s: %w, and what all wrote does not fit: %w", s.ID, ErrConflict, err)
+			return fmt.Errorf("%w, and what all wrote does not fit: %w", ErrConflict, err)
 		}
 		value := secret.New(again)
 		err = s.Conjur.Set(ctx, s.ID, value)
@@ -236,7 +263,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 		put = newest
 	}
 	if !holds.Has(mine) {
-		return fmt.Errorf("set %s: %w; another write came first and holds, so look at the set and repeat", s.ID, ErrConflict)
+		return fmt.Errorf("%w; another write came first and holds, so look at the set and repeat", ErrConflict)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (r *Rotator) Reports() (reports []Report) {
 
 // Status returns what there is of the set.
 func (s Set) Status(ctx context.Context) Report {
-	held, err := s.Read(ctx)
+	held, err := s.read(ctx)
 	return s.report(held, err)
 }
 
@@ -60,7 +60,7 @@ func (s Set) report(held Held, err error) Report {
 	r := Report{Set: s.ID}
 	switch {
 	case err != nil:
-		r.Problem = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")
+		r.Problem = err.Error()
 		return r
 	case held.Document == nil:
 		r.Problem = "it has not begun; use init"
@@ -104,7 +104,7 @@ func (s *rotated) reported(ctx context.Context, err error) {
 		report.Problem = "" // it begins by itself
 	}
 	if err != nil {
-		report.WaitsFor = strings.TrimPrefix(err.Error(), "set "+s.ID+": ")
+		report.WaitsFor = err.Error()
 	}
 	if s.held.Document != nil {
 		report.Due = s.Schedule.next(s.ID, s.held.Document)
@@ -130,7 +130,7 @@ func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
 	if report.Problem != "" {
 		return append(problems, report.Problem)
 	}
-	held, err := s.Read(ctx)
+	held, err := s.read(ctx)
 	if err != nil {
 		return append(problems, err.Error())
 	}

@@ -37,16 +37,20 @@ const (
 // ErrPending and nothing is sent.
 func (s Set) Steer(ctx context.Context, c versions.Command) error {
 	c, err := identified(c)
-	if err != nil {
-		return fmt.Errorf("set %s: %w", s.ID, err)
+	if err == nil {
+		_, err = s.send(ctx, c)
 	}
-	_, err = s.send(ctx, c)
-	return err
+	return errorOf(s.ID, err)
 }
 
 // Withdraw takes back the command that is pending, and says which one that was;
 // empty: none is.
 func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err error) {
+	what, err = s.withdraw(ctx, now)
+	return what, errorOf(s.ID, err)
+}
+
+func (s Set) withdraw(ctx context.Context, now time.Time) (what string, err error) {
 	for {
 		there, err := s.readControl(ctx)
 		if err != nil && !errors.Is(err, errNoCommand) {
@@ -79,10 +83,10 @@ func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 		return 0, s.unsent(err)
 	}
 	if there.pending(c.At) && there.command.ID != c.ID {
-		return 0, fmt.Errorf("set %s: %w, sent at %s: %s", s.ID, ErrPending, there.command.At.Format(time.RFC3339), name(there.command))
+		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.command.At.Format(time.RFC3339), name(there.command))
 	}
 	if err = s.putControl(ctx, there, control{command: c}); errors.Is(err, ErrConflict) {
-		err = fmt.Errorf("set %s: %w, sent at the same moment", s.ID, ErrPending)
+		err = fmt.Errorf("%w, sent at the same moment", ErrPending)
 	} else if err != nil {
 		err = s.unsent(err)
 	}
@@ -90,7 +94,7 @@ func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 }
 
 func (s Set) unsent(err error) error {
-	return fmt.Errorf("set %s: the command was not sent; read, execute and update on %q are needed: %w", s.ID, ControlOf(s.ID), err)
+	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", ControlOf(s.ID), err)
 }
 
 // Command sends a command as Steer does, waits while another one is pending, and
@@ -98,10 +102,15 @@ func (s Set) unsent(err error) error {
 // that it waits at most, the error is ErrPending or ErrUnanswered. That time ends no
 // request, so that a slow one is not taken for a missing right.
 func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
+	what, err = s.command(ctx, c, most)
+	return what, errorOf(s.ID, err)
+}
+
+func (s Set) command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
 	end := time.NewTimer(most)
 	defer end.Stop()
 	if c, err = identified(c); err != nil {
-		return "", fmt.Errorf("set %s: %w", s.ID, err)
+		return "", err
 	}
 	var at uint64 // 0: it is not sent
 	for strangers := 0; ; {
@@ -123,13 +132,13 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 					return s.logged(ctx, c)
 				}
 			case answered.refused:
-				return "", fmt.Errorf("set %s: %w: %s", s.ID, ErrRejected, answered.answer)
+				return "", fmt.Errorf("%w: %s", ErrRejected, answered.answer)
 			case answered.answer != "":
 				return answered.answer, nil
 			default:
 				strangers = 0
 			}
-			err = fmt.Errorf("set %s: %w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", s.ID, ErrUnanswered, c.Void().Format(time.RFC3339))
+			err = fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
 		}
 		select {
 		case <-time.After(lookEvery):
@@ -145,16 +154,16 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 // place of. Without an entry, or without the right to read the set, the error is
 // ErrReplaced.
 func (s Set) logged(ctx context.Context, c versions.Command) (what string, err error) {
-	held, err := s.Read(ctx)
+	held, err := s.read(ctx)
 	if err == nil && held.Document != nil {
 		defer held.Document.Wipe()
 		if e, ok := held.Document.Answer(c.ID); ok && e.Refused {
-			return "", fmt.Errorf("set %s: %w: %s", s.ID, ErrRejected, e.What)
+			return "", fmt.Errorf("%w: %s", ErrRejected, e.What)
 		} else if ok {
 			return e.What, nil
 		}
 	}
-	return "", fmt.Errorf("set %s: %w", s.ID, ErrReplaced)
+	return "", ErrReplaced
 }
 
 // answered returns what the control variable says of a command that was written

@@ -103,8 +103,8 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 // wrongly, if that is more.
 func (s *rotated) next(facts versions.Facts) versions.Action {
 	action := versions.Next(s.doc(), s.Policy, facts)
-	if action.Verb == versions.Wait && action.Why == idleReason && s.unclear != "" {
-		action.Why = s.unclear
+	if action.Verb == versions.Idle && s.unclear != "" {
+		return versions.Action{Verb: versions.Wait, Why: s.unclear}
 	}
 	return action
 }
@@ -123,7 +123,7 @@ func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 
 // read reads a set anew.
 func (r *Rotator) read(ctx context.Context, s *rotated) error {
-	held, err := s.set.Read(ctx)
+	held, err := s.set.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	if r.config.Targets != nil {
 		shown, err := r.config.Targets.Shown(s.ID)
 		if err != nil {
-			return f, g, fmt.Errorf("set %s: what its Secrets show is not known: %w", s.ID, err)
+			return f, g, fmt.Errorf("what its Secrets show is not known: %w", err)
 		}
 		for _, target := range shown {
 			f.Seen = max(f.Seen, target.Step)
@@ -208,7 +208,7 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 		if due := s.Schedule.next(s.ID, doc); !due.IsZero() && mine && !doc.Paused && !r.config.Paused {
 			o.again = max(due.Sub(now), shortest)
 		}
-		if !mine || doc.Paused || r.config.Paused || action.Why != idleReason || s.hand != "" {
+		if !mine || doc.Paused || r.config.Paused || action.Verb != versions.Idle || s.hand != "" {
 			s.waitsFor(why)
 		} else {
 			s.waitsFor("")
@@ -242,9 +242,6 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 	}
 	return o, nil
 }
-
-// idleReason is what versions.Next says of a set that is idle.
-const idleReason = "the next version is due later"
 
 func sooner(a, b time.Duration) time.Duration {
 	if a < 0 {

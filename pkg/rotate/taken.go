@@ -27,7 +27,7 @@ func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
 	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
 		return problems
 	}
-	held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
+	held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.read(ctx)
 	if _, listed := r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
 		if listed { // it begins by itself
 			return problems

@@ -6,7 +6,6 @@ package rotation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -58,7 +57,7 @@ func New(c config.Rotation, client *conjur.Client, parts Parts) (*rotate.Rotator
 	for _, set := range c.Sets {
 		rotated, err := a.set(set)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("set %s: %w", set.Set, err))
+			errs = append(errs, &rotate.SetError{Set: set.Set, Err: err})
 		}
 		sets = append(sets, rotated)
 	}

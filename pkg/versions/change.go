@@ -29,20 +29,14 @@ func (d *Document) Make(id string, parts map[string]secret.Value, outside bool, 
 
 // Fill adds parts to a version that is pending: those that the outside minted.
 func (d *Document) Fill(id string, parts map[string]secret.Value, by Entry) *Document {
-	return d.change(filled(id), by, func(next *Document) {
+	return d.change("filled "+id, by, func(next *Document) {
 		next.edit(id, func(v *Version) {
+			v.Filled = true
 			v.Parts = maps.Clone(v.Parts)
 			maps.Copy(v.Parts, parts)
 		})
 	})
 }
-
-// Filled reports whether parts were added to a version, as far back as the log goes.
-func (d *Document) Filled(id string) bool {
-	return slices.ContainsFunc(d.Log, func(e Entry) bool { return e.What == filled(id) })
-}
-
-func filled(id string) string { return "filled " + id }
 
 // With returns the set as those see it who are to have the named parts alone. It is
 // no set of its own, so it has no identity.

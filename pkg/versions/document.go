@@ -40,6 +40,7 @@ type versionJSON struct {
 	Left     time.Time         `json:"left,omitzero"`
 	Fence    string            `json:"fence,omitempty"` // where it is not the id
 	Forced   bool              `json:"forced,omitempty"`
+	Filled   bool              `json:"filled,omitempty"`
 	Parts    map[string][]byte `json:"parts,omitempty"` // base64
 }
 
@@ -73,7 +74,7 @@ func Parse(value []byte) (*Document, error) {
 	}
 	d := &Document{Step: raw.Step, Owner: raw.Owner, Identity: raw.Identity, Claimed: raw.Claimed, Paused: raw.Paused, Namespaces: raw.Shown, Log: raw.Log}
 	for _, r := range raw.Versions {
-		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, nil, nil}
+		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, r.Filled, nil, nil}
 		if v.Fence == "" {
 			v.Fence = v.ID
 		}
@@ -132,7 +133,7 @@ func (d *Document) encode() []byte {
 	set := format
 	raw := documentJSON{&set, d.Step, d.Owner, d.Identity, d.Claimed, d.Paused, d.Namespaces, make([]versionJSON, 0, len(d.Versions)), d.Log}
 	for _, v := range d.Versions {
-		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, nil}
+		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, v.Filled, nil}
 		if v.Fence == v.ID {
 			r.Fence = ""
 		}

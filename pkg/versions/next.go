@@ -13,6 +13,8 @@ const clockStep = 2 * time.Second
 type Verb string
 
 const (
+	// Idle does nothing: the set is idle, and no new version is due.
+	Idle Verb = "idle"
 	// Wait does nothing; Action.Why says what it waits for.
 	Wait Verb = "wait"
 	// Write sets the variable to Action.Doc.
@@ -124,7 +126,7 @@ func Next(doc *Document, p Policy, f Facts) Action {
 		return a
 	}
 	if waiting.Verb == "" {
-		return wait("the next version is due later")
+		return Action{Verb: Idle}
 	}
 	return waiting
 }

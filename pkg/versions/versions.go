@@ -81,6 +81,8 @@ type Version struct {
 	Fence string
 	// Forced says that a person had it revoked past its gate.
 	Forced bool
+	// Filled says that parts were added that the outside minted.
+	Filled bool
 	Parts  map[string]secret.Value // by name; none once it is retired
 	// Set is the document that returned this version; nil for a version in
 	// [Document.Versions].

@@ -224,7 +224,7 @@ func (m *model) ask(n uint16, k known) outlook {
 	var p plan
 	var o outlook
 	switch p.verb = a.Verb; a.Verb {
-	case Wait:
+	case Wait, Idle:
 		return o
 	case Make:
 		turn := 0
