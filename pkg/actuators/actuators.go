@@ -51,6 +51,12 @@ type User interface {
 	InUse(ctx context.Context, v versions.Version) ([]string, error)
 }
 
+// Fenced is an Actuator that sees beforehand what the set may not change, as another
+// set has it, or a later state of this one. Each error says what to do.
+type Fenced interface {
+	Barred(ctx context.Context, doc *versions.Document) []error
+}
+
 // Checker is an Actuator that can say beforehand what stands in the way of a set:
 // each problem with what to do about it.
 type Checker interface {

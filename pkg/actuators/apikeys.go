@@ -33,8 +33,13 @@ type APIKeys struct {
 	Set func(context.Context) (*versions.Document, error) // what it returns is cleared
 }
 
-// Check returns for each host that the set may not change whose it is.
-func (a *APIKeys) Check(ctx context.Context, doc *versions.Document) (problems []error) {
+// Check returns what Barred returns: nothing else can be seen beforehand.
+func (a *APIKeys) Check(ctx context.Context, doc *versions.Document) []error {
+	return a.Barred(ctx, doc)
+}
+
+// Barred returns for each host that the set may not change whose it is.
+func (a *APIKeys) Barred(ctx context.Context, doc *versions.Document) (problems []error) {
 	for _, host := range a.Hosts {
 		if err := a.barred(ctx, host, doc); err != nil {
 			problems = append(problems, err)
@@ -58,7 +63,7 @@ func (a *APIKeys) barred(ctx context.Context, host string, doc *versions.Documen
 // Prepare returns the login of the host whose turn it is. No host may be of another
 // set.
 func (a *APIKeys) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
-	if problems := a.Check(ctx, doc); len(problems) > 0 {
+	if problems := a.Barred(ctx, doc); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
 	var logins []string

@@ -126,7 +126,15 @@ func (p *PostgreSQL) readMarks(ctx context.Context, conn *pgconn.PgConn) (map[st
 	return marks, err
 }
 
-// barred returns for each user that the set may not change whose it is.
+// Barred returns for each user that the set may not change whose it is.
+func (p *PostgreSQL) Barred(ctx context.Context, doc *versions.Document) []error {
+	marks, err := p.marks(ctx)
+	if err != nil {
+		return []error{err}
+	}
+	return p.barred(marks, doc)
+}
+
 func (p *PostgreSQL) barred(marks map[string]mark, doc *versions.Document) (problems []error) {
 	for _, name := range p.Users {
 		if err := marks[name].barred(p.Set, doc); err != nil {

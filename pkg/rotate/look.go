@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/actuators"
@@ -46,7 +47,10 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 	if err != nil {
 		return err
 	}
+	barred := s.barred(ctx)
 	switch action := s.next(facts); {
+	case barred != "":
+		s.why = barred
 	case g.waits != "":
 		s.why = g.waits
 	case action.Verb == versions.Idle:
@@ -60,6 +64,19 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 		s.why = "rotation.paused is set"
 	}
 	return nil
+}
+
+// barred returns what the outside has of another set, or of a later state of this one.
+func (s *rotated) barred(ctx context.Context) string {
+	fenced, ok := s.Actuator.(actuators.Fenced)
+	if !ok || s.doc().Owner != s.Policy.Owner {
+		return ""
+	}
+	var problems []string
+	for _, err := range fenced.Barred(ctx, s.doc()) {
+		problems = append(problems, err.Error())
+	}
+	return strings.Join(problems, "; ")
 }
 
 func dueIn(at, now time.Time) string {

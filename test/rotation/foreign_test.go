@@ -149,6 +149,11 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			if problems := strings.Join(other.Check(t.Context())[c.id], "\n"); !strings.Contains(problems, last.ID+" "+c.says) {
 				t.Errorf("check says %s", problems)
 			}
+			for _, report := range other.Look(t.Context()) {
+				if said := report.Problem + report.WaitsFor; !strings.Contains(said, last.ID+" "+c.says) || !strings.Contains(said, "rotate claim "+c.id) {
+					t.Errorf("status says %s", said)
+				}
+			}
 			if c.befall == nil { // from here on the programs have to follow
 				if failed := ended(); len(failed) > 0 {
 					t.Errorf("these log-ins failed: %s", some(failed))
