@@ -93,10 +93,15 @@ func (d decision) obey() Action {
 	if !d.commands(c.Verb, c.Version) {
 		return Action{}
 	}
-	if c.Verb == "claim" {
+	last := max(d.doc.Step, d.f.Seen)
+	switch {
+	case c.Verb == "claim" && last >= maxStep-1 && d.doc.Owner == d.p.Owner:
+		return d.refuse("no step can follow %d; if that is not the set's step, take the annotation conjur.org/rotation off the Secrets that show it", last)
+	case c.Verb == "claim" && last < maxStep-1:
 		return d.note("claimed for "+d.p.Owner, func(next *Document) {
 			next.Owner = d.p.Owner
-			next.Step = max(next.Step, d.f.Seen) + claimed
+			last := max(next.Step, d.f.Seen)
+			next.Step = last + min(claimed, maxStep-1-last)
 			if d.p.Outside {
 				d.takeOver(next)
 			}
@@ -130,8 +135,13 @@ func (d decision) obey() Action {
 		c.Verb == "retire" && named.State == Retiring:
 		return Action{}
 	}
-	refused := Entry{At: d.f.Now, Command: c.ID, Refused: true}
-	return write(d.doc.change("refused: "+strings.TrimSpace(c.Verb+" "+c.Version)+" is not possible at this stage", refused, func(*Document) {}))
+	return d.refuse("%s is not possible at this stage", strings.TrimSpace(c.Verb+" "+c.Version))
+}
+
+// refuse is a write that says why the command is not obeyed.
+func (d decision) refuse(format string, args ...any) Action {
+	refused := Entry{At: d.f.Now, Command: d.f.Command.ID, Refused: true}
+	return write(d.doc.change("refused: "+fmt.Sprintf(format, args...), refused, func(*Document) {}))
 }
 
 // takeOver lets the set change whatever another set left outside until now. The

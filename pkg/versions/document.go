@@ -177,8 +177,8 @@ func (d *Document) check() error {
 	count := make(map[State]int)
 	ids := make(map[string]bool)
 	promoted := false
-	if d.Step > maxStep {
-		wrong("its step is above %d, after which none can come; put back an earlier value from Conjur's history", uint64(maxStep))
+	if d.Step >= maxStep {
+		wrong("its step, %d, is so high that none can follow; write a \"step\" below %d into the value, such as that of an earlier value in Conjur's history, and claim the set", d.Step, uint64(maxStep))
 	}
 	for name, text := range map[string]string{"identity": d.Identity, "claimed": d.Claimed} {
 		if text != "" && !isName(text) {

@@ -39,7 +39,7 @@ const (
 	maxRetired  = 10       // that are remembered
 	maxLog      = 20       // lines that are remembered, and more that answer commands
 	maxAnswers  = 80       // of those
-	maxStep     = 1 << 53  // what every reader of JSON can count to
+	maxStep     = 1 << 53  // above all steps: what every reader of JSON can count to
 )
 
 // State is how far a version has come.
