@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"time"
 )
 
 // actuator reads what has to accept the versions.
@@ -20,6 +21,23 @@ func (l *loader) actuator(it item, set *RotatedSet) {
 		if first = name; !bad(val.object()) {
 			l.checkActuator(val.object(), set)
 		}
+	}
+}
+
+// longestAct is how long one act outside may take at most.
+const longestAct = 10 * time.Minute
+
+// timed checks how long an act outside may take.
+func (l *loader) timed(it item, set *RotatedSet) {
+	val := it["timeout"]
+	switch {
+	case !val.set || val.bad:
+	case set.APIKeys != nil:
+		l.fail(val.key, "requests to Conjur have conjur.httpTimeoutSeconds; take it out")
+	case !set.Outside():
+		l.fail(val.key, "nothing outside has to accept keys; take it out")
+	case set.Timeout > longestAct:
+		l.fail(val.key, "%v is too long; use at most 10m", set.Timeout)
 	}
 }
 

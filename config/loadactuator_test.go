@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/secretsync/syncer/config"
 )
@@ -30,6 +31,12 @@ func TestActuatorsOfSets(t *testing.T) {
 	if p := r.Sets[0].PostgreSQL; len(p.Address) != 2 || len(p.Users) != 2 || p.Admin != "apps/admin" || !p.Plain || p.CA != "/ca.pem" {
 		t.Errorf("it is %+v", p)
 	}
+	if r.Sets[0].Timeout != 0 {
+		t.Errorf("a step may take %v unless something is set", r.Sets[0].Timeout)
+	}
+	if r, wrong := loadRotation(t, `exec: {command: [hook]}, timeout: 2m`); len(wrong) > 0 || r.Sets[0].Timeout != 2*time.Minute {
+		t.Errorf("it is %+v: %v", r.Sets, wrong)
+	}
 	if r.Sets[0].Generate.Password == nil {
 		t.Error("no password is generated unless asked for")
 	}
@@ -41,6 +48,10 @@ func TestActuatorsOfSets(t *testing.T) {
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a]}`:                           "at least two different users",
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b, a]}`:                     "at least two different users",
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b]}, generate: {rsa: 2048}`: "users of a database have passwords",
+		`http: {url: "https://w/", key: k}, timeout: 0s`:                                          "too short; use at least 1s",
+		`http: {url: "https://w/", key: k}, timeout: 11m`:                                         "too long; use at most 10m",
+		`generate: {random: 32}, timeout: 1m`:                                                     "nothing outside has to accept keys",
+		`conjur: {hosts: [a, b]}, timeout: 1m`:                                                    "conjur.httpTimeoutSeconds",
 		`conjur: {hosts: [a]}`:                                                                    "at least two different hosts",
 		`conjur: {hosts: [a, b]}, generate: {random: 32}`:                                         "Conjur makes API keys",
 		`http: {url: "http://webhook.shop/steps", key: k}`:                                        "no URL with https://",

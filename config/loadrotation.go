@@ -89,6 +89,7 @@ func (l *loader) rotated(it item, table []setting) RotatedSet {
 	var set RotatedSet
 	fill(table, it, reflect.ValueOf(&set))
 	l.actuator(it, &set)
+	l.timed(it, &set)
 	l.generated(it, &set)
 	l.schedule(it, &set)
 	l.kept(it, &set)

@@ -50,6 +50,8 @@ type RotatedSet struct {
 	// Migrate is the CronJob of the migration, as "cronjob/name"; empty: none.
 	Migrate string        `name:"migrate"`
 	GiveUp  time.Duration `name:"giveUp" kind:"period" least:"1s" default:"1h"` // how long a version may fail to be accepted
+	// Timeout bounds one act outside; 0: 30 s, and three times Conjur's HTTPTimeout at most.
+	Timeout time.Duration `name:"timeout" kind:"period" least:"1s" follows:"30s, or three times \"conjur.httpTimeoutSeconds\" if that is less"`
 
 	Publish map[string]Published `name:"publish" is:"short"` // by the variable's id
 	Adopt   map[string]string    // the variable's id by the part that it becomes

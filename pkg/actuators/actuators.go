@@ -3,8 +3,10 @@
 package actuators
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
@@ -28,6 +30,11 @@ type Actuator interface {
 	Verify(ctx context.Context, v versions.Version) error
 	// Revoke has a version refused. One that is not there is refused already.
 	Revoke(ctx context.Context, v versions.Version) error
+}
+
+// within bounds an act by the time that is set, beside the caller's own bound.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(timeout, 30*time.Second))
 }
 
 // setOf returns the set of a version; an empty one for a version that no document

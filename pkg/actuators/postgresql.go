@@ -20,12 +20,9 @@ const (
 	password = "password"
 )
 
-// patience is how long one act may take, beside the caller's own bound.
-const patience = 30 * time.Second
-
 // PostgreSQL is roles of a database that take turns: each has one version at a
 // time, in the parts "username" and "password". The role's comment is the fence, and
-// says whose version the role has. All fields but the last three are set.
+// says whose version the role has. All fields but the last four are set.
 type PostgreSQL struct {
 	Set string // the variable's id
 	// Addresses are host:port/database each; a host that begins with a slash is
@@ -41,6 +38,9 @@ type PostgreSQL struct {
 	EndSessions bool   // of a user that is refused; else they hold it
 	CA          string // file with the authorities that are trusted; "": the system's
 	Plain       bool   // without TLS
+	// Timeout bounds one transaction, a log-in, and the wait for sessions that are
+	// ended; 0: 30 s.
+	Timeout time.Duration
 }
 
 // Prepare returns the username whose turn it is. No user may have a version of
@@ -92,7 +92,7 @@ func (p *PostgreSQL) Apply(ctx context.Context, v versions.Version) (map[string]
 // Verify logs in at every address, and insists on SCRAM: where no password is
 // asked for, a login proves nothing.
 func (p *PostgreSQL) Verify(ctx context.Context, v versions.Version) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	var problems []error
 	for _, address := range p.Addresses {
@@ -155,7 +155,7 @@ func unlessItStands(err error) error {
 
 // leave returns when nobody is logged in, or an error if somebody stays.
 func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		sessions, err := p.sessions(ctx, user(v))
@@ -183,7 +183,7 @@ func (p *PostgreSQL) InUse(ctx context.Context, v versions.Version) ([]string, e
 	if p.EndSessions {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	return p.sessions(ctx, user(v))
 }

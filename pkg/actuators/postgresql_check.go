@@ -33,7 +33,7 @@ type roleRights struct {
 // it: rights that are missing, users whose tables would be closed to each other,
 // users of another set, addresses that let a user in with a wrong password.
 func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problems []error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	for _, address := range p.Addresses {
 		for _, name := range p.Users {

@@ -66,7 +66,7 @@ func (l login) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgCo
 // the comment, which is read next, is still true at the end. Who alters it at the
 // same moment, from whatever database, waits and then fails.
 func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options string, next func(mark) (mark, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	role := user(v)
 	conn, err := p.asAdmin(ctx, p.Addresses...)
@@ -103,7 +103,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 
 // marks returns the marks of all users that there are.
 func (p *PostgreSQL) marks(ctx context.Context) (map[string]mark, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	conn, err := p.asAdmin(ctx, p.Addresses...)
 	if err != nil {

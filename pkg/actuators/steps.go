@@ -29,6 +29,8 @@ type Steps struct {
 	// Key returns the key that signs what is sent; nil: nothing is signed.
 	Key  func(context.Context) (secret.Value, error)
 	Send Send
+	// Timeout bounds one step; 0: 30 s.
+	Timeout time.Duration
 }
 
 // Send hands over a message with its signature, in hex, and returns the answer.
@@ -105,7 +107,7 @@ func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error)
 }
 
 func (s *Steps) step(ctx context.Context, step string, v versions.Version) (a answer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := within(ctx, s.Timeout)
 	defer cancel()
 	set := setOf(v)
 	m := message{Step: step, Set: s.Set, Identity: set.Identity, Claimed: set.Claimed, ID: v.ID, Fence: v.Fence, Time: time.Now().UTC(), Parts: map[string][]byte{}}

@@ -20,7 +20,7 @@ import (
 // do does what is due: acts outside, one after the other as long as their
 // outcome is known, then one write.
 func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g gates, action versions.Action) (outcome, error) {
-	begin := time.Now()
+	var known time.Time // since when the first outcome is
 	for {
 		switch action.Verb {
 		case versions.Wait, versions.Idle:
@@ -52,7 +52,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			}
 			return r.make(ctx, s, facts, action)
 		}
-		if time.Since(begin) > triedFor/2 {
+		if !known.IsZero() && time.Since(known) > r.tried/2 {
 			return outcome{}, nil
 		}
 		good, minted, err := s.act(ctx, action)
@@ -64,6 +64,9 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 				return outcome{}, fmt.Errorf("what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", action.Version)
 			}
 			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
+		}
+		if known.IsZero() {
+			known = time.Now()
 		}
 		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
 		action = s.next(facts)

@@ -24,8 +24,11 @@ type Rotated struct {
 	// with one Outside share what goes wrong there.
 	Actuator actuators.Actuator
 	Outside  string
-	Publish  map[string]Published // by the variable's id
-	Adopt    map[string]string    // the variable's id by the part that it becomes
+	// Timeout is how long one act of Actuator may take, which bounds it itself. The
+	// step gets that time beside Config.Timeout; 0: no more.
+	Timeout time.Duration
+	Publish map[string]Published // by the variable's id
+	Adopt   map[string]string    // the variable's id by the part that it becomes
 }
 
 // The reasons of Events.

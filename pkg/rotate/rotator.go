@@ -46,7 +46,7 @@ type Config struct {
 	// Interval is the time between looks at whether somebody else changed a set;
 	// 0: nobody looks.
 	Interval time.Duration
-	// Timeout bounds one step.
+	// Timeout bounds one step, beside the acts of a set with a Timeout.
 	Timeout time.Duration
 	// Retry is the time before a step that failed is tried again; it doubles with
 	// each failure, up to five minutes. Default: a second.
@@ -73,6 +73,7 @@ type Rotator struct {
 	server *server
 	sets   map[string]*rotated
 	once   bool
+	tried  time.Duration // for how long an outcome outside is a fact
 	ledger ledger
 	warn   sync.Once                                // of a server that does not compare
 	queue  workqueue.TypedDelayingInterface[string] // made by Run
@@ -99,7 +100,7 @@ func New(config Config) *Rotator {
 	if config.Calm == 0 {
 		config.Calm = 10 * time.Second
 	}
-	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, ledger: ledger{perHour: config.PerHour}}
+	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, tried: triedFor, ledger: ledger{perHour: config.PerHour}}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
 		s := &rotated{Rotated: set, configured: set, set: Set{Conjur: config.Conjur, ID: set.ID, server: r.server}, watched: map[string]time.Time{}}

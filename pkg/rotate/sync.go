@@ -23,6 +23,9 @@ const (
 	// steeredAgain is the time between looks for a control variable that could not
 	// be set.
 	steeredAgain = 10 * time.Minute
+	// mostActs is how many acts outside a step has: one before it revokes, and of the
+	// revocation itself three.
+	mostActs = 4
 	// triedFor is for how long an outcome outside is a fact.
 	triedFor = time.Minute
 )
@@ -37,7 +40,7 @@ type outcome struct {
 // due; negative: none before somebody changes something.
 func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 	s := r.sets[id]
-	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout+mostActs*s.Timeout)
 	defer cancel()
 	o, err := r.step(ctx, s)
 	if err == nil {

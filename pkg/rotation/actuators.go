@@ -25,14 +25,14 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 		p := set.PostgreSQL
 		return &actuators.PostgreSQL{
 			Set: set.Set, Addresses: p.Address, Users: p.Users, Admin: a.value(p.Admin),
-			EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain,
+			EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain, Timeout: set.Timeout,
 		}, "postgresql " + p.Address[0], nil
 	case set.APIKeys != nil:
 		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
 	case set.HTTP != nil:
 		return a.service(set)
 	case set.Exec != nil:
-		steps := &actuators.Steps{Set: set.Set, Send: actuators.Exec(config.WithoutCredentials(os.Environ()), set.Exec.Command...)}
+		steps := &actuators.Steps{Set: set.Set, Timeout: set.Timeout, Send: actuators.Exec(config.WithoutCredentials(os.Environ()), set.Exec.Command...)}
 		if set.Exec.Key != "" {
 			steps.Key = a.value(set.Exec.Key)
 		}
@@ -59,7 +59,7 @@ func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, er
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
 	send := actuators.HTTP(set.HTTP.URL, &http.Client{Transport: transport})
-	return &actuators.Steps{Set: set.Set, Key: a.value(set.HTTP.Key), Send: send}, to.Host, nil
+	return &actuators.Steps{Set: set.Set, Key: a.value(set.HTTP.Key), Send: send, Timeout: set.Timeout}, to.Host, nil
 }
 
 // current returns what reads a set.

@@ -91,7 +91,7 @@ func (a assembly) set(set config.RotatedSet) (rotate.Rotated, error) {
 		ID: set.Set, Generate: set.Generate,
 		Schedule:  rotate.Schedule{Every: set.Every, Before: set.Before, General: set.General, Retry: set.GiveUp},
 		Policy:    versions.Policy{Keep: set.Keep, Lease: a.parts.Lease, GiveUp: set.GiveUp},
-		Consumers: who, Actuator: actuator, Outside: outside, Adopt: set.Adopt,
+		Consumers: who, Actuator: actuator, Outside: outside, Timeout: set.Timeout, Adopt: set.Adopt,
 	}
 	if set.Cron != "" {
 		rotated.Schedule.Cron, err = cron.ParseStandard(set.Cron)
