@@ -22,8 +22,8 @@ import (
 // signatureHeader has the signature of a message that is sent by HTTP.
 const signatureHeader = "Syncer-Signature"
 
-// HTTP posts messages to a service. An answer of 2xx is yes and 409 is no; any
-// other, and none, is an unknown outcome. A redirection is not followed.
+// HTTP posts messages to a service. An answer of 2xx is yes, and 409 is no, whose body
+// says why; any other, and none, is an unknown outcome. A redirection is not followed.
 func HTTP(to string, client *http.Client) Send {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -42,7 +42,7 @@ func HTTP(to string, client *http.Client) Send {
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 		switch {
 		case res.StatusCode == http.StatusConflict:
-			return nil, fmt.Errorf("%w: the service answered 409", ErrRefused)
+			return said, fmt.Errorf("%w: the service answered 409", ErrRefused)
 		case res.StatusCode < 200 || res.StatusCode > 299:
 			return nil, fmt.Errorf("the service answered %d", res.StatusCode)
 		case err != nil:
@@ -71,7 +71,7 @@ const refusedStatus = 77
 
 // Exec runs a program for each message, which comes at its standard input, with
 // the signature in SYNCER_SIGNATURE. The exit status 0 is yes and 77 is no; any
-// other is an unknown outcome. The answer is its standard output. What it writes
+// other is an unknown outcome. The answer, or why not, is its standard output. What it writes
 // to standard error goes where ours does, up to a bound, each line with its name. What it has started and leaves behind is
 // killed if it holds the output.
 func Exec(environ []string, command ...string) Send {
@@ -95,7 +95,7 @@ func Exec(environ []string, command ...string) Send {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("the program was ended: %w", ctx.Err())
 		case errors.As(err, &ended) && ended.ExitCode() == refusedStatus:
-			return nil, fmt.Errorf("%w: the program ended with status %d", ErrRefused, refusedStatus)
+			return said.said.Bytes(), fmt.Errorf("%w: the program ended with status %d", ErrRefused, refusedStatus)
 		case err != nil:
 			return nil, fmt.Errorf("the program: %w", err)
 		}

@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/terminal"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 
@@ -20,6 +23,8 @@ const (
 	maxAnswer = 64 << 10
 	// longestName bounds what is told of who uses a version, in bytes.
 	longestName = 100
+	// longestReason bounds what is told of why something was refused, in bytes.
+	longestReason = 400
 )
 
 // Steps is an Actuator that hands each step to somebody else: [HTTP] or [Exec]
@@ -34,7 +39,7 @@ type Steps struct {
 }
 
 // Send hands over a message with its signature, in hex, and returns the answer.
-// Its error is ErrRefused if the answer was no. The message is cleared afterwards.
+// Its error is ErrRefused if the answer was no, which may say why. The message is cleared afterwards.
 type Send func(ctx context.Context, message []byte, signature string) ([]byte, error)
 
 // message is what is sent, in JSON. Parts are base64 in it.
@@ -126,12 +131,26 @@ func (s *Steps) step(ctx context.Context, step string, v versions.Version) (a an
 	said, err := s.Send(ctx, body, signature)
 	defer clear(said)
 	switch {
+	case errors.Is(err, ErrRefused) && len(said) > 0:
+		return a, fmt.Errorf("%s of %s: %w: %s", step, v.ID, err, reason(said, v))
 	case err != nil:
 		return a, fmt.Errorf("%s of %s: %w", step, v.ID, err)
 	case len(said) > 0 && json.Unmarshal(said, &a) != nil:
 		return answer{}, fmt.Errorf("%s of %s: the answer is neither empty nor the JSON that it should be", step, v.ID)
 	}
 	return a, nil
+}
+
+// reason returns why a step was refused, without the values that were sent.
+func reason(said []byte, v versions.Version) string {
+	text := string(said)
+	for _, part := range v.Parts {
+		if part.Len() > 0 {
+			text = strings.ReplaceAll(text, string(part.Bytes()), "…")
+			text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString(part.Bytes()), "…")
+		}
+	}
+	return terminal.Plain(brief.Cut(text, longestReason))
 }
 
 // sign returns the HMAC-SHA-256 of a message, in hex.

@@ -69,6 +69,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			known = time.Now()
 		}
 		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
+		facts.Refusal = s.refusal
 		action = s.next(facts)
 	}
 }

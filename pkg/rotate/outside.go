@@ -51,8 +51,9 @@ func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, m
 	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
 }
 
-// longestReason bounds what is told of why the outside refused, in bytes.
-const longestReason = 500
+// longestReason bounds what is told of why the outside refused, in bytes; a cut takes
+// some more.
+const longestReason = versions.MaxRefusal - 12
 
 // because returns what happened, and why if the outside said so in this step.
 func (s *rotated) because(what string) string {

@@ -207,4 +207,20 @@ func TestTheReasonOfARefusalIsTold(t *testing.T) {
 	waitFor(t, "why the second one came to nothing", func() bool {
 		return strings.Contains(heard.reasons(), "was refused: no more: refused dropped")
 	})
+	s.until("the second one is gone", func(d *versions.Document) bool { return d.Stage() == "idle" })
+	other, _ := s.rotator(s.as("rotates"), "me", s.logins(o))
+	for name, reports := range map[string]func() []Report{"this process": r.Reports, "another one": func() []Report { return other.Look(t.Context()) }} {
+		waitFor(t, "the status of "+name, func() bool {
+			report := reports()[0]
+			return strings.Contains(report.WaitsFor, report.Versions[0].ID+" was refused: no more: refused")
+		})
+	}
+	view, err := s.doc().With([]string{"user"}).Encode()
+	if err != nil || strings.Contains(string(view), "no more") {
+		t.Errorf("readers of the published view see %s: %v", view, err)
+	}
+	o.set(func() { o.refuses = false })
+	s.command("now", versions.Command{})
+	s.until("a third one", idleWith(s.primary()))
+	waitFor(t, "nothing of it is told any more", func() bool { return !strings.Contains(r.Reports()[0].WaitsFor, "refused") })
 }

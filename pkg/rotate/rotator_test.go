@@ -69,6 +69,12 @@ func (s *site) doc() *versions.Document {
 	return held.Document
 }
 
+// primary is the id of the set's primary.
+func (s *site) primary() string {
+	v, _ := s.doc().Primary()
+	return v.ID
+}
+
 // keys is a set of keys that is rotated without any wait.
 func (s *site) keys(consumers Consumers) Rotated {
 	return Rotated{ID: "jwt", Generate: generate.Config{Random: 32}, Schedule: Schedule{Retry: time.Second}, Consumers: consumers}

@@ -78,9 +78,11 @@ func (s Set) report(held Held, err error) Report {
 // waitsFor takes down what the set waits for; "" for nothing.
 func (s *rotated) waitsFor(why string) { s.why = why }
 
-// awaited returns what the set waits for, and why that may take long.
+// awaited returns what the set waits for, why that may take long, and what went wrong
+// before.
 func (s *rotated) awaited() string {
-	return strings.TrimPrefix(strings.TrimSuffix(s.why+"; "+s.ahead, "; "), "; ")
+	said := []string{s.why, s.ahead, s.doc().Refused()}
+	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
 }
 
 // unasked returns the Pods that use a set and that nobody asks.

@@ -46,7 +46,7 @@ func (d *Document) With(parts []string) *Document {
 	view.Versions = slices.Clone(d.Versions)
 	for i := range view.Versions {
 		v := &view.Versions[i]
-		v.Parts = maps.Clone(v.Parts)
+		v.Parts, v.Refused = maps.Clone(v.Parts), ""
 		maps.DeleteFunc(v.Parts, func(name string, _ secret.Value) bool { return !slices.Contains(parts, name) })
 	}
 	return &view

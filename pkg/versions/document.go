@@ -41,6 +41,7 @@ type versionJSON struct {
 	Fence    string            `json:"fence,omitempty"` // where it is not the id
 	Forced   bool              `json:"forced,omitempty"`
 	Filled   bool              `json:"filled,omitempty"`
+	Refused  string            `json:"refused,omitempty"`
 	Parts    map[string][]byte `json:"parts,omitempty"` // base64
 }
 
@@ -74,7 +75,7 @@ func Parse(value []byte) (*Document, error) {
 	}
 	d := &Document{Step: raw.Step, Owner: raw.Owner, Identity: raw.Identity, Claimed: raw.Claimed, Paused: raw.Paused, Namespaces: raw.Shown, Log: raw.Log}
 	for _, r := range raw.Versions {
-		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, r.Filled, nil, nil}
+		v := Version{r.ID, r.State, r.Step, r.Since, r.Made, r.Promoted, r.Left, r.Fence, r.Forced, r.Filled, r.Refused, nil, nil}
 		if v.Fence == "" {
 			v.Fence = v.ID
 		}
@@ -133,7 +134,7 @@ func (d *Document) encode() []byte {
 	set := format
 	raw := documentJSON{&set, d.Step, d.Owner, d.Identity, d.Claimed, d.Paused, d.Namespaces, make([]versionJSON, 0, len(d.Versions)), d.Log}
 	for _, v := range d.Versions {
-		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, v.Filled, nil}
+		r := versionJSON{v.ID, v.State, v.Step, v.Since, v.Made, v.Promoted, v.Left, v.Fence, v.Forced, v.Filled, v.Refused, nil}
 		if v.Fence == v.ID {
 			r.Fence = ""
 		}
@@ -215,6 +216,9 @@ func (v Version) check() (problems []error) {
 	}
 	if !slices.Contains(knownState, v.State) {
 		wrong("its state is none of %q; set one", knownState)
+	}
+	if len(v.Refused) > MaxRefusal {
+		wrong("why it was refused takes more than %d bytes; take that out", MaxRefusal)
 	}
 	if !isName(v.Fence) {
 		wrong("its fence is no id; take it out")

@@ -75,6 +75,9 @@ type Facts struct {
 	// a version that is not accepted and will not be, a fence that is carried
 	// no more. An unknown outcome is not in it.
 	Tried map[Try]bool
+	// Refusal is why the outside refused what was tried last, in at most MaxRefusal
+	// bytes; empty: it did not, or did not say.
+	Refusal string
 }
 
 // Try is an act outside.
@@ -208,7 +211,9 @@ func (d decision) apply(v Version, givenUp, refused string) Action {
 	if accepted, tried := d.f.Tried[Try{Apply, v.ID}]; !tried {
 		return Action{Verb: Apply, Version: v.ID}
 	} else if !accepted {
-		return d.drop(v, refused)
+		a := d.drop(v, refused)
+		a.Doc.edit(v.ID, func(v *Version) { v.Refused = d.f.Refusal })
+		return a
 	}
 	return d.verify(v)
 }

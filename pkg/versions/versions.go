@@ -35,6 +35,7 @@ import (
 // Bounds of a set.
 const (
 	MaxVersions = 16       // that are not retired
+	MaxRefusal  = 512      // bytes of why a version was refused
 	maxBytes    = 64 << 10 // of the encoded document
 	maxRetired  = 10       // that are remembered
 	maxLog      = 20       // lines that are remembered, and more that answer commands
@@ -83,7 +84,10 @@ type Version struct {
 	Forced bool
 	// Filled says that parts were added that the outside minted.
 	Filled bool
-	Parts  map[string]secret.Value // by name; none once it is retired
+	// Refused is why the outside refused it, in at most MaxRefusal bytes; empty: it did
+	// not, or did not say.
+	Refused string
+	Parts   map[string]secret.Value // by name; none once it is retired
 	// Set is the document that returned this version; nil for a version in
 	// [Document.Versions].
 	Set *Document
@@ -143,6 +147,14 @@ func (d *Document) Owned() string {
 		return `nobody rotates the set; to rotate it here, "claim" it`
 	}
 	return fmt.Sprintf(`the set is %q's; to take it over, "claim" it`, d.Owner)
+}
+
+// Refused says that the newest version was refused outside, and why; "" if not.
+func (d *Document) Refused() string {
+	if len(d.Versions) == 0 || d.Versions[0].Refused == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s was refused: %s", d.Versions[0].ID, d.Versions[0].Refused)
 }
 
 // Ahead says which version is from after now; "" if none is. What waits for a time
@@ -244,49 +256,6 @@ func (d *Document) Has(other *Document) bool {
 	return slices.ContainsFunc(d.Log, func(e Entry) bool {
 		return e.At.Equal(last.At) && e.What == last.What && e.Command == last.Command
 	})
-}
-
-// NewID returns an id for a version, or a fence, that is above all of the set.
-func (d *Document) NewID(now time.Time) string {
-	const layout = "20060102t150405"
-	id, newest := now.UTC().Format(layout), d.newest()
-	if at, err := time.Parse(layout, newest); err == nil && id <= newest {
-		id = at.Add(time.Second).Format(layout)
-	}
-	return id
-}
-
-// Predates reports whether the outside carries a fence that is later than all of
-// the set, as after a backup of Conjur was restored.
-func (d *Document) Predates(fence string) bool {
-	newest := d.newest()
-	return newest == "" || Later(fence, newest)
-}
-
-func (d *Document) newest() (id string) {
-	for _, v := range d.Versions {
-		for _, other := range []string{v.ID, v.Fence} {
-			if id == "" || Later(other, id) {
-				id = other
-			}
-		}
-	}
-	return id
-}
-
-// Later reports whether the id a comes after b. Those that a person chose are before all that were made.
-func Later(a, b string) bool {
-	if second := isSecond(a); second != isSecond(b) {
-		return second
-	}
-	return a > b
-}
-
-// isSecond reports whether an id is one that NewID makes.
-func isSecond(id string) bool {
-	day, clock, _ := strings.Cut(id, "t")
-	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
-	return len(day) == 8 && len(clock) == 6 && digits(day) && digits(clock)
 }
 
 func (d *Document) find(is func(Version) bool) (Version, bool) {
