@@ -19,6 +19,8 @@ type Rotation struct {
 	// FromPolicy: what the annotations of published variables ask of Conjur's own
 	// rotators fills in what sets leave out.
 	FromPolicy bool `name:"rotation.fromPolicy" scope:"sources" default:"false"`
+	// StepsFile keeps the highest step of each set; empty: nothing does beside targets.
+	StepsFile string `name:"rotation.stepsFile" scope:"sources"`
 	// Conjur is how the sets are reached: as the identity that rotates.
 	Conjur Conjur       `name:"rotation.identity" kind:"label" scope:"sources" follows:"the process's own identity"`
 	Sets   []RotatedSet `name:"rotation.sets" scope:"sources"` // no two of one variable

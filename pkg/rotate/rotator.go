@@ -36,6 +36,7 @@ type Config struct {
 	Changes Changes
 	Sets    []Rotated
 	Targets Targets // nil: there are none that show a step
+	Seen    *Seen   // nil: no step outlasts the process, but in Targets
 	// Owner is what this controller is called in the sets.
 	Owner   string
 	PerHour int  // versions that are begun in an hour at most; 0: no bound
@@ -103,7 +104,7 @@ func New(config Config) *Rotator {
 	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, tried: triedFor, ledger: ledger{perHour: config.PerHour}}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
-		s := &rotated{Rotated: set, configured: set, set: Set{Conjur: config.Conjur, ID: set.ID, server: r.server}, watched: map[string]time.Time{}}
+		s := &rotated{Rotated: set, configured: set, set: Set{Conjur: config.Conjur, ID: set.ID, server: r.server}, watched: map[string]time.Time{}, seen: config.Seen.step(set.ID)}
 		s.commanded.Store(true)
 		s.unmended.Store(true)
 		s.polled.Store(&[]string{})
@@ -120,9 +121,15 @@ func New(config Config) *Rotator {
 // start says what this process cannot know, and lets no write be early.
 func (r *Rotator) start() {
 	r.server.quiet(r.config.Quiet)
-	if r.config.Targets == nil {
+	var unknown []string
+	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
+		if r.config.Targets == nil && r.config.Seen.step(id) == 0 {
+			unknown = append(unknown, id)
+		}
+	}
+	if len(unknown) > 0 {
 		r.config.Log.Info("No target shows which step was delivered last. Set rotation.paused before you restore a backup of Conjur, and claim the sets afterwards",
-			zap.Strings("sets", slices.Sorted(maps.Keys(r.sets))))
+			zap.Strings("sets", unknown))
 	}
 }
 

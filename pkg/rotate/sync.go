@@ -86,6 +86,9 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err := r.read(ctx, s); err != nil {
 		return o, err
 	}
+	if err := r.config.Seen.note(s.ID, s.seen); err != nil {
+		return o, err
+	}
 	if done, err := r.answer(ctx, s); done || err != nil {
 		return o, err
 	}

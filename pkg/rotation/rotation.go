@@ -6,6 +6,7 @@ package rotation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -64,8 +65,14 @@ func New(c config.Rotation, client *conjur.Client, parts Parts) (*rotate.Rotator
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	var seen *rotate.Seen
+	if c.StepsFile != "" {
+		if seen, err = rotate.OpenSeen(c.StepsFile); err != nil {
+			return nil, fmt.Errorf("rotation.stepsFile: %w", err)
+		}
+	}
 	return rotate.New(rotate.Config{
-		Conjur: client, Changes: values, Sets: sets, Targets: parts.Targets, Owner: c.Owner, PerHour: c.PerHour, Paused: c.Paused, FromPolicy: c.FromPolicy,
+		Conjur: client, Seen: seen, Changes: values, Sets: sets, Targets: parts.Targets, Owner: c.Owner, PerHour: c.PerHour, Paused: c.Paused, FromPolicy: c.FromPolicy,
 		Interval: c.Interval, Timeout: 3 * c.Conjur.HTTPTimeout, Quiet: c.Conjur.HTTPTimeout, Listener: parts.Listener, Log: parts.Log,
 		Reports: parts.Reports,
 	}), nil

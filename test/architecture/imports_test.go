@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"pkg/process":     {},
 	"pkg/generate":    {"pkg/secret"},
 	"pkg/actuators":   {"pkg/brief", "pkg/conjur", "pkg/secret", "pkg/terminal", "pkg/versions"},
-	"pkg/rotate":      {"pkg/actuators", "pkg/brief", "pkg/conjur", "pkg/generate", "pkg/secret", "pkg/versions"},
+	"pkg/rotate":      {"pkg/actuators", "pkg/brief", "pkg/conjur", "pkg/generate", "pkg/safefile", "pkg/secret", "pkg/versions"},
 	"pkg/versions":    {"pkg/secret"},
 	"pkg/consumers":   {"pkg/brief", "pkg/definitions", "pkg/kube", "pkg/notify", "pkg/rotate", "pkg/targets", "pkg/versions"},
 	"pkg/sources":     {"pkg/kube", "pkg/queue", "pkg/safefile", "pkg/targets", "pkg/wake"},

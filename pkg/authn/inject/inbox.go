@@ -81,7 +81,7 @@ func (i *Inbox) open(key []byte) error {
 	if err := os.Remove(i.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return replaceFile(i.path+awaited, fingerprint(key))
+	return safefile.Replace(i.path+awaited, fingerprint(key))
 }
 
 // close stops the acceptance of certificates.
@@ -114,22 +114,4 @@ func (i *Inbox) read(key []byte) (*x509.Certificate, error) {
 func fingerprint(key []byte) []byte {
 	sum := sha256.Sum256(key)
 	return hex.AppendEncode(nil, sum[:])
-}
-
-// replaceFile atomically replaces a file. The new content is complete and durable.
-func replaceFile(path string, content []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

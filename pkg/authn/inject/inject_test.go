@@ -81,7 +81,7 @@ func TestReceiverStoresWhatIsAwaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "client.pem")
 			key, text := workload(t, pod)
-			if err := replaceFile(path+awaited, fingerprint(key)); err != nil {
+			if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
 				t.Fatal(err)
 			}
 			in, out := feed(t)
@@ -111,7 +111,7 @@ func wantAlone(t *testing.T, paths ...string) {
 func TestReceiverTakesPieces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "client.pem")
 	key, text := workload(t, pod)
-	if err := replaceFile(path+awaited, fingerprint(key)); err != nil {
+	if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
 		t.Fatal(err)
 	}
 	in, out := feed(t)
@@ -154,7 +154,7 @@ func TestReceiverRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "client.pem")
-			if err := replaceFile(path+awaited, fingerprint(key)); err != nil {
+			if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
 				t.Fatal(err)
 			}
 			in, out := feed(t)
@@ -193,7 +193,7 @@ func TestReceiverIsNoShell(t *testing.T) {
 	} {
 		r.Path, r.Scripts = path, testScripts()
 		if name != "nothing awaited" {
-			if err := replaceFile(path+awaited, fingerprint(key)); err != nil {
+			if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -212,7 +212,7 @@ func TestReceiverDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	key, text := workload(t, pod)
 	path := filepath.Join(t.TempDir(), "client.pem")
-	if err := replaceFile(path+awaited, fingerprint(key)); err != nil {
+	if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
 		t.Fatal(err)
 	}
 	in, out := feed(t)
@@ -228,7 +228,7 @@ func TestReceiverWithoutAFolder(t *testing.T) {
 	key, text := workload(t, pod)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "client.pem")
-	if err := replaceFile(path+awaited, fingerprint(key)); err != nil {
+	if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(path, 0o700); err != nil { // in the way of the certificate
@@ -270,7 +270,7 @@ func TestInbox(t *testing.T) {
 	_, foreign := workload(t, pod)
 	path := filepath.Join(t.TempDir(), "client.pem")
 	put := func(text string) {
-		if err := replaceFile(path, []byte(text)); err != nil {
+		if err := safefile.Replace(path, []byte(text)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -351,7 +351,7 @@ func TestInboxAwaitsOneAtATime(t *testing.T) {
 				if err != nil || !bytes.Equal(got, fingerprint(key)) {
 					return fmt.Errorf("awaited is another: %v", err)
 				}
-				return replaceFile(path, []byte(text))
+				return safefile.Replace(path, []byte(text))
 			})
 			errs <- err
 		}()

@@ -60,7 +60,7 @@ func (r Receiver) Receive() (status int, err error) {
 	if err != nil || !bytes.Equal(key, fingerprint(c.key)) {
 		return StatusRefused, errors.New("no certificate for this key is awaited")
 	}
-	if err := replaceFile(r.Path, c.pem); err != nil {
+	if err := safefile.Replace(r.Path, c.pem); err != nil {
 		return StatusFailed, err
 	}
 	return StatusStored, nil
