@@ -240,6 +240,20 @@ func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
 	if !ok || s.control.answer != "" || s.doc().Owner != s.Policy.Owner {
 		return false, nil
 	}
+	return r.reply(ctx, s, e)
+}
+
+// behind answers every command but "claim" while a later step was delivered: nothing may
+// be written to the set then, and a pending command keeps "claim" from being sent.
+func (r *Rotator) behind(ctx context.Context, s *rotated, now time.Time) (bool, error) {
+	if s.doc().Owner != s.Policy.Owner || s.mine() || !s.control.pending(now) || s.control.command.Verb == "claim" {
+		return false, nil
+	}
+	return r.reply(ctx, s, versions.Entry{What: "refused: the set waits for \"claim\"", Refused: true})
+}
+
+// reply puts an answer beside the command.
+func (r *Rotator) reply(ctx context.Context, s *rotated, e versions.Entry) (bool, error) {
 	s.doing = "answer"
 	answered := s.control
 	answered.answer, answered.refused = e.What, e.Refused

@@ -68,7 +68,7 @@ func (s *rotated) because(what string) string {
 // same bytes.
 func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 	primary, ok := s.doc().Primary()
-	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || s.doc().Owner != s.Policy.Owner || s.doc().Paused {
+	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || !s.mine() || s.doc().Paused {
 		return nil
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {

@@ -1,6 +1,7 @@
 package rotate
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,4 +103,37 @@ func TestAStepThatCannotBeKeptIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("a first key", idleWith(""))
+}
+
+// TestARestoredSetChangesNothingOutside and answers every command but "claim" with no.
+func TestARestoredSetChangesNothingOutside(t *testing.T) {
+	s := newSite(t)
+	o := &outside{accepts: map[string]string{}}
+	first, _ := s.rotator(s.client, "me", s.logins(o))
+	stop := run(t, first)
+	backup := s.until("a first login", idleWith(""))
+	stop()
+	o.set(func() { clear(o.accepts) }) // a later version took its place, and it was revoked
+	seen := &Seen{path: filepath.Join(t.TempDir(), "steps.json"), steps: map[string]uint64{"jwt": backup.Step + 7}}
+	again, heard := s.rotator(s.client, "me", s.logins(o))
+	config := again.config
+	config.Seen = seen
+	run(t, New(config))
+	waitFor(t, "that it waits for a claim", func() bool { return strings.Contains(heard.reasons(), `then "claim" it`) })
+	_, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Minute)
+	if !errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), `waits for "claim"`) {
+		t.Errorf("the command: %v", err)
+	}
+	o.set(func() {
+		if len(o.accepts) > 0 {
+			t.Errorf("the outside was changed: %v", o.accepts)
+		}
+	})
+	if doc := s.doc(); doc.Step != backup.Step || strings.Contains(heard.reasons(), "rollback") {
+		t.Errorf("it is at step %d:\n%s", doc.Step, heard.reasons())
+	}
+	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), versions.Command{Verb: "claim", At: time.Now()}, time.Minute); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "the login of the claimed set", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.accepts) == 1 })
 }

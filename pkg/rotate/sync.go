@@ -99,6 +99,9 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
+	if done, err := r.behind(ctx, s, now); done || err != nil {
+		return o, err
+	}
 	if s.unnoted() {
 		return o, r.write(ctx, s, s.doc().NoteAlone(s.showing, versions.Entry{At: now}))
 	}
@@ -146,6 +149,12 @@ func (s *rotated) doc() *versions.Document {
 	return s.held.Document
 }
 
+// mine reports whether this process may change the set: it is the owner, and no later
+// step was delivered. Otherwise nothing but a "claim" counts.
+func (s *rotated) mine() bool {
+	return s.doc().Owner == s.Policy.Owner && s.seen <= s.doc().Step
+}
+
 // facts gathers what is known beside the set.
 func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versions.Facts, g gates, err error) {
 	doc := s.doc()
@@ -166,7 +175,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 		r.survey(s, shown)
 	}
 	s.seen = f.Seen
-	if doc.Owner != s.Policy.Owner || f.Seen > doc.Step {
+	if !s.mine() {
 		return f, g, nil // nothing but a command counts
 	}
 	s.watch()
@@ -186,7 +195,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 // looked at again in time.
 func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, action versions.Action) (outcome, error) {
 	doc := s.doc()
-	mine := doc.Owner == s.Policy.Owner && s.seen <= doc.Step
+	mine := s.mine()
 	if s.held.Document != nil && mine && !r.config.Paused && s.unmended.Swap(false) {
 		s.doing = "publish"
 		if err := r.mend(ctx, s); err != nil {
