@@ -243,13 +243,22 @@ func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
 	return r.reply(ctx, s, e)
 }
 
-// behind answers every command but "claim" while a later step was delivered: nothing may
-// be written to the set then, and a pending command keeps "claim" from being sent.
-func (r *Rotator) behind(ctx context.Context, s *rotated, now time.Time) (bool, error) {
-	if s.doc().Owner != s.Policy.Owner || s.mine() || !s.control.pending(now) || s.control.command.Verb == "claim" {
+// refuse answers what a set does not do while it is paused, or while a later step was
+// delivered. Nothing is written to the set then, and a command that stays pending would
+// keep "resume" and "claim" from being sent.
+func (r *Rotator) refuse(ctx context.Context, s *rotated, now time.Time) (bool, error) {
+	verb, why := s.control.command.Verb, ""
+	switch {
+	case s.doc().Owner != s.Policy.Owner || !s.control.pending(now) || verb == "claim":
+	case !s.mine():
+		why = `the set waits for "claim"`
+	case s.doc().Paused && verb != "pause" && verb != "resume":
+		why = `the set is paused; "resume" it first`
+	}
+	if why == "" {
 		return false, nil
 	}
-	return r.reply(ctx, s, versions.Entry{What: "refused: the set waits for \"claim\"", Refused: true})
+	return r.reply(ctx, s, versions.Entry{What: "refused: " + why, Refused: true})
 }
 
 // reply puts an answer beside the command.

@@ -99,7 +99,7 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	if done, err := r.behind(ctx, s, now); done || err != nil {
+	if done, err := r.refuse(ctx, s, now); done || err != nil {
 		return o, err
 	}
 	if s.unnoted() {
