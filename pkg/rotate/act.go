@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/pkg/actuators"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
@@ -35,12 +34,15 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			if err := r.mayPromote(ctx, s, action.Doc); err != nil {
 				return r.held(ctx, s, g, facts.Now, err)
 			}
-			return outcome{}, r.write(ctx, s, action.Doc)
+			return r.held(ctx, s, g, facts.Now, r.write(ctx, s, action.Doc))
 		case versions.Revoke:
 			if _, err := r.untouched(ctx, s); err != nil { // who uses it is not known
 				return r.held(ctx, s, g, facts.Now, err)
 			}
 		case versions.Make:
+			if err := r.vacant(ctx, s); err != nil {
+				return r.held(ctx, s, g, facts.Now, err)
+			}
 			if err := r.alone(ctx, s); err != nil {
 				return r.held(ctx, s, g, facts.Now, err)
 			}
@@ -50,7 +52,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			if barred := r.ledger.begin(s, s.doc(), facts.Now); barred != "" {
 				return r.wait(ctx, s, g, facts.Now, versions.Action{Verb: versions.Wait, Why: barred})
 			}
-			return r.make(ctx, s, facts, action)
+			return r.held(ctx, s, g, facts.Now, r.make(ctx, s, facts, action))
 		}
 		if !known.IsZero() && time.Since(known) > r.tried/2 {
 			return outcome{}, nil
@@ -63,7 +65,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			if v.Filled {
 				return outcome{}, fmt.Errorf("what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", action.Version)
 			}
-			return outcome{}, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now}))
+			return r.held(ctx, s, g, facts.Now, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now})))
 		}
 		if known.IsZero() {
 			known = time.Now()
@@ -119,20 +121,20 @@ func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
 }
 
 // make begins a version.
-func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, action versions.Action) (outcome, error) {
+func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, action versions.Action) error {
 	s.doing = string(versions.Make)
 	doc := s.doc()
 	parts := map[string]secret.Value{}
 	if preparer, ok := s.Actuator.(actuators.Preparer); ok {
 		prepared, err := preparer.Prepare(ctx, doc)
 		if err != nil {
-			return outcome{}, fmt.Errorf("no version can begin: %w", err)
+			return fmt.Errorf("no version can begin: %w", err)
 		}
 		maps.Copy(parts, prepared)
 	}
 	generated, since, err := r.generate(ctx, s, facts.Now)
 	if err != nil {
-		return outcome{}, err
+		return err
 	}
 	for name, part := range generated {
 		if _, decided := parts[name]; !decided {
@@ -141,12 +143,12 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 	}
 	if s.Actuator == nil { // else some may come from outside
 		if err := sameParts(doc, parts); err != nil {
-			return outcome{}, err
+			return err
 		}
 	}
 	next := doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: facts.Now, Command: action.Command, Reason: s.reason(action.Command)})
 	next.Versions[0].Made = since
-	return outcome{}, r.write(ctx, s, next)
+	return r.write(ctx, s, next)
 }
 
 func (s *rotated) reason(command string) string {
@@ -208,16 +210,10 @@ func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts m
 func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document) error {
 	s.doing = string(versions.Write)
 	before := s.doc()
-	var others []conjur.NewValue
-	was, _ := before.Primary()
-	is, _ := next.Primary()
-	if s.follows(was.ID != is.ID) {
-		var err error
-		others, err = s.publications(next)
-		defer wipe(others)
-		if err != nil {
-			return err
-		}
+	others, err := r.following(ctx, s, next)
+	defer wipe(others)
+	if err != nil {
+		return err
 	}
 	if next.Claimed != before.Claimed {
 		s.verified = time.Time{}
@@ -226,7 +222,7 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 		next = next.Note(s.showing)
 	}
 	s.wrote = next
-	err := s.set.write(ctx, s.held, next, others...)
+	err = s.set.write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
 		r.warn.Do(func() {
 			r.config.Log.Warn("This server does not compare what is written over, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", r.config.Owner))
@@ -245,16 +241,6 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 		r.emit(s, e)
 	}
 	return nil
-}
-
-// follows reports whether something that is published changes with a step.
-func (s *rotated) follows(promoted bool) bool {
-	for _, p := range s.Publish {
-		if promoted || p.Text == "" {
-			return true
-		}
-	}
-	return false
 }
 
 // news returns what a step is called.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -25,7 +26,13 @@ const maxCommand = 4 << 10
 var errNoCommand = errors.New(`the value is not a command; send one with "syncer rotate now" and the like`)
 
 // ControlOf returns the id of the variable by which a set is steered.
-func ControlOf(set string) string { return set + "/control" }
+func ControlOf(set string) string { return set + ofControl }
+
+const ofControl = "/control"
+
+// setOf returns the set that a variable steers, by its id; false if that is none of a
+// control variable.
+func setOf(control string) (set string, ok bool) { return strings.CutSuffix(control, ofControl) }
 
 // control is what a control variable holds: one command, and what became of it.
 // The zero control is no command.

@@ -20,7 +20,8 @@ import (
 // ownRotator is what is wrong with a published variable that has an expiry.
 const ownRotator = "the server's own rotator has changed it; switch that off, then take back when it is to be changed again: POST /secrets/ACCOUNT/variable/ID?expirations"
 
-// otherHandError says that somebody else changes a variable that a set publishes.
+// otherHandError says why a variable that a set publishes or adopts is not the set's:
+// somebody else changes it, or rotates by it.
 type otherHandError struct{ why string }
 
 func (e *otherHandError) Error() string { return e.why }
@@ -84,6 +85,9 @@ func (r *Rotator) mayPromote(ctx context.Context, s *rotated, next *versions.Doc
 	}
 	if !used && slices.Contains(slices.Collect(maps.Values(newest)), 0) {
 		s.doing = "publish"
+		if err := r.vacant(ctx, s); err != nil {
+			return err
+		}
 		values, err := s.publications(next)
 		if err != nil {
 			return err
@@ -97,8 +101,8 @@ func (r *Rotator) mayPromote(ctx context.Context, s *rotated, next *versions.Doc
 	return r.alone(ctx, s)
 }
 
-// held is what becomes of a set that somebody else's hand holds; any other error is one
-// of the step.
+// held is what becomes of a set that somebody else's hand holds, if err says so; any other
+// error is one of the step.
 func (r *Rotator) held(ctx context.Context, s *rotated, g gates, now time.Time, err error) (outcome, error) {
 	var hand *otherHandError
 	if !errors.As(err, &hand) {

@@ -3,6 +3,7 @@ package rotate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,6 +53,41 @@ func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
 	return secret.New(text.Bytes()), true, nil
 }
 
+// following returns what is published with a step. A command is obeyed also while nothing
+// may be published.
+func (r *Rotator) following(ctx context.Context, s *rotated, next *versions.Document) ([]conjur.NewValue, error) {
+	was, _ := s.doc().Primary()
+	is, _ := next.Primary()
+	promoted := was.ID != is.ID
+	if !s.follows(promoted) {
+		return nil, nil
+	}
+	var hand *otherHandError
+	if err := r.vacant(ctx, s); errors.As(err, &hand) && !promoted && s.answers(next) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return s.publications(next)
+}
+
+// answers reports whether a step is what a person wants.
+func (s *rotated) answers(next *versions.Document) bool {
+	_, before := s.doc().Answer(s.control.command.ID)
+	_, after := next.Answer(s.control.command.ID)
+	return after && !before
+}
+
+// follows reports whether something that is published changes with a step.
+func (s *rotated) follows(promoted bool) bool {
+	for _, p := range s.Publish {
+		if promoted || p.Text == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // publications returns what is to be published of a set, by id in ascending
 // order.
 func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
@@ -79,6 +115,9 @@ func (r *Rotator) mend(ctx context.Context, s *rotated) error {
 	values, err := s.outdated(ctx, r.config.Conjur)
 	defer wipe(values)
 	if err != nil || len(values) == 0 {
+		return err
+	}
+	if err := r.vacant(ctx, s); err != nil {
 		return err
 	}
 	if err := r.alone(ctx, s); err != nil {
