@@ -50,10 +50,11 @@ func byHand(set string, do func(rotate.Hand) error) error {
 	})
 }
 
-// orSteer takes the error of a step by hand. Where somebody else rotates the set,
-// a step past its gate is asked of them.
+// orSteer takes the error of a step by hand. Where somebody else rotates the set, or it
+// may not be read here, a step past its gate is asked of who rotates it.
 func (f *gateFlags) orSteer(cmd *cobra.Command, h rotate.Hand, err error, verb, id string) error {
-	if !errors.Is(err, rotate.ErrOwned) || !f.Force {
+	theirs := errors.Is(err, rotate.ErrOwned) || errors.Is(err, rotate.ErrUndeclared) || errors.Is(err, rotate.ErrForbidden)
+	if !theirs || !f.Force {
 		return err
 	}
 	if f.Reason == "" {

@@ -31,6 +31,8 @@ type Conjur interface {
 var (
 	// ErrUndeclared says that the policy has no such variable, or hides it.
 	ErrUndeclared = errors.New("the variable is not declared, or this identity cannot see it")
+	// ErrForbidden says that the identity may see the variable and not its value.
+	ErrForbidden = errors.New("this identity may not read the set")
 	// ErrConflict says that somebody else changed the set meanwhile.
 	ErrConflict = errors.New("somebody else changed the set meanwhile")
 	// ErrOwned says that a set is rotated by itself.
@@ -129,7 +131,10 @@ func (s Set) newest(ctx context.Context) (uint64, error) {
 
 func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) {
 	value, reading := s.Conjur.VariableAt(ctx, s.ID, at)
-	if reading.Err != nil {
+	switch {
+	case reading.Form == conjur.Forbidden:
+		return nil, fmt.Errorf("%w: %w", ErrForbidden, reading.Err)
+	case reading.Err != nil:
 		return nil, reading.Err
 	}
 	defer value.Wipe()

@@ -15,8 +15,8 @@ const (
 	MaxReason = 256
 )
 
-// verbs are those of commands. Those that are true name a version and need a
-// reason, because they pass a gate.
+// verbs are those of commands. Those that are true need a reason, because they pass a
+// gate.
 var verbs = map[string]bool{
 	"now": false, "pause": false, "resume": false, "rollback": false, "abort": false, "claim": false, "promote": true, "retire": true,
 }
@@ -31,8 +31,10 @@ type Command struct {
 	At time.Time
 	// Verb is now, promote, retire, rollback, abort, pause, resume or claim.
 	// Promote and retire pass a shut gate.
-	Verb    string
-	Version string // of promote and retire
+	Verb string
+	// Version is of retire, and of promote where it is known: who may not read the set
+	// means the one on its way.
+	Version string
 	Reason  string // of what passes a gate
 }
 
@@ -41,7 +43,7 @@ type Command struct {
 func (c Command) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	named, known := verbs[c.Verb]
+	forces, known := verbs[c.Verb]
 	if !isName(c.ID) {
 		wrong("the command's id is not 1 to 63 letters, digits, - and _")
 	}
@@ -51,8 +53,11 @@ func (c Command) Check() error {
 	if !known {
 		wrong("%.40q is not a command", c.Verb)
 	}
-	if named && (c.Version == "" || c.Reason == "") {
-		wrong("%s needs a version and a reason", c.Verb)
+	if forces && c.Reason == "" {
+		wrong("%s needs a reason", c.Verb)
+	}
+	if c.Verb == "retire" && c.Version == "" {
+		wrong("retire needs a version")
 	}
 	if c.Version != "" && !isName(c.Version) {
 		wrong("the command's version is not 1 to 63 letters, digits, - and _")
@@ -112,6 +117,9 @@ func (d decision) obey() Action {
 	}
 	coming, isComing := d.doc.Coming()
 	named, _ := d.doc.Version(c.Version)
+	if c.Verb == "promote" && c.Version == "" {
+		named = coming
+	}
 	switch {
 	case c.Verb == "pause", c.Verb == "resume":
 		return d.note(c.Verb+"d", func(next *Document) { next.Paused = c.Verb == "pause" })
@@ -134,6 +142,8 @@ func (d decision) obey() Action {
 		c.Verb == "promote" && (named.State == Pending || named.State == Accepted),
 		c.Verb == "retire" && named.State == Retiring:
 		return Action{}
+	case c.Verb == "promote" && !isComing:
+		return d.refuse("no version waits to be promoted")
 	}
 	return d.refuse("%s is not possible at this stage", strings.TrimSpace(c.Verb+" "+c.Version))
 }

@@ -174,7 +174,10 @@ func (d decision) accept(v Version) Action {
 
 func (d decision) introduce(v Version) Action {
 	_, used := d.doc.Primary()
-	by := d.by()
+	by, forced := d.by(), d.commands("promote", v.ID) || d.commands("promote", "")
+	if forced {
+		by = d.commanded()
+	}
 	switch {
 	case d.p.Outside && d.givenUp(v):
 		return d.drop(v, "gave up "+v.ID)
@@ -182,9 +185,7 @@ func (d decision) introduce(v Version) Action {
 		if a := d.verify(v); a.Verb != "" {
 			return a
 		}
-	case d.commands("promote", v.ID):
-		by = d.commanded()
-	case used && !d.f.Introduced:
+	case used && !forced && !d.f.Introduced:
 		return wait("not all consumers have %s", v.ID)
 	}
 	return write(d.doc.Promote(v.ID, by))
