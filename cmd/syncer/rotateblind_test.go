@@ -30,6 +30,7 @@ func TestWhoSteersNeedsNoRightToTheKeys(t *testing.T) {
 	}
 	r.run("run", "--config", r.config)
 	first := r.begun()
+	by("rotates", 1, "no version of jwt waits to be promoted", "promote", "jwt", "--force", "--reason", "leak")
 	by("steers", 1, "no version waits to be promoted", "promote", "jwt", "--force", "--reason", "leak")
 	for i, host := range []string{"steers", "reads"} {
 		before := r.until("a primary", func(_ *versions.Document, primary versions.Version) bool { return primary.ID != "" })

@@ -90,10 +90,12 @@ func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 		return "", err
 	}
 	coming, ok := held.Coming()
-	if err != nil {
+	switch {
+	case err != nil && !ok:
+		return "", fmt.Errorf("no version of %s waits to be promoted; have one made by now", h.ID)
+	case err != nil:
 		return coming.ID, err
-	}
-	if !ok || coming.State != versions.Accepted {
+	case !ok || coming.State != versions.Accepted:
 		return "", fmt.Errorf("no version of %s waits to be promoted; make one with add", h.ID)
 	}
 	if err := gate.pass(gate.introduced(ctx, held.Document, coming)); err != nil {
