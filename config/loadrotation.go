@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -143,8 +142,10 @@ func (l *loader) schedule(it item, set *RotatedSet) {
 	case it["every"].set && it["cron"].set:
 		l.fail(it["cron"].key, "the set has every too; remove one of the two")
 	case it["cron"].set:
-		if _, err := cron.ParseStandard(set.Cron); err != nil {
+		if schedule, err := cron.ParseStandard(set.Cron); err != nil {
 			l.fail(it["cron"].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
+		} else if schedule.Next(time.Unix(0, 0)).IsZero() {
+			l.fail(it["cron"].key, "%.200q never comes; write a day that a month has", set.Cron)
 		}
 	case !it["every"].set && !it["before"].set:
 		set.General = true
@@ -197,23 +198,5 @@ func (l *loader) confirmed(it item, set *RotatedSet) {
 	}
 	if !it["confirm.wait"].set && len(set.Confirm.Ask)+len(set.Confirm.Restarted) == 0 {
 		set.Confirm.Wait = defaultWait
-	}
-}
-
-// published reads the variables that follow the primary.
-func (l *loader) published(it item, set *RotatedSet) {
-	val := it["publish"]
-	for i, id := range val.keys {
-		p := val.items[i]
-		switch {
-		case p["text"].set == p["parts"].set:
-			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
-		case p["parts"].set && len(p["parts"].texts()) == 0:
-			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
-		}
-		if set.Publish == nil {
-			set.Publish = map[string]Published{}
-		}
-		set.Publish[id] = Published{Text: p["text"].text, Parts: p["parts"].texts()}
 	}
 }

@@ -20,7 +20,7 @@ rotation:
   perHour: 3
   fromPolicy: true
   sets:
-  - {set: a, generate: {random: 32}, publish: {a-plain: key, a-public: {parts: [public]}}, adopt: {key: old}}
+  - {set: a, generate: {random: 32}, publish: {a-plain: key, a-public: {parts: [key]}}, adopt: {key: old}}
   - {set: b, generate: {password: {}}, cron: "0 3 * * 0", keep: 1d12h, confirm: {ask: ["http://127.0.0.1:1/keys"]}}
   - {set: c, generate: {x509: {subject: c, days: 10}}, before: 3d}
 `, nil, connection)
@@ -34,7 +34,7 @@ rotation:
 	switch {
 	case r.PerHour != 3 || !r.FromPolicy || !a.General || b.General || c.General || r.Conjur.Login != "host/rotates" || r.Owner != "host/rotates" || r.Interval != 5*time.Second:
 		t.Errorf("the rotation is %+v", r)
-	case a.Every != 30*day || a.Keep != day || a.Confirm.Wait != 3*time.Minute || a.Publish["a-plain"].Text != "key" || a.Publish["a-public"].Parts[0] != "public" || a.Adopt["key"] != "old":
+	case a.Every != 30*day || a.Keep != day || a.Confirm.Wait != 3*time.Minute || a.Publish["a-plain"].Text != "key" || a.Publish["a-public"].Parts[0] != "key" || a.Adopt["key"] != "old":
 		t.Errorf("the set a is %+v", a)
 	case b.Every != 0 || b.Keep != 36*time.Hour || b.Confirm.Wait != 0 || b.Generate.Password == nil:
 		t.Errorf("the set b is %+v", b)

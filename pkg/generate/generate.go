@@ -99,6 +99,26 @@ func (p Password) checkHtpasswd() error {
 	return p.check("htpasswd", 72)
 }
 
+// PartNames returns the names of what is generated, in ascending order; none for the
+// zero Config.
+func (c Config) PartNames() []string {
+	switch {
+	case c == Config{}:
+		return nil
+	case c.Random != 0:
+		return []string{"key"}
+	case c.Password != nil:
+		return []string{"password"}
+	case c.Htpasswd != nil:
+		return []string{"htpasswd", "password"}
+	case c.UUID:
+		return []string{"uuid"}
+	case c.X509 != nil:
+		return []string{"crt", "private"}
+	}
+	return []string{"private", "public"}
+}
+
 // Parts generates the parts of a new version. The issuer signs a certificate that
 // is not self-signed.
 func (c Config) Parts(now time.Time, issuer *Issuer) (map[string]secret.Value, error) {

@@ -7,8 +7,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,9 @@ func parts(t *testing.T, c Config, issuer *Issuer) map[string]secret.Value {
 		if value.Equal(second[name]) {
 			t.Errorf("%s is the same twice", name)
 		}
+	}
+	if names := slices.Sorted(maps.Keys(first)); !slices.Equal(names, c.PartNames()) {
+		t.Errorf("generated are %q, and named %q", names, c.PartNames())
 	}
 	return first
 }

@@ -1,14 +1,11 @@
 package rotate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"text/template"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -31,26 +28,13 @@ func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
 	case p.Text == "":
 		text, err := doc.With(p.Parts).Encode()
 		return secret.New(text), true, err
-	case !strings.Contains(p.Text, "{{"):
-		part, ok := primary.Parts[p.Text]
-		if !ok {
-			return secret.Value{}, false, fmt.Errorf("the set has no part %q, but %q", p.Text, primary.PartNames())
-		}
-		return secret.New(bytes.Clone(part.Bytes())), true, nil
 	}
-	parts := map[string]string{}
-	for name, part := range primary.Parts {
-		parts[name] = string(part.Bytes())
-	}
-	t, err := template.New("").Option("missingkey=error").Parse(p.Text)
+	text, err := versions.ParseText(p.Text)
 	if err != nil {
-		return secret.Value{}, false, fmt.Errorf("the template cannot be read: %w", err)
+		return secret.Value{}, false, err
 	}
-	var text bytes.Buffer
-	if err := t.Execute(&text, parts); err != nil {
-		return secret.Value{}, false, fmt.Errorf("the template cannot be filled in with the parts %q", primary.PartNames())
-	}
-	return secret.New(text.Bytes()), true, nil
+	value, err := text.Of(primary)
+	return value, err == nil, err
 }
 
 // following returns what is published with a step. A command is obeyed also while nothing

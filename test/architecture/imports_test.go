@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 	"pkg/tool": {
 		"config", "pkg/definitions", "pkg/kube", "pkg/manifest", "pkg/operate", "pkg/provider", "pkg/records", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/terminal", "pkg/variables", "pkg/workers",
 	},
-	"config": {"pkg/definitions", "pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets"},
+	"config": {"pkg/definitions", "pkg/generate", "pkg/render", "pkg/safefile", "pkg/secret", "pkg/targets", "pkg/versions"},
 	"cmd/syncer": {
 		"config", "pkg/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/connect", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "pkg/logs", "pkg/operate", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/rotation", "pkg/sinks", "pkg/terminal", "pkg/tool", "pkg/versions",
 	},

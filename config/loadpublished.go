@@ -1,0 +1,76 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/versions"
+)
+
+// published reads the variables that follow the primary.
+func (l *loader) published(it item, set *RotatedSet) {
+	val := it["publish"]
+	for i, id := range val.keys {
+		p := val.items[i]
+		switch {
+		case p["text"].set == p["parts"].set:
+			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
+		case p["parts"].set && len(p["parts"].texts()) == 0:
+			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
+		}
+		if set.Publish == nil {
+			set.Publish = map[string]Published{}
+		}
+		set.Publish[id] = Published{Text: p["text"].text, Parts: p["parts"].texts()}
+		if err := set.Publish[id].check(set.sample(it["adopt"].keys)); err != nil && !bad(p) && !bad(it["generate"].object()) {
+			l.failAll(fmt.Sprintf("%s.%s", val.key, id), err)
+		}
+	}
+}
+
+// sample returns a version as the set will have them, with other bytes; without parts
+// where only the outside knows which there will be.
+func (s RotatedSet) sample(adopted []string) (v versions.Version) {
+	if s.HTTP != nil || s.Exec != nil {
+		return v
+	}
+	names := append(s.Generate.PartNames(), adopted...)
+	switch {
+	case s.PostgreSQL != nil:
+		names = append(names, "username")
+	case s.APIKeys != nil:
+		names = append(names, "login", "apiKey")
+	}
+	if len(names) == 0 { // which is reported already
+		return v
+	}
+	v.Parts = map[string]secret.Value{}
+	for _, name := range names {
+		v.Parts[name] = secret.New(bytes.Repeat([]byte("x"), longPart))
+	}
+	return v
+}
+
+// longPart is how many bytes a sample of a part has, so that a template may take any of
+// them.
+const longPart = 4 << 10
+
+// check returns what keeps a variable from ever being published. Without parts only
+// what does not depend on them is found.
+func (p Published) check(sample versions.Version) error {
+	text, err := versions.ParseText(p.Text)
+	if err != nil || sample.Parts == nil {
+		return err
+	}
+	if p.Text != "" {
+		_, err = text.Of(sample)
+		return err
+	}
+	var lacks []error
+	for _, part := range p.Parts {
+		lacks = append(lacks, sample.Lacks(part))
+	}
+	return errors.Join(lacks...)
+}

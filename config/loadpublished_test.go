@@ -1,0 +1,33 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// TestWhatNeverWorksDoesNotLoad: a template, a part or a time that no version can bring.
+func TestWhatNeverWorksDoesNotLoad(t *testing.T) {
+	for text, want := range map[string]string{
+		`generate: {uuid: true}, publish: {x: "{{.nope}}"}`:                                                `sets[0].publish.x: the template cannot be filled in with the parts ["uuid"]`,
+		`generate: {uuid: true}, publish: {x: "{{.uuid"}`:                                                  `sets[0].publish.x: the template cannot be read`,
+		`generate: {uuid: true}, publish: {x: nope}`:                                                       `sets[0].publish.x: the set has no part "nope", but ["uuid"]`,
+		`generate: {rsa: 2048}, publish: {x: {parts: [public, nope]}}`:                                     `sets[0].publish.x: the set has no part "nope", but ["private" "public"]`,
+		`generate: {rsa: 2048}, publish: {x: {parts: [public]}, y: "{{.public}}{{slice .private 0 9}}"}`:   "",
+		`generate: {x509: {subject: s}}, publish: {x: "{{.crt}}{{.private}}"}`:                             "",
+		`generate: {htpasswd: {user: u}}, publish: {x: "{{.htpasswd}}", y: password}`:                      "",
+		`generate: {uuid: true}, adopt: {old: y}, publish: {x: old}`:                                       "",
+		`conjur: {hosts: [h, i]}, publish: {x: "{{.login}} {{.apiKey}}", y: "{{.password}}"}`:              `sets[0].publish.y: the template cannot be filled in with the parts ["apiKey" "login"]`,
+		`postgresql: {address: "db:1/x", admin: z, users: [u, v]}, publish: {x: username, y: "{{.user}}"}`: `sets[0].publish.y: the template cannot be filled in with the parts ["password" "username"]`,
+		`exec: {command: [/x]}, publish: {x: token, y: "{{.token}}"}`:                                      "", // what it answers is not known
+		`exec: {command: [/x]}, publish: {x: "{{.token"}`:                                                  `sets[0].publish.x: the template cannot be read`,
+		`generate: {uuid: true}, cron: "0 0 30 2 *"`:                                                       `sets[0].cron: "0 0 30 2 *" never comes`,
+		`generate: {uuid: true}, cron: "0 0 29 2 *"`:                                                       "",
+	} {
+		_, _, err := config.LoadRotation(fileSources(t, "rotation: {sets: [{set: a, "+text+"}]}\n", nil, connection).Read())
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "rotation."+want)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
