@@ -23,6 +23,9 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 	for {
 		switch action.Verb {
 		case versions.Wait, versions.Idle:
+			if g.unknown != nil {
+				return outcome{}, g.unknown
+			}
 			if err := r.verifyIdle(ctx, s); err != nil {
 				return r.held(ctx, s, g, facts.Now, err)
 			}

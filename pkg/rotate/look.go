@@ -1,6 +1,7 @@
 package rotate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 		return err
 	}
 	facts, g, err := r.facts(ctx, s, now)
-	if err != nil {
+	if err = cmp.Or(err, g.unknown); err != nil {
 		return err
 	}
 	barred := s.barred(ctx)

@@ -143,10 +143,11 @@ type gates struct {
 	left       map[string]bool // false: known not to; absent: not known
 	waits      string          // what the first shut gate waits for
 	until      time.Time       // by our clock, when to ask again; zero: nothing says when
+	unknown    error           // why not all could be asked; their gates are shut
 }
 
 // ask asks the consumers of a set how far they are.
-func (s *rotated) ask(ctx context.Context, doc *versions.Document) (gates, error) {
+func (s *rotated) ask(ctx context.Context, doc *versions.Document) gates {
 	g := gates{left: map[string]bool{}}
 	for _, v := range doc.Versions {
 		v, _ := doc.Version(v.ID)
@@ -160,9 +161,8 @@ func (s *rotated) ask(ctx context.Context, doc *versions.Document) (gates, error
 				left = s.Consumers.Left(ctx, doc, v)
 			}
 			if left.Open {
-				var err error
-				if left, err = s.unused(ctx, v); err != nil {
-					return g, err
+				if left, g.unknown = s.unused(ctx, v); g.unknown != nil {
+					return g
 				}
 			}
 			if open := g.take(left); open || left.InUse {
@@ -170,7 +170,7 @@ func (s *rotated) ask(ctx context.Context, doc *versions.Document) (gates, error
 			}
 		}
 	}
-	return g, nil
+	return g
 }
 
 // take reports whether a gate is open, and takes down what a shut one waits for.

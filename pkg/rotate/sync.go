@@ -186,9 +186,9 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	due := s.Schedule.next(s.ID, doc)
 	f.Due = !due.IsZero() && !now.Before(due)
 	f.Barred = cmp.Or(s.unclear, r.ledger.barred(s, doc, now))
-	g, err = s.ask(ctx, doc)
+	g = s.ask(ctx, doc)
 	f.Introduced, f.Left = g.introduced, g.left
-	return f, g, err
+	return f, g, nil
 }
 
 // wait is what becomes of a set that waits: an Event says why, and it is
