@@ -25,7 +25,7 @@ func (d *deaf) InUse(ctx context.Context, v versions.Version) ([]string, error) 
 }
 
 // TestCommandsCountWhileNobodyKnowsWhoUsesAVersion: they do not hang on that question. The
-// gate stays shut.
+// gate stays shut, and a look still says how far the set is.
 func TestCommandsCountWhileNobodyKnowsWhoUsesAVersion(t *testing.T) {
 	s := newSite(t)
 	o := &deaf{outside: &outside{accepts: map[string]string{}, inUse: []string{"a session of shop"}}}
@@ -52,8 +52,13 @@ func TestCommandsCountWhileNobodyKnowsWhoUsesAVersion(t *testing.T) {
 			t.Fatalf("%s: %v", c.command.Verb, err)
 		}
 	}
-	s.until("the way back", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID == first.ID })
+	back, _ := s.until("the way back", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID == first.ID }).Primary()
 	waitFor(t, "why it waits", func() bool { return strings.Contains(heard.reasons(), "the service is away") })
+	looker, _ := s.rotator(s.reader, "me", set)
+	report := looker.Look(t.Context())[0]
+	if !strings.Contains(report.Problem, "the service is away") || report.Stage != "switch" || report.Primary != back.ID || report.Since.IsZero() {
+		t.Errorf("the look says %+v", report)
+	}
 	second := s.doc().Versions[0]
 	forced := versions.Command{Verb: "retire", Version: second.ID, Reason: "leak", At: time.Now()}
 	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), forced, time.Minute); err != nil {

@@ -15,7 +15,7 @@ import (
 // Report is what status says of a set. No byte of a part is in it.
 type Report struct {
 	Set      string          `json:"set"`
-	Problem  string          `json:"problem,omitempty"` // then nothing else is known
+	Problem  string          `json:"problem,omitempty"` // then not all else is known
 	Owner    string          `json:"owner,omitempty"`
 	Identity string          `json:"identity,omitempty"`
 	Step     uint64          `json:"step,omitempty"`
@@ -55,15 +55,16 @@ func (s Set) Status(ctx context.Context) Report {
 	return s.report(held, err)
 }
 
-// report returns what status says of a set that was read.
+// report returns what status says of a set, as far as it was read.
 func (s Set) report(held Held, err error) Report {
 	r := Report{Set: s.ID}
 	switch {
 	case err != nil:
 		r.Problem = err.Error()
-		return r
 	case held.Document == nil:
 		r.Problem = "it has not begun; use init"
+	}
+	if held.Document == nil {
 		return r
 	}
 	primary, _ := held.Primary()
