@@ -13,7 +13,7 @@ import (
 // files, and in the folder of a [targets.FormatDirectory] target also temporary
 // symlinks and versions other than the current one. It keeps all other files. A
 // missing folder needs no cleaning. Errors are collected and do not stop the
-// cleaning.
+// cleaning. An invalid target, one with Faults, is skipped.
 //
 // Call it at startup, before the first Apply. If another process is changing the
 // same targets, that one change fails and is then repeated. Therefore there is no
@@ -32,6 +32,9 @@ func (f *Files) Clean(ctx context.Context, ts []*targets.Target) error {
 	for _, t := range ts {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
+		}
+		if len(t.Faults) > 0 { // its path and mode may be unknown
+			continue
 		}
 		l, err := f.layout(t)
 		if err == nil && !cleaned[l.folder()] {
