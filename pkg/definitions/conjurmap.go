@@ -143,7 +143,7 @@ func (p *entryParser) pair(key, value *yaml.Node) {
 		p.fail("the variable of %q must be text, not %s; put quotes around it", e.Alias, Describe(id))
 		return
 	}
-	p.warnOfSpaces(e.Alias, id)
+	p.warnOfMissing(e.Alias, id, false)
 	p.mapped(e, id.Value)
 }
 

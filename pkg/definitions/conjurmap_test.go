@@ -34,7 +34,7 @@ func TestParseConjurMap(t *testing.T) {
 		{"all", "'*': '*'", []targets.Entry{{Alias: "*", Variable: "*", ContentType: targets.ContentText}}},
 		{"all, base64", "'*':\n  id: '*'\n  content-type: base64", []targets.Entry{{Alias: "*", Variable: "*", ContentType: targets.ContentBase64}}},
 		{"all of a policy", "'*': p/*\nA: p/a", []targets.Entry{{Alias: "*", Variable: "p/*", ContentType: targets.ContentText}, {Alias: "A", Variable: "p/a", ContentType: targets.ContentText}}},
-		{"a star for one variable", "'*': p/a b", []targets.Entry{{Alias: "p.a.b", Variable: "p/a b", ContentType: targets.ContentText}}},
+		{"a star for one variable", "'*': 'p/a b'", []targets.Entry{{Alias: "p.a.b", Variable: "p/a b", ContentType: targets.ContentText}}},
 		{"no entries", "{}", nil},
 		{"a comment", "# nothing", nil},
 		{"nothing", "", nil},
@@ -52,6 +52,7 @@ func TestParseConjurMapWarns(t *testing.T) {
 		"A: {id: p/a, content-type: gzip}":   `"gzip" is not a content-type; taken as text`,
 		"A: {id: p/a, content-type: Base64}": `"Base64" is not a content-type; taken as text`,
 		"A: {id: p/a, other: x}":             `"A" has an attribute "other", which is ignored`,
+		"A: apps/user pass":                  `line 1: the data key "A" is read as the one variable "apps/user pass"; if a colon is missing, write "data key: id"`,
 		"A: '*'":                             `"A" is one variable called *; to get all variables write "*": "*"`,
 	} {
 		entries, warnings, err := readMap(text, "")

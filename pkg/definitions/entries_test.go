@@ -46,7 +46,7 @@ func TestParseEntries(t *testing.T) {
 		"JSON":                                  {`[{"k": "c/d", "content-type": "base64"}]`, []targets.Entry{base64("k", "c/d")}},
 		"comment":                               {"# note\n- a/b # note\n", []targets.Entry{text("b", "a/b")}},
 		"anchor and alias":                      {"- &x a/b\n- k: *x\n", []targets.Entry{text("b", "a/b"), text("k", "a/b")}},
-		"spaces in an id":                       {"- a/b c\n", []targets.Entry{text("b c", "a/b c")}},
+		"spaces in an id":                       {"- 'a/b c'\n", []targets.Entry{text("b c", "a/b c")}},
 		"one variable, two aliases":             {"- k: a/b\n- l: a/b\n", []targets.Entry{text("k", "a/b"), text("l", "a/b")}},
 		"longest name":                          {"- a/" + strings.Repeat("v", 126), []targets.Entry{text(strings.Repeat("v", 126), "a/"+strings.Repeat("v", 126))}},
 		"longest name is counted in characters": {"- k: a/" + strings.Repeat("ä", 126), []targets.Entry{text("k", "a/"+strings.Repeat("ä", 126))}},

@@ -17,7 +17,7 @@ func (p *entryParser) item(node *yaml.Node) {
 	case node.Kind == yaml.ScalarNode:
 		id := p.variable(node.Value)
 		alias := id[strings.LastIndex(id, "/")+1:]
-		p.warnOfSpaces(alias, node)
+		p.warnOfMissing(alias, node, id == node.Value) // else it is written in full
 		p.add(targets.Entry{Alias: alias, Variable: id, ContentType: targets.ContentText})
 	case node.Kind == yaml.MappingNode:
 		p.mapping(node)
@@ -56,7 +56,7 @@ func (p *entryParser) mapping(node *yaml.Node) {
 			continue
 		}
 		aliases = append(aliases, key.Value)
-		p.warnOfSpaces(key.Value, value)
+		p.warnOfMissing(key.Value, value, false)
 		e.Alias, e.Variable = key.Value, p.variable(value.Value)
 		if value.Tag == "!!null" {
 			e.Variable = ""
@@ -114,21 +114,29 @@ func (p *entryParser) setItem(alias string, value *yaml.Node) {
 	case id.Kind != yaml.ScalarNode || id.Tag != "!!str":
 		p.fail("the variable of %q must be text, not %s; write its id", alias, Describe(id))
 	default:
-		p.warnOfSpaces(alias, id)
+		p.warnOfMissing(alias, id, false)
 		e.Variable = p.variable(id.Value)
 		p.add(e)
 	}
 }
 
-// warnOfSpaces warns of an id that is not in quotes and looks like two words: a
-// colon or the beginning of an item is most likely missing. A space in the last
-// segment of an id is common enough.
-func (p *entryParser) warnOfSpaces(alias string, id *yaml.Node) {
-	first, rest, spaced := strings.Cut(id.Value, " ")
-	if id.Style != 0 || !spaced || strings.Contains(first, "/") && !strings.Contains(rest, "/") {
+// warnOfMissing warns of an id that is not in quotes and looks like more than an
+// id: a colon, the space after one, or the beginning of an item may be missing.
+// Only an id that stands alone can have an alias before its first colon.
+func (p *entryParser) warnOfMissing(alias string, id *yaml.Node, alone bool) {
+	missing, has := "", ""
+	first, _, _ := strings.Cut(id.Value, "/")
+	switch {
+	case id.Style != 0:
+		return
+	case strings.Contains(id.Value, " "):
+		missing, has = "a colon", "spaces"
+	case alone && strings.Contains(first, ":"):
+		missing, has = "the space after a colon", "a colon"
+	default:
 		return
 	}
-	p.warn("the %s %q is read as the one variable %q; if a colon is missing, write \"%[1]s: id\"; put quotes around an id that has spaces", p.noun, alias, id.Value)
+	p.warn("the %s %q is read as the one variable %q; if %s is missing, write \"%s: id\"; put quotes around an id that has %s", p.noun, alias, id.Value, missing, p.noun, has)
 }
 
 // contentType falls back to text, as the Secrets Provider does.
