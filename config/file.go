@@ -20,18 +20,21 @@ const ConfigFileVariable = "SYNCER_CONFIG"
 // item of a list in it. The keys are the names in its table.
 type item map[string]value
 
-// addFile reads a file into what no stronger source has set.
-func (v *values) addFile(file File, r *report) {
+// addFile reads a file into what no stronger source has set. It returns false if
+// the file as a whole cannot be read: what it sets is unknown then.
+func (v *values) addFile(file File, r *report) bool {
 	switch {
 	case file.Err != nil:
 		r.fail(file.Name, "the configuration file cannot be read: %v", file.Err)
+		return false
 	case file.Name != "":
-		v.parseFile(file.Name, file.Text, r)
+		return v.parseFile(file.Name, file.Text, r)
 	}
+	return true
 }
 
-func (v *values) parseFile(name string, data []byte, r *report) {
-	f := (&decoder{r, name}).decode(data)
+func (v *values) parseFile(name string, data []byte, r *report) bool {
+	f, ok := (&decoder{r, name}).decode(data)
 	for _, s := range fileSettings() {
 		val := f[s.name]
 		if !val.set || v.process[s.name].set {
@@ -43,6 +46,7 @@ func (v *values) parseFile(name string, data []byte, r *report) {
 		v.process[s.name] = val
 	}
 	v.addTargets(f["targets"].items, r)
+	return ok
 }
 
 // decoder reads a configuration file by its tables of settings. It is strict:
@@ -53,24 +57,26 @@ type decoder struct {
 	file string // its name
 }
 
-// decode reads a whole file; what is not valid is left out.
-func (d *decoder) decode(data []byte) item {
+// decode reads a whole file; what is not valid is left out. It returns false if the
+// file is not one map.
+func (d *decoder) decode(data []byte) (item, bool) {
 	yamls := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
 	f := item{}
 	switch err := yamls.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return f
+		return f, true
 	case err != nil:
 		d.fail(d.file, "not valid YAML: %v", definitions.YAMLError(data, err))
-		return f
+		return f, false
 	}
 	if err := yamls.Decode(&next); !errors.Is(err, io.EOF) {
 		d.fail(d.file, "more than one YAML document; write one")
-		return f
+		return f, false
 	}
-	d.object("", "", fileSettings(), doc.Content[0], f)
-	return f
+	root := resolveAlias(doc.Content[0])
+	d.object("", "", fileSettings(), root, f)
+	return f, root.Kind == yaml.MappingNode
 }
 
 // key is the place of a node, for a Problem.

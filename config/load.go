@@ -96,7 +96,9 @@ func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err err
 	l.before = before
 	l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
 	l.addSlips()
-	l.addFile(src.ConfigFile, &l.report)
+	if !l.addFile(src.ConfigFile, &l.report) {
+		return nil, l.warnings, &InvalidError{l.problems}
+	}
 	l.addEnvironment(l.src.Getenv, &l.report)
 	cfg = l.config()
 	switch {

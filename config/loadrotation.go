@@ -23,7 +23,9 @@ const (
 // rotated by a process that delivers nothing. Problems are reported as by Load.
 func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	l := newLoader(src)
-	l.addFile(src.ConfigFile, &l.report)
+	if !l.addFile(src.ConfigFile, &l.report) {
+		return Rotation{}, l.warnings, &InvalidError{l.problems}
+	}
 	l.addEnvironment(l.src.Getenv, &l.report)
 	cfg := &Config{}
 	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
