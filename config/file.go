@@ -186,7 +186,8 @@ func (d *decoder) item(s setting, path string, at, node *yaml.Node) item {
 	}
 	for _, s := range s.items {
 		if s.required && !it[s.name].set {
-			d.fail(d.key(at, path), "%s is missing", s.name)
+			it[s.name] = value{key: d.key(at, path), bad: true}
+			d.fail(it[s.name].key, "%s is missing", s.name)
 		}
 	}
 	return it

@@ -28,7 +28,7 @@ type value struct {
 	key  string     // the source, for a Problem
 	set  bool
 	env  bool // from the environment
-	bad  bool // set to something that is reported already
+	bad  bool // reported already: what it is set to, or that it is missing
 
 	// Of a list in the configuration file, or of a map, which has keys.
 	items []item
