@@ -41,9 +41,9 @@ func writeDotenv(w *buffer, e entry) fault {
 		w.raw(v)
 		w.byte('\n') // a shell joins a line that ends in a backslash with the next
 	default:
-		return fault{"its quotes, backslashes and line breaks fit none of the forms that dotenv has", "use format bash, json or directory"}
+		return "its quotes, backslashes and line breaks fit none of the forms that dotenv has"
 	}
-	return fault{}
+	return ""
 }
 
 // dotenvText writes v in double quotes. It escapes the characters that are special

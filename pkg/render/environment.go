@@ -8,10 +8,10 @@ import (
 
 // Values that an env-file cannot hold. Versions of docker differ in whether they
 // strip enclosing quotes, so no form of such a value is right for all versions.
-var (
-	hasLineBreak = fault{"a line feed, or a carriage return at the end, cannot be written", `use format bash, json or directory, or a template with "b64enc"`}
-	isQuoted     = fault{"it begins and ends with the same quote, which some versions of docker strip", "use format bash, json or directory"}
-	isTooLong    = fault{"with its alias it is longer than the 65535 bytes of a line", "use format bash, json or directory"}
+const (
+	hasLineBreak fault = "a line feed, or a carriage return at the end, cannot be written"
+	isQuoted     fault = "it begins and ends with the same quote, which some versions of docker strip"
+	isTooLong    fault = "with its alias it is longer than the 65535 bytes of a line"
 )
 
 // writeEnvFile writes a line for docker run --env-file. Everything after the equal
@@ -33,5 +33,5 @@ func writeEnvFile(w *buffer, e entry) fault {
 	w.text(e.alias)
 	w.byte('=')
 	w.raw(v)
-	return fault{}
+	return ""
 }

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -16,9 +18,9 @@ type layout struct {
 	write func(w *buffer, e entry) fault
 }
 
-// fault says why a format cannot hold a value, and what to use instead. The zero
-// fault means that the value is valid.
-type fault struct{ why, instead string }
+// fault says why a format cannot hold a value. The empty fault means that the value
+// is valid.
+type fault string
 
 // ValueError means that a format cannot hold an entry's value. Its text contains no
 // part of the value.
@@ -26,10 +28,26 @@ type ValueError struct {
 	Format targets.Format
 	Alias  string
 	fault  fault
+	others string // the formats that can hold it
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("format %s cannot hold the value of alias %q: %s; %s", e.Format, clip(e.Alias), e.fault.why, e.fault.instead)
+	return fmt.Sprintf("format %s cannot hold the value of alias %q: %s; use format %s, or a template that writes it in base64 with \"b64enc\"",
+		e.Format, clip(e.Alias), e.fault, e.others)
+}
+
+// holding names the formats that hold a value which another one cannot hold.
+func holding(value []byte) string {
+	text, noNUL := utf8.Valid(value), bytes.IndexByte(value, 0) < 0
+	switch {
+	case text && noNUL:
+		return "bash, json or directory"
+	case text:
+		return "json or directory"
+	case noNUL:
+		return "bash or directory"
+	}
+	return "directory"
 }
 
 // ValueErrors returns the parts of Render's error if all of them are ValueErrors.
@@ -50,9 +68,9 @@ func ValueErrors(err error) (unfit []*ValueError) {
 }
 
 // Values that text formats, and formats for environment variables, cannot hold.
-var (
-	notText = fault{"it is not valid UTF-8", `use format bash or directory, or a template with "b64enc"`}
-	hasNUL  = fault{"it has a NUL byte, which an environment variable cannot have", `use format json or directory, or a template with "b64enc"`}
+const (
+	notText fault = "it is not valid UTF-8"
+	hasNUL  fault = "it has a NUL byte, which an environment variable cannot have"
 )
 
 func layoutOf(format targets.Format) layout {
@@ -89,8 +107,8 @@ func renderFile(format targets.Format, entries []entry) (secret.Value, error) {
 		if i > 0 {
 			w.text(l.separator)
 		}
-		if f := l.write(w, e); f != (fault{}) {
-			errs = append(errs, &ValueError{format, e.alias, f})
+		if f := l.write(w, e); f != "" {
+			errs = append(errs, &ValueError{format, e.alias, f, holding(e.value)})
 		}
 	}
 	w.text(l.end)

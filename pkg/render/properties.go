@@ -16,7 +16,7 @@ func writeProperties(w *buffer, e entry) fault {
 	w.text(e.alias)
 	w.byte('=')
 	w.quoted(e.value, escapeProperties)
-	return fault{}
+	return ""
 }
 
 func escapeProperties(w *buffer, r rune) {
@@ -44,7 +44,7 @@ func writeJavaProperties(w *buffer, e entry) fault {
 		rest = rest[1:]
 	}
 	w.javaText(rest, "")
-	return fault{}
+	return ""
 }
 
 // javaText writes text. It puts a backslash before backslashes and the characters

@@ -17,7 +17,7 @@ func writeBash(w *buffer, e entry) fault {
 	w.byte('=')
 	if printable(e.value, "") && !bytes.ContainsAny(e.value, "$`") {
 		w.quoted(e.value, nil)
-		return fault{}
+		return ""
 	}
 	w.byte('\'')
 	for i, part := range bytes.Split(e.value, []byte("'")) {
@@ -27,5 +27,5 @@ func writeBash(w *buffer, e entry) fault {
 		w.raw(part)
 	}
 	w.byte('\'')
-	return fault{}
+	return ""
 }

@@ -21,7 +21,7 @@ func writeYAML(w *buffer, e entry) fault {
 	}
 	w.text(": ")
 	w.quoted(e.value, escapeGo)
-	return fault{}
+	return ""
 }
 
 // writeJSON writes one member of a JSON object.
@@ -32,5 +32,5 @@ func writeJSON(w *buffer, e entry) fault {
 	w.quoted([]byte(e.alias), escapeJSON)
 	w.byte(':')
 	w.quoted(e.value, escapeJSON)
-	return fault{}
+	return ""
 }
