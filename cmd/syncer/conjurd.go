@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/pkg/conjurd/home"
@@ -25,7 +27,7 @@ prepares; without it everything is gone at the end.`,
 			if kubernetes {
 				o.Cluster = &cluster
 			}
-			if err := readValues(&o, values); err != nil {
+			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
 				return err
 			}
 			return home.Serve(cmd.Context(), o, cmd.OutOrStdout())
@@ -50,7 +52,7 @@ prepares; without it everything is gone at the end.`,
 		Short: "Prepare a folder: account, admin's API key, data key, CA",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := readValues(&o, values); err != nil {
+			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
 				return err
 			}
 			return terminal.During(cmd.ErrOrStderr(), "Preparing "+o.Dir, func() error { return home.Init(cmd.Context(), o, cmd.OutOrStdout()) })
@@ -72,16 +74,16 @@ before need the old key: copy data.key beside them first.`,
 	for _, c := range []*cobra.Command{cmd, initialize} {
 		c.Flags().StringVar(&o.Account, "account", "", "the account (default: the one that the folder has, or default)")
 		c.Flags().StringArrayVar(&o.Policies, "policy", nil, "a policy file to load into root; may be repeated")
-		c.Flags().StringArrayVar(&values, "values", nil, "a YAML file of values to set, variable id: text; may be repeated")
+		c.Flags().StringArrayVar(&values, "values", nil, "a YAML file of values to set, variable id: text; - for standard input; may be repeated")
 	}
 	cmd.AddCommand(initialize, rekey)
 	return cmd
 }
 
 // readValues reads the files of values.
-func readValues(o *home.Options, files []string) error {
+func readValues(o *home.Options, files []string, in io.Reader) error {
 	for _, file := range files {
-		values, err := tool.ReadValues(file)
+		values, err := tool.ReadValues(file, in)
 		if err != nil {
 			return err
 		}

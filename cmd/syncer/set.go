@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -40,25 +38,25 @@ values are put back as far as that is possible.`,
 			case len(args) == 1:
 				return setValue(cmd, args[0])
 			}
-			return setValues(cmd.Context(), file, nonAtomic, cmd.OutOrStdout())
+			return setValues(cmd, file, nonAtomic)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the YAML file with the values")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the YAML file with the values; - for standard input")
 	cmd.Flags().BoolVar(&nonAtomic, "allow-non-atomic", false, "set one by one where the server cannot set all at once")
 	return cmd
 }
 
 // setValues sets what the file says.
-func setValues(ctx context.Context, file string, nonAtomic bool, out io.Writer) error {
-	values, err := tool.ReadValues(file)
+func setValues(cmd *cobra.Command, file string, nonAtomic bool) error {
+	values, err := tool.ReadValues(file, cmd.InOrStdin())
 	if err == nil && len(values) == 0 {
-		err = fmt.Errorf("%s: no values in it", file)
+		err = fmt.Errorf("-f %s: no values in it", file)
 	}
 	if err != nil {
 		return err
 	}
 	return withConjur(func(client *conjur.Client) error {
-		return operate.Set(ctx, client, values, nonAtomic, out)
+		return operate.Set(cmd.Context(), client, values, nonAtomic, cmd.OutOrStdout())
 	})
 }
 

@@ -27,7 +27,7 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 		problems[i] = append(problems[i], config.Problem{Key: inputName(paths[i]), Message: err.Error()})
 	}
 	for i, path := range paths {
-		text, err := t.read(path)
+		text, err := read(path, t.In)
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err // the problem names the file
 		}

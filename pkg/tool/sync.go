@@ -31,7 +31,7 @@ func (t *Tool) offline(templates *templates) (*offline, error) {
 	if t.Values == "" {
 		return nil, errors.New("name a file of values with --values")
 	}
-	data, err := t.read(t.Values)
+	data, err := read(t.Values, t.In)
 	if err != nil {
 		return nil, fmt.Errorf("the values cannot be read: %w", err)
 	}

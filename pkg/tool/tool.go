@@ -76,10 +76,10 @@ func invalid(key, message string) error {
 // such as a pipe from the wrong command, is refused before the memory is full.
 const maxInput = 64 << 20
 
-// read reads a whole file, "-" being standard input. It may be a pipe.
-func (t *Tool) read(path string) ([]byte, error) {
+// read reads a whole file, "-" being standard input, which in is. It may be a pipe.
+func read(path string, in io.Reader) ([]byte, error) {
 	if path == "-" {
-		return safefile.ReadAll(t.In, path, maxInput)
+		return safefile.ReadAll(in, path, maxInput)
 	}
 	return safefile.ReadInput(path, maxInput)
 }

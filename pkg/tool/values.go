@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -76,9 +76,11 @@ func parseValue(raw json.RawMessage) (secret.Value, error) {
 }
 
 // ReadValues reads a YAML file that maps a variable id to a text, or to a mapping
-// with the single key base64. Its errors show no value.
-func ReadValues(path string) (map[string][]byte, error) {
-	text, err := safefile.ReadInput(path, maxInput)
+// with the single key base64. The path "-" is standard input, which in is. Its
+// errors show no value.
+func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
+	text, err := read(path, in)
+	path = inputName(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

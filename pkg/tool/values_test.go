@@ -36,7 +36,7 @@ func TestBadValuesAreNotShown(t *testing.T) {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := ReadValues(path)
+			_, err := ReadValues(path, nil)
 			return err
 		})
 	}
