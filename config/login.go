@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // login is whose way to log in is checked: an identity's of the configuration

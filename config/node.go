@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/definitions"
-	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 

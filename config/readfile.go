@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/render"
-	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // maxFileBytes bounds what is read of a file: far more than the annotations of

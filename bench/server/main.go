@@ -17,7 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/terminal"
+	"github.com/secretsync/syncer/internal/terminal"
 )
 
 func main() {

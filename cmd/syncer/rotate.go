@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/terminal"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 // showProgress writes on a terminal how far sets are, a line for each change, until

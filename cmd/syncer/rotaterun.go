@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/logs"
 	"github.com/secretsync/syncer/pkg/connect"
-	"github.com/secretsync/syncer/pkg/logs"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/rotation"
 )

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/terminal"
+	"github.com/secretsync/syncer/internal/terminal"
 )
 
 // signatureHeader has the signature of a message that is sent by HTTP.

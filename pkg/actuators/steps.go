@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/terminal"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 

@@ -5,8 +5,8 @@ import (
 	"crypto/tls"
 	"fmt"
 
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/safefile"
 )
 
 // Cert authenticates by a client certificate from files. It reads them at every

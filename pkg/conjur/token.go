@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/retry"
+	"github.com/secretsync/syncer/internal/retry"
 )
 
 const (

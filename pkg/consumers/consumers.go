@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/versions"

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotate"
 )
 

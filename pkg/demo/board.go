@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 // board shows the changes that arrived: on a terminal a table of the targets that

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/secretsync/syncer/pkg/retry"
+	"github.com/secretsync/syncer/internal/retry"
 )
 
 // firstPause is the time before a request that failed is made again.

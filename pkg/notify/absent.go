@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 // missingError says that there is no such workload.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // journal remembers, in the status folder, that something was written of which

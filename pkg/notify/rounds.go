@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/wake"
 )
 
 // Patience is how long the first write of a round waits, at most, for the

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // scripts are for probes and hooks in containers that have a shell, by the

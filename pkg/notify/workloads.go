@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
-	"github.com/secretsync/syncer/pkg/turns"
-	"github.com/secretsync/syncer/pkg/wake"
+	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/wake"
 )
 
 // Workload is a Deployment, StatefulSet or DaemonSet.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/safefile"
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/page"
-	"github.com/secretsync/syncer/pkg/safefile"
-	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 // ErrNotFresh says that a target is not as it should be.

@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/turns"
-	"github.com/secretsync/syncer/pkg/wake"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/logs"
+	"github.com/secretsync/syncer/internal/logs"
 )
 
 // inputs are the files that the configuration is read from.

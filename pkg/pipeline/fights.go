@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/turns"
-	"github.com/secretsync/syncer/pkg/wake"
 )
 
 const (

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"

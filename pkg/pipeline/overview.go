@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/records"

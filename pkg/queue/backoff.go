@@ -6,7 +6,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/secretsync/syncer/pkg/retry"
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/secretsync/syncer/pkg/retry"
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/retry"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/actuators"
-	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/versions"
 )

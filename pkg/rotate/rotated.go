@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/actuators"
-	"github.com/secretsync/syncer/pkg/brief"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/versions"
 )

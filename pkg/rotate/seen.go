@@ -8,7 +8,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // Seen keeps the highest step of each set in a file, so that the next process knows

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // manner describes how to create files: their permission bits, regardless of the

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // What is on the disk when the machine dies is decided by the order of calls.

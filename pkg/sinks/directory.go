@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // folder is one open directory, and the sink's only access to the operating system.

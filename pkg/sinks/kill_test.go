@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/length"
 )

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // mostInput bounds what is read of a file: as much as of a configuration.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/safefile"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/manifest"
 	"github.com/secretsync/syncer/pkg/provider"
-	"github.com/secretsync/syncer/pkg/terminal"
 )
 
 // migration is what Migrate says, and prints as JSON.

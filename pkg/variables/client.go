@@ -56,8 +56,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/retry"
 )
 
 // Conjur sends requests. *conjur.Client implements it and documents each method.

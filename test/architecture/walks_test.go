@@ -14,7 +14,7 @@ import (
 )
 
 // station is a file and the functions that a walk meets there.
-var station = regexp.MustCompile("`([a-z_]+/[a-z_]+\\.go)`((?:[\\s,(]+`\\w+(?:\\.\\w+)?`)+)")
+var station = regexp.MustCompile("`([a-z_]+(?:/[a-z_]+)+\\.go)`((?:[\\s,(]+`\\w+(?:\\.\\w+)?`)+)")
 
 // TestWalksAreThere: each function that the walks of docs/architecture.md name
 // is in the file that they name.

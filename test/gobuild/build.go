@@ -73,7 +73,7 @@ func Inputs(folders ...string) error {
 		return err
 	}
 	if len(folders) == 0 {
-		folders = []string{"cmd", "config", "deploy", "go.mod", "go.sum", "keyset", "pkg", "test"}
+		folders = []string{"cmd", "config", "deploy", "go.mod", "go.sum", "internal", "keyset", "pkg", "test"}
 	}
 	for _, folder := range folders {
 		// To read a folder is to take in its files' names, sizes and times.

@@ -15,7 +15,7 @@ var repository = map[string]string{
 	"go.mod":          "module github.com/secretsync/syncer\n\ngo 1.26.0\n",
 	"go.sum":          "",
 	"cmd/app/main.go": "package main\n\nfunc main() { println(\"first\") }\n",
-	"config/x":        "", "deploy/x": "", "keyset/x": "", "pkg/x": "", "docs/page.md": "one",
+	"config/x":        "", "deploy/x": "", "internal/x": "", "keyset/x": "", "pkg/x": "", "docs/page.md": "one",
 	"test/live/live_test.go": `package live
 
 import (

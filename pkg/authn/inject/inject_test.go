@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,7 +3,7 @@ package terminal_test
 import (
 	"os"
 
-	"github.com/secretsync/syncer/pkg/terminal"
+	"github.com/secretsync/syncer/internal/terminal"
 )
 
 func ExampleScreen_Table() {

@@ -3,7 +3,7 @@ package brief_test
 import (
 	"fmt"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 func ExampleSome() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/turns"
+	"github.com/secretsync/syncer/internal/turns"
 )
 
 func TestNamespacesTakeTurns(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/safefile"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 func must(t *testing.T, err error) {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/secretsync/syncer/pkg/terminal"
+	"github.com/secretsync/syncer/internal/terminal"
 )
 
 // openTerminal returns both ends of a terminal of the kernel's, and its size is

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/brief"
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 func TestSome(t *testing.T) {
