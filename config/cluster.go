@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // Kubernetes is what concerns the cluster. All but what the Pod is called and

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // ConfigFileVariable names the configuration file when Sources.Read is given none.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // targets makes the file targets of all groups, sorted by group. One with a

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // allIdentities are the default one, if there is any, and those of the

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // kubernetes checks and completes what concerns the cluster. Most of it counts

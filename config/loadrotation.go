@@ -8,8 +8,8 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // The defaults of what depends on the kind of a set.

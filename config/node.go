@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/internal/safefile"
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // AnyNode is what a node is called that is not known, where that is assumed; see

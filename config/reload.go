@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // Reload is Load for a process that works with the configuration before. A

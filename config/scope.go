@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // Scope is what is made anew when a setting has changed. Of two scopes the

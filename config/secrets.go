@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // defined makes the definitions of the Secrets that the configuration file

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 const (

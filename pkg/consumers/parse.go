@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // parsed is what a Config's texts mean.

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // Troubles tracks persistent errors. It logs each error when it begins, hourly

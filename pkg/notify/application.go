@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // Application is the one application beside which Syncer runs, notified through

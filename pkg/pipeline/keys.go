@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/notify"
-	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // keys answers GET /keys?set=ID with what the Pod has of a set of versions: what

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/variables"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/definitions"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
+	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

@@ -10,10 +10,10 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/records"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // rightFor is for how long an answer about a right is taken to hold.

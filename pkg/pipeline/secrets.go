@@ -11,9 +11,9 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // secretsLook is the time between looks at Secrets that may be read but not

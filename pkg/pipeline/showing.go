@@ -9,10 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // shown is what is known of the Secrets that show sets of versions. A Secret

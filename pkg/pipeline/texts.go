@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // templateLook is the time between looks at templates without an event; a look

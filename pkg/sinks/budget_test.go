@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // What goes beyond the limit is refused by its name; the others go on, and it is

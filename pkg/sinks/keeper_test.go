@@ -3,8 +3,8 @@ package sinks
 import (
 	"context"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // keeper is a Files with the status of its targets, as those keep it who sync.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // sight is the state of a target as last read or written. Its text is the version

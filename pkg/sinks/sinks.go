@@ -8,9 +8,9 @@ package sinks
 import (
 	"io/fs"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // WholeFile is the name of the single part of a target that is one file.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/manifest"
 	"github.com/secretsync/syncer/pkg/provider"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // kept warns of containers that keep the data of a Secret as they were at their

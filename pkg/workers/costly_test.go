@@ -5,9 +5,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

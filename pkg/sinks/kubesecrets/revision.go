@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // revisionOf returns the revision of our part of a Secret, if its annotations name

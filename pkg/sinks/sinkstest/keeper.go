@@ -3,9 +3,9 @@ package sinkstest
 import (
 	"context"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // Sink is the sink under test.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // secretOf makes a Secret with so many entries.

@@ -3,7 +3,7 @@ package definitions_test
 import (
 	"fmt"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // The list of a secret group: each entry is an alias and a variable.

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 func TestYAMLError(t *testing.T) {

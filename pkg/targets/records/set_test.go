@@ -8,8 +8,8 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // target makes the file target of a group with the template file group.tpl.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 func TestAnItemMayHaveAPathAndAMode(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/records"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // A Lane finds the targets that a variable is in.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // wildcard is a file target of the group with an entry for all variables

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/definitions"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // An id that is not in quotes may be an alias and an id with something missing

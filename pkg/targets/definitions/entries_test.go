@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/definitions"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 func text(alias, variable string) targets.Entry {
