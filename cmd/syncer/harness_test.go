@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
-	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/podtest"

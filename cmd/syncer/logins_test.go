@@ -60,7 +60,7 @@ type trouble struct {
 
 // survives delivers before, while and after each trouble: as it is for those that
 // are none, else with everything left as it is. Which troubles there are is tested
-// where they are told apart, in pkg/authn, pkg/conjur and pkg/conjurd.
+// where they are told apart, in pkg/conjur/authn, pkg/conjur and pkg/conjurd.
 func (l *login) survives(troubles ...trouble) {
 	l.Helper()
 	l.Group("db", "json", "db/password")

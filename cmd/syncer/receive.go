@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 )
 
 // isShell reports whether the binary was called by the name sh, as Conjur's

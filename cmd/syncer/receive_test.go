@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 )
 
-// What counts as proof is tested in test/removal, and the brake in pkg/variables.
+// What counts as proof is tested in test/removal, and the brake in pkg/conjur/variables.
 // Here a process removes, ends, and stays.
 
 // restore makes a deleted variable anew.

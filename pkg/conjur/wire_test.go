@@ -26,8 +26,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/proctest"

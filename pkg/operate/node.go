@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // Override is a variable of a node's own.

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // Set sets the values, by variable, all of them or none. Where the server cannot

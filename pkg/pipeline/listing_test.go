@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 func newListing(t *testing.T, server *conjurdtest.Server) *listing {

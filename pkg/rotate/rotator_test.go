@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/versions"
 )
 

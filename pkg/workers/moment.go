@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // A target's values should be of one moment: a new user with an old password is

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // recall brings the variables into a target with a wildcard that its content

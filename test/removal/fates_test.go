@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // mayHaveOwn has some entries of a target read a variable of this node's own: where

@@ -15,11 +15,11 @@ import (
 
 	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/variables"
 	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/length"

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 )
 
 // Whatever the number of variables that are not there, what was found before is

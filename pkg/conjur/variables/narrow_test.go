@@ -8,7 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 )
 
 func TestOneMissingLeavesTheOthers304(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // A host that was deleted sees every variable gone while its token lasts, as

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/authn"
-	"github.com/secretsync/syncer/pkg/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 )
 
 // cluster is the side of authn-k8s that brings certificates into a container.

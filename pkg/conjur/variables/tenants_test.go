@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 )
 
 // used has a client know who uses the variables: of names in turn, each tenant so many.

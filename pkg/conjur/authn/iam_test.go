@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/authn"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjurd/cloudtest"
 )
 

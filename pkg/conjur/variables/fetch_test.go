@@ -11,7 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 )
 
 // hold makes batches wait until goOn is closed, and tells of each.

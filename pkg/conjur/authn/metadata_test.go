@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjurd/cloudtest"
 )
 

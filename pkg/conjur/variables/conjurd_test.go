@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/authn"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/variables"
 )
 
 // The whole life of a variable against the embedded server: as the genuine

@@ -9,7 +9,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
-	"github.com/secretsync/syncer/pkg/variables"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 )
 
 // gateways refuse what they should let through, without a word, and let all

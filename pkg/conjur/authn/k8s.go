@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 )
 
 // loginPause spaces attempts to renew a valid certificate, because each makes
