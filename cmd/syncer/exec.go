@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
+	processes "github.com/secretsync/syncer/pkg/notify/process"
 	"github.com/secretsync/syncer/pkg/pipeline"
-	processes "github.com/secretsync/syncer/pkg/process"
 	"github.com/secretsync/syncer/pkg/sinks"
 )
 

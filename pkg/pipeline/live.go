@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/notify"
-	signals "github.com/secretsync/syncer/pkg/process"
+	signals "github.com/secretsync/syncer/pkg/notify/process"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"

@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"pkg/health":              {"pkg/targets/records", "pkg/targets"},
 	"pkg/kube":                {"internal/brief", "internal/retry", "pkg/targets"},
 	"pkg/manifest":            {"pkg/targets/definitions", "pkg/targets"},
-	"pkg/process":             {},
+	"pkg/notify/process":      {},
 	"pkg/generate":            {"pkg/secret"},
 	"pkg/actuators":           {"internal/brief", "pkg/conjur", "pkg/secret", "internal/terminal", "pkg/versions"},
 	"pkg/rotate":              {"pkg/actuators", "internal/brief", "pkg/conjur", "pkg/generate", "internal/safefile", "pkg/secret", "pkg/versions"},
@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"pkg/connect":             {"config", "pkg/conjur/authn", "pkg/conjur", "pkg/kube"},
 	"pkg/rotation":            {"config", "pkg/actuators", "pkg/conjur", "pkg/connect", "pkg/consumers", "pkg/kube", "pkg/rotate", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/conjur/variables", "pkg/versions"},
 	"pkg/pipeline": {
-		"config", "pkg/conjur/authn", "internal/brief", "pkg/conjur", "pkg/connect", "pkg/consumers", "pkg/targets/definitions", "pkg/health", "pkg/kube", "internal/logs", "pkg/notify", "pkg/page", "pkg/process", "pkg/queue", "pkg/targets/records", "internal/retry", "pkg/rotate", "pkg/rotation", "pkg/secret",
+		"config", "pkg/conjur/authn", "internal/brief", "pkg/conjur", "pkg/connect", "pkg/consumers", "pkg/targets/definitions", "pkg/health", "pkg/kube", "internal/logs", "pkg/notify", "pkg/page", "pkg/notify/process", "pkg/queue", "pkg/targets/records", "internal/retry", "pkg/rotate", "pkg/rotation", "pkg/secret",
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/traces", "internal/turns", "pkg/conjur/variables", "internal/wake", "pkg/workers",
 	},
 	"pkg/demo":         {"config", "pkg/conjur", "pkg/conjurd", "pkg/connect", "pkg/pipeline", "pkg/queue", "pkg/rotate", "pkg/rotation", "pkg/targets", "internal/terminal", "pkg/versions", "pkg/workers"},
@@ -66,7 +66,7 @@ var allowed = map[string][]string{
 	},
 	"config": {"pkg/targets/definitions", "pkg/generate", "pkg/render", "internal/safefile", "pkg/secret", "pkg/targets", "pkg/versions"},
 	"cmd/syncer": {
-		"config", "pkg/conjur/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/connect", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "internal/logs", "pkg/operate", "pkg/pipeline", "pkg/process", "pkg/rotate", "pkg/rotation", "pkg/sinks", "internal/terminal", "pkg/tool", "pkg/versions",
+		"config", "pkg/conjur/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/connect", "pkg/consumers", "pkg/demo", "pkg/generate", "pkg/kube", "internal/logs", "pkg/operate", "pkg/pipeline", "pkg/notify/process", "pkg/rotate", "pkg/rotation", "pkg/sinks", "internal/terminal", "pkg/tool", "pkg/versions",
 	},
 	"deploy/examples": {},
 	"bench":           {"pkg/conjurd", "internal/terminal"},

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/secretsync/syncer/pkg/process"
+	"github.com/secretsync/syncer/pkg/notify/process"
 	"github.com/secretsync/syncer/test/podtest"
 	"github.com/secretsync/syncer/test/proctest"
 )
