@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // published reads the variables that follow the primary.

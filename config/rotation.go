@@ -3,7 +3,7 @@ package config
 import (
 	"time"
 
-	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
 )
 
 // Rotation is the sets of versions that Syncer rotates. The zero Rotation is

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/rotation/consumers"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // setOf sets a variable to a set of versions.

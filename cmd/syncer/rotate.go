@@ -14,10 +14,10 @@ import (
 
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/consumers"
-	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/consumers"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 func newRotateCommand() *cobra.Command {
@@ -37,23 +37,23 @@ How Conjur is reached is read from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 	}
 	cmd.AddCommand(newRotateInit(),
-		newRotateMake("add", "Add a version, which all consumers get beside the primary", rotate.Hand.Add),
+		newRotateMake("add", "Add a version, which all consumers get beside the primary", rotation.Hand.Add),
 		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck(), newRotateRun())
 	cmd.AddCommand(newRotateCommands()...)
 	return cmd
 }
 
 // byHand calls do with a set in the Conjur that the environment names.
-func byHand(set string, do func(rotate.Hand) error) error {
+func byHand(set string, do func(rotation.Hand) error) error {
 	return withConjur(func(client *conjur.Client) error {
-		return do(rotate.Hand{Set: rotate.Set{Conjur: client, ID: set}, Now: time.Now})
+		return do(rotation.Hand{Set: rotation.Set{Conjur: client, ID: set}, Now: time.Now})
 	})
 }
 
 // orSteer takes the error of a step by hand. Where somebody else rotates the set, or it
 // may not be read here, a step past its gate is asked of who rotates it.
-func (f *gateFlags) orSteer(cmd *cobra.Command, h rotate.Hand, err error, verb, id string) error {
-	theirs := errors.Is(err, rotate.ErrOwned) || errors.Is(err, rotate.ErrUndeclared) || errors.Is(err, rotate.ErrForbidden)
+func (f *gateFlags) orSteer(cmd *cobra.Command, h rotation.Hand, err error, verb, id string) error {
+	theirs := errors.Is(err, rotation.ErrOwned) || errors.Is(err, rotation.ErrUndeclared) || errors.Is(err, rotation.ErrForbidden)
 	if !theirs || !f.Force {
 		return err
 	}
@@ -67,7 +67,7 @@ func (f *gateFlags) orSteer(cmd *cobra.Command, h rotate.Hand, err error, verb, 
 // themselves.
 func newRotateInit() *cobra.Command {
 	var file string
-	cmd := newRotateMake("init", "Begin a set: its first version is the primary; with --config, print the policy of all sets of a file", rotate.Hand.Init)
+	cmd := newRotateMake("init", "Begin a set: its first version is the primary; with --config, print the policy of all sets of a file", rotation.Hand.Init)
 	byHand := cmd.RunE
 	cmd.Use, cmd.Args = "init SET | --config FILE", cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -80,7 +80,7 @@ func newRotateInit() *cobra.Command {
 	return cmd
 }
 
-func newRotateMake(name, short string, do func(rotate.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {
+func newRotateMake(name, short string, do func(rotation.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {
 	var c generate.Config
 	var password bool
 	var alphabet, htpasswd, subject string
@@ -97,7 +97,7 @@ func newRotateMake(name, short string, do func(rotate.Hand, context.Context, gen
 			if subject != "" {
 				c.X509 = &generate.X509{Subject: subject}
 			}
-			return byHand(args[0], func(h rotate.Hand) error {
+			return byHand(args[0], func(h rotation.Hand) error {
 				id, err := do(h, cmd.Context(), c)
 				if err == nil {
 					fmt.Fprintln(cmd.OutOrStdout(), id)
@@ -123,7 +123,7 @@ func newRotateMake(name, short string, do func(rotate.Hand, context.Context, gen
 
 // gateFlags is what opens a gate, as flags.
 type gateFlags struct {
-	rotate.Gate
+	rotation.Gate
 	steerFlags
 	ask  []string
 	wait time.Duration // without ask
@@ -140,7 +140,7 @@ func (f *gateFlags) addForce(cmd *cobra.Command) {
 }
 
 // gate returns what the flags say for a set.
-func (f *gateFlags) gate(set string) (rotate.Gate, error) {
+func (f *gateFlags) gate(set string) (rotation.Gate, error) {
 	config := consumers.Config{Set: set, Ask: f.ask, Now: time.Now}
 	if len(f.ask) == 0 {
 		config.Wait = f.wait
@@ -159,7 +159,7 @@ func newRotatePromote() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return byHand(args[0], func(h rotate.Hand) error {
+			return byHand(args[0], func(h rotation.Hand) error {
 				id, err := h.Promote(cmd.Context(), gate)
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is the primary\n", id)
@@ -183,7 +183,7 @@ func newRotateRetire() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return byHand(args[0], func(h rotate.Hand) error {
+			return byHand(args[0], func(h rotation.Hand) error {
 				err := h.Retire(cmd.Context(), args[1], gate)
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", args[1])
@@ -207,9 +207,9 @@ func newRotateStatus() *cobra.Command {
 			if len(args) == 0 {
 				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), output.isJSON())
 			}
-			reports := []rotate.Report{}
+			reports := []rotation.Report{}
 			for _, set := range args {
-				err := byHand(set, func(h rotate.Hand) error {
+				err := byHand(set, func(h rotation.Hand) error {
 					reports = append(reports, h.Status(cmd.Context()))
 					return nil
 				})
@@ -226,7 +226,7 @@ func newRotateStatus() *cobra.Command {
 }
 
 // printReports prints what there is, and returns an error if a set is not well.
-func printReports(out io.Writer, reports []rotate.Report, asJSON bool) error {
+func printReports(out io.Writer, reports []rotation.Report, asJSON bool) error {
 	var broken error
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "SET\tVERSION\tSTATE\tFOR\tPARTS")
@@ -266,7 +266,7 @@ func newRotateCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return byHand(args[0], func(h rotate.Hand) error {
+			return byHand(args[0], func(h rotation.Hand) error {
 				problems := h.Check(cmd.Context(), gate)
 				for _, problem := range problems {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", args[0], problem)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 )
 
 func rotateBy(t testing.TB, args ...string) (string, error) {
@@ -44,7 +44,7 @@ func TestRotateByHand(t *testing.T) {
 	}
 	step("retire", "unset", first, "--force", "--reason", "it is a test")
 	step("check", "unset")
-	var reports []rotate.Report
+	var reports []rotation.Report
 	if err := json.Unmarshal([]byte(step("status", "unset", "--output", "json")), &reports); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // TestWhoSteersNeedsNoRightToTheKeys also to pass a gate: whoever rotates the set answers.

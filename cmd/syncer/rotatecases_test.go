@@ -12,8 +12,8 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -49,7 +49,7 @@ func (r *rotates) run(args ...string) (exit func(status int)) {
 // set returns a set as it is; one that has not begun has no versions.
 func (r *rotates) set(id string) *versions.Document {
 	r.t.Helper()
-	held, err := rotate.Set{Conjur: r.reader, ID: id}.Read(r.t.Context())
+	held, err := rotation.Set{Conjur: r.reader, ID: id}.Read(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	testfaults "github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/proctest"
@@ -141,7 +141,7 @@ func (k *killed) survives() error {
 
 // look has the set rotated once it has begun, and reports whether it was.
 func (k *killed) look(ctx context.Context, first *string) (finished bool, err error) {
-	set := rotate.Set{Conjur: k.reader, ID: "jwt"}
+	set := rotation.Set{Conjur: k.reader, ID: "jwt"}
 	held, err := set.Read(ctx)
 	if err != nil || held.Document == nil {
 		return false, err

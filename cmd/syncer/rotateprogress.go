@@ -6,12 +6,12 @@ import (
 	"io"
 
 	"github.com/secretsync/syncer/internal/terminal"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 )
 
 // showProgress writes on a terminal how far sets are, a line for each change, until
 // it is stopped. It writes below what others write there, and over nothing.
-func showProgress(out io.Writer, reports func() []rotate.Report) (stop func()) {
+func showProgress(out io.Writer, reports func() []rotation.Report) (stop func()) {
 	if !terminal.New(out).Live() {
 		return func() {}
 	}

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 )
 
 func TestRotateOnceShowsHowFarItIs(t *testing.T) {
 	t.Parallel()
-	var now atomic.Pointer[[]rotate.Report]
-	now.Store(&[]rotate.Report{{Set: "aes", Problem: "no answer\nat all"}, {Set: "jwt"}})
-	reports := func() []rotate.Report { return *now.Load() }
+	var now atomic.Pointer[[]rotation.Report]
+	now.Store(&[]rotation.Report{{Set: "aes", Problem: "no answer\nat all"}, {Set: "jwt"}})
+	reports := func() []rotation.Report { return *now.Load() }
 
 	var plain bytes.Buffer
 	showProgress(&plain, reports)()
@@ -33,7 +33,7 @@ func TestRotateOnceShowsHowFarItIs(t *testing.T) {
 	stop := showProgress(inside, reports)
 	next("aes: not begun; waits for no answer; at all")
 	next("jwt: not begun; waits for nothing")
-	now.Store(&[]rotate.Report{(*now.Load())[0], {Set: "jwt", Stage: "introduce", WaitsFor: "2 of 5 Pods"}})
+	now.Store(&[]rotation.Report{(*now.Load())[0], {Set: "jwt", Stage: "introduce", WaitsFor: "2 of 5 Pods"}})
 	stop()
 	_ = inside.Close() // the end of what there is to read
 	next("jwt: introduce; waits for 2 of 5 Pods")

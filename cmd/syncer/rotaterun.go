@@ -19,8 +19,8 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/logs"
-	"github.com/secretsync/syncer/pkg/connect"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
+	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
@@ -85,7 +85,7 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 var errNoFile = errors.New("no configuration file; name it with --config")
 
 // loadRotator returns what rotates the sets of a file without a cluster.
-func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) {
+func loadRotator(file string, log *zap.Logger) (*rotation.Rotator, func(), error) {
 	if file == "" {
 		return nil, nil, errNoFile
 	}
@@ -96,17 +96,17 @@ func loadRotator(file string, log *zap.Logger) (*rotate.Rotator, func(), error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return rotation.Connect(c, rotation.Parts{Options: connect.Options{Version: version(), Log: log}})
+	return rotators.Connect(c, rotators.Parts{Options: connect.Options{Version: version(), Log: log}})
 }
 
 // loadLook returns what looks at the sets of a file: with the cluster, if that is
 // the file of a standalone.
-func loadLook(file string) (*rotate.Rotator, func(), error) {
+func loadLook(file string) (*rotation.Rotator, func(), error) {
 	cfg, _, err := config.Load(config.Sources{ConfigFile: config.File{Name: file}, Getenv: os.Getenv}.Read())
 	if err != nil || cfg.Mode != config.ModeStandalone {
 		return loadRotator(file, zap.NewNop())
 	}
-	return rotation.Look(cfg, connect.Options{Version: version(), Log: zap.NewNop()})
+	return rotators.Look(cfg, connect.Options{Version: version(), Log: zap.NewNop()})
 }
 
 // lookAtSets prints how far the sets of a file are, and what each waits for. The

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -153,13 +153,13 @@ func (r *rotating) rotate(args ...string) *proctest.Process {
 }
 
 // status returns what syncer rotate status says of the set.
-func (r *rotating) status() rotate.Report {
+func (r *rotating) status() rotation.Report {
 	r.Helper()
 	for name, value := range r.Server.Env("rotates") {
 		r.Setenv(name, value)
 	}
 	out, _ := rotateBy(r, "status", "jwt", "--output", "json")
-	var reports []rotate.Report
+	var reports []rotation.Report
 	if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 {
 		r.Fatalf("the status is %s (%v)", out, err)
 	}
@@ -167,9 +167,9 @@ func (r *rotating) status() rotate.Report {
 }
 
 // idleWith waits until the set is idle with another primary than that.
-func (r *rotating) idleWith(not string) rotate.Report {
+func (r *rotating) idleWith(not string) rotation.Report {
 	r.Helper()
-	var report rotate.Report
+	var report rotation.Report
 	eventually(r, "a set that is idle with a new primary", func() bool {
 		report = r.status()
 		return report.Stage == "idle" && report.Primary != "" && report.Primary != not

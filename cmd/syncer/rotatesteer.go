@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // newRotateCommands returns the commands by which a set that is rotated by itself
@@ -64,7 +64,7 @@ func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, o
 		if c.At = now; now.IsZero() {
 			c.At = time.Now()
 		}
-		to := rotate.Set{Conjur: client, ID: set}
+		to := rotation.Set{Conjur: client, ID: set}
 		if f.replace {
 			withdrawn, err := to.Withdraw(ctx, c.At)
 			if err != nil {
@@ -92,7 +92,7 @@ func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, o
 
 // unsent says what to do about a command that was not obeyed.
 func unsent(err error) error {
-	if errors.Is(err, rotate.ErrPending) {
+	if errors.Is(err, rotation.ErrPending) {
 		return fmt.Errorf("%w; it was not sent: wait until the other one is answered, or withdraw that by --replace", err)
 	}
 	return err

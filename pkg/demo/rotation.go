@@ -16,11 +16,11 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd"
-	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/pipeline"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
+	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/rotation"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // keySet is the set of the demonstration, rotates who rotates it.
@@ -164,8 +164,8 @@ func (s *shop) load(ctx context.Context) error {
 	return err
 }
 
-func (s *shop) rotator(l rotate.Listener) (*rotate.Rotator, func(), error) {
-	return rotation.Connect(s.rotation, rotation.Parts{Options: connect.Options{Log: zap.NewNop()}, Listener: l})
+func (s *shop) rotator(l rotation.Listener) (*rotation.Rotator, func(), error) {
+	return rotators.Connect(s.rotation, rotators.Parts{Options: connect.Options{Log: zap.NewNop()}, Listener: l})
 }
 
 func (s *shop) close() error {
@@ -182,7 +182,7 @@ func (s *shop) close() error {
 // is gone.
 func (s *shop) play(ctx context.Context, narrator *narration) error {
 	var first string
-	err := s.until(ctx, "the first key", func(r rotate.Report) bool {
+	err := s.until(ctx, "the first key", func(r rotation.Report) bool {
 		first = r.Primary
 		return first != "" && s.programs[0].has(first) && s.programs[1].has(first)
 	})
@@ -190,17 +190,17 @@ func (s *shop) play(ctx context.Context, narrator *narration) error {
 		return err
 	}
 	narrator.say("both programs have the first key; a new one is asked for")
-	set := rotate.Set{Conjur: s.client, ID: keySet}
+	set := rotation.Set{Conjur: s.client, ID: keySet}
 	if err := set.Steer(ctx, versions.Command{Verb: "now", At: time.Now()}); err != nil {
 		return err
 	}
-	return s.until(ctx, "the end of the rotation", func(r rotate.Report) bool {
+	return s.until(ctx, "the end of the rotation", func(r rotation.Report) bool {
 		return r.Stage == "idle" && r.Primary != first && !s.programs[0].has(first) && !s.programs[1].has(first)
 	})
 }
 
-func (s *shop) until(ctx context.Context, what string, is func(rotate.Report) bool) error {
-	for !is(rotate.Set{Conjur: s.client, ID: keySet}.Status(ctx)) {
+func (s *shop) until(ctx context.Context, what string, is func(rotation.Report) bool) error {
+	for !is(rotation.Set{Conjur: s.client, ID: keySet}.Status(ctx)) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w before it came", what, ctx.Err())
@@ -217,10 +217,10 @@ type narration struct {
 	begin time.Time
 }
 
-// Rotated implements rotate.Listener.
-func (t *narration) Rotated(e rotate.Event) { t.say(e.Message) }
+// Rotated implements rotation.Listener.
+func (t *narration) Rotated(e rotation.Event) { t.say(e.Message) }
 
-// Failed implements rotate.Listener.
+// Failed implements rotation.Listener.
 func (t *narration) Failed(string, string) {}
 
 func (t *narration) say(text string) {

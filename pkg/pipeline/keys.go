@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/rotation/consumers"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/connect"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
 )
 
 // onDisk says at the Pod of this process that its secrets come to rest on a disk:

@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/page"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -47,7 +47,7 @@ func (h *host) overview() page.Status {
 }
 
 // unread names the namespaces that show a set and cannot be followed.
-func unread(r rotate.Report) string {
+func unread(r rotation.Report) string {
 	var names []string
 	for _, u := range r.Unread {
 		names = append(names, u.Namespace+" ("+u.Why+")")

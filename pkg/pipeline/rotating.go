@@ -9,10 +9,10 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/connect"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
+	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/rotate"
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
@@ -21,7 +21,7 @@ import (
 // notes on them what happens.
 type rotating struct {
 	*pipeline
-	rotator *rotate.Rotator
+	rotator *rotation.Rotator
 	client  *conjur.Client // that the next one goes on with, if it may
 
 	shown *shown
@@ -34,7 +34,7 @@ func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, e
 		return nil, nil
 	}
 	r = &rotating{pipeline: p, shown: newShown(cfg.Rotation.Sets)}
-	parts := rotation.Parts{Options: p.reach, Cluster: p.host.cluster, Targets: r, Listener: r}
+	parts := rotators.Parts{Options: p.reach, Cluster: p.host.cluster, Targets: r, Listener: r}
 	if cfg.Kubernetes.LeaderElection.Enabled {
 		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
 	}
@@ -49,7 +49,7 @@ func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, e
 			return nil, err
 		}
 	}
-	if r.rotator, err = rotation.New(cfg.Rotation, r.client, parts); err != nil {
+	if r.rotator, err = rotators.New(cfg.Rotation, r.client, parts); err != nil {
 		r.close(before.rotates)
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (p *pipeline) measured() (sets []health.Set) {
 
 // Rotated notes on the Secrets that show a set what happens to it. All that are to
 // show it are synced.
-func (r *rotating) Rotated(e rotate.Event) {
+func (r *rotating) Rotated(e rotation.Event) {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
 		kind = corev1.EventTypeWarning
@@ -97,7 +97,7 @@ func (r *rotating) Rotated(e rotate.Event) {
 		if r.shown.counted(e.Set, record) {
 			r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		}
-		if e.Reason != rotate.EventWaiting {
+		if e.Reason != rotation.EventWaiting {
 			r.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
 		}
 	}
@@ -120,5 +120,5 @@ func (d deliveries) Settled(o Outcome) {
 	}
 }
 
-// Failed implements rotate.Listener.
+// Failed implements rotation.Listener.
 func (r *rotating) Failed(set, step string) { r.host.metrics.RotationFailed(set, step) }

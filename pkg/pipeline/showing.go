@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -57,12 +57,12 @@ func (s *shown) counted(set string, r records.Record) bool {
 type survey struct {
 	*rotating
 	set    string
-	found  []rotate.Shown
+	found  []rotation.Shown
 	counts map[targets.Key]bool
 }
 
-// Shown implements rotate.Targets.
-func (r *rotating) Shown(set string) ([]rotate.Shown, error) {
+// Shown implements rotation.Targets.
+func (r *rotating) Shown(set string) ([]rotation.Shown, error) {
 	refused, known, err := r.refused()
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (s *survey) look(record records.Record, refused map[string]time.Time) error
 		}
 	}
 	s.counts[record.Spec.Key] = true
-	shows := rotate.Shown{Namespace: namespace, Name: record.Spec.Secret.Name, Step: has.Step, Primary: has.Primary, Since: has.Since}
+	shows := rotation.Shown{Namespace: namespace, Name: record.Spec.Secret.Name, Step: has.Step, Primary: has.Primary, Since: has.Since}
 	if since, unread := refused[namespace]; unread {
 		shows.Unread, shows.Since = "Syncer may not read it", since
 	} else if apierrors.IsForbidden(status.Err) {
@@ -183,8 +183,8 @@ func (s *survey) look(record records.Record, refused map[string]time.Time) error
 
 // blind takes down that it is not known what the Secrets of a namespace show.
 func (s *survey) blind(namespace string, since time.Time, why string) {
-	if !slices.ContainsFunc(s.found, func(other rotate.Shown) bool { return other.Name == "" && other.Namespace == namespace }) {
-		s.found = append(s.found, rotate.Shown{Namespace: namespace, Unread: why, Since: since})
+	if !slices.ContainsFunc(s.found, func(other rotation.Shown) bool { return other.Name == "" && other.Namespace == namespace }) {
+		s.found = append(s.found, rotation.Shown{Namespace: namespace, Unread: why, Since: since})
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *rotating) before(t *targets.Target, set string) (has targets.DeliveredS
 	return has, was, nil
 }
 
-// Since implements rotate.Targets.
+// Since implements rotation.Targets.
 func (r *rotating) Since(ctx context.Context, variables []string) (since time.Time, err error) {
 	if _, _, err := r.refused(); err != nil {
 		return since, err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // entry is an alias with the value to write under it.

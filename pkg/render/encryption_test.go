@@ -20,9 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"math/big"
 
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // jwk is a JSON Web Key (RFC 7517, 7518 and 8037).

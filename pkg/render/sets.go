@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // DeliveredSet returns the summary of a set of versions that a target displays, as

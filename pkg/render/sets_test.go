@@ -16,11 +16,11 @@ import (
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"sigs.k8s.io/yaml"
 
-	"github.com/secretsync/syncer/pkg/generate"
 	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // rotated is a set with two versions, first without and then with the second as

@@ -1,104 +1,179 @@
 package rotation
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/connect"
-	"github.com/secretsync/syncer/pkg/kube"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Look returns what looks, as a standalone does, at the sets of a configuration
-// and at who uses them in the cluster. It is not to be run.
-func Look(cfg *config.Config, o connect.Options) (r *rotate.Rotator, closing func(), err error) {
-	cluster, err := connect.Kubernetes(cfg.Kubernetes, o)
-	if err != nil {
-		return nil, nil, err
+// Look returns how far all sets are and what each waits for, in ascending order.
+// It changes nothing.
+func (r *Rotator) Look(ctx context.Context) (reports []Report) {
+	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
+		s := r.sets[id]
+		err := r.lookAt(ctx, s)
+		report := s.set.report(s.held, err)
+		if err == nil {
+			report.Problem = "" // one without versions begins by itself
+			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.awaited()
+			report.Unasked, report.Unread = s.unasked(ctx), s.reportUnread()
+		}
+		reports = append(reports, report)
 	}
-	at := &secretsAt{cluster: cluster, of: cfg.Kubernetes, sets: cfg.Rotation.Sets, timeout: cfg.Conjur.HTTPTimeout}
-	r, closeConjur, err := Connect(cfg.Rotation, Parts{Options: o, Cluster: cluster, Targets: at})
-	if err != nil {
-		cluster.Close()
-		return nil, nil, err
-	}
-	return r, func() { closeConjur(); cluster.Close() }, nil
+	return reports
 }
 
-// secretsAt is what the Secrets of a configuration show when they are asked for.
-type secretsAt struct {
-	cluster *kube.Client
-	of      config.Kubernetes
-	sets    []config.RotatedSet
-	timeout time.Duration
-}
-
-// Shown implements rotate.Targets.
-func (s *secretsAt) Shown(set string) (shown []rotate.Shown, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
-	permitted := func(namespace string) bool {
-		return slices.ContainsFunc(s.sets, func(r config.RotatedSet) bool {
-			return r.Set == set && (len(r.Confirm.Namespaces) == 0 || slices.Contains(r.Confirm.Namespaces, namespace))
-		})
+// lookAt finds out what a set waits for.
+func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
+	now, err := r.now(ctx)
+	if err == nil {
+		err = r.annotations(ctx, s)
 	}
-	for namespace, names := range s.of.Watched() {
-		if namespace != "" && !permitted(namespace) {
-			continue
-		}
-		all, err := s.metadata(ctx, namespace, names)
-		if namespace != "" && apierrors.IsForbidden(err) {
-			shown = append(shown, rotate.Shown{Namespace: namespace, Since: time.Now(), Unread: "who asks may not read its Secrets"})
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, about := range all {
-			if has, ok := kubesecrets.SetsOf(about)[set]; ok && permitted(about.Namespace) {
-				shown = append(shown, rotate.Shown{Namespace: about.Namespace, Name: about.Name, Step: has.Step, Primary: has.Primary, Since: time.Now()})
-			}
-		}
+	if err == nil {
+		err = r.read(ctx, s)
 	}
-	return shown, nil
-}
-
-// Check returns which Secrets of a set cannot be written.
-func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
-	shown, err := s.Shown(set)
 	if err != nil {
-		return []string{err.Error()}
+		return err
 	}
-	for _, at := range shown {
-		if at.Unread != "" {
-			continue // the consumers say so
+	facts, g, err := r.facts(ctx, s, now)
+	if err = cmp.Or(err, g.unknown); err != nil {
+		return err
+	}
+	barred := s.barred(ctx)
+	switch action := s.next(facts); {
+	case barred != "":
+		s.why = barred
+	case g.waits != "":
+		s.why = g.waits
+	case action.Verb == versions.Idle:
+		s.why = dueIn(s.Schedule.next(s.ID, s.doc()), now)
+	case action.Verb == versions.Wait:
+		s.why = action.Why
+	default:
+		s.why = "its next step, " + string(action.Verb)
+	}
+	if r.config.Paused {
+		s.why = "rotation.paused is set"
+	}
+	return nil
+}
+
+// barred returns what the outside has of another set, or of a later state of this one.
+func (s *rotated) barred(ctx context.Context) string {
+	fenced, ok := s.Actuator.(actuators.Fenced)
+	if !ok || s.doc().Owner != s.Policy.Owner {
+		return ""
+	}
+	var problems []string
+	for _, err := range fenced.Barred(ctx, s.doc()) {
+		problems = append(problems, err.Error())
+	}
+	return strings.Join(problems, "; ")
+}
+
+func dueIn(at, now time.Time) string {
+	if at.IsZero() {
+		return "a command"
+	}
+	return "due in " + at.Sub(now).Round(time.Minute).String()
+}
+
+// Check returns all that would keep sets from being rotated, by set: rights that
+// are missing, logins that do not work, consumers that do not answer; and by their
+// ids the variables that a policy wants rotated, and no set is.
+func (r *Rotator) Check(ctx context.Context) map[string][]string {
+	all := map[string][]string{}
+	for id, s := range r.sets {
+		if problems := r.check(ctx, s); len(problems) > 0 {
+			all[id] = problems
 		}
-		if err := s.cluster.TryWriting(ctx, at.Namespace, at.Name); err != nil {
-			problems = append(problems, err.Error())
+	}
+	maps.Copy(all, r.unpublished(ctx))
+	return all
+}
+
+func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	changed := append([]string{s.ID, ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
+	for _, id := range changed {
+		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
+	}
+	if err := r.annotations(ctx, s); err != nil {
+		add("%v", err)
+	} else if s.unclear != "" {
+		add("%s", s.unclear)
+	}
+	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
+		add("%v", err)
+	}
+	if checker, ok := s.Actuator.(actuators.Checker); ok {
+		for _, problem := range checker.Check(ctx, s.doc()) {
+			add("%v", problem)
+		}
+	}
+	if checker, ok := s.Consumers.(interface {
+		Check(context.Context, *versions.Document) []string
+	}); ok {
+		problems = append(problems, checker.Check(ctx, s.doc())...)
+	}
+	if checker, ok := r.config.Targets.(interface {
+		Check(ctx context.Context, set string) []string
+	}); ok {
+		problems = append(problems, checker.Check(ctx, s.ID)...)
+	}
+	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+		lacks := r.lacks(ctx, id, "execute")
+		problems = append(problems, lacks...)
+		if len(s.doc().Versions) == 0 && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
+			add("%q, which is to be adopted, has no value; set it", id)
+		}
+	}
+	problems = append(problems, r.taken(ctx, s)...)
+	values, err := s.publications(s.doc())
+	wipe(values)
+	if err != nil {
+		add("%v", err)
+	}
+	if now, err := r.now(ctx); err == nil {
+		if ahead := s.doc().Ahead(now); ahead != "" {
+			add("%s", ahead)
+		}
+	}
+	primary, ok := s.doc().Primary()
+	if !ok {
+		return problems
+	}
+	if s.doc().Owner != r.config.Owner {
+		add("%s; this is %q", s.doc().Owned(), r.config.Owner)
+	}
+	if s.Actuator != nil {
+		if err := s.Actuator.Verify(ctx, primary); err != nil {
+			add("the primary %s cannot be used: %v", primary.ID, err)
 		}
 	}
 	return problems
 }
 
-func (s *secretsAt) metadata(ctx context.Context, namespace string, names []string) (all []metav1.ObjectMeta, err error) {
-	if names == nil {
-		return s.cluster.LabelledMetadata(ctx, namespace)
-	}
-	for _, name := range names {
-		about, err := s.cluster.Metadata(ctx, namespace, name)
-		if err != nil {
-			return nil, err
+// lacks returns which privileges on a variable are missing.
+func (r *Rotator) lacks(ctx context.Context, id string, privileges ...string) (problems []string) {
+	for _, privilege := range privileges {
+		switch reading := r.config.Conjur.Check(ctx, nil, id, privilege); {
+		case reading.Form == conjur.Missing:
+			return []string{fmt.Sprintf("%q is not declared, or this identity cannot see it", id)}
+		case reading.Form == conjur.No:
+			problems = append(problems, fmt.Sprintf("this identity lacks %q on %q; permit that in the policy", privilege, id))
+		case reading.Err != nil:
+			problems = append(problems, fmt.Sprintf("whether this identity has %q on %q is not known: %v", privilege, id, reading.Err))
 		}
-		all = append(all, about)
 	}
-	return all, nil
+	return problems
 }
-
-// Since implements rotate.Targets. Who looks makes nothing.
-func (s *secretsAt) Since(context.Context, []string) (time.Time, error) { return time.Time{}, nil }

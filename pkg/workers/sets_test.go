@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/podtest"

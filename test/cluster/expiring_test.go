@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/secretsync/syncer/pkg/generate"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
 )
 
 // certificate returns one that is valid for some days.

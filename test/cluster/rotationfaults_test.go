@@ -15,9 +15,9 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/authn"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/proctest"
@@ -105,14 +105,14 @@ func (f *faulty) survives() {
 			return false
 		default:
 		}
-		held, err := rotate.Set{Conjur: f.reader, ID: "jwt"}.Read(f.Context())
+		held, err := rotation.Set{Conjur: f.reader, ID: "jwt"}.Read(f.Context())
 		if err != nil || held.Document == nil || held.Stage() != "idle" {
 			return false
 		}
 		primary, ok := held.Primary()
 		if ok && first == "" {
 			first = primary.ID
-			err = rotate.Set{Conjur: f.reader, ID: "jwt"}.Steer(f.Context(), versions.Command{Verb: "now", At: time.Now()})
+			err = rotation.Set{Conjur: f.reader, ID: "jwt"}.Steer(f.Context(), versions.Command{Verb: "now", At: time.Now()})
 		}
 		shown := f.shown("keys")
 		return err == nil && ok && primary.ID != first && shown.Primary == primary.ID && len(shown.IDs) == 1

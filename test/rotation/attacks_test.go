@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -134,12 +134,12 @@ func (s *shop) sleepsThroughOthers(act int64) bool {
 // gate is consumers that have left the old version when it is open.
 type gate struct{ open atomic.Bool }
 
-func (g *gate) Introduced(context.Context, *versions.Document, versions.Version) rotate.Answer {
-	return rotate.Answer{Open: true}
+func (g *gate) Introduced(context.Context, *versions.Document, versions.Version) rotation.Answer {
+	return rotation.Answer{Open: true}
 }
 
-func (g *gate) Left(context.Context, *versions.Document, versions.Version) rotate.Answer {
-	return rotate.Answer{Open: g.open.Load(), Waits: "the gate"}
+func (g *gate) Left(context.Context, *versions.Document, versions.Version) rotation.Answer {
+	return rotation.Answer{Open: g.open.Load(), Waits: "the gate"}
 }
 
 // TestAPrimaryThatIsBrokenByHandKeepsTheOldOne: rule 1. The primary's user is
@@ -241,7 +241,7 @@ func TestBackToTheOldOne(t *testing.T) {
 		primary, _ := d.Primary()
 		return primary.ID != old.ID && d.Stage() == "switch"
 	})
-	err := rotate.Set{Conjur: s.reader, ID: set}.Steer(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
+	err := rotation.Set{Conjur: s.reader, ID: set}.Steer(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestTheClockMoves(t *testing.T) {
 	lead := func() (stop func()) { // with a token of its own
 		client := s.as("rotates", "engine")
 		counted = &sleeper{PostgreSQL: s.database(client, s.db.Addr)}
-		return run(t, s.rotator(client, counted, nil, func(c *rotate.Config) {
+		return run(t, s.rotator(client, counted, nil, func(c *rotation.Config) {
 			c.Sets[0].Policy.Keep, c.Watch = time.Hour, watch
 		}))
 	}

@@ -10,15 +10,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/connect"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
+	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
 // configured returns what rotates the sets of a configuration file. The listener may
 // be nil.
-func (s *shop) configured(listener rotate.Listener, text string) *rotate.Rotator {
+func (s *shop) configured(listener rotation.Listener, text string) *rotation.Rotator {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "syncer.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -29,7 +29,7 @@ func (s *shop) configured(listener rotate.Listener, text string) *rotate.Rotator
 	if err != nil || len(warnings) > 0 {
 		s.t.Fatal(err, warnings)
 	}
-	r, closing, err := rotation.Connect(c, rotation.Parts{Options: connect.Options{Log: zap.NewNop()}, Listener: listener})
+	r, closing, err := rotators.Connect(c, rotators.Parts{Options: connect.Options{Log: zap.NewNop()}, Listener: listener})
 	if err != nil {
 		s.t.Fatal(err)
 	}

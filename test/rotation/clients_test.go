@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/consumers"
 	"github.com/secretsync/syncer/pkg/pipeline"
+	"github.com/secretsync/syncer/pkg/rotation/consumers"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

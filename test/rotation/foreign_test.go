@@ -12,8 +12,8 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -62,7 +62,7 @@ func (s stored) backup() (restore func()) {
 }
 
 // process is "syncer rotate run" with one set of the shop's users.
-func (s stored) process(id string) (*rotate.Rotator, *heard) {
+func (s stored) process(id string) (*rotation.Rotator, *heard) {
 	s.t.Helper()
 	events := &heard{}
 	return s.configured(events, fmt.Sprintf(`
@@ -78,7 +78,7 @@ rotation:
 
 func (s stored) command(id, verb string) {
 	s.t.Helper()
-	set := rotate.Set{Conjur: s.reader, ID: id}
+	set := rotation.Set{Conjur: s.reader, ID: id}
 	if _, err := set.Withdraw(s.t.Context(), time.Now()); err != nil { // one that is refused stays pending
 		s.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func (s stored) primaryOf(id string) {
 	s.t.Helper()
 	database := s.database(s.reader, s.db.Addr)
 	proctest.Eventually(s.t, "a primary of "+id+" that can be used", func() bool {
-		held, err := rotate.Set{Conjur: s.reader, ID: id}.Read(s.t.Context())
+		held, err := rotation.Set{Conjur: s.reader, ID: id}.Read(s.t.Context())
 		if err != nil || held.Document == nil {
 			return false
 		}
@@ -144,7 +144,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			other, events := s.process(c.id)
 			run(t, other)
 			proctest.Eventually(t, "an Event that says whose the users are", func() bool {
-				return events.count(rotate.EventFailed, last.ID+" "+c.says) > 0
+				return events.count(rotation.EventFailed, last.ID+" "+c.says) > 0
 			})
 			if problems := strings.Join(other.Check(t.Context())[c.id], "\n"); !strings.Contains(problems, last.ID+" "+c.says) {
 				t.Errorf("check says %s", problems)
@@ -168,7 +168,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			if c.beside { // now it is the first set that does not change the users
 				s.command(set, "now")
 				proctest.Eventually(t, "the first set is refused too", func() bool {
-					return heard.count(rotate.EventFailed, "of the set "+otherSet) > 0
+					return heard.count(rotation.EventFailed, "of the set "+otherSet) > 0
 				})
 			}
 			if failed := ended(); len(failed) > 0 && c.befall != nil {

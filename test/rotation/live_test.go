@@ -6,24 +6,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/actuators"
-	"github.com/secretsync/syncer/pkg/consumers"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/consumers"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // impatient asks again soon, where an engine would take its time.
-type impatient struct{ rotate.Consumers }
+type impatient struct{ rotation.Consumers }
 
-func (i impatient) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotate.Answer {
+func (i impatient) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
 	return soon(i.Consumers.Introduced(ctx, doc, v))
 }
 
-func (i impatient) Left(ctx context.Context, doc *versions.Document, v versions.Version) rotate.Answer {
+func (i impatient) Left(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
 	return soon(i.Consumers.Left(ctx, doc, v))
 }
 
-func soon(a rotate.Answer) rotate.Answer {
+func soon(a rotation.Answer) rotation.Answer {
 	if !a.Open {
 		a.Until = time.Now().Add(100 * time.Millisecond)
 	}
@@ -89,7 +89,7 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	engine := s.rotator(client, database, impatient{who}, func(c *rotate.Config) { c.Interval = interval })
+	engine := s.rotator(client, database, impatient{who}, func(c *rotation.Config) { c.Interval = interval })
 	if forced {
 		engine = s.rotator(client, blind{database, database}, nil)
 	}

@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/consumers"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/consumers"
 )
 
 // fifty is as many Secrets, which show each step at once.
 type fifty struct{ *shop }
 
-func (f fifty) Shown(string) ([]rotate.Shown, error) {
+func (f fifty) Shown(string) ([]rotation.Shown, error) {
 	doc := f.doc()
 	primary, _ := doc.Primary()
-	shown := make([]rotate.Shown, 50)
+	shown := make([]rotation.Shown, 50)
 	for i := range shown {
-		shown[i] = rotate.Shown{Step: doc.Step, Primary: primary.ID}
+		shown[i] = rotation.Shown{Step: doc.Step, Primary: primary.ID}
 	}
 	return shown, nil
 }
@@ -37,7 +37,7 @@ func TestARotationIsAFewLooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := s.rotator(client, database, who, func(c *rotate.Config) { c.Targets = fifty{s} })
+	engine := s.rotator(client, database, who, func(c *rotation.Config) { c.Targets = fifty{s} })
 	var worked time.Duration
 	for looks := 1; ; looks++ {
 		begin := time.Now()

@@ -9,19 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 )
 
 // with rotates the set by any actuator.
-func (s *shop) with(client *conjur.Client, a actuators.Actuator, g generate.Config) *rotate.Rotator {
-	return s.rotator(client, a, nil, func(c *rotate.Config) {
+func (s *shop) with(client *conjur.Client, a actuators.Actuator, g generate.Config) *rotation.Rotator {
+	return s.rotator(client, a, nil, func(c *rotation.Config) {
 		set := &c.Sets[0]
-		set.Generate, set.Outside, set.Schedule = g, "there", rotate.Schedule{Every: time.Hour, Retry: time.Millisecond}
+		set.Generate, set.Outside, set.Schedule = g, "there", rotation.Schedule{Every: time.Hour, Retry: time.Millisecond}
 	})
 }
 
@@ -36,7 +36,7 @@ func TestHostsOfConjurTakeTurns(t *testing.T) {
 `)
 	client := s.as("rotates", "engine")
 	keys := &actuators.APIKeys{Hosts: []string{"app-a", "app-b"}, Conjur: client, Set: func(ctx context.Context) (*versions.Document, error) {
-		held, err := rotate.Set{Conjur: client, ID: set}.Read(ctx)
+		held, err := rotation.Set{Conjur: client, ID: set}.Read(ctx)
 		return held.Document, err
 	}}
 	run(t, s.with(client, keys, generate.Config{}))

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/secretsync/syncer/pkg/actuators"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -25,10 +25,10 @@ import (
 // heard collects Events.
 type heard struct {
 	mu  sync.Mutex
-	all []rotate.Event
+	all []rotation.Event
 }
 
-func (h *heard) Rotated(e rotate.Event) {
+func (h *heard) Rotated(e rotation.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, e)
@@ -69,7 +69,7 @@ func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more boo
 	client, database, old := s.begun(t)
 	o := &outage{shop: s, more: more, old: old}
 	o.before = sleeperAt(database, only, act)
-	run(t, s.rotator(client, o.before, nil, func(c *rotate.Config) {
+	run(t, s.rotator(client, o.before, nil, func(c *rotation.Config) {
 		if more {
 			c.Sets[0].Policy.GiveUp = giveUp
 		}
@@ -118,9 +118,9 @@ func (o *outage) outlast() (abandoned bool) {
 	proctest.Eventually(o.t, "it has failed for long enough", func() bool {
 		if o.more && isComing {
 			now, _ := o.doc().Coming() // what was given up may be on its way to be refused
-			return now.ID != coming.ID && o.count(rotate.EventFailed, "gave up "+coming.ID) > 0
+			return now.ID != coming.ID && o.count(rotation.EventFailed, "gave up "+coming.ID) > 0
 		}
-		return o.count(rotate.EventFailed, "") > 0 && (!o.more || time.Since(begin) > giveUp)
+		return o.count(rotation.EventFailed, "") > 0 && (!o.more || time.Since(begin) > giveUp)
 	})
 	if primary, _ := o.doc().Primary(); isComing && primary.ID != o.old.ID {
 		o.t.Errorf("the primary is %s, which cannot be used", primary.ID)
@@ -243,7 +243,7 @@ func TestTheDiskOfTheDatabaseIsFull(t *testing.T) {
 			}
 			ballast := fill(t, dir)
 			abandoned := o.outlast()
-			if !c.more && o.count(rotate.EventFailed, "No space left") == 0 {
+			if !c.more && o.count(rotation.EventFailed, "No space left") == 0 {
 				t.Errorf("no Event says why: %+v", o.all)
 			}
 			if err := os.Remove(ballast); err != nil {
@@ -296,8 +296,8 @@ func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 	client, database, old := s.begun(t)
 	s.db.Query(t, "postgres", fmt.Sprintf("ALTER ROLE %s_admin SET session_preload_libraries = 'passwordcheck'", s.name))
 	events := &heard{}
-	stop := run(t, s.rotator(client, &disliked{database, 3}, nil, func(c *rotate.Config) {
-		c.Sets[0].Schedule = rotate.Schedule{Every: time.Second, Retry: time.Second}
+	stop := run(t, s.rotator(client, &disliked{database, 3}, nil, func(c *rotation.Config) {
+		c.Sets[0].Schedule = rotation.Schedule{Every: time.Second, Retry: time.Second}
 		c.Listener = events
 	}))
 	made := map[string]time.Time{}
@@ -322,7 +322,7 @@ func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 			t.Fatalf("versions were made at %v", times)
 		}
 	}
-	if n := events.count(rotate.EventFailed, "was refused"); n != 3 {
+	if n := events.count(rotation.EventFailed, "was refused"); n != 3 {
 		t.Errorf("%d Events say that a password was refused", n)
 	}
 	run(t, s.rotator(client, database, nil)) // without a schedule

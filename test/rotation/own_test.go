@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/rotate"
-	"github.com/secretsync/syncer/pkg/versions"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -23,14 +23,14 @@ import (
 // path of the request.
 type loggedIn struct{ last atomic.Pointer[string] }
 
-func (*loggedIn) Introduced(context.Context, *versions.Document, versions.Version) rotate.Answer {
-	return rotate.Answer{Open: true}
+func (*loggedIn) Introduced(context.Context, *versions.Document, versions.Version) rotation.Answer {
+	return rotation.Answer{Open: true}
 }
 
-func (l *loggedIn) Left(_ context.Context, doc *versions.Document, _ versions.Version) rotate.Answer {
+func (l *loggedIn) Left(_ context.Context, doc *versions.Document, _ versions.Version) rotation.Answer {
 	primary, _ := doc.Primary()
 	last := l.last.Load()
-	return soon(rotate.Answer{Open: last != nil && strings.Contains(*last, "/"+string(primary.Parts["login"].Bytes())+"/"), Waits: "a log-in"})
+	return soon(rotation.Answer{Open: last != nil && strings.Contains(*last, "/"+string(primary.Parts["login"].Bytes())+"/"), Waits: "a log-in"})
 }
 
 // TestItsOwnIdentityIsRotated while it delivers: the login that a sidecar uses is in
@@ -62,12 +62,12 @@ func TestItsOwnIdentityIsRotated(t *testing.T) {
 	})
 	client := s.as("rotates", "engine")
 	keys := &actuators.APIKeys{Hosts: []string{"own-a", "own-b"}, Conjur: client, Set: func(ctx context.Context) (*versions.Document, error) {
-		held, err := rotate.Set{Conjur: client, ID: set}.Read(ctx)
+		held, err := rotation.Set{Conjur: client, ID: set}.Read(ctx)
 		return held.Document, err
 	}}
 	dir := t.TempDir()
 	identity, url := filepath.Join(dir, "secrets", "identity"), filepath.Join(dir, "secrets", "url")
-	engine := s.rotator(client, keys, &sidecar, func(c *rotate.Config) { c.Sets[0].Generate = generate.Config{} })
+	engine := s.rotator(client, keys, &sidecar, func(c *rotation.Config) { c.Sets[0].Generate = generate.Config{} })
 	run(t, engine)
 	var primary versions.Version
 	s.until("the first key", func(d *versions.Document) (is bool) { primary, is = d.Primary(); return is })

@@ -16,7 +16,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -77,10 +77,10 @@ func newServerRotator(t *testing.T) *serverRotator {
 }
 
 // publishes has the engine publish the login, as the policy says.
-func (r *serverRotator) publishes(heard *said) func(*rotate.Config) {
-	return func(c *rotate.Config) {
+func (r *serverRotator) publishes(heard *said) func(*rotation.Config) {
+	return func(c *rotation.Config) {
 		c.FromPolicy, c.Listener, c.Calm = true, heard, 2*time.Second
-		c.Sets[0].Publish = map[string]rotate.Published{ownPassword: {Text: "password"}, "shop/username": {Text: "username"}}
+		c.Sets[0].Publish = map[string]rotation.Published{ownPassword: {Text: "password"}, "shop/username": {Text: "username"}}
 	}
 }
 
@@ -207,10 +207,10 @@ func (r *serverRotator) logInAlways() (stop func() (int64, []string)) {
 // said collects Events.
 type said struct {
 	mu  sync.Mutex
-	all []rotate.Event
+	all []rotation.Event
 }
 
-func (s *said) Rotated(e rotate.Event) {
+func (s *said) Rotated(e rotation.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, e)
@@ -241,7 +241,7 @@ func TestTheServersOwnRotatorIsNotFought(t *testing.T) {
 	own.Set(ownPassword, "first")
 	client := own.as("rotates", "engine")
 	heard := &said{}
-	engine := own.rotator(client, own.database(client, own.db.Addr), nil, own.publishes(heard), func(c *rotate.Config) {
+	engine := own.rotator(client, own.database(client, own.db.Addr), nil, own.publishes(heard), func(c *rotation.Config) {
 		c.Sets[0].Adopt = map[string]string{"password": ownPassword, "username": "shop/username"}
 	})
 	stop := own.logInAlways()

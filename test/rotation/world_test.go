@@ -12,15 +12,15 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -119,16 +119,16 @@ func (s *shop) database(client *conjur.Client, address string) *actuators.Postgr
 
 // rotator rotates the set without any wait but for its consumers, or as it is
 // adjusted.
-func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consumers rotate.Consumers, adjust ...func(*rotate.Config)) *rotate.Rotator {
+func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consumers rotation.Consumers, adjust ...func(*rotation.Config)) *rotation.Rotator {
 	s.t.Helper()
 	values, err := variables.New(client, variables.Config{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	config := rotate.Config{
+	config := rotation.Config{
 		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second,
 		Retry: 10 * time.Millisecond, Watch: time.Nanosecond, Log: zap.NewNop(),
-		Sets: []rotate.Rotated{{
+		Sets: []rotation.Rotated{{
 			ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: actuator, Outside: "postgresql", Consumers: consumers,
 			Policy: versions.Policy{GiveUp: time.Hour},
 		}},
@@ -136,7 +136,7 @@ func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consu
 	for _, adjust := range adjust {
 		adjust(&config)
 	}
-	return rotate.New(config)
+	return rotation.New(config)
 }
 
 // begun returns the engine's client, the database and the primary of a set that has
@@ -151,7 +151,7 @@ func (s *shop) begun(t *testing.T) (*conjur.Client, *actuators.PostgreSQL, versi
 }
 
 // run runs what rotates until the test, or stop, ends it.
-func run(t *testing.T, r *rotate.Rotator) (stop func()) {
+func run(t *testing.T, r *rotation.Rotator) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); r.Run(ctx) }()
@@ -163,7 +163,7 @@ func run(t *testing.T, r *rotate.Rotator) (stop func()) {
 // doc returns the set as it is; an empty one that has not begun.
 func (s *shop) doc() *versions.Document {
 	s.t.Helper()
-	held, err := rotate.Set{Conjur: s.reader, ID: set}.Read(context.Background())
+	held, err := rotation.Set{Conjur: s.reader, ID: set}.Read(context.Background())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func (s *shop) at(ctx context.Context, n uint64) *versions.Document {
 
 // look returns the primary, and whether the set is idle.
 func (s *shop) look(ctx context.Context) (primary string, idle bool, err error) {
-	held, err := rotate.Set{Conjur: s.reader, ID: set}.Read(ctx)
+	held, err := rotation.Set{Conjur: s.reader, ID: set}.Read(ctx)
 	if err != nil || held.Document == nil {
 		return "", false, err
 	}
@@ -197,8 +197,8 @@ func (s *shop) look(ctx context.Context) (primary string, idle bool, err error) 
 // steer asks for a new version, once the command before was answered.
 func (s *shop) steer(ctx context.Context) error {
 	for {
-		err := rotate.Set{Conjur: s.reader, ID: set}.Steer(ctx, versions.Command{Verb: "now", At: time.Now()})
-		if !errors.Is(err, rotate.ErrPending) || ctx.Err() != nil {
+		err := rotation.Set{Conjur: s.reader, ID: set}.Steer(ctx, versions.Command{Verb: "now", At: time.Now()})
+		if !errors.Is(err, rotation.ErrPending) || ctx.Err() != nil {
 			return err
 		}
 		sleep(ctx)

@@ -17,7 +17,7 @@ const static = "CGO_ENABLED=0"
 var lenient = []string{"GOGC=400", "GORACE=atexit_sleep_ms=0"}
 
 // longest are the packages whose tests take longest. They start first.
-var longest = []string{"./test/cluster", "./cmd/syncer", "./pkg/kube", "./test/rotation", "./pkg/sinks/...", "./test/deploy", "./test/removal", "./pkg/rotate", "./pkg/render"}
+var longest = []string{"./test/cluster", "./cmd/syncer", "./pkg/kube", "./test/rotation", "./pkg/sinks/...", "./test/deploy", "./test/removal", "./pkg/rotation", "./pkg/render"}
 
 // concurrent are the packages whose goroutines share state. The essential run
 // tests them with the race detector.
@@ -53,7 +53,7 @@ func everything() []step {
 		step{name: "tests of the control plane's module, race detector", dir: "test/kube", args: goCommand("test", "-race", "-timeout", "20m", "./plane")},
 		step{name: "tests of the module keyset, race detector", dir: "keyset", args: goCommand("test", "-race", "./...")},
 		step{name: "long histories of removal", args: goCommand("test", "-timeout", "20m", "-run", "TestHistories", "./test/removal")},
-		step{name: "long histories of versions", args: goCommand("test", "-timeout", "20m", "./pkg/versions", "-histories", "100000")},
+		step{name: "long histories of versions", args: goCommand("test", "-timeout", "20m", "./pkg/rotation/versions", "-histories", "100000")},
 		step{name: "alerts in a Prometheus", args: []string{"make", "-s", "test-alerts"}},
 		step{name: "status page in a browser", args: []string{"make", "-s", "test-page"}},
 		step{name: "Pods on a kubelet", args: []string{"make", "-s", "test-node"}},

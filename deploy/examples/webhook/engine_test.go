@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/actuators"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
-	"github.com/secretsync/syncer/pkg/generate"
-	"github.com/secretsync/syncer/pkg/rotate"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
-	"github.com/secretsync/syncer/pkg/versions"
 	"github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/length"
 )
@@ -35,7 +35,7 @@ const (
 // shop is a set whose tokens the service makes.
 type shop struct {
 	*conjurdtest.Server
-	set     rotate.Set
+	set     rotation.Set
 	service *httptest.Server
 	path    string
 }
@@ -53,7 +53,7 @@ func newShop(t *testing.T, conjurs, services *faults.Plan) *shop {
 	t.Cleanup(s.service.Close)
 	reader := s.client("reader")
 	t.Cleanup(reader.Close)
-	s.set = rotate.Set{Conjur: reader, ID: set}
+	s.set = rotation.Set{Conjur: reader, ID: set}
 	return s
 }
 
@@ -75,7 +75,7 @@ func (s *shop) client(name string) *conjur.Client {
 }
 
 // engine is what rotates the set.
-func (s *shop) engine(client *conjur.Client) *rotate.Rotator {
+func (s *shop) engine(client *conjur.Client) *rotation.Rotator {
 	values, err := variables.New(client, variables.Config{})
 	if err != nil {
 		panic(err)
@@ -83,9 +83,9 @@ func (s *shop) engine(client *conjur.Client) *rotate.Rotator {
 	steps := &actuators.Steps{Set: set, Send: actuators.HTTP(s.service.URL, s.service.Client()), Key: func(context.Context) (secret.Value, error) {
 		return value(key), nil
 	}}
-	return rotate.New(rotate.Config{
+	return rotation.New(rotation.Config{
 		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second, Retry: 10 * time.Millisecond, Watch: time.Nanosecond,
-		Sets: []rotate.Rotated{{ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: steps, Outside: "the service", Policy: versions.Policy{GiveUp: time.Hour}}},
+		Sets: []rotation.Rotated{{ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: steps, Outside: "the service", Policy: versions.Policy{GiveUp: time.Hour}}},
 	})
 }
 
@@ -104,7 +104,7 @@ func (s *shop) survives(plans ...*faults.Plan) error {
 		go func() { defer close(done); s.engine(client).Run(ctx) }()
 		var err error
 		for ctx.Err() == nil && turns < 3 && err == nil {
-			var held rotate.Held
+			var held rotation.Held
 			if held, err = s.set.Read(ended); err == nil && held.Document != nil {
 				if primary, ok := held.Primary(); ok && held.Stage() == "idle" && primary.ID != last {
 					if last, turns = primary.ID, turns+1; turns < 3 {

@@ -1,0 +1,85 @@
+package rotators
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// actuator returns what has the outside accept the versions of a set, and the
+// place outside; nil for keys.
+func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, error) {
+	switch {
+	case set.PostgreSQL != nil:
+		p := set.PostgreSQL
+		return &actuators.PostgreSQL{
+			Set: set.Set, Addresses: p.Address, Users: p.Users, Admin: a.value(p.Admin),
+			EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain, Timeout: set.Timeout,
+		}, "postgresql " + p.Address[0], nil
+	case set.APIKeys != nil:
+		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
+	case set.HTTP != nil:
+		return a.service(set)
+	case set.Exec != nil:
+		steps := &actuators.Steps{Set: set.Set, Timeout: set.Timeout, Send: actuators.Exec(config.WithoutCredentials(os.Environ()), set.Exec.Command...)}
+		if set.Exec.Key != "" {
+			steps.Key = a.value(set.Exec.Key)
+		}
+		return steps, set.Exec.Command[0], nil
+	}
+	return nil, "", nil
+}
+
+// service returns the actuator of a service. Its place is the host alone: the URL
+// may have more in it than a message may.
+func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, error) {
+	to, err := url.Parse(set.HTTP.URL)
+	if err != nil {
+		return nil, "", errors.New("the URL of http cannot be read")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true // steps are rare
+	if set.HTTP.CA != "" {
+		text, err := os.ReadFile(set.HTTP.CA)
+		roots := x509.NewCertPool()
+		if err != nil || !roots.AppendCertsFromPEM(text) {
+			return nil, "", fmt.Errorf("http.ca: %s has no PEM certificate that can be read", set.HTTP.CA)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	send := actuators.HTTP(set.HTTP.URL, &http.Client{Transport: transport})
+	return &actuators.Steps{Set: set.Set, Key: a.value(set.HTTP.Key), Send: send, Timeout: set.Timeout}, to.Host, nil
+}
+
+// current returns what reads a set.
+func (a assembly) current(id string) func(context.Context) (*versions.Document, error) {
+	return func(ctx context.Context) (*versions.Document, error) {
+		held, err := rotation.Set{Conjur: a.client, ID: id}.Read(ctx)
+		if err == nil && held.Document == nil {
+			err = fmt.Errorf("the set %s has not begun", id)
+		}
+		return held.Document, err
+	}
+}
+
+// value returns what reads a variable that an actuator needs.
+func (a assembly) value(id string) func(context.Context) (secret.Value, error) {
+	return func(ctx context.Context) (secret.Value, error) {
+		values := a.client.Variable(ctx, id, "")
+		if value, ok := values.Found[id]; ok {
+			return value, nil
+		}
+		return secret.Value{}, fmt.Errorf("the variable %q cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
+	}
+}

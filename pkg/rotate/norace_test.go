@@ -1,5 +1,0 @@
-//go:build !race
-
-package rotate
-
-const each = 1

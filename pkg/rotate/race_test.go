@@ -1,6 +1,0 @@
-//go:build race
-
-package rotate
-
-// each is that every which fault is tried: the race detector slows the test.
-const each = 4

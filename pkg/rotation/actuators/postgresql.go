@@ -1,0 +1,191 @@
+package actuators
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// The parts of a login.
+const (
+	username = "username"
+	password = "password"
+)
+
+// PostgreSQL is roles of a database that take turns: each has one version at a
+// time, in the parts "username" and "password". The role's comment is the fence, and
+// says whose version the role has. All fields but the last four are set.
+type PostgreSQL struct {
+	Set string // the variable's id
+	// Addresses are host:port/database each; a host that begins with a slash is
+	// the folder of a socket. Each has to accept a login; the one that is no
+	// standby is changed.
+	Addresses []string
+	Users     []string // two or more
+	// Admin returns the administrator's login, {"username":…,"password":…}: a
+	// role with CREATEROLE, from PostgreSQL 16 on with the ADMIN option for each
+	// user.
+	Admin func(context.Context) (secret.Value, error)
+
+	EndSessions bool   // of a user that is refused; else they hold it
+	CA          string // file with the authorities that are trusted; "": the system's
+	Plain       bool   // without TLS
+	// Timeout bounds one transaction, a log-in, and the wait for sessions that are
+	// ended; 0: 30 s.
+	Timeout time.Duration
+}
+
+// Prepare returns the username whose turn it is. No user may have a version of
+// another set. A user that accepts no version comes first: it is not in use.
+func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
+	marks, err := p.marks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if problems := p.barred(marks, doc); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	users := slices.SortedStableFunc(slices.Values(p.Users), func(a, b string) int {
+		return cmp.Compare(inUse(marks[a]), inUse(marks[b]))
+	})
+	user, err := turn(doc, username, users)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := p.sessions(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	if len(sessions) > 0 {
+		return nil, fmt.Errorf("it is the turn of the user %s, which no version has, but somebody is logged in: %s; end that first", user, strings.Join(sessions, "; "))
+	}
+	return map[string]secret.Value{username: secret.New([]byte(user))}, nil
+}
+
+// Apply sets the password of the version's user and lets it log in. What is sent
+// is a verifier, so that no log of the database has the password.
+func (p *PostgreSQL) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
+	text, err := verifier(v.Parts[password].Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("version %s: %w: %w", v.ID, ErrRefused, err)
+	}
+	err = p.change(ctx, v, "LOGIN PASSWORD "+literal(text), func(m mark) (mark, error) {
+		if err := m.barred(p.Set, setOf(v)); err != nil {
+			return m, err
+		}
+		return m.accept(v)
+	})
+	if code(err) == undefinedObject {
+		return nil, fmt.Errorf("%w; create it: CREATE ROLE %s", err, identifier(user(v)))
+	}
+	return nil, err
+}
+
+// Verify logs in at every address, and insists on SCRAM: where no password is
+// asked for, a login proves nothing.
+func (p *PostgreSQL) Verify(ctx context.Context, v versions.Version) error {
+	ctx, cancel := within(ctx, p.Timeout)
+	defer cancel()
+	var problems []error
+	for _, address := range p.Addresses {
+		problems = append(problems, p.logIn(ctx, login{user(v), bytes.Clone(v.Parts[password].Bytes())}, address))
+	}
+	return errors.Join(problems...)
+}
+
+func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {
+	config, err := p.config(l, address)
+	if err != nil {
+		return err
+	}
+	config.RequireAuth = "scram-sha-256"
+	conn, err := l.connect(ctx, config)
+	switch code(err) {
+	case "":
+	case invalidPassword, invalidAuthorization, insufficientPrivilege:
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// Revoke has the version's user no longer log in, unless the user has a version of
+// another set by now: then this one is refused already. A session that there still is
+// afterwards was begun at the last moment: it is ended, or the user is let in
+// again and Revoke fails.
+func (p *PostgreSQL) Revoke(ctx context.Context, v versions.Version) error {
+	refuse := func(state string) error {
+		return p.change(ctx, v, "NOLOGIN", func(m mark) (mark, error) {
+			if m.foreign(p.Set, setOf(v)) != nil {
+				return m, errStands
+			}
+			return m.refuse(v, state)
+		})
+	}
+	err := refuse(revoking)
+	switch {
+	case code(err) == undefinedObject, errors.Is(err, errStands):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := p.leave(ctx, v); err != nil {
+		again := p.change(ctx, v, "LOGIN", func(m mark) (mark, error) { return m.readmit(v) })
+		return errors.Join(fmt.Errorf("version %s is not revoked: %w", v.ID, err), unlessItStands(again))
+	}
+	return unlessItStands(refuse(revoked))
+}
+
+func unlessItStands(err error) error {
+	if errors.Is(err, errStands) {
+		return nil
+	}
+	return err
+}
+
+// leave returns when nobody is logged in, or an error if somebody stays.
+func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
+	ctx, cancel := within(ctx, p.Timeout)
+	defer cancel()
+	for pause := 10 * time.Millisecond; ; pause *= 2 {
+		sessions, err := p.sessions(ctx, user(v))
+		switch {
+		case err != nil:
+			return err
+		case len(sessions) == 0:
+			return nil
+		case !p.EndSessions:
+			return errors.New(strings.Join(sessions, "; "))
+		}
+		if err := p.endSessions(ctx, user(v)); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("sessions do not end: %s", strings.Join(sessions, "; "))
+		}
+	}
+}
+
+// InUse returns the sessions of the version's user, unless they are to be ended.
+func (p *PostgreSQL) InUse(ctx context.Context, v versions.Version) ([]string, error) {
+	if p.EndSessions {
+		return nil, nil
+	}
+	ctx, cancel := within(ctx, p.Timeout)
+	defer cancel()
+	return p.sessions(ctx, user(v))
+}
+
+func user(v versions.Version) string { return string(v.Parts[username].Bytes()) }

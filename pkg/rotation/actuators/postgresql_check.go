@@ -1,0 +1,147 @@
+package actuators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// rights are what the database says of the administrator and the users.
+type rights struct {
+	admin                         string
+	version                       string // as server_version_num: 150019
+	superuser, createRole, signal bool
+	users                         []roleRights
+}
+
+type roleRights struct {
+	name             string
+	exists           bool
+	superuser, admin bool   // admin: the administrator may grant it
+	role             string // that its sessions begin in; "": its own
+	member           bool   // of that
+}
+
+// Check returns all that stands in the way of a rotation, with what to do about
+// it: rights that are missing, users whose tables would be closed to each other,
+// users of another set, addresses that let a user in with a wrong password.
+func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problems []error) {
+	ctx, cancel := within(ctx, p.Timeout)
+	defer cancel()
+	for _, address := range p.Addresses {
+		for _, name := range p.Users {
+			err := p.guess(ctx, name, address)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			if unreachable(err) {
+				break // the others will find that too
+			}
+		}
+	}
+	conn, err := p.asAdmin(ctx, p.Addresses...)
+	if err != nil {
+		return append(problems, err)
+	}
+	defer conn.Close(ctx)
+	r, err := p.rights(ctx, conn)
+	if err != nil {
+		return append(problems, err)
+	}
+	marks, err := p.readMarks(ctx, conn)
+	if err != nil {
+		return append(problems, err)
+	}
+	return slices.Concat(problems, r.missing(p.EndSessions), p.barred(marks, doc))
+}
+
+// guess tries a wrong password.
+func (p *PostgreSQL) guess(ctx context.Context, name, address string) error {
+	err := p.logIn(ctx, login{name, []byte("not the password")}, address)
+	switch {
+	case code(err) == invalidPassword:
+		return nil
+	case unreachable(err):
+		return err
+	}
+	return fmt.Errorf("%s does not refuse %s with a wrong password as it should; if its pg_hba.conf says trust, put scram-sha-256 there: %w", address, name, err)
+}
+
+func unreachable(err error) bool {
+	var failed net.Error
+	return errors.As(err, &failed)
+}
+
+func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights, err error) {
+	rows, err := query(ctx, conn, "SELECT current_user, current_setting('server_version_num'), rolsuper, rolcreaterole, pg_has_role('pg_signal_backend', 'MEMBER') FROM pg_roles WHERE rolname = current_user")
+	if err != nil {
+		return r, err
+	}
+	yes := func(text string) bool { return text == "t" }
+	for _, row := range rows {
+		r = rights{admin: row[0], version: row[1], superuser: yes(row[2]), createRole: yes(row[3]), signal: yes(row[4])}
+	}
+	for _, name := range p.Users {
+		u := roleRights{name: name}
+		rows, err := query(ctx, conn, `SELECT r.rolsuper, pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION'), coalesce(o.rolname, ''), coalesce(pg_has_role(r.oid, o.oid, 'MEMBER'), false)
+			FROM pg_roles r LEFT JOIN LATERAL (
+				SELECT substr(c, 6) AS name FROM pg_db_role_setting s, unnest(s.setconfig) c
+				WHERE s.setrole = r.oid AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) AND c LIKE 'role=%'
+				ORDER BY s.setdatabase DESC LIMIT 1
+			) s ON true LEFT JOIN pg_roles o ON o.rolname = s.name WHERE r.rolname = `+literal(name))
+		if err != nil {
+			return r, err
+		}
+		for _, row := range rows {
+			u.exists, u.superuser, u.admin, u.role, u.member = true, yes(row[0]), yes(row[1]), row[2], yes(row[3])
+		}
+		r.users = append(r.users, u)
+	}
+	return r, nil
+}
+
+// missing returns what is to be granted, as SQL where that is enough.
+func (r rights) missing(endSessions bool) (problems []error) {
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	admin := identifier(r.admin)
+	if !r.superuser && !r.createRole {
+		wrong("%s may not change roles: ALTER ROLE %s CREATEROLE", r.admin, admin)
+	}
+	if !r.superuser && !r.signal && endSessions {
+		wrong("%s may not end sessions: GRANT pg_signal_backend TO %s", r.admin, admin)
+	}
+	owner := ""
+	for _, u := range r.users {
+		if owner == "" {
+			owner = u.role
+		}
+	}
+	for _, u := range r.users {
+		name := identifier(u.name)
+		switch {
+		case !u.exists:
+			wrong("there is no user %s: CREATE ROLE %s", u.name, name)
+			continue
+		case u.superuser && !r.superuser:
+			wrong("%s is a superuser, whom %s may not change: ALTER ROLE %s NOSUPERUSER", u.name, r.admin, name)
+		case strings.Compare(r.version, "160000") >= 0 && !r.superuser && !u.admin:
+			wrong("%s may not change %s: GRANT %s TO %s WITH ADMIN OPTION", r.admin, u.name, name, admin)
+		}
+		switch {
+		case owner == "":
+			wrong("what %s makes is closed to the other users: GRANT OWNER TO %s; ALTER ROLE %s SET role TO OWNER, where OWNER is a role without login that owns the tables", u.name, name, name)
+		case u.role != owner:
+			wrong("what %s makes does not belong to %s: GRANT %s TO %s; ALTER ROLE %s SET role TO %s", u.name, owner, identifier(owner), name, name, identifier(owner))
+		case !u.member:
+			wrong("%s is no member of %s: GRANT %s TO %s", u.name, owner, identifier(owner), name)
+		}
+	}
+	return problems
+}

@@ -1,0 +1,391 @@
+package actuators
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/pgtest"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+var server *pgtest.Server
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m, &server)) }
+
+const adminPassword = "admin's \\ password"
+
+// database makes a database with an owner without login, an administrator with
+// CREATEROLE only, and two users. All have the test's name, quotes included.
+func database(t *testing.T) *PostgreSQL {
+	t.Helper()
+	name := strings.ToLower(t.Name()) + ` "o'x\`
+	p := &PostgreSQL{
+		Set: "shop/db", Addresses: []string{server.Addr + "/postgres"}, CA: server.CA,
+		Users: []string{name + " a", name + " b"},
+		Admin: func(context.Context) (secret.Value, error) {
+			return secret.New(fmt.Appendf(nil, `{"username":%q,"password":%q}`, name+" admin", adminPassword)), nil
+		},
+	}
+	owner, admin := identifier(name+" owner"), identifier(name+" admin")
+	sql := fmt.Sprintf("CREATE ROLE %s; CREATE ROLE %s LOGIN CREATEROLE PASSWORD %s;", owner, admin, literal(adminPassword))
+	for _, user := range p.Users {
+		user := identifier(user)
+		sql += fmt.Sprintf("CREATE ROLE %s NOLOGIN IN ROLE %s; ALTER ROLE %s SET role TO %s;", user, owner, user, owner)
+	}
+	server.Query(t, "postgres", sql)
+	t.Cleanup(func() {
+		for _, role := range append(p.Users, name+" owner", name+" admin") {
+			server.Query(t, "postgres", "DROP ROLE IF EXISTS "+identifier(role))
+		}
+	})
+	return p
+}
+
+// setAtEnd is a set with an id above all of the tests.
+var setAtEnd = &versions.Document{Identity: "ours", Versions: []versions.Version{{ID: "99991231t235959"}}}
+
+// version is one of the user in that place; its number is that of its second.
+func (p *PostgreSQL) version(place, second int) versions.Version {
+	id := time.Unix(int64(second), 0).UTC().Format("20060102t150405")
+	return versions.Version{ID: id, Fence: id, Set: setAtEnd, Parts: map[string]secret.Value{
+		username: secret.New([]byte(p.Users[place])),
+		password: secret.New(fmt.Appendf(nil, "c4n4ry-%d", second)),
+	}}
+}
+
+func apply(t *testing.T, p *PostgreSQL, v versions.Version) {
+	t.Helper()
+	if minted, err := p.Apply(t.Context(), v); err != nil || minted != nil {
+		t.Fatalf("apply: %v, %v", minted, err)
+	}
+}
+
+func good(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refused(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrRefused) {
+		t.Fatalf("%v; it should be refused", err)
+	}
+}
+
+// logIn begins a session that lasts until it is closed.
+func (p *PostgreSQL) session(t *testing.T, v versions.Version) *pgconn.PgConn {
+	t.Helper()
+	l := login{user(v), bytes.Clone(v.Parts[password].Bytes())}
+	config, err := p.config(l, p.Addresses[0])
+	good(t, err)
+	conn, err := l.connect(t.Context(), config)
+	good(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func TestUsersTakeTurns(t *testing.T) {
+	p := database(t)
+	ctx := t.Context()
+	first, second := p.version(0, 1), p.version(1, 2)
+	refused(t, p.Verify(ctx, first))
+	apply(t, p, first)
+	apply(t, p, first)
+	good(t, p.Verify(ctx, first))
+	apply(t, p, second)
+	good(t, p.Verify(ctx, first))
+	good(t, p.Verify(ctx, second))
+
+	made := p.session(t, first)
+	if _, err := query(ctx, made, "CREATE TEMP TABLE t (); SELECT current_user"); err != nil {
+		t.Fatal(err)
+	}
+	if uses, err := p.InUse(ctx, first); err != nil || len(uses) != 1 || !strings.Contains(uses[0], "1 of "+p.Users[0]) {
+		t.Fatalf("%q use it: %v", uses, err)
+	}
+	good(t, made.Close(ctx))
+	proctest.Eventually(t, "the session ends", func() bool {
+		uses, err := p.InUse(ctx, first)
+		return err == nil && len(uses) == 0
+	})
+	good(t, p.Revoke(ctx, first))
+	good(t, p.Revoke(ctx, first))
+	refused(t, p.Verify(ctx, first))
+	good(t, p.Verify(ctx, second))
+}
+
+// A table that one user makes is open to the other, since both act as the owner.
+func TestWhatOneUserMakesIsOpenToTheOther(t *testing.T) {
+	p := database(t)
+	server.Query(t, "postgres", "CREATE SCHEMA shop AUTHORIZATION "+identifier(strings.TrimSuffix(p.Users[0], " a")+" owner"))
+	t.Cleanup(func() { server.Query(t, "postgres", "DROP SCHEMA shop CASCADE") })
+	first, second := p.version(0, 1), p.version(1, 2)
+	apply(t, p, first)
+	apply(t, p, second)
+	_, err := query(t.Context(), p.session(t, first), "CREATE TABLE shop.made (n int)")
+	good(t, err)
+	_, err = query(t.Context(), p.session(t, second), "INSERT INTO shop.made VALUES (1); ALTER TABLE shop.made ADD m int; DROP TABLE shop.made")
+	good(t, err)
+}
+
+func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
+	p := database(t)
+	doc := &versions.Document{Identity: "ours", Versions: []versions.Version{{ID: "99991231t235959", State: versions.Retired}}}
+	turn := func() string {
+		t.Helper()
+		parts, err := p.Prepare(t.Context(), doc)
+		if err != nil {
+			return err.Error()
+		}
+		return string(parts[username].Bytes())
+	}
+	if got := turn(); got != p.Users[0] {
+		t.Errorf("it is the turn of %s", got)
+	}
+	first, second := p.version(0, 1), p.version(1, 2)
+	apply(t, p, first)
+	if got := turn(); got != p.Users[1] { // nobody uses that one
+		t.Errorf("it is the turn of %s", got)
+	}
+	apply(t, p, second)
+	session := p.session(t, first)
+	if got := turn(); !strings.Contains(got, "somebody is logged in: 1 of "+p.Users[0]) {
+		t.Errorf("though somebody is logged in: %s", got)
+	}
+	good(t, session.Close(t.Context()))
+	doc = doc.Make(first.ID, first.Parts, true, versions.Entry{})
+	if got := turn(); got != p.Users[1] {
+		t.Errorf("it is the turn of %s", got)
+	}
+	doc = doc.Promote(first.ID, versions.Entry{}).Make(second.ID, second.Parts, true, versions.Entry{})
+	if got := turn(); !strings.Contains(got, "it is nobody's turn") {
+		t.Errorf("though all have one: %s", got)
+	}
+}
+
+// What comes late changes nothing, whatever it is.
+func TestTheCommentIsTheFence(t *testing.T) {
+	p := database(t)
+	ctx := t.Context()
+	server.Query(t, "postgres", fmt.Sprintf("COMMENT ON ROLE %s IS 'of the shop [syncer v1]'", identifier(p.Users[0])))
+	first, third := p.version(0, 1), p.version(0, 3)
+	apply(t, p, first)
+	apply(t, p, third)
+	_, err := p.Apply(ctx, first)
+	refused(t, err)
+	good(t, p.Revoke(ctx, first)) // it is gone already
+	good(t, p.Verify(ctx, third))
+
+	again := third
+	again.Fence = "20261122t000000"
+	apply(t, p, again)
+	refused(t, p.Revoke(ctx, third))
+	_, err = p.Apply(ctx, third)
+	refused(t, err)
+	good(t, p.Verify(ctx, third))
+
+	good(t, p.Revoke(ctx, again))
+	_, err = p.Apply(ctx, again)
+	refused(t, err)
+	refused(t, p.Verify(ctx, third))
+
+	// A version that it never had is refused beforehand.
+	never := p.version(0, 4_000_000_000)
+	good(t, p.Revoke(ctx, never))
+	_, err = p.Apply(ctx, never)
+	refused(t, err)
+	comment := server.Query(t, "postgres", "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = "+literal(p.Users[0]))
+	if want := "of the shop [syncer v1] [syncer version " + never.ID + " fence " + never.ID + ` revoked] [of set "shop/db" ours since 2`; len(comment) != 1 || !strings.HasPrefix(comment[0], want) {
+		t.Errorf("the comment is %q", comment)
+	}
+}
+
+// Of two at the same moment, the one with the later fence has its way.
+func TestTwoAtTheSameMoment(t *testing.T) {
+	p := database(t)
+	for round := range 10 {
+		early, late := p.version(0, 2*round+1), p.version(0, 2*round+2)
+		apply(t, p, early)
+		var acts sync.WaitGroup
+		for range 3 {
+			for _, act := range []func() error{
+				func() error { _, err := p.Apply(t.Context(), early); return err },
+				func() error { return p.Revoke(t.Context(), early) },
+				func() error { _, err := p.Apply(t.Context(), late); return err },
+			} {
+				acts.Go(func() {
+					if err := act(); err != nil && !errors.Is(err, ErrRefused) && !strings.Contains(err.Error(), "concurrently updated") {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		acts.Wait()
+		apply(t, p, late)
+		if err := p.Verify(t.Context(), late); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+}
+
+// A session that begins before NOLOGIN and is seen after it keeps the user.
+func TestASessionThatSlippedInKeepsTheUser(t *testing.T) {
+	p := database(t)
+	first := p.version(0, 1)
+	apply(t, p, first)
+	session := p.session(t, first)
+	if err := p.Revoke(t.Context(), first); err == nil || !strings.Contains(err.Error(), "1 of "+p.Users[0]) {
+		t.Fatalf("revoked with a session: %v", err)
+	}
+	good(t, p.Verify(t.Context(), first))
+
+	p.EndSessions = true
+	if uses, err := p.InUse(t.Context(), first); err != nil || len(uses) > 0 {
+		t.Errorf("sessions that will be ended hold: %q, %v", uses, err)
+	}
+	if err := p.Revoke(t.Context(), first); err == nil || !strings.Contains(err.Error(), insufficientPrivilege) {
+		t.Errorf("a session is ended without the right: %v", err)
+	}
+	server.Query(t, "postgres", "GRANT pg_signal_backend TO "+identifier(strings.TrimSuffix(p.Users[0], " a")+" admin"))
+	good(t, p.Revoke(t.Context(), first))
+	if _, err := query(t.Context(), session, "SELECT 1"); err == nil {
+		t.Error("the session goes on")
+	}
+	refused(t, p.Verify(t.Context(), first))
+}
+
+// Who is about to let a user in again does not, if another one has revoked the
+// version for good meanwhile, or has made the next one of it.
+func TestAUserIsLetInAgainOnlyByWhoShutItOut(t *testing.T) {
+	first := (&PostgreSQL{Users: []string{"a"}}).version(0, 1)
+	later := (&PostgreSQL{Users: []string{"a"}}).version(0, 2)
+	for _, m := range []mark{markOf(first, revoked), markOf(first, accepted), markOf(later, revoking), markOf(later, accepted), {}} {
+		if is, err := m.readmit(first); is != m || !errors.Is(err, errStands) {
+			t.Errorf("%v becomes %v, %v", m, is, err)
+		}
+	}
+	if is, err := markOf(first, revoking).readmit(first); err != nil || is.state != accepted {
+		t.Errorf("it becomes %v, %v", is, err)
+	}
+}
+
+func TestAUserThatIsGone(t *testing.T) {
+	p := database(t)
+	first := p.version(0, 1)
+	server.Query(t, "postgres", "DROP ROLE "+identifier(p.Users[0]))
+	good(t, p.Revoke(t.Context(), first))
+	if _, err := p.Apply(t.Context(), first); err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "CREATE ROLE "+identifier(p.Users[0])) {
+		t.Errorf("apply: %v", err)
+	}
+	refused(t, p.Verify(t.Context(), first))
+}
+
+// A controller that falls asleep in a transaction loses the role to the next one.
+func TestASleeperInATransactionChangesNothing(t *testing.T) {
+	p := database(t)
+	first, second := p.version(0, 1), p.version(0, 2)
+	err := p.change(t.Context(), first, "LOGIN PASSWORD 'late'", func(m mark) (mark, error) {
+		apply(t, p, second) // it waits for the sleeper to be cut off
+		return m.accept(first)
+	})
+	if err == nil {
+		t.Error("the sleeper goes on")
+	}
+	good(t, p.Verify(t.Context(), second))
+}
+
+// The password is in no log, though the database logs all statements.
+func TestThePasswordIsInNoLog(t *testing.T) {
+	p := database(t)
+	first := p.version(0, 1)
+	apply(t, p, first)
+	good(t, p.Verify(t.Context(), first))
+	log := server.Log(t)
+	if !strings.Contains(log, "ALTER ROLE "+identifier(p.Users[0])) {
+		t.Fatal("the log has no statements")
+	}
+	for _, part := range []string{string(first.Parts[password].Bytes()), adminPassword} {
+		if strings.Contains(log, part) {
+			t.Errorf("the log has %s", part)
+		}
+	}
+}
+
+func TestNoCertificateNoLogin(t *testing.T) {
+	p := database(t)
+	first := p.version(0, 1)
+	apply(t, p, first)
+	trusting := *p
+	trusting.CA = ""
+	for name, p := range map[string]*PostgreSQL{
+		"an unknown authority": &trusting,
+		"another name":         {Addresses: []string{"localhost:" + p.port() + "/postgres"}, CA: p.CA, Admin: p.Admin},
+	} {
+		if err := p.Verify(t.Context(), first); err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := p.Apply(t.Context(), first); err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("%s: apply: %v", name, err)
+		}
+	}
+	plain := *p
+	plain.CA, plain.Plain = "", true
+	good(t, plain.Verify(t.Context(), first))
+}
+
+func (p *PostgreSQL) port() string {
+	_, port, _ := strings.Cut(strings.TrimSuffix(p.Addresses[0], "/postgres"), ":")
+	return port
+}
+
+// An address that does not accept a login yet, as of a standby that lags, keeps
+// it from being handed out; one that cannot be reached says nothing.
+func TestEveryAddressHasToAcceptALogin(t *testing.T) {
+	p := database(t)
+	first := p.version(0, 1)
+	apply(t, p, first)
+	p.Addresses = append(p.Addresses, server.Addr+"/nowhere")
+	if err := p.Verify(t.Context(), first); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("with a database that is not there: %v", err)
+	}
+	p.Addresses[1] = proctest.FreeAddress(t) + "/postgres"
+	if err := p.Verify(t.Context(), first); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("with a server that is not there: %v", err)
+	}
+	p.Addresses = p.Addresses[:1]
+	first.Parts[password] = secret.New(bytes.Repeat([]byte("x"), 20))
+	refused(t, p.Verify(t.Context(), first))
+}
+
+// TestTheLoginIsCleared after it was used, and is a copy of what was read.
+func TestTheLoginIsCleared(t *testing.T) {
+	p := database(t)
+	value := []byte(`{"username":"nobody","password":"canary-password"}`)
+	var admin login
+	good(t, json.Unmarshal(value, &admin))
+	config, err := p.config(admin, p.Addresses[0])
+	good(t, err)
+	if string(admin.Password) != "canary-password" {
+		t.Fatal("the password is not what was read")
+	}
+	if _, err := admin.connect(t.Context(), config); err == nil {
+		t.Error("nobody is let in")
+	}
+	if strings.Trim(string(admin.Password), "\x00") != "" || config.Password != "" || !bytes.Contains(value, []byte("canary-password")) {
+		t.Error("the password is still there, or what it was read from was changed")
+	}
+}

@@ -1,0 +1,172 @@
+package actuators
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/terminal"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+const (
+	// maxAnswer bounds what a service or a program answers, in bytes.
+	maxAnswer = 64 << 10
+	// longestName bounds what is told of who uses a version, in bytes.
+	longestName = 100
+	// longestReason bounds what is told of why something was refused, in bytes.
+	longestReason = 400
+)
+
+// Steps is an Actuator that hands each step to somebody else: [HTTP] or [Exec]
+// is its Send.
+type Steps struct {
+	Set string // the variable's id
+	// Key returns the key that signs what is sent; nil: nothing is signed.
+	Key  func(context.Context) (secret.Value, error)
+	Send Send
+	// Timeout bounds one step; 0: 30 s.
+	Timeout time.Duration
+}
+
+// Send hands over a message with its signature, in hex, and returns the answer.
+// Its error is ErrRefused if the answer was no, which may say why. The message is cleared afterwards.
+type Send func(ctx context.Context, message []byte, signature string) ([]byte, error)
+
+// message is what is sent, in JSON. Parts are base64 in it.
+type message struct {
+	Step string `json:"step"` // apply, verify, revoke or inUse
+	Set  string `json:"set"`
+	// Identity tells the set from others that have or had the same id. Claimed is
+	// the fence up to which the set takes over what another set left.
+	Identity string            `json:"identity,omitempty"`
+	Claimed  string            `json:"claimed,omitempty"`
+	ID       string            `json:"id"`
+	Fence    string            `json:"fence"` // the id, or after a rollback a later one
+	Time     time.Time         `json:"time"`
+	Parts    map[string][]byte `json:"parts,omitempty"`
+}
+
+// answer is what may come back; nothing has to.
+type answer struct {
+	Parts map[string][]byte `json:"parts"` // of apply: what was minted
+	InUse []string          `json:"inUse"` // of inUse: who uses it
+}
+
+// Apply sends the step apply, and returns the parts of the answer.
+func (s *Steps) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
+	a, err := s.step(ctx, "apply", v)
+	if err != nil || len(a.Parts) == 0 {
+		return nil, err
+	}
+	minted := map[string]secret.Value{}
+	for name, content := range a.Parts {
+		minted[name] = secret.New(content)
+	}
+	return minted, nil
+}
+
+// Prepare returns an error while nothing can be sent.
+func (s *Steps) Prepare(ctx context.Context, _ *versions.Document) (map[string]secret.Value, error) {
+	_, err := s.sign(ctx, nil)
+	return nil, err
+}
+
+// Check returns what keeps steps from being sent.
+func (s *Steps) Check(ctx context.Context, _ *versions.Document) []error {
+	if _, err := s.Prepare(ctx, nil); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+// Verify sends the step verify.
+func (s *Steps) Verify(ctx context.Context, v versions.Version) error {
+	_, err := s.step(ctx, "verify", v)
+	return err
+}
+
+// Revoke sends the step revoke.
+func (s *Steps) Revoke(ctx context.Context, v versions.Version) error {
+	_, err := s.step(ctx, "revoke", v)
+	return err
+}
+
+// InUse sends the step inUse, and returns who the answer names. Each name is cut
+// off where it is too long for a message.
+func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error) {
+	a, err := s.step(ctx, "inUse", v)
+	for i, who := range a.InUse {
+		a.InUse[i] = brief.Cut(who, longestName)
+	}
+	return a.InUse, err
+}
+
+func (s *Steps) step(ctx context.Context, step string, v versions.Version) (a answer, err error) {
+	ctx, cancel := within(ctx, s.Timeout)
+	defer cancel()
+	set := setOf(v)
+	m := message{Step: step, Set: s.Set, Identity: set.Identity, Claimed: set.Claimed, ID: v.ID, Fence: v.Fence, Time: time.Now().UTC(), Parts: map[string][]byte{}}
+	for name, part := range v.Parts {
+		m.Parts[name] = part.Bytes()
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return a, err
+	}
+	defer clear(body)
+	signature, err := s.sign(ctx, body)
+	if err != nil {
+		return a, err
+	}
+	said, err := s.Send(ctx, body, signature)
+	defer clear(said)
+	switch {
+	case errors.Is(err, ErrRefused) && len(said) > 0:
+		return a, fmt.Errorf("%s of %s: %w: %s", step, v.ID, err, reason(said, v))
+	case err != nil:
+		return a, fmt.Errorf("%s of %s: %w", step, v.ID, err)
+	case len(said) > 0 && json.Unmarshal(said, &a) != nil:
+		return answer{}, fmt.Errorf("%s of %s: the answer is neither empty nor the JSON that it should be", step, v.ID)
+	}
+	return a, nil
+}
+
+// reason returns why a step was refused, without the values that were sent.
+func reason(said []byte, v versions.Version) string {
+	text := string(said)
+	for _, part := range v.Parts {
+		if part.Len() > 0 {
+			text = strings.ReplaceAll(text, string(part.Bytes()), "…")
+			text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString(part.Bytes()), "…")
+		}
+	}
+	return terminal.Plain(brief.Cut(text, longestReason))
+}
+
+// sign returns the HMAC-SHA-256 of a message, in hex.
+func (s *Steps) sign(ctx context.Context, message []byte) (string, error) {
+	if s.Key == nil {
+		return "", nil
+	}
+	key, err := s.Key(ctx)
+	if err != nil {
+		return "", fmt.Errorf("the key that signs: %w", err)
+	}
+	defer key.Wipe()
+	if key.Len() < 16 {
+		return "", errors.New("the key that signs has fewer than 16 bytes; set a longer one")
+	}
+	mac := hmac.New(sha256.New, key.Bytes())
+	mac.Write(message)
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}

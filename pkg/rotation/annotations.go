@@ -1,0 +1,207 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+)
+
+// What a policy says to Conjur's own rotators, beside conjur.RotatorAnnotation.
+const (
+	ttlAnnotation    = "rotation/ttl"
+	lengthAnnotation = "rotation/postgresql/password/length"
+
+	postgresqlRotator = "postgresql/password"
+)
+
+// annotatedFor is for how long the annotations that were read are taken to be the
+// policy's, unless something is wrong with them.
+const annotatedFor = 10 * time.Minute
+
+// annotatedAgain returns after which time annotations are read again.
+func (s *rotated) annotatedAgain() time.Duration {
+	if s.unclear != "" {
+		return longest
+	}
+	return annotatedFor
+}
+
+// wanted is what annotations ask of a set. The zero wanted asks for nothing.
+type wanted struct {
+	every  time.Duration
+	length int // of a password
+}
+
+// asksPolicy reports whether annotations have a say in a set.
+func (r *Rotator) asksPolicy(s *rotated) bool { return r.config.FromPolicy && len(s.Publish) > 0 }
+
+// annotations reads, once in a while, what the policy says of what a set publishes
+// to. While something is wrong with that, no version begins.
+func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
+	if !r.asksPolicy(s) || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
+		return nil
+	}
+	var all wanted
+	var problems []string
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		about, reading := r.config.Conjur.Resource(ctx, nil, id)
+		if reading.Form != conjur.Given {
+			return fmt.Errorf("what the policy says of %q is not known: %w", id, reading.Err)
+		}
+		w, wrong := parseAnnotations(about)
+		for _, problem := range wrong {
+			problems = append(problems, fmt.Sprintf("%q: %s", id, problem))
+		}
+		all = all.and(w)
+	}
+	s.annotated, s.unclear = time.Now(), strings.Join(problems, "; ")
+	if s.Rotated = s.configured; s.unclear == "" {
+		all.fill(&s.Rotated)
+		return nil
+	}
+	r.waiting(s, Event{Reason: EventWaiting, Message: s.unclear, Warning: true})
+	return nil
+}
+
+// and returns what serves both: the shorter time and the longer password.
+func (w wanted) and(other wanted) wanted {
+	if w.every == 0 || other.every > 0 && other.every < w.every {
+		w.every = other.every
+	}
+	w.length = max(w.length, other.length)
+	return w
+}
+
+// fill has a set be as it is wanted, where it leaves that open.
+func (w wanted) fill(set *Rotated) {
+	if w.every > 0 && set.Schedule.General {
+		set.Schedule.Every = w.every
+	}
+	if p := set.Generate.Password; w.length > 0 && p != nil && p.Length == 0 {
+		long := *p
+		long.Length = w.length
+		set.Generate.Password = &long
+	}
+}
+
+// parseAnnotations reads what the policy says to Conjur's own rotators, and returns all
+// that is wrong with it. Without a rotator the other annotations mean nothing.
+func parseAnnotations(about conjur.Resource) (w wanted, problems []string) {
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	switch rotator := about.Annotations[conjur.RotatorAnnotation]; rotator {
+	case "":
+		return w, nil
+	case postgresqlRotator:
+	default:
+		add("%s is %.100q, which Syncer does not know; it knows %q", conjur.RotatorAnnotation, rotator, postgresqlRotator)
+	}
+	if about.Expires {
+		add(ownRotator)
+	}
+	if ttl, ok := about.Annotations[ttlAnnotation]; ok {
+		if w.every, ok = parseDuration(ttl); !ok {
+			add("%s is %.100q; write an ISO 8601 duration from a second to a hundred years, such as P30D or PT12H", ttlAnnotation, ttl)
+		}
+	}
+	if length, ok := about.Annotations[lengthAnnotation]; ok {
+		n, err := strconv.Atoi(length)
+		if err != nil || n == 0 || (generate.Config{Password: &generate.Password{Length: n}}).Check() != nil {
+			add("%s is %.100q; write a number from 16 to 256", lengthAnnotation, length)
+		}
+		w.length = n
+	}
+	return w, problems
+}
+
+var durationForm = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
+
+// parseDuration reads a duration as ISO 8601 has it. A year has 365 days, a month 30.
+func parseDuration(text string) (total time.Duration, ok bool) {
+	const day = 24 * time.Hour
+	const longest = 100 * 365 * day
+	groups := durationForm.FindStringSubmatch(text)
+	if groups == nil {
+		return 0, false
+	}
+	for i, unit := range []time.Duration{365 * day, 30 * day, 7 * day, day, time.Hour, time.Minute, time.Second} {
+		if groups[i+1] == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(groups[i+1], 10, 64)
+		if err != nil || n > uint64(longest/unit) {
+			return 0, false
+		}
+		if total += time.Duration(n) * unit; total > longest {
+			return 0, false
+		}
+	}
+	return total, total >= time.Second
+}
+
+// unpublished returns, by its id, what there is to do for each variable that the
+// policy wants rotated and that no set publishes to.
+func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
+	if !r.config.FromPolicy {
+		return nil
+	}
+	published := map[string]bool{}
+	for _, s := range r.sets {
+		for id := range s.configured.Publish {
+			published[id] = true
+		}
+	}
+	found := map[string][]string{}
+	for offset := 0; ; offset += conjur.LongestPage {
+		page, reading := r.config.Conjur.List(ctx, conjur.LongestPage, offset, "")
+		if reading.Form != conjur.Given {
+			found["rotation.fromPolicy"] = []string{fmt.Sprintf("which variables the policy wants rotated is not known: %v", reading.Err)}
+			return found
+		}
+		for _, id := range page.Rotated {
+			if !published[id] {
+				found[id] = r.proposal(ctx, id)
+			}
+		}
+		if len(page.IDs) < conjur.LongestPage {
+			return found
+		}
+	}
+}
+
+// proposal returns what to do about a variable that no set publishes to.
+func (r *Rotator) proposal(ctx context.Context, id string) []string {
+	about, reading := r.config.Conjur.Resource(ctx, nil, id)
+	if reading.Form != conjur.Given {
+		return []string{fmt.Sprintf("the policy wants it rotated, but how is not known: %v", reading.Err)}
+	}
+	if _, problems := parseAnnotations(about); len(problems) > 0 {
+		return problems
+	}
+	in := strings.TrimSuffix(id, path.Base(id))
+	return []string{fmt.Sprintf("the policy wants it rotated, but no set publishes to it; add to rotation.sets "+
+		"{set: %[1]s-set, postgresql: {address: HOST:PORT/DATABASE, admin: %[2]sadmin, users: [USER_A, USER_B]}, publish: {%[1]s: password, %[2]susername: username}}, "+
+		`and to the policy what "syncer rotate init" prints then`, id, in)}
+}
+
+// warnOfUnpublished warns of all that the policy wants rotated and no set publishes
+// to.
+func (r *Rotator) warnOfUnpublished(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	for id, problems := range r.unpublished(ctx) {
+		for _, problem := range problems {
+			r.config.Log.Warn("Not rotated, though the policy wants it", zap.String("variable", id), zap.String("reason", problem))
+		}
+	}
+}

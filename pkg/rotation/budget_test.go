@@ -1,0 +1,63 @@
+package rotation
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// TestAHundredSetsThatAreDueAtOnce are rotated as many in an hour as the budget
+// says, by whichever process, until all were.
+func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
+	const n, perHour = 100, 50
+	var ahead atomic.Int64
+	s := newSite(t, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+	var policy strings.Builder
+	policy.WriteString("- !group all\n- !grant { role: !group all, member: !host rotates }\n")
+	for i := range n {
+		fmt.Fprintf(&policy, "- !variable s%[1]d\n- !variable s%[1]d/control\n- !permit { role: !group all, privileges: [read, execute, update], resources: [!variable s%[1]d, !variable s%[1]d/control] }\n", i)
+	}
+	s.Policy(policy.String())
+	const old = "20260101t000000"
+	by := versions.Entry{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	encoded, err := versions.New("me").Make(old, parts("x"), false, by).Promote(old, by).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets []Rotated
+	for i := range n {
+		set := s.keys(nil)
+		set.ID, set.Schedule.Every = fmt.Sprintf("s%d", i), 30*24*time.Hour
+		s.Set(set.ID, string(encoded))
+		s.Set(ControlOf(set.ID), noCommand)
+		sets = append(sets, set)
+	}
+	for hour := 1; hour <= n/perHour; hour++ {
+		for range 2 { // the second one knows nothing of the first
+			r, _ := s.rotator(s.as("rotates"), "me", sets...)
+			r.ledger.perHour = perHour
+			if err := r.Once(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rotated := 0
+		for _, set := range sets {
+			held, err := Set{Conjur: s.reader, ID: set.ID}.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if primary, _ := held.Primary(); primary.ID != old && held.Stage() == "idle" {
+				rotated++
+			}
+		}
+		if rotated != hour*perHour {
+			t.Fatalf("after %d hours %d sets were rotated", hour, rotated)
+		}
+		ahead.Add(int64(time.Hour + time.Minute))
+	}
+}

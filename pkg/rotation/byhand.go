@@ -1,0 +1,144 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Hand rotates a set of keys as a person says. Nothing outside has to accept
+// its versions.
+type Hand struct {
+	Set
+	Now func() time.Time
+}
+
+// Init begins the set with a primary, and returns its id.
+func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) {
+	held, err := h.Read(ctx)
+	switch {
+	case errors.Is(err, ErrUndeclared):
+		return "", fmt.Errorf("%w; load this policy first:\n%s", err, h.policy())
+	case err != nil:
+		return "", fmt.Errorf("%w; a set begins in a variable without a value", err)
+	case held.Document != nil:
+		return "", fmt.Errorf("the set %s has begun already; to add a version, use add", h.ID)
+	}
+	parts, err := config.Parts(h.Now(), nil)
+	if err != nil {
+		return "", err
+	}
+	id := versions.New("").NewID(h.Now())
+	return id, h.Write(ctx, held, versions.New("").Make(id, parts, false, h.by("")).Promote(id, h.by("")))
+}
+
+// policy is what a set needs to be declared.
+func (h Hand) policy() string {
+	branch, name := "root", h.ID
+	if i := strings.LastIndex(h.ID, "/"); i >= 0 {
+		branch, name = h.ID[:i], h.ID[i+1:]
+	}
+	return fmt.Sprintf("# into the policy branch %s\n- !variable %s\n- !permit { role: !host ROTATES, privileges: [read, execute, update], resource: !variable %s }", branch, name, name)
+}
+
+// Add makes a version that all consumers get beside the primary, and returns its
+// id.
+func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
+	held, err := h.begun(ctx)
+	if err != nil {
+		return "", err
+	}
+	if coming, ok := held.Coming(); ok {
+		return "", fmt.Errorf("%s is on its way to primary already; promote it, or retire it", coming.ID)
+	}
+	parts, err := config.Parts(h.Now(), nil)
+	if err != nil {
+		return "", err
+	}
+	if err := sameParts(held.Document, parts); err != nil {
+		return "", err
+	}
+	id := held.NewID(h.Now())
+	return id, h.Write(ctx, held, held.Make(id, parts, false, h.by("")))
+}
+
+// sameParts refuses a version of another kind than the primary, which programs
+// could not read.
+func sameParts(d *versions.Document, parts map[string]secret.Value) error {
+	primary, ok := d.Primary()
+	if !ok {
+		return nil
+	}
+	is, was := versions.Version{Parts: parts}.PartNames(), primary.PartNames()
+	if strings.Join(is, " ") != strings.Join(was, " ") {
+		return fmt.Errorf("the primary has the parts %q, and the new version would have %q; generate the same kind", was, is)
+	}
+	return nil
+}
+
+// Promote makes the version that is accepted the primary, once all consumers
+// have it. The id is good with ErrOwned too.
+func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
+	held, err := h.begun(ctx)
+	if err != nil && !errors.Is(err, ErrOwned) {
+		return "", err
+	}
+	coming, ok := held.Coming()
+	switch {
+	case err != nil && !ok:
+		return "", fmt.Errorf("no version of %s waits to be promoted; have one made by now", h.ID)
+	case err != nil:
+		return coming.ID, err
+	case !ok || coming.State != versions.Accepted:
+		return "", fmt.Errorf("no version of %s waits to be promoted; make one with add", h.ID)
+	}
+	if err := gate.pass(gate.introduced(ctx, held.Document, coming)); err != nil {
+		return "", fmt.Errorf("%s is not promoted: %w", coming.ID, err)
+	}
+	return coming.ID, h.Write(ctx, held, held.Promote(coming.ID, h.by(gate.Reason)))
+}
+
+// Retire takes a version away that is not the primary, once no consumer uses it.
+func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
+	held, err := h.begun(ctx)
+	if err != nil {
+		return err
+	}
+	version, ok := held.Version(id)
+	switch {
+	case !ok:
+		return fmt.Errorf("the set %s has no version %s", h.ID, id)
+	case version.State == versions.Primary:
+		return fmt.Errorf("%s is the primary; promote another one first", id)
+	case version.State == versions.Retired:
+		return fmt.Errorf("%s is retired already", id)
+	}
+	if err := gate.pass(gate.left(ctx, held.Document, version, h.Now())); err != nil {
+		return fmt.Errorf("%s is not retired: %w", id, err)
+	}
+	return h.Write(ctx, held, held.Retire(id, h.by(gate.Reason)))
+}
+
+// begun returns a set that a person may change.
+func (h Hand) begun(ctx context.Context) (Held, error) {
+	held, err := h.Read(ctx)
+	switch {
+	case err != nil:
+		return held, err
+	case held.Document == nil:
+		return held, fmt.Errorf("the set %s has not begun; use init", h.ID)
+	case held.Owner != "":
+		return held, fmt.Errorf("the set %s %w: it is %q's; use now, pause, abort and the like, or --force --reason …", h.ID, ErrOwned, held.Owner)
+	}
+	return held, nil
+}
+
+func (h Hand) by(reason string) versions.Entry {
+	return versions.Entry{At: h.Now().UTC().Truncate(time.Second), Reason: reason}
+}

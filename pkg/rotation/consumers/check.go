@@ -1,0 +1,70 @@
+package consumers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// Check returns all that keeps the consumers of a set from being followed: what is
+// missing or may not be read, who does not answer or lacks the primary, the Pods
+// that nobody asks, a migration that could not begin.
+func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems []string) {
+	primary, used := doc.Primary()
+	secrets, unread, problems := c.secrets(doc, primary.Step)
+	if a := c.unread(unread, true); !a.Open {
+		problems = append(problems, a.Waits)
+	}
+	if c.asks() {
+		seen := c.look(ctx, time.Now(), secrets)
+		against, _ := seen.against("does not have "+primary.ID, func(h Holding) bool { return slices.Contains(h.IDs, primary.ID) })
+		switch {
+		case !used: // nobody can have anything yet
+			problems = append(problems, seen.broken...)
+		case against != "":
+			problems = append(problems, against)
+			seen.unasked = nil // it names them
+		}
+		if len(seen.unasked) > 0 {
+			problems = append(problems, seen.others())
+		}
+	}
+	if c.cronJob != "" {
+		if err := c.tryMigration(ctx, secrets); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems
+}
+
+// Unasked returns the Pods that use a Secret of the set and that nobody asks, as
+// they were within the last hour.
+func (c *Consumers) Unasked(ctx context.Context) []string {
+	if c.hasPods() && time.Since(c.listed) > time.Hour {
+		if secrets, _, unknown := c.secrets(nil, 0); len(unknown) == 0 {
+			_ = c.lookAtPods(ctx, &survey{}, secrets) // Check names what cannot be seen
+		}
+	}
+	return c.unasked
+}
+
+// tryMigration has the API server say whether it would take the migration's Job.
+func (c *Consumers) tryMigration(ctx context.Context, secrets []rotation.Shown) error {
+	namespace, err := c.home(secrets)
+	if err != nil {
+		return fmt.Errorf("cronjob/%s: %w", c.cronJob, err)
+	}
+	name := jobName(c.cronJob, c.Set, "check")
+	if _, err := c.Cluster.Batch.Jobs(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return wrap(err, "reading job/%s of namespace %s", name, namespace)
+	}
+	_, err = c.makeJob(ctx, namespace, name, map[string]string{"SYNCER_SET": c.Set}, metav1.DryRunAll)
+	return err
+}

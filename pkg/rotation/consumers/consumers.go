@@ -1,0 +1,260 @@
+// Package consumers finds out who has which version of a set: from Pods that
+// are asked, from workloads that were restarted, and where neither is possible,
+// from the time that has passed. Silence opens nothing.
+package consumers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+const (
+	// defaultWait covers the kubelet's sync period and cache at their defaults.
+	defaultWait = 3 * time.Minute
+	// defaultAgain is the time between the two looks at Pods.
+	defaultAgain = 10 * time.Second
+)
+
+// Config is how it is known where the consumers of one set are. All that is
+// given must hold.
+type Config struct {
+	Set string // the variable's id
+	// Wait is the least time since all Secrets of the set show a step. 0 is 3
+	// minutes for Pods that use one of them and that nothing covers.
+	Wait      time.Duration
+	Restarted []string // workloads, each as "deployment/name"
+	Ask       []string // each "deployment/name:port/path", or a URL
+	Namespace string   // of the workloads; empty: that of the set's Secrets
+	// Settle is the least time since all Secrets show a step at the last look at
+	// Pods, and Again that since the first look; 0 is 10 seconds.
+	Settle, Again time.Duration
+	Unused        time.Duration // for which nobody may have used an old key; 0: that does not matter
+	Migrate       string        // the suspended CronJob, as "cronjob/name"; empty: none
+
+	Targets rotation.Targets // nil: no Secrets are known
+	Cluster *kube.Client     // nil: there is none, so nothing may be given that needs it
+	Now     func() time.Time // by Conjur's clock
+}
+
+// Consumers answers for the consumers of one set. It implements
+// rotation.Consumers; its methods are called by one goroutine at a time.
+type Consumers struct {
+	Config
+	parsed
+	client *http.Client
+
+	ways     map[way]*progress
+	unused   map[string]*watch // by the id of the version that is to go
+	migrated map[string]bool   // the ids of versions whose migration was seen to be complete
+	last     survey
+	listed   time.Time // when Pods were last looked for
+	unasked  []string  // those of them that use a Secret of the set and that nobody asks
+}
+
+// way is that of a version's present state to its consumers.
+type way struct {
+	id   string
+	step uint64
+}
+
+// progress is what was seen on a way.
+type progress struct {
+	shown  time.Time // when all Secrets were first seen to show the step
+	again  time.Time // when the second look is due; zero: the first one has not held
+	proven bool      // it has held
+}
+
+// New returns what answers for a set. The error says all that is wrong with the
+// configuration.
+func New(config Config) (*Consumers, error) {
+	config.Again = cmp.Or(config.Again, defaultAgain)
+	parsed, err := parse(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Consumers{
+		Config: config, parsed: parsed, client: newClient(),
+		ways: map[way]*progress{}, unused: map[string]*watch{}, migrated: map[string]bool{},
+	}, nil
+}
+
+// Introduced implements rotation.Consumers.
+func (c *Consumers) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
+	c.forget(doc)
+	return c.answer(ctx, doc, v, false, "does not have "+v.ID, func(h Holding) bool { return slices.Contains(h.IDs, v.ID) })
+}
+
+// Left implements rotation.Consumers.
+func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
+	c.forget(doc)
+	primary, ok := doc.Primary()
+	if !ok {
+		return rotation.Answer{Open: true} // so none was used
+	}
+	a := c.answer(ctx, doc, v, !settled(v), "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
+		used, _ := doc.Version(h.Primary)
+		return h.Primary == primary.ID || used.Promoted.After(v.Promoted)
+	})
+	if !a.Open || v.Promoted.IsZero() { // nothing was made with one that never was the primary
+		return a
+	}
+	if !settled(v) {
+		if a = c.migrate(ctx, v.ID, primary.ID); !a.Open {
+			return a
+		}
+	}
+	if c.Unused > 0 && c.asks() {
+		return c.idle(v)
+	}
+	return a
+}
+
+// settled reports whether the document says that gate B of a version was open:
+// what a leader has to see, another one has seen.
+func settled(v versions.Version) bool {
+	return !v.Left.IsZero() || v.State == versions.Revoking && !v.Forced
+}
+
+// forget drops what is known of the ways of versions that have taken them.
+func (c *Consumers) forget(doc *versions.Document) {
+	maps.DeleteFunc(c.ways, func(w way, _ *progress) bool {
+		v, _ := doc.Version(w.id)
+		return v.Step != w.step
+	})
+	over := func(id string) bool {
+		v, _ := doc.Version(id)
+		return v.State != versions.Retiring && v.State != versions.Revoking
+	}
+	maps.DeleteFunc(c.unused, func(id string, _ *watch) bool { return over(id) })
+	maps.DeleteFunc(c.migrated, func(id string, _ bool) bool { return over(id) })
+}
+
+// answer finds out whether all consumers are where v's state wants them, as has
+// says of each. Those that cannot be followed any more are waited for as long as Pods
+// that nobody asks; with all, until they can be.
+func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versions.Version, all bool, lacks string, has func(Holding) bool) rotation.Answer {
+	secrets, unread, behind := c.secrets(doc, v.Step)
+	if len(behind) > 0 {
+		return rotation.Answer{Waits: brief.List(behind)}
+	}
+	if a := c.unread(unread, all); !a.Open {
+		return a
+	}
+	p := c.progress(v, secrets)
+	if !p.proven {
+		if a := until(p.shown.Add(c.Wait), "%s for files to follow, of which %s have passed", c.Wait, time.Since(p.shown).Round(time.Second)); !a.Open {
+			return a
+		}
+		if a := until(p.again, secondLook); !a.Open {
+			return a
+		}
+	}
+	if !c.asks() {
+		return rotation.Answer{Open: true}
+	}
+	seen := c.look(ctx, p.again, secrets)
+	against, inUse := seen.against(lacks, has)
+	switch wait := cmp.Or(c.Wait, defaultWait); {
+	case against != "":
+		p.again, p.proven = time.Time{}, false
+		return rotation.Answer{Waits: against, InUse: inUse}
+	case p.proven:
+		return rotation.Answer{Open: true}
+	case len(seen.unasked) > 0 && time.Since(p.shown) < wait:
+		return shut(p.shown.Add(wait), "%s", seen.others())
+	case p.again.IsZero() && seen.pods:
+		p.again = seen.at.Add(c.Again)
+		if settled := p.shown.Add(c.Settle); len(secrets) > 0 && settled.After(p.again) {
+			p.again = settled
+		}
+		return shut(p.again, secondLook)
+	}
+	p.proven = true
+	return rotation.Answer{Open: true}
+}
+
+// progress returns what was seen of a version's way so far.
+func (c *Consumers) progress(v versions.Version, secrets []rotation.Shown) *progress {
+	w := way{v.ID, v.Step}
+	p := c.ways[w]
+	if p == nil {
+		p = &progress{shown: time.Now(), proven: settled(v)}
+		if len(secrets) == 0 { // who has it has it from Conjur
+			p.shown = p.shown.Add(v.Since.Sub(c.Now()))
+		}
+		c.ways[w] = p
+	}
+	return p
+}
+
+// secrets returns the Secrets of the set, those that can no longer be followed, and
+// which of the others are behind a step.
+func (c *Consumers) secrets(doc *versions.Document, step uint64) (secrets, unread []rotation.Shown, behind []string) {
+	if c.Targets == nil {
+		return nil, nil, nil
+	}
+	shown, err := c.Targets.Shown(c.Set)
+	if err != nil {
+		return nil, nil, []string{fmt.Sprintf("not all Secrets of the set are known: %v", err)}
+	}
+	for _, s := range shown {
+		switch {
+		case s.Unread == "":
+			secrets = append(secrets, s)
+		case doc != nil && s.Counts(doc):
+			unread = append(unread, s)
+		}
+	}
+	for _, s := range secrets {
+		if s.Step < step {
+			behind = append(behind, fmt.Sprintf("%s has step %d, not %d", s, s.Step, step))
+		}
+	}
+	return secrets, unread, behind
+}
+
+// unread answers for the Secrets that can no longer be followed: decision 051.
+func (c *Consumers) unread(unread []rotation.Shown, all bool) rotation.Answer {
+	a := rotation.Answer{Open: true}
+	var last time.Time
+	var names []string
+	for _, s := range unread {
+		if s.Since.After(last) {
+			last = s.Since
+		}
+		names = append(names, fmt.Sprintf("%s: %s", s, s.Unread))
+	}
+	switch text := "what shows the set and cannot be followed: " + brief.List(names); {
+	case len(unread) == 0:
+	case all:
+		a = rotation.Answer{Waits: text + "; give Syncer its rights there, or take the namespace out of confirm.namespaces"}
+	default:
+		a = until(last.Add(cmp.Or(c.Wait, defaultWait)), "%s", text)
+	}
+	return a
+}
+
+// secondLook is what a gate waits for after the first look at Pods.
+const secondLook = "a second look at the Pods"
+
+// until returns an answer that is open from that time on.
+func until(at time.Time, format string, args ...any) rotation.Answer {
+	if !time.Now().Before(at) {
+		return rotation.Answer{Open: true}
+	}
+	return shut(at, format, args...)
+}
+
+func shut(until time.Time, format string, args ...any) rotation.Answer {
+	return rotation.Answer{Waits: fmt.Sprintf(format, args...), Until: until}
+}

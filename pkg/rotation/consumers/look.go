@@ -1,0 +1,129 @@
+package consumers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/rotation"
+)
+
+// survey is what was seen of all consumers at one moment.
+type survey struct {
+	at      time.Time // when it began
+	pods    bool      // Pods are among them
+	broken  []string  // what could not be looked at
+	groups  []group
+	unasked []string // Pods that use a Secret of the set and are in no group
+}
+
+// group is the consumers that one line of the configuration names.
+type group struct {
+	name    string // "Pods of deployment/shop"; empty: each stands for itself
+	answers bool   // its members are asked
+	members []member
+}
+
+// member is one consumer.
+type member struct {
+	name    string
+	address string // URL; empty: it has none yet
+	holding Holding
+	err     error // why it is not known what it holds
+	old     bool  // it is known to be from before the step
+}
+
+// look looks at all consumers after that time. Versions that are asked about at
+// the same moment share what was seen.
+func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotation.Shown) survey {
+	if at := c.last.at; !at.IsZero() && time.Since(at) < c.Again/10 && !at.Before(after) {
+		return c.last
+	}
+	s := survey{at: time.Now(), pods: c.hasPods()}
+	var asks []func()
+	urls := group{answers: true, members: make([]member, len(c.urls))}
+	for i, to := range c.urls {
+		urls.members[i].name, urls.members[i].address = to, to
+	}
+	s.groups = append(s.groups, urls)
+	if s.pods {
+		if err := c.lookAtPods(ctx, &s, secrets); err != nil {
+			s.broken = append(s.broken, err.Error())
+		}
+	}
+	for _, g := range s.groups {
+		if !g.answers {
+			continue
+		}
+		for i := range g.members {
+			m := &g.members[i]
+			asks = append(asks, func() { m.holding, m.err = c.ask(ctx, m.address) })
+		}
+	}
+	all(asks)
+	c.last = s
+	return s
+}
+
+// hasPods reports whether there are Pods among those who are looked at.
+func (c *Consumers) hasPods() bool { return len(c.parsed.pods)+len(c.restarted) > 0 }
+
+// all calls each function, some at once.
+func all(calls []func()) {
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, askers)
+	for _, call := range calls {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			call()
+		})
+	}
+	wg.Wait()
+}
+
+// others names the Pods that nobody asks.
+func (s survey) others() string {
+	return "Pods that confirm does not name, but that use the set's Secrets: " + brief.List(s.unasked)
+}
+
+// against returns what speaks against going on, empty for nothing, and whether
+// a consumer is known not to be where it has to be.
+func (s survey) against(lacks string, has func(Holding) bool) (text string, inUse bool) {
+	lines := slices.Clone(s.broken)
+	pods := false
+	for _, g := range s.groups {
+		var who []string
+		for _, m := range g.members {
+			switch {
+			case m.err != nil:
+				who = append(who, fmt.Sprintf("%s: %v", m.name, m.err))
+			case m.old:
+				who = append(who, m.name+": it began before the Secret changed")
+				inUse = true
+			case g.answers && !has(m.holding):
+				who = append(who, fmt.Sprintf("%s: %s", m.name, lacks))
+				inUse = true
+			}
+		}
+		switch some := strings.Join(brief.Some(who, brief.Reasons), ", "); {
+		case len(who) == 0:
+		case g.name == "":
+			lines = append(lines, some)
+		default:
+			pods = true
+			lines = append(lines, fmt.Sprintf("%d of %d %s (%s)", len(who), len(g.members), g.name, some))
+		}
+	}
+	if pods {
+		lines = append(lines, "a Pod that is deleted comes back with what its Secret has now")
+	}
+	if len(lines) > 0 && len(s.unasked) > 0 {
+		lines = append(lines, s.others())
+	}
+	return strings.Join(lines, "; "), inUse
+}

@@ -1,0 +1,285 @@
+package rotation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// noCommand is the value of a control variable before the first command. One
+// variable without a value would make the answer to many a 404.
+const noCommand = "none"
+
+// maxCommand bounds the value of a control variable, in bytes. A command takes
+// less, whatever JSON has to escape.
+const maxCommand = 4 << 10
+
+// errNoCommand says that a control variable holds something else.
+var errNoCommand = errors.New(`the value is not a command; send one with "syncer rotate now" and the like`)
+
+// ControlOf returns the id of the variable by which a set is steered.
+func ControlOf(set string) string { return set + ofControl }
+
+const ofControl = "/control"
+
+// setOf returns the set that a variable steers, by its id; false if that is none of a
+// control variable.
+func setOf(control string) (set string, ok bool) { return strings.CutSuffix(control, ofControl) }
+
+// control is what a control variable holds: one command, and what became of it.
+// The zero control is no command.
+type control struct {
+	at      uint64 // Conjur's number of the value; 0: there is none
+	command versions.Command
+	answer  string // of who rotates the set; empty: the command is pending
+	refused bool   // the answer is no
+	again   uint64 // where it was put back: after which value
+}
+
+// controlJSON is the form in Conjur.
+type controlJSON struct {
+	ID      string    `json:"id"`
+	At      time.Time `json:"at"`
+	Verb    string    `json:"verb"`
+	Version string    `json:"version,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Answer  string    `json:"answer,omitempty"`
+	Refused bool      `json:"refused,omitempty"`
+	// Again tells a value that was put back from the same one before, so that
+	// whoever has seen that one looks again.
+	Again uint64 `json:"again,omitempty"`
+}
+
+// pending reports whether the command still waits for an answer.
+func (c control) pending(now time.Time) bool {
+	return c.command.ID != "" && c.answer == "" && !now.After(c.command.Void()) && !c.command.Early(now)
+}
+
+// readControl returns what the control variable holds. With errNoCommand its
+// number is known.
+func (s Set) readControl(ctx context.Context) (control, error) {
+	variable := Set{Conjur: s.Conjur, ID: ControlOf(s.ID)}
+	at, err := variable.newest(ctx)
+	if err != nil || at == 0 {
+		return control{}, err
+	}
+	return s.controlAt(ctx, at)
+}
+
+func (s Set) controlAt(ctx context.Context, at uint64) (control, error) {
+	value, reading := s.Conjur.VariableAt(ctx, ControlOf(s.ID), at)
+	if reading.Err != nil {
+		return control{}, fmt.Errorf("%q cannot be read: %w", ControlOf(s.ID), reading.Err)
+	}
+	defer value.Wipe()
+	c, err := parseControl(value.Bytes())
+	c.at = at
+	return c, err
+}
+
+// parseControl reads the value of a control variable.
+func parseControl(value []byte) (control, error) {
+	if string(value) == noCommand {
+		return control{}, nil
+	}
+	var raw controlJSON
+	if len(value) > maxCommand || json.Unmarshal(value, &raw) != nil {
+		return control{}, errNoCommand
+	}
+	c := versions.Command{ID: raw.ID, At: raw.At, Verb: raw.Verb, Version: raw.Version, Reason: raw.Reason}
+	if err := c.Check(); err != nil {
+		return control{}, fmt.Errorf("%w: %w", errNoCommand, err)
+	}
+	return control{command: c, answer: raw.Answer, refused: raw.Refused}, nil
+}
+
+// putControl writes c over what was read. If somebody else wrote first, what they
+// wrote stays, and the error is ErrConflict.
+func (s Set) putControl(ctx context.Context, over, c control) error {
+	value, id := c.value(), ControlOf(s.ID)
+	if s.server == nil || !s.server.uncompared.Load() {
+		err := s.Conjur.SetAll(ctx, []conjur.NewValue{{ID: id, Value: value, Version: &over.at}})
+		var refused *conjur.RefusedError
+		switch {
+		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+			return ErrConflict
+		case !errors.Is(err, conjur.ErrNotOffered):
+			return err
+		case s.server != nil:
+			s.server.uncompared.Store(true)
+		}
+	}
+	if err := s.Conjur.Set(ctx, id, value); err != nil {
+		return err
+	}
+	return s.settleControl(ctx, over, c)
+}
+
+// settleControl returns nil if mine, which was written over what was read, holds. If
+// others were written over that too, it puts the one that holds in its place: a
+// command that came while another one was pending does not hold.
+func (s Set) settleControl(ctx context.Context, over, mine control) error {
+	id := ControlOf(s.ID)
+	holds := mine
+	for put := over.at + 1; ; put++ {
+		newest, err := Set{Conjur: s.Conjur, ID: id}.newest(ctx)
+		if err != nil {
+			return err
+		}
+		if newest == put {
+			break
+		}
+		holds = over
+		var last control
+		for at := over.at + 1; at <= newest; at++ {
+			last, err = s.controlAt(ctx, at)
+			if err != nil && !errors.Is(err, errNoCommand) {
+				return err
+			}
+			holds = holds.then(last)
+		}
+		if last.same(holds) {
+			break // somebody else has settled it
+		}
+		holds.again = newest
+		if err := s.Conjur.Set(ctx, id, holds.value()); err != nil {
+			return err
+		}
+		put = newest
+	}
+	if answered := mine.answer == "" && holds.command.ID == mine.command.ID; !answered && !holds.same(mine) {
+		return ErrConflict
+	}
+	return nil
+}
+
+// then returns what holds after next was written over c.
+func (c control) then(next control) control {
+	switch {
+	case next.command.ID == c.command.ID && c.answer != "": // it is sent again
+		return c
+	case next.command.ID == "" && c.pending(c.command.At), next.command.ID != c.command.ID && c.pending(next.command.At):
+		return c
+	}
+	return next
+}
+
+func (c control) same(other control) bool {
+	return c.command.ID == other.command.ID && c.answer == other.answer
+}
+
+// value returns the value of the variable.
+func (c control) value() secret.Value {
+	k := c.command
+	if k.ID == "" {
+		return secret.New([]byte(noCommand))
+	}
+	text, err := json.Marshal(controlJSON{k.ID, k.At.UTC(), k.Verb, k.Version, k.Reason, c.answer, c.refused, c.again})
+	if err != nil {
+		panic(err) // nothing in it can fail: the command was checked
+	}
+	return secret.New(text)
+}
+
+// control reads what a person wants, and begins the variable where it has no
+// value. Without the variable nobody can want anything.
+func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error {
+	s.controlled = time.Now()
+	id := ControlOf(s.ID)
+	c, err := s.set.readControl(ctx)
+	switch {
+	case errors.Is(err, ErrUndeclared):
+		s.control, s.steered = control{}, false
+		r.unsteered(s)
+		return nil
+	case err == nil && c.at == 0:
+		return r.beginControl(ctx, s)
+	case err == nil && c.command.Early(now):
+		c.command, err = versions.Command{}, fmt.Errorf("its time, %s, is still to come; send it again", c.command.At.Format(time.RFC3339))
+	case err != nil && !errors.Is(err, errNoCommand):
+		return err
+	}
+	s.control, s.steered = c, true
+	if err != nil {
+		r.emit(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
+	}
+	return nil
+}
+
+// beginControl gives a control variable its first value, unless a command came.
+func (r *Rotator) beginControl(ctx context.Context, s *rotated) error {
+	s.control, s.steered = control{}, false
+	err := s.set.putControl(ctx, control{}, control{})
+	switch {
+	case err == nil:
+		s.steered = true
+	case errors.Is(err, ErrConflict):
+		return errors.New("a command came just now")
+	case forbidden(err):
+		r.unsteered(s)
+		return nil
+	}
+	return err
+}
+
+func (r *Rotator) unsteered(s *rotated) {
+	r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", ControlOf(s.ID)), Warning: true})
+}
+
+// forbidden reports whether an answer to a write says that nothing was written.
+func forbidden(err error) bool {
+	var refused *conjur.RefusedError
+	var answered *conjur.StatusError
+	return errors.As(err, &refused) || errors.As(err, &answered) && answered.Status < http.StatusInternalServerError
+}
+
+// answer tells who sent the command what became of it, and reports whether it did.
+func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
+	e, ok := s.doc().Answer(s.control.command.ID)
+	if !ok || s.control.answer != "" || s.doc().Owner != s.Policy.Owner {
+		return false, nil
+	}
+	return r.reply(ctx, s, e)
+}
+
+// refuse answers what a set does not do while it is paused, or while a later step was
+// delivered. Nothing is written to the set then, and a command that stays pending would
+// keep "resume" and "claim" from being sent.
+func (r *Rotator) refuse(ctx context.Context, s *rotated, now time.Time) (bool, error) {
+	verb, why := s.control.command.Verb, ""
+	switch {
+	case s.doc().Owner != s.Policy.Owner || !s.control.pending(now) || verb == "claim":
+	case !s.mine():
+		why = `the set waits for "claim"`
+	case s.doc().Paused && verb != "pause" && verb != "resume":
+		why = `the set is paused; "resume" it first`
+	}
+	if why == "" {
+		return false, nil
+	}
+	return r.reply(ctx, s, versions.Entry{What: "refused: " + why, Refused: true})
+}
+
+// reply puts an answer beside the command.
+func (r *Rotator) reply(ctx context.Context, s *rotated, e versions.Entry) (bool, error) {
+	s.doing = "answer"
+	answered := s.control
+	answered.answer, answered.refused = e.What, e.Refused
+	err := s.set.putControl(ctx, s.control, answered)
+	switch {
+	case errors.Is(err, ErrConflict):
+		s.commanded.Store(true)
+	case err != nil && !forbidden(err): // else nobody hears of it, and nothing waits for that
+		return false, fmt.Errorf("the answer to a command: %w", err)
+	}
+	s.control = answered
+	return true, nil
+}

@@ -1,0 +1,101 @@
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// mostFailures is how many sets may fail in a row at one place outside before no
+// rotation begins there.
+const mostFailures = 3
+
+// ledger has what all sets together may do.
+type ledger struct {
+	perHour int // 0: no bound
+
+	mu     sync.Mutex
+	begun  map[string][]time.Time // when versions of a set were made beside others, of the last hour
+	failed map[string][]string    // the sets that failed in a row, by the place outside
+}
+
+// note takes down what a set that was read says of the last hour.
+func (l *ledger) note(set string, doc *versions.Document, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var begun []time.Time
+	for i, v := range doc.Versions {
+		if first := i == len(doc.Versions)-1; !first && now.Sub(v.Made) < time.Hour {
+			begun = append(begun, v.Made)
+		}
+	}
+	if l.begun == nil {
+		l.begun = map[string][]time.Time{}
+	}
+	l.begun[set] = begun
+}
+
+// knows reports whether a set was noted.
+func (l *ledger) knows(set string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.begun[set]
+	return ok
+}
+
+// begin takes down that a set begins a version, or returns why it may not: several
+// may have found that one more fits.
+func (l *ledger) begin(s *rotated, doc *versions.Document, now time.Time) (barred string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if barred = l.barredLocked(s, doc, now); barred == "" {
+		l.begun[s.ID] = append(l.begun[s.ID], now)
+	}
+	return barred
+}
+
+// barred returns why a set may not begin a version.
+func (l *ledger) barred(s *rotated, doc *versions.Document, now time.Time) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.barredLocked(s, doc, now)
+}
+
+func (l *ledger) barredLocked(s *rotated, doc *versions.Document, now time.Time) string {
+	if failed := l.failed[s.Outside]; s.Actuator != nil && len(failed) >= mostFailures {
+		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; mend that and start the rotation anew", len(failed), s.Outside, failed[len(failed)-1])
+	}
+	if _, used := doc.Primary(); !used || l.perHour == 0 {
+		return ""
+	}
+	n := 0
+	for _, begun := range l.begun {
+		for _, at := range begun {
+			if now.Sub(at) < time.Hour {
+				n++
+			}
+		}
+	}
+	if n >= l.perHour {
+		return fmt.Sprintf("%d versions were begun within an hour, and rotation.perHour is %d", n, l.perHour)
+	}
+	return ""
+}
+
+// outcome takes down how a version ended at a place outside.
+func (l *ledger) outcome(s *rotated, good bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil {
+		l.failed = map[string][]string{}
+	}
+	switch {
+	case good:
+		delete(l.failed, s.Outside)
+	case !slices.Contains(l.failed[s.Outside], s.ID):
+		l.failed[s.Outside] = append(l.failed[s.Outside], s.ID)
+	}
+}

@@ -1,0 +1,91 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// mintedAnew reports whether the outside has minted what a version does not have.
+func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
+	for name, part := range minted {
+		if has, ok := v.Parts[name]; !ok || !has.Equal(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// act has the actuator do something. The error says that its outcome is not
+// known.
+func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
+	v, _ := s.doc().Version(action.Version)
+	s.doing = string(action.Verb)
+	switch action.Verb {
+	case versions.Apply:
+		minted, err = s.Actuator.Apply(ctx, v)
+	case versions.Verify:
+		err = s.Actuator.Verify(ctx, v)
+	case versions.Revoke:
+		err = s.Actuator.Revoke(ctx, v)
+	}
+	good, refused := err == nil, errors.Is(err, actuators.ErrRefused)
+	if refused {
+		s.refusal = brief.Cut(err.Error(), longestReason)
+	}
+	if v.State == versions.Primary && action.Verb == versions.Verify {
+		s.verified = time.Time{}
+		if good {
+			s.verified = time.Now()
+		}
+	}
+	if good || refused {
+		return good, minted, nil
+	}
+	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
+}
+
+// longestReason bounds what is told of why the outside refused, in bytes; a cut takes
+// some more.
+const longestReason = versions.MaxRefusal - 12
+
+// because returns what happened, and why if the outside said so in this step.
+func (s *rotated) because(what string) string {
+	if s.refusal == "" {
+		return what
+	}
+	return what + ": " + s.refusal
+}
+
+// verifyIdle uses the primary once in a while, also if nothing is due. What no
+// longer accepts it, as after a backup was restored, learns of it again, with the
+// same bytes.
+func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
+	primary, ok := s.doc().Primary()
+	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || !s.mine() || s.doc().Paused {
+		return nil
+	}
+	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
+		if verb == versions.Apply {
+			if err := r.alone(ctx, s); err != nil { // another has the outside accept something else
+				return err
+			}
+		}
+		good, _, err := s.act(ctx, versions.Action{Verb: verb, Version: primary.ID})
+		switch {
+		case err != nil:
+			return err
+		case good && verb == versions.Verify:
+			return nil
+		case !good && verb == versions.Apply:
+			return fmt.Errorf("the primary %s cannot be used, and is not accepted again (%s); have a new version made by \"now\", or go back by \"rollback\"", primary.ID, s.refusal)
+		}
+	}
+	return fmt.Errorf("the primary %s cannot be used: %s", primary.ID, s.refusal)
+}

@@ -1,0 +1,140 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Published is what a variable that follows the primary of a set holds.
+type Published struct {
+	Text  string   // a part's name, or a template of parts
+	Parts []string // or the set itself with these parts only, if Text is empty
+}
+
+// value returns what is to be published of a set; false if there is no primary
+// yet.
+func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
+	primary, ok := doc.Primary()
+	switch {
+	case !ok:
+		return secret.Value{}, false, nil
+	case p.Text == "":
+		text, err := doc.With(p.Parts).Encode()
+		return secret.New(text), true, err
+	}
+	text, err := versions.ParseText(p.Text)
+	if err != nil {
+		return secret.Value{}, false, err
+	}
+	value, err := text.Of(primary)
+	return value, err == nil, err
+}
+
+// following returns what is published with a step. A command is obeyed also while nothing
+// may be published.
+func (r *Rotator) following(ctx context.Context, s *rotated, next *versions.Document) ([]conjur.NewValue, error) {
+	was, _ := s.doc().Primary()
+	is, _ := next.Primary()
+	promoted := was.ID != is.ID
+	if !s.follows(promoted) {
+		return nil, nil
+	}
+	var hand *otherHandError
+	if err := r.vacant(ctx, s); errors.As(err, &hand) && !promoted && s.answers(next) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return s.publications(next)
+}
+
+// answers reports whether a step is what a person wants.
+func (s *rotated) answers(next *versions.Document) bool {
+	_, before := s.doc().Answer(s.control.command.ID)
+	_, after := next.Answer(s.control.command.ID)
+	return after && !before
+}
+
+// follows reports whether something that is published changes with a step.
+func (s *rotated) follows(promoted bool) bool {
+	for _, p := range s.Publish {
+		if promoted || p.Text == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// publications returns what is to be published of a set, by id in ascending
+// order.
+func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		value, ok, err := s.Publish[id].value(doc)
+		if err != nil {
+			return values, fmt.Errorf("%q cannot be published: %w", id, err)
+		}
+		if ok {
+			values = append(values, conjur.NewValue{ID: id, Value: value})
+		}
+	}
+	return values, nil
+}
+
+// wipe clears values that were written.
+func wipe(values []conjur.NewValue) {
+	for _, v := range values {
+		v.Value.Wipe()
+	}
+}
+
+// mend writes what is published and is not as the set has it.
+func (r *Rotator) mend(ctx context.Context, s *rotated) error {
+	values, err := s.outdated(ctx, r.config.Conjur)
+	defer wipe(values)
+	if err != nil || len(values) == 0 {
+		return err
+	}
+	if err := r.vacant(ctx, s); err != nil {
+		return err
+	}
+	if err := r.alone(ctx, s); err != nil {
+		return err
+	}
+	for _, v := range values {
+		if err := r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
+			return fmt.Errorf("%q is not published: %w", v.ID, err)
+		}
+	}
+	return nil
+}
+
+// outdated returns the published values that are not as the set has them. The
+// caller wipes them, also beside an error.
+func (s *rotated) outdated(ctx context.Context, client Client) (outdated []conjur.NewValue, err error) {
+	values, err := s.publications(s.held.Document)
+	if err != nil {
+		return values, err
+	}
+	for i, v := range values {
+		there := client.Variable(ctx, v.ID, "")
+		is, found := there.Found[v.ID]
+		same := is.Equal(v.Value)
+		is.Wipe()
+		switch {
+		case found && same:
+			v.Value.Wipe()
+			continue
+		case !found && there.Form != conjur.Missing:
+			return append(outdated, values[i:]...), fmt.Errorf("the published %q cannot be read: %w", v.ID, there.Err)
+		}
+		outdated = append(outdated, v)
+	}
+	return outdated, nil
+}

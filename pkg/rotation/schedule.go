@@ -1,0 +1,79 @@
+package rotation
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// Schedule is when new versions are made. The zero Schedule is on demand.
+type Schedule struct {
+	// Every is the time from one version to the next; up to a tenth of it is
+	// taken away, another share for each set, so that not all are due at once.
+	Every  time.Duration
+	Cron   cron.Schedule // nil: none
+	Before time.Duration // the end of the primary's certificate; 0: that does not matter
+	// General: nothing of this is said of the one set, so a policy may.
+	General bool
+	// Retry is the least time from a version that came to nothing to the next
+	// one. It doubles with each, up to a day.
+	Retry time.Duration
+}
+
+// longestRetry is how far two versions that come to nothing are apart at most,
+// unless the schedule says more.
+const longestRetry = 24 * time.Hour
+
+// next returns when the next version is due; zero: only when somebody says so.
+func (s Schedule) next(set string, doc *versions.Document) time.Time {
+	primary, used := doc.Primary()
+	var at time.Time
+	switch {
+	case !used:
+		at = time.Unix(0, 0)
+	case s.Every > 0:
+		at = primary.Made.Add(s.Every - time.Duration(float64(s.Every)*share(set)/10))
+	case s.Cron != nil:
+		at = s.Cron.Next(primary.Made.UTC())
+	}
+	if ends := primary.Expires(); s.Before > 0 && !ends.IsZero() {
+		if before := ends.Add(-s.Before); at.IsZero() || before.Before(at) {
+			at = before
+		}
+	}
+	if at.IsZero() {
+		return at
+	}
+	if again := s.again(doc, primary); again.After(at) {
+		return again
+	}
+	return at
+}
+
+// again returns when a version may be made after those that came to nothing
+// since the primary.
+func (s Schedule) again(doc *versions.Document, primary versions.Version) (at time.Time) {
+	var wait time.Duration
+	for _, v := range doc.Versions {
+		if v.Promoted.IsZero() && v.Made.After(primary.Made) {
+			if v.Made.After(at) {
+				at = v.Made
+			}
+			wait = min(max(2*wait, s.Retry), max(longestRetry, s.Retry))
+		}
+	}
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(wait)
+}
+
+// share returns a number from 0 to 1 that stays the same for a set.
+func share(set string) float64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(set))
+	return float64(h.Sum32()) / (1 << 32)
+}

@@ -1,0 +1,274 @@
+// Package rotation changes sets of versions in Conjur: by hand, for a person who
+// says what is to be done ([Hand]), and by itself, as [versions.Next] decides
+// ([Rotator]).
+package rotation
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// Conjur is what a set needs of the client.
+type Conjur interface {
+	Versions(ctx context.Context, id string) ([]uint64, conjur.Reading)
+	VariableAt(ctx context.Context, id string, version uint64) (secret.Value, conjur.Reading)
+	SetAll(ctx context.Context, values []conjur.NewValue) error
+	Set(ctx context.Context, id string, value secret.Value) error
+	Check(ctx context.Context, t *conjur.Token, id, privilege string) conjur.Reading
+}
+
+// Errors of a set. They are wrapped.
+var (
+	// ErrUndeclared says that the policy has no such variable, or hides it.
+	ErrUndeclared = errors.New("the variable is not declared, or this identity cannot see it")
+	// ErrForbidden says that the identity may see the variable and not its value.
+	ErrForbidden = errors.New("this identity may not read the set")
+	// ErrConflict says that somebody else changed the set meanwhile.
+	ErrConflict = errors.New("somebody else changed the set meanwhile")
+	// ErrOwned says that a set is rotated by itself.
+	ErrOwned = errors.New("is rotated by itself")
+	// ErrUncertain says that it is not known whether the set was written.
+	ErrUncertain = errors.New("it is not known whether the set was written")
+	// ErrEarly says that a write of an earlier process may still be under way.
+	ErrEarly = errors.New("a write of before may still be under way; it is tried again later")
+
+	// errNoSet says that a value is no set.
+	errNoSet = errors.New("it cannot be read")
+)
+
+// SetError is an error of one set.
+type SetError struct {
+	Set string // the variable's id
+	Err error
+}
+
+func (e *SetError) Error() string { return "set " + e.Set + ": " + e.Err.Error() }
+
+func (e *SetError) Unwrap() error { return e.Err }
+
+// errorOf returns err as one of a set; nil for none.
+func errorOf(set string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &SetError{set, err}
+}
+
+// Set is a set of versions in Conjur.
+type Set struct {
+	Conjur Conjur
+	ID     string // of the variable
+
+	server *server // what is known of the server; nil: nothing
+}
+
+// server is what is known of the one that sets are in.
+type server struct {
+	// uncompared says that it takes every write, whatever it is based on.
+	uncompared atomic.Bool
+	// from is since when no write can be under way that this process does not
+	// know of, in nanoseconds since begin. Without comparing, nothing is written before.
+	from  atomic.Int64
+	begin time.Time
+}
+
+// quiet has no set written for a time, where the server does not compare.
+func (s *server) quiet(d time.Duration) { s.from.Store(int64(time.Since(s.begin) + d)) }
+
+func (s *server) isQuiet() bool { return int64(time.Since(s.begin)) >= s.from.Load() }
+
+// Held is a set as it was read.
+type Held struct {
+	*versions.Document // nil if the variable has no value
+
+	at   uint64 // Conjur's number of the value; 0: there is none
+	read time.Time
+}
+
+// fresh is for how long a set that was read need not be looked at again before
+// it is written.
+const fresh = 5 * time.Second
+
+// Read returns the newest value of the set.
+func (s Set) Read(ctx context.Context) (Held, error) {
+	held, err := s.read(ctx)
+	return held, errorOf(s.ID, err)
+}
+
+func (s Set) read(ctx context.Context) (Held, error) {
+	begin := time.Now()
+	at, err := s.newest(ctx)
+	if err != nil || at == 0 {
+		return Held{read: begin}, err
+	}
+	doc, err := s.readAt(ctx, at)
+	return Held{doc, at, begin}, err
+}
+
+// newest returns the number of the newest value; 0 if there is none.
+func (s Set) newest(ctx context.Context) (uint64, error) {
+	numbers, reading := s.Conjur.Versions(ctx, s.ID)
+	switch {
+	case reading.Form == conjur.Missing:
+		return 0, ErrUndeclared
+	case reading.Err != nil:
+		return 0, reading.Err
+	case len(numbers) == 0:
+		return 0, nil
+	}
+	return slices.Max(numbers), nil
+}
+
+func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) {
+	value, reading := s.Conjur.VariableAt(ctx, s.ID, at)
+	switch {
+	case reading.Form == conjur.Forbidden:
+		return nil, fmt.Errorf("%w: %w", ErrForbidden, reading.Err)
+	case reading.Err != nil:
+		return nil, reading.Err
+	}
+	defer value.Wipe()
+	doc, err := versions.Parse(value.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoSet, err)
+	}
+	return doc, nil
+}
+
+// Write sets the variable to doc if it is still as it was read, and others with
+// it. A server that cannot compare is asked afterwards whether it was, and the
+// others are set after the set.
+func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
+	return errorOf(s.ID, s.write(ctx, base, doc, others...))
+}
+
+func (s Set) write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
+	if doc.Identity == "" {
+		identified := *doc
+		identified.Identity, doc = rand.Text(), &identified
+	}
+	encoded, err := doc.Encode()
+	if err != nil {
+		return err
+	}
+	value := secret.New(encoded)
+	defer value.Wipe()
+	if s.server != nil && s.server.uncompared.Load() {
+		return s.writeUncompared(ctx, base, doc, value, others)
+	}
+	err = s.Conjur.SetAll(ctx, append([]conjur.NewValue{{ID: s.ID, Value: value, Version: &base.at}}, others...))
+	var refused *conjur.RefusedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+		return fmt.Errorf("%w; nothing was written, look at it again", ErrConflict)
+	case errors.As(err, &refused):
+		return err
+	case errors.Is(err, conjur.ErrNotOffered):
+		if s.server != nil {
+			s.server.uncompared.Store(true)
+		}
+		return s.writeUncompared(ctx, base, doc, value, others)
+	}
+	return s.uncertain(err)
+}
+
+// uncertain returns err as what it means for a write.
+func (s Set) uncertain(err error) error {
+	var answered *conjur.StatusError
+	if errors.As(err, &answered) && answered.Status < http.StatusInternalServerError {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	return fmt.Errorf("%w, look at it again: %w", ErrUncertain, err)
+}
+
+// writeUncompared writes where nothing is compared. It looks before whether the
+// set is as it was read, if that was a while ago, and afterwards whether another
+// value came between.
+func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value, others []conjur.NewValue) error {
+	if s.server != nil && !s.server.isQuiet() {
+		return ErrEarly
+	}
+	if s.server == nil || time.Since(base.read) > fresh {
+		at, err := s.newest(ctx)
+		if err != nil {
+			return err
+		}
+		if at != base.at {
+			return fmt.Errorf("%w; nothing was written, look at it again", ErrConflict)
+		}
+	}
+	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
+		return s.uncertain(err)
+	}
+	if err := s.settle(ctx, base.at, doc); err != nil {
+		return err
+	}
+	for _, other := range others {
+		if err := s.Conjur.Set(ctx, other.ID, other.Value); err != nil {
+			return fmt.Errorf("it was written, but %q was not published: %w", other.ID, err)
+		}
+	}
+	return nil
+}
+
+// settle returns nil if mine, which was written over base, holds. If others were
+// written over base too, it puts the document that holds in its place, with what
+// only the others have as retiring, and looks again.
+func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) error {
+	holds := mine
+	for put := base + 1; ; put++ {
+		newest, err := s.newest(ctx)
+		if err != nil {
+			return fmt.Errorf("it was written, but not looked at again: %w", err)
+		}
+		if newest == put {
+			break
+		}
+		var docs []*versions.Document
+		var from uint64 // the number of the one that holds
+		for at := base + 1; at <= newest; at++ {
+			doc, err := s.readAt(ctx, at)
+			switch {
+			case errors.Is(err, errNoSet):
+				continue // so it cannot hold
+			case err != nil:
+				return s.uncertain(err)
+			case len(docs) == 0 || doc.Counts(holds):
+				holds, from = doc, at
+			}
+			docs = append(docs, doc)
+		}
+		next := holds.Again(versions.Entry{At: time.Now().UTC()}, docs...)
+		if from == newest && len(next.Versions) == len(holds.Versions) {
+			break // somebody else has settled it
+		}
+		holds = next
+		again, err := holds.Encode()
+		if err != nil {
+			return fmt.Errorf("%w, and what all wrote does not fit: %w", ErrConflict, err)
+		}
+		value := secret.New(again)
+		err = s.Conjur.Set(ctx, s.ID, value)
+		value.Wipe()
+		if err != nil {
+			return s.uncertain(err)
+		}
+		put = newest
+	}
+	if !holds.Has(mine) {
+		return fmt.Errorf("%w; another write came first and holds, so look at the set and repeat", ErrConflict)
+	}
+	return nil
+}

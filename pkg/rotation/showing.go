@@ -1,0 +1,77 @@
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// Unread is a target, or a namespace, that shows a set and can no longer be read or
+// written.
+type Unread struct {
+	Namespace string    `json:"namespace"`
+	Since     time.Time `json:"since"` // when this process first found it so
+	Why       string    `json:"why"`
+}
+
+// survey takes down which namespaces show a set, and which of the targets can no
+// longer be read. An Event names those, once.
+func (r *Rotator) survey(s *rotated, shown []Shown) {
+	s.showing, s.unread = []string{}, nil
+	var names []string
+	for _, target := range shown {
+		if !target.Counts(s.doc()) {
+			continue
+		}
+		s.showing = append(s.showing, target.Namespace)
+		if target.Unread != "" {
+			s.unread = append(s.unread, target)
+			names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
+		}
+	}
+	slices.Sort(s.showing)
+	s.showing = slices.Compact(s.showing)
+	if is := brief.List(names); is != s.blind && !r.config.Paused {
+		if s.blind = is; is != "" {
+			r.emit(s, Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
+		}
+	}
+}
+
+// unnoted reports whether the set, which is ours to change, lacks a namespace that
+// shows it. A later process that cannot read the namespace must know of it.
+func (s *rotated) unnoted() bool {
+	doc := s.held.Document
+	return doc != nil && s.showing != nil && doc.Owner == s.Policy.Owner && s.seen <= doc.Step && !doc.Paused && !doc.Noted(s.showing)
+}
+
+// Delivered has a set looked at soon that a namespace shows which it does not note.
+func (r *Rotator) Delivered(set, namespace string) {
+	s := r.sets[set]
+	if s == nil {
+		return
+	}
+	if noted := s.namespaces.Load(); noted == nil || !(&versions.Document{Namespaces: *noted}).Shows(namespace) {
+		s.news.Store(true)
+	}
+}
+
+// reportUnread returns the targets that can no longer be read, the oldest trouble of
+// each namespace.
+func (s *rotated) reportUnread() (all []Unread) {
+	for _, target := range s.unread {
+		i := slices.IndexFunc(all, func(u Unread) bool { return u.Namespace == target.Namespace })
+		switch {
+		case i < 0:
+			all = append(all, Unread{target.Namespace, target.Since, target.Unread})
+		case target.Since.Before(all[i].Since):
+			all[i].Since, all[i].Why = target.Since, target.Unread
+		}
+	}
+	slices.SortFunc(all, func(a, b Unread) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return all
+}

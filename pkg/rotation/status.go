@@ -1,0 +1,142 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// Report is what status says of a set. No byte of a part is in it.
+type Report struct {
+	Set      string          `json:"set"`
+	Problem  string          `json:"problem,omitempty"` // then not all else is known
+	Owner    string          `json:"owner,omitempty"`
+	Identity string          `json:"identity,omitempty"`
+	Step     uint64          `json:"step,omitempty"`
+	Stage    string          `json:"stage,omitempty"`
+	Since    time.Time       `json:"since,omitzero"` // of the last step
+	Primary  string          `json:"primary,omitempty"`
+	Made     time.Time       `json:"made,omitzero"`      // the primary
+	Due      time.Time       `json:"due,omitzero"`       // the next version
+	WaitsFor string          `json:"waitsFor,omitempty"` // of who rotates it
+	Unasked  []string        `json:"unasked,omitempty"`  // Pods that use it and that nobody asks
+	Shown    []string        `json:"shown,omitempty"`    // the namespaces whose Secrets show it
+	Unread   []Unread        `json:"unread,omitempty"`   // those of them that Syncer cannot follow now
+	Versions []VersionReport `json:"versions,omitempty"`
+}
+
+// VersionReport is what status says of a version.
+type VersionReport struct {
+	ID    string         `json:"id"`
+	State versions.State `json:"state"`
+	Since time.Time      `json:"since"`
+	Parts []string       `json:"parts,omitempty"`
+}
+
+// Reports returns what is known of all sets, in ascending order.
+func (r *Rotator) Reports() (reports []Report) {
+	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
+		if report := r.sets[id].report.Load(); report != nil {
+			reports = append(reports, *report)
+		}
+	}
+	return reports
+}
+
+// Status returns what there is of the set.
+func (s Set) Status(ctx context.Context) Report {
+	held, err := s.read(ctx)
+	return s.report(held, err)
+}
+
+// report returns what status says of a set, as far as it was read.
+func (s Set) report(held Held, err error) Report {
+	r := Report{Set: s.ID}
+	switch {
+	case err != nil:
+		r.Problem = err.Error()
+	case held.Document == nil:
+		r.Problem = "it has not begun; use init"
+	}
+	if held.Document == nil {
+		return r
+	}
+	primary, _ := held.Primary()
+	r.Owner, r.Identity, r.Step, r.Stage, r.Primary, r.Made = held.Owner, held.Identity, held.Step, held.Stage(), primary.ID, primary.Made
+	r.Since, r.Shown = latest(held.Document), held.Namespaces
+	for _, v := range held.Versions {
+		r.Versions = append(r.Versions, VersionReport{v.ID, v.State, v.Since, v.PartNames()})
+	}
+	return r
+}
+
+// waitsFor takes down what the set waits for; "" for nothing.
+func (s *rotated) waitsFor(why string) { s.why = why }
+
+// awaited returns what the set waits for, why that may take long, and what went wrong
+// before.
+func (s *rotated) awaited() string {
+	said := []string{s.why, s.ahead, s.doc().Refused()}
+	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
+}
+
+// unasked returns the Pods that use a set and that nobody asks.
+func (s *rotated) unasked(ctx context.Context) []string {
+	if consumers, ok := s.Consumers.(interface {
+		Unasked(context.Context) []string
+	}); ok {
+		return consumers.Unasked(ctx)
+	}
+	return nil
+}
+
+// reported takes down what there is to say of a set after a step.
+func (s *rotated) reported(ctx context.Context, err error) {
+	report := s.set.report(s.held, nil)
+	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed before
+		report = *before
+	}
+	report.WaitsFor, report.Unread = s.awaited(), s.reportUnread()
+	if s.held.Document == nil {
+		report.Problem = "" // it begins by itself
+	}
+	if err != nil {
+		report.WaitsFor = err.Error()
+	}
+	if s.held.Document != nil {
+		report.Due = s.Schedule.next(s.ID, s.held.Document)
+		report.Unasked = s.unasked(ctx)
+	}
+	s.report.Store(&report)
+}
+
+// Check returns all that would keep the set from being rotated: what is wrong
+// with it, the rights that are missing, the consumers that do not answer.
+func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
+	for _, privilege := range []string{"execute", "update"} {
+		switch r := s.Conjur.Check(ctx, nil, s.ID, privilege); {
+		case r.Form == conjur.Missing:
+			return []string{ErrUndeclared.Error()}
+		case r.Form == conjur.No:
+			problems = append(problems, fmt.Sprintf("this identity lacks %q on it; permit that in the policy", privilege))
+		case r.Err != nil:
+			problems = append(problems, fmt.Sprintf("whether this identity has %q is not known: %v", privilege, r.Err))
+		}
+	}
+	report := s.Status(ctx)
+	if report.Problem != "" {
+		return append(problems, report.Problem)
+	}
+	held, err := s.read(ctx)
+	if err != nil {
+		return append(problems, err.Error())
+	}
+	primary, _ := held.Primary()
+	return append(problems, gate.introduced(ctx, held.Document, primary)...)
+}

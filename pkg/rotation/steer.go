@@ -1,0 +1,188 @@
+package rotation
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// Errors of a command. They are wrapped.
+var (
+	// ErrPending says that another command is pending, and that this one was not
+	// sent.
+	ErrPending = errors.New("another command is pending")
+	// ErrRejected says that who rotates the set did not obey a command, or that
+	// somebody withdrew it before.
+	ErrRejected = errors.New("the command was rejected")
+	// ErrReplaced says that somebody wrote over a pending command.
+	ErrReplaced = errors.New("somebody wrote over the command before it was answered")
+	// ErrUnanswered says that nobody answered in time.
+	ErrUnanswered = errors.New("nobody answered the command")
+)
+
+const (
+	lookEvery = 250 * time.Millisecond // while a command is pending
+	// strange is how many looks in a row have to find another command in the place
+	// of ours. Without comparing, a command that came late is there for a moment.
+	strange = 8
+)
+
+// Steer sends a command to whoever rotates the set, and does not wait. It is obeyed
+// before it is void or not at all. While another command is pending, the error is
+// ErrPending and nothing is sent.
+func (s Set) Steer(ctx context.Context, c versions.Command) error {
+	c, err := identified(c)
+	if err == nil {
+		_, err = s.send(ctx, c)
+	}
+	return errorOf(s.ID, err)
+}
+
+// Withdraw takes back the command that is pending, and says which one that was;
+// empty: none is.
+func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err error) {
+	what, err = s.withdraw(ctx, now)
+	return what, errorOf(s.ID, err)
+}
+
+func (s Set) withdraw(ctx context.Context, now time.Time) (what string, err error) {
+	for {
+		there, err := s.readControl(ctx)
+		if err != nil && !errors.Is(err, errNoCommand) {
+			return "", s.unsent(err)
+		}
+		if !there.pending(now) {
+			return "", nil
+		}
+		if err := s.putControl(ctx, there, control{command: there.command, answer: "withdrawn", refused: true}); err == nil {
+			return name(there.command), nil
+		} else if !errors.Is(err, ErrConflict) { // else it was answered just now
+			return "", s.unsent(err)
+		}
+	}
+}
+
+// identified returns the command with an id, if there is nothing wrong with it.
+func identified(c versions.Command) (versions.Command, error) {
+	if c.ID == "" {
+		c.ID = strings.ToLower(rand.Text())
+	}
+	return c, c.Check()
+}
+
+// send writes a command into the control variable and returns the number that
+// it has there.
+func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
+	there, err := s.readControl(ctx)
+	if err != nil && !errors.Is(err, errNoCommand) {
+		return 0, s.unsent(err)
+	}
+	if there.pending(c.At) && there.command.ID != c.ID {
+		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.command.At.Format(time.RFC3339), name(there.command))
+	}
+	if err = s.putControl(ctx, there, control{command: c}); errors.Is(err, ErrConflict) {
+		err = fmt.Errorf("%w, sent at the same moment", ErrPending)
+	} else if err != nil {
+		err = s.unsent(err)
+	}
+	return there.at + 1, err
+}
+
+func (s Set) unsent(err error) error {
+	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", ControlOf(s.ID), err)
+}
+
+// Command sends a command as Steer does, waits while another one is pending, and
+// returns what became of it once whoever rotates the set says so. After the time
+// that it waits at most, the error is ErrPending or ErrUnanswered. That time ends no
+// request, so that a slow one is not taken for a missing right.
+func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
+	what, err = s.command(ctx, c, most)
+	return what, errorOf(s.ID, err)
+}
+
+func (s Set) command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
+	end := time.NewTimer(most)
+	defer end.Stop()
+	if c, err = identified(c); err != nil {
+		return "", err
+	}
+	var at uint64 // 0: it is not sent
+	for strangers := 0; ; {
+		if at == 0 {
+			var sent uint64
+			if sent, err = s.send(ctx, c); err == nil {
+				at = sent
+			} else if !errors.Is(err, ErrPending) {
+				return "", err
+			}
+		} else {
+			var answered control
+			if answered, err = s.answered(ctx, c, at); err != nil {
+				return "", err
+			}
+			switch {
+			case answered.command.ID != c.ID:
+				if strangers++; strangers >= strange {
+					return s.logged(ctx, c)
+				}
+			case answered.refused:
+				return "", fmt.Errorf("%w: %s", ErrRejected, answered.answer)
+			case answered.answer != "":
+				return answered.answer, nil
+			default:
+				strangers = 0
+			}
+			err = fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-end.C:
+			return "", err
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
+}
+
+// logged returns what the set's own log says of a command that another one took the
+// place of. Without an entry, or without the right to read the set, the error is
+// ErrReplaced.
+func (s Set) logged(ctx context.Context, c versions.Command) (what string, err error) {
+	held, err := s.read(ctx)
+	if err == nil && held.Document != nil {
+		defer held.Document.Wipe()
+		if e, ok := held.Document.Answer(c.ID); ok && e.Refused {
+			return "", fmt.Errorf("%w: %s", ErrRejected, e.What)
+		} else if ok {
+			return e.What, nil
+		}
+	}
+	return "", ErrReplaced
+}
+
+// answered returns what the control variable says of a command that was written
+// there under that number: its answer, also if other commands came since.
+func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there control, err error) {
+	newest, err := s.readControl(ctx)
+	if errors.Is(err, errNoCommand) {
+		err = nil
+	}
+	if err != nil || newest.command.ID == c.ID {
+		return newest, err
+	}
+	for n := newest.at - 1; n > at && n+10 > newest.at; n-- {
+		if there, err = s.controlAt(ctx, n); err == nil && there.command.ID == c.ID && there.answer != "" {
+			return there, nil
+		}
+	}
+	return newest, nil
+}
+
+// name says what a command is to do.
+func name(c versions.Command) string { return strings.TrimSpace(c.Verb + " " + c.Version) }

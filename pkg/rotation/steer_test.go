@@ -1,0 +1,199 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// TestCommandsThatAreTooLongFreezeNothing has somebody who may only write commands
+// try to fill the set, and a set that was filled that way go on.
+func TestCommandsThatAreTooLongFreezeNothing(t *testing.T) {
+	s := newSite(t)
+	r, heard := s.rotator(s.client, "me", s.keys(nil))
+	stop := run(t, r)
+	first, _ := s.until("the set begins", idleWith("")).Primary()
+	s.Set("jwt/control", fmt.Sprintf(`{"id":%q,"at":%q,"verb":"abort"}`, strings.Repeat("x", 65<<10), time.Now().Format(time.RFC3339)))
+	waitFor(t, "word of it", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
+	stop()
+	held, err := Set{Conjur: s.reader, ID: "jwt"}.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Log = append(held.Log, versions.Entry{At: time.Now(), Command: strings.Repeat("x", 64<<10), What: "refused: abort is not possible at this stage"})
+	held.Log[len(held.Log)-1].Command = held.Log[len(held.Log)-1].Command[:64<<10-len(encoded(t, &versions.Document{Step: held.Step, Owner: held.Owner, Versions: held.Versions}))-800]
+	s.Set("jwt", string(encoded(t, held.Document)))
+	s.Set("jwt/control", noCommand)
+	again, _ := s.rotator(s.client, "me", s.keys(nil))
+	run(t, again)
+	s.command("now", versions.Command{})
+	s.until("a second key", idleWith(first.ID))
+}
+
+func encoded(t *testing.T, d *versions.Document) []byte {
+	t.Helper()
+	value, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestCommandsAtOnce: each is obeyed once, or who sent it is told that it was lost.
+func TestCommandsAtOnce(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			r, _ := s.rotator(s.client, "me", s.keys(nil))
+			run(t, r)
+			s.until("the set begins", idleWith(""))
+			var all sync.WaitGroup
+			var told [6]error
+			for i := range 6 {
+				all.Go(func() {
+					verb := []string{"pause", "resume"}[i%2]
+					c := versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: verb}
+					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c, time.Minute)
+					if told[i] = err; err == nil && what != verb+"d" {
+						t.Errorf("%s: %q", verb, what)
+					}
+				})
+			}
+			all.Wait()
+			count := map[string]int{}
+			for _, e := range s.doc().Log {
+				count[e.Command]++
+			}
+			for i := range 6 {
+				n, err := count[fmt.Sprint("c", i)], told[i]
+				// A server that does not compare may lose one. Who sent it is told.
+				lost := name == "genuine" && errors.Is(err, ErrReplaced) && n == 0
+				if !lost && (n != 1 || err != nil) {
+					t.Errorf("c%d was obeyed %d times; who sent it was told: %v", i, n, err)
+				}
+			}
+		})
+	}
+}
+
+// TestOneOfTheCommandsAtOneMomentIsSent, the others fail, and it is the one that
+// stays.
+func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			for round := range 5 {
+				s.Set("jwt/control", noCommand)
+				const n = 4
+				var errs [n]error
+				var all, begin sync.WaitGroup
+				begin.Add(n)
+				for i := range n {
+					all.Go(func() {
+						set := Set{Conjur: &together{s.reader, &begin}, ID: "jwt"}
+						errs[i] = set.Steer(t.Context(), versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: "now"})
+					})
+				}
+				all.Wait()
+				there, err := Set{Conjur: s.reader, ID: "jwt"}.readControl(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, err := range errs {
+					if sent := there.command.ID == fmt.Sprint("c", i); sent != (err == nil) || err != nil && !errors.Is(err, ErrPending) {
+						t.Errorf("round %d: c%d is there: %v; its sender was told %v", round, i, sent, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// answering answers a command as soon as it is written, before its sender looks.
+type answering struct{ Conjur }
+
+func (c answering) Set(ctx context.Context, id string, value secret.Value) error {
+	sent, err := parseControl(value.Bytes())
+	if err == nil {
+		err = c.Conjur.Set(ctx, id, value)
+	}
+	if sent.answer = "done"; err == nil {
+		err = c.Conjur.Set(ctx, id, sent.value())
+	}
+	return err
+}
+
+// TestACommandThatIsAnsweredAtOnceWasSent though its sender never sees it pending.
+func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
+	s := newSite(t, conjurdtest.Strict())
+	s.Set("jwt/control", noCommand)
+	set := Set{Conjur: answering{s.reader}, ID: "jwt"}
+	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil {
+		t.Error(err)
+	}
+	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute); err != nil || what != "done" {
+		t.Errorf("%q, %v", what, err)
+	}
+}
+
+// TestWhoSentACommandIsToldThatItWasWithdrawn for one that was sent instead.
+func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
+	s := newSite(t)
+	s.Set("jwt/control", noCommand)
+	set := Set{Conjur: s.reader, ID: "jwt"}
+	done := make(chan error)
+	go func() {
+		_, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute)
+		done <- err
+	}()
+	var withdrawn string
+	waitFor(t, "the first command", func() bool {
+		var err error
+		if withdrawn, err = set.Withdraw(t.Context(), time.Now()); err != nil {
+			t.Error(err)
+		}
+		return withdrawn == "now"
+	})
+	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "pause"}); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), "withdrawn") {
+		t.Errorf("its sender was told %v", err)
+	}
+}
+
+// TestWhatHoldsInAControlVariable is decided by the order of what was written.
+func TestWhatHoldsInAControlVariable(t *testing.T) {
+	now := time.Now()
+	command := func(id, answer string) control {
+		return control{command: versions.Command{ID: id, At: now, Verb: "now"}, answer: answer}
+	}
+	old := command("old", "")
+	old.command.At = now.Add(-2 * time.Hour)
+	for name, c := range map[string]struct {
+		was, next control
+		holds     string
+	}{
+		"the first":          {control{}, command("a", ""), "a "},
+		"while pending":      {command("a", ""), command("b", ""), "a "},
+		"its answer":         {command("a", ""), command("a", "done"), "a done"},
+		"sent again":         {command("a", "done"), command("a", ""), "a done"},
+		"after its answer":   {command("a", "done"), command("b", ""), "b "},
+		"a void one":         {old, command("b", ""), "b "},
+		"a first value late": {command("a", ""), control{}, "a "},
+		"emptied":            {command("a", "done"), control{}, " "},
+		"an answer too late": {command("a", ""), command("b", "done"), "a "},
+	} {
+		if is := c.was.then(c.next); is.command.ID+" "+is.answer != c.holds {
+			t.Errorf("%s: %q holds", name, is.command.ID+" "+is.answer)
+		}
+	}
+}

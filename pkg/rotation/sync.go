@@ -1,0 +1,284 @@
+package rotation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+const (
+	// shortest and longest are between two looks at a gate that is shut: a tenth
+	// of the time for which it was.
+	shortest = time.Second
+	longest  = 30 * time.Second
+	// verifiedFor is for how long a login that was used is taken to be good
+	// while its set is idle.
+	verifiedFor = time.Hour
+	// steeredAgain is the time between looks for a control variable that could not
+	// be set.
+	steeredAgain = 10 * time.Minute
+	// mostActs is how many acts outside a step has: one before it revokes, and of the
+	// revocation itself three.
+	mostActs = 4
+	// triedFor is for how long an outcome outside is a fact.
+	triedFor = time.Minute
+)
+
+// outcome is what came of one step.
+type outcome struct {
+	waits bool          // nothing can be done now
+	again time.Duration // when to look at the set again; negative: when somebody changes it
+}
+
+// Sync takes one step with a set, and returns after which time the next one is
+// due; negative: none before somebody changes something.
+func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
+	s := r.sets[id]
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout+mostActs*s.Timeout)
+	defer cancel()
+	o, err := r.step(ctx, s)
+	if err == nil {
+		s.failures = 0
+		return o.again
+	}
+	if errors.Is(err, ErrConflict) {
+		return 0
+	}
+	s.failures++
+	early := errors.Is(err, ErrEarly)
+	if !early && r.config.Listener != nil {
+		r.config.Listener.Failed(s.ID, s.doing)
+	}
+	if !early && s.failures >= 3 {
+		r.waiting(s, Event{Reason: EventFailed, Message: err.Error(), Warning: true})
+	}
+	r.config.Log.Debug("A step with a set failed", zap.String("set", id), zap.Error(err))
+	return r.retryAfter(s.failures)
+}
+
+// step reads a set, finds out what is due, and does it.
+func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
+	s.doing, s.refusal, s.hand = "read", "", ""
+	defer func() {
+		s.noted()
+		s.reported(ctx, err)
+		s.forget()
+	}()
+	now, err := r.now(ctx)
+	if err != nil {
+		return o, err
+	}
+	if s.commanded.Swap(false) || !s.steered && time.Since(s.controlled) > steeredAgain {
+		if err := r.control(ctx, s, now); err != nil {
+			s.commanded.Store(true)
+			return o, err
+		}
+	}
+	if err := r.annotations(ctx, s); err != nil {
+		return o, err
+	}
+	if err := r.read(ctx, s); err != nil {
+		return o, err
+	}
+	if err := r.config.Seen.note(s.ID, s.seen); err != nil {
+		return o, err
+	}
+	if done, err := r.answer(ctx, s); done || err != nil {
+		return o, err
+	}
+	if r.config.Paused {
+		return r.wait(ctx, s, gates{}, now, versions.Action{Verb: versions.Wait, Why: "rotation.paused is set"})
+	}
+	facts, g, err := r.facts(ctx, s, now)
+	if err != nil {
+		return o, err
+	}
+	if done, err := r.refuse(ctx, s, now); done || err != nil {
+		return o, err
+	}
+	if s.unnoted() {
+		return o, r.write(ctx, s, s.doc().NoteAlone(s.showing, versions.Entry{At: now}))
+	}
+	return r.do(ctx, s, facts, g, s.next(facts))
+}
+
+// next returns what is to be done. A set that is idle is so for what its policy says
+// wrongly, if that is more.
+func (s *rotated) next(facts versions.Facts) versions.Action {
+	action := versions.Next(s.doc(), s.Policy, facts)
+	if action.Verb == versions.Idle && s.unclear != "" {
+		return versions.Action{Verb: versions.Wait, Why: s.unclear}
+	}
+	return action
+}
+
+// now returns the time by Conjur's clock.
+func (r *Rotator) now(ctx context.Context) (time.Time, error) {
+	now, err := r.config.Conjur.Time(ctx)
+	switch {
+	case err != nil:
+		return now, err
+	case now.IsZero():
+		return now, errors.New("the access tokens do not have the time at which they were made, which rotation goes by")
+	}
+	return now.UTC().Truncate(time.Second), nil
+}
+
+// read reads a set anew.
+func (r *Rotator) read(ctx context.Context, s *rotated) error {
+	held, err := s.set.read(ctx)
+	if err != nil {
+		return err
+	}
+	s.held, s.begun = held, held.Document != nil
+	s.seen = max(s.seen, s.doc().Step)
+	return nil
+}
+
+// doc returns the set as it was read; one that has not begun is empty.
+func (s *rotated) doc() *versions.Document {
+	if s.held.Document == nil {
+		return versions.New(s.Policy.Owner)
+	}
+	return s.held.Document
+}
+
+// mine reports whether this process may change the set: it is the owner, and no later
+// step was delivered. Otherwise nothing but a "claim" counts.
+func (s *rotated) mine() bool {
+	return s.doc().Owner == s.Policy.Owner && s.seen <= s.doc().Step
+}
+
+// facts gathers what is known beside the set.
+func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versions.Facts, g gates, err error) {
+	doc := s.doc()
+	s.ahead = doc.Ahead(now)
+	f = versions.Facts{Now: now, Seen: s.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
+	if s.control.answer == "" {
+		f.Command = s.control.command
+	}
+	if r.config.Targets != nil {
+		shown, err := r.config.Targets.Shown(s.ID)
+		if err != nil {
+			return f, g, fmt.Errorf("what its Secrets show is not known: %w", err)
+		}
+		for _, target := range shown {
+			f.Seen = max(f.Seen, target.Step)
+			f.Shown[target.Primary] = true
+		}
+		r.survey(s, shown)
+	}
+	s.seen = f.Seen
+	if !s.mine() {
+		return f, g, nil // nothing but a command counts
+	}
+	s.watch()
+	r.ledger.note(s.ID, doc, now)
+	if doc.Paused {
+		return f, g, nil // nobody is asked meanwhile
+	}
+	due := s.Schedule.next(s.ID, doc)
+	f.Due = !due.IsZero() && !now.Before(due)
+	f.Barred = cmp.Or(s.unclear, r.ledger.barred(s, doc, now))
+	g = s.ask(ctx, doc)
+	f.Introduced, f.Left = g.introduced, g.left
+	return f, g, nil
+}
+
+// wait is what becomes of a set that waits: an Event says why, and it is
+// looked at again in time.
+func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, action versions.Action) (outcome, error) {
+	doc := s.doc()
+	mine := s.mine()
+	if s.held.Document != nil && mine && !r.config.Paused && s.unmended.Swap(false) {
+		s.doing = "publish"
+		if err := r.mend(ctx, s); err != nil {
+			s.unmended.Store(true)
+			var hand *otherHandError
+			if !errors.As(err, &hand) {
+				return outcome{}, err
+			}
+			s.hand = hand.why
+		}
+	}
+	why := s.because(action.Why)
+	if g.waits != "" {
+		why = g.waits
+	}
+	if s.hand != "" {
+		why = s.hand
+	}
+	if !mine || s.hand != "" {
+		r.waiting(s, Event{Reason: EventWaiting, Message: why, Warning: true})
+	}
+	o := outcome{waits: true, again: -1}
+	stage := doc.Stage()
+	if stage == "idle" {
+		if due := s.Schedule.next(s.ID, doc); !due.IsZero() && mine && !doc.Paused && !r.config.Paused {
+			o.again = max(due.Sub(now), shortest)
+		}
+		if !mine || doc.Paused || r.config.Paused || action.Verb != versions.Idle || s.hand != "" {
+			s.waitsFor(why)
+		} else {
+			s.waitsFor("")
+			s.waited = "" // the same again is news
+		}
+		if s.Actuator != nil {
+			o.again = sooner(o.again, verifiedFor)
+		}
+		if r.asksPolicy(s) {
+			o.again = sooner(o.again, s.annotatedAgain())
+		}
+		if s.hand != "" || len(s.unread) > 0 {
+			o.again = sooner(o.again, longest)
+		}
+		return o, nil
+	}
+	s.waitsFor(why)
+	if mine && s.hand == "" {
+		r.waiting(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("%s: %s", stage, why)})
+	}
+	if !mine || doc.Paused || r.config.Paused {
+		return o, nil
+	}
+	since := now.Sub(latest(doc))
+	o.again = min(max(since/10, shortest), longest)
+	if !action.Until.IsZero() { // by Conjur's clock
+		o.again = min(o.again, max(action.Until.Sub(now), 0)+time.Millisecond)
+	}
+	if !g.until.IsZero() { // by ours
+		o.again = min(o.again, max(time.Until(g.until), 0)+time.Millisecond)
+	}
+	return o, nil
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a < 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// latest returns when the set changed last.
+func latest(doc *versions.Document) (at time.Time) {
+	for _, v := range doc.Versions {
+		if v.Since.After(at) {
+			at = v.Since
+		}
+	}
+	return at
+}
+
+// waiting emits what a set waits for, once.
+func (r *Rotator) waiting(s *rotated, e Event) {
+	if s.waited != e.Message {
+		s.waited = e.Message
+		r.emit(s, e)
+	}
+}

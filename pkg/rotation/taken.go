@@ -1,0 +1,105 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// taken returns which variables of a set cannot serve as the set uses them, by
+// their values: another configuration may have a set in one of them.
+func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
+	problems, _ = r.occupied(ctx, s) // the rights are checked elsewhere
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
+		return problems
+	}
+	held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.read(ctx)
+	if _, listed := r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
+		if listed { // it begins by itself
+			return problems
+		}
+		err = errors.New("the set has not begun")
+	}
+	if err != nil {
+		add("cannot read the certificate's authority %q: %v", s.Generate.X509.CA, err)
+		return problems
+	}
+	if primary, _ := held.Primary(); primary.Parts["crt"].Len() == 0 || primary.Parts["private"].Len() == 0 {
+		add("the primary of %q has no parts crt and private; name the set of an authority", s.Generate.X509.CA)
+	}
+	return problems
+}
+
+// vacant returns nil if nothing that steers rotation is lost or copied by what a set
+// publishes and adopts; otherwise the error is an *otherHandError.
+func (r *Rotator) vacant(ctx context.Context, s *rotated) error {
+	problems, err := r.occupied(ctx, s)
+	if len(problems) > 0 {
+		return &otherHandError{strings.Join(problems, "; ")}
+	}
+	return err
+}
+
+// occupied returns which variables that a set publishes to, or is to adopt, hold a set
+// or its commands. The error names those that cannot be read.
+func (r *Rotator) occupied(ctx context.Context, s *rotated) (problems []string, err error) {
+	look := func(id string, view bool, advice string) {
+		what, unknown := r.holds(ctx, id, view)
+		if what != "" {
+			problems = append(problems, fmt.Sprintf("%q holds %s%s", id, what, advice))
+		}
+		err = errors.Join(err, unknown)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		look(id, s.Publish[id].Text == "", ", which publishing would replace; publish to another variable")
+	}
+	if len(s.doc().Versions) > 0 { // what is there was adopted
+		return problems, err
+	}
+	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+		look(id, false, "; adopt another variable")
+	}
+	return problems, err
+}
+
+// holds names what a variable holds that steers rotation; "" for any other value.
+// With view, it may hold a set as others are to see it, without an identity.
+func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, error) {
+	const commands = "the commands of a set"
+	value, found, err := r.value(ctx, id)
+	defer value.Wipe()
+	if _, err := parseControl(value.Bytes()); err == nil {
+		return commands, nil
+	}
+	if set, ok := setOf(id); ok && err == nil { // it may have no value yet, or a damaged one
+		steered, _, _ := r.value(ctx, set) // another identity's set may not be read
+		defer steered.Wipe()
+		if versions.IsSet(steered.Bytes()) {
+			return commands, nil
+		}
+	}
+	if !found || !versions.IsSet(value.Bytes()) {
+		return "", err
+	}
+	if doc, err := versions.Parse(value.Bytes()); view && err == nil && doc.Identity == "" {
+		return "", nil
+	}
+	return "a set of versions", nil
+}
+
+// value returns what a variable holds now; false if it has no value.
+func (r *Rotator) value(ctx context.Context, id string) (value secret.Value, found bool, err error) {
+	values := r.config.Conjur.Variable(ctx, id, "")
+	if value, found = values.Found[id]; !found && values.Form != conjur.Missing {
+		err = fmt.Errorf("what %q holds is not known: %w", id, errors.Join(values.Err, values.Bad[id]))
+	}
+	return value, found, err
+}
