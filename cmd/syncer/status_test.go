@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	statuspage "github.com/secretsync/syncer/pkg/page"
+	statuspage "github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/test/proctest"
 )
 

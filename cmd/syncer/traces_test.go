@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/traces/tracestest"
+	"github.com/secretsync/syncer/pkg/health/traces/tracestest"
 )
 
 // TestEachSyncIsTraced: each is a span with its steps below it, its log lines

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 // pipes is a listener for connections of any peer, in virtual time.
@@ -138,7 +138,7 @@ func TestSlowRequestsEnd(t *testing.T) {
 }
 
 func TestNoRequestHasABody(t *testing.T) {
-	bubble(t, &Server{Process: &process{}, Status: &page.Handler{Look: look}}, func(t *testing.T, p *pipes) {
+	bubble(t, &Server{Process: &process{}, Status: &status.Handler{Look: look}}, func(t *testing.T, p *pipes) {
 		for _, request := range []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /status.json", "POST /status", "GET /none"} {
 			for _, body := range []string{"Content-Length: 100000000", "Transfer-Encoding: chunked", "Content-Length: 5\r\nExpect: 100-continue"} {
 				c := p.dial(t, "10.0.0.1")
@@ -153,7 +153,7 @@ func TestNoRequestHasABody(t *testing.T) {
 	})
 }
 
-func look() page.Status { return page.Status{Mode: "sidecar"} }
+func look() status.Status { return status.Status{Mode: "sidecar"} }
 
 func TestOnePeerHasAFewConnections(t *testing.T) {
 	bubble(t, &Server{Process: &process{}}, func(t *testing.T, p *pipes) {
@@ -209,7 +209,7 @@ func TestPlacesAreFreeAgain(t *testing.T) {
 
 // TestAStreamOutlivesTheTimeouts that other answers have.
 func TestAStreamOutlivesTheTimeouts(t *testing.T) {
-	bubble(t, &Server{Status: &page.Handler{Look: look}}, func(t *testing.T, p *pipes) {
+	bubble(t, &Server{Status: &status.Handler{Look: look}}, func(t *testing.T, p *pipes) {
 		c := p.dial(t, "127.0.0.1")
 		send(t, c, "GET /status/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		begin, lines := time.Now(), bufio.NewScanner(c)
@@ -222,7 +222,7 @@ func TestAStreamOutlivesTheTimeouts(t *testing.T) {
 }
 
 func TestAReaderOfTheStreamThatStopsIsLeft(t *testing.T) {
-	bubble(t, &Server{Status: &page.Handler{Look: look}}, func(t *testing.T, p *pipes) {
+	bubble(t, &Server{Status: &status.Handler{Look: look}}, func(t *testing.T, p *pipes) {
 		c := p.dial(t, "127.0.0.1")
 		send(t, c, "GET /status/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		time.Sleep(time.Minute)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/internal/terminal"
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 // ErrNotFresh says that a target is not as it should be.
@@ -60,7 +60,7 @@ func (o Overview) Watch(ctx context.Context) error {
 	var failed error
 	var before []string
 	verdict := errors.New("interrupted before the process has answered")
-	err = client.Follow(ctx, func(s page.Status) {
+	err = client.Follow(ctx, func(s status.Status) {
 		verdict = nil
 		if !s.Well() {
 			verdict = ErrNotFresh
@@ -83,7 +83,7 @@ func (o Overview) Watch(ctx context.Context) error {
 }
 
 // untimed returns a Status without the times that always change.
-func untimed(s page.Status) page.Status {
+func untimed(s status.Status) status.Status {
 	s.Targets = slices.Clone(s.Targets)
 	for i := range s.Targets {
 		s.Targets[i].Proven, s.Targets[i].Changed = time.Time{}, time.Time{}
@@ -94,15 +94,15 @@ func untimed(s page.Status) page.Status {
 // maxToken bounds what is read of a file with a token.
 const maxToken = 1 << 20
 
-func (o Overview) client() (page.Client, error) {
+func (o Overview) client() (status.Client, error) {
 	if o.TokenFile == "" {
-		return page.Client{URL: o.URL}, nil
+		return status.Client{URL: o.URL}, nil
 	}
 	token, err := safefile.ReadInput(o.TokenFile, maxToken)
-	return page.Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
+	return status.Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
 }
 
-func (o Overview) print(screen *terminal.Screen, s page.Status) error {
+func (o Overview) print(screen *terminal.Screen, s status.Status) error {
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode(s)
 	}
@@ -110,25 +110,25 @@ func (o Overview) print(screen *terminal.Screen, s page.Status) error {
 }
 
 // badness orders states, the worst first.
-var badness = []page.State{page.Failing, page.Revoked, page.Doubted, page.Stale, page.Waiting, page.Fresh}
+var badness = []status.State{status.Failing, status.Revoked, status.Doubted, status.Stale, status.Waiting, status.Fresh}
 
 // colours are those of the states.
-var colours = map[page.State]terminal.Colour{
-	page.Failing: terminal.Red, page.Revoked: terminal.Magenta, page.Doubted: terminal.Yellow, page.Stale: terminal.Yellow, page.Waiting: terminal.Blue, page.Fresh: terminal.Green,
+var colours = map[status.State]terminal.Colour{
+	status.Failing: terminal.Red, status.Revoked: terminal.Magenta, status.Doubted: terminal.Yellow, status.Stale: terminal.Yellow, status.Waiting: terminal.Blue, status.Fresh: terminal.Green,
 }
 
-func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
+func (o Overview) lines(screen *terminal.Screen, s status.Status) []string {
 	if s.Standby != "" {
 		return []string{"Standing by: " + terminal.Plain(s.Standby) + " works"}
 	}
 	fresh := 0
 	rows := []terminal.Row{{Cells: []string{"STATE", "TARGET", "IDENTITY", "PROVEN", "CHANGED", "EXPIRES", "WHAT IS WRONG, AND WHAT IT WAITS FOR"}}}
 	ts := slices.Clone(s.Targets)
-	slices.SortStableFunc(ts, func(a, b page.Target) int {
+	slices.SortStableFunc(ts, func(a, b status.Target) int {
 		return cmp.Compare(slices.Index(badness, a.State), slices.Index(badness, b.State))
 	})
 	for _, t := range ts {
-		if t.State == page.Fresh {
+		if t.State == status.Fresh {
 			fresh++
 			if !o.All {
 				continue
@@ -138,7 +138,7 @@ func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
 			string(t.State), t.Name, t.Lane, ago(s.At, t.Proven), ago(s.At, t.Changed), ahead(s.At, t.Expires), wrong(t),
 		}})
 	}
-	if !slices.ContainsFunc(ts, func(t page.Target) bool { return !t.Expires.IsZero() }) {
+	if !slices.ContainsFunc(ts, func(t status.Target) bool { return !t.Expires.IsZero() }) {
 		for i := range rows {
 			rows[i].Cells = slices.Delete(rows[i].Cells, 5, 6) // no certificates
 		}
@@ -156,7 +156,7 @@ func (o Overview) lines(screen *terminal.Screen, s page.Status) []string {
 }
 
 // rotations are the rows of the sets that are rotated.
-func rotations(s page.Status) (rows []terminal.Row) {
+func rotations(s status.Status) (rows []terminal.Row) {
 	if len(s.Rotations) > 0 {
 		rows = []terminal.Row{{Cells: []string{"SET", "STAGE", "FOR", "PRIMARY", "WAITS FOR"}}}
 	}
@@ -167,7 +167,7 @@ func rotations(s page.Status) (rows []terminal.Row) {
 }
 
 // left says what a set waits for, and who uses it without being asked.
-func left(r page.Rotation) string {
+func left(r status.Rotation) string {
 	text := cmp.Or(r.Problem, r.Waits)
 	if r.Unasked != "" {
 		text = strings.TrimPrefix(text+"; not asked: "+r.Unasked, "; ")
@@ -179,7 +179,7 @@ func left(r page.Rotation) string {
 }
 
 // wrong says what is wrong with a target and what it waits for.
-func wrong(t page.Target) string {
+func wrong(t status.Target) string {
 	text := t.Error
 	if t.Waits != "" {
 		text = strings.TrimPrefix(text+"; waits for "+t.Waits, "; ")

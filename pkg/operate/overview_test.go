@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 // TestOverviewShowsWhatThereIs: certificates and Pods that nobody asks have a place
 // where there are some.
 func TestOverviewShowsWhatThereIs(t *testing.T) {
 	now := time.Now()
-	s := page.Status{At: now, Targets: []page.Target{{Name: "file/db", State: page.Fresh}}}
+	s := status.Status{At: now, Targets: []status.Target{{Name: "file/db", State: status.Fresh}}}
 	lines := func() string {
 		t.Helper()
-		server := httptest.NewServer(&page.Handler{Look: func() page.Status { return s }})
+		server := httptest.NewServer(&status.Handler{Look: func() status.Status { return s }})
 		defer server.Close()
 		var out strings.Builder
 		if err := (Overview{URL: server.URL, All: true, Out: &out}).Once(t.Context()); err != nil {
@@ -28,9 +28,9 @@ func TestOverviewShowsWhatThereIs(t *testing.T) {
 		t.Errorf("without either:\n%s", got)
 	}
 	s.Targets = append(s.Targets,
-		page.Target{Name: "file/crt", State: page.Fresh, Expires: now.Add(13*24*time.Hour + time.Minute)},
-		page.Target{Name: "file/old", State: page.Fresh, Expires: now.Add(-time.Hour)})
-	s.Rotations = []page.Rotation{{Set: "jwt", Unasked: "shop/job-x"}, {Set: "mac", Waits: "the Pods", Unasked: "shop/job-y"}}
+		status.Target{Name: "file/crt", State: status.Fresh, Expires: now.Add(13*24*time.Hour + time.Minute)},
+		status.Target{Name: "file/old", State: status.Fresh, Expires: now.Add(-time.Hour)})
+	s.Rotations = []status.Rotation{{Set: "jwt", Unasked: "shop/job-x"}, {Set: "mac", Waits: "the Pods", Unasked: "shop/job-y"}}
 	got := strings.Join(strings.Fields(lines()), " ")
 	for _, want := range []string{
 		"CHANGED EXPIRES WHAT", "file/db - - -", "file/crt - - in 13d", "file/old - - expired",

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -18,16 +18,16 @@ import (
 )
 
 // page returns what serves the status page; nil: it is off.
-func (h *host) page() *page.Handler {
+func (h *host) page() *status.Handler {
 	if !h.config().Server.Status {
 		return nil
 	}
-	return &page.Handler{Look: h.overview, TokenFile: h.config().Server.StatusTokenFile}
+	return &status.Handler{Look: h.overview, TokenFile: h.config().Server.StatusTokenFile}
 }
 
 // overview returns what is known now of all targets.
-func (h *host) overview() page.Status {
-	s := page.Status{At: time.Now(), Version: h.version, Mode: string(h.config().Mode), Lanes: []page.Lane{}, Targets: []page.Target{}}
+func (h *host) overview() status.Status {
+	s := status.Status{At: time.Now(), Version: h.version, Mode: string(h.config().Mode), Lanes: []status.Lane{}, Targets: []status.Target{}}
 	p := h.shown()
 	if p == nil {
 		s.Standby = h.leader()
@@ -39,10 +39,10 @@ func (h *host) overview() page.Status {
 	}
 	if rotates := p.wired.Load().rotates; rotates != nil {
 		for _, r := range rotates.rotator.Reports() {
-			s.Rotations = append(s.Rotations, page.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked), Unread: unread(r)})
+			s.Rotations = append(s.Rotations, status.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked), Unread: unread(r)})
 		}
 	}
-	slices.SortFunc(s.Targets, func(a, b page.Target) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Targets, func(a, b status.Target) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
 
@@ -55,20 +55,20 @@ func unread(r rotation.Report) string {
 	return brief.List(names)
 }
 
-func (l *lane) overview() (page.Lane, []page.Target) {
+func (l *lane) overview() (status.Lane, []status.Target) {
 	all, waits := l.targets.Records(), l.queue.Waiting()
-	lane := page.Lane{Name: l.name, Targets: len(all), Polled: l.targets.LastPoll()}
+	lane := status.Lane{Name: l.name, Targets: len(all), Polled: l.targets.LastPoll()}
 	ids, hold := l.values.Doubted()
 	if hold.State != "" {
-		lane.Held = page.Held{Gone: hold.Gone, Of: hold.Of, Until: hold.Until}
+		lane.Held = status.Held{Gone: hold.Gone, Of: hold.Of, Until: hold.Until}
 	}
 	doubted := map[targets.Key]bool{}
 	for _, key := range l.targets.ByVariable(ids...) {
 		doubted[key] = true
 	}
-	ts := make([]page.Target, len(all))
+	ts := make([]status.Target, len(all))
 	for i, r := range all {
-		t := page.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
+		t := status.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
 		t.Expires = r.Status.Expires.At
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
 		t.State = l.state(r.Status, &t.Proven, doubted[r.Spec.Key])
@@ -93,13 +93,13 @@ func overrides(t *targets.Target) (ids []string) {
 
 // state returns how a target is doing, and brings it up to date when it was
 // proven.
-func (l *lane) state(s records.Status, proven *time.Time, doubted bool) page.State {
+func (l *lane) state(s records.Status, proven *time.Time, doubted bool) status.State {
 	if s.Err != nil {
 		if _, revoked := errors.AsType[*workers.RevokedError](s.Err); revoked {
-			return page.Revoked
+			return status.Revoked
 		}
 		if !doubted {
-			return page.Failing
+			return status.Failing
 		}
 	}
 	if polled := l.targets.LastPoll(); s.Err == nil && !s.Proven.IsZero() && polled.After(s.Proven) {
@@ -108,37 +108,37 @@ func (l *lane) state(s records.Status, proven *time.Time, doubted bool) page.Sta
 	bound := l.config().Server.Freshness
 	switch {
 	case doubted:
-		return page.Doubted
+		return status.Doubted
 	case s.Proven.IsZero():
-		return page.Waiting
+		return status.Waiting
 	case l.config().Refresh.Enabled && bound > 0 && time.Since(*proven) > bound:
-		return page.Stale
+		return status.Stale
 	}
-	return page.Fresh
+	return status.Fresh
 }
 
 // awaited is what a target waits for, and when that comes if it is known. The
 // zero Wait of one that failed is that no retry is coming.
-func (l *lane) awaited(state page.State, err error, wait queue.Wait, held time.Time) (what string, next time.Time) {
+func (l *lane) awaited(state status.State, err error, wait queue.Wait, held time.Time) (what string, next time.Time) {
 	_, missing := errors.AsType[*sinks.MissingError](err)
 	switch {
 	case wait.Working:
 		return "the end of its sync", next
 	case wait.Queued:
 		return "its turn", next
-	case state == page.Doubted && !held.IsZero():
+	case state == status.Doubted && !held.IsZero():
 		return "the end of the hold on removals", held
-	case state == page.Doubted:
+	case state == status.Doubted:
 		return "proof that a variable is gone", next
-	case state == page.Stale:
+	case state == status.Stale:
 		return "a poll of Conjur that succeeds", next
 	case missing:
 		return "the Secret to be made", wait.Retry
 	case !wait.Retry.IsZero():
 		return "the next try", wait.Retry
-	case state == page.Revoked:
+	case state == status.Revoked:
 		return "the variables to be back", next
-	case state == page.Failing:
+	case state == status.Failing:
 		return "a change of its variables, template or definition", next
 	}
 	return "", next

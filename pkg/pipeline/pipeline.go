@@ -15,13 +15,13 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/health/traces"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
-	"github.com/secretsync/syncer/pkg/traces"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 

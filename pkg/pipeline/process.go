@@ -13,10 +13,10 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/logs"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/health/traces"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets/records"
-	"github.com/secretsync/syncer/pkg/traces"
 )
 
 // inputsLook is the time between looks at the annotations and the

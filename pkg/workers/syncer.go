@@ -12,11 +12,11 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/pkg/health/traces"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
-	"github.com/secretsync/syncer/pkg/traces"
 )
 
 // Targets has the targets and keeps what is known of them; see records.Lane.

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -94,7 +94,7 @@ func TestAStandaloneRotates(t *testing.T) {
 			return slices.ContainsFunc(w.events("keys", reason), func(m string) bool { return strings.Contains(m, second.Primary) || reason == "RotationDone" })
 		})
 	}
-	status, err := page.Client{URL: "http://" + w.address}.Get(t.Context())
+	status, err := status.Client{URL: "http://" + w.address}.Get(t.Context())
 	if err != nil || len(status.Rotations) != 1 || status.Rotations[0].Set != "jwt" || status.Rotations[0].Primary != second.Primary {
 		t.Errorf("the status page has the rotations %+v: %v", status.Rotations, err)
 	}

@@ -335,7 +335,7 @@ func (b *bystander) write(name, text string) {
 // listen notes who asks for the values that nobody changes.
 func (b *bystander) listen(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &status{ResponseWriter: w, code: http.StatusOK}
+		rec := &coded{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(rec, r)
 		asked := r.URL.RawQuery + r.URL.Path
 		b.mu.Lock()
@@ -355,12 +355,12 @@ func (b *bystander) listen(next http.Handler) http.Handler {
 	})
 }
 
-type status struct {
+type coded struct {
 	http.ResponseWriter
 	code int
 }
 
-func (s *status) WriteHeader(code int) {
+func (s *coded) WriteHeader(code int) {
 	s.code = code
 	s.ResponseWriter.WriteHeader(code)
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 // keySet makes the set jwt, which the host rotates may change and app may read.
@@ -237,7 +237,7 @@ func (w *world) withoutRights(namespace string, before shownSet) {
 	w.Helper()
 	w.rotate("now", "jwt").Exit(0)
 	eventually(w.TB, "a status that names the namespace", func() bool {
-		s, err := page.Client{URL: "http://" + w.address}.Get(w.Context())
+		s, err := status.Client{URL: "http://" + w.address}.Get(w.Context())
 		return err == nil && len(s.Rotations) == 1 && strings.Contains(s.Rotations[0].Unread, namespace) && s.Rotations[0].Problem == ""
 	})
 	eventually(w.TB, "an Event that names the namespace", func() bool {

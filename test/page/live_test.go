@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/proctest"
 	"github.com/secretsync/syncer/test/world"
@@ -37,7 +37,7 @@ func start(t *testing.T, groups ...string) *sidecar {
 	p := s.Spawn(binary, s.Environ(), s.Flags()...)
 	proctest.Eventually(t, "the status page", func() bool {
 		p.MustRun()
-		_, err := page.Client{URL: "http://" + address}.Get(t.Context())
+		_, err := status.Client{URL: "http://" + address}.Get(t.Context())
 		return err == nil
 	})
 	return s
@@ -47,7 +47,7 @@ func start(t *testing.T, groups ...string) *sidecar {
 func TestThePageFollowsWhatHappens(t *testing.T) {
 	s := start(t, "cache", "db", "mail", "queue", "web")
 	b := open(t, s.url)
-	b.shows("file/web", page.Fresh)
+	b.shows("file/web", status.Fresh)
 	if got := b.names(); !slices.Equal(got, []string{"file/cache", "file/db", "file/mail", "file/queue", "file/web"}) {
 		t.Errorf("shown: %q", got)
 	}
@@ -57,11 +57,11 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 
 	s.Group("added", "json", "added")
 	s.Annotate()
-	b.shows("file/added", page.Fresh)
+	b.shows("file/added", status.Fresh)
 
 	s.Deny("db")
-	b.shows("file/db", page.Doubted)
-	b.shows("file/db", page.Revoked)
+	b.shows("file/db", status.Doubted)
+	b.shows("file/db", status.Revoked)
 	b.run(chromedp.Click(`th[data-by=state] button`))
 	b.await(`document.querySelector("#targets tbody tr").cells[1].textContent === "file/db"`)
 	for _, scheme := range []string{"light", "dark"} {
@@ -81,6 +81,6 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	s.Permit("db")
 	b.await(`document.querySelectorAll("#targets tbody tr").length === 0`)
 	b.run(chromedp.Click(`input[value=fresh]`))
-	b.shows("file/db", page.Fresh)
+	b.shows("file/db", status.Fresh)
 	b.well()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -39,7 +39,7 @@ type tab struct {
 	errors []string // what the page reported to its console
 }
 
-// open starts a browser and shows a page.
+// open starts a browser and shows a status.
 func open(t *testing.T, url string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -69,7 +69,7 @@ func open(t *testing.T, url string) *tab {
 	return b
 }
 
-// hear keeps what goes wrong in the page.
+// hear keeps what goes wrong in the status.
 func (b *tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,12 +111,12 @@ func row(target string) string {
 }
 
 // shows waits until a target's row begins with a state.
-func (b *tab) shows(target string, state page.State) {
+func (b *tab) shows(target string, state status.State) {
 	b.t.Helper()
 	b.await(fmt.Sprintf("%s?.cells[0].textContent === %q", row(target), state))
 }
 
-// well fails the test if anything went wrong in the page.
+// well fails the test if anything went wrong in the status.
 func (b *tab) well() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -145,7 +145,7 @@ func (b *tab) prefer(scheme string) {
 }
 
 // serve shows a status at an address of this machine.
-func serve(t *testing.T, h *page.Handler) string {
+func serve(t *testing.T, h *status.Handler) string {
 	s := httptest.NewServer(h)
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s.URL + "/status"
@@ -153,12 +153,12 @@ func serve(t *testing.T, h *page.Handler) string {
 
 func TestHostileTextsAreTexts(t *testing.T) {
 	const evil = `<img src=x onerror="document.title='owned'"><script>document.title="owned"</script>`
-	b := open(t, serve(t, &page.Handler{Look: func() page.Status {
-		return page.Status{Mode: evil, Version: evil, Lanes: []page.Lane{{Name: evil}}, Targets: []page.Target{
-			{Name: "file/" + evil, Lane: evil, State: page.Failing, Error: evil + "\n\nevent: status\ndata: {}", Waits: evil},
+	b := open(t, serve(t, &status.Handler{Look: func() status.Status {
+		return status.Status{Mode: evil, Version: evil, Lanes: []status.Lane{{Name: evil}}, Targets: []status.Target{
+			{Name: "file/" + evil, Lane: evil, State: status.Failing, Error: evil + "\n\nevent: status\ndata: {}", Waits: evil},
 		}}
 	}}))
-	b.shows("file/"+evil, page.Failing)
+	b.shows("file/"+evil, status.Failing)
 	var title string
 	var elements int
 	b.run(chromedp.Title(&title), chromedp.Evaluate(`document.querySelectorAll("img, td *, article script").length`, &elements))
@@ -173,26 +173,26 @@ func TestTheTokenIsAskedFor(t *testing.T) {
 	if err := os.WriteFile(file, []byte("open-sesame"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := open(t, serve(t, &page.Handler{TokenFile: file, Look: func() page.Status {
-		return page.Status{Lanes: []page.Lane{}, Targets: []page.Target{{Name: "file/db", State: page.Fresh}}}
+	b := open(t, serve(t, &status.Handler{TokenFile: file, Look: func() status.Status {
+		return status.Status{Lanes: []status.Lane{}, Targets: []status.Target{{Name: "file/db", State: status.Fresh}}}
 	}}))
 	b.await(`!document.getElementById("login").hidden`)
 	b.run(chromedp.SendKeys("#token", "wrong\r"))
 	b.await(`document.getElementById("refused").textContent !== "" && !document.getElementById("login").hidden`)
 	b.run(chromedp.Evaluate(`document.getElementById("token").value = ""`, nil), chromedp.SendKeys("#token", "open-sesame\r"))
-	b.shows("file/db", page.Fresh)
+	b.shows("file/db", status.Fresh)
 	b.well()
 }
 
 // TestTenThousandTargets measures how soon the page shows what is wrong first.
 func TestTenThousandTargets(t *testing.T) {
-	s := page.Status{Mode: "standalone", Lanes: []page.Lane{{Name: "default", Targets: 10_000, Polled: time.Now()}}}
+	s := status.Status{Mode: "standalone", Lanes: []status.Lane{{Name: "default", Targets: 10_000, Polled: time.Now()}}}
 	for i := range 10_000 {
-		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/team-%03d/app-%05d", i%100, i), Lane: "default", State: page.Fresh, Proven: time.Now(), Changed: time.Now()})
+		s.Targets = append(s.Targets, status.Target{Name: fmt.Sprintf("secret/team-%03d/app-%05d", i%100, i), Lane: "default", State: status.Fresh, Proven: time.Now(), Changed: time.Now()})
 	}
-	s.Targets[7_777].State, s.Targets[7_777].Error = page.Failing, "no answer"
-	b := open(t, serve(t, &page.Handler{Look: func() page.Status { return s }}))
-	b.shows(s.Targets[7_777].Name, page.Failing)
+	s.Targets[7_777].State, s.Targets[7_777].Error = status.Failing, "no answer"
+	b := open(t, serve(t, &status.Handler{Look: func() status.Status { return s }}))
+	b.shows(s.Targets[7_777].Name, status.Failing)
 	if names := b.names(); len(names) != 200 || names[0] != s.Targets[7_777].Name {
 		t.Errorf("%d rows, the first %q", len(names), names[:min(1, len(names))])
 	}
@@ -213,18 +213,18 @@ func TestAccessible(t *testing.T) {
 		t.Fatalf("%v; make test-page fetches axe-core", err)
 	}
 	now := time.Now()
-	s := page.Status{Mode: "standalone", Version: "1.0", Lanes: []page.Lane{
-		{Name: "default", Targets: 3, Polled: now}, {Name: "shop", Targets: 3, Held: page.Held{Gone: 4, Of: 5, Until: now.Add(time.Hour)}},
+	s := status.Status{Mode: "standalone", Version: "1.0", Lanes: []status.Lane{
+		{Name: "default", Targets: 3, Polled: now}, {Name: "shop", Targets: 3, Held: status.Held{Gone: 4, Of: 5, Until: now.Add(time.Hour)}},
 	}}
-	for i, state := range []page.State{page.Fresh, page.Waiting, page.Stale, page.Doubted, page.Failing, page.Revoked} {
-		s.Targets = append(s.Targets, page.Target{Name: fmt.Sprintf("secret/shop/db-%d", i), Lane: "shop", State: state, Proven: now, Overrides: "node/n1/db", Expires: now.Add(13 * 24 * time.Hour), Error: "no answer", Waits: "the next try", Next: now.Add(time.Minute)})
+	for i, state := range []status.State{status.Fresh, status.Waiting, status.Stale, status.Doubted, status.Failing, status.Revoked} {
+		s.Targets = append(s.Targets, status.Target{Name: fmt.Sprintf("secret/shop/db-%d", i), Lane: "shop", State: state, Proven: now, Overrides: "node/n1/db", Expires: now.Add(13 * 24 * time.Hour), Error: "no answer", Waits: "the next try", Next: now.Add(time.Minute)})
 	}
-	s.Rotations = []page.Rotation{{Set: "apps/shop/jwt", Stage: "switch", Since: now, Primary: "20261122t013907", Waits: "2 of 5 Pods of deployment/shop", Unasked: "shop/job-x"}}
-	b := open(t, serve(t, &page.Handler{Look: func() page.Status { return s }}))
+	s.Rotations = []status.Rotation{{Set: "apps/shop/jwt", Stage: "switch", Since: now, Primary: "20261122t013907", Waits: "2 of 5 Pods of deployment/shop", Unasked: "shop/job-x"}}
+	b := open(t, serve(t, &status.Handler{Look: func() status.Status { return s }}))
 	b.await(`document.querySelector("#rotations tbody").innerText.includes("2 of 5 Pods of deployment/shop; not asked: shop/job-x")`)
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
-		b.shows("secret/shop/db-5", page.Revoked)
+		b.shows("secret/shop/db-5", status.Revoked)
 		b.await(`getComputedStyle(document.querySelector("td:nth-child(4)")).display !== "none"`)
 		b.await(`document.querySelector("td:nth-child(7)").innerText === "in 12 d"`)
 		var found []struct {
@@ -241,7 +241,7 @@ func TestAccessible(t *testing.T) {
 
 // TestNobodyElseMayReadIt: a page of another origin does not get the data.
 func TestNobodyElseMayReadIt(t *testing.T) {
-	url := serve(t, &page.Handler{Look: func() page.Status { return page.Status{} }})
+	url := serve(t, &status.Handler{Look: func() status.Status { return status.Status{} }})
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, `<title>waiting</title><script>fetch(%q).then(() => "read", () => "refused").then(s => document.title = s)</script>`, url+".json")

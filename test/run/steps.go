@@ -22,7 +22,7 @@ var longest = []string{"./test/cluster", "./cmd/syncer", "./pkg/kube", "./test/r
 // concurrent are the packages whose goroutines share state. The essential run
 // tests them with the race detector.
 var concurrent = []string{
-	"./pkg/conjur", "./pkg/health", "./pkg/notify", "./pkg/page", "./pkg/queue", "./pkg/targets/records", "./internal/retry", "./pkg/conjur/variables", "./pkg/workers",
+	"./pkg/conjur", "./pkg/health", "./pkg/notify", "./pkg/health/status", "./pkg/queue", "./pkg/targets/records", "./internal/retry", "./pkg/conjur/variables", "./pkg/workers",
 }
 
 // prepare gets what tests need and the repository does not have.

@@ -1,6 +1,6 @@
-// Package page shows an operator the state of all targets: as a live page, as JSON,
+// Package status shows an operator the state of all targets: as a live page, as JSON,
 // and as a stream of changes. It shows names, times and errors, and never a value.
-package page
+package status
 
 import (
 	"slices"

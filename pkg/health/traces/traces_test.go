@@ -15,8 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/secretsync/syncer/pkg/traces"
-	"github.com/secretsync/syncer/pkg/traces/tracestest"
+	"github.com/secretsync/syncer/pkg/health/traces"
+	"github.com/secretsync/syncer/pkg/health/traces/tracestest"
 )
 
 const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -1,4 +1,4 @@
-package page_test
+package status_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/secretsync/syncer/pkg/page"
+	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,27 +24,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // source is what a Handler looks at.
 type source struct {
 	mu sync.Mutex
-	s  page.Status
+	s  status.Status
 }
 
-func (s *source) look() page.Status {
+func (s *source) look() status.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.s
 }
 
-func (s *source) set(next page.Status) {
+func (s *source) set(next status.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.s = next
 }
 
-// status is of targets that are all in one lane.
-func status(polled time.Time, ts ...page.Target) page.Status {
+// oneLane is of targets that are all in one lane.
+func oneLane(polled time.Time, ts ...status.Target) status.Status {
 	for i := range ts {
 		ts[i].Lane = "default"
 	}
-	return page.Status{Mode: "sidecar", Lanes: []page.Lane{{Name: "default", Targets: len(ts), Polled: polled}}, Targets: ts}
+	return status.Status{Mode: "sidecar", Lanes: []status.Lane{{Name: "default", Targets: len(ts), Polled: polled}}, Targets: ts}
 }
 
 // ask returns the answer to a request from an address for a host.
@@ -62,7 +62,7 @@ func ask(h http.Handler, method, path, from, host, token string) *httptest.Respo
 const here = "127.0.0.1:40000"
 
 func TestWithoutATokenOnlyThisMachineIsServed(t *testing.T) {
-	h := &page.Handler{Look: (&source{}).look}
+	h := &status.Handler{Look: (&source{}).look}
 	for _, c := range []struct {
 		from, host string
 		want       int
@@ -87,7 +87,7 @@ func TestWithoutATokenOnlyThisMachineIsServed(t *testing.T) {
 
 func TestWithATokenOnlyItsBearersSeeData(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	h := &page.Handler{Look: (&source{}).look, TokenFile: file}
+	h := &status.Handler{Look: (&source{}).look, TokenFile: file}
 	data := func(token string) int { return ask(h, "GET", "/status.json", "10.1.2.3:4", "syncer", token).Code }
 	if got := data("Bearer "); got != http.StatusServiceUnavailable {
 		t.Errorf("without a file: %d", got)
@@ -120,7 +120,7 @@ func TestWithATokenOnlyItsBearersSeeData(t *testing.T) {
 }
 
 func TestABrowserMayRunNothingElse(t *testing.T) {
-	h := &page.Handler{Look: (&source{}).look}
+	h := &status.Handler{Look: (&source{}).look}
 	for path, kind := range map[string]string{
 		"/status": "text/html", "/status/status.css": "text/css", "/status/status.js": "text/javascript", "/status.json": "application/json", "/status/other": "text/plain",
 	} {
@@ -145,26 +145,26 @@ func TestABrowserMayRunNothingElse(t *testing.T) {
 }
 
 // serve runs a Handler on an address of this machine.
-func serve(t *testing.T, h http.Handler) page.Client {
+func serve(t *testing.T, h http.Handler) status.Client {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return page.Client{URL: s.URL}
+	return status.Client{URL: s.URL}
 }
 
 func TestGetReturnsWhatIsKnown(t *testing.T) {
 	now := time.Now().UTC()
-	hostile := page.Target{Name: `file/<script>alert("x")</script>`, State: page.Failing, Error: "</script>\n\n\x1b[2J", Next: now}
-	src := &source{s: status(now, hostile)}
-	client := serve(t, &page.Handler{Look: src.look})
+	hostile := status.Target{Name: `file/<script>alert("x")</script>`, State: status.Failing, Error: "</script>\n\n\x1b[2J", Next: now}
+	src := &source{s: oneLane(now, hostile)}
+	client := serve(t, &status.Handler{Look: src.look})
 	got, err := client.Get(t.Context())
 	if err != nil || len(got.Targets) != 1 || got.Targets[0].Name != hostile.Name || got.Targets[0].Error != hostile.Error || got.Well() {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	text := ask(&page.Handler{Look: src.look}, "GET", "/status.json", here, "localhost", "").Body.String()
+	text := ask(&status.Handler{Look: src.look}, "GET", "/status.json", here, "localhost", "").Body.String()
 	if strings.ContainsAny(text, "<>\x1b") || !json.Valid([]byte(text)) {
 		t.Errorf("not escaped: %s", text)
 	}
-	if _, err := (page.Client{URL: serve(t, http.NotFoundHandler()).URL}).Get(t.Context()); err == nil || !strings.Contains(err.Error(), "server.status") {
+	if _, err := (status.Client{URL: serve(t, http.NotFoundHandler()).URL}).Get(t.Context()); err == nil || !strings.Contains(err.Error(), "server.status") {
 		t.Errorf("where it is off: %v", err)
 	}
 }
@@ -173,27 +173,27 @@ func TestGetReturnsWhatIsKnown(t *testing.T) {
 // together with what was to be seen.
 func TestFollowTellsWhatChanges(t *testing.T) {
 	begin := time.Now().UTC().Truncate(time.Millisecond)
-	fresh := func(name string, proven time.Time) page.Target {
-		return page.Target{Name: name, State: page.Fresh, Proven: proven}
+	fresh := func(name string, proven time.Time) status.Target {
+		return status.Target{Name: name, State: status.Fresh, Proven: proven}
 	}
-	src := &source{s: status(begin, fresh("file/a", begin), fresh("file/b", begin))}
-	client := serve(t, &page.Handler{Look: src.look})
+	src := &source{s: oneLane(begin, fresh("file/a", begin), fresh("file/b", begin))}
+	client := serve(t, &status.Handler{Look: src.look})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	polled := begin.Add(time.Second)
-	failing := page.Target{Name: "file/b", State: page.Failing, Proven: begin, Error: "no answer"}
-	rotating := status(polled, fresh("file/a", polled), fresh("file/b", polled))
-	rotating.Rotations = []page.Rotation{{Set: "jwt", Stage: "switch", Waits: "2 of 5 Pods"}}
-	steps := []page.Status{
+	failing := status.Target{Name: "file/b", State: status.Failing, Proven: begin, Error: "no answer"}
+	rotating := oneLane(polled, fresh("file/a", polled), fresh("file/b", polled))
+	rotating.Rotations = []status.Rotation{{Set: "jwt", Stage: "switch", Waits: "2 of 5 Pods"}}
+	steps := []status.Status{
 		rotating,
-		status(polled, fresh("file/a", polled), fresh("file/b", polled)), // by the poll alone
-		status(polled, fresh("file/a", polled), failing),
-		status(polled, fresh("file/a", polled), fresh("file/c", polled)),
-		{Mode: "sidecar", Standby: "another", Lanes: []page.Lane{}, Targets: []page.Target{}},
-		status(polled, fresh("file/a", begin)),
+		oneLane(polled, fresh("file/a", polled), fresh("file/b", polled)), // by the poll alone
+		oneLane(polled, fresh("file/a", polled), failing),
+		oneLane(polled, fresh("file/a", polled), fresh("file/c", polled)),
+		{Mode: "sidecar", Standby: "another", Lanes: []status.Lane{}, Targets: []status.Target{}},
+		oneLane(polled, fresh("file/a", begin)),
 	}
 	seen := 0
-	err := client.Follow(ctx, func(got page.Status) {
+	err := client.Follow(ctx, func(got status.Status) {
 		want := src.look()
 		want.At = got.At
 		if !reflect.DeepEqual(got, want) {
@@ -212,15 +212,15 @@ func TestFollowTellsWhatChanges(t *testing.T) {
 }
 
 func TestTooManyReadersAreTurnedAway(t *testing.T) {
-	client := serve(t, &page.Handler{Look: (&source{}).look})
+	client := serve(t, &status.Handler{Look: (&source{}).look})
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 16 {
 		begun := make(chan struct{}, 100)
-		wg.Go(func() { _ = client.Follow(ctx, func(page.Status) { begun <- struct{}{} }) })
+		wg.Go(func() { _ = client.Follow(ctx, func(status.Status) { begun <- struct{}{} }) })
 		<-begun
 	}
-	if err := client.Follow(ctx, func(page.Status) {}); err == nil || !strings.Contains(err.Error(), "too many") {
+	if err := client.Follow(ctx, func(status.Status) {}); err == nil || !strings.Contains(err.Error(), "too many") {
 		t.Errorf("one more: %v", err)
 	}
 	stop()
@@ -229,12 +229,12 @@ func TestTooManyReadersAreTurnedAway(t *testing.T) {
 
 // BenchmarkStatus is what one look of a reader costs with 10,000 targets.
 func BenchmarkStatus(b *testing.B) {
-	var ts []page.Target
+	var ts []status.Target
 	for i := range 10_000 {
-		ts = append(ts, page.Target{Name: fmt.Sprintf("secret/team-%03d/app-%d", i%100, i), State: page.Fresh, Proven: time.Now()})
+		ts = append(ts, status.Target{Name: fmt.Sprintf("secret/team-%03d/app-%d", i%100, i), State: status.Fresh, Proven: time.Now()})
 	}
-	src := &source{s: status(time.Now(), ts...)}
-	h := &page.Handler{Look: src.look}
+	src := &source{s: oneLane(time.Now(), ts...)}
+	h := &status.Handler{Look: src.look}
 	for b.Loop() {
 		b.SetBytes(int64(ask(h, "GET", "/status.json", here, "localhost", "").Body.Len()))
 	}
