@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/secretsync/syncer/pkg/demo"
+	"github.com/secretsync/syncer/pkg/tool/demo"
 )
 
 func newDemoCommand() *cobra.Command {

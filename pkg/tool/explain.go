@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // Explain writes all that belongs to a target of the configuration, or to a
@@ -28,7 +28,7 @@ func (t *Tool) Explain(name string) error {
 
 // explainOf explains a target of the configuration, which is that of p unless
 // that is nil.
-func (t *Tool) explainOf(cfg *config.Config, p *provider.Provider, name string) error {
+func (t *Tool) explainOf(cfg *config.Config, p *secretsprovider.Provider, name string) error {
 	if secret, ok := definedSecret(cfg, name); ok {
 		return t.printSecret(t.newSecretExplanation(cfg, p, secret))
 	}

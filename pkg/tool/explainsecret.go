@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // secretExplanation is all that belongs to one Kubernetes Secret.
@@ -41,7 +41,7 @@ func (t *Tool) explainOfManifest(name string) error {
 	}
 	found, problems := t.providers(m)
 	alone := len(found)+len(problems) == 1
-	var filling provider.Provider // the one that fills the Secrets
+	var filling secretsprovider.Provider // the one that fills the Secrets
 	if alone && len(found) == 1 {
 		filling = found[0]
 		filling.Config, _ = filling.Load(t.Sources, t.TemplatesNamed, false)
@@ -93,7 +93,7 @@ func namesSecret(name, namespace, secret string) bool {
 
 // newSecretExplanation explains a Secret that the process of p, or without it
 // this configuration, fills; nil: it is not known.
-func (tool *Tool) newSecretExplanation(cfg *config.Config, p *provider.Provider, t *targets.Target) secretExplanation {
+func (tool *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Provider, t *targets.Target) secretExplanation {
 	e := secretExplanation{
 		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
 		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/manifest"
-	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // kept warns of containers that keep the data of a Secret as they were at their
 // start, though a provider renews it and nothing restarts them.
-func kept(m *manifest.Manifest, providers []provider.Provider, secrets []readSecret) (warnings []config.Problem) {
+func kept(m *manifest.Manifest, providers []secretsprovider.Provider, secrets []readSecret) (warnings []config.Problem) {
 	renewed := renewedSecrets(providers, secrets)
 	for _, w := range m.Workloads {
 		if _, err := definitions.ParseWorkloads(strings.ToLower(w.String())); err != nil {
@@ -40,7 +40,7 @@ func kept(m *manifest.Manifest, providers []provider.Provider, secrets []readSec
 // renewedSecrets are those that a provider of the manifest keeps fresh, or one
 // elsewhere that finds them by their label, each with the workloads that are
 // restarted for it.
-func renewedSecrets(providers []provider.Provider, secrets []readSecret) map[string][]string {
+func renewedSecrets(providers []secretsprovider.Provider, secrets []readSecret) map[string][]string {
 	renewed := map[string][]string{}
 	refreshes := len(providers) == 0
 	for _, p := range providers {

@@ -2,7 +2,7 @@ package tool
 
 import (
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/provider"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // login is how the process that fills a target logs in to Conjur.
@@ -15,7 +15,7 @@ type login struct {
 // loginOf returns how a process with the configuration logs in, as one of its
 // identities; nil if nothing is said about Conjur. p is the provider in the
 // manifest; nil: there is none.
-func (t *Tool) loginOf(cfg *config.Config, as config.Conjur, p *provider.Provider) *login {
+func (t *Tool) loginOf(cfg *config.Config, as config.Conjur, p *secretsprovider.Provider) *login {
 	if cfg == nil || as.AuthnType == "" && as.ApplianceURL == "" && as.Account == "" {
 		return nil
 	}
@@ -29,9 +29,9 @@ func (t *Tool) loginOf(cfg *config.Config, as config.Conjur, p *provider.Provide
 		_, complete = p.Load(t.Sources, t.TemplatesNamed, true)
 	}
 	l.Missing = append(l.Missing, complete.Errors...)
-	if p != nil && p.Unknown(provider.AuthnURL) && cfg.Conjur.AuthnURL == as.AuthnURL {
+	if p != nil && p.Unknown(secretsprovider.AuthnURL) && cfg.Conjur.AuthnURL == as.AuthnURL {
 		l.Authenticator, l.Proof = "", ""
-		l.Missing = append(l.Missing, config.Problem{Key: provider.AuthnURL, Message: "the manifest has no value for it"})
+		l.Missing = append(l.Missing, config.Problem{Key: secretsprovider.AuthnURL, Message: "the manifest has no value for it"})
 	}
 	return l
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/manifest"
-	"github.com/secretsync/syncer/pkg/provider"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // readManifest reads the manifest. What is wrong in it is a
@@ -84,16 +84,16 @@ func (t *Tool) manifestName() string {
 
 // providers finds the providers' containers of each workload. A workload
 // without annotations for one need not have any, if another has.
-func (t *Tool) providers(m *manifest.Manifest) (found []provider.Provider, problems []config.Problem) {
+func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider, problems []config.Problem) {
 	var without []config.Problem
 	for _, w := range m.Workloads {
 		containers, err := w.Providers(t.Container)
 		for _, c := range containers {
-			found = append(found, provider.Provider{Workload: w, Container: c})
+			found = append(found, secretsprovider.Provider{Workload: w, Container: c})
 		}
 		switch {
 		case err == nil:
-		case provider.Annotated(w.Annotations):
+		case secretsprovider.Annotated(w.Annotations):
 			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error()})
 		default:
 			without = append(without, config.Problem{Key: w.String(), Message: err.Error()})
@@ -105,7 +105,7 @@ func (t *Tool) providers(m *manifest.Manifest) (found []provider.Provider, probl
 	return found, problems
 }
 
-// nothing is the problem with a manifest that has nothing for a provider.
+// nothing is the problem with a manifest that has nothing for a secretsprovider.
 func (t *Tool) nothing() config.Problem {
 	return config.Problem{Key: t.manifestName(), Message: "there is no workload with a secrets provider in it"}
 }
@@ -113,7 +113,7 @@ func (t *Tool) nothing() config.Problem {
 // checkManifest checks every workload and every Secret of a manifest, and
 // returns the providers with their configurations. With naming, a problem has
 // the name of its workload.
-func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]provider.Provider, config.Validation) {
+func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]secretsprovider.Provider, config.Validation) {
 	found, problems := t.providers(m)
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
 		problems = append(problems, t.nothing())
@@ -176,19 +176,19 @@ func (t *Tool) loadGroups() (*config.Config, *templates, error) {
 
 // onlyProvider finds the one provider that there is in the manifest, with its
 // configuration. Warnings, and if it is not valid its problems, are written.
-func (t *Tool) onlyProvider(m *manifest.Manifest) (provider.Provider, error) {
+func (t *Tool) onlyProvider(m *manifest.Manifest) (secretsprovider.Provider, error) {
 	found, problems := t.providers(m)
 	switch {
 	case len(problems) > 0:
-		return provider.Provider{}, &config.InvalidError{Problems: problems}
+		return secretsprovider.Provider{}, &config.InvalidError{Problems: problems}
 	case len(found) == 0:
-		return provider.Provider{}, &config.InvalidError{Problems: []config.Problem{t.nothing()}}
+		return secretsprovider.Provider{}, &config.InvalidError{Problems: []config.Problem{t.nothing()}}
 	case len(found) > 1:
 		var names []string
 		for _, p := range found {
 			names = append(names, p.Workload.String()+" "+p.Container.Name)
 		}
-		return provider.Provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
+		return secretsprovider.Provider{}, fmt.Errorf("there is more than one secrets provider: %s; give a manifest of one workload, and name the container by --container", strings.Join(names, ", "))
 	}
 	var v config.Validation
 	found[0].Config, v = found[0].Load(t.Sources, t.TemplatesNamed, false)

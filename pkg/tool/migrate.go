@@ -8,8 +8,8 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/terminal"
-	"github.com/secretsync/syncer/pkg/manifest"
-	"github.com/secretsync/syncer/pkg/provider"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // migration is what Migrate says, and prints as JSON.
@@ -72,9 +72,9 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 		containers = append(containers, p.Container)
 	}
 	for _, s := range m.Secrets {
-		result.Notes = append(result.Notes, provider.NotesOnSecret(s)...)
+		result.Notes = append(result.Notes, secretsprovider.NotesOnSecret(s)...)
 	}
-	must, better := provider.NotesOnRights(m, found)
+	must, better := secretsprovider.NotesOnRights(m, found)
 	result.Notes = append(result.Notes, better...)
 	result.Warnings = slices.Concat(must, logins, unchecked(found), result.Warnings)
 	if len(result.Errors) > 0 {
@@ -87,7 +87,7 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 
 // unchecked warns of what decides how Conjur is reached and stands in a ConfigMap
 // or a Secret that is not in the manifest.
-func unchecked(found []provider.Provider) (warnings []config.Problem) {
+func unchecked(found []secretsprovider.Provider) (warnings []config.Problem) {
 	for _, p := range found {
 		var names []string
 		for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_AUTHN_URL", "CONJUR_ACCOUNT"} {

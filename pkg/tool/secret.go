@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/manifest"
-	"github.com/secretsync/syncer/pkg/provider"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
+	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
 // readSecret is a Secret of a manifest and the target that it is.
@@ -23,8 +23,8 @@ type readSecret struct {
 	target *targets.Target // nil: it has nothing to say to a provider
 }
 
-// managed reports whether a Secret has anything to say to a provider.
-func managed(s *manifest.Secret) bool { return s.Map || provider.Annotated(s.Annotations) }
+// managed reports whether a Secret has anything to say to a secretsprovider.
+func managed(s *manifest.Secret) bool { return s.Map || secretsprovider.Annotated(s.Annotations) }
 
 // readSecrets reads all Secrets of the manifest. named are the names of those
 // that a provider is to fill; true where nothing but the Secret itself

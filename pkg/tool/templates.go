@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
-	"github.com/secretsync/syncer/pkg/manifest"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 // templates are the texts of templates, wherever a tool has them.

@@ -1,13 +1,13 @@
-// Package provider is what the secrets provider in a workload's manifest would
+// Package secretsprovider is what the secrets provider in a workload's manifest would
 // do: the configuration that its container would have, and what differs once
 // Syncer runs there in the place of CyberArk's.
-package provider
+package secretsprovider
 
 import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 // Provider is the provider's container in one workload.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 // TestFieldsHaveTheTypesOfTheAPI, each with its line; what the types of Kubernetes

@@ -1,4 +1,4 @@
-package provider
+package secretsprovider
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 // fillsSecrets reports whether the workload's destination is Kubernetes Secrets,

@@ -1,4 +1,4 @@
-package provider
+package secretsprovider
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 // Load reads and checks the configuration that the container would have, as far

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 func TestWorkload(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 func TestEnvironment(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/pkg/manifest"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
 // deployment has a provider beside an application, and the ConfigMaps that it
