@@ -24,11 +24,16 @@ With --dir it keeps its data, sealed, in that folder, which "conjurd init"
 prepares; without it everything is gone at the end.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if kubernetes {
-				o.Cluster = &cluster
-			}
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
 				return err
+			}
+			if kubernetes {
+				client, err := kube.Connect(cluster)
+				if err != nil {
+					return err
+				}
+				defer client.Close()
+				o.Kubernetes = pods{client}
 			}
 			return home.Serve(cmd.Context(), o, cmd.OutOrStdout())
 		},

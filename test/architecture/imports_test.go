@@ -58,7 +58,6 @@ var allowed = map[string][]string{
 		"pkg/sinks", "pkg/sources", "pkg/targets", "pkg/health/traces", "internal/turns", "pkg/conjur/variables", "internal/wake", "pkg/workers",
 	},
 	"pkg/tool/demo":            {"config", "pkg/conjur", "pkg/conjurd", "pkg/pipeline/connect", "pkg/pipeline", "pkg/queue", "pkg/rotation", "pkg/pipeline/rotators", "pkg/targets", "internal/terminal", "pkg/rotation/versions", "pkg/workers"},
-	"pkg/conjurd/home":         {"pkg/conjurd", "pkg/kube"},
 	"pkg/operate":              {"config", "pkg/conjur", "pkg/targets/definitions", "pkg/notify", "pkg/health/status", "internal/safefile", "pkg/secret", "internal/terminal", "pkg/conjur/variables"},
 	"pkg/tool/secretsprovider": {"config", "pkg/tool/manifest"},
 	"pkg/tool": {
@@ -66,7 +65,7 @@ var allowed = map[string][]string{
 	},
 	"config": {"pkg/targets/definitions", "pkg/rotation/generate", "pkg/render", "internal/safefile", "pkg/secret", "pkg/targets", "pkg/rotation/versions"},
 	"cmd/syncer": {
-		"config", "pkg/conjur/authn", "pkg/conjur", "pkg/conjurd/home", "pkg/pipeline/connect", "pkg/rotation/consumers", "pkg/tool/demo", "pkg/rotation/generate", "pkg/kube", "internal/logs", "pkg/operate", "pkg/pipeline", "pkg/notify/process", "pkg/rotation", "pkg/pipeline/rotators", "pkg/sinks", "internal/terminal", "pkg/tool", "pkg/rotation/versions",
+		"config", "pkg/conjur/authn", "pkg/conjur", "pkg/conjurd", "pkg/pipeline/connect", "pkg/rotation/consumers", "pkg/tool/demo", "pkg/rotation/generate", "pkg/kube", "internal/logs", "pkg/operate", "pkg/pipeline", "pkg/notify/process", "pkg/rotation", "pkg/pipeline/rotators", "pkg/sinks", "internal/terminal", "pkg/tool", "pkg/rotation/versions",
 	},
 	"deploy/examples": {},
 	"bench":           {"pkg/conjurd", "internal/terminal"},

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
-	"github.com/secretsync/syncer/pkg/kube"
 )
 
 // The files in the folder of a conjurd.
@@ -46,8 +45,6 @@ type Options struct {
 	// TLSCert and TLSKey are files. "" generates a certificate for Hosts.
 	TLSCert, TLSKey string
 	Hosts           []string
-	// Cluster enables logins of Pods through authn-k8s. Nil disables them.
-	Cluster *kube.Config
 }
 
 // Values holds values by variable, and the file that they come from.
@@ -61,10 +58,9 @@ func (o *Options) path(name string) string { return filepath.Join(o.Dir, name) }
 // home is an open folder.
 type home struct {
 	Options
-	server  *conjurd.Server
-	ca      *conjurd.CA
-	audit   *os.File     // nil if there is none
-	cluster *kube.Client // nil if there is none
+	server *conjurd.Server
+	ca     *conjurd.CA
+	audit  *os.File // nil if there is none
 }
 
 // Init prepares a folder for Serve, and writes connection information to out.
@@ -160,12 +156,6 @@ func open(ctx context.Context, o Options, create bool) (_ *home, err error) {
 		}
 		o.Audit = h.audit
 	}
-	if o.Cluster != nil {
-		if h.cluster, err = kube.Connect(*o.Cluster); err != nil {
-			return nil, err
-		}
-		o.Kubernetes = pods{h.cluster}
-	}
 	if h.server, err = conjurd.Open(o.Options); err != nil {
 		return nil, err
 	}
@@ -179,9 +169,6 @@ func (h *home) close() error {
 	}
 	if h.audit != nil {
 		errs = append(errs, h.audit.Close())
-	}
-	if h.cluster != nil {
-		h.cluster.Close()
 	}
 	return errors.Join(errs...)
 }
