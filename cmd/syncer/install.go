@@ -1,9 +1,12 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 
-	"github.com/secretsync/syncer/pkg/operate"
+	"github.com/spf13/cobra"
 )
 
 func newInstallCommand() *cobra.Command {
@@ -11,6 +14,34 @@ func newInstallCommand() *cobra.Command {
 		Use:   "install DIR",
 		Short: "Copy this binary into a folder, such as a volume shared with a container that has no shell",
 		Args:  cobra.ExactArgs(1),
-		RunE:  func(_ *cobra.Command, args []string) error { return operate.Install(args[0]) },
+		RunE:  func(_ *cobra.Command, args []string) error { return install(args[0]) },
 	}
+}
+
+// install copies this binary to dir/syncer, which it replaces as a whole: it may
+// be running there.
+func install(dir string) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	next, err := os.CreateTemp(dir, ".syncer-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(next.Name()))
+		}
+	}()
+	_, err = io.Copy(next, from)
+	if err = errors.Join(err, next.Chmod(0o755), next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), filepath.Join(dir, "syncer"))
 }

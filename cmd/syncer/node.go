@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/operate"
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
@@ -39,7 +38,7 @@ they have a value. How Conjur is reached is read from the environment
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withConjur(func(client *conjur.Client) error {
-				all, err := operate.Overrides(cmd.Context(), client, base)
+				all, err := tool.Overrides(cmd.Context(), client, base)
 				if err != nil {
 					return err
 				}
@@ -54,7 +53,7 @@ they have a value. How Conjur is reached is read from the environment
 }
 
 func newNodePolicyCommand() *cobra.Command {
-	var p operate.NodePolicy
+	var p tool.NodePolicy
 	cmd := &cobra.Command{
 		Use:   "policy --node NODE[,NODE...] ID...",
 		Short: "Print the policy that gives nodes variables of their own, or takes them away",

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/operate"
+	"github.com/secretsync/syncer/pkg/notify"
 )
 
 // newProbeCommand makes the commands that do for containers without a shell
@@ -22,8 +22,8 @@ func newProbeCommand() *cobra.Command {
 			RunE: func(*cobra.Command, []string) error { return ask(dir) },
 		})
 	}
-	add("provided", "Succeed when all secrets have been provided once", operate.Provided)
-	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted", operate.Unchanged)
-	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe", operate.Alive)
+	add("provided", "Succeed when all secrets have been provided once", notify.Provided)
+	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted", notify.Unchanged)
+	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe", notify.Alive)
 	return probe
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/operate"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/tool"
 )
@@ -56,14 +56,14 @@ func setValues(cmd *cobra.Command, file string, nonAtomic bool) error {
 		return err
 	}
 	return withConjur(func(client *conjur.Client) error {
-		return operate.Set(cmd.Context(), client, values, nonAtomic, cmd.OutOrStdout())
+		return variables.Set(cmd.Context(), client, values, nonAtomic, cmd.OutOrStdout())
 	})
 }
 
 // setValue sets a variable to what standard input has.
 func setValue(cmd *cobra.Command, id string) error {
 	return withConjur(func(client *conjur.Client) error {
-		return operate.SetOne(cmd.Context(), client, id, cmd.InOrStdin(), cmd.ErrOrStderr())
+		return variables.SetOne(cmd.Context(), client, id, cmd.InOrStdin(), cmd.ErrOrStderr())
 	})
 }
 

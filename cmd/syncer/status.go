@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/secretsync/syncer/pkg/operate"
+	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 func newStatusCommand() *cobra.Command {
-	var o operate.Overview
+	var o status.Overview
 	var watch bool
 	var output *outputFlag
 	cmd := &cobra.Command{
@@ -37,7 +37,7 @@ found out. With --watch, an interrupt ends it with what it showed last.`,
 			} else {
 				err = o.Once(cmd.Context())
 			}
-			if errors.Is(err, operate.ErrNotFresh) {
+			if errors.Is(err, status.ErrNotFresh) {
 				return errLogged
 			}
 			return asStatus(2, err)

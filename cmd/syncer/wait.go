@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/operate"
+	"github.com/secretsync/syncer/pkg/notify"
 )
 
 // waitMost is how long wait waits by default: while a postStart hook runs, a
@@ -25,7 +25,7 @@ func newWaitCommand() *cobra.Command {
 		Short: "Wait until all secrets have been provided; for a postStart hook",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := operate.Wait(cmd.Context(), dir, most)
+			err := notify.Wait(cmd.Context(), dir, most)
 			if err != nil {
 				return errors.Join(err, terminationMessage(log, err))
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/operate"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -75,7 +74,7 @@ func nor(t *targets.Target, general string) string {
 
 // PrintOverrides writes them, and a warning of each that takes the place of
 // nothing.
-func (t *Tool) PrintOverrides(all []operate.Override) error {
+func (t *Tool) PrintOverrides(all []Override) error {
 	for _, o := range all {
 		if !o.General {
 			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; create it, or other nodes get nothing", o.Node, o.Variable))

@@ -1,4 +1,4 @@
-package operate
+package status
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/internal/terminal"
-	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 // ErrNotFresh says that a target is not as it should be.
@@ -60,7 +59,7 @@ func (o Overview) Watch(ctx context.Context) error {
 	var failed error
 	var before []string
 	verdict := errors.New("interrupted before the process has answered")
-	err = client.Follow(ctx, func(s status.Status) {
+	err = client.Follow(ctx, func(s Status) {
 		verdict = nil
 		if !s.Well() {
 			verdict = ErrNotFresh
@@ -83,7 +82,7 @@ func (o Overview) Watch(ctx context.Context) error {
 }
 
 // untimed returns a Status without the times that always change.
-func untimed(s status.Status) status.Status {
+func untimed(s Status) Status {
 	s.Targets = slices.Clone(s.Targets)
 	for i := range s.Targets {
 		s.Targets[i].Proven, s.Targets[i].Changed = time.Time{}, time.Time{}
@@ -91,18 +90,15 @@ func untimed(s status.Status) status.Status {
 	return s
 }
 
-// maxToken bounds what is read of a file with a token.
-const maxToken = 1 << 20
-
-func (o Overview) client() (status.Client, error) {
+func (o Overview) client() (Client, error) {
 	if o.TokenFile == "" {
-		return status.Client{URL: o.URL}, nil
+		return Client{URL: o.URL}, nil
 	}
 	token, err := safefile.ReadInput(o.TokenFile, maxToken)
-	return status.Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
+	return Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
 }
 
-func (o Overview) print(screen *terminal.Screen, s status.Status) error {
+func (o Overview) print(screen *terminal.Screen, s Status) error {
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode(s)
 	}
@@ -110,25 +106,25 @@ func (o Overview) print(screen *terminal.Screen, s status.Status) error {
 }
 
 // badness orders states, the worst first.
-var badness = []status.State{status.Failing, status.Revoked, status.Doubted, status.Stale, status.Waiting, status.Fresh}
+var badness = []State{Failing, Revoked, Doubted, Stale, Waiting, Fresh}
 
 // colours are those of the states.
-var colours = map[status.State]terminal.Colour{
-	status.Failing: terminal.Red, status.Revoked: terminal.Magenta, status.Doubted: terminal.Yellow, status.Stale: terminal.Yellow, status.Waiting: terminal.Blue, status.Fresh: terminal.Green,
+var colours = map[State]terminal.Colour{
+	Failing: terminal.Red, Revoked: terminal.Magenta, Doubted: terminal.Yellow, Stale: terminal.Yellow, Waiting: terminal.Blue, Fresh: terminal.Green,
 }
 
-func (o Overview) lines(screen *terminal.Screen, s status.Status) []string {
+func (o Overview) lines(screen *terminal.Screen, s Status) []string {
 	if s.Standby != "" {
 		return []string{"Standing by: " + terminal.Plain(s.Standby) + " works"}
 	}
 	fresh := 0
 	rows := []terminal.Row{{Cells: []string{"STATE", "TARGET", "IDENTITY", "PROVEN", "CHANGED", "EXPIRES", "WHAT IS WRONG, AND WHAT IT WAITS FOR"}}}
 	ts := slices.Clone(s.Targets)
-	slices.SortStableFunc(ts, func(a, b status.Target) int {
+	slices.SortStableFunc(ts, func(a, b Target) int {
 		return cmp.Compare(slices.Index(badness, a.State), slices.Index(badness, b.State))
 	})
 	for _, t := range ts {
-		if t.State == status.Fresh {
+		if t.State == Fresh {
 			fresh++
 			if !o.All {
 				continue
@@ -138,7 +134,7 @@ func (o Overview) lines(screen *terminal.Screen, s status.Status) []string {
 			string(t.State), t.Name, t.Lane, ago(s.At, t.Proven), ago(s.At, t.Changed), ahead(s.At, t.Expires), wrong(t),
 		}})
 	}
-	if !slices.ContainsFunc(ts, func(t status.Target) bool { return !t.Expires.IsZero() }) {
+	if !slices.ContainsFunc(ts, func(t Target) bool { return !t.Expires.IsZero() }) {
 		for i := range rows {
 			rows[i].Cells = slices.Delete(rows[i].Cells, 5, 6) // no certificates
 		}
@@ -156,7 +152,7 @@ func (o Overview) lines(screen *terminal.Screen, s status.Status) []string {
 }
 
 // rotations are the rows of the sets that are rotated.
-func rotations(s status.Status) (rows []terminal.Row) {
+func rotations(s Status) (rows []terminal.Row) {
 	if len(s.Rotations) > 0 {
 		rows = []terminal.Row{{Cells: []string{"SET", "STAGE", "FOR", "PRIMARY", "WAITS FOR"}}}
 	}
@@ -167,7 +163,7 @@ func rotations(s status.Status) (rows []terminal.Row) {
 }
 
 // left says what a set waits for, and who uses it without being asked.
-func left(r status.Rotation) string {
+func left(r Rotation) string {
 	text := cmp.Or(r.Problem, r.Waits)
 	if r.Unasked != "" {
 		text = strings.TrimPrefix(text+"; not asked: "+r.Unasked, "; ")
@@ -179,7 +175,7 @@ func left(r status.Rotation) string {
 }
 
 // wrong says what is wrong with a target and what it waits for.
-func wrong(t status.Target) string {
+func wrong(t Target) string {
 	text := t.Error
 	if t.Waits != "" {
 		text = strings.TrimPrefix(text+"; waits for "+t.Waits, "; ")

@@ -1,4 +1,4 @@
-package operate
+package variables
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -63,7 +62,7 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 	for i, v := range values {
 		ids[i] = v.ID
 	}
-	known, err := variables.New(client, variables.Config{})
+	known, err := New(client, Config{})
 	if err != nil {
 		return err
 	}
@@ -86,12 +85,12 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 
 // putBack restores what it can and returns exactly what happened; nil when there
 // was nothing to restore.
-func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]variables.Answer) error {
+func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]Answer) error {
 	ctx = context.WithoutCancel(ctx) // also when the user gave up
 	var errs []error
 	for _, v := range slices.Backward(touched) {
 		before := earlier[v.ID]
-		if before.Verdict != variables.Found {
+		if before.Verdict != Found {
 			errs = append(errs, fmt.Errorf("%q keeps its new value: the earlier one could not be read (%w)", v.ID, before.Err))
 			continue
 		}

@@ -1,7 +1,4 @@
-// Package operate is what operators and probes do beside what runs: see what it
-// knows of its targets and whether all is delivered, wait for it, set variables,
-// and look after those that nodes have of their own.
-package operate
+package tool
 
 import (
 	"context"

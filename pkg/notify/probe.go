@@ -1,4 +1,4 @@
-package operate
+package notify
 
 import (
 	"context"
@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
-
-	"github.com/secretsync/syncer/pkg/notify"
 )
 
 // Provided returns what is missing, as far as the status folder has it, unless
 // all secrets have been provided once.
 func Provided(dir string) error {
-	status := notify.OpenStatus(dir)
+	status := OpenStatus(dir)
 	if provided, err := status.Provided(); provided || err != nil {
 		return err
 	}
@@ -29,7 +27,7 @@ func Provided(dir string) error {
 
 // Unchanged returns an error once after the secrets were updated.
 func Unchanged(dir string) error {
-	updated, err := notify.OpenStatus(dir).TakeUpdated()
+	updated, err := OpenStatus(dir).TakeUpdated()
 	if err == nil && updated {
 		err = errors.New("the secrets were updated")
 	}
@@ -39,7 +37,7 @@ func Unchanged(dir string) error {
 // Alive returns an error when the sidecar's heart has not beaten since the last
 // call.
 func Alive(dir string) error {
-	beat, err := notify.OpenStatus(dir).TakeBeat()
+	beat, err := OpenStatus(dir).TakeBeat()
 	if err == nil && !beat {
 		err = errors.New("no heartbeat since the last probe")
 	}
@@ -56,19 +54,19 @@ func Wait(ctx context.Context, dir string, most time.Duration) error {
 		ctx, cancel = context.WithTimeout(ctx, most)
 		defer cancel()
 	}
-	err := waitProvided(ctx, notify.OpenStatus(dir))
+	err := waitProvided(ctx, OpenStatus(dir))
 	if errors.Is(err, context.DeadlineExceeded) {
 		if err = Provided(dir); err != nil {
 			err = fmt.Errorf("not there after %v: %w", most, err)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", filepath.Join(dir, notify.ProvidedFile), err)
+		return fmt.Errorf("waiting for %s: %w", filepath.Join(dir, ProvidedFile), err)
 	}
 	return nil
 }
 
-func waitProvided(ctx context.Context, status *notify.Status) error {
+func waitProvided(ctx context.Context, status *Status) error {
 	look := time.NewTicker(waitStep)
 	defer look.Stop()
 	for {

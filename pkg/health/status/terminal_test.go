@@ -1,4 +1,4 @@
-package operate
+package status_test
 
 import (
 	"net/http/httptest"
@@ -19,7 +19,7 @@ func TestOverviewShowsWhatThereIs(t *testing.T) {
 		server := httptest.NewServer(&status.Handler{Look: func() status.Status { return s }})
 		defer server.Close()
 		var out strings.Builder
-		if err := (Overview{URL: server.URL, All: true, Out: &out}).Once(t.Context()); err != nil {
+		if err := (status.Overview{URL: server.URL, All: true, Out: &out}).Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
