@@ -17,7 +17,7 @@ func TestNotesTellWhatWasInstalled(t *testing.T) {
 		connection:                    {"Deployment a", "served: ns", "label secret", "system:serviceaccount:ns:a"},
 		connection + "shape: job":     {"Job a-2", "served: ns"},
 		connection + "shape: example": {"Deployment a", "deploy/a -c syncer"},
-		"shape: none":                 {"Nothing was installed"},
+		"shape: none":                 {"Nothing is installed"},
 		conjurWith("kubernetes: {secrets: [{name: x, namespace: shop}]}") + "credentials: {apiKey: {secretName: key}}": {"served: shop", "lists", "Secret key"},
 	} {
 		text, err := deploy.Release{Name: "a", Namespace: "ns", Revision: 2, Values: values}.Notes()
