@@ -131,7 +131,7 @@ func TestCheckKnowsWhatVariablesHold(t *testing.T) {
 	mine.Publish = map[string]Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "url": {Text: "key"}, "jwt-public": {Parts: []string{"key"}}}
 	mine.Adopt = map[string]string{"a": "other", "b": "other/control"}
 	mine.Generate = generate.Config{X509: &generate.X509{CA: "other"}}
-	s.Set("url", "of somebody")
+	s.Set("url", noCommand) // as people write for nothing
 	s.Set("jwt-public", `{"syncerSet":1,"step":3,"versions":[]}`)
 	r, _ := s.rotator(s.client, "me", mine)
 	found := strings.Join(r.Check(t.Context())["jwt"], "\n")

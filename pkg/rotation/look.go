@@ -49,6 +49,10 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 		return err
 	}
 	barred := s.barred(ctx)
+	var hand *otherHandError
+	if s.mine() && errors.As(r.vacant(ctx, s), &hand) {
+		barred = hand.why
+	}
 	switch action := s.next(facts); {
 	case barred != "":
 		s.why = barred

@@ -87,7 +87,7 @@ func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
 				if lines := logged.FilterMessage(EventWaiting).FilterField(zap.String("set", "jwt")).All(); len(lines) != 1 {
 					t.Errorf("%d lines: %v", len(lines), lines)
 				}
-				for _, report := range r.Reports() {
+				for _, report := range append(r.Reports(), r.Look(t.Context())...) {
 					for _, want := range c.says {
 						if report.Set == "jwt" && !strings.Contains(report.WaitsFor, want) {
 							t.Errorf("the status does not say %q: %+v", want, report)

@@ -76,10 +76,11 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, erro
 	const commands = "the commands of a set"
 	value, found, err := r.value(ctx, id)
 	defer value.Wipe()
-	if _, err := parseControl(value.Bytes()); err == nil {
+	set, steers := setOf(id)
+	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.command.ID != "") {
 		return commands, nil
 	}
-	if set, ok := setOf(id); ok && err == nil { // it may have no value yet, or a damaged one
+	if steers && err == nil { // it may have no value yet, or a damaged one
 		steered, _, _ := r.value(ctx, set) // another identity's set may not be read
 		defer steered.Wipe()
 		if versions.IsSet(steered.Bytes()) {
