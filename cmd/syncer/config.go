@@ -8,13 +8,13 @@ import (
 
 func newConfigCommand() *cobra.Command {
 	var t tool.Tool
-	return newToolCommand(&t, "config", "Print the configuration that is in effect", `Prints all that is in effect after annotations, configuration file, environment
-and defaults, secrets left out: as YAML, or as JSON with --output json. The form
-text is YAML too.
+	return newToolCommand(&t, "config", "Print the effective configuration", `Prints the effective configuration without secrets, from annotations,
+configuration file, environment and defaults. The output is YAML. With --output
+json it is JSON; --output text is YAML too.
 
-A connection to Conjur need not be set; see validate. Warnings go to standard
+The connection to Conjur is optional; see validate. Warnings go to standard
 error.
 
-Exit status: 0, or 1 with nothing printed if the configuration is not valid.`, 1,
+Exit status: 0, or 1 if the configuration is invalid. Then nothing is printed.`, 1,
 		func(*cobra.Command, []string) error { return t.Config() }, "yaml", "json", "text")
 }

@@ -18,10 +18,10 @@ func newConjurdCommand() *cobra.Command {
 	cluster := kube.Config{UserAgent: "conjurd/" + version()}
 	cmd := &cobra.Command{
 		Use:   "conjurd",
-		Short: "Serve a Conjur-compatible API from this binary, to try, develop and test against",
+		Short: "Serve a Conjur-compatible API, for trials, development and tests",
 		Long: `Serves the part of Conjur's API that its clients need, over TLS on loopback.
-With --dir it keeps its data, sealed, in that folder, which "conjurd init"
-prepares; without it everything is gone at the end.`,
+With --dir, the server stores its data in that folder, encrypted; "conjurd init"
+prepares the folder. Without --dir, all data are lost when the server exits.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
@@ -39,22 +39,22 @@ prepares; without it everything is gone at the end.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Addr, "addr", "127.0.0.1:8443", "where to listen; port 0 for a free one")
-	flags.BoolVar(&o.Strict, "strict", false, "do nothing that the genuine server would not do")
-	flags.StringVar(&o.AuditFile, "audit", "", "a file to append a line of JSON to for every decision")
-	flags.StringVar(&o.Backup, "backup", "", "a file to write a copy of the data to at each SIGUSR1, while serving")
-	flags.BoolVar(&o.AllowPlainHTTP, "plain-http", false, "serve without TLS; for loopback, or behind a proxy")
-	flags.StringVar(&o.TLSCert, "tls-cert", "", "a PEM certificate (default: one made at start by the folder's own CA)")
+	flags.StringVar(&o.Addr, "addr", "127.0.0.1:8443", "the address to listen on; port 0 selects a free port")
+	flags.BoolVar(&o.Strict, "strict", false, "disable all extensions that the genuine server lacks")
+	flags.StringVar(&o.AuditFile, "audit", "", "a file to which every decision is appended as a line of JSON")
+	flags.StringVar(&o.Backup, "backup", "", "a file to which each SIGUSR1 writes a copy of the data, while the server runs")
+	flags.BoolVar(&o.AllowPlainHTTP, "plain-http", false, "serve without TLS, on loopback or behind a proxy")
+	flags.StringVar(&o.TLSCert, "tls-cert", "", "a PEM certificate (default: issued at startup by the folder's CA)")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "the PEM key of --tls-cert")
-	flags.StringSliceVar(&o.Hosts, "host", nil, "names and addresses for the certificate made at start (default loopback)")
-	flags.BoolVar(&kubernetes, "kubernetes", false, "let Pods of this cluster log in by authn-k8s: look them up, and bring certificates to them")
-	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the cluster of --kubernetes (default: $KUBECONFIG, or the cluster that this process runs in)")
-	flags.DurationVar(&o.UserTokenTTL, "user-token-ttl", 0, "the life of a user's access token (default 8m)")
-	flags.DurationVar(&o.HostTokenTTL, "host-token-ttl", 0, "the life of a host's access token (default 8m)")
+	flags.StringSliceVar(&o.Hosts, "host", nil, "names and addresses in the certificate that is issued at startup (default loopback)")
+	flags.BoolVar(&kubernetes, "kubernetes", false, "let Pods of this cluster log in by authn-k8s: look them up, and deliver certificates to them")
+	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --kubernetes (default: $KUBECONFIG, or the cluster that this process runs in)")
+	flags.DurationVar(&o.UserTokenTTL, "user-token-ttl", 0, "lifetime of a user's access token (default 8m)")
+	flags.DurationVar(&o.HostTokenTTL, "host-token-ttl", 0, "lifetime of a host's access token (default 8m)")
 
 	initialize := &cobra.Command{
 		Use:   "init",
-		Short: "Prepare a folder: account, admin's API key, data key, CA",
+		Short: "Prepare a folder: account, API key of admin, data key, CA",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
@@ -65,21 +65,21 @@ prepares; without it everything is gone at the end.`,
 	}
 	rekey := &cobra.Command{
 		Use:   "rekey --dir DIR",
-		Short: "Have the data in a folder be sealed under a new data key, while the server goes on",
-		Long: `Makes a new data key and has all data be sealed under it, by the server that
-serves the folder or, if none does, by itself. When nothing is left under the old
-key, that is gone. It may be killed at any moment and run again. Backups from
-before need the old key: copy data.key beside them first.`,
+		Short: "Encrypt the data in a folder with a new data key, while the server runs",
+		Long: `Creates a new data key and encrypts all data with it. If a server serves the
+folder, that server does it; otherwise this command does. The old key is deleted
+when no data need it any longer. You can kill the command at any moment and run it
+again. Older backups need the old key: first copy data.key to them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return home.Rekey(cmd.Context(), o, cmd.OutOrStdout()) },
 	}
 	for _, c := range []*cobra.Command{cmd, initialize, rekey} {
-		c.Flags().StringVar(&o.Dir, "dir", "", "the folder for data, keys and CA")
+		c.Flags().StringVar(&o.Dir, "dir", "", "the folder of data, keys and CA")
 	}
 	for _, c := range []*cobra.Command{cmd, initialize} {
-		c.Flags().StringVar(&o.Account, "account", "", "the account (default: the one that the folder has, or default)")
-		c.Flags().StringArrayVar(&o.Policies, "policy", nil, "a policy file to load into root; may be repeated")
-		c.Flags().StringArrayVar(&values, "values", nil, "a YAML file of values to set, variable id: text; - for standard input; may be repeated")
+		c.Flags().StringVar(&o.Account, "account", "", "the account (default: the folder's account, or default)")
+		c.Flags().StringArrayVar(&o.Policies, "policy", nil, "a policy file to load into root; repeatable")
+		c.Flags().StringArrayVar(&values, "values", nil, "a YAML file of values to set, variable id: text; - for standard input; repeatable")
 	}
 	cmd.AddCommand(initialize, rekey)
 	return cmd

@@ -13,16 +13,16 @@ func newDemoCommand() *cobra.Command {
 	var rotation bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See the pipeline at work: a server, five groups of secrets, and changes that arrive",
-		Long: `Starts a Conjur-compatible server on loopback with 25 variables, runs the
-pipeline against it over TLS into a temporary folder, then rotates values,
-edits a template, revokes a variable and restores it, and shows each change as
-it reaches its file; on a terminal, as a table that changes in place. The
-address that it prints is that of its status page. Values are never shown.
+		Short: "Show how changes in Conjur reach five groups of secrets",
+		Long: `Starts a Conjur-compatible server on loopback with 25 variables. Runs Syncer
+against it, over TLS, into a temporary folder. Then it rotates values, edits a
+template, revokes a variable and restores it. It shows each change when it reaches
+its file; on a terminal, in a table that is updated in place. It prints the address
+of its status page, and never shows a value.
 
-With --rotate it shows a key set instead: two programs sign and check tokens all
-the time, while a new key is introduced to both, confirmed, promoted, and the old
-one retired.
+With --rotate, it shows a key set instead. Two programs continuously sign and
+verify tokens. Meanwhile both receive a new key and confirm it. The new key is then
+promoted, and the old one is retired.
 
 Exit status: 0 only if every change arrived, or no token was rejected.`,
 		Args: cobra.NoArgs,
@@ -33,7 +33,7 @@ Exit status: 0 only if every change arrived, or no token was rejected.`,
 			return demo.Run(cmd.Context(), life, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&rotation, "rotate", false, "show how a key set is rotated")
-	cmd.Flags().DurationVar(&life, "for", 20*time.Second, "how long to go on")
+	cmd.Flags().BoolVar(&rotation, "rotate", false, "show the rotation of a key set")
+	cmd.Flags().DurationVar(&life, "for", 20*time.Second, "how long to run")
 	return cmd
 }

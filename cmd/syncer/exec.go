@@ -35,27 +35,29 @@ func newExecCommand() *cobra.Command {
 	run := newRunCommandFor(&f.options)
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Deliver the secrets, then run a command and keep them fresh for it",
-		Long: `For a container without a sidecar: delivers the secrets as an init container
-does, runs the command, and then keeps the secrets fresh as a sidecar does. Only
-if all are delivered is the command run. A change restarts it, or what
---on-change says.
+		Short: "Deliver the secrets, then run a command and keep its secrets fresh",
+		Long: `For a container without a sidecar. Delivers the secrets like an init container,
+runs the command, and then keeps the secrets fresh like a sidecar. The command runs
+only if all secrets were delivered. A change restarts the command, unless
+--on-change sets another effect.
 
-With --env the entries of a secret group become environment variables of the
-command, by their aliases, and are not written to a file. They stay in memory;
-a running command does not see changes of its environment. Syncer's own
-credentials (` + strings.Join(config.CredentialVariables(), ", ") + `)
-are not passed on, and the command cannot read them from Syncer's memory unless
-it is root.
+With --env, the entries of a secret group become environment variables of the
+command, named by their aliases. They stay in memory and are not written to a file.
+A running command does not see changes of its environment.
 
-The command stays in the foreground: when it ends, so does syncer. Signals are
-passed on to it, and as the first process of a container syncer waits for
-orphans. The folder for sentinel files is by default a temporary one, that of
-this container.
+The command does not inherit Syncer's own credentials:
+- ` + strings.Join(config.CredentialVariables(), "\n- ") + `
 
-Exit status: that of the command, or 128 and the number of the signal that
-ended it; 127 and 126 if it cannot be found or run; 1 if the secrets could not
-be delivered, or had to be taken away.`,
+Unless the command runs as root, it also cannot read them from Syncer's memory.
+
+The command runs in the foreground, and syncer exits when the command exits. Syncer
+forwards signals to it. As the first process of a container, syncer reaps orphans.
+By default, the folder of sentinel files is a temporary folder of this container.
+
+Exit status:
+- the command's exit status, or 128 plus the number of the signal that ended it
+- 127 if the command is not found, 126 if it cannot run
+- 1 if the secrets could not be delivered, or had to be removed`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("exec: name the command that is to run, and its arguments, after --")
@@ -69,9 +71,9 @@ be delivered, or had to be taken away.`,
 	}
 	cmd.Flags().AddFlagSet(run.Flags())
 	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
-	cmd.Flags().StringArrayVar(&f.groups, "env", nil, "a secret group that becomes environment variables; may be repeated")
-	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "what a change does to the command: restart, signal:SIGHUP (or another signal) or none")
-	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "what the command has to end when syncer restarts or stops it, before it is killed; a signal to syncer is passed on and sets no time")
+	cmd.Flags().StringArrayVar(&f.groups, "env", nil, "a secret group that becomes environment variables; repeatable")
+	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "the effect of a change on the command: restart, signal:SIGHUP (or another signal) or none")
+	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "time for the command to exit when syncer restarts or stops it, before syncer kills it; signals that syncer forwards start no timeout")
 	return cmd
 }
 

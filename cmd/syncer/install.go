@@ -12,7 +12,7 @@ import (
 func newInstallCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "install DIR",
-		Short: "Copy this binary into a folder, such as a volume shared with a container that has no shell",
+		Short: "Copy this binary into a folder, such as a volume shared with a container without a shell",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return install(args[0]) },
 	}

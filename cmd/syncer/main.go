@@ -54,7 +54,7 @@ func newCommand() *cobra.Command {
 	run := newRunCommand()
 	root := &cobra.Command{
 		Use:           "syncer",
-		Short:         "Brings secrets from Conjur to applications, and keeps them fresh",
+		Short:         "Delivers secrets from Conjur to applications and keeps them fresh",
 		Version:       version(),
 		Args:          noSuchCommand,
 		RunE:          run.RunE,

@@ -9,12 +9,13 @@ import (
 func newMigrateCommand() *cobra.Command {
 	var t tool.Tool
 	var image string
-	cmd := newToolCommand(&t, "migrate", "Put Syncer in the place of the Secrets Provider in a manifest", `Writes the manifest, or several as one, to standard output with Syncer's image
-in the place of the Secrets Provider's, and to standard error what is to be known
-about that: what is read otherwise, which rights are missing, what is left to do
-by hand. Nothing else in the manifest changes.
+	cmd := newToolCommand(&t, "migrate", "Replace the Secrets Provider by Syncer in a manifest", `Writes the manifest, or several as one, to standard output. Syncer's image replaces
+the image of the Secrets Provider; nothing else changes. Standard error shows which
+settings Syncer reads differently, which rights are missing, and what you must
+change by hand.
 
-Exit status: 0, or 1 with no manifest written if something in it cannot work.`, 1,
+Exit status: 0, or 1 if something in the manifest cannot work. Then no manifest is
+written.`, 1,
 		func(*cobra.Command, []string) error { return t.Migrate(image) }, "yaml", "json", "text")
 	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
 	addManifestFlags(cmd, &t)

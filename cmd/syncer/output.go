@@ -17,7 +17,7 @@ type outputFlag struct {
 // addOutputFlag adds the flag --output to a command. The first form is the default.
 func addOutputFlag(cmd *cobra.Command, forms ...string) *outputFlag {
 	o := &outputFlag{form: forms[0], forms: forms}
-	cmd.Flags().Var(o, "output", "the form of the output: "+o.list())
+	cmd.Flags().Var(o, "output", "the output format: "+o.list())
 	return o
 }
 

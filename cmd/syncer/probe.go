@@ -15,15 +15,15 @@ func newProbeCommand() *cobra.Command {
 		Use:   "probe",
 		Short: "Answer a liveness, readiness or startup probe from the status folder",
 	}
-	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
+	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	add := func(name, short string, ask func(dir string) error) {
 		probe.AddCommand(&cobra.Command{
 			Use: name, Short: short, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return ask(dir) },
 		})
 	}
-	add("provided", "Succeed when all secrets have been provided once", notify.Provided)
-	add("unchanged", "Fail once after the secrets were updated, so that the container is restarted", notify.Unchanged)
-	add("alive", "Succeed when the sidecar's heart has beaten since the last such probe", notify.Alive)
+	add("provided", "Succeed if all secrets were provided once", notify.Provided)
+	add("unchanged", "Fail once after the secrets were updated, so that the container restarts", notify.Unchanged)
+	add("alive", "Succeed if the sidecar sent a heartbeat since the last such probe", notify.Alive)
 	return probe
 }

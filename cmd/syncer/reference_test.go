@@ -30,12 +30,8 @@ func describe(out *bytes.Buffer, cmd *cobra.Command, root bool) {
 			text = cmd.Short + "."
 		}
 		fmt.Fprintf(out, "\n## %s\n\n%s\n", cmd.CommandPath(), text)
-		if cmd.Runnable() {
-			fmt.Fprintf(out, "\n    %s\n", cmd.UseLine())
-		}
-		if flags := cmd.NonInheritedFlags().FlagUsages(); flags != "" {
-			fmt.Fprintf(out, "\n```\n%s\n```\n", strings.TrimRight(flags, "\n"))
-		}
+		usage := cmd.UseLine() + "\n\n" + cmd.NonInheritedFlags().FlagUsages()
+		fmt.Fprintf(out, "\n```\n%s\n```\n", strings.TrimRight(usage, "\n"))
 	}
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {

@@ -9,22 +9,24 @@ import (
 func newRenderCommand() *cobra.Command {
 	var t tool.Tool
 	var group, out string
-	cmd := newToolCommand(&t, "render", "Render groups with values from a file, without a server", `Renders what run would write, with values from a JSON object of variable id to
-a text or to {"base64": "…"}. With --group one group's file goes to standard
-output, byte for byte and nothing else; with --out all groups are written below
-a folder. With -f the groups are those of the workload in a manifest, read as
-validate does it; without --group and --out it is the Secrets of the manifest
-that go to standard output as YAML, with what their conjur-map and their groups
-make put into their data. Templates in ConfigMaps are read from the same
-manifest. The variables that * stands for are those that have a value; what a
-format cannot hold of them is left out, as run does it. Warnings go to standard
-error.
+	cmd := newToolCommand(&t, "render", "Render groups and Secrets with values from a file, without a server", `Renders the output of run with values from a file: a JSON object of variable id to
+a text or to {"base64": "…"}. The result is:
+- with --group, the file of one group on standard output, byte for byte
+- with --out, the files of all groups, below a folder
+- with -f and without both, the manifest's Secrets on standard output as YAML,
+  with the data from their conjur-map and their groups
 
-With --output json standard output is {"targets": [...]}, each with "key",
-"path", "mode", "format" and, of --group, "parts", each a "name" (empty, but
-for the format directory) and its content in "base64"; of Secrets it is a List.
+With -f, the groups are those of the workload in a manifest; validate reads it the
+same way. ConfigMaps with templates come from the same manifest. The wildcard *
+selects the variables that have a value. Like run, it omits variables that the
+format does not support. Warnings go to standard error.
 
-Exit status: 0, or 1 with nothing written if anything is wrong.`, 1,
+With --output json, standard output is {"targets": [...]}, each with "key", "path",
+"mode" and "format". With --group there are also "parts", each with its "name" and
+its content in "base64". The name is empty, except for the format directory. For
+Secrets, standard output is a List.
+
+Exit status: 0, or 1 after an error. Then nothing is written.`, 1,
 		func(cmd *cobra.Command, _ []string) error { return t.Render(cmd.Context(), group, out) })
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)

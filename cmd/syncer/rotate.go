@@ -23,21 +23,20 @@ import (
 func newRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Rotate a set of keys by hand, step by step",
-		Long: `A key set is one variable with all versions of a key. A new version is added,
-promoted when every consumer has it, and the old one is retired when nothing is
-left that needs it:
+		Short: "Rotate key sets, step by step or by configuration",
+		Long: `A key set is one variable with all versions of a key. Add a new version and promote
+it when every consumer has it. Retire the old version when no consumer needs it:
 
-  syncer rotate init apps/shop/jwt --random 32
-  syncer rotate add apps/shop/jwt --random 32
-  syncer rotate promote apps/shop/jwt --ask http://10.0.0.7:8080/keys --ask …
-  syncer rotate retire apps/shop/jwt 20261122t013907 --ask …
+    syncer rotate init apps/shop/jwt --random 32
+    syncer rotate add apps/shop/jwt --random 32
+    syncer rotate promote apps/shop/jwt --ask http://10.0.0.7:8080/keys --ask …
+    syncer rotate retire apps/shop/jwt 20261122t013907 --ask …
 
-How Conjur is reached is read from the environment (CONJUR_APPLIANCE_URL,
+The connection to Conjur comes from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 	}
 	cmd.AddCommand(newRotateInit(),
-		newRotateMake("add", "Add a version, which all consumers get beside the primary", rotation.Hand.Add),
+		newRotateMake("add", "Add a version, which all consumers receive in addition to the primary", rotation.Hand.Add),
 		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck(), newRotateRun())
 	cmd.AddCommand(newRotateCommands()...)
 	return cmd
@@ -67,7 +66,7 @@ func (f *gateFlags) orSteer(cmd *cobra.Command, h rotation.Hand, err error, verb
 // themselves.
 func newRotateInit() *cobra.Command {
 	var file string
-	cmd := newRotateMake("init", "Begin a set: its first version is the primary; with --config, print the policy of all sets of a file", rotation.Hand.Init)
+	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file", rotation.Hand.Init)
 	byHand := cmd.RunE
 	cmd.Use, cmd.Args = "init SET | --config FILE", cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -107,16 +106,16 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&c.Random, "random", 0, "generate that many random bytes")
+	flags.IntVar(&c.Random, "random", 0, "generate this number of random bytes")
 	flags.BoolVar(&password, "password", false, "generate a password")
 	flags.StringVar(&alphabet, "alphabet", "", "the password's characters (default letters and digits)")
 	flags.IntVar(&length, "length", 0, "the password's length (default 32)")
-	flags.StringVar(&htpasswd, "htpasswd", "", "generate a password for this user, and its line of htpasswd")
-	flags.IntVar(&c.RSA, "rsa", 0, "generate an RSA pair of that many bits")
-	flags.StringVar(&c.ECDSA, "ecdsa", "", "generate an ECDSA pair on P-256, P-384 or P-521")
-	flags.BoolVar(&c.Ed25519, "ed25519", false, "generate an Ed25519 pair")
-	flags.BoolVar(&c.SSH, "ssh", false, "generate a pair for OpenSSH")
-	flags.StringVar(&subject, "x509", "", "generate a self-signed certificate of this common name, for 90 days")
+	flags.StringVar(&htpasswd, "htpasswd", "", "generate a password for this user, and its htpasswd line")
+	flags.IntVar(&c.RSA, "rsa", 0, "generate an RSA key pair of this number of bits")
+	flags.StringVar(&c.ECDSA, "ecdsa", "", "generate an ECDSA key pair on P-256, P-384 or P-521")
+	flags.BoolVar(&c.Ed25519, "ed25519", false, "generate an Ed25519 key pair")
+	flags.BoolVar(&c.SSH, "ssh", false, "generate a key pair for OpenSSH")
+	flags.StringVar(&subject, "x509", "", "generate a self-signed certificate with this common name, valid for 90 days")
 	flags.BoolVar(&c.UUID, "uuid", false, "generate a UUID")
 	return cmd
 }
@@ -130,12 +129,12 @@ type gateFlags struct {
 }
 
 func (f *gateFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.ask, "ask", nil, "the URL at which a consumer says which keys it has; name all of them")
+	cmd.Flags().StringArrayVar(&f.ask, "ask", nil, "the URL at which a consumer reports its keys; repeat it for all consumers")
 }
 
 func (f *gateFlags) addForce(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.Force, "force", false, "go on though the gate is shut")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "why; the set's log keeps it")
+	cmd.Flags().BoolVar(&f.Force, "force", false, "continue although the gate is closed")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "the reason, which the set's log keeps")
 	f.steerFlags.add(cmd)
 }
 
@@ -153,7 +152,7 @@ func (f *gateFlags) gate(set string) (rotation.Gate, error) {
 func newRotatePromote() *cobra.Command {
 	var flags gateFlags
 	cmd := &cobra.Command{
-		Use: "promote SET", Short: "Make the added version the primary, if every consumer has it", Args: cobra.ExactArgs(1),
+		Use: "promote SET", Short: "Make the added version the primary if every consumer has it", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			gate, err := flags.gate(args[0])
 			if err != nil {
@@ -170,14 +169,14 @@ func newRotatePromote() *cobra.Command {
 	}
 	flags.add(cmd)
 	flags.addForce(cmd)
-	cmd.Flags().DurationVar(&flags.wait, "wait", 3*time.Minute, "without --ask, how long ago the version must have been added")
+	cmd.Flags().DurationVar(&flags.wait, "wait", 3*time.Minute, "without --ask, the minimum time since the version was added")
 	return cmd
 }
 
 func newRotateRetire() *cobra.Command {
 	var flags gateFlags
 	cmd := &cobra.Command{
-		Use: "retire SET ID", Short: "Take a version away, if no consumer uses it", Args: cobra.ExactArgs(2),
+		Use: "retire SET ID", Short: "Remove a version if no consumer uses it", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			gate, err := flags.gate(args[0])
 			if err != nil {
@@ -194,7 +193,7 @@ func newRotateRetire() *cobra.Command {
 	}
 	flags.add(cmd)
 	flags.addForce(cmd)
-	cmd.Flags().DurationVar(&flags.Keep, "keep", 24*time.Hour, "how long ago another version must have become the primary: the longest life of a token")
+	cmd.Flags().DurationVar(&flags.Keep, "keep", 24*time.Hour, "the minimum time since another version became the primary; use the maximum lifetime of a token")
 	return cmd
 }
 
@@ -202,7 +201,7 @@ func newRotateStatus() *cobra.Command {
 	var output *outputFlag
 	var file string
 	cmd := &cobra.Command{
-		Use: "status SET... | --config FILE", Short: "Show the versions of sets, without their bytes, or what all sets of a file wait for",
+		Use: "status SET... | --config FILE", Short: "Show the versions of sets without their values; with --config, show what each set of a file waits for",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), output.isJSON())
@@ -257,7 +256,7 @@ func newRotateCheck() *cobra.Command {
 	var flags gateFlags
 	var file string
 	cmd := &cobra.Command{
-		Use: "check SET | --config FILE", Short: "Say all that would keep a set, or all sets of a file, from being rotated", Args: cobra.MaximumNArgs(1),
+		Use: "check SET | --config FILE", Short: "List everything that prevents the rotation of a set, or of all sets of a file", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return checkSets(cmd.Context(), file, cmd.OutOrStdout())

@@ -29,13 +29,12 @@ func newRotateRun() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "run --config FILE", Short: "Rotate the sets of a configuration file, without a cluster",
-		Long: `Rotates the sets that the configuration file lists below "rotation", as a
-standalone Syncer does in a cluster, until SIGTERM. With --once it
-does what can be done now and ends: call it again and again. On a terminal it
-shows how far each set is.
+		Long: `Rotates the sets below "rotation" in the configuration file until SIGTERM, like a
+standalone Syncer in a cluster. With --once, it does the work that is due and exits;
+call it regularly. On a terminal, it shows the progress of each set.
 
-Exit status with --once: 0 if each set waits for its time or for its consumers,
-1 if one could not be brought that far.`,
+Exit status with --once: 0 if each set waits for its schedule or for its consumers,
+1 if a set could not reach that state.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			standFast(unix.SIGPIPE, unix.SIGHUP)
@@ -49,8 +48,8 @@ Exit status with --once: 0 if each set waits for its time or for its consumers,
 		},
 	}
 	addConfigFlag(cmd, &file)
-	cmd.Flags().BoolVar(&once, "once", false, "end when nothing can be done now")
-	cmd.Flags().StringVar(&format, "log-format", "text", "text or json")
+	cmd.Flags().BoolVar(&once, "once", false, "exit when no set has work that is due")
+	cmd.Flags().StringVar(&format, "log-format", "text", "format of log lines: text or json")
 	return cmd
 }
 

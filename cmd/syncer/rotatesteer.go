@@ -18,17 +18,17 @@ import (
 // is steered.
 func newRotateCommands() (all []*cobra.Command) {
 	for verb, short := range map[string]string{
-		"now":      "Have a new version made now",
-		"pause":    "Have a set left as it is",
-		"resume":   "Have a paused set go on",
-		"rollback": "Have the former version be the primary again, while it is valid",
-		"abort":    "Have the version given up that is on its way",
-		"claim":    "Have a set taken over from another owner, or after a backup was restored",
+		"now":      "Create a new version now",
+		"pause":    "Pause the rotation of a set",
+		"resume":   "Resume the rotation of a paused set",
+		"rollback": "Make the previous version the primary again, while it is valid",
+		"abort":    "Cancel the pending version",
+		"claim":    "Take over a set from another owner, or after the restore of a backup",
 	} {
 		var flags steerFlags
 		cmd := &cobra.Command{
 			Use: verb + " SET", Short: short, Args: cobra.ExactArgs(1),
-			Long: short + ". The command waits until whoever rotates the set answers.\n\n" + steerStatus,
+			Long: short + ".\nThe command waits until the process that rotates the set answers.\n\n" + steerStatus,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return flags.steer(cmd.Context(), args[0], versions.Command{Verb: verb}, cmd.OutOrStdout())
 			},
@@ -39,8 +39,10 @@ func newRotateCommands() (all []*cobra.Command) {
 	return all
 }
 
-const steerStatus = `Exit status: 0 if the command was obeyed, or with --no-wait if it was sent; 1 if it
-was rejected, replaced, not sent because another one is pending, or not answered.`
+const steerStatus = `Exit status:
+- 0 if the command was obeyed, or was sent with --no-wait
+- 1 if it was rejected, replaced or not answered, or not sent because another one
+  is pending`
 
 // steerFlags is how a command is sent to whoever rotates a set.
 type steerFlags struct {
@@ -49,8 +51,8 @@ type steerFlags struct {
 }
 
 func (f *steerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "send the command and do not wait for an answer")
-	cmd.Flags().BoolVar(&f.replace, "replace", false, "withdraw a command that is pending first")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "send the command without waiting for an answer")
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "first withdraw a pending command")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for an answer")
 }
 

@@ -19,28 +19,28 @@ func newRunCommand() *cobra.Command { return newRunCommandFor(&pipeline.Options{
 func newRunCommandFor(o *pipeline.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Deliver the secrets that the Pod's annotations name; what syncer does without a command",
-		Long: `Reads the Pod's annotations, the environment and the configuration file, fetches
-the variables from Conjur and writes them where these say: files, or Kubernetes
-Secrets. In the modes init and application it ends when all is delivered; as a
-sidecar it stays and keeps what it delivered fresh; standalone it does so for
-many applications.
+		Short: "Deliver the configured secrets; the default command",
+		Long: `Reads the Pod's annotations, the environment and the configuration file. Fetches the
+variables from Conjur and writes them to files or to Kubernetes Secrets, as
+configured. In the modes init and application, it exits after the delivery. As a
+sidecar, it continues to keep the secrets fresh. As standalone, it does so for many
+applications.
 
-Exit status: 0 if the job was done, 1 if not.`,
+Exit status: 0 after success, 1 after an error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) },
 	}
 	flags := cmd.Flags()
 	o.Sources.Getenv, o.Version = os.Getenv, version()
-	flags.StringVar(&o.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
+	flags.StringVar(&o.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the file of the Pod's annotations, as the Downward API writes it")
 	flags.StringVar(&o.Sources.ConfigFile.Name, "config", "", "a YAML configuration file")
-	flags.StringVar(&o.Sources.Kubeconfig, "kubeconfig", "", "the kubeconfig file that says where the cluster is (default: as the configuration, $KUBECONFIG or the Pod say)")
+	flags.StringVar(&o.Sources.Kubeconfig, "kubeconfig", "", "the kubeconfig file for access to the cluster (default: from the configuration, $KUBECONFIG or the Pod)")
 	flags.StringVar(&o.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are written")
-	flags.StringVar(&o.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")
-	flags.StringVar(&o.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")
-	flags.StringVar(&o.LogFormat, "log-format", "", "text or json (default text, or what the annotations say)")
-	flags.IntVar(&o.Workers, "workers", 4, "how many targets are worked on at once")
-	flags.DurationVar(&o.Grace, "grace", 20*time.Second, "how long writes under way may go on after SIGTERM")
+	flags.StringVar(&o.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
+	flags.StringVar(&o.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
+	flags.StringVar(&o.LogFormat, "log-format", "", "format of log lines: text or json (default: as configured, else text)")
+	flags.IntVar(&o.Workers, "workers", 4, "maximum number of targets to process at the same time")
+	flags.DurationVar(&o.Grace, "grace", 20*time.Second, "how long writes in progress can continue after SIGTERM")
 	return cmd
 }
 

@@ -17,17 +17,17 @@ func newStatusCommand() *cobra.Command {
 	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what a running process knows of its targets: what is fresh, what is not, and why",
-		Long: `Asks a process whose status page is on (server.status) for all of its targets,
-and lists those that are not fresh: since when, what is wrong, and what each
-waits for. In its Pod:
+		Short: "Show which targets of a running process are not fresh, and why",
+		Long: `Asks a process with a status page (server.status) about all of its targets. Lists
+each target that is not fresh, with the time, the reason and the next event that it
+waits for. In the Pod:
 
-  kubectl exec deploy/syncer -- syncer status
+    kubectl exec deploy/syncer -- syncer status
 
-or from outside, beside kubectl port-forward deploy/syncer 8080.
+From outside, run kubectl port-forward deploy/syncer 8080 at the same time.
 
-Exit status: 0 if every target is fresh, 1 if one is not, 2 if that could not be
-found out. With --watch, an interrupt ends it with what it showed last.`,
+Exit status: 0 if every target is fresh, 1 if one is not, 2 if the status is
+unknown. With --watch, an interrupt ends the command with the status shown last.`,
 		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, cobra.NoArgs(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.JSON, o.Out = output.isJSON(), cmd.OutOrStdout()
@@ -45,10 +45,10 @@ found out. With --watch, an interrupt ends it with what it showed last.`,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asStatus(2, err) })
 	flags := cmd.Flags()
-	flags.StringVar(&o.URL, "url", ownURL(os.Getenv("SERVER_ADDRESS")), "where the process serves its probes")
-	flags.StringVar(&o.TokenFile, "token-file", os.Getenv("SERVER_STATUS_TOKEN_FILE"), "a file with the bearer token that the process wants")
-	flags.BoolVar(&o.All, "all", false, "list the targets that are fresh too")
-	flags.BoolVarP(&watch, "watch", "w", false, "go on, and show what changes")
+	flags.StringVar(&o.URL, "url", ownURL(os.Getenv("SERVER_ADDRESS")), "the address at which the process serves its probes")
+	flags.StringVar(&o.TokenFile, "token-file", os.Getenv("SERVER_STATUS_TOKEN_FILE"), "the file of the bearer token that the process requires")
+	flags.BoolVar(&o.All, "all", false, "also list fresh targets")
+	flags.BoolVarP(&watch, "watch", "w", false, "continue, and show changes")
 	output = addOutputFlag(cmd, "text", "json")
 	return cmd
 }

@@ -32,11 +32,11 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asStatus(status, err) })
 	t.Sources.Getenv = os.Getenv
 	flags := cmd.Flags()
-	flags.StringVar(&t.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the Pod's annotations, a file as the Downward API writes it")
+	flags.StringVar(&t.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the file of the Pod's annotations, as the Downward API writes it")
 	flags.StringVar(&t.Sources.ConfigFile.Name, "config", "", "a YAML configuration file")
 	flags.StringVar(&t.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are")
-	flags.StringVar(&t.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder with template files, GROUP.tpl")
-	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder for sentinel files")
+	flags.StringVar(&t.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
+	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	output = addOutputFlag(cmd, forms...)
 	return cmd
 }
@@ -55,8 +55,8 @@ func checkArgs(use string, args []string) error {
 
 // addManifestFlags adds the flags of the commands that read manifests.
 func addManifestFlags(cmd *cobra.Command, t *tool.Tool) {
-	cmd.Flags().StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of one or several YAML documents, or a folder of them, given once or more; - for standard input")
-	cmd.Flags().StringVar(&t.Container, "container", "", "the provider's container (default: the one whose image's name has secrets-provider or syncer in it)")
+	cmd.Flags().StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of YAML documents, or a folder of manifests; - for standard input; repeatable")
+	cmd.Flags().StringVar(&t.Container, "container", "", "the provider's container (default: the one whose image name contains secrets-provider or syncer)")
 }
 
 // statusError is an error that ends the process with another status than 1.

@@ -9,34 +9,33 @@ import (
 func newValidateCommand() *cobra.Command {
 	var t tool.Tool
 	var connection bool
-	cmd := newToolCommand(&t, "validate", "Check what was configured, and list every problem at once", `Checks annotations, environment and configuration file as run does, and lists
-all that is wrong; or, with -f, the same of every workload in a manifest, and
-the conjur-map and the groups of every Secret in it.
+	cmd := newToolCommand(&t, "validate", "Check the configuration and list every problem at once", `Checks annotations, environment and configuration file like run, and lists every
+problem. With -f, it checks every workload in a manifest instead, and the conjur-map
+and the groups of every Secret in the manifest.
 
-Whether Conjur's address, account and identity are set is checked when a
-variable whose name begins with CONJUR_ is set, and with --connection. With
-neither, only what is there is checked, such as the annotations alone. The Pod's
-namespace (MY_POD_NAMESPACE) is checked with such a variable only.
+The connection is checked if a variable whose name begins with CONJUR_ is set, or
+with --connection. It consists of Conjur's address, account and identity. Without
+both, only the existing settings are checked, such as the annotations alone. The
+Pod's namespace (MY_POD_NAMESPACE) is checked only if such a variable is set.
 
-With -f the environment is that of the provider's container, and not this
-process's. The values of Secrets and ConfigMaps that are not in the manifest are
-taken to be right, and files of the Pod are not looked for. A Secret must have a
-map or a group if a workload lists it, or if it lacks the label by which it is
-found otherwise.
+With -f, the environment is that of the provider's container. Values of Secrets and
+ConfigMaps outside the manifest count as valid, and files of the Pod are not
+checked. A Secret must have a map or a group if a workload lists it. It must also
+have one if it lacks the label that selects Secrets.
 
-With --values, a file as render has it, it warns of each secret that a node may
-have of its own if the file has not the general variable, on which nodes without
-their own depend.
+With --values, a file as for render, a warning names each node-specific secret
+whose general variable is not in the file. Nodes without a node-specific variable
+depend on the general one.
 
-Problems go to standard error, a line each; with --output json standard output
-is the object {"errors": [...], "warnings": [...]}, each item with "key" and
-"message".
+Problems go to standard error, one per line. With --output json, standard output is
+the object {"errors": [...], "warnings": [...]}, each item with "key" and "message".
 
-Exit status: 0 if nothing is wrong, 1 if something is. Warnings are not wrong.`, 1,
+Exit status: 0 if the configuration is valid, 1 if there are problems. Warnings are
+not problems.`, 1,
 		func(*cobra.Command, []string) error { return t.Validate(connection) })
-	cmd.Flags().BoolVar(&connection, "connection", false, "check that the connection to Conjur is set, whatever the environment")
+	cmd.Flags().BoolVar(&connection, "connection", false, "check the connection to Conjur even if no variable CONJUR_… is set")
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values, which says what there is; - for standard input")
+	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values, whose keys are the existing variables; - for standard input")
 	return cmd
 }

@@ -22,7 +22,7 @@ func newWaitCommand() *cobra.Command {
 	var most time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait",
-		Short: "Wait until all secrets have been provided; for a postStart hook",
+		Short: "Wait until all secrets were provided; for a postStart hook",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := notify.Wait(cmd.Context(), dir, most)
@@ -32,9 +32,9 @@ func newWaitCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder with the sentinel files")
-	cmd.Flags().DurationVar(&most, "timeout", waitMost, "give up after this time, and say what is missing; 0: never")
-	cmd.Flags().StringVar(&log, "termination-log", "/dev/termination-log", "the file from which the kubelet takes why a container ended; written to if it is there")
+	cmd.Flags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
+	cmd.Flags().DurationVar(&most, "timeout", waitMost, "give up after this time and list the missing targets; 0 waits forever")
+	cmd.Flags().StringVar(&log, "termination-log", "/dev/termination-log", "the file from which the kubelet reads why a container ended; written only if it exists")
 	return cmd
 }
 
