@@ -27,7 +27,7 @@ const (
 // for itself, beside its definition, and for each entry, beside its texts. They
 // are measured by a test, and a namespace has a budget of them.
 const (
-	SecretMemory = 4 << 10
+	SecretMemory = 9 << 9
 	EntryMemory  = 1 << 10
 )
 

@@ -26,7 +26,7 @@ import (
 )
 
 // example is the folder of the migration that is an example.
-const example = "../../deploy/examples/keysets/reencrypt"
+const example = "../../../deploy/examples/keysets/reencrypt"
 
 // cards is a table of sealed cards in a real PostgreSQL, and what is in it.
 type cards struct {
