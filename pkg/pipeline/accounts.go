@@ -20,32 +20,31 @@ import (
 )
 
 const (
-	// accountsLook is the time between looks at a service account, which is not
-	// watched: one that was missing may be there, or an entry gone.
+	// accountsLook is the time between checks of a service account. Accounts are not
+	// watched: a missing account may appear, or an entry may be deleted.
 	accountsLook = time.Minute
-	// unknownLook is that while it is not known which Secrets there are.
+	// unknownLook replaces accountsLook until all Secrets are known.
 	unknownLook = time.Second
-	// accountTimeout bounds what is done to one of them.
+	// accountTimeout bounds the work on one account.
 	accountTimeout = 30 * time.Second
 )
 
-// accounts has service accounts name the Secrets that images are pulled with. Each
-// is looked at when a Secret that is for it has changed, and from time to time; the
-// namespaces take turns.
+// accounts adds Secrets to the image pull secrets of service accounts. It checks an
+// account when one of its Secrets changes, and periodically. The namespaces take turns.
 type accounts struct {
 	*secrets
 	wake wake.Wake
 
 	mu      sync.Mutex
-	touched map[targets.Key]bool // Secrets that are, or were, for accounts
-	used    map[targets.Key]bool // those of touched that ever were
+	touched map[targets.Key]bool // Secrets with pull accounts, now or earlier
+	used    map[targets.Key]bool // the Secrets that ever had a pull account
 
-	// Run's only:
-	of      map[targets.Key][]account       // which accounts a Secret is for
-	wanted  map[account]map[string]bool     // names of Secrets; an account stays until none of ours is left
-	turns   turns.Turns[account]            // of wanted
-	missing map[targets.Key]map[string]bool // accounts that are not there, by Secret
-	unsaid  map[string]map[targets.Key]bool // of missing, by namespace
+	// Only Run uses these:
+	of      map[targets.Key][]account       // the accounts of each Secret
+	wanted  map[account]map[string]bool     // names of Secrets; kept until no Secret of ours remains in it
+	turns   turns.Turns[account]            // the accounts in wanted
+	missing map[targets.Key]map[string]bool // absent accounts, by Secret
+	unsaid  map[string]map[targets.Key]bool // Secrets in missing to report, by namespace
 }
 
 // account is a service account.
@@ -61,8 +60,8 @@ func newAccounts(s *secrets) *accounts {
 	}
 }
 
-// changed has the accounts of a Secret looked at, as it is another, or gone. Where
-// it never was for an account there is nothing to do.
+// changed schedules a check of the accounts of a Secret that changed or was deleted. It
+// ignores a Secret that never had a pull account.
 func (a *accounts) changed(key targets.Key) {
 	t, there := a.set.Get(key)
 	a.mu.Lock()
@@ -79,7 +78,7 @@ func (a *accounts) changed(key targets.Key) {
 	}
 }
 
-// Run looks until ctx ends.
+// Run checks accounts until ctx ends.
 func (a *accounts) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -102,7 +101,7 @@ func (a *accounts) Run(ctx context.Context) {
 	}
 }
 
-// learn takes over which accounts the Secrets are for that have changed.
+// learn updates the accounts of the Secrets that changed.
 func (a *accounts) learn(now time.Time) {
 	a.mu.Lock()
 	touched := a.touched
@@ -139,7 +138,7 @@ func accountsOf(t *targets.Target) (all []account) {
 	return all
 }
 
-// look brings one account up to date, and says when it is looked at again.
+// look updates one account and schedules its next check.
 func (a *accounts) look(ctx context.Context, of account) {
 	wanted := slices.Sorted(maps.Keys(a.wanted[of]))
 	next := accountsLook
@@ -161,8 +160,7 @@ func (a *accounts) look(ctx context.Context, of account) {
 	a.summarize(of.namespace, now)
 }
 
-// known reports whether all is known of a Secret that the configuration has us
-// follow.
+// known reports whether every watch that should follow a Secret has read all its Secrets.
 func (a *accounts) known(namespace, secret string) bool {
 	for _, w := range a.watches() {
 		if w.Follows(namespace, secret) && w.Complete() != nil {
@@ -172,8 +170,7 @@ func (a *accounts) known(namespace, secret string) bool {
 	return true
 }
 
-// bring brings one account up to date, and reports whether nothing of it is left
-// to be done.
+// bring updates one account, and reports whether no work on it remains.
 func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep func(string) bool) (done bool) {
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
@@ -200,7 +197,7 @@ func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep 
 	return err == nil
 }
 
-// note notes whether an account that Secrets are for is there.
+// note records whether the account of some Secrets is missing.
 func (a *accounts) note(of account, secrets []string, missing bool) {
 	for _, secret := range secrets {
 		key := targets.KubeSecretKey(of.namespace, secret)
@@ -220,8 +217,8 @@ func (a *accounts) note(of account, secrets []string, missing bool) {
 	}
 }
 
-// summarize says of each Secret which of its accounts are not there, if these are
-// others than before, once none of the namespace is due.
+// summarize reports the missing accounts of each Secret if they have changed. It waits
+// until no account of the namespace is due.
 func (a *accounts) summarize(namespace string, now time.Time) {
 	if a.turns.Due(namespace, now) {
 		return

@@ -13,16 +13,17 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Command is a command that runs beside the pipeline, as the application does
-// elsewhere: some secret groups become environment variables, and the command
-// is notified of updates instead of processes that the configuration names.
+// Command is a command that runs next to the pipeline, as the application does otherwise.
+// Some secret groups become its environment variables. Syncer notifies it of updates,
+// instead of the processes that the configuration names.
 type Command struct {
 	Groups      []string
 	Environment *sinks.Environment
 	Notify      notify.Notifier
 }
 
-// amend changes a configuration, or says why it does not fit.
+// amend changes a configuration for the command, or returns why the configuration does
+// not fit.
 func (a *Command) amend(cfg *config.Config) error {
 	var problems []config.Problem
 	fail := func(key, format string, args ...any) {
@@ -31,7 +32,7 @@ func (a *Command) amend(cfg *config.Config) error {
 	if cfg.Mode == config.ModeStandalone || cfg.Destination != config.DestinationFile {
 		fail("exec", "the secrets of a command are files or environment variables; set the destination file, and the mode sidecar or init")
 	}
-	owner := map[string]string{} // :: variable → the group that it comes from
+	owner := map[string]string{} // :: variable → the group that sets it
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(a.Groups))) {
 		i := slices.IndexFunc(cfg.Targets, func(t *targets.Target) bool { return t.Key == targets.FileKey(group) })
 		if i < 0 {
@@ -55,12 +56,12 @@ func (a *Command) amend(cfg *config.Config) error {
 	if len(problems) > 0 {
 		return &config.InvalidError{Problems: problems}
 	}
-	cfg.Signal = config.Signal{} // it is notified as the command line says
+	cfg.Signal = config.Signal{} // the command line decides how to notify the command
 	return nil
 }
 
-// inEnvironment makes a target of which each entry is a part of its own, and
-// that is in no file.
+// inEnvironment makes a target in which each entry is a separate part, and which has no
+// file.
 func inEnvironment(t *targets.Target) *targets.Target {
 	e := *t
 	e.Format, e.Template = targets.FormatDirectory, targets.Template{}
@@ -68,7 +69,7 @@ func inEnvironment(t *targets.Target) *targets.Target {
 	return &e
 }
 
-// files are the targets that remain files; all of them without a command.
+// files returns the targets that remain files. Without a command these are all targets.
 func (a *Command) files(ts []*targets.Target) []*targets.Target {
 	if a == nil {
 		return ts
@@ -76,7 +77,7 @@ func (a *Command) files(ts []*targets.Target) []*targets.Target {
 	return slices.DeleteFunc(slices.Clone(ts), func(t *targets.Target) bool { return a.keys()[t.Key] })
 }
 
-// keys are those of the targets of the environment.
+// keys returns the keys of the targets in the environment.
 func (a *Command) keys() map[targets.Key]bool {
 	keys := map[targets.Key]bool{}
 	for _, group := range a.Groups {
@@ -85,8 +86,8 @@ func (a *Command) keys() map[targets.Key]bool {
 	return keys
 }
 
-// sink sends the targets of the environment there, and all others on; without
-// a command all.
+// sink sends the targets of the environment to the command, and all others to files.
+// Without a command it sends all to files.
 func (a *Command) sink(files *sinks.Files) workers.Sink {
 	if a == nil {
 		return files
@@ -94,9 +95,9 @@ func (a *Command) sink(files *sinks.Files) workers.Sink {
 	return fork{keys: a.keys(), environment: a.Environment, Files: files}
 }
 
-// fork is two sinks in one.
+// fork combines two sinks.
 type fork struct {
-	keys        map[targets.Key]bool // of what goes to the environment
+	keys        map[targets.Key]bool // targets of the environment
 	environment *sinks.Environment
 	*sinks.Files
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/internal/logs"
 )
 
-// inputs are the files that the configuration is read from.
+// inputs lists the files that the configuration comes from.
 func (s *Process) inputs() []string {
 	paths := []string{s.options.Sources.Annotations.Name}
 	file := cmp.Or(s.options.Sources.ConfigFile.Name, s.options.Sources.Getenv(config.ConfigFileVariable))
@@ -20,9 +20,9 @@ func (s *Process) inputs() []string {
 	return paths
 }
 
-// load reads the configuration, in the place of one before unless that is nil,
-// logs what is wrong with it, and sets the log as it says. The error may be of
-// single targets; then there is a configuration too.
+// load reads the configuration, logs its problems and configures the log. It replaces
+// before, unless before is nil. If the error concerns only single targets, load also
+// returns a configuration.
 func (s *Process) load(before *config.Config) (*config.Config, error) {
 	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations.Name), zap.String("version", s.options.Version))
 	read := config.Load
@@ -47,7 +47,7 @@ func (s *Process) load(before *config.Config) (*config.Config, error) {
 	case err != nil:
 		s.log.Error("The settings of some targets are not valid; all others are kept in sync", zap.Int("problems", len(problemsOf(err))))
 	}
-	if s.options.LogFormat == "" { // decided once, for the life of the process
+	if s.options.LogFormat == "" { // fixed for the life of the process
 		s.options.LogFormat = cfg.Log.Format
 		var err error
 		if s.log, s.level, err = logs.New(cfg.Log.Format, s.lines); err != nil {
@@ -62,7 +62,7 @@ func (s *Process) load(before *config.Config) (*config.Config, error) {
 	return cfg, err
 }
 
-// logProblems logs each problem of a configuration on a line of its own.
+// logProblems logs each problem of a configuration on a separate line.
 func (s *Process) logProblems(err error) {
 	for _, p := range problemsOf(err) {
 		s.log.Error(p.Message, zap.String("key", p.Key))

@@ -13,10 +13,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// Upsert makes a Secret as it is now the target of its lane.
+// Upsert updates the target of a Secret in its lane to the Secret's current state.
 func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
-	// Before a worker has it: what is seen now is older than what that writes.
+	// Observe before a worker gets the target: this state is older than the worker's
+	// write.
 	drifted := s.set.Observe(key, kubesecrets.Version(found.UID, found.ResourceVersion))
 	if redefined {
 		s.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
@@ -30,8 +31,8 @@ func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
 	}
 }
 
-// Gone takes a Secret out of its lane. One that is named by the configuration
-// is waited for, or made.
+// Gone removes a Secret from its lane. If the configuration names the Secret, Syncer
+// waits for it or creates it.
 func (s *secrets) Gone(namespace, name string) {
 	if named(s.config(), namespace, name) >= 0 {
 		s.define(namespace, name, func(def *definitions.SecretDefinition) { def.Missing = true })
@@ -41,7 +42,7 @@ func (s *secrets) Gone(namespace, name string) {
 	s.texts.refresh()
 }
 
-// forget no longer keeps a Secret in sync. What is in it stays.
+// forget stops keeping a Secret in sync. The content of the Secret stays.
 func (s *secrets) forget(key targets.Key) {
 	s.take(queue.Hint{}, s.set.Delete(key))
 	s.accounts.changed(key)
@@ -49,14 +50,14 @@ func (s *secrets) forget(key targets.Key) {
 	s.troubles.Forget(string(key))
 }
 
-// define makes a target of what the configuration says of a Secret and what
-// complete adds to it, in the lane of the identity that serves it, and has it
-// synced if it differs from before.
+// define makes a target from the configuration of a Secret and from what complete adds.
+// It puts the target in the lane of the identity that serves it. If the target differs
+// from before, define enqueues a sync.
 func (s *secrets) define(namespace, name string, complete func(*definitions.SecretDefinition)) {
 	cfg := s.config()
 	identity, ok := cfg.IdentityOf(namespace, name)
 	if !ok {
-		return // the watch that has found it is about to end
+		return // the watch that found it is about to end
 	}
 	def := definitions.SecretDefinition{Namespace: namespace, Name: name}
 	if i := named(cfg, namespace, name); i >= 0 {
@@ -88,22 +89,22 @@ func (s *secrets) define(namespace, name string, complete func(*definitions.Secr
 	s.accounts.changed(t.Key)
 }
 
-// parse makes one target at a time: to take a large map apart needs many times its
-// size.
+// parse makes one target at a time, because parsing a large map needs many times its size
+// in memory.
 func (s *secrets) parse(def definitions.SecretDefinition) (*targets.Target, []string) {
 	s.parsing.Lock()
 	defer s.parsing.Unlock()
 	return definitions.FromSecret(def)
 }
 
-// named returns the place of a Secret among those that are listed; -1: it is not.
+// named returns the index of a Secret in the configured list, or -1.
 func named(cfg *config.Config, namespace, name string) int {
 	return slices.IndexFunc(cfg.Kubernetes.Definitions, func(def definitions.SecretDefinition) bool {
 		return def.Namespace == namespace && def.Name == name
 	})
 }
 
-// Unread notes that a Secret which the configuration names may be there or not.
+// Unread records that the existence of a configured Secret is unknown.
 func (s *secrets) Unread(namespace, name string, err error) {
 	s.define(namespace, name, func(def *definitions.SecretDefinition) { def.Unread = err.Error() })
 }

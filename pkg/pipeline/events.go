@@ -19,7 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// The reasons of the Events that appear on Secrets, workloads and Pods.
+// The reasons of the Events on Secrets, workloads and Pods.
 const (
 	reasonSynced    = "Synced"
 	reasonFailed    = "SyncFailed"
@@ -34,12 +34,12 @@ const (
 	reasonContested = "Contested"
 )
 
-// news reports what happens to Secrets: as Events to those who look at them,
-// and by restarts to the workloads that use them.
+// news reports changes of Secrets: as Events for their readers, and as restarts for the
+// workloads that use them.
 type news struct {
 	*pipeline
 	recorder *kube.Recorder
-	restarts *notify.Restarts // nil where nothing is restarted
+	restarts *notify.Restarts // nil if Syncer restarts nothing
 }
 
 func newNews(p *pipeline) *news {
@@ -64,19 +64,19 @@ func (n *news) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// defined has the workloads that use a Secret looked at: an earlier process
-// may have written it and not lived to restart them.
+// defined schedules a check of the workloads that use a Secret. An earlier process may
+// have written the Secret and died before it restarted them.
 func (n *news) defined(t *targets.Target) {
 	if n.restarts != nil && len(t.Secret.Restart) > 0 && !t.Secret.Missing {
 		n.restarts.Check(t.Secret.Namespace, t.Secret.Name, t.Secret.Restart)
 	}
 }
 
-// Settled reports one sync, if there is anything to report.
+// Settled reports one sync, if there is something to report.
 func (n *news) Settled(o Outcome) {
 	if len(o.Revoked) > 0 {
 		why := "Conjur has their values no longer, or not for this identity"
-		if proof, ok := errors.AsType[*workers.RevokedError](o.Err); ok { // else only what stands for all variables brought them in
+		if proof, ok := errors.AsType[*workers.RevokedError](o.Err); ok { // otherwise only an entry for all variables added them
 			why = proof.Error()
 		}
 		n.event(o.Key, corev1.EventTypeWarning, reasonRemoved, fmt.Sprintf("Removed %s: %s", brief.List(o.Revoked), why))
@@ -101,20 +101,20 @@ func (n *news) Settled(o Outcome) {
 	}
 }
 
-// warned reports what of a Secret's definition is not used, or lacking.
+// warned reports the unused or missing parts of a Secret's definition.
 func (n *news) warned(key targets.Key, warnings []string) {
 	if len(warnings) > 0 {
 		n.event(key, corev1.EventTypeWarning, reasonInvalid, strings.Join(warnings, "; "))
 	}
 }
 
-// invalid reports that a Secret is not kept at all.
+// invalid reports that Syncer does not keep a Secret in sync.
 func (n *news) invalid(t *targets.Target, why string) {
 	about := kube.SecretReference(t.Secret.Namespace, t.Secret.Name, types.UID(t.Secret.UID))
 	n.recorder.Event(about, corev1.EventTypeWarning, reasonInvalid, why)
 }
 
-// failed reports why a Secret is not as it should be.
+// failed reports why a Secret is not up to date.
 func (n *news) failed(about corev1.ObjectReference, err error) {
 	reason := reasonFailed
 	var invalid *workers.InvalidError
@@ -124,7 +124,7 @@ func (n *news) failed(about corev1.ObjectReference, err error) {
 	n.recorder.Event(about, corev1.EventTypeWarning, reason, err.Error())
 }
 
-// Held reports a hold at the Secrets that have its variables.
+// Held reports a hold on the Secrets that contain its variables.
 func (n *news) Held(h Hold) {
 	if h.State != variables.HoldBegan {
 		return
@@ -135,7 +135,7 @@ func (n *news) Held(h Hold) {
 	}
 }
 
-// Restarted reports at a workload why it was restarted.
+// Restarted reports on a workload why Syncer restarted it.
 func (n *news) Restarted(r notify.Restart) {
 	n.host.metrics.Restarted(r.Workload.Namespace)
 	kind := map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet"}[r.Workload.Kind]
@@ -143,8 +143,7 @@ func (n *news) Restarted(r notify.Restart) {
 	n.recorder.Event(about, corev1.EventTypeNormal, reasonRestarted, "Restarted because Secrets have changed: "+r.String())
 }
 
-// NotRestarted reports at Secrets that a workload that uses them is not
-// restarted.
+// NotRestarted reports on Secrets that Syncer does not restart a workload that uses them.
 func (n *news) NotRestarted(w notify.Workload, secrets []string, err error) {
 	for _, name := range secrets {
 		message := fmt.Sprintf("%s/%s cannot be restarted when this changes: %v", w.Kind, w.Name, err)
@@ -152,7 +151,7 @@ func (n *news) NotRestarted(w notify.Workload, secrets []string, err error) {
 	}
 }
 
-// Missing reports at a Secret which of the workloads that it names are not there.
+// Missing reports on a Secret the workloads that it names but that do not exist.
 func (n *news) Missing(namespace, secret string, err error) {
 	n.event(targets.KubeSecretKey(namespace, secret), corev1.EventTypeWarning, reasonStays, err.Error())
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// expiryLook is the time between looks at whether certificates expire soon.
+// expiryLook is the time between checks for certificates that expire soon.
 const expiryLook = time.Minute
 
-// expiring says which targets have a certificate that expires soon: at each notice
-// once, as long as the pipeline lives.
+// expiring warns of targets with a certificate that expires soon. It gives each notice
+// once in the life of the pipeline.
 type expiring struct {
 	*pipeline
 
@@ -25,13 +25,13 @@ type expiring struct {
 	said map[targets.Key]notice
 }
 
-// notice is what was said of a target.
+// notice is the last notice about a target.
 type notice struct {
 	targets.Expiry
-	within time.Duration // 0: it has expired
+	within time.Duration // 0 means expired
 }
 
-// noticeOf returns what is to be said of a target now; false: nothing yet.
+// noticeOf returns the notice that is due for a target, or false if none is due yet.
 func noticeOf(e targets.Expiry, now time.Time) (notice, bool) {
 	const day = 24 * time.Hour
 	for _, within := range [...]time.Duration{0, day, 7 * day, 30 * day} {
@@ -50,7 +50,7 @@ func (n notice) String() string {
 	return fmt.Sprintf("a certificate in variable %q %s at %s", n.Variable, verb, n.At.UTC().Format(time.RFC3339))
 }
 
-// Run looks until ctx ends.
+// Run checks until ctx ends.
 func (e *expiring) Run(ctx context.Context) {
 	look := time.NewTicker(expiryLook)
 	defer look.Stop()
@@ -64,7 +64,7 @@ func (e *expiring) Run(ctx context.Context) {
 	}
 }
 
-// look goes over all targets, and forgets what was said of those that are gone.
+// look checks all targets, and forgets the notices of deleted targets.
 func (e *expiring) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +85,7 @@ func (e *expiring) Settled(o Outcome) {
 	e.say(o.Key, o.After.Expires)
 }
 
-// say says what is due. The lock is held.
+// say gives the notice that is due. The caller holds the lock.
 func (e *expiring) say(key targets.Key, expiry targets.Expiry) {
 	due, ok := noticeOf(expiry, time.Now())
 	if !ok || e.said[key] == due {

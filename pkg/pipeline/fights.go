@@ -17,41 +17,40 @@ import (
 )
 
 const (
-	// promptWrites is how often in a row what somebody else has changed in a Secret
-	// is corrected at once. Afterwards there is a pause of firstFight, and each one is
-	// twice as long, up to longestFight.
+	// promptWrites is how many consecutive changes of a Secret by others Syncer corrects
+	// at once. Then it pauses for firstFight. Each further pause is twice as long, up to
+	// longestFight.
 	promptWrites = 3
 	firstFight   = time.Second
 	longestFight = 5 * time.Minute
-	// peace is how long after the last pause nobody must have changed the Secret for
-	// the fight to be over.
+	// peace is how long after the last pause the Secret must stay unchanged for the fight
+	// to end.
 	peace = time.Minute
 )
 
-// fights has the Secrets corrected that somebody else has changed, and spaces the
-// corrections where somebody does so again and again. A new value is written at
-// once all the same.
+// fights corrects Secrets that others changed. It spaces the corrections if the changes
+// recur. It does not delay the write of a new value.
 type fights struct {
 	*secrets
 	wake wake.Wake
 
 	mu     sync.Mutex
 	rounds map[targets.Key]*rounds
-	turns  turns.Turns[targets.Key] // corrections to come
+	turns  turns.Turns[targets.Key] // pending corrections
 }
 
-// rounds is how often a Secret was corrected in a row.
+// rounds counts the consecutive corrections of a Secret.
 type rounds struct {
 	count int
-	pause time.Duration // 0: none yet
-	next  time.Time     // no correction is before
+	pause time.Duration // 0 means no pause yet
+	next  time.Time     // the earliest next correction
 }
 
 func newFights(s *secrets) *fights {
 	return &fights{secrets: s, rounds: map[targets.Key]*rounds{}}
 }
 
-// drifted has a Secret corrected: at once, or after a pause.
+// drifted schedules the correction of a Secret, at once or after a pause.
 func (f *fights) drifted(key targets.Key) {
 	if f.delays(key, time.Now()) {
 		f.wake.Rouse()
@@ -86,7 +85,7 @@ func (f *fights) endLocked(key targets.Key) {
 	delete(f.rounds, key)
 }
 
-// forget drops a Secret that is gone.
+// forget drops a deleted Secret.
 func (f *fights) forget(key targets.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +130,7 @@ func (f *fights) count(key targets.Key, now time.Time) time.Duration {
 	return r.pause
 }
 
-// Run has what waits corrected until ctx ends.
+// Run makes the pending corrections until ctx ends.
 func (f *fights) Run(ctx context.Context) {
 	defer f.end()
 	timer := time.NewTimer(0)

@@ -11,16 +11,16 @@ import (
 	"github.com/secretsync/syncer/pkg/sources"
 )
 
-// requestsLook is the time between looks for an application's request without
-// an event; a look is a stat.
+// requestsLook is the time between checks for an application's request without an event.
+// A check is a stat.
 const requestsLook = 10 * time.Second
 
-// files is the secrets folder. What belongs there is configured.
+// files is the secrets folder. The configuration defines its content.
 type files struct {
 	*pipeline
 	*sinks.Files
 	requests *sources.Requests
-	onDisk   *onDisk // nil: the folder is in memory, or nobody looks from outside
+	onDisk   *onDisk // nil if the folder is in memory, or without probes or metrics
 }
 
 func newFiles(p *pipeline) *files {
@@ -34,8 +34,7 @@ func newFiles(p *pipeline) *files {
 	return f
 }
 
-// prime takes over what is configured, and removes what an earlier process left
-// half-way.
+// prime adds the configured targets, and removes partial writes of an earlier process.
 func (f *files) prime(ctx context.Context) {
 	f.lanes()[0].targets.Replace(f.config().Targets)
 	if own := f.Command.files(f.config().Targets); len(own) > 0 {
@@ -45,13 +44,14 @@ func (f *files) prime(ctx context.Context) {
 				f.onDisk = &onDisk{f.pipeline}
 			}
 		}
-		if err := f.Clean(ctx, own); ctx.Err() == nil { // else the next start looks
+		if err := f.Clean(ctx, own); ctx.Err() == nil { // otherwise the next start checks
 			f.troubles.Report("leftovers", err)
 		}
 	}
 }
 
-// sources watch nothing in a one-shot process, and no template where refresh is off.
+// sources returns no watches in a one-shot process, and none on templates if refresh is
+// off.
 func (f *files) sources() (all []source) {
 	if f.onDisk != nil {
 		all = append(all, f.onDisk)
@@ -69,7 +69,7 @@ func (f *files) sources() (all []source) {
 // TakeRequested implements sources.Application.
 func (f *files) TakeRequested() (bool, error) { return f.status.TakeRequested() }
 
-// Requested brings back what is missing.
+// Requested restores missing files.
 func (f *files) Requested() {
 	keys := f.keys()
 	f.Log.Info("Bringing back what the application asked for", zap.Int("targets", len(keys)))

@@ -18,21 +18,21 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// host is what a pipeline runs in and what outlives it: the way to the cluster,
-// the election of the process that works, and what is seen from outside.
+// host is the environment of a pipeline, and outlives it: the cluster client, the leader
+// election, and the probes, metrics and status page.
 type host struct {
 	*settings
 	version string // of the build
 	log     *zap.Logger
-	metrics *health.Metrics // nil when nobody can ask for them
-	cluster *kube.Client    // nil when none is needed
+	metrics *health.Metrics // nil if no server exposes them
+	cluster *kube.Client    // nil if not needed
 
 	mu      sync.Mutex
-	current *pipeline // that works; nil: none does
-	leads   string    // the other process that works; empty: none is known to
+	current *pipeline // the active pipeline, or nil
+	leads   string    // the leader, if another process; empty if unknown
 }
 
-// newHost makes what the configuration needs; nothing runs yet.
+// newHost makes the parts that the configuration needs. It starts nothing.
 func newHost(cfg *config.Config, version string, log *zap.Logger) (h *host, err error) {
 	h = &host{settings: newSettings(cfg), version: version, log: log}
 	if cfg.Server.Address != "" {
@@ -56,8 +56,8 @@ func needsCluster(cfg *config.Config) bool {
 	return false
 }
 
-// run has work done until ctx ends or it returns, by one process at a time
-// where several contest for it, and answers probes meanwhile.
+// run calls work and serves probes meanwhile, until ctx ends or work returns. If several
+// processes contend, only the leader works.
 func (h *host) run(ctx context.Context, work func(context.Context) error) error {
 	if h.cluster != nil {
 		defer h.cluster.Close()
@@ -79,7 +79,7 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 	serving, stop := context.WithCancel(ctx)
 	failed := make(chan error, 1)
 	go func() {
-		defer stop() // without probes the process would be killed soon
+		defer stop() // without probes Kubernetes would soon kill the process
 		failed <- server.Serve(serving, listener)
 	}()
 	err = h.elected(serving, work)
@@ -87,7 +87,7 @@ func (h *host) run(ctx context.Context, work func(context.Context) error) error 
 	return errors.Join(err, <-failed)
 }
 
-// elected has work done whenever this process is the one that is to work.
+// elected calls work whenever this process is the leader.
 func (h *host) elected(ctx context.Context, work func(context.Context) error) error {
 	election := h.config().Kubernetes.LeaderElection
 	if h.config().Mode != config.ModeStandalone || !election.Enabled {
@@ -109,7 +109,7 @@ func (h *host) elected(ctx context.Context, work func(context.Context) error) er
 	return errors.Join(err, c.worked)
 }
 
-// candidate contests for a host's Lease.
+// candidate contends for a host's Lease.
 type candidate struct {
 	*host
 	identity string
@@ -135,11 +135,11 @@ func (c *candidate) Leader(who string) {
 func (c *candidate) Report(err error) { c.troubles.Report("lease", err) }
 func (c *candidate) Remark(err error) { c.troubles.Remark("lease", err) }
 
-// show has the pipeline looked at from outside, and take up changes of the
-// configuration, until the function that it returns is called.
+// show connects the pipeline to probes, metrics and configuration changes. The returned
+// function disconnects it.
 func (h *host) show(p *pipeline) (hide func()) {
 	h.set(p)
-	p.troubles.Report("configuration", h.handOver(p, p.config())) // one may have come while the parts were made
+	p.troubles.Report("configuration", h.handOver(p, p.config())) // it may have changed during construction
 	return func() { h.set(nil) }
 }
 
@@ -155,7 +155,8 @@ func (h *host) follow(leader string) {
 	h.leads = leader
 }
 
-// leader returns the other process that works; empty when none is known to.
+// leader returns the leader if it is another process, or the empty string if none is
+// known.
 func (h *host) leader() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,11 +169,11 @@ func (h *host) shown() *pipeline {
 	return h.current
 }
 
-// Healthy returns what a restart of the process would mend.
+// Healthy returns a problem that a restart of the process would solve.
 func (h *host) Healthy() error {
 	p := h.shown()
 	if p == nil {
-		return nil // another process works, or this one is about to
+		return nil // another process works, or this one is about to start
 	}
 	for _, l := range p.lanes() {
 		if l.pool.Overdue() {

@@ -13,9 +13,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// keys answers GET /keys?set=ID with what the Pod has of a set of versions: what
-// the application has noted, or without that, what all files of the set have.
-// With one set only, its id may be left out.
+// keys answers GET /keys?set=ID with the versions of a set that the Pod has. They come
+// from the application's note. Without a note, they are the versions in all files of the
+// set. If there is only one set, the id may be omitted.
 func (h *host) keys(w http.ResponseWriter, r *http.Request) {
 	holding, err := h.holding(r.URL.Query().Get("set"))
 	w.Header().Set("Cache-Control", "no-store")
@@ -24,7 +24,7 @@ func (h *host) keys(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(holding) // else it has gone
+	_ = json.NewEncoder(w).Encode(holding) // on an error the client has disconnected
 }
 
 func (h *host) holding(set string) (holding consumers.Holding, err error) {
@@ -56,7 +56,7 @@ func (h *host) holding(set string) (holding consumers.Holding, err error) {
 	return filesHold(set, sets[set])
 }
 
-// keysSeen returns what the application has noted of a set.
+// keysSeen returns the application's note of a set.
 func (p *pipeline) keysSeen(set string) (holding consumers.Holding, noted bool, err error) {
 	if p.status == nil {
 		return holding, false, nil
@@ -73,8 +73,8 @@ func (p *pipeline) keysSeen(set string) (holding consumers.Holding, noted bool, 
 	return holding, noted, nil
 }
 
-// filesHold returns what all files of a set have: no id that one of them lacks,
-// and no primary where they differ.
+// filesHold returns the versions that all files of a set contain. It returns no primary
+// if the files differ in it.
 func filesHold(set string, files []records.Record) (holding consumers.Holding, err error) {
 	var missing []string
 	for i, r := range files {

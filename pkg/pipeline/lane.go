@@ -19,8 +19,8 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// lane is one identity's way from triggers to what is written: its targets,
-// its client of Conjur, its queue and its workers. No lane waits for another.
+// lane contains one identity's parts, from triggers to writes: its targets, its client of
+// Conjur, its queue and its workers. Lanes do not wait for each other.
 type lane struct {
 	*pipeline
 	identity config.Identity
@@ -33,14 +33,13 @@ type lane struct {
 	queue   *queue.Queue
 	rounds  *notify.Rounds
 	pool    *workers.Pool
-	// intervals brings the poll another one; it holds the last.
+	// intervals sends the poll a new interval. It buffers only the last one.
 	intervals chan time.Duration
 
 	halt func() // nil before start
 }
 
-// newLane makes a lane, which does nothing yet. It must be stopped, whatever
-// comes.
+// newLane makes a lane, which does nothing yet. The caller must stop it in every case.
 func newLane(p *pipeline, cfg *config.Config, identity config.Identity) (*lane, error) {
 	l := &lane{pipeline: p, identity: identity, name: cmp.Or(identity.Name, "default"), targets: p.set.Lane(identity.Name), intervals: make(chan time.Duration, 1)}
 	if err := l.newClient(cfg); err != nil {
@@ -73,7 +72,7 @@ func newLane(p *pipeline, cfg *config.Config, identity config.Identity) (*lane, 
 	return l, nil
 }
 
-// start has the lane work until stop is called, or ctx ends. Call it once.
+// start runs the lane until stop is called or ctx ends. Call it once.
 func (l *lane) start(ctx context.Context) {
 	intake, stop := context.WithCancel(ctx)
 	announcing, announced := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,8 +95,8 @@ func (l *lane) start(ctx context.Context) {
 	})
 }
 
-// stop ends what start began, from the top to the bottom, and waits for it;
-// without a start it frees what the lane holds.
+// stop stops the started parts, from the top to the bottom, and waits for them. Without a
+// start it frees the lane's resources.
 func (l *lane) stop() {
 	if l.halt != nil {
 		l.halt()
@@ -107,8 +106,7 @@ func (l *lane) stop() {
 	l.client.Close()
 }
 
-// measure has the lane among the metrics until the function that it returns is
-// called.
+// measure adds the lane to the metrics. The returned function removes it.
 func (l *lane) measure() (end func()) {
 	if l.host == nil {
 		return func() {}
@@ -117,7 +115,7 @@ func (l *lane) measure() (end func()) {
 	return l.host.metrics.Watch(l.name, l.targets)
 }
 
-// Enqueue takes hints to the queue, as one round.
+// Enqueue adds hints to the queue, as one round.
 func (l *lane) Enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, key := range keys {
 		if delay := l.renderings.Delay(key); delay > 0 {
@@ -128,7 +126,7 @@ func (l *lane) Enqueue(h queue.Hint, keys ...targets.Key) {
 	l.rounds.Drop(l.queue.Add(h, keys...))
 }
 
-// forget drops what is to be done for a target that is gone.
+// forget drops the pending work of a deleted target.
 func (l *lane) forget(key targets.Key) {
 	l.queue.Forget(key)
 	l.rounds.Drop([]targets.Key{key})
@@ -137,7 +135,7 @@ func (l *lane) forget(key targets.Key) {
 // Started implements workers.Listener.
 func (l *lane) Started(item queue.Item) { l.rounds.Started(item.Key) }
 
-// Settled implements workers.Listener: it is the one way out of each outcome.
+// Settled implements workers.Listener. Every outcome passes through it.
 func (l *lane) Settled(item queue.Item, r workers.Result) {
 	for _, listener := range l.settled {
 		listener.Settled(Outcome{r, l.name, item})
@@ -167,7 +165,7 @@ func (l *lane) Held(e variables.HoldEvent) {
 	}
 }
 
-// Report notes how a poll, or the look at the list, ended.
+// Report records the result of a poll, or of listing the variables.
 func (l *lane) Report(subject string, err error) {
 	if subject == "poll" && err == nil {
 		l.targets.Polled()
@@ -194,8 +192,8 @@ func (l *lane) poll() *sources.Poll {
 	}
 }
 
-// Altered returns the targets that are not as they were left. For Secrets, a
-// watch says so.
+// Altered returns the targets that changed since the last write. A watch reports this for
+// Secrets.
 func (l *lane) Altered() []targets.Key {
 	if l.files == nil {
 		return nil
@@ -203,7 +201,7 @@ func (l *lane) Altered() []targets.Key {
 	return l.files.Altered(l.targets.Records())
 }
 
-// Beat shows those who look at the status folder that all moves.
+// Beat shows readers of the status folder that the process makes progress.
 func (l *lane) Beat() error {
 	if l.status == nil {
 		return nil

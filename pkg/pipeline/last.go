@@ -11,13 +11,13 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// lastRounds bounds how often lastSync goes round: once to find out, and as
-// often as proof takes, with one to spare.
+// lastRounds bounds the rounds of lastSync: one to detect, those that proof needs, and
+// one to spare.
 const lastRounds = 4
 
-// lastSync brings targets up to date, for a process that ends. What seems to be
-// gone gets the time that proof takes: else a value that was revoked at that
-// moment would stay in its file for as long as nobody starts the process again.
+// lastSync updates targets before the process ends. It waits long enough to prove that a
+// missing variable is gone. Otherwise a value that was revoked at that moment would stay
+// in its file until the next start.
 func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 	for range lastRounds {
 		l.Enqueue(queue.Hint{Trigger: "removal", Wakes: true}, keys...)
@@ -38,9 +38,8 @@ func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 	}
 }
 
-// lastRetries waits until a one-shot process has delivered or given up every
-// target. Where it may try again at all, what seems to be gone then is not given
-// up before it could have been proven.
+// lastRetries waits until a one-shot process has delivered or given up every target. If
+// retries are enabled, it does not give up a missing variable before proof was possible.
 func (l *lane) lastRetries(ctx context.Context) {
 	if l.queue.WaitDone(ctx) != nil || l.config().Retry.Limit == 0 {
 		return
@@ -50,9 +49,9 @@ func (l *lane) lastRetries(ctx context.Context) {
 	}
 }
 
-// suspects lists the targets of which a variable seems to be gone without
-// being proven to be, and when all of these may be. Proof changes nothing for a
-// file that is not there and has no other variable to fall back to.
+// suspects lists the targets with a variable that seems gone without proof. due is the
+// earliest time at which all can be proven. It omits a target whose file does not exist
+// and which has no variable to fall back to: proof changes nothing for it.
 func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	for _, r := range l.targets.Records() {
 		var suspect *variables.SuspectError
@@ -68,12 +67,12 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	return keys, due
 }
 
-// exits reports whether a process ends because of a removal.
+// exits reports whether the process ends after a removal.
 func exits(cfg *config.Config) bool {
 	return cfg.Mode != config.ModeStandalone && (cfg.ExitOnRevoked || cfg.Mode.OneShot())
 }
 
-// mustExit reports whether the process has to end because of a removal.
+// mustExit reports whether the process must end because of a removal.
 func (p *pipeline) mustExit() bool {
 	select {
 	case <-p.revoked:

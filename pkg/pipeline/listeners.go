@@ -15,14 +15,14 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Outcome is what came of one sync.
+// Outcome is the result of one sync.
 type Outcome struct {
 	workers.Result
-	Identity string // that the target is read as
+	Identity string // the identity that reads the target
 	Item     queue.Item
 }
 
-// word is the outcome as metrics and traces name it.
+// word returns the name of the outcome in metrics and traces.
 func (o Outcome) word() string {
 	switch {
 	case o.Removed:
@@ -35,11 +35,11 @@ func (o Outcome) word() string {
 	return health.OutcomeUnchanged
 }
 
-// Hold is that removals are held back, or no longer are.
+// Hold reports that the brake holds removals back, or has released them.
 type Hold struct {
 	variables.HoldEvent
 	Identity string
-	Keys     []targets.Key // of the targets that hold the variables
+	Keys     []targets.Key // of the targets with these variables
 }
 
 // Listeners are called from several goroutines, and must not block.
@@ -54,14 +54,14 @@ type (
 	}
 )
 
-// listeners are all who listen.
+// listeners are all registered listeners.
 type listeners struct {
 	settled []SettledListener
 	held    []HeldListener
 	asked   []AskedListener
 }
 
-// listen has somebody listen to all that it can; nil listens to nothing.
+// listen registers somebody for every event that it implements; nil is ignored.
 func (ls *listeners) listen(somebody any) {
 	if l, ok := somebody.(SettledListener); ok {
 		ls.settled = append(ls.settled, l)
@@ -74,8 +74,8 @@ func (ls *listeners) listen(somebody any) {
 	}
 }
 
-// troubleLog logs when targets begin to fail, and when they no longer do. What
-// is logged was decided when the outcome was settled.
+// troubleLog logs when targets begin to fail and when they recover. The lane decided what
+// to log when the outcome was settled.
 type troubleLog struct{ *health.Troubles }
 
 func (l troubleLog) Settled(o Outcome) {
@@ -90,7 +90,7 @@ func (l troubleLog) Settled(o Outcome) {
 	}
 }
 
-// counts is the metrics as a listener.
+// counts adapts the metrics to a listener.
 type counts struct{ *health.Metrics }
 
 func (c counts) Settled(o Outcome) { c.Sync(o.Identity, o.word(), o.Item.Since) }
@@ -116,8 +116,8 @@ func (spans) Settled(o Outcome) {
 	})
 }
 
-// journaled is a sink that leaves a mark before each write that the application
-// is to be notified of; see notify.Application.Writing.
+// journaled is a sink that leaves a mark before each write about which Syncer must notify
+// the application. See notify.Application.Writing.
 type journaled struct {
 	workers.Sink
 	pipeline *pipeline
@@ -138,7 +138,7 @@ func (j journaled) RemoveFormer(former []string, taken func(path string) bool) (
 	return sinks.Cleared{}, nil
 }
 
-// announcer notifies the application of what its rounds announce.
+// announcer notifies the application of the updates in its rounds.
 type announcer struct{ *pipeline }
 
 func (a announcer) Announce(ctx context.Context) {

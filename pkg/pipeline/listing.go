@@ -11,12 +11,12 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// budgetForAll is the client's budget of requests where a target holds all
-// variables: among them may be many that have no value or may not be read, and
-// a process that delivers once has only some retries to find out which.
+// budgetForAll is the client's request budget if a target holds all variables. Many of
+// them may have no value or may not be readable. A process that delivers once has only a
+// few retries to find out which.
 const budgetForAll = 512
 
-// requestBudget is the client's budget; 0 is its default.
+// requestBudget returns the client's budget; 0 means its default.
 func requestBudget(cfg *config.Config) int {
 	if anyWildcard(cfg.Targets) {
 		return budgetForAll
@@ -28,17 +28,16 @@ func anyWildcard(ts []*targets.Target) bool {
 	return slices.ContainsFunc(ts, (*targets.Target).Wildcard)
 }
 
-// listing keeps the targets that hold all variables in step with the
-// variables that there are.
+// listing updates the targets that hold all variables when the list of variables changes.
 type listing struct {
 	catalog *variables.Catalog
 	set     *records.Lane
 
-	mu sync.Mutex // no older list is taken after a newer one
+	mu sync.Mutex // prevents an older list from replacing a newer one
 }
 
-// Relist is refresh for each tick of the poll; while no target holds all
-// variables, nobody needs the list.
+// Relist calls refresh for each tick of the poll. It does nothing if no target holds all
+// variables.
 func (l *listing) Relist(ctx context.Context) ([]targets.Key, error) {
 	if wild, _ := l.set.Wild(); !wild {
 		return nil, nil
@@ -46,7 +45,7 @@ func (l *listing) Relist(ctx context.Context) ([]targets.Key, error) {
 	return l.refresh(ctx)
 }
 
-// refresh returns the targets that differ because of a new list.
+// refresh returns the targets that a new list changes.
 func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
 	changed, err := l.catalog.Refresh(ctx)
 	if err != nil {
@@ -64,7 +63,7 @@ func (l *listing) refresh(ctx context.Context) ([]targets.Key, error) {
 	return differ, nil
 }
 
-// List lets a worker go on that has a target before there was any list.
+// List lets a worker continue if it has a target and no list was read yet.
 func (l *listing) List(ctx context.Context) error {
 	_, err := l.refresh(ctx)
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// settings is the configuration in effect.
+// settings holds the configuration in effect.
 type settings struct{ now atomic.Pointer[config.Config] }
 
 func newSettings(cfg *config.Config) *settings {
@@ -28,24 +28,23 @@ func newSettings(cfg *config.Config) *settings {
 
 func (s *settings) config() *config.Config { return s.now.Load() }
 
-// takesUp reports whether what runs can go on with another configuration.
+// takesUp reports whether the running parts can continue with another configuration.
 func (h *host) takesUp(cfg *config.Config) bool {
 	return config.Compare(h.config(), cfg).Scope < config.ScopeProcess && (h.cluster != nil || !needsCluster(cfg))
 }
 
-// takeUp makes another configuration the one in effect. With an error nothing
-// has changed.
+// takeUp puts another configuration in effect. On an error nothing has changed.
 func (h *host) takeUp(cfg *config.Config) error {
 	before := h.config()
 	h.now.Store(cfg)
 	if p := h.shown(); p != nil {
 		return h.handOver(p, before)
 	}
-	return nil // the next pipeline begins with it
+	return nil // the next pipeline starts with it
 }
 
-// handOver has a pipeline take up the configuration in effect. If it cannot,
-// the one before is in effect again.
+// handOver applies the configuration in effect to a pipeline. If that fails, the previous
+// configuration is in effect again.
 func (h *host) handOver(p *pipeline, before *config.Config) error {
 	cfg := h.config()
 	err := p.takeUp(cfg)
@@ -56,9 +55,9 @@ func (h *host) handOver(p *pipeline, before *config.Config) error {
 	return nil
 }
 
-// takeUp goes over to another configuration, which takesUp allows. What it does
-// not name goes on: connections, tokens, proofs and holds stay, and nothing is
-// asked again that is right. With an error nothing has changed.
+// takeUp applies another configuration, which takesUp permits. Parts that the change does
+// not concern continue: connections, tokens, proofs and holds stay, and Syncer does not
+// repeat requests. On an error nothing has changed.
 func (p *pipeline) takeUp(cfg *config.Config) error {
 	p.taking.Lock()
 	defer p.taking.Unlock()
@@ -84,7 +83,7 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 	if p.secrets != nil {
 		after.watches = p.secrets.watching(cfg)
 	}
-	stopAll(leaving) // they are looked at until they have ended
+	stopAll(leaving) // they stay visible until they have ended
 	p.wire(after)
 	for _, l := range lanes {
 		if slices.Contains(before.lanes, l) {
@@ -110,8 +109,8 @@ func (p *pipeline) takeUp(cfg *config.Config) error {
 	return nil
 }
 
-// relane returns the lanes of another configuration and those that leave. A lane
-// stays unless it would reach Conjur in another way.
+// relane returns the lanes of another configuration and the lanes to stop. A lane stays
+// unless its connection to Conjur changes.
 func (p *pipeline) relane(before wiring, cfg *config.Config) (lanes, leaving []*lane, err error) {
 	changed := config.Compare(before.cfg, cfg).Lanes
 	anew := func(id config.Identity) bool { return slices.Contains(changed, id.Name) }
@@ -130,25 +129,25 @@ func (p *pipeline) relane(before wiring, cfg *config.Config) (lanes, leaving []*
 	return append(lanes, made...), leaving, nil
 }
 
-// rotatesAnew reports whether sets are rotated in another way, or as another
-// identity.
+// rotatesAnew reports whether the rotation of sets, or the identity that rotates,
+// changes.
 func rotatesAnew(before, after *config.Config) bool {
 	return slices.ContainsFunc(config.Compare(before, after).Settings, func(name string) bool { return strings.HasPrefix(name, "rotation.") })
 }
 
-// guide brings the configuration in effect to a lane that stays.
+// guide brings the new configuration to a lane that stays.
 func (l *lane) guide(before *config.Config) {
 	cfg := l.config()
-	_ = l.values.SetRules(rules(cfg)) // a checked configuration has no impossible ones
+	_ = l.values.SetRules(rules(cfg)) // a checked configuration has no invalid rules
 	l.pool.SetPolicy(policy(cfg))
 	l.queue.SetBackoff(backoffOf(cfg))
 	select {
-	case <-l.intervals: // an older one that was not taken up
+	case <-l.intervals: // drop an older interval that the poll has not read
 	default:
 	}
 	l.intervals <- cfg.Refresh.Interval
 
-	var due []targets.Key // what was left as it is
+	var due []targets.Key // targets left unchanged until now
 	for _, r := range l.targets.Records() {
 		if r.Status.Err != nil || policy(before).KeepDeleted && !policy(cfg).KeepDeleted {
 			due = append(due, r.Spec.Key)
@@ -157,8 +156,8 @@ func (l *lane) guide(before *config.Config) {
 	l.Enqueue(queue.Hint{Trigger: "configuration", Wakes: true}, due...)
 }
 
-// takeUp forgets the Secrets that nobody watches any more, and moves those to
-// their lanes that another identity serves.
+// takeUp forgets the Secrets that no watch follows any more. It moves Secrets to the lane
+// of the identity that now serves them.
 func (s *secrets) takeUp(before wiring) {
 	cfg := s.config()
 	var stay []*sources.Secrets
@@ -184,24 +183,22 @@ func (s *secrets) takeUp(before wiring) {
 	}
 }
 
-// sameService reports whether two identities make the same targets of the same
-// Secrets.
+// sameService reports whether two identities make the same targets from the same Secrets.
 func sameService(a, b config.Identity) bool {
 	return a.Name == b.Name && a.Conjur.Account == b.Conjur.Account && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Secrets, b.Secrets)
 }
 
-// policy is what a sync may do.
+// policy returns the rules for a sync.
 func policy(cfg *config.Config) workers.Policy {
 	return workers.Policy{RemoveRevoked: cfg.RemoveDeleted, KeepDeleted: !cfg.RestoreDeletedFiles}
 }
 
-// backoffOf spaces the retries of a target.
+// backoffOf returns the backoff between the retries of a target.
 func backoffOf(cfg *config.Config) retry.Backoff {
 	return retry.Backoff{First: cfg.Retry.Interval, Max: cfg.LongestRetry()}
 }
 
-// notifiers are the ways, besides files, in which the application is notified of
-// updates.
+// notifiers are the ways, in addition to files, to notify the application of updates.
 func (p *pipeline) notifiers(cfg *config.Config) ([]notify.Notifier, error) {
 	switch {
 	case p.Command != nil:
@@ -222,7 +219,7 @@ func (p *pipeline) notifiers(cfg *config.Config) ([]notify.Notifier, error) {
 	return []notify.Notifier{signaller.Notify}, nil
 }
 
-// signalled counts signals that were sent.
+// signalled counts sent signals.
 func (p *pipeline) signalled(sent, refused int) {
 	if p.host != nil {
 		p.host.metrics.Signalled(sent, refused)

@@ -12,15 +12,15 @@ import (
 	"github.com/secretsync/syncer/pkg/sources"
 )
 
-// prime reads, in a one-shot process, what there is; otherwise the watches
-// do.
+// prime reads the existing Secrets in a one-shot process. Otherwise the watches read
+// them.
 func (s *secrets) prime(ctx context.Context) {
 	if s.config().Mode.OneShot() {
 		s.unread, s.unreadFor = s.loadAll(ctx, s.watches())
 	}
 }
 
-// loadAll returns which of the watches could not be loaded, and why.
+// loadAll returns the watches that could not be loaded, and the reasons.
 func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
 	for _, watch := range watches {
 		if err := s.load(ctx, watch); err != nil {
@@ -31,17 +31,17 @@ func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unre
 	return unread, why
 }
 
-// load reads what a watch would follow.
+// load reads the Secrets that a watch would follow.
 func (s *secrets) load(ctx context.Context, watch *sources.Secrets) error {
 	watch.Prime(ctx)
 	return watch.Complete()
 }
 
-// complete reads what prime could not.
+// complete reads the Secrets that prime could not read.
 func (s *secrets) complete(ctx context.Context) error {
 	defer s.completed.Store(true)
 	unread, why := s.unread, s.unreadFor
-	tried := false // by complete; prime did
+	tried := false // whether complete has tried; prime did before
 	return backoff.Retry(func() error {
 		if tried {
 			unread, why = s.loadAll(ctx, unread)
@@ -51,7 +51,7 @@ func (s *secrets) complete(ctx context.Context) error {
 	}, backoff.WithContext(limited(s.config()), ctx))
 }
 
-// limited is how often, and how fast, a one-shot process tries again.
+// limited returns the count and the backoff of retries in a one-shot process.
 func limited(cfg *config.Config) backoff.BackOff {
 	pauses := backoffOf(cfg).Start()
 	if cfg.Retry.Limit < 0 {
@@ -60,7 +60,7 @@ func limited(cfg *config.Config) backoff.BackOff {
 	return backoff.WithMaxRetries(pauses, uint64(cfg.Retry.Limit))
 }
 
-// reloading looks again for Secrets that a one-shot process waits for.
+// reloading checks again for Secrets that a one-shot process waits for.
 type reloading struct{ *secrets }
 
 func (s reloading) Run(ctx context.Context) {
@@ -74,7 +74,7 @@ func (s reloading) Run(ctx context.Context) {
 		}
 		for _, watch := range s.watches() {
 			if s.completed.Load() || !slices.Contains(s.unread, watch) {
-				_ = s.load(ctx, watch) // which reports it
+				_ = s.load(ctx, watch) // load reports the error
 			}
 		}
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 )
 
-// onDisk says at the Pod of this process that its secrets come to rest on a disk:
-// one Event, if the token for the API server is bound to a Pod and may create it.
-// The log has said it already, so that nothing hangs on this.
+// onDisk warns on this process's Pod that its secrets are stored on a disk. It sends one
+// Event, if the API server token is bound to a Pod and may create it. The log contains
+// the warning too, so nothing depends on the Event.
 type onDisk struct{ *pipeline }
 
-// Run returns when the Event was sent, or a few seconds later.
+// Run returns after it has sent the Event, or a few seconds later.
 func (d *onDisk) Run(ctx context.Context) {
 	cluster := d.host.cluster
 	if cluster == nil {

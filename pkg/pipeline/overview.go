@@ -17,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// page returns what serves the status page; nil: it is off.
+// page returns the handler of the status page, or nil if the page is off.
 func (h *host) page() *status.Handler {
 	if !h.config().Server.Status {
 		return nil
@@ -25,7 +25,7 @@ func (h *host) page() *status.Handler {
 	return &status.Handler{Look: h.overview, TokenFile: h.config().Server.StatusTokenFile}
 }
 
-// overview returns what is known now of all targets.
+// overview returns the current state of all targets.
 func (h *host) overview() status.Status {
 	s := status.Status{At: time.Now(), Version: h.version, Mode: string(h.config().Mode), Lanes: []status.Lane{}, Targets: []status.Target{}}
 	p := h.shown()
@@ -46,7 +46,7 @@ func (h *host) overview() status.Status {
 	return s
 }
 
-// unread names the namespaces that show a set and cannot be followed.
+// unread names the namespaces that show a set but cannot be watched.
 func unread(r rotation.Report) string {
 	var names []string
 	for _, u := range r.Unread {
@@ -81,7 +81,7 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 	return lane, ts
 }
 
-// overrides lists the variables of the node's own that a target reads.
+// overrides lists the node-specific variables that a target reads.
 func overrides(t *targets.Target) (ids []string) {
 	for _, e := range t.Entries {
 		if e.General != "" {
@@ -91,8 +91,7 @@ func overrides(t *targets.Target) (ids []string) {
 	return ids
 }
 
-// state returns how a target is doing, and brings it up to date when it was
-// proven.
+// state returns the state of a target, and updates the time of its last proof.
 func (l *lane) state(s records.Status, proven *time.Time, doubted bool) status.State {
 	if s.Err != nil {
 		if _, revoked := errors.AsType[*workers.RevokedError](s.Err); revoked {
@@ -117,8 +116,8 @@ func (l *lane) state(s records.Status, proven *time.Time, doubted bool) status.S
 	return status.Fresh
 }
 
-// awaited is what a target waits for, and when that comes if it is known. The
-// zero Wait of one that failed is that no retry is coming.
+// awaited returns the event that a target waits for, and its time if known. If a target
+// failed, the zero Wait means that no retry is scheduled.
 func (l *lane) awaited(state status.State, err error, wait queue.Wait, held time.Time) (what string, next time.Time) {
 	_, missing := errors.AsType[*sinks.MissingError](err)
 	switch {

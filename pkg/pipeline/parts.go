@@ -13,7 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// newClient makes the lane's client of Conjur, and what knows its variables.
+// newClient makes the lane's client of Conjur and the cache of its variables.
 func (l *lane) newClient(cfg *config.Config) (err error) {
 	o := l.reach
 	o.Observer = l
@@ -24,8 +24,8 @@ func (l *lane) newClient(cfg *config.Config) (err error) {
 	return err
 }
 
-// delivered reports whether a target that has one of the variables may hold
-// anything, and whether that is known: each of them was synced once.
+// delivered reports whether a target with one of the variables may contain any data.
+// known is true if every such target was synced once.
 func (l *lane) delivered(ids []string) (may, known bool) {
 	keys := l.targets.ByVariable(ids...)
 	known = true
@@ -41,8 +41,8 @@ func (l *lane) delivered(ids []string) (may, known bool) {
 	return false, known
 }
 
-// users says of each variable which namespaces have it, and whether any of their
-// Secrets may hold something.
+// users returns for each variable the namespaces that use it, and whether any of their
+// Secrets may contain data.
 func (l *lane) users() map[string]variables.Use {
 	uses := map[string]variables.Use{}
 	for _, r := range l.targets.Records() {
@@ -62,7 +62,7 @@ func (l *lane) users() map[string]variables.Use {
 	return uses
 }
 
-// rules are the settings about what is believed of the variables, and when.
+// rules returns the settings for when to believe an answer about a variable.
 func rules(cfg *config.Config) variables.Rules {
 	return variables.Rules{
 		Confirmations: cfg.Removal.Confirmations, ConfirmAfter: confirmAfter(cfg), Grace: cfg.Removal.Grace,
@@ -70,13 +70,13 @@ func rules(cfg *config.Config) variables.Rules {
 	}
 }
 
-// brake is what holds removals back; see variables.Brake.
+// brake returns the limit on removals; see variables.Brake.
 func brake(r config.Removal) variables.Brake {
 	return variables.Brake{Disabled: r.Brake == 0, Share: float64(r.Brake) / 100, Hold: r.BrakeHold}
 }
 
-// confirmAfter is the least time between two proofs that a variable is gone:
-// such that the next poll, or the next retry where none is coming, counts.
+// confirmAfter is the least time between two proofs that a variable is gone. It is short
+// enough for the next poll to count, or the next retry if there is no poll.
 func confirmAfter(cfg *config.Config) time.Duration {
 	if cfg.Refresh.Enabled {
 		return cfg.Refresh.Interval / 2
@@ -84,8 +84,8 @@ func confirmAfter(cfg *config.Config) time.Duration {
 	return cfg.Retry.Interval / 2
 }
 
-// steadyFor is how long an earlier value must be answered that is back so soon:
-// a follower of Conjur that lags behind has caught up by then.
+// steadyFor is how long Conjur must answer an earlier value that returns soon. By then a
+// Conjur follower that lags behind has caught up.
 func steadyFor(cfg *config.Config) time.Duration {
 	if !cfg.Refresh.Enabled {
 		return 0
@@ -93,8 +93,8 @@ func steadyFor(cfg *config.Config) time.Duration {
 	return max(3*cfg.Refresh.Interval, cfg.Removal.Grace)
 }
 
-// queueConfig says how failures are retried: for ever beside an application
-// that runs, within the configured limit before one that waits.
+// queueConfig returns how to retry failures. Next to a running application the queue
+// retries forever. If the application waits, it retries up to the configured limit.
 func (l *lane) queueConfig(cfg *config.Config) queue.Config {
 	limit := cfg.Retry.Limit
 	if !cfg.Mode.OneShot() {
@@ -114,8 +114,8 @@ func (l *lane) queueConfig(cfg *config.Config) queue.Config {
 	}
 }
 
-// permanent reports whether no retry mends an error. A variable that is gone is
-// one of them where the poll will see it come back.
+// permanent reports whether retries cannot solve an error. A deleted variable counts, if
+// the poll will detect its return.
 func (l *lane) permanent(err error) bool {
 	return workers.Permanent(err, l.config().Refresh.Enabled)
 }

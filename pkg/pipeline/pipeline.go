@@ -1,5 +1,5 @@
-// Package pipeline puts Syncer together: the parts that docs/architecture.md
-// draws, wired as a configuration says, and started and stopped in order.
+// Package pipeline assembles Syncer from the parts in docs/architecture.md. It wires them
+// as a configuration says, and starts and stops them in order.
 package pipeline
 
 import (
@@ -25,25 +25,25 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Parts is what a pipeline has beside its configuration. All but Workers and
-// Log may be zero.
+// Parts are the inputs of a pipeline in addition to its configuration. All but Workers
+// and Log may be zero.
 type Parts struct {
-	// Workers is how many targets of an identity are worked on at once.
+	// Workers is the number of targets that an identity processes at the same time.
 	Workers int
-	// Grace is how long writes under way may go on after ctx has ended.
+	// Grace is how long writes in progress may continue after ctx has ended.
 	Grace   time.Duration
 	Version string // of the build
 	Log     *zap.Logger
-	// Command is what runs beside the pipeline.
+	// Command runs next to the pipeline.
 	Command *Command
-	// Listener is called with each outcome; it may be a HeldListener and an
-	// AskedListener too.
+	// Listener is called with each outcome; it may also be a HeldListener and an
+	// AskedListener.
 	Listener SettledListener
 	Traces   *traces.Tracer
 }
 
-// Run does what cfg says until ctx ends or all is done, and serves probes where it
-// says so; it follows no change of the configuration.
+// Run applies cfg until ctx ends or the job is done, and serves probes if cfg says so. It
+// does not follow changes of the configuration.
 func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
 	p := &pipeline{Parts: parts, set: newSet(cfg)}
 	p.wire(wiring{cfg: cfg})
@@ -58,40 +58,40 @@ func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
 	return h.run(ctx, p.run)
 }
 
-// pipeline is the parts of Syncer, wired as the configuration says: a lane for
-// each identity, the inputs that say what belongs in them, the sink where
-// secrets go, and those who listen.
+// pipeline contains the parts of Syncer, wired as the configuration says. It has a lane
+// for each identity, the inputs that define their targets, the sink for secrets, and the
+// listeners.
 type pipeline struct {
 	Parts
-	set  *records.Set // which outlives pipelines
-	host *host        // nil: nobody looks from outside
+	set  *records.Set // outlives pipelines
+	host *host        // nil without probes and metrics
 
 	troubles   *health.Troubles
 	reach      connect.Options
-	status     *notify.Status // nil: there is no status folder
+	status     *notify.Status // nil without a status folder
 	app        *notify.Application
 	renderings *notify.Renderings // nil: nothing is remembered
 
-	files   *files   // nil: secrets go to the cluster
-	secrets *secrets // nil: they go to files
+	files   *files   // nil if secrets go to the cluster
+	secrets *secrets // nil if secrets go to files
 	sink    workers.Sink
 	texts   *texts
 	expires *expiring
 	listeners
 
 	wired   atomic.Pointer[wiring]
-	taking  sync.Mutex    // held while another configuration is taken up
-	running runner        // of sources; without a context before the start and after the end
-	revoked chan struct{} // closed when something was removed, and the process ends for that
+	taking  sync.Mutex    // held while another configuration is applied
+	running runner        // runs the sources; it has no context before the start and after the end
+	revoked chan struct{} // closed when a removal ends the process
 	once    sync.Once
 }
 
-// wiring is a configuration and what there is of each item of a list in it.
+// wiring is a configuration and the parts made for each item of its lists.
 type wiring struct {
 	cfg     *config.Config
 	lanes   []*lane            // one for each identity
 	watches []*sources.Secrets // of Secrets; one for each namespace
-	rotates *rotating          // nil: no set is rotated
+	rotates *rotating          // nil if no set is rotated
 }
 
 func (p *pipeline) wire(w wiring) { p.wired.Store(&w) }
@@ -100,9 +100,9 @@ func (p *pipeline) config() *config.Config { return p.wired.Load().cfg }
 
 func (p *pipeline) lanes() []*lane { return p.wired.Load().lanes }
 
-// run makes the parts, starts them from the bottom to the top, waits until the
-// job is done or ctx ends, and stops them from the top to the bottom. Nothing
-// that it started outlives it. The error is nil only when the job was done.
+// run makes the parts, and starts them from the bottom to the top. It waits until the job
+// is done or ctx ends, and stops the parts from the top to the bottom. Nothing that it
+// started outlives it. The error is nil only if the job was done.
 func (p *pipeline) run(ctx context.Context) error {
 	defer p.stop()
 	if err := p.build(); err != nil {
@@ -130,7 +130,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	return p.verdict(incomplete)
 }
 
-// start has the lanes and the sources work until ctx ends.
+// start runs the lanes and the sources until ctx ends.
 func (p *pipeline) start(ctx context.Context) {
 	for _, l := range p.lanes() {
 		l.start(ctx)
@@ -139,8 +139,8 @@ func (p *pipeline) start(ctx context.Context) {
 	p.running.start(p.sources())
 }
 
-// end waits for the sources, whose context has ended. No change of the
-// configuration is taken up afterwards.
+// end waits for the sources, whose context has ended. Afterwards the pipeline applies no
+// change of the configuration.
 func (p *pipeline) end() {
 	p.taking.Lock()
 	defer p.taking.Unlock()
@@ -201,7 +201,7 @@ func (p *pipeline) build() (err error) {
 	return nil
 }
 
-// newLanes makes lanes, which do nothing yet: all or none.
+// newLanes makes either all lanes or none. They do nothing yet.
 func (p *pipeline) newLanes(cfg *config.Config, identities []config.Identity) (made []*lane, err error) {
 	for _, identity := range identities {
 		l, err := newLane(p, cfg, identity)
@@ -214,9 +214,9 @@ func (p *pipeline) newLanes(cfg *config.Config, identities []config.Identity) (m
 	return made, nil
 }
 
-// openStatus opens the status folder. A sidecar that delivers files needs it,
-// for its probes and the application's. Otherwise there may be none that can be
-// written to: then nobody looks there.
+// openStatus opens the status folder. A sidecar that delivers files needs it, for its own
+// probes and the application's. In other modes a writable folder may be absent, because
+// nobody reads it.
 func (p *pipeline) openStatus() (err error) {
 	if p.config().Mode == config.ModeStandalone {
 		p.openRenderings(notify.OpenStatus(p.config().Folders.Status))
@@ -241,8 +241,8 @@ func (p *pipeline) openStatus() (err error) {
 	return err
 }
 
-// openRenderings finds out what earlier processes died of, where there is a
-// status folder to remember it in.
+// openRenderings finds out why earlier processes died, if there is a status folder to
+// remember it in.
 func (p *pipeline) openRenderings(status *notify.Status) {
 	var err error
 	if p.renderings, err = status.NewRenderings(); err != nil {
@@ -251,7 +251,7 @@ func (p *pipeline) openRenderings(status *notify.Status) {
 	}
 }
 
-// begin does what comes before the first sync.
+// begin does the work before the first sync.
 func (p *pipeline) begin(ctx context.Context) {
 	if p.app != nil {
 		p.troubles.Report("scripts", p.status.InstallScripts())
@@ -267,8 +267,8 @@ func (p *pipeline) begin(ctx context.Context) {
 	}
 }
 
-// sources lists what hints at targets, but for the polls, and what else is to
-// be done while the lanes work.
+// sources lists the sources of hints, except the polls, and the other tasks that run
+// while the lanes work.
 func (p *pipeline) sources() (all []source) {
 	if p.files != nil {
 		all = p.files.sources()
@@ -281,12 +281,12 @@ func (p *pipeline) sources() (all []source) {
 	return all
 }
 
-// stop stops the lanes; a second time it does nothing.
+// stop stops the lanes. A second call does nothing.
 func (p *pipeline) stop() { stopAll(p.lanes()) }
 
 func stopAll(lanes []*lane) { each(lanes, (*lane).stop) }
 
-// each calls f for all lanes at once and waits.
+// each calls f for all lanes concurrently, and waits.
 func each(lanes []*lane, f func(*lane)) {
 	var wg sync.WaitGroup
 	for _, l := range lanes {
@@ -295,7 +295,7 @@ func each(lanes []*lane, f func(*lane)) {
 	wg.Wait()
 }
 
-// Enqueue hints at targets, each in its lane.
+// Enqueue sends each hint to the lane of its target.
 func (p *pipeline) Enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, l := range p.lanes() {
 		var own []targets.Key
@@ -310,7 +310,7 @@ func (p *pipeline) Enqueue(h queue.Hint, keys ...targets.Key) {
 	}
 }
 
-// take has targets synced that have changed, and those forgotten that are gone.
+// take enqueues a sync for changed targets, and forgets deleted ones.
 func (p *pipeline) take(h queue.Hint, changes []records.Change) {
 	for _, l := range p.lanes() {
 		var own []targets.Key

@@ -19,30 +19,30 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// inputsLook is the time between looks at the annotations and the
-// configuration file without an event.
+// inputsLook is the time between checks of the annotations and the configuration file
+// without an event.
 const inputsLook = 10 * time.Second
 
-// lastSpans is how long the last spans may take on their way, so that a
-// collector that does not answer holds up no end.
+// lastSpans bounds the export of the last spans, so that a collector that does not answer
+// cannot delay the end.
 const lastSpans = 2 * time.Second
 
-// Options is what the command line says.
+// Options are the settings of the command line.
 type Options struct {
 	Sources config.Sources
-	// LogFormat is text or json; "": as the configuration says.
+	// LogFormat is text or json. If empty, the configuration decides.
 	LogFormat string
-	// Workers is how many targets of an identity are worked on at once.
+	// Workers is the number of targets that an identity processes at the same time.
 	Workers int
-	// Grace is how long writes under way may go on after ctx has ended.
+	// Grace is how long writes in progress may continue after ctx has ended.
 	Grace time.Duration
-	// Version is that of the build.
+	// Version is the version of the build.
 	Version string
-	// Command, when not nil, is what runs beside the pipeline; see Command.
+	// Command, if not nil, runs next to the pipeline; see Command.
 	Command *Command
 }
 
-// check returns the options that make no sense.
+// check returns the invalid options.
 func (o *Options) check() error {
 	var errs []error
 	if o.Workers < 1 {
@@ -54,26 +54,26 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// Process runs a pipeline, and another one in its place when the
-// configuration has changed. A new pipeline finds everything as the old one
-// left it, so what did not change is not touched. Make it with New.
+// Process runs a pipeline, and replaces it after some changes of the configuration. A new
+// pipeline continues from the state of the old one, so unchanged targets are not touched.
+// Make it with New.
 type Process struct {
 	options Options
-	lines   *logs.Queue // that log writes to
+	lines   *logs.Queue // the output of log
 	log     *zap.Logger
 	level   zap.AtomicLevel
 
 	set    records.Set    // of files
-	traces *traces.Tracer // nil: nothing is traced
+	traces *traces.Tracer // nil if tracing is off
 
 	mu   sync.Mutex
-	cfg  *config.Config     // that the host was made for, or that the next one is
-	host *host              // that takes up changes; nil: none does
-	end  context.CancelFunc // ends it
+	cfg  *config.Config     // the configuration of the host, or of the next host
+	host *host              // applies changes; nil if none does
+	end  context.CancelFunc // ends the host
 }
 
-// New returns a process that runs nothing yet. The log is written, to the
-// standard error, until stop is called.
+// New returns a process that runs nothing yet. It writes the log to the standard error
+// until stop is called.
 func New(o Options) (s *Process, stop func(), err error) {
 	s = &Process{options: o, lines: logs.NewQueue(os.Stderr)}
 	s.log, s.level, err = logs.New(o.LogFormat, s.lines)
@@ -83,15 +83,15 @@ func New(o Options) (s *Process, stop func(), err error) {
 	return s, s.lines.Start(), nil
 }
 
-// Log returns where the process logs.
+// Log returns the log of the process.
 func (s *Process) Log() *zap.Logger { return s.log }
 
-// Run does what the configuration says until ctx ends or all is done. The
-// error has been logged.
+// Run applies the configuration until ctx ends or the job is done. Run has logged the
+// error.
 func (s *Process) Run(ctx context.Context) error { return s.logged(s.run(ctx)) }
 
-// Deliver delivers what the configuration says once, as in the mode init, and
-// returns the mode that it says. The error has been logged.
+// Deliver delivers once, as in the mode init, and returns the configured mode. Deliver
+// has logged the error.
 func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
 	cfg, err := s.load(nil)
 	if cfg == nil {
@@ -138,7 +138,7 @@ func (s *Process) run(ctx context.Context) error {
 	}
 }
 
-// trace has syncs traced, where the environment says so, until end is called.
+// trace traces syncs, if the environment says so, until end is called.
 func (s *Process) trace() (end func()) {
 	troubles := health.NewTroubles(s.log)
 	report := func(err error) { troubles.Report("traces", err) }
@@ -148,7 +148,7 @@ func (s *Process) trace() (end func()) {
 	return func() { s.traces.Close(min(s.options.Grace, lastSpans)) }
 }
 
-// serve does what a configuration says until ctx ends or it is done.
+// serve applies a configuration until ctx ends or the job is done.
 func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 	h, err := s.newHost(cfg)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
 	})
 }
 
-// newHost returns the host for a configuration. It takes up changes from now on,
-// unless it is about to end for one.
+// newHost returns the host for a configuration. From now on the host applies changes,
+// unless it must end because of one.
 func (s *Process) newHost(cfg *config.Config) (*host, error) {
 	h, err := newHost(cfg, s.options.Version, s.log)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Process) newHost(cfg *config.Config) (*host, error) {
 	return h, nil
 }
 
-// begin returns the configuration to run with; end is called when it is
+// begin returns the configuration to run with. It calls end when the configuration is
 // replaced.
 func (s *Process) begin(end context.CancelFunc) *config.Config {
 	s.mu.Lock()
@@ -196,8 +196,8 @@ func (s *Process) replaced(cfg *config.Config) bool {
 	return s.cfg != cfg
 }
 
-// reload reads the configuration again. What runs takes it up, if it can, or
-// comes to its end. What is invalid changes nothing.
+// reload reads the configuration again. If the running parts cannot apply it, they end.
+// An invalid configuration changes nothing.
 func (s *Process) reload() error {
 	h, before := s.inEffect()
 	cfg, invalid := s.load(before)
@@ -223,8 +223,8 @@ func (s *Process) reload() error {
 	return invalid
 }
 
-// inEffect returns the configuration in effect, and the host that takes up
-// changes of it; nil if none does.
+// inEffect returns the configuration in effect, and the host that applies its changes, or
+// nil.
 func (s *Process) inEffect() (*host, *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,9 +234,9 @@ func (s *Process) inEffect() (*host, *config.Config) {
 	return s.host, s.host.config()
 }
 
-// logged logs an error that ends the process, unless that was done.
+// logged logs an error that ends the process, unless it was logged already.
 func (s *Process) logged(err error) error {
-	if _, invalid := errors.AsType[*config.InvalidError](err); err != nil && !invalid { // its problems have been logged
+	if _, invalid := errors.AsType[*config.InvalidError](err); err != nil && !invalid { // already logged
 		s.log.Error("Ending with an error", zap.Error(err))
 	}
 	return err

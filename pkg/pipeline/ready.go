@@ -13,9 +13,8 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Ready says why what should be delivered is not, or may not be fresh. The
-// remarks name what does not count. A process that waits for another one to
-// stop working is ready.
+// Ready returns why a required target is not delivered or may not be fresh. The remarks
+// name targets that do not count. A process on standby is ready.
 func (h *host) Ready() (remarks []string, err error) {
 	p, leader := h.shown(), h.leader()
 	switch {
@@ -38,9 +37,9 @@ func (h *host) Ready() (remarks []string, err error) {
 	return remarks, err
 }
 
-// Ready says what was not delivered yet, or that the poll has found nothing out
-// for too long. That a target which was delivered fails now makes no process
-// unready; metrics and Events say so.
+// ready returns which targets were not delivered yet, or that the poll has failed for too
+// long. A target that was delivered and fails now does not make the process unready.
+// Metrics and Events report it.
 func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	all, identity := l.targets.Records(), l.name
 	missing := 0
@@ -74,7 +73,7 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	return brief.Some(remarks, brief.Names), err
 }
 
-// synced says what is not known yet of what belongs into the lanes.
+// synced returns which targets of the lanes are not known yet.
 func (p *pipeline) synced() error {
 	if p.secrets == nil {
 		return nil
@@ -82,7 +81,8 @@ func (p *pipeline) synced() error {
 	return p.secrets.synced()
 }
 
-// reason says why a target is not delivered; most errors name it.
+// reason returns why a target is not delivered, with its name, which most errors contain
+// already.
 func reason(key targets.Key, why error) string {
 	text := why.Error()
 	if !strings.Contains(text, string(key)) {
@@ -91,10 +91,10 @@ func reason(key targets.Key, why error) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }
 
-// ownReason reports whether only the target itself explains the error: a
-// Secret's own definition, a value that does not fit, a variable that is proven
-// to be gone, or a Secret that is not there. The process's own configuration, a
-// file's template included, is no such reason.
+// ownReason reports whether only the target itself explains the error. Examples are a
+// Secret's definition, a value that does not fit, a variable that is proven gone, or a
+// missing Secret. The configuration of the process, including a file's template, is not
+// such a reason.
 func ownReason(t *targets.Target, err error) bool {
 	if rendering, ok := errors.AsType[*workers.RenderError](err); len(t.Faults) > 0 || ok && rendering.Invalid {
 		return false
@@ -103,7 +103,7 @@ func ownReason(t *targets.Target, err error) bool {
 	return workers.Permanent(err, true) || errors.As(err, &missing)
 }
 
-// listed returns an error with a line for each of its reasons.
+// listed returns an error with one line for each reason.
 func listed(what string, reasons []string) error {
 	return errors.New(strings.Join(append([]string{what}, brief.Some(reasons, brief.Names)...), "\n"))
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// rightFor is for how long an answer about a right is taken to hold.
+// rightFor is how long an answer about a permission counts as valid.
 const rightFor = time.Minute
 
-// access is that of an identity, by its name, to a variable.
+// access is one identity's access to one variable. It contains the identity's name.
 type access struct{ identity, variable string }
 
-// right is whether the access is permitted, if Conjur has said so.
+// right records whether an access is permitted, if Conjur has answered.
 type right struct {
 	may, known bool
 	asked      time.Time
-	since      time.Time // when it was first not known
+	since      time.Time // when the answer was first unknown
 }
 
-// right returns what was last answered.
+// right returns the last answer.
 func (s *shown) right(a access) right {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rights[a]
 }
 
-// askRights asks Conjur, all identities at once, about the rights that are not known
-// or were asked for a while ago.
+// askRights asks Conjur about the permissions that are unknown or stale. It asks for all
+// identities concurrently.
 func (r *rotating) askRights(all []access) {
 	slices.SortFunc(all, func(a, b access) int {
 		return cmp.Or(cmp.Compare(a.identity, b.identity), cmp.Compare(a.variable, b.variable))
@@ -59,9 +59,8 @@ func (r *rotating) askRights(all []access) {
 	asking.Wait()
 }
 
-// mayRead asks Conjur as an identity whether it may read a variable. That it may not
-// is believed only if the server knows the identity: anybody answers with a bare
-// status.
+// mayRead asks Conjur as an identity whether it may read a variable. A denial counts only
+// if the server knows the identity, because any server can answer with a bare status.
 func (r *rotating) mayRead(a access) (may, known bool) {
 	lanes := r.lanes()
 	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.identity.Name == a.identity })

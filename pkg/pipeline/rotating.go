@@ -16,19 +16,19 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
-// rotating rotates sets beside the lanes, in a queue of its own, so that no slow
-// database delays a delivery. It knows what the Secrets show of the sets, and
-// notes on them what happens.
+// rotating rotates sets next to the lanes. It has a separate queue, so that a slow
+// database does not delay deliveries. It tracks which versions the Secrets show, and
+// records rotation events on them.
 type rotating struct {
 	*pipeline
 	rotator *rotation.Rotator
-	client  *conjur.Client // that the next one goes on with, if it may
+	client  *conjur.Client // the next rotating reuses it if possible
 
 	shown *shown
 }
 
-// newRotating returns nil where nothing is to be rotated. What asks Conjur in the
-// same way goes on with the connections and the token that there are.
+// newRotating returns nil if there is nothing to rotate. If the connection settings are
+// unchanged, it reuses the existing connections and token.
 func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, err error) {
 	if len(cfg.Rotation.Sets) == 0 || p.secrets == nil {
 		return nil, nil
@@ -59,15 +59,14 @@ func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, e
 // Run rotates until ctx ends.
 func (r *rotating) Run(ctx context.Context) { r.rotator.Run(ctx) }
 
-// close closes the client, unless another one has it too. There may be no r, and no
-// other.
+// close closes the client, unless other uses it too. Both r and other may be nil.
 func (r *rotating) close(other *rotating) {
 	if r != nil && (other == nil || other.client != r.client) {
 		r.client.Close()
 	}
 }
 
-// measured returns what metrics say of the sets.
+// measured returns the metrics of the sets.
 func (p *pipeline) measured() (sets []health.Set) {
 	r := p.wired.Load().rotates
 	if r == nil {
@@ -83,8 +82,8 @@ func (p *pipeline) measured() (sets []health.Set) {
 	return sets
 }
 
-// Rotated notes on the Secrets that show a set what happens to it. All that are to
-// show it are synced.
+// Rotated records an event of a set on the Secrets that show the set. It enqueues a sync
+// of all Secrets that must show it.
 func (r *rotating) Rotated(e rotation.Event) {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
@@ -103,7 +102,7 @@ func (r *rotating) Rotated(e rotation.Event) {
 	}
 }
 
-// deliveries tells who rotates sets where they were delivered to.
+// deliveries tells the rotator where sets were delivered.
 type deliveries struct{ *pipeline }
 
 // Settled implements SettledListener.

@@ -9,19 +9,19 @@ import (
 // source runs until its context ends.
 type source interface{ Run(context.Context) }
 
-// runner runs sources, which come and go while others run.
+// runner runs sources. It can start and stop some while others continue.
 type runner struct {
-	ctx context.Context // that all run in
+	ctx context.Context // the context of all runs
 	all map[source]*run
 }
 
-// run is a source that runs.
+// run is a running source.
 type run struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// start starts those that do not run yet.
+// start starts the wanted sources that do not run yet.
 func (r *runner) start(wanted []source) {
 	for _, s := range wanted {
 		if r.all[s] != nil {
@@ -40,7 +40,7 @@ func (r *runner) start(wanted []source) {
 	}
 }
 
-// keep stops all but those, and returns when they have ended.
+// keep stops all sources except the wanted ones, and returns when they have ended.
 func (r *runner) keep(wanted []source) {
 	var ending sync.WaitGroup
 	for s, one := range r.all {

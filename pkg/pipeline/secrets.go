@@ -16,12 +16,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// secretsLook is the time between looks at Secrets that may be read but not
-// watched.
+// secretsLook is the time between checks of Secrets that Syncer may read but not watch.
 const secretsLook = 10 * time.Second
 
-// secrets is the Kubernetes Secrets of some namespaces. What belongs there is
-// said by the Secrets themselves, and by the configuration.
+// secrets are the Kubernetes Secrets of some namespaces. The Secrets and the
+// configuration define their content.
 type secrets struct {
 	*pipeline
 	sink     *kubesecrets.Sink
@@ -30,8 +29,8 @@ type secrets struct {
 	fights   *fights
 	parsing  sync.Mutex
 
-	// What a one-shot process could not read at first, and why; until it is
-	// completed, nobody else reads that.
+	// The Secrets that a one-shot process could not read at first, and the reasons. Until
+	// completed is true, only prime and complete use these fields.
 	unread    []*sources.Secrets
 	unreadFor error
 	completed atomic.Bool
@@ -45,8 +44,8 @@ func newSecrets(p *pipeline) *secrets {
 	return s
 }
 
-// watching returns the watches that a configuration asks for: those that there
-// are, as far as they follow the same Secrets, and new ones.
+// watching returns the watches for a configuration. It keeps the existing watches that
+// follow the same Secrets, and adds new ones.
 func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 	there := s.watches()
 	for namespace, names := range cfg.Kubernetes.Watched() {
@@ -70,7 +69,8 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 
 func (s *secrets) watches() []*sources.Secrets { return s.wired.Load().watches }
 
-// knownNamespaces returns those that the configuration names, and our own.
+// knownNamespaces returns the namespaces in the configuration and the namespace of the
+// Pod.
 func (s *secrets) knownNamespaces() []string {
 	names := []string{s.config().Kubernetes.Namespace}
 	for _, identity := range s.config().Identities {
@@ -98,7 +98,7 @@ func (s *secrets) sources() []source {
 	return append(all, s.texts.sources()...)
 }
 
-// synced says whose Secrets are not all known.
+// synced returns the namespaces whose Secrets are not all known.
 func (s *secrets) synced() error {
 	for _, watch := range s.watches() {
 		if err := watch.Complete(); err != nil {
@@ -108,7 +108,8 @@ func (s *secrets) synced() error {
 	return nil
 }
 
-// ready is satisfied with what may be read, if there is any.
+// ready returns an error if some readable Secrets are not known yet. It only remarks on
+// namespaces that Syncer may not read, unless no Secret at all may be read.
 func (s *secrets) ready() (remarks []string, err error) {
 	for _, watch := range s.watches() {
 		switch err := watch.Complete(); {
@@ -125,7 +126,7 @@ func (s *secrets) ready() (remarks []string, err error) {
 	return brief.Some(remarks, brief.Names), nil
 }
 
-// newSet makes a set in which the Secrets of many tenants have budgets.
+// newSet makes a set in which each tenant's Secrets have a budget.
 func newSet(cfg *config.Config) *records.Set {
 	if cfg.Mode != config.ModeStandalone {
 		return &records.Set{}

@@ -15,17 +15,16 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// shown is what is known of the Secrets that show sets of versions. A Secret
-// counts that this process has delivered the set to, or that an earlier process has,
-// if the identity that serves the Secret may read the set. What a Secret says of
-// itself is no more than a claim (decision 051).
+// shown tracks the Secrets that show sets of versions. A Secret counts if this process
+// delivered the set to it. If only an earlier process did, its identity must be permitted
+// to read the set. A Secret's own metadata is only a claim (decision 051).
 type shown struct {
-	permits map[string][]string // :: set → the namespaces that count; none: all
+	permits map[string][]string // :: set → the namespaces that count; empty means all
 
 	mu      sync.Mutex
-	earlier map[targets.Key]map[string]targets.DeliveredSet // of Secrets that this process has not delivered yet
-	counts  map[string]map[targets.Key]bool                 // :: set → which Secrets last counted
-	unread  map[string]time.Time                            // :: namespace → since when its Secrets may not be read
+	earlier map[targets.Key]map[string]targets.DeliveredSet // not yet delivered by this process
+	counts  map[string]map[targets.Key]bool                 // :: set → Secrets that counted last
+	unread  map[string]time.Time                            // :: namespace → unreadable since
 	rights  map[access]right
 }
 
@@ -40,20 +39,20 @@ func newShown(sets []config.RotatedSet) *shown {
 	return s
 }
 
-// permitted reports whether the configuration has a namespace count for a set.
+// permitted reports whether a namespace counts for a set, according to the configuration.
 func (s *shown) permitted(set, namespace string) bool {
 	namespaces := s.permits[set]
 	return len(namespaces) == 0 || slices.Contains(namespaces, namespace)
 }
 
-// counted reports whether a Secret was last seen to show a set.
+// counted reports whether a Secret showed a set in the last survey.
 func (s *shown) counted(set string, r records.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[set][r.Spec.Key]
 }
 
-// survey is one look at what shows a set.
+// survey is one inspection of the Secrets that show a set.
 type survey struct {
 	*rotating
 	set    string
@@ -88,9 +87,9 @@ func (r *rotating) Shown(set string) ([]rotation.Shown, error) {
 	return s.found, nil
 }
 
-// refused returns the namespaces whose Secrets may not be read, and since when this
-// process has found it so. Those are known of which all Secrets were read before. An
-// error says that others are not all known yet.
+// refused returns the namespaces whose Secrets Syncer may not read, and since when. known
+// contains those whose Secrets were all read before. The error says that other Secrets
+// are not all known yet.
 func (r *rotating) refused() (refused map[string]time.Time, known map[string]bool, err error) {
 	refused, known = map[string]time.Time{}, map[string]bool{}
 	s := r.shown
@@ -117,7 +116,7 @@ func (r *rotating) refused() (refused map[string]time.Time, known map[string]boo
 	return refused, known, nil
 }
 
-// questions are the rights that have to be known to tell who shows the set.
+// questions returns the permissions that decide which Secrets show the set.
 func (s *survey) questions(all []records.Record, refused map[string]time.Time, known map[string]bool) (ask []access) {
 	for namespace := range refused {
 		if !known[namespace] && s.shown.permitted(s.set, namespace) {
@@ -134,8 +133,8 @@ func (s *survey) questions(all []records.Record, refused map[string]time.Time, k
 	return ask
 }
 
-// mayShow reports whether the Secrets of a namespace may show a set, as far as it is
-// known who may read it.
+// mayShow reports whether the Secrets of a namespace may show a set. An unknown
+// permission counts as permitted.
 func (r *rotating) mayShow(namespace, set string) bool {
 	return r.shown.permitted(set, namespace) && slices.ContainsFunc(r.identitiesOf(namespace), func(identity string) bool {
 		right := r.shown.right(access{identity, set})
@@ -143,13 +142,13 @@ func (r *rotating) mayShow(namespace, set string) bool {
 	})
 }
 
-// look takes down what one Secret shows.
+// look records what one Secret shows.
 func (s *survey) look(record records.Record, refused map[string]time.Time) error {
 	namespace, status := record.Spec.Secret.Namespace, record.Status
 	has, delivered := status.Sets[s.set]
 	if right := s.shown.right(access{s.identityOf(record), s.set}); !delivered || status.Err != nil {
 		if right.known && !right.may {
-			return nil // a stranger, or who was made one
+			return nil // its identity never had the permission, or lost it
 		}
 		if !delivered && !right.known {
 			s.blind(namespace, right.since, "its identity does not get an answer whether it may read the set")
@@ -167,7 +166,7 @@ func (s *survey) look(record records.Record, refused map[string]time.Time) error
 		case err != nil:
 			return err
 		case !was && (status.Err != nil || !status.Proven.IsZero()):
-			return nil // it was tried, and has nothing
+			return nil // Syncer tried it, and it shows nothing
 		}
 	}
 	s.counts[record.Spec.Key] = true
@@ -181,15 +180,15 @@ func (s *survey) look(record records.Record, refused map[string]time.Time) error
 	return nil
 }
 
-// blind takes down that it is not known what the Secrets of a namespace show.
+// blind records that the versions in the Secrets of a namespace are unknown.
 func (s *survey) blind(namespace string, since time.Time, why string) {
 	if !slices.ContainsFunc(s.found, func(other rotation.Shown) bool { return other.Name == "" && other.Namespace == namespace }) {
 		s.found = append(s.found, rotation.Shown{Namespace: namespace, Unread: why, Since: since})
 	}
 }
 
-// before returns what a Secret shows that an earlier process has delivered. It is
-// asked for once.
+// before returns what a Secret shows from the delivery of an earlier process. It reads
+// the Secret once.
 func (r *rotating) before(t *targets.Target, set string) (has targets.DeliveredSet, was bool, err error) {
 	s := r.shown
 	s.mu.Lock()
@@ -240,7 +239,7 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 	return since, nil
 }
 
-// records returns the Secrets that have such an entry.
+// records returns the Secrets with an entry for which is returns true.
 func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
 	for _, record := range r.set.Records() {
 		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
@@ -250,7 +249,7 @@ func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
 	return has
 }
 
-// shows returns what is true of the entries that show a set.
+// shows returns a predicate for the entries that show a set.
 func shows(set string) func(targets.Entry) bool {
 	return func(e targets.Entry) bool { return e.Set() && e.Variable == set }
 }

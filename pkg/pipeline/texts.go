@@ -9,14 +9,14 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// templateLook is the time between looks at templates without an event; a look
-// is a stat of each file, or a read of each ConfigMap that may not be watched.
+// templateLook is the time between checks of templates without an event. A check is a
+// stat of each file, or a read of each ConfigMap that Syncer may not watch.
 const templateLook = 10 * time.Second
 
-// texts is the templates of a pipeline's targets, wherever they are.
+// texts are the templates of a pipeline's targets, in files or ConfigMaps.
 type texts struct {
 	files      *sources.Templates
-	configMaps *sources.ConfigMaps // nil when there is no cluster
+	configMaps *sources.ConfigMaps // nil without a cluster
 	pipeline   *pipeline
 }
 
@@ -41,7 +41,7 @@ func newTexts(p *pipeline) *texts {
 	return t
 }
 
-// configMapTimeout bounds the reading of a ConfigMap that is not watched.
+// configMapTimeout bounds the read of a ConfigMap that is not watched.
 const configMapTimeout = 10 * time.Second
 
 // Text returns the template of a target, or of a Secret's group.
@@ -54,14 +54,14 @@ func (t *texts) Text(ctx context.Context, target *targets.Target) (string, error
 	return t.files.Text(target)
 }
 
-// refresh has the ConfigMaps watched that are in use now.
+// refresh updates the watches to the ConfigMaps in use.
 func (t *texts) refresh() {
 	if t.configMaps != nil {
 		t.configMaps.Refresh()
 	}
 }
 
-// sources are the watches on the templates that may be in use.
+// sources returns the watches on the templates that may be in use.
 func (t *texts) sources() (all []source) {
 	if len(t.files.Users.TemplateFiles()) > 0 {
 		all = append(all, t.files)
@@ -72,7 +72,7 @@ func (t *texts) sources() (all []source) {
 	return all
 }
 
-// templateUsers is the targets of all lanes by their templates.
+// templateUsers finds the targets of all lanes by their templates.
 type templateUsers struct{ *pipeline }
 
 func (u templateUsers) TemplateFiles() []string { return union(u, (*records.Lane).TemplateFiles) }
@@ -89,7 +89,7 @@ func (u templateUsers) ByConfigMap(keys ...targets.ConfigMapKey) []targets.Key {
 	return union(u, func(l *records.Lane) []targets.Key { return l.ByConfigMap(keys...) })
 }
 
-// union puts together what each lane's targets answer.
+// union combines the answers of all lanes.
 func union[T any](u templateUsers, ask func(*records.Lane) []T) (all []T) {
 	for _, l := range u.lanes() {
 		all = append(all, ask(l.targets)...)

@@ -16,19 +16,18 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// ErrRevoked is the end of a process that had to remove something.
+// ErrRevoked ends a process after a removal.
 var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
 
-// untilDone waits until there is nothing left to do, or ctx ends: a one-shot
-// process has delivered or given up every target, a sidecar has removed what
-// was revoked and brought all else up to date. The error is of what could not
-// be found out.
+// untilDone waits until the job is done, or ctx ends. A one-shot process is done when it
+// has delivered or given up every target. A sidecar is done when it has removed revoked
+// values and updated all others. The error says which information could not be read.
 func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
 	if p.config().Mode.OneShot() {
 		if p.secrets != nil {
 			incomplete = p.secrets.complete(ctx)
 		}
-		each(p.lanes(), func(l *lane) { l.lastRetries(ctx) }) // verdict looks at what was delivered
+		each(p.lanes(), func(l *lane) { l.lastRetries(ctx) }) // verdict needs it
 		return incomplete
 	}
 	select {
@@ -47,8 +46,8 @@ func (p *pipeline) keys() (keys []targets.Key) {
 	return keys
 }
 
-// verdict returns, at the end, why the job was not done; incomplete is why not all
-// is known that belongs to it.
+// verdict returns, at the end, why the job was not done. incomplete says which targets
+// are unknown.
 func (p *pipeline) verdict(incomplete error) error {
 	errs := []error{incomplete}
 	if p.mustExit() {
@@ -67,8 +66,8 @@ func (p *pipeline) verdict(incomplete error) error {
 	return errors.Join(errs...)
 }
 
-// undelivered names the targets that a one-shot process leaves behind, and
-// all variables that it missed.
+// undelivered names the targets that a one-shot process did not deliver, and all
+// variables that it missed.
 func (p *pipeline) undelivered() error {
 	failed := map[targets.Key]error{}
 	var missing []targets.Key
@@ -93,7 +92,7 @@ func (p *pipeline) undelivered() error {
 	return nil
 }
 
-// unprovided reports whether the application does not know that all is there.
+// unprovided reports a failure to tell the application that all secrets are there.
 func (p *pipeline) unprovided() error {
 	if provided, err := p.status.Provided(); err != nil || !provided {
 		return fmt.Errorf("all is delivered, but the file %s could not be written", notify.ProvidedFile)
@@ -101,7 +100,7 @@ func (p *pipeline) unprovided() error {
 	return nil
 }
 
-// missingVariables lists the variables that are gone, or seem to be.
+// missingVariables lists the variables that are gone or seem gone.
 func missingVariables(failed map[targets.Key]error) []string {
 	ids := map[string]bool{}
 	for _, err := range failed {

@@ -7,17 +7,16 @@ import (
 )
 
 const (
-	// waitingLook is the time between looks for room for Secrets that the budget of
-	// their namespace had none for, and waitingMost how many of a namespace are
-	// looked at in one.
+	// waitingLook is the time between retries of Secrets that exceeded the budget of
+	// their namespace. waitingMost bounds the Secrets of a namespace in one retry.
 	waitingLook = 10 * time.Second
 	waitingMost = 4
 )
 
-// waiting is the Secrets that wait for room in the budget of their namespace.
+// waiting are the Secrets that wait for room in the budget of their namespace.
 type waiting struct{ *secrets }
 
-// Run looks until ctx ends.
+// Run retries until ctx ends.
 func (w waiting) Run(ctx context.Context) {
 	tick := time.NewTicker(waitingLook)
 	defer tick.Stop()

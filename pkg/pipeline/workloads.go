@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// workloads is the cluster as those see it who restart workloads.
+// workloads is the view of the cluster for restarting workloads.
 type workloads struct{ client *kube.Client }
 
 func (c workloads) Template(ctx context.Context, w notify.Workload) (notify.Template, bool, error) {

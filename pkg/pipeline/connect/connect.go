@@ -1,5 +1,5 @@
-// Package connect makes the clients that a configuration describes: the one of
-// Conjur, as an identity that logs in, and the one of the Kubernetes API server.
+// Package connect makes the clients that a configuration describes: a Conjur client for
+// an identity, and a client for the Kubernetes API server.
 package connect
 
 import (
@@ -12,17 +12,18 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 )
 
-// Options are what a client has that no configuration says. All may be zero.
+// Options are the properties of a client that are not in the configuration. All may be
+// zero.
 type Options struct {
-	Version  string          // of the build, which servers log
-	Inbox    *inject.Inbox   // of authn-k8s; nil: the configured one
-	Observer conjur.Observer // hears of the requests to Conjur
-	MayWrite func() error    // returns why nothing must be changed in Conjur now; nil: it may
+	Version  string          // of the build; servers log it
+	Inbox    *inject.Inbox   // for authn-k8s; nil means the configured inbox
+	Observer conjur.Observer // receives the requests to Conjur
+	MayWrite func() error    // returns why Conjur must not be changed now; nil permits changes
 	Log      *zap.Logger
 }
 
-// Conjur returns a client that is to be closed. The error says which setting is
-// wrong; nothing has been asked yet.
+// Conjur returns a client, which the caller must close. The error names the wrong
+// setting. Conjur sends no request.
 func Conjur(c config.Conjur, o Options) (*conjur.Client, error) {
 	if o.Inbox == nil {
 		o.Inbox = inject.NewInbox(c.InboxPath)
@@ -42,7 +43,7 @@ func Conjur(c config.Conjur, o Options) (*conjur.Client, error) {
 	})
 }
 
-// authenticator is how an identity logs in; nil for one that is not known.
+// authenticator returns how an identity logs in, or nil for an unknown type.
 func authenticator(c config.Conjur, inbox *inject.Inbox) conjur.Authenticator {
 	switch c.AuthnType {
 	case config.AuthnAPIKey:
@@ -63,7 +64,7 @@ func authenticator(c config.Conjur, inbox *inject.Inbox) conjur.Authenticator {
 	return nil
 }
 
-// Kubernetes returns a client that is to be closed.
+// Kubernetes returns a client, which the caller must close.
 func Kubernetes(k config.Kubernetes, o Options) (*kube.Client, error) {
 	return kube.Connect(kube.Config{Kubeconfig: k.Kubeconfig, UserAgent: "syncer/" + o.Version, Log: o.Log})
 }

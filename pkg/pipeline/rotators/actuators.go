@@ -17,8 +17,8 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// actuator returns what has the outside accept the versions of a set, and the
-// place outside; nil for keys.
+// actuator returns the actuator that makes the outside system accept the versions of a
+// set, and the place of that system. It returns nil for keys.
 func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, error) {
 	switch {
 	case set.PostgreSQL != nil:
@@ -41,8 +41,8 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 	return nil, "", nil
 }
 
-// service returns the actuator of a service. Its place is the host alone: the URL
-// may have more in it than a message may.
+// service returns the actuator of a service. Its place is only the host, because the URL
+// may contain data that must not be in a message.
 func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, error) {
 	to, err := url.Parse(set.HTTP.URL)
 	if err != nil {
@@ -62,7 +62,7 @@ func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, er
 	return &actuators.Steps{Set: set.Set, Key: a.value(set.HTTP.Key), Send: send, Timeout: set.Timeout}, to.Host, nil
 }
 
-// current returns what reads a set.
+// current returns a function that reads a set.
 func (a assembly) current(id string) func(context.Context) (*versions.Document, error) {
 	return func(ctx context.Context) (*versions.Document, error) {
 		held, err := rotation.Set{Conjur: a.client, ID: id}.Read(ctx)
@@ -73,7 +73,7 @@ func (a assembly) current(id string) func(context.Context) (*versions.Document, 
 	}
 }
 
-// value returns what reads a variable that an actuator needs.
+// value returns a function that reads a variable for an actuator.
 func (a assembly) value(id string) func(context.Context) (secret.Value, error) {
 	return func(ctx context.Context) (secret.Value, error) {
 		values := a.client.Variable(ctx, id, "")

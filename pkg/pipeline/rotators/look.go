@@ -15,8 +15,8 @@ import (
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 )
 
-// Look returns what looks, as a standalone does, at the sets of a configuration
-// and at who uses them in the cluster. It is not to be run.
+// Look returns a rotator that inspects the sets of a configuration and their consumers in
+// the cluster, as a standalone process does. Do not run it.
 func Look(cfg *config.Config, o connect.Options) (r *rotation.Rotator, closing func(), err error) {
 	cluster, err := connect.Kubernetes(cfg.Kubernetes, o)
 	if err != nil {
@@ -31,7 +31,7 @@ func Look(cfg *config.Config, o connect.Options) (r *rotation.Rotator, closing f
 	return r, func() { closeConjur(); cluster.Close() }, nil
 }
 
-// secretsAt is what the Secrets of a configuration show when they are asked for.
+// secretsAt reads what the Secrets of a configuration show at the time of each call.
 type secretsAt struct {
 	cluster *kube.Client
 	of      config.Kubernetes
@@ -69,7 +69,7 @@ func (s *secretsAt) Shown(set string) (shown []rotation.Shown, err error) {
 	return shown, nil
 }
 
-// Check returns which Secrets of a set cannot be written.
+// Check returns the Secrets of a set that cannot be written.
 func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
 	shown, err := s.Shown(set)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
 	}
 	for _, at := range shown {
 		if at.Unread != "" {
-			continue // the consumers say so
+			continue // the consumers report it
 		}
 		if err := s.cluster.TryWriting(ctx, at.Namespace, at.Name); err != nil {
 			problems = append(problems, err.Error())
@@ -100,5 +100,5 @@ func (s *secretsAt) metadata(ctx context.Context, namespace string, names []stri
 	return all, nil
 }
 
-// Since implements rotation.Targets. Who looks makes nothing.
+// Since implements rotation.Targets. Look creates no version, so it needs no time.
 func (s *secretsAt) Since(context.Context, []string) (time.Time, error) { return time.Time{}, nil }

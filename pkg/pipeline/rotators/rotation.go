@@ -1,6 +1,6 @@
-// Package rotators makes what rotates the sets of a configuration: of each set its
-// schedule, who uses it, and what has the outside accept its versions. What a set
-// does then is in package rotation.
+// Package rotators makes the rotator of the sets of a configuration. For each set it
+// makes the schedule, the consumers, and the actuator that makes the outside system
+// accept versions. Package rotation defines the steps of a set.
 package rotators
 
 import (
@@ -21,18 +21,19 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Parts are what a Rotator has beside its configuration. All may be zero, but Log.
+// Parts are the inputs of a Rotator in addition to its configuration. All but Log may be
+// zero.
 type Parts struct {
 	connect.Options
-	Cluster  *kube.Client     // nil: there is none
-	Targets  rotation.Targets // nil: nobody shows a step
-	Lease    time.Duration    // for how long a leader that lost its Lease may not know it
+	Cluster  *kube.Client     // nil without a cluster
+	Targets  rotation.Targets // nil: targets show no steps
+	Lease    time.Duration    // how long a leader may not notice that it lost its Lease
 	Listener rotation.Listener
-	Reports  []rotation.Report // what was known of the sets before
+	Reports  []rotation.Report // the previous reports of the sets
 }
 
-// Connect returns what rotates the sets of a configuration, and what closes its
-// client of Conjur. The errors are those of New.
+// Connect returns the rotator of the sets of a configuration, and a function that closes
+// its client of Conjur. The errors are the same as for New.
 func Connect(c config.Rotation, parts Parts) (r *rotation.Rotator, closing func(), err error) {
 	client, err := connect.Conjur(c.Conjur, parts.Options)
 	if err != nil {
@@ -45,8 +46,8 @@ func Connect(c config.Rotation, parts Parts) (r *rotation.Rotator, closing func(
 	return r, client.Close, nil
 }
 
-// New returns what rotates the sets of a configuration with a client of Conjur. The
-// error says of all sets why they cannot be rotated.
+// New returns the rotator of the sets of a configuration, which uses a client of Conjur.
+// The error contains every set that cannot be rotated, and why.
 func New(c config.Rotation, client *conjur.Client, parts Parts) (*rotation.Rotator, error) {
 	values, err := variables.New(client, variables.Config{Logger: parts.Log})
 	if err != nil {
@@ -78,7 +79,7 @@ func New(c config.Rotation, client *conjur.Client, parts Parts) (*rotation.Rotat
 	}), nil
 }
 
-// assembly makes the parts of sets.
+// assembly makes the parts of the sets.
 type assembly struct {
 	config config.Rotation
 	parts  Parts
@@ -113,7 +114,8 @@ func (a assembly) set(set config.RotatedSet) (rotation.Rotated, error) {
 	return rotated, errors.Join(errs...)
 }
 
-// now is the time by Conjur's clock, and by ours while that cannot be had.
+// now returns the time of Conjur's clock, or the local time while Conjur's is
+// unavailable.
 func (a assembly) now() time.Time {
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.Conjur.HTTPTimeout)
 	defer cancel()
