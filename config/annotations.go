@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// domain begins the keys of the annotations that are Syncer's.
+// domain is the prefix of the keys of Syncer's annotations.
 const domain = "conjur.org/"
 
-// maxMalformed is how many lines that cannot be read are reported one by one. A
-// file with more is most likely not one of annotations.
+// maxMalformed is the number of unreadable lines that are reported one by one. A file
+// with more is probably not an annotations file.
 const maxMalformed = 100
 
 // annotation is one line of the annotations file.
 type annotation struct {
 	value string
 	line  int
-	bad   bool // the value could not be read, which is reported already
+	bad   bool // the value could not be read, and this was already reported
 }
 
-// readAnnotations reads a file; no file means no annotations.
+// readAnnotations reads a file. A missing file means no annotations.
 func readAnnotations(file File, r *report) map[string]annotation {
 	switch {
 	case errors.Is(file.Err, fs.ErrNotExist):
@@ -35,13 +35,14 @@ func readAnnotations(file File, r *report) map[string]annotation {
 	return parseAnnotations(file.Name, file.Text, r)
 }
 
-// parseAnnotations reads what the Downward API writes for metadata.annotations:
-// lines of key=value, with the value quoted as in Go, of any length. name is
-// the file's, for the report. Of two lines with one key the later counts.
+// parseAnnotations reads the format that the Downward API writes for
+// metadata.annotations. Each line is key=value, of any length, with the value quoted as
+// in Go. name is the file's name, for the report. If two lines have the same key, the
+// later one counts.
 func parseAnnotations(name string, data []byte, r *report) map[string]annotation {
 	annotations := map[string]annotation{}
 	line, malformed := 0, 0
-	for text := range bytes.Lines(bytes.TrimPrefix(data, []byte("\uFEFF"))) { // as some editors begin a file
+	for text := range bytes.Lines(bytes.TrimPrefix(data, []byte("\uFEFF"))) { // a byte order mark
 		line++
 		key, value, err := parseAnnotation(string(text))
 		if err != nil {
@@ -63,9 +64,9 @@ func parseAnnotations(name string, data []byte, r *report) map[string]annotation
 	return annotations
 }
 
-// parseAnnotation returns the key, as far as there is one, also with an error.
-// The error shows no key but Syncer's own: what looks like one may be a part of
-// a secret, if the file is not one of annotations.
+// parseAnnotation returns the key if it can be read, even with an error. The error
+// contains only Syncer's own keys. If the file is not an annotations file, any other text
+// may be part of a secret.
 func parseAnnotation(line string) (key, value string, err error) {
 	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 	key, quoted, ok := strings.Cut(line, "=")

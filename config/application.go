@@ -2,7 +2,7 @@ package config
 
 import "golang.org/x/sys/unix"
 
-// defaultServerAddress is that of the mode standalone.
+// defaultServerAddress is the default of the mode standalone.
 const defaultServerAddress = ":8080"
 
 // freshIntervals is how many refresh intervals a target may be without proof

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// authenticator is a way to log in to Conjur.
+// authenticator describes one method to log in to Conjur.
 type authenticator struct {
 	name    AuthnType
-	service bool // a service id follows the name in its address
-	// needs are the settings that it cannot do without: one of each item.
+	service bool // a service id follows the name in its URL path
+	// needs lists the required settings: one alternative of each item.
 	needs [][]string
-	// uses are further settings of which only some authenticators know.
+	// uses lists the optional settings that only some authenticators use.
 	uses []string
-	// shows: it shows a certificate, which takes https.
+	// shows is true if it presents a certificate, which requires https.
 	shows bool
-	doc   string // what proves who logs in; Markdown
+	doc   string // how it proves the identity; Markdown
 }
 
-// authenticators is the one table of them: checks, documentation and schema
-// follow it.
+// authenticators is the only table of the authenticators. Checks, documentation and
+// schema use it.
 func authenticators() []authenticator {
 	return []authenticator{
 		{name: AuthnAPIKey, needs: [][]string{{"conjur.login"}, {"conjur.apiKey", "conjur.apiKeyFile"}},
@@ -43,8 +43,8 @@ func authenticators() []authenticator {
 	}
 }
 
-// authenticatorNamed finds an authenticator; false when Syncer has none of the
-// name.
+// authenticatorNamed finds an authenticator, or returns false for a name that Syncer does
+// not support.
 func authenticatorNamed(name AuthnType) (authenticator, bool) {
 	all := authenticators()
 	i := slices.IndexFunc(all, func(a authenticator) bool { return a.name == name })
@@ -54,14 +54,14 @@ func authenticatorNamed(name AuthnType) (authenticator, bool) {
 	return all[i], true
 }
 
-// Proof says what proves who logs in by the authenticator; "" for one that
-// Syncer does not have.
+// Proof says how the authenticator proves the identity; "" for one that Syncer does not
+// support.
 func (t AuthnType) Proof() string {
 	a, _ := authenticatorNamed(t)
 	return a.doc
 }
 
-// authenticatorNames lists them, for an error or a text.
+// authenticatorNames lists the authenticators, for an error or a text.
 func authenticatorNames() (names []string) {
 	for _, a := range authenticators() {
 		names = append(names, string(a.name))
@@ -69,11 +69,11 @@ func authenticatorNames() (names []string) {
 	return names
 }
 
-// settings are all that it needs or uses.
+// settings returns all settings that the authenticator needs or uses.
 func (a authenticator) settings() []string { return slices.Concat(slices.Concat(a.needs...), a.uses) }
 
-// credentialSettings are those that mean something to some authenticators
-// only, and nothing to anybody else.
+// credentialSettings returns the settings that only some authenticators use, and no other
+// part of Syncer.
 func credentialSettings() (names []string) {
 	for _, a := range authenticators() {
 		names = append(names, a.settings()...)
@@ -84,9 +84,9 @@ func credentialSettings() (names []string) {
 	})
 }
 
-// parseAuthnURL finds the authenticator and its service id in the path of its
-// address. They are whole segments: a host or a proxy's folder that happens
-// to contain an authenticator's name means nothing.
+// parseAuthnURL finds the authenticator and its service id in the path of a URL. Both
+// must be whole path segments. An authenticator's name within a host or a proxy's folder
+// does not count.
 func parseAuthnURL(text string) (typ AuthnType, service string, err error) {
 	u, err := parseURL(text)
 	if err != nil {
@@ -95,7 +95,7 @@ func parseAuthnURL(text string) (typ AuthnType, service string, err error) {
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
 	i := slices.IndexFunc(segments, func(s string) bool { _, ok := authenticatorNamed(AuthnType(s)); return ok })
 	if i < 0 {
-		// One that Conjur may have and Syncer does not know.
+		// Conjur may have it, but Syncer does not know it.
 		i = slices.IndexFunc(segments, func(s string) bool { return strings.HasPrefix(s, "authn-") })
 	}
 	if i < 0 {
@@ -115,19 +115,19 @@ func parseAuthnURL(text string) (typ AuthnType, service string, err error) {
 	return typ, service, nil
 }
 
-// parseURL accepts https, and http on a loopback address, without anything
-// after the path.
+// parseURL accepts https, and http on a loopback address. Only a path may follow the
+// host.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("not a URL") // the text might hold a password
+		return nil, errors.New("not a URL") // the text might contain a password
 	case u.User != nil:
 		return nil, errors.New("a URL with a user or password in it; remove them")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, errors.New("a URL with a query or a fragment; remove it") // which might hold a token
+		return nil, errors.New("a URL with a query or a fragment; remove it") // it might contain a token
 	case strings.Contains(text, "@") && (u.Host == "" || u.Scheme != "https"):
-		return nil, errors.New("not a URL that begins with https://") // what is before the @ might be a password
+		return nil, errors.New("not a URL that begins with https://") // it might contain a password
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("%.200q is not a URL that begins with https://", text)
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):

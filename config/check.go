@@ -15,8 +15,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// check returns what is wrong with a setting's text, as far as that can be seen
-// without the other settings.
+// check returns the problem with a setting's text that can be found without other
+// settings.
 func (s setting) check(text string) error {
 	switch s.kind {
 	case kindBoolean:
@@ -44,7 +44,7 @@ func (s setting) check(text string) error {
 	return nil
 }
 
-// checks are those that need nothing but the text.
+// checks are the checks that need only the text.
 func checks() map[kind]func(string) error {
 	return map[kind]func(string) error{
 		kindAddress:     checkAddress,
@@ -59,7 +59,7 @@ func checks() map[kind]func(string) error {
 	}
 }
 
-// integer reads a number, or a share in percent, of which off is 0.
+// integer reads a number, or a percentage, where off means 0.
 func (s setting) integer(text string) (int, error) {
 	if s.kind == kindPercent {
 		return parsePercent(text)
@@ -93,7 +93,7 @@ func (s setting) outOfRange(text string) bool {
 	return s.kind == kindInteger && err == nil
 }
 
-// duration reads a time, or a number of seconds.
+// duration reads a duration, or a number of seconds.
 func (s setting) duration(text string) (time.Duration, error) {
 	if s.kind == kindInteger {
 		n, err := s.integer(text)
@@ -134,8 +134,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// checkSignal refuses the signals that stop a process, since nothing would let
-// it go on.
+// checkSignal refuses signals that stop a process, because nothing would continue it.
 func checkSignal(text string) error {
 	n := unix.SignalNum(text)
 	switch {
@@ -151,7 +150,7 @@ func checkSignal(text string) error {
 	return nil
 }
 
-// userName is the form that POSIX and useradd agree on.
+// userName is the form that both POSIX and useradd accept.
 var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]*\$?$`)
 
 func checkUser(text string) error {
@@ -168,9 +167,9 @@ func checkCommand(text string) error {
 	return nil
 }
 
-// emptyIsUnset reports whether an annotation with an empty value counts as not
-// set. An enumeration, a Boolean and a number have no empty value, and a group
-// without secrets is not one.
+// emptyIsUnset reports whether an annotation with an empty value counts as not set. An
+// enumeration, a Boolean and a number have no empty value. A group without secrets is
+// invalid.
 func (s setting) emptyIsUnset() bool {
 	switch s.kind {
 	case kindBoolean, kindInteger, kindPercent, kindChoice, kindSignal, kindEntries, kindNodeSecrets:

@@ -13,7 +13,7 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// conjur checks and completes how Conjur is reached.
+// conjur checks and completes the connection settings of Conjur.
 func (l *loader) conjur(cfg *Config) {
 	c := &cfg.Conjur
 	c.ApplianceURL, c.AuthnURL = strings.TrimRight(c.ApplianceURL, "/"), strings.TrimRight(c.AuthnURL, "/")
@@ -32,7 +32,7 @@ func (l *loader) conjur(cfg *Config) {
 	l.certificates(c)
 }
 
-// authenticator sets the authenticator and checks what it needs.
+// authenticator sets the authenticator and checks its required settings.
 func (l *loader) authenticator(c *Conjur) {
 	switch {
 	case c.AuthnURL != "":
@@ -48,7 +48,7 @@ func (l *loader) authenticator(c *Conjur) {
 	login{l, nil}.check(*c)
 }
 
-// useAPIKey sets the authenticator that has no address of its own.
+// useAPIKey selects the authenticator that has no separate URL.
 func (c *Conjur) useAPIKey() {
 	c.AuthnType, c.AuthnURL = AuthnAPIKey, ""
 	if c.ApplianceURL != "" {
@@ -56,14 +56,14 @@ func (c *Conjur) useAPIKey() {
 	}
 }
 
-// checkKeyFile checks that there is something in a file, and shows nothing of it.
+// checkKeyFile checks that a file is not empty. It reveals none of the content.
 func (l *loader) checkKeyFile(key, path string) {
 	if l.src.Assume.Files {
 		return
 	}
 	data, err := safefile.Read(path, maxFileBytes)
 	switch {
-	case err != nil && !strings.Contains(path, "/"): // it may well be the key itself
+	case err != nil && !strings.Contains(path, "/"): // the text may be the key itself
 		l.fail(key, "the API key cannot be read: %v", cause(err))
 	case err != nil:
 		l.fail(key, "the API key cannot be read: %v", err)
@@ -72,8 +72,8 @@ func (l *loader) checkKeyFile(key, path string) {
 	}
 }
 
-// checkTokenPath checks that the folder of a token is there. The file itself may
-// come later, when the kubelet has written it.
+// checkTokenPath checks that the folder of a token exists. The kubelet may write the file
+// later.
 func (l *loader) checkTokenPath(key, path string) {
 	if strings.HasPrefix(path, "eyJ") && strings.Count(path, ".") == 2 {
 		l.fail(key, "a token where the path of its file is due; write the token to a file")
@@ -88,7 +88,7 @@ func (l *loader) checkTokenPath(key, path string) {
 	}
 }
 
-// certificates checks the source that will be used.
+// certificates checks the source that Syncer will use.
 func (l *loader) certificates(c *Conjur) {
 	switch {
 	case c.SSLCertificate != "":

@@ -6,22 +6,21 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Explanation is all that belongs to one target, for people and programs to
-// read.
+// Explanation contains all settings of one target, for people and programs.
 type Explanation struct {
 	effectiveTarget
 	Variables []string  `json:"variables"` // each once; "*" or "prefix/*" for all
 	Triggers  []Trigger `json:"triggers"`
 }
 
-// Trigger is one thing that makes a target be looked at again.
+// Trigger is an event that makes Syncer check a target again.
 type Trigger struct {
 	Kind string `json:"kind"` // "start", "list", "poll", "template" or "destination"
 	When string `json:"when"` // in words
 }
 
-// Explain returns what belongs to the target with a key or a group of that name,
-// and false when there is none.
+// Explain returns the explanation of the target with a key or a group of that name, and
+// false if there is none.
 func Explain(cfg *Config, name string) (Explanation, bool) {
 	for _, t := range cfg.Targets {
 		if t.Group == name || string(t.Key) == name {
@@ -63,7 +62,7 @@ func explain(cfg *Config, t *targets.Target) Explanation {
 	return e
 }
 
-// lost is what has to happen to a file for it to be written anew.
+// lost describes when Syncer writes a file again.
 func lost(cfg *Config) string {
 	if cfg.RestoreDeletedFiles {
 		return "missing or altered"

@@ -13,15 +13,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// ConfigFileVariable names the configuration file when Sources.Read is given none.
+// ConfigFileVariable names the configuration file if Sources.Read is given none.
 const ConfigFileVariable = "SYNCER_CONFIG"
 
-// item is what a map of the configuration file says: all of the file, or one
+// item contains the settings in a map of the configuration file: the whole file, or one
 // item of a list in it. The keys are the names in its table.
 type item map[string]value
 
-// addFile reads a file into what no stronger source has set. It returns false if
-// the file as a whole cannot be read: what it sets is unknown then.
+// addFile reads a file into the settings that no stronger source has set. It returns
+// false if it cannot read the whole file, because the file's settings are then unknown.
 func (v *values) addFile(file File, r *report) bool {
 	switch {
 	case file.Err != nil:
@@ -49,16 +49,16 @@ func (v *values) parseFile(name string, data []byte, r *report) bool {
 	return ok
 }
 
-// decoder reads a configuration file by its tables of settings. It is strict:
-// what these do not have, or what is written twice or of another type, is a
-// problem. All problems are reported, each with its line.
+// decoder reads a configuration file by its tables of settings. It is strict: an unknown
+// setting, a duplicate and a wrong type are problems. It reports all problems, each with
+// its line.
 type decoder struct {
 	*report
 	file string // its name
 }
 
-// decode reads a whole file; what is not valid is left out. It returns false if the
-// file is not one map.
+// decode reads a whole file, and omits invalid parts. It returns false if the file is not
+// a single map.
 func (d *decoder) decode(data []byte) (item, bool) {
 	yamls := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
@@ -79,7 +79,7 @@ func (d *decoder) decode(data []byte) (item, bool) {
 	return f, root.Kind == yaml.MappingNode
 }
 
-// key is the place of a node, for a Problem.
+// key returns the location of a node, for a Problem.
 func (d *decoder) key(node *yaml.Node, path string) string {
 	if path == "" {
 		return fmt.Sprintf("%s:%d", d.file, node.Line)
@@ -87,7 +87,7 @@ func (d *decoder) key(node *yaml.Node, path string) string {
 	return fmt.Sprintf("%s:%d: %s", d.file, node.Line, path)
 }
 
-// fields calls each for every key of a map, once.
+// fields calls each once for every key of a map.
 func (d *decoder) fields(path string, node *yaml.Node, each func(key, value *yaml.Node, name string)) {
 	node = resolveAlias(node)
 	if node.Kind != yaml.MappingNode {
@@ -106,8 +106,7 @@ func (d *decoder) fields(path string, node *yaml.Node, each func(key, value *yam
 	}
 }
 
-// object reads a map whose settings are those of the table with names that
-// begin with below.
+// object reads a map. Its settings are those of the table whose names begin with below.
 func (d *decoder) object(path, below string, table []setting, node *yaml.Node, into item) {
 	d.fields(path, node, func(key, value *yaml.Node, name string) {
 		full, name := join(path, name), join(below, name)
@@ -125,8 +124,8 @@ func (d *decoder) object(path, below string, table []setting, node *yaml.Node, i
 	})
 }
 
-// value reads and checks what is said for one setting. A text that is empty,
-// where that has no meaning, is not set.
+// value reads and checks the text of one setting. If an empty text has no meaning for the
+// setting, the setting counts as not set.
 func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 	v := value{text: node.Value, key: d.key(at, path), set: true}
 	err := s.wants(node)
@@ -151,7 +150,7 @@ func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 	return v
 }
 
-// items reads the items of a list, or those of a map with their names.
+// items reads the items of a list, or the items of a map with their names.
 func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
 	switch s.kind {
 	case kindObject:
@@ -170,7 +169,7 @@ func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
 	}
 }
 
-// item reads one item, which at is the place of.
+// item reads one item; at is its location.
 func (d *decoder) item(s setting, path string, at, node *yaml.Node) item {
 	it := item{}
 	switch {
@@ -193,8 +192,8 @@ func (d *decoder) item(s setting, path string, at, node *yaml.Node) item {
 	return it
 }
 
-// wants returns what is wrong with the type of a node. None is taken for
-// another: a text that looks like a number needs quotes.
+// wants returns the problem with the type of a node. It converts no type to another, so a
+// text that looks like a number needs quotes.
 func (s setting) wants(node *yaml.Node) error {
 	switch s.kind {
 	case kindBoolean:
@@ -223,7 +222,7 @@ func (s setting) wants(node *yaml.Node) error {
 			return errors.New("must be a list; begin each item with \"- \"")
 		}
 		return nil
-	case kindMap, kindObject, kindEntries: // which are read further
+	case kindMap, kindObject, kindEntries: // the caller reads their content
 		return nil
 	}
 	return wantsScalar(node, "!!str", "text")
@@ -255,8 +254,8 @@ func wantsScalar(node *yaml.Node, tag, what string) error {
 	return fmt.Errorf("must be %s", what)
 }
 
-// paths lists the names of a table that a file may have, each after those of
-// the maps that it is in.
+// paths lists the names of a table that a file may contain, each after the names of the
+// maps around it.
 func paths(table []setting) (all []string) {
 	for _, s := range table {
 		for i, r := range s.name + "." {
@@ -268,7 +267,7 @@ func paths(table []setting) (all []string) {
 	return all
 }
 
-// resolveAlias follows a YAML alias to the node that it stands for.
+// resolveAlias follows a YAML alias to its node.
 func resolveAlias(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

@@ -9,8 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// targets makes the file targets of all groups, sorted by group. One with a
-// problem has nothing but its Faults and its path.
+// targets makes the file targets of all groups, sorted by group. A target with a problem
+// has only its Faults and its path.
 func (l *loader) targets(cfg *Config) []*targets.Target {
 	var ts, placed []*targets.Target
 	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
@@ -49,8 +49,8 @@ func (l *loader) targets(cfg *Config) []*targets.Target {
 	return ts
 }
 
-// target makes one target. What is faulty is reported and left zero, so that
-// the rest can be checked too.
+// target makes one target. It reports invalid parts and leaves them zero, so that it can
+// check the rest too.
 func (l *loader) target(group string, g item, cfg *Config) *targets.Target {
 	t := &targets.Target{Key: targets.FileKey(group), Group: group}
 	l.entries(t, g, cfg.Conjur.Account)
@@ -72,8 +72,8 @@ func (l *loader) target(group string, g item, cfg *Config) *targets.Target {
 	return t
 }
 
-// path fills in where the target lands. A slash at the end asks for the
-// default file in that folder, or, of the format directory, says the obvious.
+// path sets the path of the target. A slash at the end selects the default file in that
+// folder. With the format directory it changes nothing.
 func (l *loader) path(t *targets.Target, g item) {
 	p := g["path"]
 	if p.bad {
@@ -89,7 +89,7 @@ func (l *loader) path(t *targets.Target, g item) {
 	}
 }
 
-// entries fills in the entries; a group with a faulty one has none.
+// entries sets the entries. A group with an invalid entry has none.
 func (l *loader) entries(t *targets.Target, g item, account string) {
 	secrets := g["secrets"]
 	if secrets.bad || g["policyPath"].bad {
@@ -113,7 +113,7 @@ func (l *loader) entries(t *targets.Target, g item, account string) {
 	t.Entries = definitions.WithPolicyPath(entries, g["policyPath"].text)
 }
 
-// strayGroup warns of settings for a group that nothing defines.
+// strayGroup warns of settings for an undefined group.
 func (l *loader) strayGroup(group string) {
 	for _, s := range groupSettings() {
 		if val := l.groups[group][s.name]; val.set {
@@ -122,14 +122,14 @@ func (l *loader) strayGroup(group string) {
 	}
 }
 
-// ignoreGroups warns of groups that the destination does not have.
+// ignoreGroups warns of groups that do not apply to the destination.
 func (l *loader) ignoreGroups() {
 	for _, group := range slices.Sorted(maps.Keys(l.groups)) {
 		l.warn(l.groupKey(group, "secrets"), "secret groups are used with the destination file only; ignored")
 	}
 }
 
-// groupKey is where a group's setting was set or, if it was not, is best set.
+// groupKey is where a group's setting was set, or the best place to set it.
 func (l *loader) groupKey(group, name string) string {
 	if val := l.groups[group][name]; val.set {
 		return val.key
@@ -142,8 +142,7 @@ func (l *loader) groupKey(group, name string) string {
 	return domain + s.annotation + group
 }
 
-// addTargets takes the file's targets, each of which must have a name that no
-// other has.
+// addTargets adds the file's targets. Each must have a unique name.
 func (v *values) addTargets(ts []item, r *report) {
 	for i, t := range ts {
 		name := t["name"]
@@ -158,7 +157,7 @@ func (v *values) addTargets(ts []item, r *report) {
 			}, key)
 			continue
 		}
-		if !t["secrets"].set { // which is reported
+		if !t["secrets"].set { // reported already
 			t["secrets"] = value{key: name.key, set: true, bad: true}
 		}
 		v.groups[name.text] = t

@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// allIdentities are the default one, if there is any, and those of the
+// allIdentities returns the default identity, if there is one, and the identities of the
 // configuration file.
 func (l *loader) allIdentities(cfg *Config) []Identity {
 	var ids []Identity
@@ -49,7 +49,8 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 	return ids
 }
 
-// ownNamespaces are the namespaces of an identity, which no other may have.
+// ownNamespaces returns the namespaces of an identity. Each namespace may have only one
+// identity.
 func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) []string {
 	return l.own(id, "namespaces", "namespace", served, func(name string) error {
 		if name == AllNamespaces {
@@ -59,7 +60,7 @@ func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) 
 	})
 }
 
-// ownSecrets are the Secrets of an identity, which no other may have.
+// ownSecrets returns the Secrets of an identity. Each Secret may have only one identity.
 func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []string {
 	return l.own(id, "secrets", "Secret", served, func(text string) error {
 		namespace, name, ok := strings.Cut(text, "/")
@@ -74,8 +75,8 @@ func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []s
 	})
 }
 
-// own reads a list of what an identity serves. What check refuses, or another
-// identity serves, is reported and left out.
+// own reads a list of the names that an identity serves. It reports and omits a name that
+// check refuses or that another identity serves.
 func (l *loader) own(id item, list, noun string, served map[string]string, check func(string) error) (kept []string) {
 	key := id[list].key
 	for _, name := range l.unique(key, id[list].names()) {
@@ -93,7 +94,7 @@ func (l *loader) own(id item, list, noun string, served map[string]string, check
 	return kept
 }
 
-// checkServed checks that, without a default identity, all have one.
+// checkServed checks that all Secrets have an identity if there is no default identity.
 func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 	if len(ids) == 0 || ids[0].Name == "" || l.src.Assume.Connection {
 		return
@@ -112,7 +113,7 @@ func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 	}
 }
 
-// accountOf is the account of the identity that a Secret is filled as.
+// accountOf returns the account of the identity that fills a Secret.
 func (l *loader) accountOf(namespace, name, process string) string {
 	account := process
 	for _, id := range l.process["identities"].items {
@@ -126,8 +127,8 @@ func (l *loader) accountOf(namespace, name, process string) string {
 	return account
 }
 
-// identityConjur is how an identity reaches Conjur: as the process does, save
-// for what it has of its own.
+// identityConjur returns the connection settings of an identity: the process's settings,
+// with the identity's own overrides.
 func (l *loader) identityConjur(id item, process Conjur) Conjur {
 	own := Identity{Conjur: process}
 	c := &own.Conjur

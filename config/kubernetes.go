@@ -8,8 +8,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// kubernetes checks and completes what concerns the cluster. Most of it counts
-// only when Kubernetes Secrets are the destination.
+// kubernetes checks and completes the settings of the cluster. Most of them apply only if
+// the destination is Kubernetes Secrets.
 func (l *loader) kubernetes(cfg *Config) {
 	k := &cfg.Kubernetes
 	k.Kubeconfig = cmp.Or(l.src.Kubeconfig, k.Kubeconfig)
@@ -30,8 +30,8 @@ func (l *loader) kubernetes(cfg *Config) {
 	}
 }
 
-// ignoreCluster warns of what the file says that the destination does not
-// have. Annotations and variables that do are often shared by several Pods.
+// ignoreCluster warns of settings in the file that do not apply to the destination. It
+// accepts such annotations and variables, because several Pods often share them.
 func (l *loader) ignoreCluster() {
 	if val := l.process["kubernetes.secrets"]; val.node != nil {
 		l.warn(val.key, "Kubernetes Secrets are filled with the destination k8s_secrets only; ignored")
@@ -41,7 +41,7 @@ func (l *loader) ignoreCluster() {
 	}
 }
 
-// namespaces are those that are served.
+// namespaces returns the served namespaces.
 func (l *loader) namespaces(mode Mode, own string) []string {
 	val := l.process["kubernetes.namespaces"]
 	if mode != ModeStandalone {
@@ -66,8 +66,8 @@ func (l *loader) namespaces(mode Mode, own string) []string {
 	return l.checked(val.key, names, checkLabel)
 }
 
-// checkServes returns an error if a namespace is not one of those that are
-// served, unless these are not known.
+// checkServes returns an error if a namespace is not served. It returns nil if the served
+// namespaces are unknown.
 func (k Kubernetes) checkServes(namespace string) error {
 	if len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, AllNamespaces) || slices.Contains(k.Namespaces, namespace) {
 		return nil
@@ -75,7 +75,7 @@ func (k Kubernetes) checkServes(namespace string) error {
 	return fmt.Errorf("the namespace %q is not one that is served; add it to the list of namespaces", namespace)
 }
 
-// definitions are the Secrets that are listed.
+// definitions returns the listed Secrets.
 func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	val := l.process["kubernetes.secrets"]
 	switch {

@@ -5,8 +5,8 @@ import "time"
 // longestRetry is the longest time between two retries.
 const longestRetry = time.Minute
 
-// checkDestination checks what the destination alone and with the mode says.
-// The mode standalone has one only; all else is checked as for that.
+// checkDestination checks the settings of the destination, alone and with the mode. The
+// mode standalone has only one destination. All other settings are then checked for it.
 func (l *loader) checkDestination(cfg *Config) {
 	val, standalone := l.process["secretsDestination"], cfg.Mode == ModeStandalone
 	switch {
@@ -28,19 +28,19 @@ func (l *loader) checkDestination(cfg *Config) {
 	}
 }
 
-// deprecateEnvironment warns of each variable for which there is an
-// annotation; how Conjur is reached stays the environment's.
+// deprecateEnvironment warns of each variable that has a corresponding annotation. The
+// variables for the connection to Conjur are not deprecated.
 func (l *loader) deprecateEnvironment(mode Mode) {
 	for _, s := range fileSettings() {
-		if val := l.process[s.name]; val.env && s.annotation != "" && s.section != "conjur" && s.name != "log.debug" { // which is deprecated itself
+		if val := l.process[s.name]; val.env && s.annotation != "" && s.section != "conjur" && s.name != "log.debug" { // also deprecated
 			l.warn(val.key, "deprecated for the destination k8s_secrets in the mode %s; use the annotation %s%s", mode, domain, s.annotation)
 		}
 	}
 }
 
-// refresh follows the rules of secret rotation: an interval enables it, an
-// explicit false beside an interval is a contradiction, and only a process
-// that stays can refresh.
+// refresh follows the rules of secret rotation. An interval enables the refresh. An
+// explicit false next to an interval is a contradiction. Only a process that keeps
+// running can refresh.
 func (l *loader) refresh(cfg *Config) {
 	interval, enabled := l.process["refresh.interval"], l.process["refresh.enabled"]
 	on := enabled.isTrue() || interval.set && (!enabled.set || enabled.bad)
@@ -60,7 +60,7 @@ func (l *loader) refresh(cfg *Config) {
 	cfg.Refresh = Refresh{}
 }
 
-// retry is called when cfg has its refresh.
+// retry must be called after cfg has its refresh.
 func (l *loader) retry(cfg *Config) {
 	if limit := l.process["retry.limit"]; cfg.Mode == ModeStandalone && (!limit.set || limit.bad) {
 		cfg.Retry.Limit = -1
@@ -71,8 +71,8 @@ func (l *loader) retry(cfg *Config) {
 	}
 }
 
-// LongestRetry is the longest time between two retries of a delivery: what
-// failed is tried no less often than Conjur is polled.
+// LongestRetry is the longest time between two retries of a delivery. It is at most the
+// interval at which Syncer polls Conjur.
 func (c *Config) LongestRetry() time.Duration {
 	if c.Refresh.Enabled {
 		return min(longestRetry, c.Refresh.Interval)
@@ -80,7 +80,7 @@ func (c *Config) LongestRetry() time.Duration {
 	return longestRetry
 }
 
-// log lets the level win over the older Boolean.
+// log gives the level precedence over the older Boolean.
 func (l *loader) log(cfg *Config) {
 	debug := l.process["log.debug"]
 	if debug.set && !debug.bad {

@@ -7,57 +7,56 @@ import (
 	"reflect"
 )
 
-// The folders and files that are used when Sources name no others, those of
-// the Secrets Provider.
+// The default folders and files, if Sources name no others. They are those of the Secrets
+// Provider.
 const (
 	DefaultAnnotations  = "/conjur/podinfo/annotations"
 	DefaultSecretsDir   = "/conjur/secrets"
 	DefaultTemplatesDir = "/conjur/templates"
 	DefaultStatusDir    = "/conjur/status"
 
-	// DefaultInbox is where Conjur brings the certificate for authn-k8s.
-	// InboxVariable names another place, also to those who see the
-	// environment alone.
+	// DefaultInbox is where Conjur delivers the certificate for authn-k8s. InboxVariable
+	// names another place. Programs that read only the environment use it too.
 	DefaultInbox  = "/etc/conjur/ssl/client.pem"
 	InboxVariable = "CONJUR_CLIENT_CERT_PATH"
 )
 
-// Sources is what Load reads. An empty string means the default.
+// Sources are the inputs of Load. An empty string means the default.
 type Sources struct {
-	// Annotations is a file as the Downward API writes it. If there is none,
-	// there are no annotations.
+	// Annotations is a file in the Downward API's format. A missing file means no
+	// annotations.
 	Annotations File
-	// Getenv looks up an environment variable; empty means not set. Without
-	// it there are none.
+	// Getenv looks up an environment variable; empty means not set. A nil Getenv means no
+	// variables.
 	Getenv func(string) string
 
-	// ConfigFile is a YAML file; without a name there is none. Annotations win
-	// over it, and it wins over the other variables.
+	// ConfigFile is a YAML file; without a name there is no file. Annotations take
+	// precedence over it, and it takes precedence over the other variables.
 	ConfigFile File
 
 	SecretsDir, TemplatesDir, StatusDir string
-	// Templates is the content of TemplatesDir; nil: it is empty.
+	// Templates contains the files of TemplatesDir; nil means that it is empty.
 	Templates fs.FS
 
-	// Kubeconfig wins over the setting kubernetes.kubeconfig.
+	// Kubeconfig takes precedence over the setting kubernetes.kubeconfig.
 	Kubeconfig string
-	// Node wins over MY_NODE_NAME.
+	// Node takes precedence over MY_NODE_NAME.
 	Node string
 
-	// Assume says what is not looked for. The zero Assume is for the process
-	// that does the work; a tool may look at the configuration of another.
+	// Assume disables some checks. The zero Assume is for the process that does the work.
+	// A tool may read the configuration of another process.
 	Assume Assumptions
 }
 
-// Assumptions are what Load takes to be right though it may not be there.
+// Assumptions are facts that Load accepts without a check.
 type Assumptions struct {
-	// Connection: Conjur's address, account and identity need not be set.
+	// Connection permits that Conjur's address, account and identity are not set.
 	Connection bool
-	// Namespace: the Pod's namespace need not be set.
+	// Namespace permits that the Pod's namespace is not set.
 	Namespace bool
-	// Files: the files with certificates, tokens and keys are not looked at.
+	// Files skips the check of the files with certificates, tokens and keys.
 	Files bool
-	// Node: the node need not be known; it is AnyNode.
+	// Node permits an unknown node; it is AnyNode.
 	Node bool
 }
 
@@ -66,8 +65,8 @@ type loader struct {
 	report
 	values
 	src    Sources
-	before *Config // that is in effect; nil: none is
-	ofNode bool    // a group has secrets of the node's own
+	before *Config // the configuration in effect, or nil
+	ofNode bool    // a group has node-specific secrets
 }
 
 func newLoader(src Sources) *loader {
@@ -83,12 +82,12 @@ func newLoader(src Sources) *loader {
 	return &loader{src: src, values: newValues()}
 }
 
-// Load reads and checks everything. The error is an *InvalidError with all
-// problems at once; the warnings are good with and without one. It makes no
-// network requests and may be called again at any time to see what changed.
+// Load reads and checks everything. The error is an *InvalidError with all problems
+// together. The warnings are valid with and without an error. Load makes no network
+// requests. It may be called again at any time to detect changes.
 //
-// If each problem concerns a single target, there is a Config beside the error.
-// These targets have Faults in it, or will fail when they are synced.
+// If each problem concerns a single target, Load returns a Config and the error. In this
+// Config, these targets have Faults, or they will fail when they are synced.
 func Load(src Sources) (cfg *Config, warnings []Problem, err error) { return load(src, nil) }
 
 func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
@@ -110,7 +109,7 @@ func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err err
 	return nil, l.warnings, &InvalidError{l.problems}
 }
 
-// config puts the parts together; what could not be understood is left zero.
+// config assembles the parts. It leaves invalid parts zero.
 func (l *loader) config() *Config {
 	cfg := &Config{Folders: Folders{l.src.SecretsDir, l.src.TemplatesDir, l.src.StatusDir}}
 	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
@@ -137,8 +136,8 @@ func (l *loader) config() *Config {
 	return cfg
 }
 
-// LoadConnection reads from the environment alone how Conjur is reached, for
-// commands that need no more. Problems are reported as by Load.
+// LoadConnection reads the connection settings of Conjur only from the environment, for
+// commands that need nothing else. It reports problems as Load does.
 func LoadConnection(getenv func(string) string) (Conjur, []Problem, error) {
 	l := newLoader(Sources{Getenv: getenv})
 	l.addEnvironment(getenv, &l.report)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// actuator reads what has to accept the versions.
+// actuator reads the settings of the outside system that must accept the versions.
 func (l *loader) actuator(it item, set *RotatedSet) {
 	first := ""
 	for _, name := range []string{"postgresql", "conjur", "http", "exec"} {
@@ -24,10 +24,10 @@ func (l *loader) actuator(it item, set *RotatedSet) {
 	}
 }
 
-// longestAct is how long one act outside may take at most.
+// longestAct limits the duration of one act outside.
 const longestAct = 10 * time.Minute
 
-// timed checks how long an act outside may take.
+// timed checks the duration limit of an act outside.
 func (l *loader) timed(it item, set *RotatedSet) {
 	val := it["timeout"]
 	switch {
@@ -43,7 +43,7 @@ func (l *loader) timed(it item, set *RotatedSet) {
 
 var addressForm = regexp.MustCompile(`^.+:[0-9]+/.+$`)
 
-// checkActuator checks what the form of a setting does not say.
+// checkActuator makes the checks that the form of a setting does not imply.
 func (l *loader) checkActuator(it item, set *RotatedSet) {
 	turns := func(name, noun string, of []string) {
 		different := map[string]bool{}

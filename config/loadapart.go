@@ -7,15 +7,13 @@ import (
 	"strings"
 )
 
-// controlOf returns the id of the variable by which a set is steered, as
-// rotate.ControlOf does.
+// controlOf returns the id of the variable that controls a set, as rotate.ControlOf does.
 func controlOf(set string) string { return set + "/control" }
 
-// holders says by its name what each variable and each login belongs to.
+// holders contains the name of the owner of each variable and each login.
 type holders map[string]string
 
-// apart checks that sets share nothing: each variable and each login belongs to one
-// set.
+// apart checks that sets share nothing: each variable and each login belongs to one set.
 func (l *loader) apart(items []item, sets []RotatedSet) {
 	variables, logins := holders{}, holders{}
 	for i, set := range sets {
@@ -59,8 +57,8 @@ func (l *loader) apart(items []item, sets []RotatedSet) {
 	}
 }
 
-// authority checks that the set which signs the certificates of another is one of
-// authorities, if it is listed.
+// authority checks the set that signs the certificates of another set. If it is listed,
+// it must be a set of authorities.
 func (l *loader) authority(it item, set RotatedSet, sets []RotatedSet, variables holders) {
 	if set.Generate.X509 == nil || set.Generate.X509.CA == "" {
 		return
@@ -77,8 +75,8 @@ func (l *loader) authority(it item, set RotatedSet, sets []RotatedSet, variables
 	}
 }
 
-// logins returns what the set changes outside, each with the key of the setting that
-// names it. Users are those of a server, whatever the database.
+// logins returns the logins that the set changes outside, each with the key of the
+// setting that names it. Users belong to a server, regardless of the database.
 func (s RotatedSet) logins(it item) map[string]string {
 	logins := map[string]string{}
 	if p := s.PostgreSQL; p != nil {

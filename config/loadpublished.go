@@ -30,8 +30,8 @@ func (l *loader) published(it item, set *RotatedSet) {
 	}
 }
 
-// sample returns a version as the set will have them, with other bytes; without parts
-// where only the outside knows which there will be.
+// sample returns a version like those of the set, with other bytes. It has no parts if
+// only the outside system determines them.
 func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 	if s.HTTP != nil || s.Exec != nil {
 		return v
@@ -43,7 +43,7 @@ func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 	case s.APIKeys != nil:
 		names = append(names, "login", "apiKey")
 	}
-	if len(names) == 0 { // which is reported already
+	if len(names) == 0 { // reported already
 		return v
 	}
 	v.Parts = map[string]secret.Value{}
@@ -53,12 +53,12 @@ func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 	return v
 }
 
-// longPart is how many bytes a sample of a part has, so that a template may take any of
-// them.
+// longPart is the length in bytes of a sample part. It is long enough for a template to
+// take any of the bytes.
 const longPart = 4 << 10
 
-// check returns what keeps a variable from ever being published. Without parts only
-// what does not depend on them is found.
+// check returns why a variable can never be published. Without parts it finds only
+// problems that do not depend on them.
 func (p Published) check(sample versions.Version) error {
 	text, err := versions.ParseText(p.Text)
 	if err != nil || sample.Parts == nil {

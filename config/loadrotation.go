@@ -12,15 +12,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// The defaults of what depends on the kind of a set.
+// The defaults that depend on the kind of a set.
 const (
 	defaultWait  = 3 * time.Minute
 	defaultGrace = 10 * time.Minute
 	defaultKeep  = 24 * time.Hour
 )
 
-// LoadRotation reads from a configuration file and the environment how sets are
-// rotated by a process that delivers nothing. Problems are reported as by Load.
+// LoadRotation reads the rotation settings from a configuration file and the environment,
+// for a process that delivers nothing. It reports problems as Load does.
 func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	l := newLoader(src)
 	if !l.addFile(src.ConfigFile, &l.report) {
@@ -41,7 +41,7 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	return cfg.Rotation, l.warnings, nil
 }
 
-// rotate checks and completes what is rotated.
+// rotate checks and completes the rotation settings.
 func (l *loader) rotate(cfg *Config) {
 	list := l.process["rotation.sets"]
 	switch {
@@ -66,7 +66,7 @@ func (l *loader) rotate(cfg *Config) {
 	l.apart(list.items, cfg.Rotation.Sets)
 }
 
-// rotatesAs returns how Conjur is reached to change sets.
+// rotatesAs returns the connection settings for changes of sets.
 func (l *loader) rotatesAs(cfg *Config) Conjur {
 	name := l.process["rotation.identity"]
 	if !name.set || name.bad {
@@ -105,7 +105,7 @@ func (l *loader) rotated(it item, table []setting) RotatedSet {
 	return set
 }
 
-// generated reads what a version consists of.
+// generated reads the parts of a version.
 func (l *loader) generated(it item, set *RotatedSet) {
 	val := it["generate"]
 	if !val.set {
@@ -128,7 +128,7 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	}
 }
 
-// bad reports whether something in an item was reported already.
+// bad reports whether a problem of an item was already reported.
 func bad(it item) bool {
 	for _, val := range it {
 		if val.bad || slices.ContainsFunc(val.items, bad) {
@@ -138,7 +138,7 @@ func bad(it item) bool {
 	return false
 }
 
-// schedule reads when a version is made.
+// schedule reads when to create a version.
 func (l *loader) schedule(it item, set *RotatedSet) {
 	switch {
 	case it["every"].set && it["cron"].set:
@@ -160,8 +160,8 @@ func (l *loader) schedule(it item, set *RotatedSet) {
 	}
 }
 
-// kept reads how long an old version stays, and what else depends on the kind of
-// the set.
+// kept reads how long an old version stays, and the other settings that depend on the
+// kind of the set.
 func (l *loader) kept(it item, set *RotatedSet) {
 	name, other, why := "keep", "grace", "keys have keep"
 	set.Keep = defaultKeep
@@ -180,7 +180,8 @@ func (l *loader) kept(it item, set *RotatedSet) {
 	}
 }
 
-// confirmed checks who is asked. Time is waited for where nothing else is given.
+// confirmed checks how consumers confirm a version. If no confirmation is configured, the
+// rotation waits for a time.
 func (l *loader) confirmed(it item, set *RotatedSet) {
 	for _, text := range set.Confirm.Ask {
 		if _, err := definitions.ParseEndpoint(text); err != nil {

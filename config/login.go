@@ -12,15 +12,15 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// login is whose way to log in is checked: an identity's of the configuration
-// file or, without one, the process's own.
+// login is the login whose settings are checked: an identity of the configuration file,
+// or otherwise the process.
 type login struct {
 	*loader
 	id item
 }
 
-// setting is what counts: the process's where the identity has none of its
-// own, save for what says who it is.
+// setting returns the effective setting. If the identity does not set it, the process's
+// setting applies, except for settings that identify the login.
 func (l login) setting(name string) value {
 	own := l.id[name]
 	if own.set || l.id != nil && slices.Contains([]string{"conjur.login", "conjur.apiKey", "conjur.apiKeyFile"}, name) {
@@ -29,7 +29,7 @@ func (l login) setting(name string) value {
 	return l.process[name]
 }
 
-// key is where a setting was set or, if it was not, is best set.
+// key is where a setting was set, or the best place to set it.
 func (l login) key(name string) string {
 	if l.id == nil {
 		return l.loader.key(name)
@@ -49,8 +49,8 @@ func (l login) missing(name string, of AuthnType) {
 	l.fail(l.id["name"].key, "the identity %q has no %s, but the authenticator %s needs it", l.id["name"].text, name, of)
 }
 
-// check checks that the authenticator is one that Syncer has, and that it
-// has all that it needs.
+// check checks that Syncer supports the authenticator, and that all its required settings
+// are set.
 func (l login) check(c Conjur) {
 	a, ok := authenticatorNamed(c.AuthnType)
 	if !ok {
@@ -70,7 +70,7 @@ func (l login) check(c Conjur) {
 	}
 }
 
-// checkCredential checks what one setting of an authenticator names.
+// checkCredential checks the file or name in one setting of an authenticator.
 func (l login) checkCredential(name string, c Conjur) {
 	val, key := l.setting(name), l.key(name)
 	switch {
@@ -94,8 +94,7 @@ func (l login) checkCredential(name string, c Conjur) {
 	}
 }
 
-// checkKeyPair checks that a certificate and its key belong together, and shows
-// nothing of them.
+// checkKeyPair checks that a certificate and its key match. It reveals nothing of them.
 func (l *loader) checkKeyPair(key string, c Conjur) {
 	if l.src.Assume.Files {
 		return
@@ -123,7 +122,7 @@ func (l *loader) checkK8sLogin(key, host string) {
 	}
 }
 
-// checkFolder checks that the folder is there that the certificate is brought to.
+// checkFolder checks that the folder for the certificate exists.
 func (l *loader) checkFolder(key, path string) {
 	if l.src.Assume.Files {
 		return
@@ -140,8 +139,8 @@ func isMetadataURL(text string) bool {
 		strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// warnOfIdle warns of settings of which none of the authenticators in use knows.
-// The path of a token is left out, as a chart sets it for all.
+// warnOfIdle warns of settings that no authenticator in use needs. It ignores the path of
+// a token, because a chart sets it for all.
 func (l *loader) warnOfIdle(ids []Identity) {
 	used := map[string]bool{}
 	var names []string

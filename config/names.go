@@ -11,7 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// checkLabel returns what is wrong with the name of a namespace.
+// checkLabel returns the problem with the name of a namespace.
 func checkLabel(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%.200q is not a name of at most %d lower-case letters, digits and -, with a letter or digit at both ends", name, validation.DNS1123LabelMaxLength)
@@ -24,8 +24,8 @@ func checkConfigMap(text string) error {
 	return err
 }
 
-// names reads a list of names and reports it when it is set but faulty or
-// empty. A name that is written twice counts once.
+// names reads a list of names. It reports a list that is set but invalid or empty. A
+// duplicate name counts once.
 func (l *loader) names(name string, parse func(string) ([]string, error)) []string {
 	val := l.process[name]
 	if !val.set || val.bad {
@@ -47,7 +47,7 @@ func (l *loader) names(name string, parse func(string) ([]string, error)) []stri
 	return l.unique(val.key, names)
 }
 
-// warnOfSpaces warns of the names that commaList joins.
+// warnOfSpaces warns of names that commaList joins.
 func (l *loader) warnOfSpaces(val value) {
 	for name := range strings.SplitSeq(val.text, ",") {
 		if words := strings.Fields(name); len(words) > 1 {
@@ -56,7 +56,7 @@ func (l *loader) warnOfSpaces(val value) {
 	}
 }
 
-// unique keeps the first of each and warns of the others.
+// unique keeps the first of each name and warns of the others.
 func (l *loader) unique(key string, names []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -70,7 +70,7 @@ func (l *loader) unique(key string, names []string) (kept []string) {
 	return kept
 }
 
-// checked drops the names that check refuses and reports them.
+// checked drops and reports the names that check refuses.
 func (l *loader) checked(key string, names []string, check func(string) error) (kept []string) {
 	for _, name := range names {
 		if err := check(name); err != nil {
@@ -82,7 +82,7 @@ func (l *loader) checked(key string, names []string, check func(string) error) (
 	return kept
 }
 
-// commaList reads the form of the environment; spaces do not count.
+// commaList reads the form of the environment; it ignores spaces.
 func commaList(text string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {

@@ -10,8 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// AnyNode is what a node is called that is not known, where that is assumed; see
-// Assumptions.
+// AnyNode is the name of an unknown node, if Assumptions permit one.
 const AnyNode = "NODE"
 
 // node checks the node's name and the base.
@@ -37,11 +36,11 @@ func (l *loader) node(cfg *Config) {
 	}
 }
 
-// nodeSecrets puts the variables of the node into the entries of a group.
+// nodeSecrets adds the node-specific variables to the entries of a group.
 func (l *loader) nodeSecrets(t *targets.Target, g item, cfg *Config) {
 	val := g["nodeSecrets"]
 	choice, err := definitions.ParseNodeSecrets(val.text)
-	if !val.set || val.bad || err != nil { // which is reported
+	if !val.set || val.bad || err != nil { // reported already
 		return
 	}
 	if !choice.All && len(choice.Aliases) == 0 {
@@ -53,7 +52,7 @@ func (l *loader) nodeSecrets(t *targets.Target, g item, cfg *Config) {
 		if !l.process["kubernetes.nodeName"].set && l.src.Node == "" && !l.src.Assume.Node {
 			l.fail(l.key("kubernetes.nodeName"), "not set, but the group %q has secrets of the node's own; take it from the field spec.nodeName", t.Group)
 		}
-		name = AnyNode // for what else is wrong
+		name = AnyNode // to find other problems
 	}
 	entries, err := choice.Of(t.Entries, cfg.NodeSecretsBase, name)
 	if err != nil {
@@ -62,8 +61,8 @@ func (l *loader) nodeSecrets(t *targets.Target, g item, cfg *Config) {
 	t.Entries = entries
 }
 
-// checkNodeToken checks that the token that logs in is one of this node: policy
-// binds by what the token says, and the name only chooses.
+// checkNodeToken checks that the login token belongs to this node. Policy grants access
+// by the content of the token. The name only selects the variables.
 func (l *loader) checkNodeToken(cfg *Config) {
 	c := cfg.Conjur
 	if c.AuthnType != AuthnJWT || l.src.Assume.Files || l.src.Node != "" || cfg.Kubernetes.NodeName == "" {
@@ -71,7 +70,7 @@ func (l *loader) checkNodeToken(cfg *Config) {
 	}
 	token, err := safefile.Read(c.JWTTokenPath, maxFileBytes)
 	if err != nil {
-		return // it may come later, and says so itself
+		return // it may come later, and then reports the error
 	}
 	defer clear(token)
 	if of := BoundTo(token).Node.Name; of != "" && of != cfg.Kubernetes.NodeName {
@@ -79,15 +78,15 @@ func (l *loader) checkNodeToken(cfg *Config) {
 	}
 }
 
-// Bound is what a token of Kubernetes is bound to.
+// Bound contains the objects that a Kubernetes token is bound to.
 type Bound struct {
 	Namespace string
 	Pod       struct{ Name, UID string }
 	Node      struct{ Name string }
 }
 
-// BoundTo returns what a token says that it is bound to; the zero Bound if it is
-// none of Kubernetes.
+// BoundTo returns the objects that a token is bound to, or the zero Bound if the token is
+// not from Kubernetes.
 func BoundTo(token []byte) Bound {
 	parts := strings.Split(strings.TrimSpace(string(token)), ".")
 	if len(parts) != 3 {

@@ -16,15 +16,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Validation is the outcome of a Load for programs: an object with the lists
-// "errors" and "warnings", each item with "key" and "message".
+// Validation is the result of a Load for programs: an object with the lists "errors" and
+// "warnings". Each item has "key" and "message".
 type Validation struct {
 	Errors   []Problem `json:"errors"`
 	Warnings []Problem `json:"warnings"`
 }
 
-// NewValidation makes it from what Load returns. Its lists are never nil, so
-// that they are lists in JSON too.
+// NewValidation makes a Validation from the results of Load. Its lists are never nil, so
+// that JSON also contains lists.
 func NewValidation(warnings []Problem, err error) Validation {
 	v := Validation{Errors: []Problem{}, Warnings: append([]Problem{}, warnings...)}
 	var invalid *InvalidError
@@ -37,12 +37,12 @@ func NewValidation(warnings []Problem, err error) Validation {
 	return v
 }
 
-// Effective is a Config for people and programs to read: everything that is
-// in effect, secrets left out, under the names of the configuration file and in
-// their order. Durations are in Go's form, such as "5m0s".
+// Effective is a Config for people and programs. It contains all effective settings
+// except secrets, under the names and in the order of the configuration file. Durations
+// have Go's form, such as "5m0s".
 type Effective struct{ members []member }
 
-// member is one name of a JSON object, and what it stands for.
+// member is a name in a JSON object, and its value.
 type member struct {
 	name  string
 	value any // an *Effective for an object
@@ -52,7 +52,7 @@ type member struct {
 func (e Effective) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // which is for the caller to say
+	encoder.SetEscapeHTML(false) // the caller decides
 	text.WriteByte('{')
 	for i, m := range e.members {
 		if i > 0 {
@@ -67,7 +67,7 @@ func (e Effective) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// add adds a value under a path; objects are made where they are missing.
+// add adds a value under a path. It creates missing objects.
 func (e *Effective) add(path string, value any) {
 	name, rest, nested := strings.Cut(path, ".")
 	if !nested {
@@ -88,7 +88,7 @@ func (e *Effective) addList(path string, names []string) {
 	}
 }
 
-// NewEffective makes it from a Config, section by section.
+// NewEffective makes an Effective from a Config, section by section.
 func NewEffective(cfg *Config) Effective {
 	var e Effective
 	e.addSettings(section(""), cfg)
@@ -120,8 +120,8 @@ func NewEffective(cfg *Config) Effective {
 	return e
 }
 
-// addSettings adds what the settings of a table set in the struct that a pointer
-// points to, as far as it is not empty.
+// addSettings adds the values that a struct has for the settings of a table, if they are
+// not empty; of points to the struct.
 func (e *Effective) addSettings(table []setting, of any) {
 	for _, s := range table {
 		if s.field == "" {
@@ -144,7 +144,7 @@ func (e *Effective) addSettings(table []setting, of any) {
 	}
 }
 
-// addBoolean adds a Boolean, or the one of two allowed values that it stands for.
+// addBoolean adds a Boolean, or the one of two allowed values that it represents.
 func (e *Effective) addBoolean(s setting, is bool) {
 	if s.truth == "" {
 		e.add(s.name, is)
@@ -154,7 +154,7 @@ func (e *Effective) addBoolean(s setting, is bool) {
 	e.add(s.name, s.allowed[i])
 }
 
-// addConjur adds how Conjur is reached: what the authenticator uses.
+// addConjur adds the connection settings of Conjur: those that the authenticator uses.
 func (e *Effective) addConjur(c *Conjur) {
 	a, _ := authenticatorNamed(c.AuthnType)
 	for _, s := range conjurSettings() {
@@ -171,7 +171,7 @@ func (e *Effective) addConjur(c *Conjur) {
 	}
 }
 
-// trusted says where the certificates that Conjur's must be signed by are from:
+// trusted returns the source of the certificates that must sign Conjur's certificate:
 // "text", a file's path, or "system".
 func (c *Conjur) trusted() string {
 	if c.SSLCertificate != "" {
@@ -180,8 +180,7 @@ func (c *Conjur) trusted() string {
 	return cmp.Or(c.CertFile, "system")
 }
 
-// effectiveSecret is a Secret that is listed, with what the configuration says
-// of it.
+// effectiveSecret is a listed Secret, with its settings in the configuration.
 type effectiveSecret struct {
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name"`
@@ -201,7 +200,7 @@ type effectiveGroup struct {
 	Entries           []targets.Entry `json:"entries"`
 }
 
-// addSecrets adds the Secrets that are listed, or that none is.
+// addSecrets adds the listed Secrets, or that none is listed.
 func (e *Effective) addSecrets(cfg *Config) {
 	if cfg.Destination == DestinationKubernetes && cfg.Kubernetes.ByLabel() {
 		e.add("kubernetes.byLabel", true)
@@ -224,7 +223,7 @@ func (e *Effective) addSecrets(cfg *Config) {
 	}
 }
 
-// effectiveSet is a set that is rotated.
+// effectiveSet is a rotated set.
 type effectiveSet struct {
 	Set     string   `json:"set"`
 	Every   string   `json:"every,omitempty"`
@@ -236,7 +235,7 @@ type effectiveSet struct {
 	Restart []string `json:"restarted,omitempty"`
 }
 
-// addRotation adds which sets are rotated, if any are.
+// addRotation adds the rotated sets, if there are any.
 func (e *Effective) addRotation(cfg *Config) {
 	if len(cfg.Rotation.Sets) == 0 {
 		return
@@ -252,7 +251,7 @@ func (e *Effective) addRotation(cfg *Config) {
 	e.add("rotation.sets", sets)
 }
 
-// text is a duration, or "" for none.
+// text returns a duration as text, or "" for none.
 func text(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -268,7 +267,7 @@ type effectiveTarget struct {
 	Mode     string         `json:"mode"` // octal, such as "0644"
 	Format   targets.Format `json:"format"`
 	Template string         `json:"template,omitempty"` // "inline", or the file's path
-	// TemplateConfigMap is where the template is, as "name/key".
+	// TemplateConfigMap is the location of the template, as "name/key".
 	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
 	Entries           []targets.Entry `json:"entries"`
 }
@@ -285,7 +284,7 @@ func newEffectiveTarget(folders Folders, t *targets.Target) effectiveTarget {
 	return e
 }
 
-// effectiveTemplate says where a template is.
+// effectiveTemplate returns the location of a template.
 func effectiveTemplate(folders Folders, t *targets.Target) (template, configMap string) {
 	switch {
 	case t.Template.Inline != "":

@@ -7,19 +7,18 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Problem is one thing that is wrong, or in a warning only doubtful, with
-// what an operator wrote.
+// Problem is an error in an operator's input, or, in a warning, only a doubt.
 type Problem struct {
-	// Key is where it was written: an annotation such as
-	// "conjur.org/secret-file-format.db", an environment variable, a place in
-	// the configuration file such as "syncer.yaml:7: refresh.interval", or a
-	// file. Empty: what is wrong is nothing that was written.
+	// Key is the location of the problem. It is an annotation such as
+	// "conjur.org/secret-file-format.db", or an environment variable. It may also be a
+	// place in the configuration file such as "syncer.yaml:7: refresh.interval", or a
+	// file. It is empty if the problem has no location.
 	Key string `json:"key"`
-	// Message says what is wrong and what to do. It holds no secret value.
+	// Message says what the problem is and what to do. It contains no secret value.
 	Message string `json:"message"`
 }
 
-// Error returns the key, with what kind of thing it is, and the message.
+// Error returns the key with its kind, and the message.
 func (p Problem) Error() string {
 	switch {
 	case p.Key == "":
@@ -30,12 +29,12 @@ func (p Problem) Error() string {
 	return p.Key + ": " + p.Message
 }
 
-// InvalidError is every problem of one Load.
+// InvalidError contains every problem of one Load.
 type InvalidError struct {
 	Problems []Problem // at least one
 }
 
-// Error lists the problems, one a line.
+// Error lists the problems, one per line.
 func (e *InvalidError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -57,11 +56,11 @@ func (e *InvalidError) Unwrap() []error {
 type report struct {
 	problems, warnings []Problem
 
-	about  []targets.Key            // the targets that alone are concerned by what fails now; none: the process
+	about  []targets.Key            // affected by a failure now; empty: the process
 	faults map[targets.Key][]string // the problems of single targets
-	fatal  bool                     // a problem concerns the process
-	// passing: what fails now is left to the sync of the target, as it may be
-	// corrected without a change of the configuration.
+	fatal  bool                     // a problem affects the process
+	// passing leaves a failure to the sync of the target, because it may be corrected
+	// without a change of the configuration.
 	passing bool
 }
 
@@ -76,8 +75,8 @@ func (r *report) fail(key, format string, args ...any) {
 	}
 }
 
-// concerning calls check, whose problems concern these targets alone. Within
-// another such call the outer one counts.
+// concerning calls check, whose problems concern only these targets. In nested calls, the
+// outer one applies.
 func (r *report) concerning(check func(), keys ...targets.Key) {
 	if len(r.about) == 0 {
 		r.about = keys
@@ -96,8 +95,8 @@ func (r *report) addFaults(target targets.Key, faults ...string) {
 	r.faults[target] = append(r.faults[target], faults...)
 }
 
-// takeFaults returns the problems of a target. Those that nobody takes concern
-// the process.
+// takeFaults returns the problems of a target. Problems that are never taken concern the
+// process.
 func (r *report) takeFaults(target targets.Key) []string {
 	faults := r.faults[target]
 	delete(r.faults, target)
@@ -107,8 +106,7 @@ func (r *report) takeFaults(target targets.Key) []string {
 // isolated reports whether all problems concern single targets.
 func (r *report) isolated() bool { return !r.fatal && len(r.faults) == 0 }
 
-// itemKey stands for an item of a list in the configuration file until its name
-// is known.
+// itemKey identifies an item of a list in the configuration file until its name is known.
 func itemKey(list string, i int) targets.Key { return targets.Key(fmt.Sprintf("%s[%d]", list, i)) }
 
 func (r *report) warn(key, format string, args ...any) {

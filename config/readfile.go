@@ -10,15 +10,15 @@ import (
 	"github.com/secretsync/syncer/pkg/render"
 )
 
-// maxFileBytes bounds what is read of a file: far more than the annotations of
-// a Pod, which are 256 KiB, or a configuration file, ever have.
+// maxFileBytes limits the size of a file. It is much more than a configuration file or a
+// Pod's annotations, which have at most 256 KiB.
 const maxFileBytes = 32 << 20
 
-// File is a file that Load is given.
+// File is an input file of Load.
 type File struct {
 	Name string // for a Problem
 	Text []byte
-	Err  error // why it could not be read, without the file's name
+	Err  error // the read error, without the file's name
 }
 
 // ReadFile reads a whole file of a reasonable size.
@@ -27,8 +27,8 @@ func ReadFile(name string) File {
 	return File{name, text, cause(err)}
 }
 
-// Read returns the sources with what their files hold now: those of the names
-// that they have, or else those of the Secrets Provider, of the variable
+// Read returns the sources with the current content of their files. A source without a
+// name uses the default names: those of the Secrets Provider, of the variable
 // ConfigFileVariable and of TemplatesDir.
 func (s Sources) Read() Sources {
 	s.Annotations = ReadFile(cmp.Or(s.Annotations.Name, DefaultAnnotations))
@@ -44,8 +44,7 @@ func (s Sources) Read() Sources {
 	return s
 }
 
-// TemplateFolder is a folder of template files. Whole files are all that can be
-// read of it.
+// TemplateFolder is a folder of template files. It supports only reads of whole files.
 type TemplateFolder string
 
 // ReadFile returns a file's content.
@@ -53,12 +52,12 @@ func (dir TemplateFolder) ReadFile(name string) ([]byte, error) {
 	return safefile.Read(filepath.Join(string(dir), name), render.MaxTemplate)
 }
 
-// Open opens no file.
+// Open always returns an error.
 func (TemplateFolder) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-// cause takes the path off an error.
+// cause removes the path from an error.
 func cause(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

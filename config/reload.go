@@ -8,10 +8,10 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// Reload is Load for a process that works with the configuration before. A
-// target with a problem keeps the settings that it has there. An unknown
-// annotation that resembles a setting is a problem too, unless it was there
-// before: a typing error must not change what is delivered.
+// Reload is Load for a process that runs with the configuration before. A target with a
+// problem keeps its settings from before. An unknown annotation that resembles a setting
+// is also a problem, unless it existed before: a typing error must not change the
+// delivered secrets.
 func Reload(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
 	return load(src, before)
 }
@@ -19,10 +19,10 @@ func Reload(src Sources, before *Config) (cfg *Config, warnings []Problem, err e
 // slip is an unknown annotation that resembles a setting.
 type slip struct {
 	key, message string
-	group        *string // of the setting; nil: it is one of the process
+	group        *string // the group of the setting; nil for a process setting
 }
 
-// addSlips reports the slips: as problems if they are new in a running process.
+// addSlips reports the slips. New ones in a running process are problems.
 func (l *loader) addSlips() {
 	for _, s := range l.slips {
 		same := func(other slip) bool { return other.key == s.key }
@@ -37,7 +37,7 @@ func (l *loader) addSlips() {
 	}
 }
 
-// keep gives targets that have problems the settings that they had before.
+// keep gives targets with problems their previous settings.
 func (l *loader) keep(cfg *Config) {
 	name := func(t *targets.Target) targets.Key { return t.Key }
 	faulty := func(t *targets.Target) bool { return len(t.Faults) > 0 }
@@ -58,8 +58,9 @@ func (l *loader) keep(cfg *Config) {
 		func(def definitions.SecretDefinition) bool { return def.Configured != nil && faulty(def.Configured) })
 }
 
-// kept returns the items of after, but in the place of each faulty one that of
-// before, or none if there was none. One that was faulty before is replaced.
+// kept returns the items of after, but replaces each faulty one with its item in before.
+// It omits the item if before has none. It does not restore an item that was already
+// faulty in before.
 func kept[T any](before, after []T, name func(T) targets.Key, faulty func(T) bool) (all []T) {
 	for _, item := range after {
 		was := slices.IndexFunc(before, func(other T) bool { return name(other) == name(item) })

@@ -10,9 +10,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// Scope is what is made anew when a setting has changed. Of two scopes the
-// greater is the wider; it includes the smaller ones, save that only those
-// lanes are made anew that Difference.Lanes names, unless all is.
+// Scope says which parts must be recreated after a change of a setting. A greater scope
+// is wider and includes the smaller ones. Exception: unless everything is recreated, only
+// the lanes in Difference.Lanes are.
 type Scope int
 
 // scopeNamed returns the scope that a tag names.
@@ -23,28 +23,28 @@ func scopeNamed(name string) Scope {
 // The scopes.
 const (
 	ScopeNone    Scope = iota // nothing has changed
-	ScopeLive                 // nothing is made anew; what runs takes up the change
-	ScopeLane                 // the clients of the identities that are concerned
+	ScopeLive                 // nothing is recreated; the running parts apply the change
+	ScopeLane                 // the clients of the affected identities
 	ScopeSources              // the watches on the cluster and on folders, and the polls
-	ScopeProcess              // all
+	ScopeProcess              // everything
 )
 
-// Difference is what has changed between two configurations.
+// Difference is the difference between two configurations.
 type Difference struct {
-	// Scope is the widest scope of the settings that have changed.
+	// Scope is the widest scope of the changed settings.
 	Scope Scope
-	// Settings are their names in the configuration file. Those of an item of
-	// a list have its name before theirs, as in "targets.db.format"; an item
-	// that was added or removed is its name alone, as in "targets.db".
+	// Settings are the names of the changed settings in the configuration file. The name
+	// of a list item comes first, as in "targets.db.format". An added or removed item is
+	// only its name, as in "targets.db".
 	Settings []string
-	// Lanes are the names of the identities that reach Conjur in another way,
-	// and of those that were added or removed. The default one's is "".
+	// Lanes are the names of the identities whose connection to Conjur changed, and of
+	// those that were added or removed. The default identity is "".
 	Lanes []string
 }
 
-// Scopes returns the scope of each setting of the configuration file, by its
-// name. A setting of an item of a list has the list's name before its own, as in
-// "targets.format", and the list's scope, if it has none of its own.
+// Scopes returns the scope of each setting of the configuration file, by its name. The
+// name of a list comes before the names of its items' settings, as in "targets.format".
+// Such a setting has the list's scope, unless it has a separate one.
 func Scopes() map[string]Scope {
 	scopes := map[string]Scope{}
 	addScopes(scopes, "", ScopeNone, fileSettings())
@@ -59,9 +59,9 @@ func addScopes(scopes map[string]Scope, prefix string, of Scope, table []setting
 	}
 }
 
-// Compare returns what has changed from one configuration to another. It
-// compares what is in effect: a setting that is written with its default is
-// the same as before, and one whose default follows another changes with it.
+// Compare returns the difference between two configurations. It compares effective
+// values. A setting that is written with its default is unchanged. If a default follows
+// another setting, it changes with that setting.
 func Compare(before, after *Config) Difference {
 	var d Difference
 	d.compare("", fileSettings(), before, after)
@@ -86,14 +86,13 @@ func Compare(before, after *Config) Difference {
 	return d
 }
 
-// named returns all identities but the default one, which has the process's
-// own settings.
+// named returns all identities except the default one, which has the process's settings.
 func named(ids []Identity) []Identity {
 	return slices.DeleteFunc(slices.Clone(ids), func(id Identity) bool { return id.Name == "" })
 }
 
-// changedLanes returns the names of the identities that are in one list only,
-// or that reach Conjur in another way.
+// changedLanes returns the names of the identities that are in only one list, or whose
+// connection to Conjur changed.
 func changedLanes(before, after []Identity) (names []string) {
 	for _, id := range slices.Concat(before, after) {
 		same := func(other Identity) bool {
@@ -108,8 +107,8 @@ func changedLanes(before, after []Identity) (names []string) {
 	return names
 }
 
-// compare adds the settings of a table that differ between what two pointers point
-// to.
+// compare adds the settings of a table that differ between two structs; before and after
+// point to them.
 func (d *Difference) compare(prefix string, table []setting, before, after any) {
 	for _, s := range table {
 		if s.field != "" && !same(s.in(reflect.ValueOf(before)), s.in(reflect.ValueOf(after))) {
@@ -118,8 +117,8 @@ func (d *Difference) compare(prefix string, table []setting, before, after any) 
 	}
 }
 
-// same reports whether two fields have the same value. Keys that a connection has
-// in it do not count.
+// same reports whether two fields have the same value. It ignores the API key within a
+// Conjur connection.
 func same(a, b reflect.Value) bool {
 	switch a := a.Interface().(type) {
 	case secret.Value:
@@ -145,8 +144,8 @@ func pointers[T any](list []T) (all []*T) {
 	return all
 }
 
-// compareItems adds what differs between two lists of items with names, which a
-// setting lists. An item that is in one of them only is compared with none.
+// compareItems adds the differences between two lists of named items; a setting contains
+// the list. An item that is in only one list is compared with nil.
 func compareItems[T any](d *Difference, list string, before, after []*T, none *T, name func(*T) string, faults func(*T) []string) {
 	s, _ := find(fileSettings(), list)
 	for i, item := range slices.Concat(before, after) {

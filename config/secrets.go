@@ -9,8 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// defined makes the definitions of the Secrets that the configuration file
-// lists. One with a problem says nothing but its Faults.
+// defined makes the definitions of the Secrets in the configuration file. A definition
+// with a problem has only its Faults.
 func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	if len(list.items) == 0 {
 		l.fail(list.key, "the list names nothing; add a name or remove the setting")
@@ -51,8 +51,8 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definiti
 	return defs
 }
 
-// configured returns what the file says of a Secret; nil when that is its name
-// alone.
+// configured returns the file's settings for a Secret, or nil if the file only names the
+// Secret.
 func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition) *targets.Target {
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,
@@ -75,7 +75,7 @@ func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition)
 	return t
 }
 
-// mapped reads the map, whose data keys are each made once.
+// mapped reads the map. Each data key may occur only once.
 func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
 	for i, key := range s["map"].keys {
 		id, contentType := s["map"].items[i]["id"], s["map"].items[i]["contentType"]
@@ -140,7 +140,7 @@ func (l *loader) secretGroup(name string, g item, def definitions.SecretDefiniti
 	return t
 }
 
-// workloads checks what is to be restarted.
+// workloads checks the workloads to restart.
 func (l *loader) workloads(mode Mode, restart value) []string {
 	if !restart.set || restart.bad {
 		return nil
@@ -159,7 +159,7 @@ func (l *loader) workloads(mode Mode, restart value) []string {
 	return list
 }
 
-// accounts checks what images are pulled for.
+// accounts checks the service accounts that pull images with the Secret.
 func (l *loader) accounts(mode Mode, pulls value) []string {
 	if !pulls.set || pulls.bad {
 		return nil

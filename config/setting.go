@@ -14,7 +14,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// kind is what a setting's text must look like.
+// kind is the required form of a setting's text.
 type kind string
 
 const (
@@ -44,64 +44,64 @@ const (
 	kindObject      kind = "object"
 )
 
-// setting is one thing that an operator may set. It is made of the tags of a
-// field. The names, defaults and allowed values of annotations and variables are
-// those of the Secrets Provider's annotation reference, unless the documentation,
-// testdata/settings.yaml, says that they are new.
+// setting is one option for the operator. It comes from the tags of a field. The names,
+// defaults and allowed values of annotations and variables match the Secrets Provider's
+// annotation reference. The documentation, testdata/settings.yaml, marks those that are
+// new.
 type setting struct {
-	// name is the setting's path in the configuration file, or in an item of
-	// one of its lists, and what the code calls it.
+	// name is the setting's path in the configuration file, or in an item of one of its
+	// lists. The code also uses this name.
 	name string
-	// annotation is the key without its domain; with a dot at its end the
-	// group's name follows. Empty: none.
+	// annotation is the key without its domain. After a dot at the end, the group's name
+	// follows. It is empty if there is no annotation.
 	annotation string
 	env        string // empty: none
-	kind       kind   // by the field's type, unless a tag says it
-	scope      Scope  // what a change touches; none of what has no effect, or has that of its list
-	// field is the path of the field with the value that is in effect: the one
-	// with the tags, or that of another struct which the tag in names. Empty, of a
-	// field without a name: another setting, or the list that the setting is in,
-	// shows what it changes.
+	kind       kind   // from the field's type, unless a tag says it
+	scope      Scope  // scope of a change; none without an effect, or with the list's scope
+	// field is the path of the field with the effective value. This is the field with the
+	// tags, or the field of another struct that the tag in names. It is empty for a field
+	// without a name. Then another setting, or the list around the setting, shows its
+	// effect.
 	field    string
 	section  string        // of the process's settings; see NewEffective
-	noun     string        // what a value of kindChoice is
+	noun     string        // what a value of kindChoice is called
 	allowed  []string      // kindChoice: all values
-	truth    string        // that of two allowed values for which a Boolean field is true
-	min, max int           // kindInteger: bounds; max 0 means none
+	truth    string        // the one of two allowed values that means true in a Boolean field
+	min, max int           // kindInteger: bounds; max 0 means no maximum
 	least    time.Duration // kindDuration, kindPeriod: the shortest
 	def      string        // the tag default
-	// follows says in words what the default is where that is not one text. Quotes
-	// of the tag stand for the marks of code.
+	// follows describes a default that is not a single text. Double quotes in the tag
+	// stand for Markdown backquotes.
 	follows string
-	// items are the settings of an item of a list, of a map of maps, or of the one
-	// map of kindObject, in the configuration file.
+	// items are the settings of an item in the configuration file. The item is in a list
+	// or in a map of maps, or it is the single map of kindObject.
 	items []setting
 	tag   reflect.StructTag
 
-	// What the tag is lists.
+	// Listed in the tag is.
 
 	short bool // a text stands for an item's first setting
-	// lenient settings fall back to the default, with a warning, when the
-	// environment holds something else than the kind allows, or when they are
-	// numbers out of bounds, as the Secrets Provider does.
+	// lenient settings fall back to the default with a warning, as the Secrets Provider
+	// does. This happens if the environment contains a text of the wrong kind, or a
+	// number out of bounds.
 	lenient    bool
 	required   bool // in an item of a list
 	envOnly    bool // not in the configuration file
-	credential bool // it says how Syncer proves who it is
+	credential bool // it is part of Syncer's own credentials
 	later      bool // known, checked, and without effect in this version
 }
 
-// fileSettings lists the settings of the process, and those that only the
-// configuration file has, by the fields of Config. groupSettings are those of a
-// secret group, and conjurSettings how Conjur is reached.
+// fileSettings lists the settings of the process, including those that only the
+// configuration file may contain, by the fields of Config. groupSettings are the settings
+// of a secret group. conjurSettings are the connection settings of Conjur.
 var (
 	fileSettings   = sync.OnceValue(func() []setting { return settingsOf(reflect.TypeFor[Config]()) })
 	groupSettings  = sync.OnceValue(func() []setting { return settingsOf(reflect.TypeFor[group]()) })
 	conjurSettings = sync.OnceValue(func() []setting { return settingsOf(reflect.TypeFor[Conjur]()) })
 )
 
-// settingsOf lists the settings of a struct, and of the structs in it that are
-// none themselves.
+// settingsOf lists the settings of a struct, and of its nested structs that are not
+// settings themselves.
 func settingsOf(t reflect.Type) (table []setting) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -114,9 +114,9 @@ func settingsOf(t reflect.Type) (table []setting) {
 	return table
 }
 
-// settingsWithin lists the settings of a struct that is a field. With the tag only
-// they are those that have the tag that it names, which says the default, and
-// nothing but the configuration file has them.
+// settingsWithin lists the settings of a struct field. The tag only names another tag,
+// and restricts the list to the settings that have it. That tag contains their default,
+// and only the configuration file may set them.
 func settingsWithin(f reflect.StructField) (table []setting) {
 	only := f.Tag.Get("only")
 	for _, s := range settingsOf(f.Type) {
@@ -163,7 +163,7 @@ func newSetting(f reflect.StructField) setting {
 	return s
 }
 
-// tagsOf takes the tags of a field apart at once, which reflect does not.
+// tagsOf parses all tags of a field at once, which reflect does not.
 func tagsOf(tag reflect.StructTag) map[string]string {
 	tags := map[string]string{}
 	for rest := string(tag); ; {
@@ -177,10 +177,10 @@ func tagsOf(tag reflect.StructTag) map[string]string {
 	}
 }
 
-// marked returns words of a tag with the marks of code, which a tag cannot have.
+// marked returns words of a tag with Markdown backquotes, which a tag cannot contain.
 func marked(words string) string { return strings.ReplaceAll(words, `"`, "`") }
 
-// kindOf is the kind that a tag says, or that follows from the field's type.
+// kindOf returns the kind from a tag, or otherwise from the field's type.
 func kindOf(t reflect.Type, tags map[string]string) kind {
 	switch {
 	case tags["kind"] != "":
@@ -209,8 +209,8 @@ func kindOf(t reflect.Type, tags map[string]string) kind {
 	return kindText
 }
 
-// in returns the setting's field of a struct that a pointer points to. Of what a
-// nil pointer leaves out it is the zero value.
+// in returns the setting's field of a struct; v points to the struct. If a pointer on the
+// path is nil, it returns the zero value.
 func (s setting) in(v reflect.Value) reflect.Value {
 	for name := range strings.SplitSeq(s.field, ".") {
 		if v.Kind() == reflect.Pointer && v.IsNil() {
@@ -230,13 +230,13 @@ func find(table []setting, name string) (setting, bool) {
 	return table[i], true
 }
 
-// section returns the settings of the process that are shown together.
+// section returns the settings of the process in one section.
 func section(name string) []setting {
 	return slices.DeleteFunc(slices.Clone(fileSettings()), func(s setting) bool { return s.section != name })
 }
 
-// CredentialVariables lists the environment variables that hold Syncer's own
-// credentials, or where they are.
+// CredentialVariables lists the environment variables that contain Syncer's own
+// credentials or their locations.
 func CredentialVariables() (names []string) {
 	for _, s := range fileSettings() {
 		if s.credential {
@@ -246,8 +246,8 @@ func CredentialVariables() (names []string) {
 	return names
 }
 
-// WithoutCredentials returns an environment without Syncer's own credentials, for
-// a program that it runs.
+// WithoutCredentials returns an environment without Syncer's own credentials, for a
+// program that Syncer runs.
 func WithoutCredentials(environ []string) []string {
 	own := CredentialVariables()
 	return slices.DeleteFunc(slices.Clone(environ), func(assignment string) bool {

@@ -1,16 +1,16 @@
 package config
 
-// What follows says what the configuration file has for what other packages
-// keep. The fields have no names; the tag in says where in a targets.Target, or a
-// definitions.SecretDefinition, the value is that is in effect.
+// The following types declare settings of the configuration file whose values other
+// packages keep. The fields have no names. The tag in names the field of a targets.Target
+// or a definitions.SecretDefinition with the effective value.
 
-// target is what may be said of one file.
+// target contains the settings of one file.
 type target struct {
 	_ string `name:"name" scope:"live" is:"required"`
 	_ group
 }
 
-// group is what may be said of one secret group, as annotations too.
+// group contains the settings of one secret group, which annotations may set too.
 type group struct {
 	_ string `name:"secrets" in:"Entries" annotation:"conjur-secrets." kind:"entries" scope:"live" is:"required"`
 	_ string `name:"policyPath" annotation:"conjur-secrets-policy-path." scope:"live"`
@@ -22,9 +22,9 @@ type group struct {
 	_ string `name:"templateConfigMap" in:"Template.ConfigMap" annotation:"secret-file-template-configmap." kind:"configMap" scope:"sources"`
 }
 
-// listedSecret is what may be said of one Kubernetes Secret. The types are those
-// of Secrets that hold what somebody wrote, and none by which Kubernetes grants
-// access or keeps records.
+// listedSecret contains the settings of one Kubernetes Secret. The types are those of
+// Secrets with user content. They exclude types that Kubernetes uses to grant access or
+// to keep records.
 type listedSecret struct {
 	_ string              `name:"name" in:"Name" kind:"objectName" scope:"sources" is:"required"`
 	_ string              `name:"namespace" in:"Namespace" kind:"namespace" scope:"sources" follows:"the Pod's namespace"`
@@ -36,13 +36,13 @@ type listedSecret struct {
 	_ []string            `name:"pullSecretFor" in:"Configured.Secret.PullFor" scope:"live"`
 }
 
-// variable is what may be said of a value of a Secret's map.
+// variable contains the settings of a value of a Secret's map.
 type variable struct {
 	_ string `name:"id" scope:"live" is:"required"`
 	_ string `name:"contentType" scope:"live" noun:"content type" allowed:"text base64" default:"text"`
 }
 
-// dataKey is what may be said of a group of a Secret, which has no file.
+// dataKey contains the settings of a group of a Secret, which has no file.
 type dataKey struct {
 	_ string `name:"secrets" kind:"entries" scope:"live" is:"required"`
 	_ string `name:"policyPath" scope:"live"`
@@ -51,7 +51,7 @@ type dataKey struct {
 	_ string `name:"templateConfigMap" kind:"configMap" scope:"live"` // the watches follow what the Secrets define
 }
 
-// adopted is what may be said of a variable that becomes a part of a set.
+// adopted contains the settings of a variable that becomes a part of a set.
 type adopted struct {
 	_ string `name:"variable" is:"required"`
 }

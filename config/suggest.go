@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// slipOf returns what the annotation key, given without its domain as name too,
-// was probably meant to be; false when no setting is near.
+// slipOf returns the setting that the annotation key probably means, or false if no
+// setting is similar. name is the key without its domain.
 func slipOf(key, name string) (slip, bool) {
 	base, group, hasGroup := strings.Cut(name, ".")
 	var known, groups []string
 	for _, s := range fileSettings() {
-		known = append(known, s.annotation) // "", if it has none, is near to nothing
+		known = append(known, s.annotation) // "", if it has none, resembles no name
 	}
 	for _, s := range groupSettings() {
 		groups = append(groups, strings.TrimSuffix(s.annotation, "."))
@@ -28,8 +28,8 @@ func slipOf(key, name string) (slip, bool) {
 	return s, best != ""
 }
 
-// nearest returns the name that differs from word in the fewest letters, if they
-// are few, and the first of several; else the empty string.
+// nearest returns the name that differs from word in the fewest letters, if these are
+// few. Among several it returns the first. Without one it returns the empty string.
 func nearest(word string, names []string) string {
 	best, least := "", 1+min(3, len(word)/4)
 	for _, name := range names {
@@ -43,7 +43,7 @@ func nearest(word string, names []string) string {
 	return best
 }
 
-// distance is Levenshtein's: letters to insert, delete or replace.
+// distance is the Levenshtein distance: letters to insert, delete or replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -63,7 +63,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// suggestion names the known word that an unknown one was probably meant to be.
+// suggestion names the known word that an unknown one probably means.
 func suggestion(word string, known []string) string {
 	if best := nearest(word, known); best != "" {
 		return "; did you mean " + best + "?"

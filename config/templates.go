@@ -10,17 +10,17 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// found is a group's template, as far as it is found.
+// found is the result of the search for a group's template.
 type found struct {
-	set   bool   // it is somewhere, right or wrong
-	ok    bool   // it is right, and the target knows where it is
+	set   bool   // a template exists, valid or invalid
+	ok    bool   // it is valid, and the target knows its location
 	known bool   // its text can be known now
-	text  string // then
+	text  string // if known
 	key   string // where it was found, for a Problem
 }
 
-// checkGroup checks a group's entries by its format and, if that is known, by its
-// template. What is wrong is reported at the template, or else at key.
+// checkGroup checks a group's entries by its format and, if known, by its template. It
+// reports problems at the template, or otherwise at key.
 func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 	if len(t.Entries) == 0 || t.Format == targets.FormatTemplate && !f.ok {
 		return
@@ -35,8 +35,8 @@ func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 	}
 }
 
-// template finds the template of a file, of which there must be exactly one: in
-// a setting, or in the templates folder.
+// template finds the template of a file. Exactly one must exist: in a setting, or in the
+// templates folder.
 func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	given := l.givenTemplate(t, g, namespace)
 	if t.Format != targets.FormatTemplate {
@@ -69,7 +69,7 @@ func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	return found{set: true}
 }
 
-// givenTemplate finds the template that a setting holds or names.
+// givenTemplate finds the template that a setting contains or names.
 func (l *loader) givenTemplate(t *targets.Target, g item, namespace string) found {
 	inline, ref := g["template"], g["templateConfigMap"]
 	if t.Format != targets.FormatTemplate {

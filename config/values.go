@@ -15,36 +15,37 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// notASetting is the warning for what is unknown.
+// notASetting is the warning for an unknown name.
 const notASetting = "not a setting; ignored"
 
-// notYet is the warning for what has no effect.
+// notYet is the warning for a setting without an effect.
 const notYet = "not available in this version yet; without effect"
 
-// value is what one source says for a setting. The zero value is not set.
+// value is one source's value of a setting. The zero value means not set.
 type value struct {
 	text string
 	node *yaml.Node // instead of text, for a list in the configuration file
 	key  string     // the source, for a Problem
 	set  bool
 	env  bool // from the environment
-	bad  bool // reported already: what it is set to, or that it is missing
+	bad  bool // already reported: the value, or that it is missing
 
-	// Of a list in the configuration file, or of a map, which has keys.
+	// The items of a list in the configuration file, or of a map, which has keys.
 	items []item
 	keys  []string
 }
 
-// values is what all sources say, the strongest source of each setting only.
+// values contains the settings of all sources; for each setting only the strongest
+// source.
 type values struct {
-	process item            // with what only the configuration file has
+	process item            // with the settings that only the configuration file may contain
 	groups  map[string]item // by the group's name
 	slips   []slip
 }
 
 func newValues() values { return values{process: item{}, groups: map[string]item{}} }
 
-// addAnnotations takes the annotations' values.
+// addAnnotations adds the values of the annotations.
 func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		name, ours := strings.CutPrefix(key, domain)
@@ -78,8 +79,8 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 	}
 }
 
-// take checks what is said for a setting, and reports whether it counts: a
-// lenient setting keeps its default.
+// take checks the value of a setting, and reports whether it applies. A lenient setting
+// keeps its default.
 func (s setting) take(val *value, r *report) bool {
 	if err := s.check(val.text); err != nil && !val.bad {
 		if s.lenient && (val.env || s.outOfRange(val.text)) {
@@ -95,9 +96,9 @@ func (s setting) take(val *value, r *report) bool {
 	return true
 }
 
-// addEnvironment takes the environment's values for what is not set yet. An
-// empty variable is not set. An API key gives way to the file with one that the
-// configuration file names.
+// addEnvironment adds the environment's values of settings that are not set yet. An empty
+// variable is not set. If the configuration file names an API key file, addEnvironment
+// ignores the API key.
 func (v *values) addEnvironment(getenv func(string) string, r *report) {
 	for _, s := range fileSettings() {
 		if s.env == "" || v.process[s.name].set || getenv(s.env) == "" {
@@ -114,7 +115,7 @@ func (v *values) addEnvironment(getenv func(string) string, r *report) {
 	}
 }
 
-// put keeps a process setting, whose group is nil, or a group's.
+// put stores a process setting, whose group is nil, or a group's setting.
 func (v *values) put(name string, group *string, val value) {
 	if group == nil {
 		v.process[name] = val
@@ -126,8 +127,8 @@ func (v *values) put(name string, group *string, val value) {
 	v.groups[*group][name] = val
 }
 
-// annotated finds the setting of an annotation, given without its domain, and the
-// group that it is for, if it is one of a group.
+// annotated finds the setting of an annotation, given without its domain. It also returns
+// the group, if the setting belongs to a group.
 func (v *values) annotated(name string) (s setting, group *string, ok bool) {
 	for _, s := range fileSettings() {
 		if s.annotation == name && name != "" {
@@ -142,14 +143,14 @@ func (v *values) annotated(name string) (s setting, group *string, ok bool) {
 	return setting{}, nil, false
 }
 
-// isTrue reports whether a Boolean is set, well, and true.
+// isTrue reports whether a Boolean is set, valid, and true.
 func (v value) isTrue() bool {
 	is, err := strconv.ParseBool(v.text)
 	return err == nil && is
 }
 
-// texts returns the texts of a list in the configuration file, or the one text
-// that stands for it.
+// texts returns the texts of a list in the configuration file, or a single text as a
+// list.
 func (v value) texts() []string {
 	if v.set && !v.bad && v.node == nil {
 		return []string{v.text}
@@ -169,7 +170,7 @@ func (v value) names() []string {
 	return names
 }
 
-// object is what a setting of kindObject says.
+// object returns the value of a setting of kindObject.
 func (v value) object() item {
 	if len(v.items) == 0 {
 		return item{}
@@ -177,9 +178,9 @@ func (v value) object() item {
 	return v.items[0]
 }
 
-// fill sets the fields of the settings of a table in the struct that a pointer
-// points to, each to what is said or else to the default. The caller fills in a
-// default that follows from something else, and lists.
+// fill sets the fields of a table's settings in a struct; into points to the struct. Each
+// field gets its value in said, or otherwise the default. The caller sets lists, and
+// defaults that depend on other settings.
 func fill(table []setting, said item, into reflect.Value) {
 	for _, s := range table {
 		if s.field != "" {
@@ -222,7 +223,7 @@ func (s setting) fill(val value, field reflect.Value) {
 	}
 }
 
-// key is where a setting was set or, if it was not, is best set.
+// key is where a setting was set, or the best place to set it.
 func (v *values) key(name string) string {
 	if val := v.process[name]; val.set {
 		return val.key
