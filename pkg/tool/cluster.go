@@ -17,14 +17,14 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// Cluster is where Secrets are compared.
+// Cluster selects the cluster whose Secrets are compared.
 type Cluster struct {
-	Kubeconfig string // "": the configuration's, or as kubectl finds it
-	Namespace  string // of Secrets that are named without one; "": the context's
+	Kubeconfig string // "": the configuration's, or the one that kubectl uses
+	Namespace  string // of Secrets named without one; "": the context's
 }
 
-// diffCluster compares Secrets with those in the cluster: of the manifest, or
-// those named, or those of the configuration, which may be nil.
+// diffCluster compares Secrets with those in the cluster. They are the Secrets of the
+// manifest, the named ones, or those of the configuration, which may be nil.
 func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []string, cluster Cluster) ([]difference, error) {
 	var secrets []readSecret
 	texts := &templates{}
@@ -62,14 +62,14 @@ func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []stri
 	return t.compare(ctx, ts, texts, kubesecrets.New(client.Core))
 }
 
-// clusterDiff finds out which Secrets to compare.
+// clusterDiff selects the Secrets to compare.
 type clusterDiff struct {
 	*Tool
 	Cluster
 	client *kube.Client
 }
 
-// ofManifest returns the Secrets of the manifest that have anything to say.
+// ofManifest returns the Secrets of the manifest that a provider fills.
 func (c *clusterDiff) ofManifest(secrets []readSecret) (ts []*targets.Target, err error) {
 	for _, s := range secrets {
 		if s.target == nil {
@@ -84,8 +84,8 @@ func (c *clusterDiff) ofManifest(secrets []readSecret) (ts []*targets.Target, er
 	return ts, nil
 }
 
-// within returns a Secret of a manifest that names no namespace in the one that
-// it would be created in.
+// within returns a Secret of a manifest without a namespace, in the namespace where it
+// would be created.
 func within(namespace string, t *targets.Target) *targets.Target {
 	placed, secret := *t, *t.Secret
 	secret.Namespace = namespace
@@ -101,8 +101,8 @@ func within(namespace string, t *targets.Target) *targets.Target {
 	return &placed
 }
 
-// ofCluster returns the Secrets that are named, or all of the configuration, with
-// what the configuration and they themselves say.
+// ofCluster returns the named Secrets, or all of the configuration, with the settings of
+// the configuration and of the Secrets themselves.
 func (c *clusterDiff) ofCluster(ctx context.Context, cfg *config.Config, names []string) ([]*targets.Target, error) {
 	defs, err := c.definitions(cfg, names)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *clusterDiff) ofCluster(ctx context.Context, cfg *config.Config, names [
 	return ts, c.write(v)
 }
 
-// definitions are those of the configuration, or of the Secrets that are named.
+// definitions returns the definitions of the configuration, or of the named Secrets.
 func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []definitions.SecretDefinition, err error) {
 	if cfg != nil {
 		defs = slices.Clone(cfg.Kubernetes.Definitions)
@@ -145,7 +145,8 @@ func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []de
 	return named, nil
 }
 
-// definition is that of a Secret by name, with what the configuration says.
+// definition returns the definition of a Secret by name, with the settings of the
+// configuration.
 func (c *clusterDiff) definition(defs []definitions.SecretDefinition, name string) (definitions.SecretDefinition, error) {
 	namespace, secret, ok := strings.Cut(strings.TrimPrefix(name, "secret/"), "/")
 	if !ok {
@@ -166,7 +167,7 @@ func (c *clusterDiff) definition(defs []definitions.SecretDefinition, name strin
 	return definitions.SecretDefinition{Namespace: namespace, Name: secret, Named: true}, nil
 }
 
-// namespaceOr returns the namespace that stands for an empty one.
+// namespaceOr returns the namespace, or the default for an empty one.
 func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
 	for _, candidate := range []string{namespace, c.Namespace, c.client.Namespace} {
 		if candidate != "" {
@@ -176,7 +177,7 @@ func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
 	return "", errors.New("it is not known in which namespace; name it with --namespace")
 }
 
-// target asks the Secret what it is to hold.
+// target reads a Secret's definition from the cluster and makes its target.
 func (c *clusterDiff) target(ctx context.Context, def definitions.SecretDefinition, v *config.Validation) (*targets.Target, error) {
 	secret, err := c.client.Secret(ctx, def.Namespace, def.Name)
 	switch {

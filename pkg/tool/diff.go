@@ -12,16 +12,15 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// difference is what Diff says about one target; never a value.
+// difference is the result of Diff for one target. It contains no value.
 type difference struct {
 	Key targets.Key `json:"key"`
 	// State is "unchanged", "missing", "mode", "owner" or "content".
 	State string `json:"state"`
-	// Aliases are those that differ, when the state is "content"; none where
-	// the format does not distinguish one alias from another. Of a Secret they are
-	// data keys.
+	// Aliases are the differing aliases if the state is "content". It is empty if the
+	// format does not distinguish the aliases. For a Secret it contains data keys.
 	Aliases []string `json:"aliases"`
-	// Removed are the data keys of a Secret that would go.
+	// Removed are the data keys of a Secret that a sync would remove.
 	Removed []string `json:"removed,omitempty"`
 }
 
@@ -37,10 +36,10 @@ func (d difference) line() string {
 	return text
 }
 
-// Diff renders and compares with what is there: Secrets that are named, those
-// of the manifest or those of the configuration with the cluster's, or else
-// files with those below the secrets folder. The error is ErrDiffers when
-// something is otherwise.
+// Diff renders targets and compares them with the existing content. It compares named
+// Secrets, those of the manifest or those of the configuration with the cluster's.
+// Otherwise it compares files with those below the secrets folder. The error is
+// ErrDiffers if there is a difference.
 func (t *Tool) Diff(ctx context.Context, names []string, cluster Cluster) error {
 	found, err := t.diff(ctx, names, cluster)
 	if err != nil {
@@ -63,7 +62,7 @@ func (t *Tool) diff(ctx context.Context, names []string, cluster Cluster) ([]dif
 	return t.compare(ctx, cfg.Targets, t.templates(nil), sinks.NewFiles(t.Sources.SecretsDir, nil))
 }
 
-// compare makes the targets and compares each with what is there.
+// compare renders the targets and compares each with the existing content.
 func (t *Tool) compare(ctx context.Context, ts []*targets.Target, templates *templates, sink workers.Sink) ([]difference, error) {
 	o, err := t.offline(templates)
 	if err != nil {
@@ -77,7 +76,7 @@ func (t *Tool) compare(ctx context.Context, ts []*targets.Target, templates *tem
 	return found, err
 }
 
-// difference compares what would be there with what is.
+// difference compares the wanted content with the existing content.
 func (m *made) difference() difference {
 	t := m.target
 	d := difference{Key: t.Key, State: m.state(), Aliases: []string{}}
@@ -86,7 +85,7 @@ func (m *made) difference() difference {
 	case t.Secret == nil:
 		d.Aliases = differing(t, m.changes.Parts, m.have)
 	default:
-		for _, key := range m.changes.Set { // which may be stale and the same
+		for _, key := range m.changes.Set { // it may be stale but equal
 			if !m.same(key) {
 				d.Aliases = append(d.Aliases, key)
 			}
@@ -96,7 +95,7 @@ func (m *made) difference() difference {
 	return d
 }
 
-// same reports whether a part is there as it is wanted.
+// same reports whether a part exists with the wanted content.
 func (m *made) same(part string) bool {
 	there, ok := m.have.Parts[part]
 	return ok && there.Equal(m.changes.Parts[part])

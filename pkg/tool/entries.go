@@ -7,10 +7,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// differing names the aliases that are not there as they are wanted: all of
-// them when what is there cannot be taken apart, and none when only something
-// else differs, such as the order. In a template an alias may be anywhere, so
-// none is named.
+// differing names the aliases without the wanted content. It returns all if it cannot
+// parse the existing content. It returns none if only something else differs, such as the
+// order. In a template an alias may be anywhere, so it returns none there.
 func differing(t *targets.Target, want map[string]secret.Value, have sinks.State) []string {
 	aliases := []string{}
 	names, wanted := entriesOf(t, want[sinks.WholeFile].Bytes())
@@ -36,9 +35,9 @@ func differing(t *targets.Target, want map[string]secret.Value, have sinks.State
 	return aliases
 }
 
-// entriesOf takes a file apart into what stands for each alias, by the names
-// that aliases have in it; nothing when that cannot be done. The names of a file
-// that was rendered are in the order of the entries.
+// entriesOf parses a file into the text of each alias, by the aliases' names in the file.
+// It returns nothing if it cannot parse the file. The names in a rendered file are in the
+// order of the entries.
 func entriesOf(t *targets.Target, file []byte) (names []string, texts map[string]string) {
 	names, texts = render.Entries(t.Format, file)
 	if texts == nil || t.Format != targets.FormatJSON && t.Format != targets.FormatYAML {

@@ -13,8 +13,8 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// Explain writes all that belongs to a target of the configuration, or to a
-// Secret of the manifest.
+// Explain writes all settings of a target of the configuration, or of a Secret of the
+// manifest.
 func (t *Tool) Explain(name string) error {
 	if len(t.Manifests) > 0 {
 		return t.explainOfManifest(name)
@@ -26,8 +26,8 @@ func (t *Tool) Explain(name string) error {
 	return t.explainOf(cfg, nil, name)
 }
 
-// explainOf explains a target of the configuration, which is that of p unless
-// that is nil.
+// explainOf explains a target of the configuration. If p is not nil, the configuration
+// belongs to p.
 func (t *Tool) explainOf(cfg *config.Config, p *secretsprovider.Provider, name string) error {
 	if secret, ok := definedSecret(cfg, name); ok {
 		return t.printSecret(t.newSecretExplanation(cfg, p, secret))
@@ -50,11 +50,10 @@ func (t *Tool) explainOf(cfg *config.Config, p *secretsprovider.Provider, name s
 	return t.printFile(e)
 }
 
-// fileExplanation is all that belongs to one file.
+// fileExplanation contains all settings of one file.
 type fileExplanation struct {
 	config.Explanation
-	// Read is the variable that each entry reads, by alias, where there are
-	// those of the file of values.
+	// Read is the variable that each entry reads, by alias, if a file of values is given.
 	Read  map[string]string `json:"read,omitempty"`
 	Login *login            `json:"login,omitempty"`
 }
@@ -96,14 +95,14 @@ func triggerLines(triggers []config.Trigger) (lines []string) {
 	return lines
 }
 
-// table has rows of a head and a text.
+// table has rows with a head and a text.
 type table struct{ *tabwriter.Writer }
 
 func (t *Tool) table() table { return table{tabwriter.NewWriter(t.Out, 0, 8, 2, ' ', 0)} }
 
 func (t table) row(head, text string) { fmt.Fprintln(t, head+"\t"+text) }
 
-// list has the head before the first line only.
+// list writes the head only before the first line.
 func (t table) list(head string, lines []string) {
 	for _, line := range lines {
 		t.row(head, line)

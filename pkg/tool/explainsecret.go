@@ -12,27 +12,27 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// secretExplanation is all that belongs to one Kubernetes Secret.
+// secretExplanation contains all settings of one Kubernetes Secret.
 type secretExplanation struct {
 	Key       targets.Key        `json:"key"`
 	DataKeys  []explainedDataKey `json:"dataKeys"`
 	Variables []string           `json:"variables"` // each once; "*" or "prefix/*" for all
-	Workloads []string           `json:"workloads"` // that are restarted after a change
+	Workloads []string           `json:"workloads"` // restarted after a change
 	Triggers  []config.Trigger   `json:"triggers"`
-	Faults    []string           `json:"faults"` // what is left out of the above, and why
+	Faults    []string           `json:"faults"` // omitted above, and why
 	Login     *login             `json:"login,omitempty"`
 }
 
-// explainedDataKey is what one data key holds: the value of its single entry,
-// or what a format or a template makes of its entries.
+// explainedDataKey is the content of one data key. It is the value of its single entry,
+// or the result of a format or a template for its entries.
 type explainedDataKey struct {
-	Name     string          `json:"name"` // "*": a key for each variable that there is
+	Name     string          `json:"name"` // "*": a key for each existing variable
 	Format   targets.Format  `json:"format,omitempty"`
-	Template string          `json:"template,omitempty"` // where it is
+	Template string          `json:"template,omitempty"` // its location
 	Entries  []targets.Entry `json:"entries"`
 }
 
-// explainOfManifest explains a Secret of the manifest, or else a target of the
+// explainOfManifest explains a Secret of the manifest, or otherwise a target of the
 // workload in it.
 func (t *Tool) explainOfManifest(name string) error {
 	m, err := t.readManifest()
@@ -72,12 +72,11 @@ func (t *Tool) explainOfManifest(name string) error {
 	return fmt.Errorf("there is no Secret %q with a conjur-map or a group in the manifest; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
 }
 
-// definedSecret finds the Secret that the configuration names, with what it
-// says of it.
+// definedSecret finds a Secret in the configuration, with its settings there.
 func definedSecret(cfg *config.Config, name string) (*targets.Target, bool) {
 	for _, def := range cfg.Kubernetes.Definitions {
 		if namesSecret(name, def.Namespace, def.Name) {
-			def.Missing = true // nothing is known of the Secret itself
+			def.Missing = true // the Secret itself is unknown
 			t, _ := definitions.FromSecret(def)
 			return t, true
 		}
@@ -85,14 +84,14 @@ func definedSecret(cfg *config.Config, name string) (*targets.Target, bool) {
 	return nil, false
 }
 
-// namesSecret reports whether name is that of a Secret, in any of its forms.
+// namesSecret reports whether name identifies a Secret, in any form of the name.
 func namesSecret(name, namespace, secret string) bool {
 	name = strings.TrimPrefix(name, "secret/")
 	return name == secret || name == namespace+"/"+secret
 }
 
-// newSecretExplanation explains a Secret that the process of p, or without it
-// this configuration, fills; nil: it is not known.
+// newSecretExplanation explains a Secret that the process of p fills. Without p, the
+// process with this configuration fills it; nil means an unknown one.
 func (tool *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Provider, t *targets.Target) secretExplanation {
 	e := secretExplanation{
 		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
@@ -125,7 +124,7 @@ func (tool *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Pr
 	return e
 }
 
-// templatePlace says where a group's template is; "" when it has none.
+// templatePlace returns the location of a group's template, or "" without a template.
 func templatePlace(group *targets.Target) string {
 	place := group.Template.ConfigMap
 	switch {
@@ -139,8 +138,9 @@ func templatePlace(group *targets.Target) string {
 	return "inline"
 }
 
-// secretTriggers lists what makes the process that fills a Secret look at it
-// again. cfg is that process's; nil: not known, taken as one that refreshes.
+// secretTriggers lists the events that make a process check a Secret that it fills. cfg
+// is the configuration of this process. If it is nil, it is unknown, and the process is
+// assumed to refresh.
 func secretTriggers(cfg *config.Config, t *targets.Target) []config.Trigger {
 	triggers := []config.Trigger{{Kind: "start", When: "once at the start"}}
 	interval := "the refresh interval"

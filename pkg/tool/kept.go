@@ -12,13 +12,13 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// kept warns of containers that keep the data of a Secret as they were at their
-// start, though a provider renews it and nothing restarts them.
+// kept warns of containers that keep the data of a Secret from their start, although a
+// provider renews the Secret and nothing restarts them.
 func kept(m *manifest.Manifest, providers []secretsprovider.Provider, secrets []readSecret) (warnings []config.Problem) {
 	renewed := renewedSecrets(providers, secrets)
 	for _, w := range m.Workloads {
 		if _, err := definitions.ParseWorkloads(strings.ToLower(w.String())); err != nil {
-			continue // of another kind, which is run anew
+			continue // of a kind that runs again
 		}
 		for _, c := range w.Containers {
 			for _, name := range slices.Sorted(maps.Keys(c.Kept)) {
@@ -37,9 +37,9 @@ func kept(m *manifest.Manifest, providers []secretsprovider.Provider, secrets []
 	return warnings
 }
 
-// renewedSecrets are those that a provider of the manifest keeps fresh, or one
-// elsewhere that finds them by their label, each with the workloads that are
-// restarted for it.
+// renewedSecrets returns the Secrets that a provider keeps fresh, each with the workloads
+// to restart. The provider is in the manifest, or elsewhere and finds them by their
+// label.
 func renewedSecrets(providers []secretsprovider.Provider, secrets []readSecret) map[string][]string {
 	renewed := map[string][]string{}
 	refreshes := len(providers) == 0

@@ -5,22 +5,22 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// login is how the process that fills a target logs in to Conjur.
+// login describes how the process that fills a target logs in to Conjur.
 type login struct {
-	Authenticator config.AuthnType `json:"authenticator,omitempty"` // none: not known
-	Proof         string           `json:"proof,omitempty"`         // what says who logs in
+	Authenticator config.AuthnType `json:"authenticator,omitempty"` // empty: unknown
+	Proof         string           `json:"proof,omitempty"`         // how the identity is proven
 	Missing       []config.Problem `json:"missing"`
 }
 
-// loginOf returns how a process with the configuration logs in, as one of its
-// identities; nil if nothing is said about Conjur. p is the provider in the
-// manifest; nil: there is none.
+// loginOf returns how a process with the configuration logs in, as one of its identities.
+// It returns nil if the configuration has no settings for Conjur. p is the provider in
+// the manifest, or nil.
 func (t *Tool) loginOf(cfg *config.Config, as config.Conjur, p *secretsprovider.Provider) *login {
 	if cfg == nil || as.AuthnType == "" && as.ApplianceURL == "" && as.Account == "" {
 		return nil
 	}
 	l := &login{Authenticator: as.AuthnType, Proof: as.AuthnType.Proof(), Missing: []config.Problem{}}
-	var complete config.Validation // what there is to say if nothing is assumed
+	var complete config.Validation // the problems without assumptions
 	if p == nil {
 		src := t.Sources
 		src.Assume = config.Assumptions{Namespace: true, Files: true}
@@ -36,7 +36,7 @@ func (t *Tool) loginOf(cfg *config.Config, as config.Conjur, p *secretsprovider.
 	return l
 }
 
-// add adds the login to what is explained.
+// addTo adds the login to an explanation.
 func (l *login) addTo(table table) {
 	if l == nil {
 		return

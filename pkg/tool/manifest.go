@@ -15,8 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// readManifest reads the manifest. What is wrong in it is a
-// *config.InvalidError.
+// readManifest reads the manifest. If it is invalid, the error is a *config.InvalidError.
 func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	paths, err := manifestFiles(t.Manifests)
 	if err != nil {
@@ -48,8 +47,8 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	return m, nil
 }
 
-// manifestFiles lists the files that the paths stand for: of a folder all YAML
-// files in it and below, in the order of their names.
+// manifestFiles lists the files of the paths. A folder stands for all YAML files in it
+// and below, in the order of their names.
 func manifestFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		before := len(files)
@@ -73,7 +72,7 @@ func manifestFiles(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-// manifestName is what the manifest is called in a problem.
+// manifestName is the name of the manifest in a problem.
 func (t *Tool) manifestName() string {
 	names := make([]string, len(t.Manifests))
 	for i, path := range t.Manifests {
@@ -82,8 +81,8 @@ func (t *Tool) manifestName() string {
 	return strings.Join(names, ", ")
 }
 
-// providers finds the providers' containers of each workload. A workload
-// without annotations for one need not have any, if another has.
+// providers finds the providers' containers of each workload. A workload without a
+// provider's annotations needs no container, if another workload has one.
 func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider, problems []config.Problem) {
 	var without []config.Problem
 	for _, w := range m.Workloads {
@@ -105,14 +104,14 @@ func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider
 	return found, problems
 }
 
-// nothing is the problem with a manifest that has nothing for a secretsprovider.
+// nothing is the problem with a manifest that contains nothing for a secrets provider.
 func (t *Tool) nothing() config.Problem {
 	return config.Problem{Key: t.manifestName(), Message: "there is no workload with a secrets provider in it"}
 }
 
-// checkManifest checks every workload and every Secret of a manifest, and
-// returns the providers with their configurations. With naming, a problem has
-// the name of its workload.
+// checkManifest checks every workload and every Secret of a manifest, and returns the
+// providers with their configurations. If naming is true, a problem contains the name of
+// its workload.
 func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]secretsprovider.Provider, config.Validation) {
 	found, problems := t.providers(m)
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
@@ -154,8 +153,8 @@ func prefixed(prefix string, problems []config.Problem) []config.Problem {
 	return problems
 }
 
-// loadGroups reads the configuration, or the one that the manifest's workload
-// has, and finds the templates that go with it.
+// loadGroups reads the configuration, or the one of the manifest's workload, and finds
+// its templates.
 func (t *Tool) loadGroups() (*config.Config, *templates, error) {
 	if len(t.Manifests) == 0 {
 		cfg, err := t.load()
@@ -174,8 +173,8 @@ func (t *Tool) loadGroups() (*config.Config, *templates, error) {
 	return p.Config, texts, nil
 }
 
-// onlyProvider finds the one provider that there is in the manifest, with its
-// configuration. Warnings, and if it is not valid its problems, are written.
+// onlyProvider finds the single provider in the manifest, with its configuration. It
+// writes the warnings and, if the configuration is invalid, the problems.
 func (t *Tool) onlyProvider(m *manifest.Manifest) (secretsprovider.Provider, error) {
 	found, problems := t.providers(m)
 	switch {

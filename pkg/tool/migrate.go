@@ -12,15 +12,15 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// migration is what Migrate says, and prints as JSON.
+// migration is the result of Migrate, which it prints as JSON.
 type migration struct {
-	Manifest string           `json:"manifest,omitempty"` // none when there are errors
+	Manifest string           `json:"manifest,omitempty"` // empty if there are errors
 	Notes    []config.Problem `json:"notes"`
 	config.Validation
 }
 
-// Migrate writes the manifest with the image in the place of the provider's, and
-// what is to be known about that.
+// Migrate writes the manifest with image instead of the provider's image, and notes on
+// the differences.
 func (t *Tool) Migrate(image string) error {
 	m, err := t.readManifest()
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *Tool) Migrate(image string) error {
 	return err
 }
 
-// printFindings prints as JSON what has these errors in it.
+// printFindings prints v, which contains these errors, as JSON.
 func (t *Tool) printFindings(v any, errs []config.Problem) error {
 	if err := t.printJSON(v); err != nil {
 		return err
@@ -58,12 +58,12 @@ func (t *Tool) printFindings(v any, errs []config.Problem) error {
 	return nil
 }
 
-// migrate checks everything and, if nothing is wrong, replaces the images.
+// migrate checks everything and, if everything is valid, replaces the images.
 func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	found, checked := t.checkManifest(m, false, true)
 	result := migration{Notes: []config.Problem{}, Validation: checked}
 	var containers []*manifest.Container
-	var logins []config.Problem // what of them is to be done by hand
+	var logins []config.Problem // manual work for the logins
 	for _, p := range found {
 		prefix := p.Workload.String() + ": "
 		result.Errors = append(result.Errors, prefixed(prefix, ownCommand(p.Container))...)
@@ -85,8 +85,8 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	return result, err
 }
 
-// unchecked warns of what decides how Conjur is reached and stands in a ConfigMap
-// or a Secret that is not in the manifest.
+// unchecked warns of connection settings in a ConfigMap or a Secret that is not in the
+// manifest.
 func unchecked(found []secretsprovider.Provider) (warnings []config.Problem) {
 	for _, p := range found {
 		var names []string
@@ -103,8 +103,8 @@ func unchecked(found []secretsprovider.Provider) (warnings []config.Problem) {
 	return warnings
 }
 
-// ownCommand reports a command that the image of the Secrets Provider has and
-// Syncer's has not.
+// ownCommand reports a command that the image of the Secrets Provider contains, but
+// Syncer's does not.
 func ownCommand(c *manifest.Container) []config.Problem {
 	if len(c.Command) == 0 || path.Base(c.Command[0]) == "syncer" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// variablesIn returns the variables that the file of values has.
+// variablesIn returns the variables in the file of values.
 func (t *Tool) variablesIn() (map[string]bool, error) {
 	o, err := t.offline(nil)
 	if err != nil {
@@ -21,8 +21,8 @@ func (t *Tool) variablesIn() (map[string]bool, error) {
 	return ids, nil
 }
 
-// checkNodes warns of variables that a node may have its own in the place of,
-// where the file of values has only the node's own, or neither.
+// checkNodes warns of variables with a node-specific alternative if the file of values
+// contains only the node-specific one, or none of the two.
 func (t *Tool) checkNodes(cfg *config.Config, v config.Validation) config.Validation {
 	if t.Values == "" || cfg == nil {
 		return v
@@ -46,7 +46,8 @@ func (t *Tool) checkNodes(cfg *config.Config, v config.Validation) config.Valida
 	return v
 }
 
-// readOf returns which variable each entry reads when these have a value.
+// readOf returns the variable that each entry reads, if the variables in ids have a
+// value.
 func readOf(entries []targets.Entry, ids map[string]bool) map[string]string {
 	read := map[string]string{}
 	for _, e := range entries {
@@ -62,7 +63,7 @@ func readOf(entries []targets.Entry, ids map[string]bool) map[string]string {
 	return read
 }
 
-// nor names the variable of this node's own that is missing like the general one.
+// nor names the node-specific variable that is missing as well as the general one.
 func nor(t *targets.Target, general string) string {
 	for own, of := range t.Overrides {
 		if of == general && !t.Uses(own) {
@@ -72,8 +73,8 @@ func nor(t *targets.Target, general string) string {
 	return ""
 }
 
-// PrintOverrides writes them, and a warning of each that takes the place of
-// nothing.
+// PrintOverrides writes the overrides, and a warning for each that replaces no general
+// variable.
 func (t *Tool) PrintOverrides(all []Override) error {
 	for _, o := range all {
 		if !o.General {

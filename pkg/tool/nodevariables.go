@@ -14,15 +14,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// Override is a variable of a node's own.
+// Override is a node-specific variable.
 type Override struct {
 	Node     string `json:"node"`
-	Variable string `json:"variable"` // in whose place it is
+	Variable string `json:"variable"` // the general variable that it replaces
 	Set      bool   `json:"set"`      // it has a value, or the server does not say
-	General  bool   `json:"general"`  // there is the one in whose place it is
+	General  bool   `json:"general"`  // the general variable exists
 }
 
-// Overrides lists those that an identity can see, by node and variable.
+// Overrides lists the overrides that an identity can see, by node and variable.
 func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Override, error) {
 	if err := definitions.CheckNodeBase(base); err != nil {
 		return nil, err
@@ -51,19 +51,19 @@ func Overrides(ctx context.Context, client variables.Conjur, base string) ([]Ove
 	return all, nil
 }
 
-// NodePolicy is the policy by which nodes get variables of their own.
+// NodePolicy is the policy that gives nodes their own variables.
 type NodePolicy struct {
 	Base string
-	// Host is the id of the host that reads as a node, in which NODE stands for
-	// its name.
+	// Host is the id of the host that reads as a node. NODE in it stands for the node's
+	// name.
 	Host  string
 	Nodes []string
 	IDs   []string // of the general variables
-	// Remove: it takes the variables away instead.
+	// Remove means that the policy removes the variables instead.
 	Remove bool
 }
 
-// YAML returns the policy. The error joins what is wrong with each id.
+// YAML returns the policy. The error joins the problems of all ids.
 func (p NodePolicy) YAML() ([]byte, error) {
 	var text strings.Builder
 	errs := []error{definitions.CheckNodeBase(p.Base)}
@@ -74,7 +74,7 @@ func (p NodePolicy) YAML() ([]byte, error) {
 		errs = append(errs, definitions.CheckNode(node))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err // of which each id would speak again
+		return nil, err // each id would repeat it
 	}
 	for _, node := range p.Nodes {
 		for _, general := range p.IDs {
@@ -94,7 +94,7 @@ func (p NodePolicy) YAML() ([]byte, error) {
 	return []byte(text.String()), errors.Join(errs...)
 }
 
-// quoted is a text as YAML writes it, in quotes only where it needs them.
+// quoted returns a text as YAML writes it, with quotes only if necessary.
 func quoted(text string) string {
 	out, err := yaml.Marshal(text)
 	if err != nil {

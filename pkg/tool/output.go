@@ -16,7 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// printJSON prints a value as JSON that people can read too.
+// printJSON prints a value as indented JSON, which people can read too.
 func (t *Tool) printJSON(v any) error {
 	encoder := json.NewEncoder(t.Out)
 	encoder.SetEscapeHTML(false)
@@ -24,7 +24,7 @@ func (t *Tool) printJSON(v any) error {
 	return encoder.Encode(v)
 }
 
-// printYAML prints as YAML what a value is in JSON, in the same order.
+// printYAML prints the JSON form of a value as YAML, in the same order.
 func (t *Tool) printYAML(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -43,12 +43,12 @@ func (t *Tool) printYAML(v any) error {
 	return encoder.Close()
 }
 
-// blockStyle lays out a tree as people write it, save what is empty. Texts such
-// as "yes" keep their quotes, since YAML 1.1 takes them for Booleans.
+// blockStyle lays out a tree in block style, except empty nodes. Texts such as "yes" keep
+// their quotes, because they are Booleans in YAML 1.1.
 func blockStyle(node *yamlv3.Node) {
 	switch {
 	case node.Kind == yamlv3.ScalarNode && node.Tag == "!!str" && len(node.Value) <= len("yes"):
-		_ = node.Encode(node.Value) // which knows them
+		_ = node.Encode(node.Value) // Encode knows them
 	case len(node.Content) > 0 || node.Kind == yamlv3.ScalarNode:
 		node.Style = 0
 	}
@@ -57,8 +57,7 @@ func blockStyle(node *yamlv3.Node) {
 	}
 }
 
-// escapeJSON escapes the characters that JSON allows in a string and YAML does
-// not.
+// escapeJSON escapes the characters that a string may contain in JSON but not in YAML.
 func escapeJSON(text []byte) []byte {
 	var out bytes.Buffer
 	for _, r := range string(text) {
@@ -71,13 +70,13 @@ func escapeJSON(text []byte) []byte {
 	return out.Bytes()
 }
 
-// renderedTarget is what Render says in JSON about one target.
+// renderedTarget is Render's JSON output for one target.
 type renderedTarget struct {
 	Key    targets.Key    `json:"key"`
 	Path   string         `json:"path"`
 	Mode   string         `json:"mode"` // octal
 	Format targets.Format `json:"format"`
-	// Parts are the content; none when it was written below a folder.
+	// Parts are the content. It is empty if Render wrote the content below a folder.
 	Parts []renderedPart `json:"parts,omitempty"`
 }
 
@@ -87,8 +86,7 @@ type renderedPart struct {
 	Base64 string `json:"base64"`
 }
 
-// printRendered prints targets below dir as JSON, with their content or
-// without.
+// printRendered prints targets below dir as JSON, with or without their content.
 func (t *Tool) printRendered(dir string, all []made, content bool) error {
 	list := make([]renderedTarget, len(all))
 	for i, m := range all {
@@ -104,8 +102,7 @@ func (t *Tool) printRendered(dir string, all []made, content bool) error {
 	return t.printJSON(map[string]any{"targets": list})
 }
 
-// printList prints YAML documents, each an object of Kubernetes, as one List in
-// JSON.
+// printList prints YAML documents, each a Kubernetes object, as one List in JSON.
 func (t *Tool) printList(documents []string) error {
 	items := make([]json.RawMessage, len(documents))
 	for i, document := range documents {

@@ -15,9 +15,9 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Render writes the file of one group, byte for byte; or, below the folder out,
-// those of all groups; or, with neither, the Secrets of the manifest with their
-// data. With any error nothing is written.
+// Render writes the file of one group, byte for byte. With the folder out, it writes the
+// files of all groups below it. Without both, it writes the Secrets of the manifest with
+// their data. On any error it writes nothing.
 func (t *Tool) Render(ctx context.Context, group, out string) error {
 	switch {
 	case t.Values == "-" && slices.Contains(t.Manifests, "-"):
@@ -34,14 +34,14 @@ func (t *Tool) Render(ctx context.Context, group, out string) error {
 
 var errStdinTwice = errors.New("-f and --values cannot both be standard input; name a file for one of the two")
 
-// renderGroups writes one group to the output, or all below a folder.
+// renderGroups writes one group to the output, or all groups below a folder.
 func (t *Tool) renderGroups(ctx context.Context, group, out string) error {
 	cfg, templates, err := t.loadGroups()
 	if err != nil {
 		return err
 	}
 	ts := cfg.Targets
-	if len(ts) == 0 { // as the destination is not files
+	if len(ts) == 0 { // the destination is not files
 		return errors.New("there is no group to render; name a manifest of Secrets with -f")
 	}
 	if group != "" {
@@ -82,7 +82,7 @@ func onlyGroup(cfg *config.Config, name string) ([]*targets.Target, error) {
 	return nil, fmt.Errorf("there is no group %q; there are %s", name, targetNames(cfg))
 }
 
-// folder is the sink of the folder out; nil when there is none yet.
+// folder is the sink of the folder out, or nil if the folder does not exist yet.
 func folder(out string) workers.Sink {
 	if _, err := os.Stat(out); out == "" || err != nil {
 		return nil
@@ -90,7 +90,7 @@ func folder(out string) workers.Sink {
 	return sinks.NewFiles(out, nil)
 }
 
-// writeAll writes below the folder out what is to be changed there.
+// writeAll writes the changes below the folder out.
 func writeAll(ctx context.Context, out string, all []made) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -106,7 +106,7 @@ func writeAll(ctx context.Context, out string, all []made) error {
 	return errors.Join(errs...)
 }
 
-// renderSecrets prints the Secrets of the manifest, all or none.
+// renderSecrets prints all Secrets of the manifest or none.
 func (t *Tool) renderSecrets(ctx context.Context) error {
 	secrets, templates, err := t.secrets()
 	if err != nil {
@@ -117,13 +117,13 @@ func (t *Tool) renderSecrets(ctx context.Context) error {
 		return err
 	}
 	var ts []*targets.Target
-	var owners []int // of ts, the place in secrets
+	var owners []int // for each of ts, the index in secrets
 	for i, s := range secrets {
 		if s.target == nil {
 			continue
 		}
 		named := *s.target
-		named.Key = targets.Key(s.String()) // which says where it is from
+		named.Key = targets.Key(s.String()) // it names the source
 		expanded := o.expand([]*targets.Target{&named})[0]
 		for _, w := range expanded.Secret.LeftOut {
 			t.line("warning", problem(s.String(), w))
@@ -144,8 +144,8 @@ func (t *Tool) renderSecrets(ctx context.Context) error {
 	return t.printSecrets(secrets, data)
 }
 
-// printSecrets prints each Secret, with its data, as a YAML document, or all as
-// a List in JSON.
+// printSecrets prints each Secret with its data as a YAML document. With JSON it prints
+// all as one List.
 func (t *Tool) printSecrets(secrets []readSecret, data []map[string][]byte) error {
 	var documents []string
 	var errs []error

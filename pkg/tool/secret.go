@@ -17,18 +17,17 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// readSecret is a Secret of a manifest and the target that it is.
+// readSecret is a Secret of a manifest, and its target.
 type readSecret struct {
 	*manifest.Secret
-	target *targets.Target // nil: it has nothing to say to a provider
+	target *targets.Target // nil: it has no settings for a provider
 }
 
-// managed reports whether a Secret has anything to say to a secretsprovider.
+// managed reports whether a Secret has settings for a secrets provider.
 func managed(s *manifest.Secret) bool { return s.Map || secretsprovider.Annotated(s.Annotations) }
 
-// readSecrets reads all Secrets of the manifest. named are the names of those
-// that a provider is to fill; true where nothing but the Secret itself
-// says with what.
+// readSecrets reads all Secrets of the manifest. named contains the names of those that a
+// provider must fill. The value is true if only the Secret itself defines its content.
 func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, config.Validation) {
 	v := config.NewValidation(nil, nil)
 	secrets := make([]readSecret, len(m.Secrets))
@@ -59,9 +58,8 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 	return secrets, v
 }
 
-// targetOf makes the target that a Secret is. One that is named must say what it
-// is to hold, and so must one without the label, which has no other way to be
-// chosen.
+// targetOf makes the target of a Secret. A named Secret must define its content. So must
+// a Secret without the label, because a provider cannot select it in another way.
 func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []string) {
 	text, unread := s.ConjurMap()
 	t, warnings = definitions.FromSecret(definitions.SecretDefinition{
@@ -78,7 +76,7 @@ func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []str
 	return t, append(warnings, unknownAnnotations(s)...)
 }
 
-// unknownAnnotations warns of annotations that look like Syncer's and are not.
+// unknownAnnotations warns of annotations that resemble Syncer's but are unknown.
 func unknownAnnotations(s *manifest.Secret) (warnings []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		switch {
@@ -92,8 +90,8 @@ func unknownAnnotations(s *manifest.Secret) (warnings []string) {
 	return warnings
 }
 
-// check says what is wrong with the groups' formats, aliases and templates.
-// Templates that are not known count as right.
+// check returns the problems of the groups' formats, aliases and templates. Unknown
+// templates count as valid.
 func (s readSecret) check(texts *templates) (problems []config.Problem) {
 	if s.target == nil {
 		return nil
@@ -113,8 +111,7 @@ func (s readSecret) check(texts *templates) (problems []config.Problem) {
 	return problems
 }
 
-// placeOf is the annotation that a fault in what a group makes is most likely
-// about.
+// placeOf is the annotation that most likely causes a problem of a group's output.
 func placeOf(t *targets.Target) string {
 	switch {
 	case t.Format != targets.FormatTemplate:
@@ -125,9 +122,8 @@ func placeOf(t *targets.Target) string {
 	return "conjur.org/secret-file-template." + t.Group
 }
 
-// secrets reads and checks the Secrets of the manifest, and returns the
-// templates that go with them. Warnings, and if it is not valid its problems,
-// are written.
+// secrets reads and checks the Secrets of the manifest, and returns their templates. It
+// writes the warnings and, if a Secret is invalid, the problems.
 func (t *Tool) secrets() ([]readSecret, *templates, error) {
 	m, err := t.readManifest()
 	if err != nil {

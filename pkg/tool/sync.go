@@ -18,8 +18,8 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// offline makes targets with values from a file, as the process does with those
-// of Conjur.
+// offline makes targets with values from a file, as the process does with Conjur's
+// values.
 type offline struct {
 	*Tool
 	values    map[string]secret.Value
@@ -39,16 +39,16 @@ func (t *Tool) offline(templates *templates) (*offline, error) {
 	return &offline{t, values, templates}, about(inputName(t.Values), err)
 }
 
-// made is what a sync would do.
+// made is the result of a sync that was not written.
 type made struct {
-	target  *targets.Target // without what was left out
+	target  *targets.Target // without the omitted parts
 	have    sinks.State
 	changes sinks.Changes
-	missing bool // there is no such Secret
+	missing bool // the Secret does not exist
 }
 
-// expand puts the variables that have a value in the place of entries that
-// stand for all variables, or that may have one of this node's own.
+// expand replaces entries for all variables, and entries with a node-specific
+// alternative, by the variables that have a value.
 func (o *offline) expand(ts []*targets.Target) []*targets.Target {
 	expanded := slices.Clone(ts)
 	for i, t := range ts {
@@ -59,9 +59,9 @@ func (o *offline) expand(ts []*targets.Target) []*targets.Target {
 	return expanded
 }
 
-// sync makes all of the targets, whose entries are expanded, or with an error
-// about each that cannot be made, none. Warnings are written. What is there is
-// read from the sink, and nothing is without one; it is not written to.
+// sync makes all of the targets, whose entries are expanded. If some cannot be made, it
+// returns none, and an error for each of these. It writes warnings. It reads the existing
+// content from the sink and does not write to it. Without a sink, no content exists.
 func (o *offline) sync(ctx context.Context, ts []*targets.Target, sink workers.Sink) ([]made, error) {
 	if err := o.check(ts); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (o *offline) sync(ctx context.Context, ts []*targets.Target, sink workers.S
 	return all, errors.Join(errs...)
 }
 
-// check says which variables of the targets have no value, all at once.
+// check returns all variables of the targets that have no value.
 func (o *offline) check(ts []*targets.Target) error {
 	file := inputName(o.Values)
 	var missing []string
@@ -104,21 +104,21 @@ func (o *offline) check(ts []*targets.Target) error {
 	return errors.Join(errs...)
 }
 
-// rehearsal is a sync of one target that changes nothing. It is all that the
-// Syncer works with.
+// rehearsal is a sync of one target that changes nothing. It implements everything that
+// the Syncer needs.
 type rehearsal struct {
 	*offline
 	made
-	sink workers.Sink // nil: nothing is there
+	sink workers.Sink // nil: there is no existing content
 }
 
-// run has the target made.
+// run makes the target.
 func (r *rehearsal) run(ctx context.Context) (err error) {
 	var lane records.Lane
 	lane.Put(r.target)
 	syncer := workers.Syncer{Targets: &lane, Values: r, Templates: r, Sink: r, Log: zap.NewNop()}
 	syncer.Sync(ctx, ctx, []targets.Key{r.target.Key}, func(result workers.Result) {
-		left := map[string]bool{} // out of a file
+		left := map[string]bool{} // omitted from a file
 		for _, w := range result.Warnings {
 			r.line("warning", fmt.Errorf("%s: %s", r.at(w.Part), w.Text))
 			left[w.Left] = w.Part == ""
@@ -141,8 +141,7 @@ func (r *rehearsal) at(part string) string {
 	return string(r.target.Key) + ": " + part
 }
 
-// fault puts what a sync says into the words of a tool, which has no last state
-// that something keeps.
+// fault translates a sync's error for a tool, which has no last state to keep.
 func (r *rehearsal) fault(err error) error {
 	var missing *sinks.MissingError
 	if r.missing = errors.As(err, &missing); r.missing {
@@ -164,12 +163,12 @@ func (r *rehearsal) fault(err error) error {
 	return errors.Join(errs...)
 }
 
-// ownError is an error of a rehearsal, in words that need no more.
+// ownError is an error of a rehearsal that needs no further translation.
 type ownError struct{ err error }
 
 func (e *ownError) Error() string { return e.err.Error() }
 
-// Fetch implements workers.Values. What it returns is wiped after use.
+// Fetch implements workers.Values. The caller wipes the result after use.
 func (r *rehearsal) Fetch(_ context.Context, ids []string) map[string]variables.Answer {
 	answers := make(map[string]variables.Answer, len(ids))
 	for _, id := range ids {
@@ -205,8 +204,8 @@ func (r *rehearsal) Read(ctx context.Context, record records.Record) (sinks.Stat
 	return state, err
 }
 
-// Apply implements workers.Sink. It keeps what would be written, but for what
-// only a process needs that comes again.
+// Apply implements workers.Sink. It records the content that would be written, without
+// the data that only a continuing process needs.
 func (r *rehearsal) Apply(_ context.Context, _ records.Record, changes sinks.Changes) (records.Sight, error) {
 	r.changes = changes
 	r.changes.Parts, r.changes.Members = cloned(changes.Parts), nil

@@ -15,19 +15,19 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
-// templates are the texts of templates, wherever a tool has them.
+// templates contains the texts of templates from every source of a tool.
 type templates struct {
 	manifest *manifest.Manifest // nil: none
-	mounted  map[string]string  // the folder in the Pod of the manifest, as far as that has it
+	mounted  map[string]string  // the folder in the manifest's Pod, if known
 	folder   fs.FS              // nil: none; a ConfigMap's template is the file NAME/KEY
 	cluster  *kube.Client       // nil: none
 }
 
-// errUnknownTemplate says that a template is not among what the tool was given.
+// errUnknownTemplate means that the tool was not given a template.
 var errUnknownTemplate = errors.New("not known here")
 
-// templates returns those that go with a manifest, or without one with the
-// folder alone.
+// templates returns the templates for a manifest, or without one only those of the
+// folder.
 func (t *Tool) templates(m *manifest.Manifest) *templates {
 	texts := &templates{manifest: m}
 	if m == nil || t.TemplatesNamed {
@@ -36,8 +36,8 @@ func (t *Tool) templates(m *manifest.Manifest) *templates {
 	return texts
 }
 
-// Text returns the text of the template of a target, or of a Secret's group; ""
-// for one without.
+// Text returns the template text of a target, or of a Secret's group; "" without a
+// template.
 func (s *templates) Text(ctx context.Context, t *targets.Target) (string, error) {
 	name, place := t.Template.File, t.Template.ConfigMap
 	switch {

@@ -1,6 +1,6 @@
-// Package tool looks at configurations and manifests without asking Conjur:
-// it validates, explains, renders, compares and migrates. What would be written
-// is worked out by the Sync that also writes it.
+// Package tool inspects configurations and manifests without requests to Conjur: it
+// validates, explains, renders, compares and migrates. It works out the output with the
+// same Sync that also writes it.
 package tool
 
 import (
@@ -17,37 +17,35 @@ import (
 
 // Errors of a Tool's methods.
 var (
-	// ErrReported says that what is wrong has been written already.
+	// ErrReported means that the problems were already written.
 	ErrReported = errors.New("failed; see standard error")
-	// ErrDiffers says that Diff found, and wrote, a difference.
+	// ErrDiffers means that Diff found and wrote a difference.
 	ErrDiffers = errors.New("there are differences")
 )
 
-// Tool is what to look at, and where to write about it.
+// Tool contains the inputs to inspect, and the output.
 type Tool struct {
-	// Sources are where the configuration is read from. AnnotationsNamed and
-	// TemplatesNamed report that somebody named that file and that folder: a
-	// file that is not there is a slip then, and the folder comes before what
-	// a manifest mounts.
+	// Sources are the inputs of the configuration. AnnotationsNamed and TemplatesNamed
+	// report that the user named that file and that folder. Then a missing file is an
+	// error, and the folder takes precedence over the manifest's mounts.
 	Sources                          config.Sources
 	AnnotationsNamed, TemplatesNamed bool
-	// Manifests are files of YAML documents, and folders of such; "-" is standard
+	// Manifests are files of YAML documents, and folders of these files; "-" is standard
 	// input.
 	Manifests []string
-	// Container is the name of the provider's container in its workloads; "":
-	// the one whose image's name says so.
+	// Container is the name of the provider's container in its workloads. If empty, the
+	// image's name identifies it.
 	Container string
-	// Values is the file of values to render with; "-": standard input.
+	// Values is the file of values for rendering; "-" is standard input.
 	Values string
-	// JSON is output for programs.
+	// JSON selects output for programs.
 	JSON     bool
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// load reads the configuration that Sources name, without asking for a
-// connection to Conjur. Its warnings, and if it is not valid its problems, are
-// written.
+// load reads the configuration of Sources, and does not require a connection to Conjur.
+// It writes the warnings and, if the configuration is invalid, the problems.
 func (t *Tool) load() (*config.Config, error) {
 	src := t.Sources
 	src.Assume = config.Assumptions{Connection: true, Namespace: true, Files: true, Node: true}
@@ -55,8 +53,8 @@ func (t *Tool) load() (*config.Config, error) {
 	return cfg, t.write(v)
 }
 
-// loadFrom reads a configuration. An annotations file that was named must be
-// there: in a Pod, one that is not means no annotations.
+// loadFrom reads a configuration. A named annotations file must exist. In a Pod, a
+// missing file means no annotations.
 func (t *Tool) loadFrom(src config.Sources) (*config.Config, config.Validation) {
 	named := src.Annotations.Name
 	src = src.Read()
@@ -72,11 +70,12 @@ func invalid(key, message string) error {
 	return &config.InvalidError{Problems: []config.Problem{{Key: key, Message: message}}}
 }
 
-// maxInput bounds a manifest or a file of values, so that one without an end,
-// such as a pipe from the wrong command, is refused before the memory is full.
+// maxInput limits the size of a manifest or a file of values. An endless input, such as a
+// pipe from the wrong command, is refused before the memory is full.
 const maxInput = 64 << 20
 
-// read reads a whole file, "-" being standard input, which in is. It may be a pipe.
+// read reads a whole file, which may be a pipe. The path "-" is standard input, which is
+// in.
 func read(path string, in io.Reader) ([]byte, error) {
 	if path == "-" {
 		return safefile.ReadAll(in, path, maxInput)
@@ -84,7 +83,7 @@ func read(path string, in io.Reader) ([]byte, error) {
 	return safefile.ReadInput(path, maxInput)
 }
 
-// inputName is what an input is called in a problem.
+// inputName is the name of an input in a problem.
 func inputName(path string) string {
 	if path == "-" {
 		return "standard input"
@@ -92,8 +91,8 @@ func inputName(path string) string {
 	return path
 }
 
-// write writes each problem and warning on a line of its own. The error is
-// ErrReported when there is a problem.
+// write writes each problem and warning on a separate line. The error is ErrReported if
+// there is a problem.
 func (t *Tool) write(v config.Validation) error {
 	for _, p := range v.Errors {
 		t.line("error", p)
@@ -111,8 +110,8 @@ func (t *Tool) line(kind string, about error) {
 	fmt.Fprintf(t.Err, "%s: %s\n", kind, strings.ReplaceAll(strings.TrimSpace(about.Error()), "\n", "; "))
 }
 
-// Report writes errors that are joined each on a line of its own, and returns
-// ErrReported in their place. Any other error it returns as it is.
+// Report writes joined errors, each on a separate line, and returns ErrReported instead.
+// It returns any other error unchanged.
 func (t *Tool) Report(err error) error {
 	each := eachError(err)
 	if len(each) < 2 {
@@ -140,7 +139,7 @@ func eachError(err error) []error {
 	return all
 }
 
-// about says of each error that err joins what it is about.
+// about adds the subject what to each error that err joins.
 func about(what string, err error) error {
 	var all []error
 	for _, e := range eachError(err) {
@@ -149,8 +148,7 @@ func about(what string, err error) error {
 	return errors.Join(all...)
 }
 
-// problem takes apart a message that begins with a place in the thing named
-// who, and a colon.
+// problem splits a message that begins with a place in the object named who, and a colon.
 func problem(who, message string) config.Problem {
 	key, rest, _ := strings.Cut(message, ": ")
 	return config.Problem{Key: who + ": " + key, Message: rest}

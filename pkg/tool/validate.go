@@ -8,7 +8,7 @@ import (
 	"github.com/secretsync/syncer/config"
 )
 
-// Config writes the configuration that is in effect, secrets left out.
+// Config writes the effective configuration without secrets.
 func (t *Tool) Config() error {
 	cfg, err := t.load()
 	switch {
@@ -20,9 +20,9 @@ func (t *Tool) Config() error {
 	return t.printYAML(config.NewEffective(cfg))
 }
 
-// Validate checks the configuration, or every workload and Secret of the
-// manifest, and writes all that is wrong. With connection, that to Conjur must
-// be set; without, if any of it is.
+// Validate checks the configuration, or every workload and Secret of the manifest, and
+// writes all problems. If connection is true, the connection settings of Conjur are
+// required. If it is false, they are required only if any of them is set.
 func (t *Tool) Validate(connection bool) error {
 	v := t.validate(connection)
 	if t.JSON {
@@ -44,15 +44,15 @@ func (t *Tool) validate(connection bool) config.Validation {
 		return v
 	}
 	src := t.Sources
-	inPlace := slices.ContainsFunc(os.Environ(), isConnection) // this environment is that of the process
+	inPlace := slices.ContainsFunc(os.Environ(), isConnection) // this is the process's environment
 	apart := !connection && !inPlace
 	src.Assume = config.Assumptions{Connection: apart, Namespace: !inPlace, Files: apart, Node: apart}
 	cfg, v := t.loadFrom(src)
 	return t.checkNodes(cfg, v)
 }
 
-// isConnection reports whether a variable, as NAME=value, says how Conjur is
-// reached.
+// isConnection reports whether a variable, as NAME=value, is a connection setting of
+// Conjur.
 func isConnection(variable string) bool {
 	name, value, _ := strings.Cut(variable, "=")
 	return strings.HasPrefix(name, "CONJUR_") && value != ""

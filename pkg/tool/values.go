@@ -17,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// parseValues reads a JSON object of variable id to a text, or to an object
+// parseValues reads a JSON object. It maps each variable id to a text, or to an object
 // with the single key base64. Its errors show no value.
 func parseValues(data []byte) (map[string]secret.Value, error) {
 	var whole json.RawMessage
@@ -33,7 +33,7 @@ func parseValues(data []byte) (map[string]secret.Value, error) {
 	values := map[string]secret.Value{}
 	var errs []error
 	decoder := json.NewDecoder(bytes.NewReader(whole))
-	_, _ = decoder.Token() // the brace; all of it is known to be valid
+	_, _ = decoder.Token() // the brace; the whole is known to be valid
 	for decoder.More() {
 		key, _ := decoder.Token()
 		id, _ := key.(string)
@@ -51,7 +51,7 @@ func parseValues(data []byte) (map[string]secret.Value, error) {
 	return values, errors.Join(errs...)
 }
 
-// parseValue reads one value; the error goes on from "the value of x".
+// parseValue reads one value. The error continues the phrase "the value of x".
 func parseValue(raw json.RawMessage) (secret.Value, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' {
@@ -75,9 +75,9 @@ func parseValue(raw json.RawMessage) (secret.Value, error) {
 	return secret.New(decoded), nil
 }
 
-// ReadValues reads a YAML file that maps a variable id to a text, or to a mapping
-// with the single key base64. The path "-" is standard input, which in is. Its
-// errors show no value.
+// ReadValues reads a YAML file. It maps each variable id to a text, or to a mapping with
+// the single key base64. The path "-" is standard input, which is in. Its errors show no
+// value.
 func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
 	text, err := read(path, in)
 	path = inputName(path)
@@ -86,7 +86,7 @@ func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
 	}
 	var entries map[string]yaml.Node
 	if err := yaml.Unmarshal(text, &entries); err != nil {
-		return nil, fmt.Errorf("%s: not a YAML mapping of variable id to value", path) // the parser's error may quote a value
+		return nil, fmt.Errorf("%s: not a YAML mapping of variable id to value", path) // the error may quote a value
 	}
 	values := make(map[string][]byte, len(entries))
 	var errs []error

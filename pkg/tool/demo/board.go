@@ -10,12 +10,12 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// board shows the changes that arrived: on a terminal a table of the targets that
-// changes in place, elsewhere a line for each change.
+// board shows the changes that arrived. On a terminal it is a table of the targets that
+// is updated in place. Elsewhere it is one line for each change.
 type board struct {
 	screen *terminal.Screen
 	out    io.Writer
-	rows   []terminal.Row // the head, and one a target
+	rows   []terminal.Row // the head, and one for each target
 	counts map[targets.Key]int
 }
 
@@ -28,7 +28,7 @@ func newBoard(out io.Writer, groups []group) *board {
 	return b
 }
 
-// arrived shows a change that took so long.
+// arrived shows a change, with the time that it took.
 func (b *board) arrived(o outcome, what string, took time.Duration) error {
 	ms := fmt.Sprintf("%.0f ms", took.Seconds()*1000)
 	if !b.screen.Live() {

@@ -1,4 +1,4 @@
-// Package demo shows the pipeline at work, against a server of its own.
+// Package demo shows the pipeline at work, against its own server.
 package demo
 
 import (
@@ -18,13 +18,13 @@ import (
 
 // Times of the demonstration.
 const (
-	pause   = 2 * time.Second  // from one step to the next
+	pause   = 2 * time.Second  // between two steps
 	longest = 15 * time.Second // for one change to arrive
 )
 
-// Run starts a server and the pipeline, makes changes while life lasts, and
-// writes of each how it reached its file; no value. The error says which one did
-// not.
+// Run starts a server and the pipeline, and makes changes for the duration life. It
+// writes how each change reached its file, without any value. The error names the change
+// that did not.
 func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 	world, err := newWorld(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 	var wg sync.WaitGroup
 	var pipelineErr error
 	wg.Go(func() {
-		defer stop() // if it fails, so does the script
+		defer stop() // its failure also stops the script
 		pipelineErr = pipeline.Run(running, cfg, parts)
 	})
 	begin := time.Now()
@@ -59,14 +59,14 @@ func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 	return errors.Join(scriptErr, pipelineErr)
 }
 
-// outcome is what the pipeline reported of one sync.
+// outcome is the pipeline's report of one sync.
 type outcome struct {
 	item   queue.Item
 	result workers.Result
 	at     time.Time
 }
 
-// stage is where the changes happen and are seen to arrive.
+// stage makes the changes and observes their arrival.
 type stage struct {
 	world    *world
 	board    *board
@@ -75,8 +75,8 @@ type stage struct {
 	turn     int // counts rotations
 }
 
-// Settled passes on what was written. It never blocks: the stage asks the
-// files themselves, an outcome only says which trigger it was.
+// Settled forwards the outcome of a write. It never blocks. The stage checks the files
+// themselves; it uses the outcome only for its trigger.
 func (s *stage) Settled(o pipeline.Outcome) {
 	if !o.Wrote {
 		return
@@ -87,8 +87,8 @@ func (s *stage) Settled(o pipeline.Outcome) {
 	}
 }
 
-// play waits for the first delivery and then makes a change every pause
-// until the end.
+// play waits for the first delivery. Then it makes a change after every pause until the
+// end.
 func (s *stage) play(ctx context.Context, end time.Time) error {
 	begin := time.Now()
 	for range s.world.groups {
@@ -127,7 +127,7 @@ func (s *stage) play(ctx context.Context, end time.Time) error {
 	}
 }
 
-// ignoreStop is nil for an error that only says that the user stopped the
+// ignoreStop replaces an error by nil if its only cause is that the user stopped the
 // demonstration before it began.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -136,8 +136,8 @@ func ignoreStop(ctx context.Context, err error) error {
 	return err
 }
 
-// await waits for an outcome after which the change is in its file, and shows
-// it. A nil there takes any outcome.
+// await waits for an outcome after which the file contains the change, and shows it. If
+// there is nil, any outcome counts.
 func (s *stage) await(ctx context.Context, what string, made time.Time, there func() bool) error {
 	patience := time.NewTimer(longest)
 	defer patience.Stop()
@@ -145,7 +145,7 @@ func (s *stage) await(ctx context.Context, what string, made time.Time, there fu
 		select {
 		case o := <-s.outcomes:
 			if there != nil && !there() {
-				continue // an outcome of something else
+				continue // an outcome of another change
 			}
 			s.arrived++
 			return s.board.arrived(o, what, o.at.Sub(made))

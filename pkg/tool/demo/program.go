@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// program is one that signs tokens with the primary of a key set and checks those
-// of others, as programs with the module keyset do.
+// program signs tokens with the primary of a key set and verifies the tokens of others,
+// like programs with the module keyset.
 type program struct {
 	name, folder string
 	listener     net.Listener
@@ -39,7 +39,7 @@ func (p *program) url() string { return "http://" + p.listener.Addr().String() +
 
 func (p *program) close() { _ = p.server.Close() }
 
-// ServeHTTP answers which keys there are.
+// ServeHTTP answers with the program's keys.
 func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	keys, primary := p.read()
 	if primary == "" {
@@ -49,10 +49,10 @@ func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"ids": slices.Sorted(maps.Keys(keys)), "primary": primary})
 }
 
-// read returns the keys of one moment by their ids, and which one is the primary;
-// none while there are none.
+// read returns the keys by their ids, and the primary, all from the same version of the
+// folder. It returns none if there are no keys yet.
 func (p *program) read() (keys map[string][]byte, primary string) {
-	for range 100 { // where the folder is exchanged meanwhile, the next one is there
+	for range 100 { // if the folder was replaced, retry
 		version, err := os.Readlink(filepath.Join(p.folder, "..data"))
 		if err != nil {
 			return nil, ""
@@ -98,7 +98,7 @@ func (p *program) sign(text string) (id string, mac []byte, ok bool) {
 	return primary, macOf(keys[primary], text), true
 }
 
-// check reports whether a token was signed with a key that the program has.
+// check reports whether a token was signed with a key of the program.
 func (p *program) check(id, text string, mac []byte) bool {
 	keys, _ := p.read()
 	return keys[id] != nil && hmac.Equal(mac, macOf(keys[id], text))
@@ -110,7 +110,7 @@ func macOf(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// work has each program sign and all check, until ctx ends.
+// work makes each program sign and all programs verify, until ctx ends.
 func (s *shop) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, signer := range s.programs {
@@ -121,7 +121,7 @@ func (s *shop) work(ctx context.Context) {
 			}
 			for _, checker := range s.programs {
 				if _, primary := checker.read(); primary == "" {
-					continue // it has not begun yet
+					continue // it has not started yet
 				}
 				good := checker.check(id, text, mac)
 				s.mu.Lock()

@@ -23,7 +23,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// keySet is the set of the demonstration, rotates who rotates it.
+// keySet is the set of the demonstration; rotates is the host that rotates it.
 const (
 	keySet  = "apps/shop/jwt"
 	rotates = "rotates"
@@ -41,10 +41,10 @@ const rotationPolicy = `
 - !permit { role: !host app, privileges: [read, execute], resource: !variable apps/shop/jwt }
 `
 
-// Rotate starts a server, two programs that sign and check tokens all the time
-// with a key set that is delivered to each, and what rotates it; asks for a new
-// key, and writes what happens. The error says what went wrong, as a token that
-// was rejected.
+// Rotate starts a server, two programs and the rotator of a key set. The key set is
+// delivered to both programs, which continuously sign and verify tokens with it. Rotate
+// requests a new key, and writes the events. The error describes a problem, such as a
+// rejected token.
 func Rotate(ctx context.Context, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*longest)
 	defer cancel()
@@ -90,7 +90,7 @@ func Rotate(ctx context.Context, out io.Writer) (err error) {
 type shop struct {
 	*world
 	programs []*program
-	client   *conjur.Client // as who rotates
+	client   *conjur.Client // as the host that rotates
 	rotation config.Rotation
 
 	mu       sync.Mutex
@@ -127,8 +127,8 @@ func newShop(ctx context.Context) (_ *shop, err error) {
 	return s, errors.Join(s.write(), s.load(ctx))
 }
 
-// write writes what a Pod with both programs would have, and the configuration of
-// who rotates.
+// write writes the files that a Pod with both programs would have, and the configuration
+// of the rotator.
 func (s *shop) write() error {
 	annotations := "conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/secrets-refresh-interval=\"1s\"\n"
 	var ask []string
@@ -144,7 +144,7 @@ func (s *shop) write() error {
 	)
 }
 
-// load reads the configuration of who rotates.
+// load reads the configuration of the rotator.
 func (s *shop) load(ctx context.Context) error {
 	key, err := s.server.APIKey(ctx, "host/"+rotates)
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *shop) close() error {
 	return s.world.close()
 }
 
-// play waits for the first key, asks for another, and waits until the first one
-// is gone.
+// play waits for the first key, requests another, and waits until the first key is
+// removed.
 func (s *shop) play(ctx context.Context, narrator *narration) error {
 	var first string
 	err := s.until(ctx, "the first key", func(r rotation.Report) bool {
@@ -210,7 +210,7 @@ func (s *shop) until(ctx context.Context, what string, is func(rotation.Report) 
 	return nil
 }
 
-// narration writes what happens to the set.
+// narration writes the events of the set.
 type narration struct {
 	mu    sync.Mutex
 	out   io.Writer

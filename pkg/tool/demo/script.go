@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
-// change is one change that was made, and how to see it in its file.
+// change is one change, with a check for its arrival in the file.
 type change struct {
 	what  string
 	there func() bool
@@ -36,7 +36,7 @@ func (s *stage) editTemplate() (change, error) {
 	return change{"edited template " + group.name + ".tpl", func() bool { return group.holds([]byte(mark)) }}, err
 }
 
-// revoke takes one variable away from the application: its file goes.
+// revoke takes one variable away from the application, so that its file is removed.
 func (s *stage) revoke() (change, error) {
 	group := s.world.groups[0]
 	id := group.variable(0)
@@ -58,13 +58,13 @@ func (w *world) permit(tag, id string) error {
 	return err
 }
 
-// holds reports whether the group's file has the text in it.
+// holds reports whether the group's file contains the text.
 func (g group) holds(text []byte) bool {
 	content, err := os.ReadFile(g.path)
 	return err == nil && bytes.Contains(content, text)
 }
 
-// missing reports whether the group's file is not there.
+// missing reports whether the group's file does not exist.
 func (g group) missing() bool {
 	_, err := os.Stat(g.path)
 	return errors.Is(err, fs.ErrNotExist)

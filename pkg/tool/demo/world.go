@@ -86,7 +86,7 @@ func (w *world) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// It outlives the pipeline, so that it is not missed at the end.
+	// It outlives the pipeline, so that the pipeline does not miss it at the end.
 	if w.served, err = conjurd.ServeLoopback(w.server.Handler(), nil); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (w *world) serve(ctx context.Context) error {
 	return nil
 }
 
-// annotate writes what a Pod would have: annotations, template, folders.
+// annotate writes the files of a Pod: annotations, template, folders.
 func (w *world) annotate() error {
 	annotations := map[string]string{
 		"container-mode": "sidecar", "secrets-destination": "file",
@@ -130,7 +130,7 @@ func (w *world) annotate() error {
 	)
 }
 
-// freeAddress returns one of this machine's that nobody listened at just now.
+// freeAddress returns a local address on which nothing listens.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *world) writeTemplate(mark string) error {
 	return os.WriteFile(filepath.Join(w.dir, "templates", w.templated().name+".tpl"), []byte(text), 0o600)
 }
 
-// config is what the pipeline makes of it all: by the same way as in a Pod.
+// config loads the configuration in the same way as in a Pod.
 func (w *world) config() (*config.Config, error) {
 	cfg, _, err := config.Load(config.Sources{
 		Annotations:  config.File{Name: filepath.Join(w.dir, "annotations")},
@@ -171,5 +171,5 @@ func (w *world) close() error {
 	return errors.Join(errs...)
 }
 
-// randomValue is a value that nobody needs to keep secret.
+// randomValue returns a value that need not stay secret.
 func randomValue() []byte { return []byte(rand.Text()) }

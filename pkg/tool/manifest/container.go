@@ -12,37 +12,36 @@ import (
 // Container is one container of a Pod.
 type Container struct {
 	Name, Image string
-	Command     []string // instead of the image's own; nil: none
+	Command     []string // instead of the image's; nil: none
 	Args        []string
-	// Env is the variables by their names, as far as the manifest has them.
+	// Env contains the variables by their names, as far as the manifest defines them.
 	Env map[string]Variable
-	// Open: there may be more variables than Env has, from a ConfigMap or a
-	// Secret that is not in the manifest.
+	// Open means that Env may be incomplete, because of a ConfigMap or a Secret that is
+	// not in the manifest.
 	Open bool
-	// PostStart is the command of the hook of that name; nil: none.
+	// PostStart is the command of the postStart hook, or nil.
 	PostStart []string
-	// ReadOnlyRoot: nothing but mounted volumes can be written to.
+	// ReadOnlyRoot means that only mounted volumes are writable.
 	ReadOnlyRoot bool
-	// Kept says, by the name of a Secret, in what the container keeps its data as
-	// they were at its start, such as "the variable PASSWORD".
+	// Kept contains, by the name of a Secret, the place where the container keeps the
+	// Secret's data from its start, such as "the variable PASSWORD".
 	Kept map[string]string
 
-	mounts map[string]map[string]string // path → the files there by name; nil: not known
+	mounts map[string]map[string]string // path → the files there by name; nil: unknown
 	image  yaml.Node
-	text   int // the index of the text that it is in
+	text   int // the index of its text
 }
 
 // Variable is a variable of a container's environment.
 type Variable struct {
 	Value string
-	// Known is false for a variable whose value is not in the manifest, such
-	// as a key of a Secret; Value is empty then.
+	// Known is false for a variable whose value is not in the manifest, such as a key of
+	// a Secret. Value is then empty.
 	Known bool
 }
 
-// Mounted reports whether a volume is mounted at a folder, above or below it;
-// files is what the folder holds, by name, or nil when that is not in the
-// manifest.
+// Mounted reports whether a volume is mounted at a folder, above or below it. files
+// contains the folder's files by name, or nil if the manifest does not contain them.
 func (c *Container) Mounted(folder string) (files map[string]string, ok bool) {
 	if files, ok := c.mounts[folder]; ok {
 		return files, true
@@ -55,8 +54,8 @@ func (c *Container) Mounted(folder string) (files map[string]string, ok bool) {
 	return nil, false
 }
 
-// MountOf returns the path at which the volume is mounted that holds a folder;
-// "" for a folder that is in none.
+// MountOf returns the mount path of the volume that contains a folder, or "" if the
+// folder is not in a volume.
 func (c *Container) MountOf(folder string) string {
 	for at := folder; ; at = path.Dir(at) {
 		if _, ok := c.mounts[strings.TrimSuffix(at, "/")]; ok {
@@ -68,7 +67,7 @@ func (c *Container) MountOf(folder string) string {
 	}
 }
 
-// container makes a Container of one of a Pod with volumes.
+// container makes a Container from a Pod's container and volumes.
 func (m *Manifest) container(c corev1.Container, volumes []corev1.Volume) *Container {
 	made := &Container{
 		Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args,
@@ -92,7 +91,7 @@ func (m *Manifest) container(c corev1.Container, volumes []corev1.Volume) *Conta
 	return made
 }
 
-// kept is Container.Kept.
+// kept returns Container.Kept.
 func kept(c corev1.Container, volumes []corev1.Volume) map[string]string {
 	kept := map[string]string{}
 	for _, from := range c.EnvFrom {
@@ -115,7 +114,7 @@ func kept(c corev1.Container, volumes []corev1.Volume) map[string]string {
 	return kept
 }
 
-// envFrom adds the variables that whole ConfigMaps set.
+// envFrom adds the variables from whole ConfigMaps.
 func (m *Manifest) envFrom(made *Container, c corev1.Container) {
 	for _, from := range c.EnvFrom {
 		data, ok := map[string]string(nil), false
@@ -129,8 +128,8 @@ func (m *Manifest) envFrom(made *Container, c corev1.Container) {
 	}
 }
 
-// env adds the variables that are set one by one; they win over whole
-// ConfigMaps. A value that refers to other variables counts as not known.
+// env adds the individual variables. They take precedence over whole ConfigMaps. A value
+// that refers to other variables counts as unknown.
 func (m *Manifest) env(made *Container, c corev1.Container) {
 	for _, e := range c.Env {
 		v := Variable{Value: e.Value, Known: true}
@@ -145,8 +144,8 @@ func (m *Manifest) env(made *Container, c corev1.Container) {
 	}
 }
 
-// volume returns the files of a volume that is a ConfigMap of the manifest; nil
-// for any other.
+// volume returns the files of a volume that is a ConfigMap of the manifest. It returns
+// nil for any other volume.
 func (m *Manifest) volume(volumes []corev1.Volume, name string) map[string]string {
 	for _, v := range volumes {
 		if v.Name != name || v.ConfigMap == nil {

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// decode fills in an object of the Kubernetes API. The error joins everything that
-// is not of the type that it wants, each with its line, and shows no value. The
-// zero node leaves the object as it is.
+// decode fills in an object of the Kubernetes API. The error joins all values of the
+// wrong type, each with its line, and shows no secret data. The zero node leaves the
+// object unchanged.
 func decode(node *yaml.Node, into any) error {
 	if node.IsZero() {
 		return nil
@@ -33,8 +33,8 @@ func decode(node *yaml.Node, into any) error {
 	return nil
 }
 
-// check compares a tree with a type of the API. What its own decoder decides is
-// left to it. With strict a text must be one in YAML 1.1 too.
+// check compares a tree with a type of the API. A type with a custom decoder is left to
+// that decoder. If strict is true, a text must also be a text in YAML 1.1.
 func check(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 	at, node := node, resolve(node)
 	for t.Kind() == reflect.Pointer {
@@ -85,7 +85,7 @@ func checkItems(node *yaml.Node, t reflect.Type, what string) error {
 	return errors.Join(errs...)
 }
 
-// checkMap checks a map. With strict no text may be missing.
+// checkMap checks a map. If strict is true, no text may be missing.
 func checkMap(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 	var errs []error
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -100,7 +100,7 @@ func checkMap(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 	return errors.Join(errs...)
 }
 
-// checkFields checks a struct. The names of containers and variables are told, as
+// checkFields checks a struct. It reports the names of containers and variables, because
 // a manifest has many of them.
 func checkFields(node *yaml.Node, t reflect.Type) error {
 	var errs []error
@@ -122,7 +122,7 @@ func checkFields(node *yaml.Node, t reflect.Type) error {
 	return errors.Join(errs...)
 }
 
-// fieldOf finds a field by its name in JSON, also in the structs that are inlined.
+// fieldOf finds a field by its name in JSON, including those of inlined structs.
 func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -139,11 +139,11 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// nameIn returns what a map has under name; "" for nothing.
+// nameIn returns the value of name in a map, or "".
 func nameIn(node *yaml.Node) string { return valueIn(node, "name").Value }
 
-// valueIn returns what a map, or one that is merged into it, has under keys that
-// follow one another; the zero node for nothing.
+// valueIn returns the value at a path of keys in a map, or in a map merged into it.
+// Without a value it returns the zero node.
 func valueIn(node *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		var values map[string]yaml.Node
@@ -156,7 +156,7 @@ func valueIn(node *yaml.Node, keys ...string) *yaml.Node {
 	return node
 }
 
-// resolve follows a YAML alias to the node that it stands for.
+// resolve follows a YAML alias to its node.
 func resolve(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

@@ -11,13 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// imageName is what an image's name may look like; any such text can stand in
-// YAML without quotes.
+// imageName is the form of an image's name. YAML needs no quotes for such a text.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
 
-// WithImage returns the manifest's text with another image in the containers,
-// which are its own, and every other byte as it was: comments, order, blank
-// lines and quotes.
+// WithImage returns the manifest's text with another image in the containers, which must
+// be its own. Every other byte stays: comments, order, blank lines and quotes.
 func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, error) {
 	if !imageName.MatchString(image) {
 		return nil, fmt.Errorf("%q is not the name of an image", image)
@@ -33,7 +31,7 @@ func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, er
 	return bytes.Join(out, []byte("\n---\n")), nil
 }
 
-// withImage is Manifest.WithImage of one text.
+// withImage is Manifest.WithImage for one text.
 func (t text) withImage(image string, containers []*Container) ([]byte, error) {
 	var spans []span
 	for _, c := range containers {
@@ -77,14 +75,14 @@ func locate(text []byte, node *yaml.Node) (span, bool) {
 	case node.Kind == yaml.AliasNode:
 		return span{at, at + len("*") + len(node.Value)}, strings.HasPrefix(rest, "*"+node.Value)
 	case node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && rest != "":
-		// Escapes are not followed: no image's name needs them.
+		// Ignore escapes, because no image's name needs them.
 		return span{at + 1, at + 1 + len(node.Value)}, strings.HasPrefix(rest, rest[:1]+node.Value+rest[:1])
 	}
 	return span{at, at + len(node.Value)}, strings.HasPrefix(rest, node.Value)
 }
 
-// offset finds the byte at a line and a column, both counted from 1, the
-// column in characters; the text's length when there is no such line.
+// offset finds the byte at a line and a column, both counted from 1, the column in
+// characters. It returns the text's length if the line does not exist.
 func offset(text []byte, line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -101,8 +99,7 @@ func offset(text []byte, line, column int) int {
 	return at
 }
 
-// checkReplaced checks that nothing but the images differs between the new text
-// and the old.
+// checkReplaced checks that only the images differ between the new text and the old.
 func (t text) checkReplaced(replaced []byte, image string, containers []*Container) error {
 	before := t.objects
 	after, err := documents(replaced)
@@ -122,9 +119,9 @@ func (t text) checkReplaced(replaced []byte, image string, containers []*Contain
 	return fmt.Errorf("the image cannot be replaced by %s without changing something else; replace it by hand", image)
 }
 
-// sameBut reports whether two trees are the same, save for the scalars of before
-// whose place is in changed, which must have the text that stands there. What
-// an anchor names may stand in other places too and must not change.
+// sameBut reports whether two trees are equal, except for the scalars of before whose
+// position is in changed. Those must have the text given there. An anchored node may
+// occur in other places too and must not change.
 func sameBut(before, after *yaml.Node, changed map[[2]int]string) bool {
 	image, ok := changed[[2]int{before.Line, before.Column}]
 	switch {

@@ -1,7 +1,6 @@
-// Package manifest reads from the manifests of Kubernetes what they say about
-// a secrets provider: the annotations of a Pod, the environment and the mounts
-// of its containers. It can put another image in without touching the rest of
-// the text.
+// Package manifest reads the settings of a secrets provider from Kubernetes manifests:
+// the annotations of a Pod, and the environment and the mounts of its containers. It can
+// replace an image without a change of any other text.
 package manifest
 
 import (
@@ -18,16 +17,16 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// Manifest is texts of one or several YAML documents, each an object of
-// Kubernetes or a List of them. JSON is YAML too.
+// Manifest contains texts of one or several YAML documents. Each is a Kubernetes object
+// or a List. JSON is also YAML.
 type Manifest struct {
-	// Workloads are the objects that make Pods, in their order: Pod,
-	// Deployment, StatefulSet, DaemonSet, ReplicaSet, Job and CronJob.
+	// Workloads are the objects that create Pods, in their order: Pod, Deployment,
+	// StatefulSet, DaemonSet, ReplicaSet, Job and CronJob.
 	Workloads []*Workload
 	// Secrets are the objects of kind Secret, in their order.
 	Secrets []*Secret
-	// Roles are the objects of kind Role and ClusterRole that are about
-	// Secrets, in their order.
+	// Roles are the objects of kind Role and ClusterRole with rules for Secrets, in their
+	// order.
 	Roles []*Role
 
 	texts      []text
@@ -40,21 +39,20 @@ type text struct {
 	objects []object
 }
 
-// Error is one thing that is wrong with a text.
+// Error is one problem of a text.
 type Error struct {
 	Text int // its index
 	Err  error
 }
 
-// Error is what is wrong, with its line.
+// Error returns the problem, with its line.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error without the index of its text.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Parse reads a manifest. The error joins everything that is wrong, each an
-// *Error, and shows no value of a variable or a Secret. Objects of other kinds
-// are left alone.
+// Parse reads a manifest. The error joins all problems, each an *Error, and shows no
+// value of a variable or a Secret. Parse ignores objects of other kinds.
 func Parse(texts ...[]byte) (*Manifest, error) {
 	m := &Manifest{configMaps: map[string]map[string]string{}}
 	var errs []error
@@ -63,7 +61,7 @@ func Parse(texts ...[]byte) (*Manifest, error) {
 		m.texts = append(m.texts, text{bytes, objects})
 		errs = append(errs, of(i, err))
 	}
-	for _, add := range []func(int, object) error{m.addData, m.addWorkload} { // those that others refer to come first
+	for _, add := range []func(int, object) error{m.addData, m.addWorkload} { // the objects that others refer to
 		for i, text := range m.texts {
 			for _, o := range text.objects {
 				errs = append(errs, of(i, add(i, o)))
@@ -76,14 +74,14 @@ func Parse(texts ...[]byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ConfigMap returns the data of the ConfigMap of that name, whatever its
-// namespace; false when it is not in the manifest.
+// ConfigMap returns the data of the ConfigMap of that name, regardless of its namespace.
+// It returns false if the manifest does not contain it.
 func (m *Manifest) ConfigMap(name string) (data map[string]string, ok bool) {
 	data, ok = m.configMaps[name]
 	return data, ok
 }
 
-// documents returns the objects of a text, those of a List one by one.
+// documents returns the objects of a text, and the objects of a List one by one.
 func documents(text []byte) (objects []object, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -125,7 +123,7 @@ type object struct {
 	node *yaml.Node
 }
 
-// addData takes a ConfigMap, a Secret or a Role.
+// addData adds a ConfigMap, a Secret or a Role.
 func (m *Manifest) addData(_ int, o object) error {
 	switch o.Kind {
 	case "Secret":
@@ -150,8 +148,8 @@ func (m *Manifest) addConfigMap(node *yaml.Node) error {
 	return nil
 }
 
-// explain takes from an error of the YAML decoder what may be shown: the lines
-// and what kind of thing is wrong there, never the text itself.
+// explain reduces an error of the YAML decoder to the parts that may be shown: the lines
+// and the kind of problem, never the text itself.
 func explain(err error) error {
 	var typed *yaml.TypeError
 	if !errors.As(err, &typed) {
@@ -177,17 +175,17 @@ func explain(err error) error {
 	return errors.Join(errs...)
 }
 
-// within puts the place before each error, and before each that it joins.
+// within puts the place before each error, and before each error that it joins.
 func within(place string, errs ...error) error {
 	return each(errors.Join(errs...), func(err error) error { return fmt.Errorf("%s: %w", place, err) })
 }
 
-// of says of each error that err joins which text it is about.
+// of adds to each error that err joins the index of its text.
 func of(text int, err error) error {
 	return each(err, func(err error) error { return &Error{text, err} })
 }
 
-// each puts another error in the place of each one that err joins.
+// each replaces each error that err joins with the result of other.
 func each(err error, other func(error) error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {
@@ -203,7 +201,7 @@ func each(err error, other func(error) error) error {
 	return errors.Join(all...)
 }
 
-// textOf returns a scalar that Kubernetes wants to be text, as what says.
+// textOf returns a scalar that Kubernetes requires to be text; what describes it.
 func textOf(node *yaml.Node, what string) (string, error) {
 	n := node
 	if n.Kind == yaml.AliasNode {
@@ -215,8 +213,8 @@ func textOf(node *yaml.Node, what string) (string, error) {
 	return "", fmt.Errorf("line %d: %s must be text; put it in quotes", node.Line, what)
 }
 
-// oldBoolean reports whether YAML 1.1, which Kubernetes reads, takes a word for a
-// Boolean though YAML 1.2 does not.
+// oldBoolean reports whether a word is a Boolean in YAML 1.1, which Kubernetes reads, but
+// not in YAML 1.2.
 func oldBoolean(word string) bool {
 	switch strings.ToLower(word) {
 	case "y", "n", "yes", "no", "on", "off":

@@ -6,33 +6,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Role is an object of kind Role or ClusterRole, as far as it is about
-// Secrets.
+// Role is the part of a Role or ClusterRole that concerns Secrets.
 type Role struct {
 	Kind, Name string
-	Rules      []Rule // those about Secrets; at least one
+	Rules      []Rule // about Secrets; at least one
 }
 
-// Rule is what is allowed, by the fields of rbac.authorization.k8s.io/v1.
+// Rule contains permissions, in the fields of rbac.authorization.k8s.io/v1.
 type Rule struct {
 	APIGroups     []string `json:"apiGroups"`
 	Resources     []string `json:"resources"`
-	ResourceNames []string `json:"resourceNames"` // none: of any name
+	ResourceNames []string `json:"resourceNames"` // empty: of any name
 	Verbs         []string `json:"verbs"`         // lower case; "*" is every verb
 }
 
 // String is the kind and the name, such as "Role/syncer".
 func (r *Role) String() string { return r.Kind + "/" + r.Name }
 
-// Allows reports whether the Role has a verb for Secrets of any name, or, if
-// byName, for some.
+// Allows reports whether the Role grants a verb for Secrets of any name, or, if byName is
+// true, for some names.
 func (r *Role) Allows(verb string, byName bool) bool {
 	return slices.ContainsFunc(r.Rules, func(rule Rule) bool {
 		return (byName || len(rule.ResourceNames) == 0) && (slices.Contains(rule.Verbs, verb) || slices.Contains(rule.Verbs, "*"))
 	})
 }
 
-// addRole takes a Role or a ClusterRole that is about Secrets.
+// addRole adds a Role or a ClusterRole that has rules for Secrets.
 func (m *Manifest) addRole(kind string, node *yaml.Node) error {
 	var object struct {
 		Rules []Rule `json:"rules"`

@@ -16,21 +16,21 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ManagedLabel is the label, with the value true, by which a provider finds
-// Secrets that are not named to it.
+// ManagedLabel is the label, with the value true, by which a provider finds Secrets that
+// its configuration does not name.
 const ManagedLabel = "conjur.org/managed-by-provider"
 
-// Secret is an object of kind Secret. Its values are shown by WithData alone,
-// and by no error.
+// Secret is an object of kind Secret. Only WithData shows its values, and no error does.
 type Secret struct {
 	Namespace, Name string // the namespace may be empty
 	Map             bool   // it has the key conjur-map
-	// Annotations are those of the Secret itself.
+	// Annotations are the annotations of the Secret itself.
 	Annotations map[string]string
-	// Labelled: it has the ManagedLabel with the value true. Label is the value.
+	// Labelled means that it has the ManagedLabel with the value true. Label is the
+	// value.
 	Labelled bool
 	Label    string
-	// Immutable: nothing can be put into it once it is there.
+	// Immutable means that the data of an existing Secret cannot change.
 	Immutable bool
 
 	object           *yaml.Node
@@ -40,10 +40,10 @@ type Secret struct {
 // String is the kind and the name, such as "Secret/shop".
 func (s *Secret) String() string { return "Secret/" + s.Name }
 
-// addSecret takes an object of kind Secret.
+// addSecret adds an object of kind Secret.
 func (m *Manifest) addSecret(node *yaml.Node) error {
 	var object metav1.ObjectMeta
-	var values struct { // which may be anything, and are not decoded until they are used
+	var values struct { // any content is valid; decoded only when used
 		Data       map[string]yaml.Node
 		StringData map[string]yaml.Node `yaml:"stringData"`
 		Immutable  bool
@@ -72,7 +72,7 @@ func (s *Secret) Keys() []string {
 	return slices.Compact(keys)
 }
 
-// ConjurMap is the text under the key conjur-map. It is empty when Map is false.
+// ConjurMap is the text under the key conjur-map. It is empty if Map is false.
 func (s *Secret) ConjurMap() (string, error) {
 	encoded, line, err := s.encoded(targets.ConjurMapKey)
 	if err != nil {
@@ -85,14 +85,15 @@ func (s *Secret) ConjurMap() (string, error) {
 	return string(decoded), nil
 }
 
-// encoded returns a value as data has it, of stringData, which wins in
-// Kubernetes too, or else of data; empty when neither has the key.
+// encoded returns a value in the encoding of data. It takes the value from stringData,
+// which also has precedence in Kubernetes, or otherwise from data. It returns "" if
+// neither contains the key.
 func (s *Secret) encoded(key string) (value string, line int, err error) {
 	node, written := s.stringData[key]
 	if !written {
 		node = s.data[key]
 	}
-	if node.IsZero() || node.Kind == yaml.ScalarNode && node.Tag == "!!null" { // which stands for none
+	if node.IsZero() || node.Kind == yaml.ScalarNode && node.Tag == "!!null" { // null means none
 		return "", node.Line, nil
 	}
 	if value, err = textOf(&node, "the value of "+key); written {
@@ -101,10 +102,10 @@ func (s *Secret) encoded(key string) (value string, line int, err error) {
 	return value, node.Line, err
 }
 
-// WithData returns the Secret as a YAML document with values put into its data,
-// where they win. Its stringData goes into data, as Kubernetes does it; all
-// other keys of data, and all else, stay as they are. It is an error when the
-// data are more than Kubernetes takes.
+// WithData returns the Secret as a YAML document with values added to its data, where
+// they take precedence. It moves stringData to data, as Kubernetes does. All other keys
+// of data, and all other fields, stay. WithData returns an error if the data exceed
+// Kubernetes' limit.
 func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 	data := map[string]string{}
 	var errs []error
@@ -136,8 +137,8 @@ func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 	return encode(replaceData(flatten(s.object), &node))
 }
 
-// flatten copies a tree and puts what YAML aliases stand for in their place,
-// as what they refer to may be in a part that is taken out.
+// flatten copies a tree and replaces YAML aliases by their nodes, because the anchor may
+// be in a part that is removed.
 func flatten(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return flatten(node.Alias)
@@ -151,8 +152,8 @@ func flatten(node *yaml.Node) *yaml.Node {
 	return &made
 }
 
-// replaceData puts data where the object has its data or stringData, or else
-// at its end. No data leaves none.
+// replaceData puts data at the position of the object's data or stringData, or otherwise
+// at its end. If data is empty, the object has none afterwards.
 func replaceData(object, data *yaml.Node) *yaml.Node {
 	kept := make([]*yaml.Node, 0, len(object.Content)+2)
 	placed := len(data.Content) == 0

@@ -13,28 +13,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Workload is an object that makes Pods.
+// Workload is an object that creates Pods.
 type Workload struct {
 	Kind, Name string
-	// Annotations are those of the Pod, which is where a provider finds them,
-	// not those of the object that makes it.
+	// Annotations are the annotations of the Pod, which a provider reads, not those of
+	// the workload object.
 	Annotations map[string]string
-	// Outside lists the annotations of a provider that only the object has.
+	// Outside lists the annotations of a provider that only the workload object has.
 	Outside []string
-	// Containers are all of the Pod, init containers first.
+	// Containers are all containers of the Pod, init containers first.
 	Containers []*Container
 }
 
 // String is the kind and the name, such as "Deployment/shop".
 func (w *Workload) String() string { return w.Kind + "/" + w.Name }
 
-// ErrNoProvider is the error of Provider when the workload has no such
-// container.
+// ErrNoProvider is the error of Providers if the workload has no such container.
 var ErrNoProvider = errors.New("no container of a secrets provider")
 
-// Providers finds the containers that provide secrets, such as an init container
-// and a sidecar: the one called name or, if name is empty, those whose images'
-// names say so. There is at least one without an error.
+// Providers finds the containers that provide secrets, such as an init container and a
+// sidecar. It returns the container called name. If name is empty, it returns those with
+// an image that has a provider's name. Without an error there is at least one.
 func (w *Workload) Providers(name string) (found []*Container, err error) {
 	var others []string
 	for _, c := range w.Containers {
@@ -58,8 +57,8 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	return nil, fmt.Errorf("%w: no image's name has secrets-provider or syncer in it, but %s; name the container by --container", ErrNoProvider, strings.Join(others, ", "))
 }
 
-// provides reports by its image whether a container is the Secrets Provider or
-// Syncer. Tag, digest and registry say nothing.
+// provides reports by its image whether a container is the Secrets Provider or Syncer. It
+// ignores tag, digest and registry.
 func (c *Container) provides() bool {
 	image, _, _ := strings.Cut(c.Image, "@")
 	name := path.Base(image)
@@ -67,7 +66,7 @@ func (c *Container) provides() bool {
 	return strings.Contains(name, "secrets-provider") || strings.Contains(name, "syncer")
 }
 
-// holder is an object that makes Pods, as far as it is about them.
+// holder is the part of a workload object that concerns its Pods.
 type holder struct {
 	Metadata struct {
 		Annotations map[string]any `json:"annotations"`
@@ -78,7 +77,7 @@ type holder struct {
 	} `json:"spec"`
 }
 
-// addWorkload takes an object that makes Pods, of one of the texts.
+// addWorkload adds an object that creates Pods, from one of the texts.
 func (m *Manifest) addWorkload(text int, o object) error {
 	pod, path, err := podOf(o)
 	if path == nil {
@@ -97,7 +96,7 @@ func (m *Manifest) addWorkload(text int, o object) error {
 			w.Outside = append(w.Outside, key)
 		}
 	}
-	var nodes struct { // for the places of the images
+	var nodes struct { // for the positions of the images
 		InitContainers []struct{ Image yaml.Node } `yaml:"initContainers"`
 		Containers     []struct{ Image yaml.Node }
 	}
@@ -114,8 +113,8 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	return nil
 }
 
-// podOf finds the Pod in an object, with the path of its spec; no path when the
-// object's kind makes none.
+// podOf finds the Pod in an object, with the path of its spec. The path is empty if the
+// object's kind creates no Pods.
 func podOf(o object) (pod corev1.PodTemplateSpec, path []string, err error) {
 	var in holder
 	switch o.Kind {

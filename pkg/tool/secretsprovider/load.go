@@ -13,10 +13,10 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
-// Load reads and checks the configuration that the container would have, as far
-// as the manifest says; nil when it is not valid. A ConfigFile of src, its Node,
-// and with templates its TemplatesDir come before what the manifest has. With
-// connection, nothing that is missing to reach Conjur is assumed.
+// Load reads and checks the configuration of the container, as far as the manifest
+// contains it. It returns nil if the configuration is invalid. A ConfigFile and a Node of
+// src take precedence over the manifest, and so does TemplatesDir if templates is true.
+// If connection is true, Load assumes no missing connection settings of Conjur.
 func (p Provider) Load(src config.Sources, templates, connection bool) (*config.Config, config.Validation) {
 	folder := path.Clean(src.SecretsDir)
 	src, err := p.sources(src)
@@ -31,7 +31,7 @@ func (p Provider) Load(src config.Sources, templates, connection bool) (*config.
 	src.Assume = config.Assumptions{
 		Connection: !connection && (c.Open || src.ConfigFile.Name == "" && !connected(c)),
 		Namespace:  c.Open,
-		Files:      true, // they are in the Pod, if anywhere
+		Files:      true, // only the Pod may have them
 		Node:       c.Open,
 	}
 	cfg, warnings, err := config.Load(src)
@@ -40,7 +40,7 @@ func (p Provider) Load(src config.Sources, templates, connection bool) (*config.
 	return cfg, v
 }
 
-// sources is what the container's configuration is read from.
+// sources returns the inputs of the container's configuration.
 func (p Provider) sources(src config.Sources) (config.Sources, error) {
 	c := p.Container
 	src.Annotations = config.File{Name: config.DefaultAnnotations, Text: annotationsFile(p.Workload.Annotations)}
@@ -61,8 +61,8 @@ func (p Provider) sources(src config.Sources) (config.Sources, error) {
 	return src, nil
 }
 
-// configName is the path of the container's configuration file, as a variable
-// or an argument names it; "" when there is none.
+// configName is the path of the container's configuration file, from a variable or an
+// argument, or "".
 func configName(c *manifest.Container) string {
 	args := slices.Concat(c.Command, c.Args)
 	for i, arg := range args {
@@ -76,7 +76,7 @@ func configName(c *manifest.Container) string {
 	return c.Env[config.ConfigFileVariable].Value
 }
 
-// annotationsFile is what the Downward API makes of annotations.
+// annotationsFile returns annotations in the format of the Downward API.
 func annotationsFile(annotations map[string]string) []byte {
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -85,7 +85,7 @@ func annotationsFile(annotations map[string]string) []byte {
 	return []byte(text.String())
 }
 
-// connected reports whether the manifest says anything about Conjur.
+// connected reports whether the manifest has any setting for Conjur.
 func connected(c *manifest.Container) bool {
 	for name := range c.Env {
 		if strings.HasPrefix(name, "CONJUR_") {
@@ -95,9 +95,9 @@ func connected(c *manifest.Container) bool {
 	return false
 }
 
-// podVariable returns a variable of the container. One whose value the manifest
-// does not tell has a value that is right, if it is one that must be set, and
-// counts as not set if it has a default.
+// podVariable returns a variable of the container. If the manifest does not contain the
+// value, a required variable gets a valid value. A variable with a default then counts as
+// not set.
 func podVariable(c *manifest.Container, name string) string {
 	v, set := c.Env[name]
 	const host = "https://not-known.invalid"
@@ -107,7 +107,7 @@ func podVariable(c *manifest.Container, name string) string {
 	case name == "CONJUR_APPLIANCE_URL":
 		return host
 	case name == "CONJUR_AUTHN_URL":
-		return host + "/authn-jwt/not-known" // needs nothing more
+		return host + "/authn-jwt/not-known" // needs no other settings
 	case name == "CONJUR_AUTHN_LOGIN":
 		return "host/not-known"
 	case name == "CONTAINER_MODE":
@@ -115,14 +115,14 @@ func podVariable(c *manifest.Container, name string) string {
 	case name == "MY_NODE_NAME":
 		return config.AnyNode
 	case name == "SECRETS_DESTINATION":
-		return string(config.DestinationKubernetes) // no other is valid there
+		return string(config.DestinationKubernetes) // the only valid one there
 	case slices.Contains([]string{"CONJUR_ACCOUNT", "CONJUR_AUTHN_API_KEY", "MY_POD_NAME", "MY_POD_NAMESPACE", "NAMESPACE_ALLOWLIST"}, name):
 		return "not-known"
 	}
 	return ""
 }
 
-// misplaced warns of annotations that the Pod does not get.
+// misplaced warns of annotations that the Pod does not receive.
 func (p Provider) misplaced() (warnings []config.Problem) {
 	for _, key := range p.Workload.Outside {
 		warnings = append(warnings, config.Problem{Key: key, Message: "not read here, where it is the " + p.Workload.Kind + "'s own; put it below the Pod template's metadata.annotations"})
@@ -130,8 +130,8 @@ func (p Provider) misplaced() (warnings []config.Problem) {
 	return warnings
 }
 
-// unmounted warns of folders that the container should share and does not; folder
-// is that of the secrets.
+// unmounted warns of folders that the container should share but does not; folder is the
+// secrets folder.
 func (p Provider) unmounted(folder string) (warnings []config.Problem) {
 	warn := func(message string, folders ...any) {
 		warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folders...)})
@@ -159,7 +159,7 @@ func (p Provider) unmounted(folder string) (warnings []config.Problem) {
 // textFiles is a folder of files by name.
 type textFiles map[string]string
 
-// ReadFile returns a file, and Open none: whole files are all that is read.
+// ReadFile returns a file. Open always fails, because callers read only whole files.
 func (files textFiles) ReadFile(name string) ([]byte, error) {
 	if text, ok := files[name]; ok {
 		return []byte(text), nil
@@ -171,8 +171,8 @@ func (files textFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-// templates is what the container has mounted at dir. Where the manifest
-// does not tell, each group that needs a template file has one.
+// templates returns the files that the container mounts at dir. If the manifest does not
+// contain them, each group that needs a template file has one.
 func (p Provider) templates(dir string) textFiles {
 	files, mounted := p.Container.Mounted(path.Clean(dir))
 	if !mounted || files != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/secretsync/syncer/config"
 )
 
-// onLogin says what logging in takes here, and returns what of it is to be done
-// by hand.
+// onLogin notes the requirements of the login here, and returns the manual work for it.
 func (n *notes) onLogin(c config.Conjur) (must []config.Problem) {
 	hand := notes{}
 	unmounted := func(key, file, what string) {

@@ -11,14 +11,14 @@ import (
 	"github.com/secretsync/syncer/config"
 )
 
-// notes are what is said of one workload.
+// notes are the remarks on one workload.
 type notes struct {
 	Provider
 	list []config.Problem
 }
 
-// Notes returns what differs for the workload once Syncer runs in it, and what of
-// logging in is to be done by hand.
+// Notes returns the differences for the workload once Syncer runs in it, and the manual
+// work for the login.
 func (p Provider) Notes() (list, must []config.Problem) {
 	n := &notes{Provider: p}
 	n.onRefresh()
@@ -36,8 +36,8 @@ func (n *notes) add(key, format string, args ...any) {
 	n.list = append(n.list, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// setting returns what the annotation says or, without it, the variable, and the
-// one of the two that says it.
+// setting returns the value of the annotation or, without it, of the variable. key is the
+// one that has the value.
 func (n *notes) setting(annotation, variable string) (value, key string) {
 	key = "conjur.org/" + annotation
 	if value, ok := n.Workload.Annotations[key]; ok {
@@ -95,13 +95,13 @@ func (n *notes) onSettings() {
 	}
 }
 
-// mayUseK8s reports whether the workload logs in by authn-k8s, which needs the
-// Pod's name and namespace, as far as the manifest says it.
+// mayUseK8s reports whether the workload logs in by authn-k8s, which needs the Pod's name
+// and namespace. An unknown authenticator counts.
 func (n *notes) mayUseK8s() bool {
 	return n.Unknown(AuthnURL) || strings.Contains(n.Container.Env[AuthnURL].Value, string(config.AuthnK8s))
 }
 
-// onGroups looks at each group's format.
+// onGroups notes differences in each group's format.
 func (n *notes) onGroups() {
 	for _, key := range slices.Sorted(maps.Keys(n.Workload.Annotations)) {
 		group, ok := strings.CutPrefix(key, "conjur.org/secret-file-format.")
@@ -117,11 +117,11 @@ func (n *notes) onGroups() {
 	}
 }
 
-// onContainers looks at the scripts that hooks and probes run.
+// onContainers notes differences in the scripts that hooks and probes run.
 func (n *notes) onContainers() {
 	const script = "conjur-secrets-provided.sh"
 	hook := n.Container.PostStart
-	direct := len(hook) > 0 && path.Base(hook[0]) == script // which the binary is called in the image
+	direct := len(hook) > 0 && path.Base(hook[0]) == script // the binary has this name in the image
 	if !direct && strings.Contains(strings.Join(hook, " "), script) {
 		n.add("lifecycle.postStart", "the hook needs a shell and %s in the image; `syncer wait` does the same without them", script)
 	}

@@ -1,6 +1,6 @@
-// Package secretsprovider is what the secrets provider in a workload's manifest would
-// do: the configuration that its container would have, and what differs once
-// Syncer runs there in the place of CyberArk's.
+// Package secretsprovider works out the behavior of the secrets provider in a workload's
+// manifest. It loads the configuration of its container, and notes the differences once
+// Syncer replaces CyberArk's provider.
 package secretsprovider
 
 import (
@@ -14,20 +14,20 @@ import (
 type Provider struct {
 	Workload  *manifest.Workload
 	Container *manifest.Container
-	Config    *config.Config // nil: not valid, or not known
+	Config    *config.Config // nil: invalid or unknown
 }
 
-// AuthnURL is the variable that says how the provider logs in.
+// AuthnURL is the variable that selects the provider's authenticator.
 const AuthnURL = "CONJUR_AUTHN_URL"
 
-// Unknown reports whether the value of a variable stands in a ConfigMap or a
-// Secret that is not in the manifest.
+// Unknown reports whether the value of a variable is in a ConfigMap or a Secret that is
+// not in the manifest.
 func (p Provider) Unknown(variable string) bool {
 	v, set := p.Container.Env[variable]
 	return set && !v.Known || !set && p.Container.Open
 }
 
-// Annotated reports whether annotations have any for a provider.
+// Annotated reports whether annotations contain a provider's annotation.
 func Annotated(annotations map[string]string) bool {
 	for key := range annotations {
 		if strings.HasPrefix(key, "conjur.org/") {

@@ -10,8 +10,8 @@ import (
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
 
-// fillsSecrets reports whether the workload's destination is Kubernetes Secrets,
-// the only one that a variable can set.
+// fillsSecrets reports whether the workload's destination is Kubernetes Secrets. A
+// variable can set only this destination.
 func (n *notes) fillsSecrets() bool {
 	if v, set := n.Container.Env["SECRETS_DESTINATION"]; set && !v.Known && n.Workload.Annotations["conjur.org/secrets-destination"] == "" {
 		return true
@@ -20,7 +20,7 @@ func (n *notes) fillsSecrets() bool {
 	return destination == string(config.DestinationKubernetes)
 }
 
-// mode is how the workload's provider runs.
+// mode returns the mode of the workload's provider.
 func (n *notes) mode() config.Mode {
 	mode, _ := n.setting("container-mode", "CONTAINER_MODE")
 	if mode == "" {
@@ -29,16 +29,16 @@ func (n *notes) mode() config.Mode {
 	return config.Mode(mode)
 }
 
-// stays reports whether the provider goes on after the first delivery.
+// stays reports whether the provider continues after the first delivery.
 func (n *notes) stays() bool { return !n.mode().OneShot() }
 
-// listed reports whether the Secrets are listed, and not chosen by their label.
+// listed reports whether the Secrets are listed, instead of selected by their label.
 func (n *notes) listed() bool {
 	list, _ := n.setting("k8s-secrets", "K8S_SECRETS")
 	return strings.Trim(list, "- \t\r\n,") != ""
 }
 
-// onDestination says what differs for Kubernetes Secrets.
+// onDestination notes the differences for Kubernetes Secrets.
 func (n *notes) onDestination() {
 	if !n.fillsSecrets() {
 		return
@@ -53,9 +53,9 @@ func (n *notes) onDestination() {
 	}
 }
 
-// NotesOnRights returns what the service accounts of those workloads that fill
-// Secrets must have and the Roles of the manifest lack, which is to be done by
-// hand, and what else they had better have.
+// NotesOnRights compares the permissions that service accounts need to fill Secrets with
+// the Roles of the manifest. The operator must add those in must manually. better
+// contains recommendations.
 func NotesOnRights(m *manifest.Manifest, found []Provider) (must, better []config.Problem) {
 	fills, byName, stays := false, true, false
 	for _, p := range found {
@@ -81,7 +81,7 @@ func NotesOnRights(m *manifest.Manifest, found []Provider) (must, better []confi
 	return r.must.list, r.better.list
 }
 
-// rights is what NotesOnRights works out.
+// rights collects the results of NotesOnRights.
 type rights struct {
 	needs         []string
 	byName, stays bool
@@ -111,7 +111,7 @@ func (r *rights) onRole(role *manifest.Role) {
 	}
 }
 
-// NotesOnSecret returns which annotations of a Secret count from now on.
+// NotesOnSecret returns the annotations of a Secret that apply from now on.
 func NotesOnSecret(s *manifest.Secret) (list []config.Problem) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		for _, prefix := range []string{"conjur.org/conjur-secrets-policy-path.", "conjur.org/secret-file-format."} {
