@@ -7,14 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ConjurMapKey is the data key of a Kubernetes Secret that says which of its
-// other keys come from which variables.
+// ConjurMapKey is the data key of a Kubernetes Secret that maps its other keys to
+// variables.
 const ConjurMapKey = "conjur-map"
 
-// DataKey is the data key under which a Kubernetes Secret holds a variable
-// that no map names: its id, with a dot for each character that data keys
-// cannot have, as the Secrets Provider does it. Not every id gives a key that
-// Kubernetes takes.
+// DataKey is the data key of a variable that no map names. It is the variable's id, with
+// a dot for each character that a data key cannot contain, as in the Secrets Provider.
+// Some ids result in a key that Kubernetes refuses.
 func DataKey(variable string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-._", r) || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -24,7 +23,7 @@ func DataKey(variable string) string {
 	}, variable)
 }
 
-// DataKeyFault returns why a Secret's data cannot have a key; "" when it can.
+// DataKeyFault returns why a Secret's data cannot contain a key, or "".
 func DataKeyFault(key string) string {
 	switch {
 	case key == "":

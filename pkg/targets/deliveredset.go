@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// DeliveredSet is what a target shows of a set of versions.
+// DeliveredSet is the state in which a target shows a set of versions.
 type DeliveredSet struct {
 	Step    uint64    `json:"step"`
 	Stage   string    `json:"stage"`
 	Primary string    `json:"primary"`
-	IDs     []string  `json:"ids"`              // of the versions that are valid, the newest first
-	Awaits  string    `json:"awaits,omitempty"` // what ends the stage
-	Since   time.Time `json:"-"`                // when it was first delivered, or found, at this step
+	IDs     []string  `json:"ids"`              // of the valid versions, newest first
+	Awaits  string    `json:"awaits,omitempty"` // the event that ends the stage
+	Since   time.Time `json:"-"`                // when this step was first delivered or found
 }
 
-// After returns why a set may not be delivered in place of one that was: it is
-// older, or another one of the same step.
+// After returns why a set may not replace the delivered one: it is older, or another set
+// of the same step.
 func (d DeliveredSet) After(was DeliveredSet) error {
 	switch {
 	case d.Step < was.Step:

@@ -2,14 +2,14 @@ package targets
 
 import "time"
 
-// Expiry is when the first of the certificates in a target expires, and the
-// variable that has it. The zero Expiry is that of a target without any.
+// Expiry is the earliest expiry of a certificate in a target, and the variable with the
+// certificate. The zero Expiry means that the target has no certificate.
 type Expiry struct {
 	At       time.Time
 	Variable string
 }
 
-// First returns the one of the two that comes first.
+// First returns the earlier one of the two.
 func (e Expiry) First(other Expiry) Expiry {
 	if e.At.IsZero() || !other.At.IsZero() && other.At.Before(e.At) {
 		return other

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// expandAll puts the variables with the given ids in the place of the entries
-// that stand for all variables. In a Kubernetes Secret an alias is the id's
-// DataKey; in a file, when forSecret is false, the id itself.
+// expandAll replaces the entries that stand for all variables by variables with the given
+// ids. In a Kubernetes Secret the alias is the id's DataKey. In a file, where forSecret
+// is false, it is the id itself.
 //
-// An alias is given once: entries that name their variable come first, then
-// the holders, which have theirs already, in their order, then ids in ascending
-// order, so that the result depends on nothing but the arguments. A warning names
-// each id that is left out for that, or because it makes no key, together with
-// what to do.
+// Each alias is given once. Entries that name their variable come first. The holders,
+// which already have their aliases, follow in their order, and then the ids in ascending
+// order. Therefore the result depends only on the arguments. If an id has no alias for
+// this reason, or its key is invalid, a warning names the id and the solution.
 func expandAll(entries []Entry, ids, holders []string, forSecret bool) (expanded []Entry, warnings []string) {
 	taken := map[string]string{} // alias → variable
 	for _, e := range entries {
@@ -35,7 +34,7 @@ func expandAll(entries []Entry, ids, holders []string, forSecret bool) (expanded
 			}
 			alias, fault := aliasOf(id, forSecret, taken)
 			if taken[alias] == id {
-				continue // it has that very entry
+				continue // it has the same entry
 			}
 			if holder, ok := held[alias]; ok && holder != id && fault == "" {
 				fault = alreadyNames(alias, holder)
@@ -51,8 +50,8 @@ func expandAll(entries []Entry, ids, holders []string, forSecret bool) (expanded
 	return expanded, warnings
 }
 
-// aliasOf finds the alias of one of all variables, or says why it has none, or
-// why it cannot use it.
+// aliasOf finds the alias of a variable from a wildcard. It returns a fault if there is
+// none, or if the variable cannot use it.
 func aliasOf(id string, forSecret bool, taken map[string]string) (alias, fault string) {
 	alias = id
 	if forSecret {
@@ -73,7 +72,7 @@ func alreadyNames(alias, variable string) string {
 	return fmt.Sprintf("%q already names variable %q", alias, variable)
 }
 
-// holding returns which variable has which alias already.
+// holding returns the variable that already has each alias.
 func holding(entries []Entry, holders []string, forSecret bool) map[string]string {
 	held := map[string]string{}
 	for _, id := range holders {
@@ -87,14 +86,13 @@ func holding(entries []Entry, holders []string, forSecret bool) map[string]strin
 	return held
 }
 
-// matches reports whether an entry that stands for all variables, or all below a
-// path, stands for one.
+// matches reports whether a wildcard entry includes a variable.
 func (e Entry) matches(id string) bool {
 	return strings.HasPrefix(id, strings.TrimSuffix(e.Variable, "*"))
 }
 
-// CountEntries is how many entries the target has, those of a Secret's groups, and
-// the data keys that are held, included.
+// CountEntries returns the number of the target's entries. It includes the entries of a
+// Secret's groups, and the data keys on hold.
 func (t *Target) CountEntries() (n int) {
 	if t.Secret != nil {
 		n = len(t.Secret.Hold)
@@ -105,35 +103,35 @@ func (t *Target) CountEntries() (n int) {
 	return n
 }
 
-// Wildcard reports whether the target has an entry that stands for all
-// variables, in a group of its Secret too; Expand replaces it.
+// Wildcard reports whether the target, or a group of its Secret, has an entry that stands
+// for all variables. Expand replaces such entries.
 func (t *Target) Wildcard() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
 }
 
-// Open reports whether only the list of variables says which ones the target
-// has: an entry stands for all, or may have one of this node's own. Expand
-// settles it.
+// Open reports whether the target's variables depend on the list of variables. This is so
+// if an entry stands for all variables, or may have a node-specific variable. Expand
+// resolves it.
 func (t *Target) Open() bool {
 	return t.Wildcard() || slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.Override != "" })
 }
 
-// Templated reports whether a template makes the target, or a part of it.
+// Templated reports whether a template makes the target or a part of it.
 func (t *Target) Templated() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return part.Format == FormatTemplate })
 }
 
-// Expand returns the target with the variables of the given ids in the place of
-// each entry that stands for all variables. In a file and in a group that is
-// under their ids and in ascending order, and an entry of the target that has
-// such an id for alias wins. In a Secret's map it is under data keys: the ids
-// with a dot for each character that such a key cannot have. A data key that the
-// map names, a group makes or Hold lists stays theirs. Of two ids with one key the
-// one has it that comes first among the holders, which are ids that the target had
-// already, and else the lesser; LeftOut names the variables that have none.
+// Expand replaces each entry that stands for all variables by the variables with the
+// given ids. In a file and in a group, their aliases are their ids, in ascending order.
+// An entry of the target with the same alias takes precedence. In a Secret's map, the
+// data keys are the ids with a dot for each character that a key cannot contain. A data
+// key that the map names, a group makes or Hold lists stays unchanged. If two ids have
+// the same key, a holder takes precedence. Holders are ids that the target already had,
+// and the first one wins. Without a holder, the lesser id wins. LeftOut names the
+// variables without a key.
 //
-// An entry that may have a variable of this node's own has it if that is among
-// the ids, and else the general one.
+// An entry that may have a node-specific variable uses it if the ids contain it, and
+// otherwise the general one.
 func (t *Target) Expand(ids []string, holders ...string) *Target {
 	if !t.Wildcard() {
 		none := func(string) bool { return false }
@@ -141,7 +139,7 @@ func (t *Target) Expand(ids []string, holders ...string) *Target {
 	}
 	expanded := *t
 	if t.Secret == nil {
-		expanded.Entries, _ = expandAll(t.Entries, ids, nil, false) // warns of what an entry wins over, which is meant
+		expanded.Entries, _ = expandAll(t.Entries, ids, nil, false) // drop warnings: the precedence is intended
 	} else {
 		s := *t.Secret
 		expanded.Entries, s.LeftOut = s.expand(t.Entries, ids, holders)
@@ -154,10 +152,9 @@ func (t *Target) Expand(ids []string, holders ...string) *Target {
 	return &expanded
 }
 
-// expand puts the variables of the given ids in the place of the entries that
-// stand for all variables, as expandAll does it, and in the Secret's groups. A
-// data key that a group makes stays the group's, and one that is held is left
-// alone. Each warning begins with ConjurMapKey and a colon.
+// expand replaces the entries that stand for all variables, including those in the
+// Secret's groups, as expandAll does. A data key that a group makes stays the group's. A
+// data key on hold stays unchanged. Each warning begins with ConjurMapKey and a colon.
 func (s *Secret) expand(entries []Entry, ids, holders []string) (expanded []Entry, warnings []string) {
 	groups, taken := s.Groups, make(map[string]string, len(s.Groups))
 	s.Groups = nil
@@ -189,8 +186,8 @@ func (s *Secret) expand(entries []Entry, ids, holders []string) (expanded []Entr
 	return expanded, warnings
 }
 
-// added are the variables that no entry names; nil when none of the entries
-// stands for all variables.
+// added returns the variables that no entry names, or nil if no entry stands for all
+// variables.
 func added(entries, expanded []Entry) map[string]bool {
 	if !slices.ContainsFunc(entries, Entry.All) {
 		return nil

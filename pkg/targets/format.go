@@ -1,7 +1,6 @@
 package targets
 
-// DefaultFileName is the name of a group's file, or folder, when none is
-// given.
+// DefaultFileName is the default name of a group's file or folder.
 func DefaultFileName(group string, format Format) string {
 	switch format {
 	case FormatTemplate:

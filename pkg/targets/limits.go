@@ -2,41 +2,40 @@ package targets
 
 import "fmt"
 
-// What one Kubernetes Secret, which anybody in its namespace may write, may ask
-// for. What is beyond a limit fails alone.
+// The limits of one Kubernetes Secret, which any user of its namespace may write. Only
+// the Secret that exceeds a limit fails.
 const (
-	// MaxDefinition is the bytes of a Secret's map and of those of its annotations
-	// that define its content, together.
+	// MaxDefinition limits the total size in bytes of a Secret's map and of its
+	// annotations that define its content.
 	MaxDefinition = 256 << 10
-	// MaxEntries is how many variables it may hold, those that a wildcard brings in
-	// included.
+	// MaxEntries limits the variables of a Secret, including those from a wildcard.
 	MaxEntries = 8000
-	// MaxNames is how many workloads, or service accounts, it may name.
+	// MaxNames limits the workloads, and the service accounts, that a Secret may name.
 	MaxNames = 50
 )
 
-// What the templates in the ConfigMaps of one namespace may take.
+// The limits of the templates in the ConfigMaps of one namespace.
 const (
-	// MaxTemplates is how many templates all targets of a namespace may use, and
+	// MaxTemplates limits the templates that all targets of a namespace use, and
 	// MaxTemplate the bytes of each.
 	MaxTemplates = 32
 	MaxTemplate  = 64 << 10
 )
 
-// The bounds on the memory that Syncer needs for one Kubernetes Secret, in bytes:
-// for itself, beside its definition, and for each entry, beside its texts. They
-// are measured by a test, and a namespace has a budget of them.
+// The upper bounds of the memory in bytes that Syncer needs for one Kubernetes Secret.
+// One is for the Secret without its definition. One is for each entry without its texts.
+// A test measures them, and a namespace has a budget of them.
 const (
 	SecretMemory = 9 << 9
 	EntryMemory  = 1 << 10
 )
 
-// textCopies is how often the texts of a definition are in memory: as they were
-// read, and taken apart.
+// textCopies is how many copies of a definition's texts are in memory: the original and
+// the parsed ones.
 const textCopies = 3
 
-// Memory is a bound on the memory that Syncer needs for a Kubernetes Secret, in
-// bytes, without the templates in ConfigMaps.
+// Memory is an upper bound of the memory in bytes that Syncer needs for a Kubernetes
+// Secret, without the templates in ConfigMaps.
 func (t *Target) Memory() int {
 	size := SecretMemory + textCopies*t.Secret.Size + EntryMemory*(len(t.Secret.Hold)+len(t.Secret.LeftOut))
 	size += EntryMemory * len(t.Secret.Groups)
@@ -48,8 +47,8 @@ func (t *Target) Memory() int {
 	return size
 }
 
-// Refused returns a Secret that is left as it is, as Syncer does not keep what its
-// definition asks for: it exceeds a limit.
+// Refused returns a target that leaves the Secret unchanged. Its definition exceeds a
+// limit, so Syncer does not keep the definition.
 func (t *Target) Refused(why string) *Target {
 	s := t.Secret
 	return &Target{Key: t.Key, Faults: t.Faults, Secret: &Secret{
@@ -58,7 +57,7 @@ func (t *Target) Refused(why string) *Target {
 	}}
 }
 
-// TooManyEntries says what to do about a Secret with too many entries.
+// TooManyEntries returns the solution for a Secret with too many entries.
 func TooManyEntries(n int) string {
 	return fmt.Sprintf("the Secret would hold %d variables, and may hold %d; divide them among several Secrets", n, MaxEntries)
 }

@@ -2,8 +2,9 @@ package targets
 
 import "slices"
 
-// Override returns the target with each of its entries that may have a
-// variable of this node's own, by use, settled.
+// Override returns the target with a decision for each entry that may have a
+// node-specific variable. use decides whether the entry reads it. watch decides whether
+// Syncer watches it.
 func (t *Target) Override(use, watch func(id string) bool) *Target {
 	settled := *t
 	settled.Entries, settled.Overrides, settled.Watched = slices.Clone(t.Entries), map[string]string{}, nil
@@ -24,7 +25,7 @@ func (t *Target) Override(use, watch func(id string) bool) *Target {
 	return &settled
 }
 
-// Uses reports whether an entry reads the node's own variable now.
+// Uses reports whether an entry reads the node-specific variable now.
 func (t *Target) Uses(override string) bool {
 	return slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.General != "" && e.Variable == override })
 }

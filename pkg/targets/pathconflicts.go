@@ -5,14 +5,15 @@ import (
 	"path/filepath"
 )
 
-// PathConflict is a group whose file cannot be written beside another's.
+// PathConflict is a group whose file conflicts with the file of another group.
 type PathConflict struct {
 	Group, Other string
 	Err          error // names both groups
 }
 
-// PathConflicts finds the targets that get in each other's way: two with one
-// path, or one below another, which is either a file or a folder of its own.
+// PathConflicts finds conflicting targets. Two targets conflict if they have the same
+// path. They also conflict if one is below another, and the other is a file or a separate
+// folder.
 func PathConflicts(ts []*Target) []PathConflict {
 	var conflicts []PathConflict
 	owner := map[string]string{} // path → group

@@ -1,5 +1,4 @@
-// Package targets says what must be kept in sync: the targets and the entries in
-// them.
+// Package targets defines what to keep in sync: the targets and their entries.
 package targets
 
 import (
@@ -8,53 +7,50 @@ import (
 	"strings"
 )
 
-// Key is a target's name in the queue, in logs and in metrics: its kind, a
-// slash and its name, such as "file/db".
+// Key is a target's name in the queue, in logs and in metrics: its kind, a slash and its
+// name, such as "file/db".
 type Key string
 
-// FileKey is the Key of the file target that the secret group named group
-// defines.
+// FileKey is the Key of the file target of the secret group named group.
 func FileKey(group string) Key { return Key("file/" + group) }
 
-// KubeSecretKey is the Key of the target that is a Kubernetes Secret.
+// KubeSecretKey is the Key of the target for a Kubernetes Secret.
 func KubeSecretKey(namespace, name string) Key { return Key("secret/" + namespace + "/" + name) }
 
-// Target is one thing kept in sync, with all that decides its content. A
-// Target is not changed once it is in a records.Set.
+// Target is one object to keep in sync, with everything that determines its content. A
+// Target in a records.Set must not be changed.
 type Target struct {
 	Key Key
-	// Group is the name that the target's annotations carry as a suffix; also
-	// the name under which its template appears in errors.
+	// Group is the suffix of the target's annotations. It is also the name of its
+	// template in errors.
 	Group string
-	// Entries in the order in which they were written; formats keep it.
+	// Entries are in the order of the definition, and formats keep this order.
 	Entries []Entry
 	Format  Format
 	// Template is used with FormatTemplate only.
 	Template Template
 	File     File
-	// Faults are the problems of what the configuration says of the target, each
-	// with its place. A target with any is left as it is.
+	// Faults are the problems of the target's configuration, each with its place. A
+	// target with faults stays unchanged.
 	Faults []string
-	// Secret is set for a target that is a Kubernetes Secret: each of its
-	// Entries makes the data key that is its alias, and Group, Format,
-	// Template and File are not used.
+	// Secret is set for a Kubernetes Secret. Each of the target's Entries makes the data
+	// key that is its alias. Group, Format, Template and File are not used.
 	Secret *Secret
-	// Expanded is what Expand added: the variables that are in the target
-	// although no entry names them. Nil before, and for a target without an
-	// entry that stands for all variables.
+	// Expanded contains the variables that Expand added, which no entry names. It is nil
+	// before Expand, and for a target without an entry that stands for all variables.
 	Expanded map[string]bool
-	// Overrides are, once Expand has settled which entries read them, the
-	// variables of this node's own, each with the general one in whose place it
-	// is. Nil before, and for a target without any.
+	// Overrides contains the node-specific variables, once Expand has chosen the entries
+	// that read them. Each has the general variable that it replaces. It is nil before
+	// Expand, and for a target without such variables.
 	Overrides map[string]string
-	// Watched are those of Overrides that no entry reads although they are
-	// listed, as they had no value for this identity: they may get one.
+	// Watched are those of Overrides that no entry reads although they are listed. They
+	// had no value for this identity, but may receive one.
 	Watched []string
 }
 
-// Variables lists the ids of the target's variables, each once, in the order
-// of the entries, those of a Secret's groups last. An entry that stands for
-// all variables adds none.
+// Variables lists the ids of the target's variables, each once, in the order of the
+// entries. Those of a Secret's groups are last. An entry that stands for all variables
+// adds none.
 func (t *Target) Variables() []string {
 	seen := make(map[string]bool, len(t.Entries))
 	ids := make([]string, 0, len(t.Entries))
@@ -69,7 +65,7 @@ func (t *Target) Variables() []string {
 	return ids
 }
 
-// Parts lists what has entries: the target itself, and the groups of a Secret.
+// Parts lists the parts with entries: the target itself, and the groups of a Secret.
 func (t *Target) Parts() []*Target {
 	if t.Secret == nil {
 		return []*Target{t}
@@ -80,48 +76,49 @@ func (t *Target) Parts() []*Target {
 // Entry maps an alias, the name inside the target, to a variable.
 type Entry struct {
 	Alias string `json:"alias"`
-	// Variable is the variable's id without account and kind, with the
-	// group's policy path already in front.
+	// Variable is the variable's id without account and kind, with the group's policy
+	// path as its prefix.
 	Variable    string      `json:"variable"`
 	ContentType ContentType `json:"contentType"`
-	// Path is where the entry's file is in a folder of files, slash-separated; "":
-	// at its Alias. Mode is the file's, 0: that of the group's files.
+	// Path is the slash-separated path of the entry's file in a folder of files; "" means
+	// its Alias. Mode is the mode of the file; 0 means the mode of the group's files.
 	Path string      `json:"path,omitempty"`
 	Mode fs.FileMode `json:"-"`
-	// Override is the variable of this node's own that is read in the place of
-	// Variable if there is one; "": none is looked for, or it is settled.
+	// Override is the node-specific variable to read instead of Variable, if it exists.
+	// It is "" if there is none, or the choice has been made.
 	Override string `json:"nodeVariable,omitempty"`
-	// General is, where Variable is this node's own, the one in whose place it
-	// is.
+	// General is the general variable that Variable replaces, if Variable is
+	// node-specific.
 	General string `json:"-"`
 }
 
-// All reports whether the entry stands for every variable that the identity may
-// read, or, when its Variable is "prefix/*", for all below that prefix.
+// All reports whether the entry stands for every variable that the identity may read. If
+// its Variable is "prefix/*", it stands for all below that prefix.
 func (e Entry) All() bool {
 	return e.Alias == "*" && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*"))
 }
 
-// FilePath returns where the entry's file is in a folder of files.
+// FilePath returns the path of the entry's file in a folder of files.
 func (e Entry) FilePath() string { return cmp.Or(e.Path, e.Alias) }
 
-// ContentType says how a variable's value becomes an entry's value.
+// ContentType determines how to convert a variable's value to an entry's value.
 type ContentType string
 
 // The content types of the secret group and conjur-map syntax.
 const (
-	ContentText   ContentType = "text"   // as it is; what the empty ContentType means too
+	ContentText   ContentType = "text"   // unchanged; the empty ContentType means the same
 	ContentBase64 ContentType = "base64" // decoded from base64
 )
 
-// The content types of sets of versions, which one variable holds whole. In the
-// map of a Secret and in a folder the alias is a pattern, such as "*" or "db-*",
-// whose asterisk stands for the names below.
+// The content types of sets of versions. One variable contains a whole set. In the map of
+// a Secret and in a folder, the alias is a pattern, such as "*" or "db-*". Its asterisk
+// stands for the names below.
 const (
-	// ContentKeys: each valid version as ID.PART, the primary as ID.PART.primary.
+	// ContentKeys contains each valid version as ID.PART, and the primary as
+	// ID.PART.primary.
 	ContentKeys ContentType = "keys"
-	// ContentCredential: the primary's parts by name, those of the one before as
-	// PART.old while it is valid.
+	// ContentCredential contains the primary's parts by name. While the previous version
+	// is valid, it also contains its parts as PART.old.
 	ContentCredential ContentType = "credential"
 )
 
@@ -130,10 +127,10 @@ func (e Entry) Set() bool {
 	return e.ContentType == ContentKeys || e.ContentType == ContentCredential
 }
 
-// Format is how a target's entries are laid out.
+// Format is the layout of a target's entries.
 type Format string
 
-// The formats of conjur.org/secret-file-format that the Secrets Provider has.
+// The formats of conjur.org/secret-file-format in the Secrets Provider.
 const (
 	FormatYAML       Format = "yaml"
 	FormatJSON       Format = "json"
@@ -143,13 +140,13 @@ const (
 	FormatTemplate   Format = "template"
 )
 
-// More formats, which it does not have.
+// The formats that only Syncer has.
 const (
-	FormatJavaProperties Format = "java-properties" // as java.util.Properties reads it
-	FormatEnvFile        Format = "env-file"        // as docker run --env-file reads it
+	FormatJavaProperties Format = "java-properties" // the syntax of java.util.Properties
+	FormatEnvFile        Format = "env-file"        // the syntax of docker run --env-file
 
-	// A JSON Web Key Set of the keys of sets: with the private ones, or with the
-	// public ones only.
+	// A JSON Web Key Set of the keys of sets: with the private keys, or only with the
+	// public ones.
 	FormatJWKS       Format = "jwks"
 	FormatJWKSPublic Format = "jwks-public"
 
@@ -158,71 +155,71 @@ const (
 	FormatDirectory Format = "directory"
 )
 
-// Template says where a target's template text is: inline, or else in a file
-// of the templates folder, or else in a ConfigMap. The zero Template is none
-// at all.
+// Template is the location of a target's template text: inline, otherwise in a file of
+// the templates folder, otherwise in a ConfigMap. The zero Template means no template.
 type Template struct {
-	// Inline is the text itself, as it stands in an annotation.
+	// Inline is the text itself, as in an annotation.
 	Inline string
-	// File is the name, below the templates folder, of the file that holds
-	// the text and is read at every sync.
+	// File is the name of the text's file below the templates folder. Syncer reads it at
+	// every sync.
 	File string
-	// ConfigMap is where in the cluster the text is.
+	// ConfigMap is the location of the text in the cluster.
 	ConfigMap ConfigMapKey
 }
 
-// ConfigMapKey names one key of a ConfigMap's data. The zero ConfigMapKey is
-// none.
+// ConfigMapKey names one key of a ConfigMap's data. The zero ConfigMapKey names none.
 type ConfigMapKey struct {
 	Namespace, Name, Key string
 }
 
-// Secret is a Kubernetes Secret that is a target, and what more its data has
-// than the target's entries make.
+// Secret is a target that is a Kubernetes Secret, with the parts of its data that the
+// target's entries do not make.
 type Secret struct {
 	Namespace, Name string
-	// UID is of the very object that the definition was read from: another of
-	// that name may be defined otherwise. "": not from one that is there.
+	// UID is the UID of the object with the definition, because another object of that
+	// name may have another definition. It is "" if the definition is not from an
+	// existing object.
 	UID string
 	// Groups each make the value of one data key, which is the group's name.
 	// They have no Key and no File.
 	Groups []*Target
-	// Create: a Secret that is missing is made, with the Type; "" is Opaque.
+	// Create permits creating a missing Secret, with the Type; "" means Opaque.
 	Create bool
 	Type   string
-	// Faults are what is wrong with the definition, each in words that say
-	// where. What is faulty is not in Entries and Groups.
+	// Faults are the problems of the definition, each with its place. Entries and Groups
+	// do not contain the faulty parts.
 	Faults []string
-	// Hold lists, in ascending order, the data keys that are named by what is
-	// faulty: they stay as they are. HoldAll says that it is not known which
-	// these are, so that nothing goes that the definition does not name.
+	// Hold lists, in ascending order, the data keys of faulty parts, which stay
+	// unchanged. HoldAll means that these keys are unknown. Then Syncer removes no data
+	// key that the definition does not name.
 	Hold    []string
 	HoldAll bool
-	// LeftOut are, once the target is expanded, the variables that have no
-	// data key although an entry stands for all, each in words that say why.
+	// LeftOut lists, once the target is expanded, the variables that an entry stands for
+	// but that have no data key, each with the reason.
 	LeftOut []string
-	// Size is the bytes of the definition that the Secret itself has.
+	// Size is the size of the Secret's own definition in bytes.
 	Size int
-	// Missing: there is no such Secret, and so nothing is known of what it
-	// should hold but for what the configuration says.
+	// Missing means that the Secret does not exist. Then only the configuration defines
+	// its content.
 	Missing bool
-	// Unread says why the Secret cannot be read; nothing is done with it, as it
-	// is not known what it should hold. "": it was read, or is Missing.
+	// Unread says why the Secret cannot be read. Syncer does not change the Secret,
+	// because its wanted content is unknown. It is "" if the Secret was read or is
+	// Missing.
 	Unread string
-	// Restart lists the workloads of the namespace that are restarted when
-	// the data have changed, each as "deployment/name".
+	// Restart lists the workloads of the namespace to restart after a change of the data,
+	// each as "deployment/name".
 	Restart []string
-	// PullFor lists the service accounts of the namespace whose images are
-	// pulled with it.
+	// PullFor lists the service accounts of the namespace that use the Secret as an image
+	// pull secret.
 	PullFor []string
 }
 
-// File is where and how a file target lands.
+// File is the path and the mode of a file target.
 type File struct {
-	// Path is slash-separated, clean, and relative to the secrets folder,
-	// which it never leaves. Empty: the target goes to no file, but to the
-	// environment of a command.
+	// Path is slash-separated, clean, and relative to the secrets folder, and never
+	// outside it. If empty, the target has no file; a command gets it as environment
+	// variables.
 	Path string
-	// Mode holds permission bits only.
+	// Mode contains only permission bits.
 	Mode fs.FileMode
 }

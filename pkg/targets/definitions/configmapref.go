@@ -9,10 +9,10 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ParseConfigMapRef reads where in the cluster a group's template is: the name
-// of a ConfigMap, a slash and a key of its data, or the name alone when the key
-// is that of the group's template file, "{group}.tpl". The ConfigMap is one of
-// the given namespace; there is no way to name another.
+// ParseConfigMapRef reads the location of a group's template in the cluster: the name of
+// a ConfigMap, a slash and a key of its data. Without a key, it is the name of the
+// group's template file, "{group}.tpl". The ConfigMap is always in the given namespace;
+// the text cannot name another one.
 func ParseConfigMapRef(text, group, namespace string) (targets.ConfigMapKey, error) {
 	name, key, hasKey := strings.Cut(text, "/")
 	if !hasKey {
@@ -30,9 +30,8 @@ func ParseConfigMapRef(text, group, namespace string) (targets.ConfigMapKey, err
 	return targets.ConfigMapKey{Namespace: namespace, Name: name, Key: key}, nil
 }
 
-// CheckObjectName returns why an object of Kubernetes, such as a ConfigMap, a
-// Secret or a Deployment, cannot have a name: it must be a DNS subdomain (RFC
-// 1123).
+// CheckObjectName returns why a Kubernetes object, such as a ConfigMap, a Secret or a
+// Deployment, cannot have a name. The name must be a DNS subdomain (RFC 1123).
 func CheckObjectName(name string) error {
 	switch {
 	case len(name) > validation.DNS1123SubdomainMaxLength:
@@ -43,8 +42,7 @@ func CheckObjectName(name string) error {
 	return nil
 }
 
-// CheckDataKey returns why the data of a ConfigMap, or of a Secret, cannot have a
-// key.
+// CheckDataKey returns why the data of a ConfigMap or a Secret cannot contain a key.
 func CheckDataKey(key string) error {
 	if fault := targets.DataKeyFault(key); fault != "" && key != targets.ConjurMapKey {
 		return fmt.Errorf("the data key %q %s", clip(key), fault)

@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ParseMapEntry reads what the configuration has for one data key instead of a
-// conjur-map. The account, the error and the warnings are as with ParseEntries.
+// ParseMapEntry reads the configuration's definition of one data key, which replaces a
+// conjur-map. The account, the error and the warnings are as for ParseEntries.
 func ParseMapEntry(key, id string, as targets.ContentType, account string) (entries []targets.Entry, warnings []string, err error) {
 	p := newMapParser(account)
 	p.mapped(targets.Entry{Alias: key, ContentType: cmp.Or(as, targets.ContentText)}, id)
@@ -24,14 +24,13 @@ func newMapParser(account string) *entryParser {
 	return &entryParser{account: account, noun: "data key", all: `"*": "*"`, lines: map[string]int{}}
 }
 
-// parseMap reads the value of ConjurMapKey: a YAML or JSON mapping from data
-// keys to variables, each "key: id", or "key: {id: id, content-type: base64}".
-// The key "*" with the id "*", or "prefix/*", stands for all variables; with
-// another id it is named after the variable, as DataKey does it. An empty map
-// has no entries.
+// parseMap reads the value of ConjurMapKey, a YAML or JSON mapping from data keys to
+// variables. Each item is "key: id", or "key: {id: id, content-type: base64}". The key
+// "*" with the id "*" or "prefix/*" stands for all variables. With another id, the key is
+// derived from the variable, as in DataKey. An empty map has no entries.
 //
-// The ids, account, the errors and the warnings are as with ParseEntries: a
-// faulty item is left out. The parser says which data keys these are.
+// The ids, account, the errors and the warnings are as for ParseEntries: a faulty item is
+// omitted. The parser returns the data keys of faulty items.
 func parseMap(text, account string) *entryParser {
 	p := newMapParser(account)
 	root, err := mapNode(text)
@@ -40,7 +39,7 @@ func parseMap(text, account string) *entryParser {
 		return p
 	}
 	if root == nil {
-		p.unsure = true // as a slip leaves it; who wants no keys writes {}
+		p.unsure = true // probably a mistake; an intentionally empty map is {}
 		return p
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -56,7 +55,7 @@ func parseMap(text, account string) *entryParser {
 	return p
 }
 
-// mapNode finds the mapping in a text; nil when there is nothing.
+// mapNode finds the mapping in a text, or returns nil for an empty text.
 func mapNode(text string) (*yaml.Node, error) {
 	root, err := decodeMap(text)
 	if err == nil {
@@ -68,9 +67,9 @@ func mapNode(text string) (*yaml.Node, error) {
 	return nil, err
 }
 
-// clipKeys shortens the keys that are longer than YAML lets keys be (1,024
-// characters), and than a Secret does. So the rest of the map can be read, and
-// the key is said to be too long.
+// clipKeys shortens keys that exceed YAML's limit of 1,024 characters, which is also more
+// than a Secret's limit. Then the rest of the map can be read, and the parser reports the
+// key as too long.
 func clipKeys(text string) string {
 	const most = 1000
 	var clipped strings.Builder
@@ -122,7 +121,7 @@ func decodeMap(text string) (*yaml.Node, error) {
 	return root, nil
 }
 
-// pair reads one data key and what it maps to.
+// pair reads one data key and its variable.
 func (p *entryParser) pair(key, value *yaml.Node) {
 	if key.Kind != yaml.ScalarNode || key.Tag == "!!null" {
 		p.fail("a data key must be text, not %s", Describe(key))
@@ -172,8 +171,7 @@ func (p *entryParser) mapped(e targets.Entry, id string) {
 	p.add(e)
 }
 
-// attributes reads {id, content-type} and returns the node of the id, nil when
-// there is none.
+// attributes reads {id, content-type} and returns the node of the id, or nil without one.
 func (p *entryParser) attributes(e *targets.Entry, value *yaml.Node) (id *yaml.Node) {
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		name, attribute := resolve(value.Content[i]), resolve(value.Content[i+1])

@@ -1,5 +1,5 @@
-// Package definitions reads what an operator writes of targets: lists of secrets,
-// a Secret's conjur-map and annotations, paths, modes, and workloads.
+// Package definitions reads an operator's definitions of targets: lists of secrets, a
+// Secret's conjur-map and annotations, paths, modes, and workloads.
 package definitions
 
 import (
@@ -16,24 +16,23 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// maxVariableName is how many characters the last segment of a variable's id
-// may have, as the Secrets Provider has it.
+// maxVariableName is the maximum number of characters in the last segment of a variable's
+// id, as in the Secrets Provider.
 const maxVariableName = 126
 
-// maxVariable is how many bytes an id may take in a URL: a server may not
-// answer a longer request line at all.
+// maxVariable is the maximum number of bytes of an id in a URL. A server may not answer a
+// longer request line at all.
 const maxVariable = 7000
 
-// ParseEntries reads a group's list of secrets, the syntax of the annotation
-// conjur.org/conjur-secrets.{group}: a YAML list of ids ("a/b", known as "b")
-// or of maps whose first key is the alias ("alias: a/b") and that may carry a
-// content-type, and the path and the mode of a file; or a single * for all
-// variables.
+// ParseEntries reads a group's list of secrets, in the syntax of the annotation
+// conjur.org/conjur-secrets.{group}. The list is a YAML list of ids or maps. An id "a/b"
+// has the alias "b". In a map, the first key is the alias ("alias: a/b"). The map may
+// also contain a content-type, and the path and the mode of a file. A single * stands for
+// all variables.
 //
-// An id may be written in full, "account:variable:a/b"; when account is not
-// empty it must be that one. The error joins what is wrong with each item and
-// names its line in text; a warning names what was understood otherwise
-// than it is written.
+// An id may be written in full, "account:variable:a/b". If account is not empty, it must
+// be the same account. The error joins the problems of all items and names their lines in
+// text. A warning describes an item that is interpreted differently from its text.
 func ParseEntries(text, account string) (entries []targets.Entry, warnings []string, err error) {
 	if strings.TrimSpace(text) == "*" {
 		return []targets.Entry{{Alias: "*", Variable: "*", ContentType: targets.ContentText}}, nil, nil
@@ -52,8 +51,8 @@ func ParseEntries(text, account string) (entries []targets.Entry, warnings []str
 	return ParseEntryList(doc.Content[0], account)
 }
 
-// ParseEntryList is ParseEntries for a list that is part of a larger YAML
-// document; the lines it names are that document's.
+// ParseEntryList is ParseEntries for a list in a larger YAML document. Its line numbers
+// are those of that document.
 func ParseEntryList(list *yaml.Node, account string) (entries []targets.Entry, warnings []string, err error) {
 	list = resolve(list)
 	if list.Kind == yaml.ScalarNode && list.Value == "*" {
@@ -73,9 +72,8 @@ func ParseEntryList(list *yaml.Node, account string) (entries []targets.Entry, w
 	return p.entries, p.warnings, errors.Join(p.errs...)
 }
 
-// WithPolicyPath puts a group's policy path in front of the entries'
-// variables, joined by exactly one slash. A path without a segment changes
-// nothing.
+// WithPolicyPath adds a group's policy path as a prefix to the entries' variables, joined
+// by exactly one slash. A path without a segment changes nothing.
 func WithPolicyPath(entries []targets.Entry, path string) []targets.Entry {
 	path = strings.Trim(path, "/")
 	if path == "" {
@@ -91,15 +89,15 @@ func WithPolicyPath(entries []targets.Entry, path string) []targets.Entry {
 
 type entryParser struct {
 	account  string
-	noun     string         // what an alias is called
-	all      string         // how all variables are written
-	line     int            // of the item being read; 0: it is in no text
+	noun     string         // the term for an alias
+	all      string         // the notation for all variables
+	line     int            // of the current item; 0: the item has no text
 	lines    map[string]int // alias → the line that first used it
 	entries  []targets.Entry
 	warnings []string
 	errs     []error
-	faulty   []string // of a conjur-map: the data keys whose items are faulty
-	unsure   bool     // of a conjur-map: there may be more of these
+	faulty   []string // of a conjur-map: the data keys of faulty items
+	unsure   bool     // of a conjur-map: faulty may be incomplete
 }
 
 func (p *entryParser) fail(format string, args ...any) {
@@ -117,8 +115,8 @@ func (p *entryParser) at() string {
 	return fmt.Sprintf("line %d: ", p.line)
 }
 
-// clipped shortens the texts among the arguments of a message: what somebody
-// wrote may be of any length.
+// clipped shortens the texts among the arguments of a message, because user input may
+// have any length.
 func clipped(args []any) []any {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
@@ -136,8 +134,8 @@ func clip(text string) string {
 	return text
 }
 
-// variable strips account and kind from an id that is written in full. A
-// colon further on, or after a slash, belongs to the id.
+// variable removes account and kind from an id that is written in full. A later colon, or
+// one after a slash, belongs to the id.
 func (p *entryParser) variable(text string) string {
 	account, id, ok := strings.Cut(text, ":variable:")
 	if !ok || account == "" || strings.ContainsAny(account, "/:") {
@@ -149,7 +147,7 @@ func (p *entryParser) variable(text string) string {
 	return id
 }
 
-// add checks an entry and keeps it; a faulty one is kept out.
+// add checks an entry and keeps it, unless it is faulty.
 func (p *entryParser) add(e targets.Entry) {
 	before := len(p.errs)
 	switch {
@@ -184,7 +182,7 @@ func (p *entryParser) add(e targets.Entry) {
 	p.entries = append(p.entries, e)
 }
 
-// resolve follows a YAML alias to the node that it stands for.
+// resolve follows a YAML alias to its node.
 func resolve(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -199,8 +197,7 @@ func keyName(key *yaml.Node) string {
 	return fmt.Sprintf("%q", key.Value)
 }
 
-// Describe returns what a node is, for an error: a map, a list, nothing, or its text
-// in quotes.
+// Describe describes a node for an error: a map, a list, nothing, or its text in quotes.
 func Describe(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.MappingNode:

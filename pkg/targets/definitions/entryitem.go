@@ -9,7 +9,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// item reads "id" or "alias: id", the latter with an optional content-type.
+// item reads "id" or "alias: id"; the latter may have a content-type.
 func (p *entryParser) item(node *yaml.Node) {
 	switch {
 	case node.Kind == yaml.ScalarNode && node.Tag == "!!null":
@@ -17,7 +17,7 @@ func (p *entryParser) item(node *yaml.Node) {
 	case node.Kind == yaml.ScalarNode:
 		id := p.variable(node.Value)
 		alias := id[strings.LastIndex(id, "/")+1:]
-		p.warnOfMissing(alias, node, id == node.Value) // else it is written in full
+		p.warnOfMissing(alias, node, id == node.Value) // otherwise it is written in full
 		p.add(targets.Entry{Alias: alias, Variable: id, ContentType: targets.ContentText})
 	case node.Kind == yaml.MappingNode:
 		p.mapping(node)
@@ -72,8 +72,8 @@ func (p *entryParser) mapping(node *yaml.Node) {
 	}
 }
 
-// fileAttribute reads the path or the mode of the entry's file, and reports
-// whether the key is one of them.
+// fileAttribute reads the path or the mode of the entry's file, and reports whether the
+// key is either of them.
 func (p *entryParser) fileAttribute(e *targets.Entry, key, text string) bool {
 	switch key {
 	case "path":
@@ -120,9 +120,9 @@ func (p *entryParser) setItem(alias string, value *yaml.Node) {
 	}
 }
 
-// warnOfMissing warns of an id that is not in quotes and looks like more than an
-// id: a colon, the space after one, or the beginning of an item may be missing.
-// Only an id that stands alone can have an alias before its first colon.
+// warnOfMissing warns of an unquoted id that resembles more than an id. A colon, the
+// space after one, or the start of an item may be missing. Only an id without an alias
+// can contain an alias before its first colon.
 func (p *entryParser) warnOfMissing(alias string, id *yaml.Node, alone bool) {
 	missing, has := "", ""
 	first, _, _ := strings.Cut(id.Value, "/")
@@ -139,7 +139,7 @@ func (p *entryParser) warnOfMissing(alias string, id *yaml.Node, alone bool) {
 	p.warn("the %s %q is read as the one variable %q; if %s is missing, write \"%s: id\"; put quotes around an id that has %s", p.noun, alias, id.Value, missing, p.noun, has)
 }
 
-// contentType falls back to text, as the Secrets Provider does.
+// contentType uses text for an unknown type, as the Secrets Provider does.
 func (p *entryParser) contentType(text string) targets.ContentType {
 	switch c := targets.ContentType(text); c {
 	case targets.ContentText, targets.ContentBase64:

@@ -8,44 +8,45 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// SecretDefinition is all that says what a Kubernetes Secret is to hold.
+// SecretDefinition contains every definition of a Kubernetes Secret's content.
 type SecretDefinition struct {
 	Namespace, Name string
-	// UID is the Secret's, or "" where it is of no concern.
+	// UID is the Secret's UID, or "" if it is irrelevant.
 	UID string
-	// Annotations are the Secret's own. Map is the text under ConjurMapKey of
-	// its data, if HasMap.
+	// Annotations are the Secret's own annotations. Map is the text under ConjurMapKey of
+	// its data, if HasMap is true.
 	Annotations map[string]string
 	Map         string
 	HasMap      bool
-	// Oversize is how many bytes these have, where they are not given since that is
-	// more than targets.MaxDefinition.
+	// Oversize is the size of these fields in bytes, if they are omitted because they
+	// exceed targets.MaxDefinition.
 	Oversize int
-	// Crowded: they are not given since the namespace has no room for them.
+	// Crowded means that they are omitted because the namespace has no room for them.
 	Crowded bool
 	Type    string // of the Secret itself
-	// Missing: there is no such Secret, so that the above is empty.
+	// Missing means that the Secret does not exist, and the fields above are empty.
 	Missing bool
-	// Unread says why it is not known whether there is one, or "".
+	// Unread says why the existence of the Secret is unknown, or is "".
 	Unread string
-	// Account is the one in use, as with ParseEntries.
+	// Account is the account in use, as for ParseEntries.
 	Account string
-	// Configured is what the configuration says of the Secret: Entries, and of
-	// Secret the Groups, Create, Type, Restart and PullFor; or its Faults. Nil: nothing.
+	// Configured contains the configuration's settings for the Secret: Entries, and in
+	// Secret the Groups, Create, Type, Restart and PullFor. If they are invalid, it
+	// contains Faults. It is nil without settings.
 	Configured *targets.Target
-	// Named: the configuration names the Secret, and so it is a fault when
-	// nothing says what it is to hold. A Secret that is found by its label may
-	// yet get its map.
+	// Named means that the configuration names the Secret. Then a missing definition of
+	// its content is a fault. A Secret that is found by its label may receive its map
+	// later.
 	Named bool
 }
 
-// FromSecret makes the target that is a Kubernetes Secret. What is faulty in
-// the definition is in its Faults and keeps nothing else from being delivered;
-// the data keys that are named there are in Hold. Faults and warnings begin
-// with the annotation, or ConjurMapKey, and a colon.
+// FromSecret makes the target of a Kubernetes Secret. Faults contains the faulty parts of
+// the definition. They do not prevent the delivery of other parts. Hold contains the data
+// keys that they name. Faults and warnings begin with the annotation, or ConjurMapKey,
+// and a colon.
 //
-// The configuration and the Secret itself may each define data keys; where
-// both define the same, the configuration wins.
+// The configuration and the Secret itself may each define data keys. If both define the
+// same key, the configuration takes precedence.
 func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 	if size := def.size(); size > targets.MaxDefinition {
 		return refused(def, fmt.Sprintf("the map and the annotations that define the Secret have %d bytes, and may have %d; divide them among several Secrets",
@@ -86,8 +87,8 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 	return t, warnings
 }
 
-// undefined returns what is wrong when nothing says what the Secret is to hold.
-// Then nothing is taken from it either.
+// undefined returns the fault if there is no definition of the Secret's content. Then
+// nothing is removed from the Secret either.
 func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, warning string) {
 	const empty = "the map is empty, so nothing is delivered and nothing removed; add \"key: id\", or write {} to have what was delivered removed"
 	const none = "there is neither a map nor a group; write a map of data keys to variables"
@@ -98,7 +99,7 @@ func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, wa
 	case !def.HasMap:
 		s.HoldAll = true
 		warning = targets.ConjurMapKey + ": " + none
-	case s.HoldAll: // and it has no fault
+	case s.HoldAll: // it has no fault
 		warning = targets.ConjurMapKey + ": " + empty
 	}
 	if def.Named {
@@ -107,7 +108,7 @@ func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, wa
 	return "", warning
 }
 
-// override puts what the configuration says in front.
+// override gives the configuration's settings precedence.
 func (c *secretContent) override(configured *targets.Target) (warnings []string) {
 	taken := map[string]bool{}
 	for _, e := range configured.Entries {
@@ -135,7 +136,7 @@ func (c *secretContent) override(configured *targets.Target) (warnings []string)
 	return warnings
 }
 
-// few drops what nobody reads of very many.
+// few truncates a list that is too long for a reader.
 func few(texts []string) []string {
 	const most = 100
 	if more := len(texts) - most; more > 0 {
@@ -156,7 +157,7 @@ func eachText(prefix string, err error) (texts []string) {
 	return texts
 }
 
-// unique keeps the first of each.
+// unique keeps the first of each text.
 func unique(texts []string) (kept []string) {
 	for _, text := range texts {
 		if !slices.Contains(kept, text) {
@@ -166,7 +167,7 @@ func unique(texts []string) (kept []string) {
 	return kept
 }
 
-// size is the bytes of what the Secret itself says.
+// size returns the size of the Secret's own definition in bytes.
 func (def SecretDefinition) size() int {
 	size := def.Oversize + len(def.Map)
 	for key, value := range def.Annotations {

@@ -10,18 +10,17 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// A node may have a variable of its own in the place of one that all nodes
-// have: on the node n1 that of apps/db is node/n1/apps/db, and that of
-// user/u/db, which belongs to a user, is user/u/node/n1/db. Both are below the
-// base, if there is one.
+// A node-specific variable may replace a general variable. On the node n1,
+// node/n1/apps/db replaces apps/db. For user/u/db, which belongs to a user, it is
+// user/u/node/n1/db. Both are below the base, if there is one.
 
 const (
 	nodeSegment = "node"
 	userSegment = "user"
 )
 
-// NodeVariable returns the id of a node's own variable in the place of the
-// general one.
+// NodeVariable returns the id of the node-specific variable that may replace the general
+// one.
 func NodeVariable(base, node, general string) (string, error) {
 	if err := CheckNode(node); err != nil {
 		return "", err
@@ -41,8 +40,8 @@ func NodeVariable(base, node, general string) (string, error) {
 	return id, nil
 }
 
-// SplitNodeVariable is the contrary of NodeVariable. It returns false if the
-// variable is not one of a node.
+// SplitNodeVariable is the inverse of NodeVariable. It returns false if the variable is
+// not node-specific.
 func SplitNodeVariable(base, id string) (node, general string, ok bool) {
 	name, below := cutBase(base, id)
 	owner, own := cutUser(name)
@@ -54,8 +53,7 @@ func SplitNodeVariable(base, id string) (node, general string, ok bool) {
 	return node, joinPath(base, owner, own), true
 }
 
-// CheckNode returns what is wrong with the name of a node, which is a segment of
-// an id.
+// CheckNode returns the problem with the name of a node, which is a segment of an id.
 func CheckNode(name string) error {
 	odd := func(r rune) bool {
 		return !strings.ContainsRune("-._", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -69,8 +67,8 @@ func CheckNode(name string) error {
 	return nil
 }
 
-// CheckNodeBase returns what is wrong with the base, a path without slashes at
-// its ends; "" is none.
+// CheckNodeBase returns the problem with the base, a path without slashes at its ends. ""
+// means no base.
 func CheckNodeBase(base string) error {
 	switch {
 	case base == "":
@@ -89,8 +87,7 @@ func cutBase(base, id string) (name string, below bool) {
 	return strings.CutPrefix(id, base+"/")
 }
 
-// cutUser splits user/u/own; the owner is empty when the variable belongs to no
-// user.
+// cutUser splits user/u/own. The owner is empty if the variable belongs to no user.
 func cutUser(name string) (owner, own string) {
 	if rest, is := strings.CutPrefix(name, userSegment+"/"); is {
 		if user, own, named := strings.Cut(rest, "/"); named && user != "" && own != "" {
@@ -104,17 +101,16 @@ func joinPath(segments ...string) string {
 	return strings.Join(slices.DeleteFunc(segments, func(s string) bool { return s == "" }), "/")
 }
 
-// NodeSecrets says which entries of a group are looked for on the node first.
-// The zero NodeSecrets is none.
+// NodeSecrets selects the entries of a group for which Syncer first looks for a
+// node-specific variable. The zero NodeSecrets selects none.
 type NodeSecrets struct {
 	All bool
-	// Required: the node's own variables are the only ones.
+	// Required permits only node-specific variables.
 	Required bool
 	Aliases  []string // if not All
 }
 
-// ParseNodeSecrets reads a Boolean, required, or aliases that are separated by
-// commas.
+// ParseNodeSecrets reads a Boolean, required, or aliases separated by commas.
 func ParseNodeSecrets(text string) (NodeSecrets, error) {
 	switch strings.TrimSpace(text) {
 	case "true", "TRUE", "True", "1", "t", "T":
@@ -134,8 +130,8 @@ func ParseNodeSecrets(text string) (NodeSecrets, error) {
 	return n, nil
 }
 
-// Of returns the entries with the node's own variables in them. The error joins
-// what is wrong with each.
+// Of returns the entries with their node-specific variables. The error joins the problems
+// of all entries.
 func (n NodeSecrets) Of(entries []targets.Entry, base, node string) ([]targets.Entry, error) {
 	var errs []error
 	for _, alias := range n.Aliases {

@@ -9,15 +9,14 @@ import (
 const (
 	maxFileName = 255 // bytes of one path segment, the limit of Linux file systems
 
-	// reservedPrefix begins the names of the files beside a target that are
-	// Syncer's own.
+	// reservedPrefix is the prefix of Syncer's own files next to a target.
 	reservedPrefix = ".syncer-"
 )
 
-// FilePath makes the Path of a File from what an operator wrote: relative to
-// the folder base, clean, and never outside it. When text is empty or ends in
-// a slash, the file is called name. The test is one of whole path segments:
-// with the base /conjur/secrets, ../secrets-other/x leaves it.
+// FilePath makes the Path of a File from an operator's text. The Path is relative to the
+// folder base, clean, and never outside it. If text is empty or ends in a slash, the file
+// is called name. The check compares whole path segments: with the base /conjur/secrets,
+// ../secrets-other/x is outside.
 func FilePath(base, text, name string) (string, error) {
 	switch {
 	case filepath.IsAbs(text):

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DefaultFileMode is the mode of a file whose group names none.
+// DefaultFileMode is the mode of a file whose group sets none.
 const DefaultFileMode fs.FileMode = 0o644
 
 const (
@@ -15,9 +15,8 @@ const (
 	ownerReadWrite    = 0o600
 )
 
-// ParsePermissions reads a file mode as ls shows it, "rw-r--r--", with or
-// without the leading "-" of a regular file. The owner must be able to read
-// and write.
+// ParsePermissions reads a file mode in the format of ls, "rw-r--r--", with or without
+// the leading "-" of a regular file. The owner must have read and write permission.
 func ParsePermissions(text string) (fs.FileMode, error) {
 	letters := text
 	if len(letters) == len(permissionLetters)+1 {
@@ -33,8 +32,8 @@ func ParsePermissions(text string) (fs.FileMode, error) {
 	return mode, nil
 }
 
-// parseMode reads a file mode as chmod takes it, in octal: "0440". Its owner must
-// be able to read the file.
+// parseMode reads a file mode in the octal format of chmod: "0440". Its owner must have
+// read permission.
 func parseMode(text string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0o"), 8, 32)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// The annotations of a Kubernetes Secret that define a group; each ends in the
-// group's name. They are those that a Pod has for its files.
+// The annotations of a Kubernetes Secret that define a group; each ends in the group's
+// name. They equal the annotations of a Pod for its files.
 const (
 	groupSecrets     = "conjur.org/conjur-secrets."
 	groupPolicyPath  = "conjur.org/conjur-secrets-policy-path."
@@ -22,30 +22,28 @@ const (
 	groupPermissions = "conjur.org/secret-file-permissions."
 )
 
-// secretContent is what a Kubernetes Secret says is to be in its data.
+// secretContent is the content that a Kubernetes Secret defines for its data.
 type secretContent struct {
-	// Entries are those of the map under ConjurMapKey; an alias is a data key.
+	// Entries are the entries of the map under ConjurMapKey; an alias is a data key.
 	Entries []targets.Entry
-	// Groups each make the value of one data key, which is the group's name;
-	// they are in ascending order of it. They have no Key and no File, and
-	// their templates are inline or in ConfigMaps.
+	// Groups each make the value of one data key, which is the group's name. They are in
+	// ascending order of the names. They have no Key and no File. Their templates are
+	// inline or in ConfigMaps.
 	Groups []*targets.Target
 	// Hold and HoldAll are those of targets.Secret.
 	Hold    []string
 	HoldAll bool
 }
 
-// parseSecret reads the map of a Kubernetes Secret in a namespace, when hasMap
-// says that it has one, and the groups that its annotations define. A group
-// without format has the format template; one without both is left out with a
-// warning, as the Secrets Provider does it. A template in a ConfigMap is in one
-// of the same namespace.
+// parseSecret reads the map of a Kubernetes Secret in a namespace, if hasMap is true, and
+// the groups that its annotations define. A group without format has the format template.
+// A group without both is omitted with a warning, as in the Secrets Provider. A template
+// in a ConfigMap must be in the same namespace.
 //
-// The error joins everything that is wrong. Each of its errors and each
-// warning begins with the annotation, or ConjurMapKey, and a colon. What is
-// faulty is left out of the content.
+// The error joins all problems. Each of its errors and each warning begins with the
+// annotation, or ConjurMapKey, and a colon. Faulty parts are not in the content.
 //
-// The account is that of ParseEntries.
+// The account is the account for ParseEntries.
 func parseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) (secretContent, []string, error) {
 	p := secretParser{namespace: namespace, annotations: annotations, account: account, keys: map[string]bool{}}
 	if hasMap {
@@ -68,7 +66,7 @@ func parseSecret(namespace string, annotations map[string]string, conjurMap stri
 	return p.content, p.warnings, errors.Join(p.errs...)
 }
 
-// groupNames lists the groups that any annotation names, sorted.
+// groupNames lists the groups in all annotations, sorted.
 func groupNames(annotations map[string]string) []string {
 	named := map[string]bool{}
 	for key := range annotations {
@@ -85,8 +83,8 @@ func groupPrefixes() []string {
 	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupConfigMap, groupPath, groupPermissions}
 }
 
-// KnownAnnotation reports whether the annotation of a Kubernetes Secret is one
-// that is read or written here.
+// KnownAnnotation reports whether Syncer reads or writes the annotation of a Kubernetes
+// Secret.
 func KnownAnnotation(key string) bool {
 	switch key {
 	case restartWorkloads, targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
@@ -113,7 +111,7 @@ func (p *secretParser) warn(key, format string, args ...any) {
 	p.warnings = append(p.warnings, key+": "+fmt.Sprintf(format, args...))
 }
 
-// report takes over what another parser found at key.
+// report adds the results of another parser at key.
 func (p *secretParser) report(key string, warnings []string, err error) {
 	for _, w := range warnings {
 		p.warn(key, "%s", w)
@@ -127,7 +125,8 @@ func (p *secretParser) report(key string, warnings []string, err error) {
 	}
 }
 
-// group makes the target of one group; nil when it is faulty, or not one.
+// group makes the target of one group. It returns nil for a faulty group, or for a name
+// that is not a group.
 func (p *secretParser) group(group string) *targets.Target {
 	secrets, ok := p.annotations[groupSecrets+group]
 	if !ok {
@@ -159,7 +158,7 @@ func (p *secretParser) group(group string) *targets.Target {
 	return t
 }
 
-// dataKey checks that the group's name can be a data key of its own.
+// dataKey checks that the group's name can be a separate data key.
 func (p *secretParser) dataKey(group string) {
 	if fault := targets.DataKeyFault(group); fault != "" {
 		p.fail(groupSecrets+group, "the data key %q %s; give the group another name", group, fault)
@@ -168,7 +167,7 @@ func (p *secretParser) dataKey(group string) {
 	}
 }
 
-// template finds where a group's template is.
+// template finds the location of a group's template.
 func (p *secretParser) template(group, inline, ref string) targets.Template {
 	switch {
 	case ref == "":
@@ -184,8 +183,8 @@ func (p *secretParser) template(group, inline, ref string) targets.Template {
 	return targets.Template{ConfigMap: key}
 }
 
-// format finds a group's format and checks that it goes with the template,
-// which is its text or where it is.
+// format finds a group's format and checks that it matches the template, given as its
+// text or its location.
 func (p *secretParser) format(group, name, template string) targets.Format {
 	format, key := targets.Format(name), groupFormat+group
 	switch {
@@ -203,7 +202,7 @@ func (p *secretParser) format(group, name, template string) targets.Format {
 	return format
 }
 
-// warnUnused warns of the templates of a group whose format has none.
+// warnUnused warns of the templates of a group whose format uses none.
 func (p *secretParser) warnUnused(group string, format targets.Format) {
 	for _, prefix := range []string{groupTemplate, groupConfigMap} {
 		if p.annotations[prefix+group] != "" {
@@ -212,7 +211,7 @@ func (p *secretParser) warnUnused(group string, format targets.Format) {
 	}
 }
 
-// dataFormats lists the formats that make one value.
+// dataFormats lists the formats that produce one value.
 func dataFormats() string {
 	var names []string
 	for _, f := range targets.Formats() {
@@ -223,7 +222,7 @@ func dataFormats() string {
 	return strings.Join(names, ", ")
 }
 
-// stray warns of annotations of a group that nothing defines.
+// stray warns of annotations of an undefined group.
 func (p *secretParser) stray(group string) {
 	for _, prefix := range groupPrefixes() {
 		if _, ok := p.annotations[prefix+group]; ok {

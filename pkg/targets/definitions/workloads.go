@@ -11,17 +11,16 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// restartWorkloads is the annotation of a Kubernetes Secret that lists the
-// workloads which are restarted when the Secret's data have changed.
+// restartWorkloads is the annotation of a Kubernetes Secret that lists the workloads to
+// restart after a change of the Secret's data.
 const restartWorkloads = "conjur.org/restart-workloads"
 
-// workloadKinds are the kinds of workloads that can be restarted.
+// workloadKinds are the kinds of workloads that Syncer can restart.
 var workloadKinds = [...]string{"deployment", "statefulset", "daemonset"}
 
-// ParseWorkloads reads a list of workloads, "deployment/app, statefulset/db",
-// with commas or line breaks between them. It returns each once, in the order in
-// which they are written; the kind is in lower case. The error joins what is
-// wrong with each; such are left out.
+// ParseWorkloads reads a list of workloads, "deployment/app, statefulset/db", with commas
+// or line breaks between them. It returns each once, in the order of the text, with the
+// kind in lower case. The error joins the problems of invalid items, which are omitted.
 func ParseWorkloads(text string) (workloads []string, err error) {
 	items, err := namesIn(text)
 	errs := []error{err}
@@ -41,13 +40,13 @@ func ParseWorkloads(text string) (workloads []string, err error) {
 	return workloads, errors.Join(errs...)
 }
 
-// pullSecretFor is the annotation of a Kubernetes Secret that lists the service
-// accounts whose images are pulled with it.
+// pullSecretFor is the annotation of a Kubernetes Secret that lists the service accounts
+// that use it as an image pull secret.
 const pullSecretFor = "conjur.org/pull-secret-for"
 
-// ParseAccounts reads a list of service accounts, "default, builder", with commas
-// or line breaks between them. It returns each once, in the order in which they are
-// written. The error joins what is wrong with each; such are left out.
+// ParseAccounts reads a list of service accounts, "default, builder", with commas or line
+// breaks between them. It returns each once, in the order of the text. The error joins
+// the problems of invalid items, which are omitted.
 func ParseAccounts(text string) (accounts []string, err error) {
 	items, err := namesIn(text)
 	errs := []error{err}
@@ -64,8 +63,8 @@ func ParseAccounts(text string) (accounts []string, err error) {
 	return accounts, errors.Join(errs...)
 }
 
-// namesIn divides a list with commas or line breaks. Of more than
-// targets.MaxNames it has none.
+// namesIn splits a list at commas or line breaks. It returns an error for more than
+// targets.MaxNames names.
 func namesIn(text string) (names []string, err error) {
 	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		if item = strings.TrimSpace(item); item != "" {
@@ -78,8 +77,7 @@ func namesIn(text string) (names []string, err error) {
 	return names, nil
 }
 
-// CheckPullType returns an error unless images can be pulled with a Secret of a
-// type.
+// CheckPullType returns an error unless a Secret of the type can be an image pull secret.
 func CheckPullType(kind string) error {
 	if kind == "kubernetes.io/dockerconfigjson" || kind == "kubernetes.io/dockercfg" {
 		return nil
@@ -87,10 +85,10 @@ func CheckPullType(kind string) error {
 	return fmt.Errorf("nothing is pulled with a Secret of type %q; make it with the type kubernetes.io/dockerconfigjson", kind)
 }
 
-// Endpoint is where consumers of a set answer.
+// Endpoint is an address at which consumers of a set answer.
 type Endpoint struct {
-	URL string // of one; empty: each Pod of a workload answers
-	// Workload is "deployment/app"; its Pods answer at the port and the path.
+	URL string // of one consumer; empty: each Pod of a workload answers
+	// Workload is "deployment/app". Its Pods answer at the port and the path.
 	Workload, Port, Path string
 }
 

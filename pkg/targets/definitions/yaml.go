@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// yamlLine is where a message of the YAML library has its line, if it has one.
+// yamlLine matches the position of the line number in a message of the YAML library.
 var yamlLine = regexp.MustCompile(`^(?:line (\d+): )?(?:found character that cannot start any token|found a tab character)`)
 
-// YAMLError makes an error of the YAML library, for text, one that people
-// understand. Its text begins with the line, as far as that is known.
+// YAMLError converts an error of the YAML library for text into one for people. It begins
+// with the line, if known.
 func YAMLError(text []byte, err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if found := yamlLine.FindStringSubmatch(message); found != nil {
-		// The library's line is the tab's, or one before it.
+		// The library returns the line of the tab, or an earlier line.
 		from, _ := strconv.Atoi(found[1])
 		for i, line := range strings.Split(string(text), "\n") {
 			if i+1 >= from && i <= max(from, 1) && strings.HasPrefix(strings.TrimLeft(line, " "), "\t") && strings.TrimSpace(line) != "" {

@@ -9,14 +9,14 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// space is what the Secrets of one namespace need.
+// space is the memory that the Secrets of one namespace need.
 type space struct {
 	memory  int
-	waiting map[targets.Key]bool // the budget had no room for them
+	waiting map[targets.Key]bool // the budget had no room for these
 	freed   bool                 // since Waiting was called
 }
 
-// space finds the namespace of a Secret. The lock is held.
+// space finds the namespace of a Secret. The caller holds the lock.
 func (s *Set) space(key targets.Key) *space {
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
 	n := s.spaces[namespace]
@@ -30,8 +30,8 @@ func (s *Set) space(key targets.Key) *space {
 	return n
 }
 
-// admit reports whether there is room for one more Secret, of whatever size. The
-// lock is held.
+// admit reports whether there is room for one more Secret of any size. The caller holds
+// the lock.
 func (s *Set) admit(t *targets.Target) bool {
 	if t.Secret == nil || s.Budget == 0 {
 		return true
@@ -44,8 +44,8 @@ func (s *Set) admit(t *targets.Target) bool {
 	return false
 }
 
-// charge books what a Secret needs, if there is room; otherwise it books what it
-// needs when it is refused. The lock is held.
+// charge reserves the memory for a Secret, if there is room. Otherwise it reserves the
+// memory for a refused Secret. The caller holds the lock.
 func (s *Set) charge(r *record, t *targets.Target) (fits bool) {
 	n, size := s.space(t.Key), t.Memory()
 	if fits = s.Budget == 0 || n.memory-r.memory+size <= s.Budget; fits {
@@ -59,7 +59,7 @@ func (s *Set) charge(r *record, t *targets.Target) (fits bool) {
 	return fits
 }
 
-// give returns what a Secret that is gone needed. The lock is held.
+// give releases the memory of a deleted Secret. The caller holds the lock.
 func (s *Set) give(key targets.Key, size int) {
 	if !strings.HasPrefix(string(key), "secret/") {
 		return
@@ -76,9 +76,9 @@ func (s *Set) exceeded() string {
 	return fmt.Sprintf("left as it is: the Secrets of its namespace would need more than the %d MiB of memory that namespaceMemory allows; remove some, or have the operator raise it", s.Budget>>20)
 }
 
-// Crowd notes a Secret whose definition was dropped, as those of its namespace are
-// many: Waiting returns it, to be read alone. Until then it is as it was, or
-// refused.
+// Crowd records a Secret whose definition was dropped because its namespace has many.
+// Waiting returns the Secret, so that the caller reads it alone. Until then it stays
+// unchanged or refused.
 func (l *Lane) Crowd(t *targets.Target) (changes []Change) {
 	s := l.all()
 	s.mu.Lock()
@@ -91,8 +91,8 @@ func (l *Lane) Crowd(t *targets.Target) (changes []Change) {
 	return changes
 }
 
-// Crowded says why a Secret is not in the Set at all: the budget has no room for
-// it. "": that is not so.
+// Crowded returns why the Set omits a Secret: the budget has no room for it. Otherwise it
+// returns "".
 func (s *Set) Crowded(key targets.Key) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,9 @@ func (s *Set) Crowded(key targets.Key) string {
 	return s.exceeded()
 }
 
-// Waiting returns Secrets, up to so many of each namespace, that were refused and
-// may fit by now: others have made room. They are to be put again.
+// Waiting returns refused Secrets that may fit now, because others were removed or
+// shrank. It returns at most the given number for each namespace. The caller must put
+// them again.
 func (s *Set) Waiting(most int) (keys []targets.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *Set) Waiting(most int) (keys []targets.Key) {
 			continue
 		}
 		var some []targets.Key
-		for key := range n.waiting { // in no order, so that each has its turn
+		for key := range n.waiting { // random order gives each a turn
 			if some = append(some, key); len(some) == most {
 				break
 			}

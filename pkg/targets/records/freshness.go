@@ -6,8 +6,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Polled notes that a poll has looked at every variable of the lane. What has
-// changed is not fresh any more: its sync, which follows, says so.
+// Polled records that a poll has read every variable of the lane. A changed variable is
+// no longer fresh; the sync that follows records this.
 func (l *Lane) Polled() {
 	s := l.all()
 	s.mu.Lock()
@@ -15,9 +15,8 @@ func (l *Lane) Polled() {
 	l.polled = time.Now()
 }
 
-// SincePoll returns how long ago the last poll was that looked at every
-// variable; ever is false when there was none since the lane was empty, and it
-// is counted from then.
+// SincePoll returns the time since the last poll of every variable. ever is false if
+// there was none since the lane was empty. Then the time counts from that moment.
 func (l *Lane) SincePoll() (ago time.Duration, ever bool) {
 	s := l.all()
 	s.mu.RLock()
@@ -28,8 +27,7 @@ func (l *Lane) SincePoll() (ago time.Duration, ever bool) {
 	return time.Since(l.polled), true
 }
 
-// LastPoll is when the last poll was that looked at every variable; zero: there
-// was none.
+// LastPoll is the time of the last poll of every variable; zero means none.
 func (l *Lane) LastPoll() time.Time {
 	s := l.all()
 	s.mu.RLock()
@@ -37,8 +35,8 @@ func (l *Lane) LastPoll() time.Time {
 	return l.polled
 }
 
-// Ages returns for each target how long ago it was proven to hold what Conjur
-// has. What never was counts from the beginning.
+// Ages returns for each target the time since the last proof that it equals Conjur.
+// Without a proof, the time counts from the start.
 func (l *Lane) Ages() map[targets.Key]time.Duration {
 	s := l.all()
 	s.mu.RLock()
@@ -56,9 +54,8 @@ func (l *Lane) Ages() map[targets.Key]time.Duration {
 	return ages
 }
 
-// Renew forgets what is known of Conjur, as another client is to ask it: what
-// was proven, what failed, and which variables there are. What is known of the
-// destination stays.
+// Renew forgets the knowledge about Conjur, because another client will ask it: proofs,
+// failures, and the list of variables. The knowledge about the destination stays.
 func (l *Lane) Renew() {
 	s := l.all()
 	s.mu.Lock()
@@ -72,7 +69,7 @@ func (l *Lane) Renew() {
 	}
 }
 
-// Expiries returns those of the targets that have certificates.
+// Expiries returns the expiries of the targets with certificates.
 func (l *Lane) Expiries() map[targets.Key]targets.Expiry {
 	s := l.all()
 	s.mu.RLock()

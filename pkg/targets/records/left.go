@@ -6,15 +6,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// mostLeft bounds how many Secrets that are gone are remembered.
+// mostLeft limits how many deleted Secrets are remembered.
 const mostLeft = 1000
 
-// leftRevisions remembers the revisions of Secrets that are gone: who used one
-// need not hear when it is made anew with the same content, and must hear
-// when it is made anew with another, though nobody has used the new one.
+// leftRevisions remembers the revisions of deleted Secrets. If a Secret is created again
+// with the same content, its users need no restart. If it has other content, they need
+// one, although nobody has used the new Secret.
 type leftRevisions struct {
 	byKey map[targets.Key]Revision
-	order []targets.Key // in which they went
+	order []targets.Key // in the order of deletion
 }
 
 func (l *leftRevisions) keep(key targets.Key, r Revision) {
@@ -34,7 +34,7 @@ func (l *leftRevisions) keep(key targets.Key, r Revision) {
 	}
 }
 
-// take returns what is remembered of a Secret that is back, and forgets it.
+// take returns the revision of a Secret that exists again, and forgets it.
 func (l *leftRevisions) take(key targets.Key) Revision {
 	r, there := l.byKey[key]
 	if there {

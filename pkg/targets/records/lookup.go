@@ -44,8 +44,8 @@ func (l *Lane) ByTemplate(files ...string) []targets.Key {
 	return l.byTemplate.union(files)
 }
 
-// ConfigMaps lists the places of templates in ConfigMaps that are in use, each
-// once, by namespace, name and key.
+// ConfigMaps lists the locations of templates in ConfigMaps that are in use, each once,
+// by namespace, name and key.
 func (l *Lane) ConfigMaps() []targets.ConfigMapKey {
 	s := l.all()
 	s.mu.RLock()
@@ -62,8 +62,8 @@ func (l *Lane) ConfigMaps() []targets.ConfigMapKey {
 	return places
 }
 
-// ByConfigMap lists the targets whose templates are in any of the places, each
-// once. A place without Key stands for all keys of the ConfigMap.
+// ByConfigMap lists the targets with templates at any of the locations, each once. A
+// location without Key stands for all keys of the ConfigMap.
 func (l *Lane) ByConfigMap(places ...targets.ConfigMapKey) []targets.Key {
 	s := l.all()
 	s.mu.RLock()
@@ -71,7 +71,7 @@ func (l *Lane) ByConfigMap(places ...targets.ConfigMapKey) []targets.Key {
 	return l.byConfigMap.union(places)
 }
 
-// index finds targets by what they depend on; the keys are in order.
+// index finds targets by their dependencies; the keys are in order.
 type index[K comparable] map[K][]targets.Key
 
 func (x index[K]) union(names []K) []targets.Key {
@@ -83,8 +83,8 @@ func (x index[K]) union(names []K) []targets.Key {
 	return slices.Compact(keys)
 }
 
-// set adds a key under a name, or removes it, and reports whether the name is
-// new, or gone.
+// set adds a key under a name, or removes it. It reports whether the name is new or
+// removed.
 func (x index[K]) set(name K, key targets.Key, there bool) (changed bool) {
 	keys := x[name]
 	at, found := slices.BinarySearch(keys, key)
@@ -102,8 +102,7 @@ func (x index[K]) set(name K, key targets.Key, there bool) (changed bool) {
 	return len(keys) == 0 || there && len(keys) == 1
 }
 
-// link puts a target into the look-ups, or takes it out of them. The lock is
-// held.
+// link adds a target to the indexes, or removes it. The caller holds the lock.
 func (l *Lane) link(t *targets.Target, there bool) {
 	if l.byVariable == nil {
 		l.byVariable, l.byTemplate, l.byConfigMap = index[string]{}, index[string]{}, index[targets.ConfigMapKey]{}
@@ -124,8 +123,8 @@ func (l *Lane) link(t *targets.Target, there bool) {
 	}
 }
 
-// Taken reports whether a path below the secrets folder is that of a target, or
-// one above or below it.
+// Taken reports whether a path below the secrets folder is the path of a target, or is
+// above or below one.
 func (l *Lane) Taken(path string) bool {
 	s := l.all()
 	s.mu.RLock()

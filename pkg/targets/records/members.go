@@ -7,17 +7,17 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Expand says which variables the identity can see, and which of these are said
-// to have no value.
+// Expand updates the list of the variables that the identity can see. unset contains
+// those among them that have no value, according to Conjur.
 //
-// A variable that is no longer among them stays in the targets that have it,
-// as a list is no proof that a variable is gone; see Release.
+// A variable that is no longer listed stays in the targets that have it, because a list
+// does not prove that a variable is gone. See Release.
 func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
 	s := l.all()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.listed, l.unset, l.expands = slices.Sorted(slices.Values(ids)), unset, true
-	for _, n := range s.spaces { // what was refused for the list may fit the new one
+	for _, n := range s.spaces { // Secrets that were refused for the old list may fit the new one
 		n.freed = true
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.wild)) {
@@ -30,8 +30,7 @@ func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
 	return changes
 }
 
-// Wild reports whether there are targets that Expand changes, and whether they
-// have been expanded.
+// Wild reports whether Expand changes some targets, and whether they have been expanded.
 func (l *Lane) Wild() (wild, expanded bool) {
 	s := l.all()
 	s.mu.RLock()
@@ -39,17 +38,17 @@ func (l *Lane) Wild() (wild, expanded bool) {
 	return len(l.wild) > 0, l.expands
 }
 
-// tame forgets the list when no target needs it: nobody keeps it up to date. The
-// lock is held.
+// tame forgets the list if no target needs it, because then nobody updates it. The caller
+// holds the lock.
 func (l *Lane) tame() {
 	if len(l.wild) == 0 {
 		l.listed, l.unset, l.expands = nil, nil, false
 	}
 }
 
-// Release takes variables that are proven to be gone out of an expanded
-// target. Those that are still listed stay in it: they may get a value, or the
-// identity the right to read them.
+// Release removes variables that are proven gone from an expanded target. Variables that
+// are still listed stay: they may receive a value, or the identity may receive
+// permission.
 func (l *Lane) Release(key targets.Key, ids ...string) {
 	s := l.all()
 	s.mu.Lock()
@@ -61,9 +60,9 @@ func (l *Lane) Release(key targets.Key, ids ...string) {
 	}
 }
 
-// Recall brings variables into an expanded target as if they had been listed
-// before: they stay in it until they are proven to be gone. It returns the
-// target with them; those that it has no place for are left out.
+// Recall adds variables to an expanded target as if they had been listed before. They
+// stay until they are proven gone. It returns the resulting target, without the variables
+// that have no place in it.
 func (l *Lane) Recall(key targets.Key, ids ...string) (*targets.Target, bool) {
 	return l.note(key, ids, func(r *record) {
 		for _, id := range ids {
@@ -72,9 +71,9 @@ func (l *Lane) Recall(key targets.Key, ids ...string) (*targets.Target, bool) {
 	})
 }
 
-// Fall has a target read the general variables in the place of those of this
-// node's own. It returns the target then. Those that are listed are watched:
-// they may get a value, or the identity the right to read them.
+// Fall makes a target read general variables instead of node-specific ones, and returns
+// the target. It watches the listed ones: they may receive a value, or the identity may
+// receive permission.
 func (l *Lane) Fall(key targets.Key, ids ...string) (*targets.Target, bool) {
 	return l.note(key, nil, func(r *record) {
 		if r.fallen == nil {
@@ -86,8 +85,8 @@ func (l *Lane) Fall(key targets.Key, ids ...string) (*targets.Target, bool) {
 	})
 }
 
-// note changes what the record of a target says of its variables, and returns the
-// target that follows from it, with the recalled ones.
+// note changes a target's record of its variables. It returns the resulting target, with
+// the recalled variables.
 func (l *Lane) note(key targets.Key, recalled []string, change func(*record)) (*targets.Target, bool) {
 	s := l.all()
 	s.mu.Lock()
@@ -101,14 +100,14 @@ func (l *Lane) note(key targets.Key, recalled []string, change func(*record)) (*
 	return r.spec, true
 }
 
-// lists reports whether a variable is listed. The lock is held.
+// lists reports whether a variable is listed. The caller holds the lock.
 func (l *Lane) lists(id string) bool {
 	_, listed := slices.BinarySearch(l.listed, id)
 	return listed
 }
 
-// expanded returns a target with the variables that are listed, recalled, or
-// that its record has already, but for those that are released.
+// expanded returns a target with the variables that are listed, recalled, or already in
+// its record, without the released ones.
 func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []string) *targets.Target {
 	switch {
 	case !l.expands || !t.Open():
@@ -116,7 +115,7 @@ func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []strin
 	case !t.Wildcard():
 		return l.overridden(r, t, recalled)
 	}
-	holders := slices.Clone(recalled) // first: after a restart only they say what a data key held
+	holders := slices.Clone(recalled) // first: only they keep their data keys after a restart
 	if r.spec != nil {
 		for _, part := range r.spec.Parts() {
 			for _, id := range slices.Sorted(maps.Keys(part.Expanded)) {
@@ -129,9 +128,9 @@ func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []strin
 	return t.Expand(slices.Concat(l.listed, holders), holders...)
 }
 
-// overridden returns a target with those variables of this node's own that are
-// listed with a value, recalled, or that its record has already, but for those
-// that have fallen.
+// overridden returns a target with its node-specific variables, without those that have
+// fallen. It includes variables that are listed with a value, recalled, or already in the
+// record.
 func (l *Lane) overridden(r *record, t *targets.Target, recalled []string) *targets.Target {
 	listed := func(id string) bool { return l.lists(id) && !l.unset[id] }
 	use := func(id string) bool {
@@ -139,6 +138,6 @@ func (l *Lane) overridden(r *record, t *targets.Target, recalled []string) *targ
 		return there && !r.fallen[id]
 	}
 	settled := t.Override(use, func(id string) bool { return r.fallen[id] && listed(id) })
-	maps.DeleteFunc(r.fallen, func(id string, _ bool) bool { return !listed(id) }) // another one of that name counts anew
+	maps.DeleteFunc(r.fallen, func(id string, _ bool) bool { return !listed(id) }) // a new one starts afresh
 	return settled
 }

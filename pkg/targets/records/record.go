@@ -1,5 +1,5 @@
-// Package records has a record of each target: what is wanted, and what is known
-// of it. It finds targets by what they depend on.
+// Package records contains a record of each target: its wanted state and its known state.
+// It finds targets by their dependencies.
 package records
 
 import (
@@ -15,90 +15,87 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Record is one target: its spec, which says what is wanted, and its status,
-// which says what is known of it. It is a copy: whoever has it may change it.
+// Record is one target: its spec, which is the wanted state, and its status, which is the
+// known state. It is a copy, so that the caller may change it.
 type Record struct {
 	Spec   *targets.Target
 	Status Status
 
 	set  *Set
-	made uint64 // which of the records of its key it is
-	asks int    // how often the target had been asked for
+	made uint64 // identifies the record among those of its key
+	asks int    // how often callers had asked for the target
 }
 
-// Status is what is known of a target. Only the worker that holds the target's
-// key changes it, as a whole; see Lane.Settle.
+// Status is the known state of a target. Only the worker that holds the target's key
+// changes it, as a whole; see Lane.Settle.
 type Status struct {
-	// Proven is when a sync last proved that the target holds what Conjur has;
-	// zero: none has.
+	// Proven is the time of the last sync that proved that the target equals Conjur; zero
+	// means none.
 	Proven time.Time
-	// Changed is when a sync last changed the target; zero: none has.
+	// Changed is the time of the last sync that changed the target; zero means none.
 	Changed time.Time
-	// Err is why the last sync failed; nil: it did not, or there was none.
+	// Err is the error of the last sync; nil if it succeeded or there was none.
 	Err     error
 	Trouble Trouble // about Err
-	// Delivered is the print of what the target was last delivered as; zero: it
-	// is not known to hold anything that Syncer has put there.
+	// Delivered is the print of the last delivered content. Zero means that the target is
+	// not known to contain anything from Syncer.
 	Delivered Print
-	// Bare: the destination was seen to hold nothing of the target, and nothing was
-	// written since.
+	// Bare means that the destination had nothing of the target when last read, and no
+	// write followed.
 	Bare bool
-	// WriteFailed and RemovalFailed: a write or a removal after that failed, and
-	// may have been made all the same.
+	// WriteFailed and RemovalFailed report that a later write or removal failed. It may
+	// have taken effect all the same.
 	WriteFailed, RemovalFailed bool
-	// Asked: somebody wants the target back if it was deleted.
+	// Asked means that a caller wants the target restored if it was deleted.
 	Asked bool
-	// Sight is what the sink last saw or left. Ours: that is what Syncer wrote,
-	// or what it would have written.
+	// Sight is the sink's last read or write. Ours means that the content is what Syncer
+	// wrote or would have written.
 	Sight
 	Ours bool
-	// Content says of each group with a wildcard, and under "" of a Secret's
-	// map, which of its variables are in what was delivered, true, or were left
-	// out, false. A group that is missing is not known. The maps are not changed
-	// once they are here.
+	// Content contains the variables of each group with a wildcard, and under "" those of
+	// a Secret's map. The value is true if the variable was delivered, and false if it
+	// was omitted. A missing group is unknown. The maps must not be changed.
 	Content map[string]map[string]bool
-	// Sets are what was delivered of sets of versions, by variable. The map is not
-	// changed once it is here.
+	// Sets are the delivered sets of versions, by variable. The map must not be changed.
 	Sets map[string]targets.DeliveredSet
-	// LeftOut is targets.Secret.LeftOut as it was last reported.
+	// LeftOut is targets.Secret.LeftOut from the last report.
 	LeftOut []string
-	// Expires is about what was delivered.
+	// Expires is the expiry of the delivered content.
 	Expires targets.Expiry
 }
 
-// Sight is how a sink found or left the destination of a target. What it says
-// is the sink's own; others may compare versions.
+// Sight is the state in which a sink found or left the destination of a target. Only the
+// sink interprets its content; others may compare versions.
 type Sight struct {
-	// Version names the state of the destination; "": none was seen.
+	// Version identifies the state of the destination; "" means that none was seen.
 	Version string
-	// Revision is what a Secret is known to hold of ours.
+	// Revision is the known content of ours in a Secret.
 	Revision Revision
-	// Rivals are the field managers whose values a sink wrote over last.
+	// Rivals are the field managers whose values the sink replaced in its last write.
 	Rivals []string
-	// Former names states in which the target was left at places that are no
-	// longer its own.
+	// Former contains states in which the target was left at its former places.
 	Former []string
 }
 
-// See notes what a sink has found.
+// See records the result of a sink's read.
 func (s *Status) See(found Sight) {
 	s.Ours = s.Ours && found.Version == s.Version
 	s.Sight = found
 }
 
-// Revision is what a Secret holds of ours, and the annotations that say so. The
-// zero Revision is none.
+// Revision describes our content of a Secret, and the annotations for it. The zero
+// Revision means none.
 type Revision struct {
 	Print       Print
 	Annotations map[string]string
 }
 
-// Print distinguishes contents without keeping them. Nobody who sees it can try
-// values against it: its key is random and never leaves the process.
+// Print distinguishes contents without keeping them. A reader of a print cannot test
+// values against it, because its key is random and never leaves the process.
 type Print [sha256.Size]byte
 
-// Print returns the print of some parts under a head, which distinguishes what
-// the parts do not. Prints of two sets have nothing to do with each other.
+// Print returns the print of some parts under a head. The head distinguishes prints of
+// equal parts. Prints of two Sets are not comparable.
 func (r Record) Print(head string, parts map[string][]byte) Print {
 	mac := hmac.New(sha256.New, r.set.secret())
 	text(mac, []byte(head))
@@ -117,7 +114,7 @@ func (s *Set) secret() []byte {
 	return s.key
 }
 
-// text adds a text and where it ends.
+// text adds a text and its end.
 func text(h hash.Hash, b []byte) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(b)))
@@ -125,7 +122,7 @@ func text(h hash.Hash, b []byte) {
 	h.Write(b)
 }
 
-// SetContent notes which variables of a wildcard a group has.
+// SetContent records the variables that a group has from a wildcard.
 func (s *Status) SetContent(group string, in map[string]bool) {
 	content := maps.Clone(s.Content)
 	if content == nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Set is the targets that are kept in sync now, each a Record, in lanes. It
-// lives as long as what is known of them is of use. The zero Set is empty and
-// ready; it is safe for use by several goroutines.
+// Set contains the targets that are kept in sync now, each a Record, in lanes. It lives
+// as long as its knowledge is useful. The zero Set is empty and ready. It is safe for
+// concurrent use.
 type Set struct {
-	// Budget is how much memory the Secrets of one namespace may need together,
-	// in bytes, by targets.Target.Memory; 0: no limit. One that would exceed it
-	// is kept as [targets.Target.Refused], or not at all; see Waiting.
+	// Budget limits the total memory in bytes of the Secrets of one namespace, by
+	// targets.Target.Memory; 0 means no limit. A Secret that would exceed it is kept as
+	// [targets.Target.Refused], or not at all; see Waiting.
 	Budget int
 
 	once sync.Once
@@ -34,39 +34,39 @@ type Set struct {
 // record is one target in the Set.
 type record struct {
 	lane   *Lane
-	given  *targets.Target // as it was put in
+	given  *targets.Target // as it was added
 	spec   *targets.Target // the same, expanded
 	status Status
 	made   uint64
-	memory int // of the namespace's budget
-	asks   int // how often it was asked for
-	// fallen are the variables of this node's own that had no value for this
-	// identity when they were last read, although they are listed.
+	memory int // reserved from the namespace's budget
+	asks   int // how often callers asked for it
+	// fallen are the node-specific variables that had no value for this identity at their
+	// last read, although they are listed.
 	fallen map[string]bool
 }
 
 // work is a key that a worker holds.
 type work struct {
-	made  uint64 // the record that it works on
-	heard string // the version that was heard of meanwhile
+	made  uint64 // the record of the work
+	heard string // the version that was observed meanwhile
 }
 
-// Change is a key whose target is to be synced, as it is new or differs from
-// before, or, if it is Gone, is no longer in the lane.
+// Change is a key whose target must be synced because it is new or different. If it is
+// Gone, the target is no longer in the lane.
 type Change struct {
 	Key  targets.Key
 	Lane string
 	Gone bool
 }
 
-// Lane is the part of a Set that is read as one identity. Look-ups answer in
-// the order of the keys. The zero Lane is the only one of a Set of its own.
+// Lane is the part of a Set that one identity reads. Look-ups return keys in order. The
+// zero Lane is the only lane of a separate Set.
 //
-// Targets with an entry that stands for all variables are in it expanded, as
-// soon as Expand is called with the variables that there are.
+// The lane expands targets with an entry that stands for all variables, as soon as Expand
+// is called with the list of variables.
 //
-// What Put and Delete cost depends on the target and on how many share its
-// variables, not on how many there are.
+// The cost of Put and Delete depends on the target and on how many share its variables,
+// but not on the number of variables or targets.
 type Lane struct {
 	name string
 	once sync.Once
@@ -75,17 +75,17 @@ type Lane struct {
 	keys        map[targets.Key]bool
 	wild        map[targets.Key]bool // those that Expand changes
 	byVariable  index[string]
-	variables   []string // the names in byVariable, in order; nil: not known
+	variables   []string // the names in byVariable, in order; nil: unknown
 	byTemplate  index[string]
 	byConfigMap index[targets.ConfigMapKey]
-	listed      []string // what there is, by Expand; forgotten with the last of wild
+	listed      []string // the variables from Expand; forgotten with the last of wild
 	unset       map[string]bool
-	expands     bool // Expand was called, and listed is of use
+	expands     bool // Expand was called, and listed is in use
 
 	start, polled time.Time
 }
 
-// Lane returns the lane of a name, which is made if it is not there.
+// Lane returns the lane with a name, and creates it if necessary.
 func (s *Set) Lane(name string) *Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *Set) Lane(name string) *Lane {
 	return l
 }
 
-// all returns the Set that the lane is of.
+// all returns the Set of the lane.
 func (l *Lane) all() *Set {
 	l.once.Do(func() {
 		if l.set == nil {
@@ -110,8 +110,8 @@ func (l *Lane) all() *Set {
 	return l.set
 }
 
-// Replace makes ts the content of the lane. Keys that ts lacks are deleted. A
-// later target with the key of an earlier one wins.
+// Replace replaces the content of the lane by ts. It deletes other keys. If two targets
+// have the same key, the later one wins.
 func (l *Lane) Replace(ts []*targets.Target) (changes []Change) {
 	next := make(map[targets.Key]*targets.Target, len(ts))
 	for _, t := range ts {
@@ -131,8 +131,8 @@ func (l *Lane) Replace(ts []*targets.Target) (changes []Change) {
 	return changes
 }
 
-// Put adds a target, or replaces the one with its key, in whatever lane that
-// is. What is known of it stays known.
+// Put adds a target, or replaces the one with its key in any lane. The knowledge about
+// the target stays.
 func (l *Lane) Put(t *targets.Target) []Change {
 	s := l.all()
 	s.mu.Lock()
@@ -140,7 +140,7 @@ func (l *Lane) Put(t *targets.Target) []Change {
 	return l.add(t)
 }
 
-// Delete takes a target out, and all that is known of it.
+// Delete removes a target and all knowledge about it.
 func (s *Set) Delete(key targets.Key) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,11 +151,11 @@ func (s *Set) Delete(key targets.Key) []Change {
 	return []Change{s.remove(key)}
 }
 
-// Delete is that of the Set.
+// Delete calls Set.Delete.
 func (l *Lane) Delete(key targets.Key) []Change { return l.all().Delete(key) }
 
-// Get finds the target of a key; false when it is not, or no longer, in the
-// lane.
+// Get finds the target of a key. It returns false if the target is not, or no longer, in
+// the lane.
 func (l *Lane) Get(key targets.Key) (*targets.Target, bool) {
 	s := l.all()
 	s.mu.RLock()
@@ -166,7 +166,7 @@ func (l *Lane) Get(key targets.Key) (*targets.Target, bool) {
 	return s.records[key].spec, true
 }
 
-// Get finds the target of a key, in whatever lane it is.
+// Get finds the target of a key in any lane.
 func (s *Set) Get(key targets.Key) (*targets.Target, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -185,7 +185,7 @@ func (l *Lane) Keys() []targets.Key {
 	return slices.Sorted(maps.Keys(l.keys))
 }
 
-// Records lists all targets and what is known of them.
+// Records lists all targets with their known state.
 func (l *Lane) Records() []Record {
 	s := l.all()
 	s.mu.RLock()
@@ -197,7 +197,7 @@ func (l *Lane) Records() []Record {
 	return all
 }
 
-// Records lists the targets of all lanes and what is known of them.
+// Records lists the targets of all lanes with their known state.
 func (s *Set) Records() []Record {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -212,7 +212,7 @@ func (s *Set) copy(r *record) Record {
 	return Record{Spec: r.spec, Status: r.status, set: s, made: r.made, asks: r.asks}
 }
 
-// add takes a target over, from another lane too. The lock is held.
+// add adds a target, possibly from another lane. The caller holds the lock.
 func (l *Lane) add(t *targets.Target) (changes []Change) {
 	s := l.set
 	r := s.records[t.Key]
@@ -238,13 +238,13 @@ func (l *Lane) add(t *targets.Target) (changes []Change) {
 	return changes
 }
 
-// put gives a record its spec, with the recalled variables and less the
-// released ones. The lock is held.
+// put gives a record its spec, with the recalled variables and without the released ones.
+// The caller holds the lock.
 func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (changed bool) {
 	if l.keys == nil {
 		l.keys, l.wild = map[targets.Key]bool{}, map[targets.Key]bool{}
 	}
-	if len(l.keys) == 0 { // a poll of nothing says nothing of what comes now
+	if len(l.keys) == 0 { // a poll of an empty lane proves nothing about a new target
 		l.start, l.polled = time.Now(), time.Time{}
 	}
 	before, made := r.spec, l.expanded(r, t, recalled, released)
@@ -270,7 +270,7 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 	return true
 }
 
-// remove takes a target out. The lock is held.
+// remove removes a target. The caller holds the lock.
 func (s *Set) remove(key targets.Key) Change {
 	r := s.records[key]
 	r.lane.drop(key, r.spec)
@@ -280,7 +280,7 @@ func (s *Set) remove(key targets.Key) Change {
 	return Change{Key: key, Lane: r.lane.name, Gone: true}
 }
 
-// drop takes a target out of the look-ups. The lock is held.
+// drop removes a target from the indexes. The caller holds the lock.
 func (l *Lane) drop(key targets.Key, spec *targets.Target) {
 	l.link(spec, false)
 	delete(l.keys, key)

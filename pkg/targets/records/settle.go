@@ -8,9 +8,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Begin returns a target for a worker that is to make it right, and marks it
-// as held; the worker ends with Settle. It returns false when the target is
-// not in the lane, or another lane's worker holds it still.
+// Begin returns a target for a worker to sync, and marks it as held. The worker ends with
+// Settle. Begin returns false if the target is not in the lane, or another lane's worker
+// still holds it.
 func (l *Lane) Begin(key targets.Key) (Record, bool) {
 	s := l.all()
 	s.mu.Lock()
@@ -26,11 +26,10 @@ func (l *Lane) Begin(key targets.Key) (Record, bool) {
 	return s.copy(r), true
 }
 
-// Settle takes over the status that a worker leaves. It returns the status as
-// it is then, and the target itself if it is to be synced again: somebody else
-// has changed the destination meanwhile, or the target belongs to another lane
-// or is another one by now. Of a target that is no longer what was begun
-// nothing is taken over.
+// Settle stores the status from a worker and returns the resulting status. It also
+// returns the target if it must be synced again. This happens if others changed the
+// destination meanwhile, the target moved to another lane, or it was replaced. If the
+// target was replaced, Settle ignores the worker's status.
 func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	s, key := l.all(), done.Spec.Key
 	s.mu.Lock()
@@ -56,20 +55,20 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	return r.status, again
 }
 
-// settle works out what follows from Err.
+// settle derives the other fields from Err.
 func (s *Status) settle(before Status, polled, now time.Time) {
 	if s.Err == nil {
 		s.Proven = now
 	} else if !before.Proven.IsZero() {
 		s.Proven = before.proven(polled) // polls prove nothing from now on
 	}
-	if !errors.Is(s.Err, context.Canceled) { // else the process is stopping
+	if !errors.Is(s.Err, context.Canceled) { // otherwise the process is stopping
 		s.Trouble, _ = before.Trouble.Met(s.Err, now)
 	}
 }
 
-// proven is when the target was last proven to hold what Conjur has, by a sync
-// or by a poll that found nothing new.
+// proven is the time of the last proof that the target equals Conjur, from a sync or from
+// a poll without changes.
 func (s *Status) proven(polled time.Time) time.Time {
 	if s.Err == nil && polled.After(s.Proven) {
 		return polled
@@ -77,9 +76,9 @@ func (s *Status) proven(polled time.Time) time.Time {
 	return s.Proven
 }
 
-// Observe notes that the destination of a target is in a state, and reports
-// whether somebody else has left it so: it is not the one that was seen or left
-// last. While a worker holds the target that is not known; Settle finds out.
+// Observe records the state of a target's destination. It reports whether others changed
+// it: the state differs from the last read or write. While a worker holds the target,
+// this is unknown; Settle finds out.
 func (s *Set) Observe(key targets.Key, version string) (drifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,7 @@ func (s *Set) Observe(key targets.Key, version string) (drifted bool) {
 	return r != nil && r.status.Version != version
 }
 
-// Ask notes that somebody wants targets back if they were deleted.
+// Ask records that a caller wants deleted targets restored.
 func (s *Set) Ask(keys ...targets.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,5 +102,5 @@ func (s *Set) Ask(keys ...targets.Key) {
 	}
 }
 
-// Ask is that of the Set.
+// Ask calls Set.Ask.
 func (l *Lane) Ask(keys ...targets.Key) { l.all().Ask(keys...) }

@@ -2,19 +2,19 @@ package records
 
 import "time"
 
-// reminder is how often a trouble that lasts is logged again.
+// reminder is the interval at which a lasting trouble is logged again.
 const reminder = time.Hour
 
-// Trouble is an error that lasts. The zero Trouble is none.
+// Trouble is a lasting error. The zero Trouble means none.
 type Trouble struct {
 	Began, Logged time.Time
-	Text          string // as it was logged
-	Times         int    // that it was met
+	Text          string // as logged
+	Times         int    // how often it occurred
 }
 
-// Met returns the trouble after err, nil meaning that it is over, and whether
-// the log is to say so: when it begins, each reminder while it lasts, when its
-// text is another one, though at most once a minute, and when it ends.
+// Met returns the trouble after err, where nil ends the trouble. log is true if the
+// trouble must be logged: at its start, at its end, and at each reminder while it lasts.
+// A changed text is also logged, but at most once a minute.
 func (t Trouble) Met(err error, now time.Time) (after Trouble, log bool) {
 	if err == nil {
 		return Trouble{}, t.Times > 0
