@@ -2,9 +2,9 @@ package main
 
 import "path/filepath"
 
-// aliases are the command lines that other names of the binary stand for: those
-// of the Secrets Provider's scripts, so that a hook or probe which names one
-// finds it in an image without a shell too.
+// aliases returns the command line for another name of the binary. These names are the
+// scripts of the Secrets Provider. A hook or probe that names such a script also finds it
+// in an image without a shell.
 func aliases(name string) []string {
 	switch name {
 	case "conjur-secrets-provided.sh":
@@ -15,9 +15,8 @@ func aliases(name string) []string {
 	return nil
 }
 
-// commandLine is the command line without the binary's name, or, when that is
-// an alias, the one it stands for. An alias takes the status folder, as the
-// scripts do.
+// commandLine is the command line without the binary's name. If that name is an alias, it
+// is the aliased command line. An alias uses the status folder, as the scripts do.
 func commandLine(args []string) []string {
 	if len(args) == 0 {
 		return nil

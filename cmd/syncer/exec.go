@@ -24,7 +24,7 @@ import (
 // execFlags are the flags of exec.
 type execFlags struct {
 	options     pipeline.Options
-	ownStatus   bool // the status folder is this container's own
+	ownStatus   bool // the status folder belongs to this container alone
 	groups      []string
 	onChange    string
 	stopTimeout time.Duration
@@ -70,21 +70,21 @@ Exit status:
 		},
 	}
 	cmd.Flags().AddFlagSet(run.Flags())
-	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
+	cmd.Flags().SetInterspersed(false) // the rest belongs to the command
 	cmd.Flags().StringArrayVar(&f.groups, "env", nil, "a secret group that becomes environment variables; repeatable")
 	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "the effect of a change on the command: restart, signal:SIGHUP (or another signal) or none")
 	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "time for the command to exit when syncer restarts or stops it, before syncer kills it; signals that syncer forwards start no timeout")
 	return cmd
 }
 
-// execution is a command that runs with secrets kept fresh.
+// execution is a command that runs with fresh secrets.
 type execution struct {
 	process     *pipeline.Process
-	runner      *processes.Runner // nil while the secrets are delivered
+	runner      *processes.Runner // nil until the secrets are delivered
 	environment *sinks.Environment
 }
 
-// execute delivers, runs the command, and ends with it.
+// execute delivers the secrets, runs the command, and ends when it ends.
 func execute(ctx context.Context, f execFlags, args []string) error {
 	reaction, err := processes.ParseReaction(f.onChange)
 	if err != nil {
@@ -132,10 +132,10 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	if mode.OneShot() {
 		refresh = func(context.Context) error { return nil }
 	}
-	return e.runBoth(context.WithoutCancel(ctx), refresh) // the command decides what a signal means
+	return e.runBoth(context.WithoutCancel(ctx), refresh) // the command handles signals
 }
 
-// notify has the command react to a change, once there is one.
+// notify makes the running command react to a change.
 func (e *execution) notify(ctx context.Context) error {
 	if e.runner == nil {
 		return nil
@@ -143,13 +143,13 @@ func (e *execution) notify(ctx context.Context) error {
 	return e.runner.Notify(ctx)
 }
 
-// runBoth runs the command while refresh keeps its secrets fresh. When the
-// command ends, or refresh does with an error, so does the other.
+// runBoth runs the command while refresh keeps its secrets fresh. It stops both when the
+// command ends, or when refresh fails.
 func (e *execution) runBoth(ctx context.Context, refresh func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var refreshing sync.WaitGroup
-	var failed error // of the refreshing, once it has ended
+	var failed error // the error of refresh, once it has ended
 	refreshing.Go(func() {
 		if failed = refresh(ctx); failed != nil {
 			stop()
@@ -173,9 +173,9 @@ func (e *execution) runBoth(ctx context.Context, refresh func(context.Context) e
 	return &statusError{status, errLogged}
 }
 
-// environ returns the environment of the command: this process's own, without
-// its credentials, and the variables of the secret groups in place of those of
-// the same names.
+// environ returns the environment of the command. It is this process's environment
+// without its credentials. The variables of the secret groups replace those of the same
+// names.
 func (e *execution) environ() []string {
 	variables := e.environment.Variables()
 	var replaced []string
@@ -194,8 +194,8 @@ func variableName(variable string) string {
 	return name
 }
 
-// makeStatus makes a status folder for the process alone, unless one was
-// named; clean removes it.
+// makeStatus creates a status folder for this process alone, unless the command line
+// names one. clean removes it.
 func (f *execFlags) makeStatus() (clean func(), err error) {
 	if !f.ownStatus {
 		return func() {}, nil
@@ -212,10 +212,10 @@ func (f *execFlags) makeStatus() (clean func(), err error) {
 	return nil, fmt.Errorf("status folder: %w; mount a volume for it, and name it with --status-dir", errors.Join(errs...))
 }
 
-// modeVariable is where the mode is set for those without annotations.
+// modeVariable sets the mode if there are no annotations.
 const modeVariable = "CONTAINER_MODE"
 
-// beSidecar makes that the mode of a configuration without one.
+// beSidecar makes sidecar the default mode of a configuration.
 func beSidecar(sources *config.Sources) {
 	getenv := sources.Getenv
 	sources.Getenv = func(name string) string {

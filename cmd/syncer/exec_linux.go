@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hide keeps the environment and the memory of this process, with its
-// credentials and the values, from processes of the same user, such as the
-// command; see proc(5) and ptrace(2). Root sees them all the same.
+// hide protects the environment and the memory of this process, with its credentials and
+// the values. Other processes of the same user, such as the command, cannot read them;
+// see proc(5) and ptrace(2). Root still can.
 func hide() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding the process's memory: %w", err)

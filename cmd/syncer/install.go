@@ -18,8 +18,8 @@ func newInstallCommand() *cobra.Command {
 	}
 }
 
-// install copies this binary to dir/syncer, which it replaces as a whole: it may
-// be running there.
+// install copies this binary to dir/syncer. It replaces that file atomically, because the
+// file may be running.
 func install(dir string) (err error) {
 	self, err := os.Executable()
 	if err != nil {

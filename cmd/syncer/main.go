@@ -1,5 +1,5 @@
-// Command syncer brings secrets that are kept in Conjur to applications on
-// Kubernetes and keeps them fresh. See the README.
+// Command syncer delivers secrets from Conjur to applications on Kubernetes and keeps
+// them fresh. See the README.
 package main
 
 import (
@@ -27,12 +27,11 @@ func main() {
 
 // start runs the command line and returns the exit status.
 func start(root *cobra.Command) int {
-	// net/http writes to the standard log of answers that nobody asked for, with
-	// bytes of them.
+	// net/http logs unsolicited responses to the standard log, with bytes of them.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends what does not end by the first
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	root.SetArgs(commandLine(os.Args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -44,12 +43,11 @@ func start(root *cobra.Command) int {
 	return exitStatus(err)
 }
 
-// errLogged is the error of a command whose log has said already what went
-// wrong.
+// errLogged is the error of a command that has already logged its problem.
 var errLogged = errors.New("failed; see the log")
 
-// newCommand makes the command tree. Without a subcommand it runs, as the
-// entry point of an image.
+// newCommand makes the command tree. Without a subcommand it runs run, as the entry point
+// of an image does.
 func newCommand() *cobra.Command {
 	run := newRunCommand()
 	root := &cobra.Command{
@@ -79,8 +77,8 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// needsCommand refuses a command that only groups others. Its help would be a
-// success to a script whose command is misspelled or missing.
+// needsCommand refuses a command that only groups others. If it printed its help, a
+// script with a missing or misspelled subcommand would seem to succeed.
 func needsCommand(cmd *cobra.Command, _ []string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -98,8 +96,8 @@ func noSuchTopic(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// noSuchCommand refuses an argument that is none of the command's own commands,
-// and names the one that was probably meant.
+// noSuchCommand refuses an argument that is not a subcommand, and names the one that was
+// probably meant.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -79,7 +79,7 @@ With --remove, the policy deletes these variables.`,
 	return cmd
 }
 
-// addNodeFlag adds the flag of the commands that look at what a node gets.
+// addNodeFlag adds the node flag to commands that inspect a node's secrets.
 func addNodeFlag(cmd *cobra.Command, t *tool.Tool) {
 	cmd.Flags().StringVar(&t.Sources.Node, "node", "", "the node whose node-specific variables take precedence (default: $MY_NODE_NAME)")
 }

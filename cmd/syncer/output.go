@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// outputFlag is the form of a command's output, as a flag.
+// outputFlag is a flag for the form of a command's output.
 type outputFlag struct {
 	form  string
 	forms []string
@@ -25,7 +25,7 @@ func (o *outputFlag) isJSON() bool { return o.form == "json" }
 
 func (o *outputFlag) list() string { return strings.Join(o.forms, " or ") }
 
-// String, Set and Type make it a value of a flag.
+// String, Set and Type implement pflag.Value.
 func (o *outputFlag) String() string { return o.form }
 
 func (o *outputFlag) Set(form string) error {

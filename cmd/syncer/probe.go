@@ -7,8 +7,8 @@ import (
 	"github.com/secretsync/syncer/pkg/notify"
 )
 
-// newProbeCommand makes the commands that do for containers without a shell
-// what the scripts in the status folder do for those with one.
+// newProbeCommand makes the commands for containers without a shell. They replace the
+// scripts in the status folder.
 func newProbeCommand() *cobra.Command {
 	var dir string
 	probe := &cobra.Command{

@@ -13,14 +13,14 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 )
 
-// isShell reports whether the binary was called by the name sh, as Conjur's
-// authn-k8s does in a container that asked for a certificate.
+// isShell reports whether the binary was called by the name sh. Conjur's authn-k8s does
+// this in a container that requested a certificate.
 func isShell(args []string) bool { return len(args) > 0 && filepath.Base(args[0]) == "sh" }
 
-// receive takes up that certificate, and does nothing else that a shell would
-// do. It returns the exit status.
+// receive stores the certificate, and does nothing else that a shell would do. It returns
+// the exit status.
 func receive(scripts []inject.Script) int {
-	signal.Ignore(unix.SIGPIPE) // whoever called may listen no more
+	signal.Ignore(unix.SIGPIPE) // the caller may have disconnected
 	status, err := inject.Receiver{
 		Path:    cmp.Or(os.Getenv(config.InboxVariable), config.DefaultInbox),
 		Scripts: scripts,

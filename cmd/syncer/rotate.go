@@ -49,8 +49,8 @@ func byHand(set string, do func(rotation.Hand) error) error {
 	})
 }
 
-// orSteer takes the error of a step by hand. Where somebody else rotates the set, or it
-// may not be read here, a step past its gate is asked of who rotates it.
+// orSteer handles the error of a manual step. If another process rotates the set, or the
+// set is unreadable here, it sends a forced step to that process as a command.
 func (f *gateFlags) orSteer(cmd *cobra.Command, h rotation.Hand, err error, verb, id string) error {
 	theirs := errors.Is(err, rotation.ErrOwned) || errors.Is(err, rotation.ErrUndeclared) || errors.Is(err, rotation.ErrForbidden)
 	if !theirs || !f.Force {
@@ -62,8 +62,8 @@ func (f *gateFlags) orSteer(cmd *cobra.Command, h rotation.Hand, err error, verb
 	return f.steer(cmd.Context(), h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason}, cmd.OutOrStdout())
 }
 
-// newRotateInit begins a set by hand, or prints what sets need that are rotated by
-// themselves.
+// newRotateInit makes the command that starts a manually rotated set, or prints the
+// requirements of automatically rotated sets.
 func newRotateInit() *cobra.Command {
 	var file string
 	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file", rotation.Hand.Init)
@@ -120,12 +120,12 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 	return cmd
 }
 
-// gateFlags is what opens a gate, as flags.
+// gateFlags are the flags for the condition that opens a gate.
 type gateFlags struct {
 	rotation.Gate
 	steerFlags
 	ask  []string
-	wait time.Duration // without ask
+	wait time.Duration // if ask is not set
 }
 
 func (f *gateFlags) add(cmd *cobra.Command) {
@@ -138,7 +138,7 @@ func (f *gateFlags) addForce(cmd *cobra.Command) {
 	f.steerFlags.add(cmd)
 }
 
-// gate returns what the flags say for a set.
+// gate returns the gate of a set according to the flags.
 func (f *gateFlags) gate(set string) (rotation.Gate, error) {
 	config := consumers.Config{Set: set, Ask: f.ask, Now: time.Now}
 	if len(f.ask) == 0 {
@@ -224,7 +224,7 @@ func newRotateStatus() *cobra.Command {
 	return cmd
 }
 
-// printReports prints what there is, and returns an error if a set is not well.
+// printReports prints the reports, and returns an error if a set has a problem.
 func printReports(out io.Writer, reports []rotation.Report, asJSON bool) error {
 	var broken error
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
@@ -246,8 +246,7 @@ func printReports(out io.Writer, reports []rotation.Report, asJSON bool) error {
 	return errors.Join(table.Flush(), broken)
 }
 
-// oneLine returns a text that somebody else may have written, fit for a line of a
-// terminal.
+// oneLine makes a text from another author safe for one line on a terminal.
 func oneLine(text string) string {
 	return terminal.Plain(strings.ReplaceAll(text, "\n", "; "))
 }

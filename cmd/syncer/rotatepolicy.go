@@ -26,8 +26,8 @@ func printPolicy(file string, out io.Writer) error {
 	return err
 }
 
-// policyOf returns the policy, for the root, that declares what sets need and
-// permits the host that rotates what it does with them.
+// policyOf returns the policy for the root. It declares the variables of sets and grants
+// the rotating host its permissions.
 func policyOf(c config.Rotation) string {
 	changed, read, steered, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	setOf := map[string]string{} // by host
@@ -77,7 +77,8 @@ func policyOf(c config.Rotation) string {
 	return text.String()
 }
 
-// needs returns the variables that the versions of a set are made and accepted with.
+// needs returns the variables that are needed to create the versions of a set and to make
+// them accepted.
 func needs(set config.RotatedSet) (ids []string) {
 	if set.Generate.X509 != nil {
 		ids = append(ids, set.Generate.X509.CA)

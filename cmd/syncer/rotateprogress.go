@@ -9,8 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
-// showProgress writes on a terminal how far sets are, a line for each change, until
-// it is stopped. It writes below what others write there, and over nothing.
+// showProgress writes the progress of sets on a terminal, one line for each change, until
+// it is stopped. It appends below the output of others and overwrites nothing.
 func showProgress(out io.Writer, reports func() []rotation.Report) (stop func()) {
 	if !terminal.New(out).Live() {
 		return func() {}

@@ -57,8 +57,8 @@ func addConfigFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "config", os.Getenv(config.ConfigFileVariable), "the YAML configuration file")
 }
 
-// rotateRun rotates until ctx ends, or until nothing can be done now. Errors are
-// logged.
+// rotateRun rotates until ctx ends. If once is true, it ends when nothing can be done
+// now. It logs errors.
 func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) error {
 	r, closing, err := loadRotator(file, log)
 	if err != nil {
@@ -83,7 +83,7 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 
 var errNoFile = errors.New("no configuration file; name it with --config")
 
-// loadRotator returns what rotates the sets of a file without a cluster.
+// loadRotator returns the rotator of the sets of a file, without a cluster.
 func loadRotator(file string, log *zap.Logger) (*rotation.Rotator, func(), error) {
 	if file == "" {
 		return nil, nil, errNoFile
@@ -98,8 +98,8 @@ func loadRotator(file string, log *zap.Logger) (*rotation.Rotator, func(), error
 	return rotators.Connect(c, rotators.Parts{Options: connect.Options{Version: version(), Log: log}})
 }
 
-// loadLook returns what looks at the sets of a file: with the cluster, if that is
-// the file of a standalone.
+// loadLook returns an inspector of the sets of a file. It uses the cluster if the file
+// belongs to a standalone.
 func loadLook(file string) (*rotation.Rotator, func(), error) {
 	cfg, _, err := config.Load(config.Sources{ConfigFile: config.File{Name: file}, Getenv: os.Getenv}.Read())
 	if err != nil || cfg.Mode != config.ModeStandalone {
@@ -108,8 +108,8 @@ func loadLook(file string) (*rotation.Rotator, func(), error) {
 	return rotators.Look(cfg, connect.Options{Version: version(), Log: zap.NewNop()})
 }
 
-// lookAtSets prints how far the sets of a file are, and what each waits for. The
-// error is not nil if one cannot be read.
+// lookAtSets prints the progress of the sets of a file, and what each waits for. It
+// returns an error if a set cannot be read.
 func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) error {
 	r, closing, err := loadLook(file)
 	if err != nil {
@@ -145,7 +145,7 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) er
 	return broken
 }
 
-// checkSets prints all that would keep the sets of a file from being rotated.
+// checkSets prints every problem that would prevent the rotation of the sets of a file.
 func checkSets(ctx context.Context, file string, out io.Writer) error {
 	r, closing, err := loadLook(file)
 	if err != nil {
@@ -166,7 +166,7 @@ func checkSets(ctx context.Context, file string, out io.Writer) error {
 	return err
 }
 
-// lines returns what is said of each set, a line each, in ascending order of the sets.
+// lines returns one line for each remark on a set, in ascending order of the sets.
 func lines(said map[string][]string) (all []string) {
 	for _, set := range slices.Sorted(maps.Keys(said)) {
 		for _, text := range said[set] {

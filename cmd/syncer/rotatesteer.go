@@ -14,8 +14,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// newRotateCommands returns the commands by which a set that is rotated by itself
-// is steered.
+// newRotateCommands makes the commands that control an automatically rotated set.
 func newRotateCommands() (all []*cobra.Command) {
 	for verb, short := range map[string]string{
 		"now":      "Create a new version now",
@@ -44,7 +43,7 @@ const steerStatus = `Exit status:
 - 1 if it was rejected, replaced or not answered, or not sent because another one
   is pending`
 
-// steerFlags is how a command is sent to whoever rotates a set.
+// steerFlags determine how to send a command to the process that rotates a set.
 type steerFlags struct {
 	noWait, replace bool
 	timeout         time.Duration
@@ -56,7 +55,7 @@ func (f *steerFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for an answer")
 }
 
-// steer sends a command to whoever rotates a set, and prints what became of it.
+// steer sends a command to the process that rotates a set, and prints the result.
 func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, out io.Writer) error {
 	return withConjur(func(client *conjur.Client) error {
 		now, err := client.Time(ctx)
@@ -92,7 +91,7 @@ func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, o
 	})
 }
 
-// unsent says what to do about a command that was not obeyed.
+// unsent says what to do about a command that was not executed.
 func unsent(err error) error {
 	if errors.Is(err, rotation.ErrPending) {
 		return fmt.Errorf("%w; it was not sent: wait until the other one is answered, or withdraw that by --replace", err)

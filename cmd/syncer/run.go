@@ -15,7 +15,7 @@ import (
 
 func newRunCommand() *cobra.Command { return newRunCommandFor(&pipeline.Options{}) }
 
-// newRunCommandFor makes the command and has its flags set o.
+// newRunCommandFor makes the command, whose flags set o.
 func newRunCommandFor(o *pipeline.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -44,7 +44,7 @@ Exit status: 0 after success, 1 after an error.`,
 	return cmd
 }
 
-// run does what the configuration says, to its end.
+// run applies the configuration until it is done.
 func run(ctx context.Context, o pipeline.Options) error {
 	standFast(unix.SIGPIPE, unix.SIGHUP)
 	p, stop, err := pipeline.New(o)
@@ -59,6 +59,6 @@ func run(ctx context.Context, o pipeline.Options) error {
 	return nil
 }
 
-// standFast has signals change nothing in this process, for its life, and lets
-// the processes that it starts take them as ever.
+// standFast makes this process ignore signals for its life. Processes that it starts
+// handle them as usual.
 func standFast(signals ...os.Signal) { signal.Notify(make(chan os.Signal, 1), signals...) }

@@ -46,7 +46,7 @@ values as far as possible.`,
 	return cmd
 }
 
-// setValues sets what the file says.
+// setValues sets the values in the file.
 func setValues(cmd *cobra.Command, file string, nonAtomic bool) error {
 	values, err := tool.ReadValues(file, cmd.InOrStdin())
 	if err == nil && len(values) == 0 {
@@ -60,7 +60,7 @@ func setValues(cmd *cobra.Command, file string, nonAtomic bool) error {
 	})
 }
 
-// setValue sets a variable to what standard input has.
+// setValue sets a variable to the content of standard input.
 func setValue(cmd *cobra.Command, id string) error {
 	return withConjur(func(client *conjur.Client) error {
 		return variables.SetOne(cmd.Context(), client, id, cmd.InOrStdin(), cmd.ErrOrStderr())

@@ -53,8 +53,7 @@ unknown. With --watch, an interrupt ends the command with the status shown last.
 	return cmd
 }
 
-// ownURL is where a process that serves its probes at an address is reached on
-// this machine.
+// ownURL is the URL on this machine of a process that serves its probes at an address.
 func ownURL(address string) string {
 	host, port, err := net.SplitHostPort(cmp.Or(address, ":8080"))
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
-// newToolCommand makes a command with the flags that all share which look at a
-// configuration; do runs when they are checked. Errors end the process with
-// the status. The forms of output are text and json unless others are named.
+// newToolCommand makes a command with the common flags for reading a configuration. do
+// runs after the flags are checked. Errors end the process with the status. The output
+// forms are text and json unless others are given.
 func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*cobra.Command, []string) error, forms ...string) *cobra.Command {
 	if forms == nil {
 		forms = []string{"text", "json"}
@@ -41,7 +41,7 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	return cmd
 }
 
-// checkArgs wants as many arguments as use has names for.
+// checkArgs requires as many arguments as use names.
 func checkArgs(use string, args []string) error {
 	switch want := strings.Count(use, " "); {
 	case strings.HasSuffix(use, "...]"): // any number
@@ -59,7 +59,7 @@ func addManifestFlags(cmd *cobra.Command, t *tool.Tool) {
 	cmd.Flags().StringVar(&t.Container, "container", "", "the provider's container (default: the one whose image name contains secrets-provider or syncer)")
 }
 
-// statusError is an error that ends the process with another status than 1.
+// statusError is an error that ends the process with a status other than 1.
 type statusError struct {
 	status int
 	err    error
@@ -68,8 +68,8 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// asStatus has an error of a tool end the process with the status, but that of a
-// difference with 1, as diff(1) does.
+// asStatus makes a tool's error end the process with the status. A difference ends it
+// with 1, as in diff(1).
 func asStatus(status int, err error) error {
 	switch {
 	case err == nil:
@@ -82,7 +82,7 @@ func asStatus(status int, err error) error {
 	return &statusError{status, err}
 }
 
-// exitStatus is the status that an error ends the process with.
+// exitStatus is the exit status for an error.
 func exitStatus(err error) int {
 	var s *statusError
 	if errors.As(err, &s) {

@@ -8,7 +8,7 @@ import (
 // defaultImage is the name that "make image" gives to the image.
 const defaultImage = "secretsync/syncer:0.1.0"
 
-// version is that of the build: the module's, with the commit where the build
+// version is the version of the build: the module's version, with the commit if the build
 // recorded one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()

@@ -13,8 +13,8 @@ import (
 	"github.com/secretsync/syncer/pkg/notify"
 )
 
-// waitMost is how long wait waits by default: while a postStart hook runs, a
-// Pod shows no log of the container and cannot be deleted.
+// waitMost is the default limit of wait. While a postStart hook runs, a Pod shows no log
+// of the container and cannot be deleted.
 const waitMost = 2 * time.Minute
 
 func newWaitCommand() *cobra.Command {
@@ -38,12 +38,12 @@ func newWaitCommand() *cobra.Command {
 	return cmd
 }
 
-// terminationMessage writes why a hook fails to where the kubelet, which drops
-// what a hook prints, takes the message of the container that it now ends.
+// terminationMessage writes why a hook fails to the file of the container's termination
+// message. The kubelet drops a hook's output, and now ends the container.
 func terminationMessage(path string, why error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // not in a container of Kubernetes
+		return nil // not in a Kubernetes container
 	}
 	if err != nil {
 		return err
