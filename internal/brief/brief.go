@@ -1,5 +1,5 @@
-// Package brief names some of many, so that a message about thousands of things
-// is one that people read.
+// Package brief names a few of many items, so that people read a message about thousands
+// of them.
 package brief
 
 import (
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// How many are named.
+// The number of named items.
 const (
 	Names   = 20 // of things that have a name
 	Reasons = 5  // of sentences
 )
 
-// Some returns the first of the texts, without one that only repeats the one
-// before, and after them how many more there are.
+// Some returns the first texts, without consecutive duplicates, and then the number of
+// the others.
 func Some(texts []string, most int) []string {
 	some := slices.Compact(slices.Clone(texts[:min(most, len(texts))]))
 	if more := len(texts) - most; more > 0 {
@@ -34,7 +34,7 @@ func List(names []string) string {
 	return strings.Join(some[:last], ", ") + " " + some[last]
 }
 
-// Cut returns a text in one line of at most that many bytes, and marks what it cut off.
+// Cut returns a text as one line of at most most bytes, and marks the omission.
 func Cut(text string, most int) string {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	if len(text) <= most {

@@ -1,4 +1,4 @@
-// Package retry says when what failed is tried again.
+// Package retry determines when to retry after a failure.
 package retry
 
 import (
@@ -7,9 +7,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Backoff is exponential: it doubles from First, each delay spread by ±25 % so
-// that a fleet does not return at once, and no delay is longer than Max. It
-// never ends.
+// Backoff is exponential and never ends. It doubles from First up to Max. Each delay is
+// spread by ±25 %, so that a fleet does not return at once. No delay is longer than Max.
 type Backoff struct {
 	First time.Duration // zero: 10 ms
 	Max   time.Duration // zero: 1 min; also bounds First
@@ -18,7 +17,7 @@ type Backoff struct {
 // leastDelay keeps a retry interval of zero from becoming a busy loop.
 const leastDelay = 10 * time.Millisecond
 
-// spread is the share by which a delay may be shorter or longer.
+// spread is the maximum deviation of a delay, as a fraction of it.
 const spread = 0.25
 
 // Start returns the delays, from the first one on.
@@ -27,8 +26,8 @@ func (b Backoff) Start() *backoff.ExponentialBackOff {
 	if most <= 0 {
 		most = time.Minute
 	}
-	// The library spreads around its longest interval. Cutting off what comes
-	// out above Max would make half of the delays exactly Max.
+	// The library spreads around its longest interval. Truncation at Max would make half
+	// of the delays exactly Max.
 	most = time.Duration(float64(most) / (1 + spread))
 	e := &backoff.ExponentialBackOff{
 		InitialInterval:     min(max(b.First, leastDelay), most),

@@ -10,16 +10,15 @@ import (
 // firstRest is the shortest rest.
 const firstRest = 100 * time.Millisecond
 
-// Rest spaces attempts at what keeps failing: each time between two is about
-// twice as long as the one before, up to a minute. The zero Rest is over.
+// Rest spaces attempts at an operation that keeps failing. Each pause is about twice as
+// long as the one before, up to a minute. The zero Rest permits an attempt at once.
 type Rest struct {
 	mu    sync.Mutex
 	next  *backoff.ExponentialBackOff // nil: nothing has failed
 	until time.Time
 }
 
-// Begin is called when an attempt failed; the next one is at least that much
-// later.
+// Begin is called after a failed attempt. The next attempt is at least this much later.
 func (r *Rest) Begin(least time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +35,7 @@ func (r *Rest) On() bool {
 	return time.Now().Before(r.until)
 }
 
-// End is called when all is well.
+// End is called after a success.
 func (r *Rest) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package turns has namespaces take turns, however much each of them has to do.
+// Package turns makes namespaces take turns, regardless of how much work each of them
+// has.
 package turns
 
 import (
@@ -7,15 +8,15 @@ import (
 	"time"
 )
 
-// Turns has keys by namespace, each due at a time. The namespaces in which one is
-// due take turns, and each step costs what is due and not what waits. The zero
-// Turns is empty and ready; it is for one goroutine at a time.
+// Turns contains keys by namespace, each due at a time. The namespaces with due keys take
+// turns. The cost of a step depends on the due keys and not on the waiting ones. The zero
+// Turns is empty and ready. It must not be used concurrently.
 type Turns[K comparable] struct {
 	lines map[string]*line[K]
-	order []string // of the namespaces; the next one is the first
+	order []string // of the namespaces; the first one is next
 }
 
-// Put has a key come when it is due, instead of when it was.
+// Put schedules a key for the time due, instead of its previous time.
 func (t *Turns[K]) Put(namespace string, key K, due time.Time) {
 	l := t.lines[namespace]
 	if l == nil {
@@ -35,9 +36,9 @@ func (t *Turns[K]) Put(namespace string, key K, due time.Time) {
 	heap.Push(l, l.items[key])
 }
 
-// Take takes out the key of a namespace that has been due for longest there. If
-// none is due, ok is false, and wait is how long it is to the first; negative: there
-// is none.
+// Take removes and returns the key of a namespace that has been due for longest there. If
+// no key is due, ok is false, and wait is the time until the first one. Without any keys,
+// wait is negative.
 func (t *Turns[K]) Take(now time.Time) (key K, wait time.Duration, ok bool) {
 	wait = -1
 	for i, namespace := range t.order {
@@ -68,7 +69,7 @@ func (t *Turns[K]) Due(namespace string, now time.Time) bool {
 	return l != nil && !l.heap[0].due.After(now)
 }
 
-// line is the keys of one namespace, the first one due first.
+// line contains the keys of one namespace, ordered by due time.
 type line[K comparable] struct {
 	heap  []*item[K]
 	items map[K]*item[K]

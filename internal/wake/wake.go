@@ -1,9 +1,9 @@
-// Package wake has a goroutine look at once at what it looks at from time to time.
+// Package wake makes a goroutine check at once, instead of at its next interval.
 package wake
 
 import "sync"
 
-// Wake rouses a goroutine that waits. The zero Wake is ready.
+// Wake wakes a waiting goroutine. The zero Wake is ready.
 type Wake struct {
 	once sync.Once
 	c    chan struct{}
@@ -17,7 +17,7 @@ func (w *Wake) channel() chan struct{} {
 	return w.c
 }
 
-// Rouse wakes it, or has its next wait end at once. It does not wait for it.
+// Rouse wakes the goroutine, or ends its next wait at once. Rouse does not block.
 func (w *Wake) Rouse() {
 	select {
 	case w.channel() <- struct{}{}:
