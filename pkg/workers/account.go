@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// place is where a target is, for the log.
+// place returns log fields that say where a target is.
 func place(t *targets.Target) []zap.Field {
 	fields := []zap.Field{zap.String("target", string(t.Key))}
 	if t.Secret == nil && t.File.Path != "" {
@@ -19,8 +19,8 @@ func place(t *targets.Target) []zap.Field {
 	return fields
 }
 
-// account says what was done to a target, in the result and, as far as somebody
-// may ask for it later, in the log.
+// account reports the changes made to a target in the result. It also logs those that
+// somebody may ask about later.
 func (s *Syncer) account(t *targets.Target, d *draft, changes sinks.Changes, result *Result) {
 	result.Set = changes.Set
 	for _, name := range changes.Remove {
@@ -39,8 +39,8 @@ func (s *Syncer) account(t *targets.Target, d *draft, changes sinks.Changes, res
 	}
 }
 
-// reportLeftOut reports which variables have no data key: as soon as others have
-// none, and once after each start.
+// reportLeftOut reports the variables that got no data key. It reports whenever the list
+// of them changes, and once after each start.
 func (s *Syncer) reportLeftOut(j *job) {
 	t := j.Spec
 	if t.Secret == nil || slices.Equal(t.Secret.LeftOut, j.Status.LeftOut) {
@@ -52,7 +52,7 @@ func (s *Syncer) reportLeftOut(j *job) {
 	}
 }
 
-// postmortem is the one line that says why something was removed.
+// postmortem logs, in a single line, why something was removed.
 func (s *Syncer) postmortem(t *targets.Target, d *draft, parts []string) {
 	var variables, proofs []string
 	add := func(id string, proof error) {
@@ -66,7 +66,7 @@ func (s *Syncer) postmortem(t *targets.Target, d *draft, parts []string) {
 		}
 	}
 	fields := place(t)
-	if t.Secret != nil { // where a wildcard brings in data keys of their own
+	if t.Secret != nil { // where a wildcard adds data keys
 		for _, id := range d.choices[0].gone {
 			add(id, d.choices[0].out[id])
 		}

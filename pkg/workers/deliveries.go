@@ -10,11 +10,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// What each target was last delivered as is in its status, by print: so that
-// what somebody deleted is told from what is new.
+// A target's status keeps the print of the last delivered content. The print
+// distinguishes content that somebody deleted from content that is new.
 
-// remember notes what a target holds now. It reports whether an earlier change
-// that seemed to fail was made after all, and is news still.
+// remember notes the content that a target holds now. It reports whether an earlier
+// change that seemed to fail did happen, and therefore still needs reporting.
 func remember(r *job, want Want) (late bool) {
 	switch {
 	case want.Gone == nil:
@@ -27,29 +27,29 @@ func remember(r *job, want Want) (late bool) {
 	return late
 }
 
-// delivered notes that a target holds what is wanted.
+// delivered notes that a target holds the wanted content.
 func delivered(s *records.Status, now records.Print) (late bool) {
 	late = (s.WriteFailed || s.RemovalFailed) && s.Delivered != now
 	known(s, now)
 	return late
 }
 
-// known notes that it is known what a target holds; the zero Print stands for
-// nothing, on purpose.
+// known notes that the target's content is known. The zero Print means that the target is
+// empty on purpose.
 func known(s *records.Status, now records.Print) {
 	s.Delivered, s.WriteFailed, s.RemovalFailed, s.Asked = now, false, false, false
 }
 
-// unsure notes that it is not known what a target holds.
+// unsure notes that the target's content is not known.
 func unsure(s *records.Status, removal bool) {
 	s.WriteFailed, s.RemovalFailed = s.WriteFailed || !removal, s.RemovalFailed || removal
 	s.Content = nil
 }
 
-// deleted reports whether a target is as it was last delivered, but that
-// something of it, or all, is missing; and whether it stays away for that. A
-// folder of files counts as deleted when it is gone as a whole; what is left of
-// one is mended.
+// deleted reports whether a target is as it was last delivered, except that some or all
+// of it is missing. It also reports whether the missing content stays away because of
+// that. A folder of files counts as deleted only if the whole folder is gone; otherwise
+// missing files are restored.
 func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bool) {
 	if want.Gone != nil {
 		return false, false
@@ -67,7 +67,8 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 	return deleted, stays
 }
 
-// printOf returns what is wanted from all else that was.
+// printOf returns the print that distinguishes the wanted content from all earlier wanted
+// content.
 func printOf(r *job, want Want) records.Print {
 	parts := make(map[string][]byte, len(want.Parts))
 	for name, value := range want.Parts {

@@ -16,40 +16,39 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// draft is what a target should hold, as far as its definition, templates and
-// variables tell, and what keeps it from being as it should.
+// draft is the content that a target should hold, as its definition, templates and
+// variables say. It also holds the reasons why the target cannot have that content.
 type draft struct {
 	want    Want
 	choices []choice // one for each of the target's Parts
 	errs    []error
-	// warnings are those of the rendering; see allWarnings.
+	// warnings are the warnings of the rendering; see allWarnings.
 	warnings []string
-	work     int                             // as in Result
+	work     int                             // see Result.Work
 	sets     map[string]targets.DeliveredSet // by variable
-	claimed  []string                        // sets that only the Secret says it shows
+	claimed  []string                        // sets that only the Secret claims to show
 	expires  targets.Expiry
-	// held: for something that is unknown nothing but a removal may be done.
+	// held means that something is unknown, so that only removals are allowed.
 	held bool
 }
 
-// removes reports whether the draft has anything that is revoked.
+// removes reports whether the draft contains anything revoked.
 func (d *draft) removes() bool { return d.want.Gone != nil || len(d.want.Revoked) > 0 }
 
-// idle reports whether the draft has nothing to do with what is there, whatever
-// that is.
+// idle reports whether the draft changes nothing, whatever the target holds.
 func (d *draft) idle() bool {
 	return !d.removes() && (d.held || d.want.KeepAll && len(d.want.Parts) == 0)
 }
 
-// hold notes what is unknown. Half a rotation is worse than none: all that is
-// not revoked stays as it is.
+// hold notes the variables that are unknown. Half a rotation is worse than none:
+// everything that is not revoked stays unchanged.
 func (d *draft) hold(key targets.Key, errs ...error) {
 	d.errs = append(d.errs, &UnknownError{Key: key, Errs: errs})
 	d.want.Parts, d.want.KeepAll, d.held = map[string]secret.Value{}, true, true
 }
 
-// tellBare notes in the errors about what is unknown whether nothing is there that
-// could stay as it is.
+// tellBare records in the errors about unknown variables whether the target is empty, so
+// that no earlier content can stay.
 func (d *draft) tellBare(bare bool) {
 	for _, err := range d.errs {
 		if unknown, ok := err.(*UnknownError); ok {
@@ -69,8 +68,8 @@ func (s *Syncer) draft(ctx context.Context, r *job, answers map[string]variables
 	return s.draftFile(ctx, r, answers)
 }
 
-// draftFile works out what a file, or a folder of files, should hold. It is
-// all or nothing.
+// draftFile determines the content of a file or a folder of files. The content is all or
+// nothing.
 func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
 	t := r.Spec
 	answers = bothNamed(t, answers)
@@ -109,8 +108,8 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 	return d
 }
 
-// fail is the draft of a file that cannot be made: the last one stays, unless
-// it holds something that is revoked.
+// fail returns the draft of a file that cannot be made. The last content stays, unless it
+// holds a revoked value.
 func (d draft) fail(t *targets.Target, answers map[string]variables.Answer, err error) draft {
 	if lost := d.choices[0].lost; len(lost) > 0 {
 		d.want.Gone = &RevokedError{Key: t.Key, Variables: lost}
@@ -130,7 +129,7 @@ func (s *Syncer) warn(key targets.Key, warnings []string) {
 	}
 }
 
-// allWarnings lists what was left out and what the rendering warns of.
+// allWarnings lists the variables that were left out and the warnings of the rendering.
 func (d *draft) allWarnings() (all []Warning) {
 	for i, c := range d.choices {
 		if c.err != nil {
@@ -138,7 +137,7 @@ func (d *draft) allWarnings() (all []Warning) {
 		}
 		part := c.name
 		if i == 0 {
-			part = "" // a file's name is the target's
+			part = "" // a file has the name of its target
 		}
 		for _, id := range slices.Sorted(maps.Keys(c.out)) {
 			why := strings.TrimPrefix(c.out[id].Error(), fmt.Sprintf("variable %q: ", id))
@@ -159,8 +158,8 @@ func renderWith(t *targets.Target, template string, answers map[string]variables
 	return render.Render(t, template, items)
 }
 
-// doubts are the reasons to leave the target as it is: a part that is there
-// may hold what was left out because nothing is known of it.
+// doubts returns the reasons to leave the target unchanged. An existing part may hold a
+// variable that was left out because its state is unknown.
 func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
 	for i, c := range d.choices {
 		for _, doubt := range c.doubts {
@@ -176,10 +175,9 @@ func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
 	return errs
 }
 
-// members lists what is to be remembered with the content: the variables that a
-// wildcard has brought into parts that do not name them, and those of this node's
-// own. have is what is
-// remembered; nil when that is right, or nothing can be said.
+// members lists the variables to remember with the content: those that a wildcard added
+// to parts that do not name them, and node-specific ones. have is the remembered list.
+// members returns nil if that list is right, or if nothing is known.
 func (d *draft) members(t *targets.Target, have []string) []string {
 	if d.held || d.fell(0) {
 		return nil
@@ -194,7 +192,7 @@ func (d *draft) members(t *targets.Target, have []string) []string {
 			in[id] = in[id] || is
 		}
 		for _, id := range have {
-			// What is there stays, and may hold it.
+			// The existing content stays, and may hold the variable.
 			_, out := c.out[id]
 			in[id] = in[id] || c.failed || d.want.KeepAll || out && !slices.Contains(c.gone, id)
 		}
@@ -207,7 +205,7 @@ func (d *draft) members(t *targets.Target, have []string) []string {
 	return ids
 }
 
-// fell reports whether a file, or a group of a Secret, goes as a whole.
+// fell reports whether a file, or a group of a Secret, is removed as a whole.
 func (d *draft) fell(i int) bool {
 	if i == 0 {
 		return d.want.Gone != nil && d.want.Revoked == nil
@@ -215,7 +213,7 @@ func (d *draft) fell(i int) bool {
 	return d.want.Revoked[d.choices[i].name]
 }
 
-// variablesOf lists the ids of the targets' variables.
+// variablesOf lists the variable ids of the targets.
 func variablesOf(rs []*job) []string {
 	ids := map[string]bool{}
 	for _, r := range rs {

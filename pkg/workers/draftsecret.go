@@ -14,15 +14,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// secretDraft works out what a Kubernetes Secret should hold. Each entry of its
-// map is a part of its own, and each of its groups is all or nothing.
+// secretDraft determines the content of a Kubernetes Secret. Each entry of its map is a
+// separate part. Each of its groups is all or nothing.
 type secretDraft struct {
 	draft
 	t       *targets.Target
 	answers map[string]variables.Answer
-	render  targets.Target  // with what is to be rendered
+	render  targets.Target  // with the entries to render
 	gone    map[string]bool // variables that are gone and that an entry names
-	fallen  []string        // the parts that go for that
+	fallen  []string        // the parts that are removed because of them
 	unknown []error
 }
 
@@ -34,7 +34,7 @@ func (s *Syncer) draftSecret(ctx context.Context, r *job, answers map[string]var
 		d.want.Keep[key] = true
 	}
 	keys := *t
-	keys.Secret = nil // the map alone
+	keys.Secret = nil // only the map
 	d.choices = append(d.choices, s.choose(r, &keys, answers))
 	d.addMap()
 	for _, group := range t.Secret.Groups {
@@ -56,20 +56,20 @@ func (s *Syncer) draftSecret(ctx context.Context, r *job, answers map[string]var
 	return d.draft
 }
 
-// addMap takes in what was chosen of the map.
+// addMap adds the chosen variables of the map.
 func (d *secretDraft) addMap() {
 	c := &d.choices[0]
 	if c.err != nil {
 		d.errs = append(d.errs, c.err)
 	}
 	if c.in != nil && len(c.in) == 0 {
-		d.want.KeepAll = true // an empty list is no proof of anything
+		d.want.KeepAll = true // an empty list proves nothing
 	}
 	for _, left := range c.left {
 		if left.revoked {
 			d.want.Revoked[left.alias] = true
 		} else {
-			d.want.Keep[left.alias] = true // whatever it holds
+			d.want.Keep[left.alias] = true // whatever its content
 		}
 	}
 	for _, e := range c.target.Entries {
@@ -83,7 +83,7 @@ func (d *secretDraft) addMap() {
 	d.unknown = append(d.unknown, unknownOf(d.render.Variables(), d.answers)...)
 }
 
-// addGroup takes in what was chosen of a group.
+// addGroup adds the chosen variables of a group.
 func (d *secretDraft) addGroup(c *choice) {
 	if c.err != nil {
 		d.errs, d.want.Keep[c.name], c.failed = append(d.errs, c.err), true, true
@@ -97,7 +97,7 @@ func (d *secretDraft) addGroup(c *choice) {
 	d.render.Secret.Groups = append(d.render.Secret.Groups, c.target)
 }
 
-// fall has a group go as a whole, for variables that are gone.
+// fall removes a group as a whole, because variables are gone.
 func (d *secretDraft) fall(c *choice, ids []string) {
 	for _, id := range ids {
 		d.gone[id] = true
@@ -106,7 +106,7 @@ func (d *secretDraft) fall(c *choice, ids []string) {
 	d.fallen = append(d.fallen, c.name)
 }
 
-// setGone sums up what is proven to be gone.
+// setGone sums up which variables are proven to be gone.
 func (d *secretDraft) setGone(kept bool) {
 	if len(d.gone) == 0 {
 		return
@@ -120,8 +120,8 @@ func (d *secretDraft) setGone(kept bool) {
 	d.want.Gone, d.errs = gone, append(d.errs, gone)
 }
 
-// renderSecret makes the values. A group that cannot be made keeps its last
-// result, if nothing of it is revoked; the others go on.
+// renderSecret makes the values. A group that cannot be made keeps its last result,
+// unless that holds a revoked value. The other groups go on.
 func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	if len(d.render.Entries)+len(d.render.Secret.Groups) == 0 {
 		return
@@ -144,13 +144,13 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	d.want.Parts, d.work, d.expires = made.Parts, made.Work+1, made.Expires
 	for i := range d.choices {
 		c := &d.choices[i]
-		err := made.Errs[c.name] // none for the map
+		err := made.Errs[c.name] // the map has none
 		if err == nil {
 			continue
 		}
 		d.want.Keep[c.name], c.failed = true, true
 		if len(c.lost) > 0 {
-			d.fall(c, c.lost) // its last result holds them
+			d.fall(c, c.lost) // its last result holds these variables
 		}
 		if _, unread := err.(*textError); unread {
 			d.errs = append(d.errs, fmt.Errorf("%s keeps the last state of the data key %q: %w", d.t.Key, c.name, err))
@@ -162,9 +162,9 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	d.warnings = made.Warnings
 }
 
-// leaveOutUnfit takes out of groups with a wildcard the values that their
-// formats cannot hold; nil when that is no use. It takes away the errors of the
-// groups that are worth another try.
+// leaveOutUnfit removes the values that a format cannot hold from groups with a wildcard.
+// It returns nil if that does not help. It deletes the errors of the groups that are
+// worth another try.
 func (d *secretDraft) leaveOutUnfit(errs map[string]error) (again *targets.Target) {
 	for i := range d.choices {
 		c := &d.choices[i]
@@ -180,15 +180,15 @@ func (d *secretDraft) leaveOutUnfit(errs map[string]error) (again *targets.Targe
 	return again
 }
 
-// textError says that the text of a template could not be got. That may be
-// otherwise at the next try.
+// textError means that the text of a template could not be read. The next try may
+// succeed.
 type textError struct{ err error }
 
 func (e *textError) Error() string { return "reading the template: " + e.err.Error() }
 func (e *textError) Unwrap() error { return e.err }
 
-// text returns the text of a group's template, while there is time: a Secret may
-// have many templates, and each may run for a while.
+// text returns the text of a group's template, as long as time remains. A Secret may have
+// many templates, and each may run for a while.
 func (s *Syncer) text(ctx context.Context, group *targets.Target) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", &textError{err}

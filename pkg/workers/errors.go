@@ -12,12 +12,12 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// UnknownError says that the value of some of a target's variables is not
-// known now, so the target keeps what it holds.
+// UnknownError means that the values of some of a target's variables are currently
+// unknown. The target keeps its content.
 type UnknownError struct {
 	Key  targets.Key
-	Errs []error // one a variable, in the order of the entries
-	// Bare: nothing of the target is there yet.
+	Errs []error // one per variable, in the order of the entries
+	// Bare means that nothing of the target exists yet.
 	Bare bool
 }
 
@@ -25,7 +25,7 @@ func (e *UnknownError) Error() string {
 	if !e.Bare {
 		return fmt.Sprintf("%s keeps its last state: %s", e.Key, list(e.Errs))
 	}
-	var missing []string // nothing of them can be removed, so proof is of no concern
+	var missing []string // they hold nothing to remove, so proof does not matter
 	var reasons []error
 	for _, err := range e.Errs {
 		switch e := err.(type) {
@@ -46,16 +46,16 @@ func (e *UnknownError) Error() string {
 // Unwrap returns the reasons.
 func (e *UnknownError) Unwrap() []error { return e.Errs }
 
-// RevokedError says that some of a target's variables are proven to be gone:
-// deleted, never set, or no longer ours to read.
+// RevokedError means that some of a target's variables are proven to be gone: deleted,
+// never set, or no longer readable for this host.
 type RevokedError struct {
 	Key       targets.Key
 	Variables []string
-	Errs      []error // the proofs, one a variable
-	// Parts are the data keys of a Secret that are concerned, in ascending
-	// order; nil: all that the target holds.
+	Errs      []error // the proofs, one per variable
+	// Parts are the affected data keys of a Secret, in ascending order. nil means
+	// everything that the target holds.
 	Parts []string
-	// Kept: the policy forbids to remove what was written earlier.
+	// Kept means that the policy forbids removing content written earlier.
 	Kept bool
 }
 
@@ -78,13 +78,13 @@ func (e *RevokedError) concerns(part string) bool {
 // Unwrap returns the proofs.
 func (e *RevokedError) Unwrap() []error { return e.Errs }
 
-// RenderError says that values and template do not make a content. Only a
-// changed value, template or configuration mends that.
+// RenderError means that values and template do not produce content. Only a changed
+// value, template or configuration fixes that.
 type RenderError struct {
 	Key  targets.Key
-	Part string // the data key of a Secret, which keeps its last state
+	Part string // the data key of a Secret, which stays unchanged
 	Err  error
-	// Invalid: the template itself is faulty, whatever the values.
+	// Invalid means that the template itself is faulty, whatever the values.
 	Invalid bool
 }
 
@@ -98,22 +98,22 @@ func (e *RenderError) Error() string {
 // Unwrap returns the cause.
 func (e *RenderError) Unwrap() error { return e.Err }
 
-// InvalidError says that a target's settings are faulty, and so it stays as it
-// is; or that a part of a Secret's own definition is: then all else of it was
-// delivered. Only another definition mends that.
+// InvalidError means that a target's settings are faulty, so that the target stays
+// unchanged. It can also mean that one part of a Secret's definition is faulty; then
+// everything else was delivered. Only a changed definition fixes that.
 type InvalidError struct {
 	Key    targets.Key
-	Faults []string // each says where and what
+	Faults []string // each says where and why
 }
 
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("the definition of %s is faulty: %s", e.Key, strings.Join(brief.Some(e.Faults, brief.Reasons), "; "))
 }
 
-// Permanent reports whether no retry mends an error of a Result, so that it is
-// worth one only when something has changed. Of several errors that were
-// joined, each must be so. Whether a retry finds a revoked variable restored
-// sooner than something else does is the caller's to know: revoked tells.
+// Permanent reports whether no retry can fix an error of a Result. Such an error is worth
+// a retry only after something has changed. If several errors were joined, each of them
+// must be permanent. The caller must know whether a retry finds a restored variable
+// before any other event does: revoked says so.
 func Permanent(err error, revoked bool) bool {
 	switch e := err.(type) {
 	case *RenderError, *InvalidError:
@@ -130,7 +130,7 @@ func Permanent(err error, revoked bool) bool {
 	return errors.As(err, &refused)
 }
 
-// joined is errors.Join, but for a single error, which it returns as it is.
+// joined is errors.Join, except that it returns a single error unchanged.
 func joined(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 1 {
@@ -139,8 +139,8 @@ func joined(errs ...error) error {
 	return errors.Join(errs...)
 }
 
-// list shows a few of many errors: a target with a thousand unknown variables
-// has one line in the log, not a thousand.
+// list shows the first few of many errors. A target with a thousand unknown variables
+// gets one line in the log, not a thousand.
 func list(errs []error) string {
 	texts := make([]string, len(errs))
 	for i, err := range errs {
@@ -149,8 +149,8 @@ func list(errs []error) string {
 	return strings.Join(brief.Some(texts, brief.Reasons), "; ")
 }
 
-// goneOf returns the proofs of those of a target's variables that are gone; nil
-// when none is. The target is called key.
+// goneOf returns the proofs for the target's variables that are gone; nil if none is. key
+// is the target's key.
 func goneOf(key targets.Key, t *targets.Target, answers map[string]variables.Answer) *RevokedError {
 	e := &RevokedError{Key: key}
 	for _, id := range t.Variables() {
@@ -162,14 +162,14 @@ func goneOf(key targets.Key, t *targets.Target, answers map[string]variables.Ans
 	return e
 }
 
-// add takes a variable in, if it is gone and not in yet.
+// add adds a variable, if it is gone and not yet listed.
 func (e *RevokedError) add(id string, a variables.Answer) {
 	if a.Verdict == variables.Gone && !slices.Contains(e.Variables, id) {
 		e.Variables, e.Errs = append(e.Variables, id), append(e.Errs, a.Err)
 	}
 }
 
-// unknownOf returns why variables are neither found nor gone.
+// unknownOf returns the reasons why variables are neither found nor gone.
 func unknownOf(ids []string, answers map[string]variables.Answer) (errs []error) {
 	for _, id := range ids {
 		a := answers[id]

@@ -10,14 +10,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// A target's values should be of one moment: a new user with an old password is
-// worse than both old. One request returns values of one moment; but a batch that
-// was refused, or was too long, is asked for in pieces, between which a value
-// may change. What came apart is therefore read once more: it was there at one
-// moment if it comes in one request now, or is the same as before.
+// All values of a target should date from the same moment: a new user with an old
+// password is worse than both old. The values of one request do. But a batch that was
+// refused or was too long is fetched in pieces, and a value may change between two
+// pieces. Therefore Syncer reads values from separate requests a second time. They
+// existed at one moment if the second reading gets them in one request, or equals the
+// first.
 
-// fetch reads the variables of targets. It returns the answers for each of the
-// targets, and a function that wipes them.
+// fetch reads the variables of targets. It returns a function that gives the answers for
+// each target, and a function that wipes them.
 func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target) map[string]variables.Answer, done func()) {
 	for _, r := range rs {
 		defer r.span.Step("fetch")()
@@ -39,9 +40,9 @@ func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target)
 		func() { wipe(first); wipe(second) }
 }
 
-// apart reports whether the values of a target come from several requests. It does
-// not matter of one that is not to be written, and of one that holds all
-// variables, of which nobody says what belongs together.
+// apart reports whether the values of a target come from several requests. This does not
+// matter for a target that is not written. It does not matter for a target with all
+// variables either, because nothing says which of them belong together.
 func apart(t *targets.Target, answers map[string]variables.Answer) bool {
 	all := func(part *targets.Target) bool { return part.Expanded != nil }
 	if slices.ContainsFunc(t.Parts(), all) || len(unknownOf(t.Variables(), answers)) > 0 {
@@ -56,8 +57,8 @@ func found(t *targets.Target, answers map[string]variables.Answer) []string {
 	return slices.DeleteFunc(t.Variables(), func(id string) bool { return answers[id].Verdict != variables.Found })
 }
 
-// together returns answers about a target of which the values are of one moment. A
-// value that changed between two readings that both came apart is unknown.
+// together returns answers for a target whose values date from the same moment. If both
+// readings needed several requests, a value that changed between them is unknown.
 func together(t *targets.Target, first, second map[string]variables.Answer) map[string]variables.Answer {
 	if !apart(t, first) {
 		return first

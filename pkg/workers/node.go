@@ -13,18 +13,18 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// An entry may have two variables: one of this node's own, which wins where there
-// is one, and the general one. The list says when there is one; only the variable
-// itself says that it is gone. What the list lacks is asked for as long as the
+// An entry may have two variables: a node-specific one, which wins if it exists, and the
+// general one. The list says when the node-specific variable exists. Only the variable
+// itself says that it is gone. A variable that the list lacks is requested as long as the
 // content may hold it.
 
-// turn has a target read other variables than it did if the answers say so: the
-// general one in the place of one of this node's own that is gone, or, once in a
-// sync, that one again. It reports whether it did. The error says that it is not
-// known any more what the target is to have.
+// turn switches a target between its general and its node-specific variables, depending
+// on the answers. If a node-specific variable is gone, the target reads the general one.
+// Once in a sync, the target may switch back. turn reports whether it switched. The error
+// means that the wanted content of the target is no longer known.
 //
-// A mere suspicion is enough if the content is known to hold nothing of the
-// node's own, as when there is none. All else that is unknown changes nothing.
+// A mere suspicion is enough if the content is known to hold no node-specific value, for
+// example because nothing exists. Otherwise, an unknown answer changes nothing.
 func (s *Syncer) turn(j *job, answers map[string]variables.Answer) (turned bool, err error) {
 	fell, rose := map[string]error{}, []string{}
 	for own := range j.Spec.Overrides {
@@ -53,7 +53,7 @@ func (s *Syncer) turn(j *job, answers map[string]variables.Answer) (turned bool,
 	return true, nil
 }
 
-// lost reports whether a variable of this node's own gives way to the general one.
+// lost reports whether the general variable replaces a node-specific one.
 func (s *Syncer) lost(j *job, own string, a variables.Answer) bool {
 	if a.Verdict == variables.Gone {
 		return true
@@ -63,15 +63,15 @@ func (s *Syncer) lost(j *job, own string, a variables.Answer) bool {
 	return before != nil && !before[own] && errors.As(a.Err, &suspect)
 }
 
-// recallOwn brings the variables of this node's own back into a target that its
-// content may hold though the list lacks them.
+// recallOwn adds node-specific variables to a target again, if the list lacks them but
+// the target's content may hold them.
 func (s *Syncer) recallOwn(ctx context.Context, r *job) *job {
 	t := r.Spec
 	before := r.Status.Content[t.Group]
 	if before == nil {
 		have, err := r.read(ctx)
 		if err != nil {
-			return r // as the sync will find out
+			return r // the sync reports the error
 		}
 		wipeParts(have.Parts)
 		r.see(have)
@@ -96,8 +96,8 @@ func (s *Syncer) recallOwn(ctx context.Context, r *job) *job {
 	return r
 }
 
-// overridesOf returns which variables of this node's own the target reads; nil if
-// it may have none.
+// overridesOf returns the node-specific variables that the target reads; nil if it cannot
+// have any.
 func overridesOf(t *targets.Target) map[string]bool {
 	if t.Overrides == nil {
 		return nil
@@ -109,8 +109,8 @@ func overridesOf(t *targets.Target) map[string]bool {
 	return in
 }
 
-// bothNamed returns answers in which the reason why there is no general variable
-// names this node's own as well, where the target has neither.
+// bothNamed returns answers whose "not found" errors name both the general and the
+// node-specific variable, if neither exists.
 func bothNamed(t *targets.Target, answers map[string]variables.Answer) map[string]variables.Answer {
 	cloned := false
 	for own, general := range t.Overrides {

@@ -9,24 +9,23 @@ import (
 	"github.com/secretsync/syncer/pkg/sinks"
 )
 
-// Want is what a target should hold.
+// Want is the content that a target should hold.
 type Want struct {
 	Parts map[string]secret.Value
-	// Mode is the wanted permission bits; 0 where parts have none.
+	// Mode is the wanted permission bits; 0 if parts have none.
 	Mode fs.FileMode
-	// Gone is set when a variable of the target is proven to be gone, and with
-	// it Revoked, the names of the parts that hold its value. A nil Revoked
-	// stands for the whole target, which then has no Parts.
+	// Gone is set if a variable of the target is proven to be gone. Revoked then names
+	// the parts that hold its value. A nil Revoked means the whole target, which then has
+	// no Parts.
 	Gone    *RevokedError
 	Revoked map[string]bool
-	// Keep names parts that stay as they are if they are there, although they
-	// are not in Parts; with KeepAll that is so of every part that is not
-	// Revoked.
+	// Keep names parts that stay unchanged if they exist, although they are not in Parts.
+	// With KeepAll, every part stays that is not Revoked.
 	Keep    map[string]bool
 	KeepAll bool
 }
 
-// stays reports whether a part that is there and not wanted stays as it is.
+// stays reports whether an existing part that is not wanted stays unchanged.
 func (w Want) stays(name string, policy Policy) bool {
 	if w.Revoked[name] {
 		return !policy.RemoveRevoked
@@ -34,18 +33,18 @@ func (w Want) stays(name string, policy Policy) bool {
 	return w.KeepAll || w.Keep[name]
 }
 
-// Policy is what a sync may do beyond bringing content up to date.
+// Policy says which actions a sync may take besides updating content.
 type Policy struct {
-	// RemoveRevoked allows to remove what holds the value of a variable that
-	// is proven to be gone.
+	// RemoveRevoked allows removing content that holds the value of a variable that is
+	// proven to be gone.
 	RemoveRevoked bool
-	// KeepDeleted leaves away what somebody deleted until its content changes
-	// or it is asked for.
+	// KeepDeleted does not restore deleted content until the content changes or somebody
+	// requests it.
 	KeepDeleted bool
 }
 
-// Plan compares what should be with what is there. It is pure: no client, no
-// clock, no file. Of each part:
+// Plan compares the wanted content with the existing content. It is pure: no client, no
+// clock, no file. For each part:
 //
 //	wanted      there            planned
 //	content     the same         nothing
@@ -56,8 +55,8 @@ type Policy struct {
 //	nothing     something        remove
 //	any of the last three    nothing     nothing
 //
-// What stays is in the plan's Parts, as it is there. A plan that removes the
-// whole target has none.
+// Parts that stay are in the plan's Parts, unchanged. A plan that removes the whole
+// target has no Parts.
 func Plan(want Want, have sinks.State, policy Policy) sinks.Changes {
 	if want.Gone != nil && want.Revoked == nil {
 		if !policy.RemoveRevoked {

@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Work is where a pool takes keys from and gives them back to.
+// Work gives keys to a pool and takes them back.
 type Work interface {
 	Take(share func(waiting int) int) []queue.Item
 	Costly(key targets.Key, is bool)
@@ -18,37 +18,37 @@ type Work interface {
 	ShutDown()
 }
 
-// PoolConfig is what a pool is made of.
+// PoolConfig configures a pool.
 type PoolConfig struct {
 	Work   Work
 	Syncer *Syncer
-	// Workers is how many syncs go on at once; less than 1 means 1.
+	// Workers is the number of concurrent syncs; less than 1 means 1.
 	Workers int
-	// Timeout bounds the sync of what a worker took in one go; zero: 3 min.
+	// Timeout limits the sync of the keys that a worker took together; zero means 3 min.
 	Timeout time.Duration
-	// Grace is how long writes may go on when Run's context ends. What is
-	// being read ends at once.
+	// Grace is how long writes may continue after Run's context ends. Reads stop
+	// immediately.
 	Grace time.Duration
-	// Listener, when not nil, is called with each key that a worker took, and
+	// Listener, if not nil, is called with each key that a worker took. It is also called
 	// with each outcome, before the key is given back.
 	Listener Listener
 }
 
-// Listener hears of the work of a pool. It is called from several goroutines
-// and must not block.
+// Listener receives the events of a pool. Several goroutines call it, and it must not
+// block.
 type Listener interface {
 	Started(queue.Item)
 	Settled(queue.Item, Result)
 }
 
-// Pool runs a bounded number of workers.
+// Pool runs a limited number of workers.
 type Pool struct {
 	PoolConfig
 	syncer atomic.Pointer[Syncer]
-	busy   []atomic.Int64 // :: worker → when it began what it holds, unix nanoseconds; 0: idle
+	busy   []atomic.Int64 // by worker: when it took its keys, in Unix nanoseconds; 0: idle
 }
 
-// NewPool makes a pool that does nothing yet.
+// NewPool returns a pool that has not started.
 func NewPool(c PoolConfig) *Pool {
 	if c.Timeout <= 0 {
 		c.Timeout = 3 * time.Minute
@@ -58,26 +58,26 @@ func NewPool(c PoolConfig) *Pool {
 	return p
 }
 
-// SetPolicy changes what the syncs from the next one on may do.
+// SetPolicy changes the policy, starting with the next sync.
 func (p *Pool) SetPolicy(policy Policy) {
 	next := *p.syncer.Load()
 	next.Policy = policy
 	p.syncer.Store(&next)
 }
 
-// A worker takes what waits in shares. Keys taken together fetch their values
-// in one request, but a write that hangs delays those behind it.
+// Workers share the waiting keys. Keys taken together fetch their values in one request,
+// but a hanging write delays the keys behind it.
 const (
-	leastKeys = 16 // fewer are not worth a second request
+	leastKeys = 16 // fewer keys are not worth a second request
 	mostKeys  = 100
 )
 
-// costlyWork is how much the templates of a target may do that is not costly,
-// some ten milliseconds. Common templates do a hundredth.
+// costlyWork is the limit of template work for a target that does not count as costly,
+// about ten milliseconds. Common templates need a hundredth of that.
 const costlyWork = 1 << 20
 
-// Run works until ctx ends, then lets the workers write what they have read,
-// and returns when all have. It shuts the queue down.
+// Run works until ctx ends. Then it lets the workers write the content that they have
+// read, and returns when all workers have finished. It shuts the queue down.
 func (p *Pool) Run(ctx context.Context) {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -113,11 +113,11 @@ func (p *Pool) runWorker(reading, writing context.Context, busy *atomic.Int64) {
 	}
 }
 
-// processNext syncs a fair share of the keys that wait; false when the queue
-// was shut down.
+// processNext syncs a fair share of the waiting keys. It returns false if the queue was
+// shut down.
 func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64) bool {
 	items := p.Work.Take(func(waiting int) int {
-		idle := p.idle() // with this worker
+		idle := p.idle() // including this worker
 		busy.Store(time.Now().UnixNano())
 		return min(max((waiting+idle-1)/idle, leastKeys), mostKeys)
 	})
@@ -151,7 +151,7 @@ func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64)
 	return true
 }
 
-// idle is how many workers hold nothing.
+// idle returns the number of workers that hold no keys.
 func (p *Pool) idle() (n int) {
 	for i := range p.busy {
 		if p.busy[i].Load() == 0 {
@@ -161,8 +161,8 @@ func (p *Pool) idle() (n int) {
 	return n
 }
 
-// Overdue reports whether every worker has held its keys for much longer than
-// the timeout allows: nothing moves, and nothing will.
+// Overdue reports whether every worker has held its keys for much longer than the timeout
+// allows. Then nothing makes progress any more.
 func (p *Pool) Overdue() bool {
 	limit := time.Now().Add(-p.Timeout - 30*time.Second).UnixNano()
 	for i := range p.busy {

@@ -10,15 +10,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// recall brings the variables into a target with a wildcard that its content
-// holds though the list lacks them: a list is no proof that they are gone.
+// recall adds variables to a target with a wildcard again, if its content holds them but
+// the list lacks them. A list does not prove that they are gone.
 func (s *Syncer) recall(ctx context.Context, r *job) *job {
 	t := r.Spec
 	if t.Overrides != nil {
 		return s.recallOwn(ctx, r)
 	}
 	var ids []string
-	var unknown []*targets.Target // the parts of which it is not known how they came about
+	var unknown []*targets.Target // the parts with unknown members
 	for _, part := range t.Parts() {
 		before := r.Status.Content[part.Group]
 		if part.Expanded != nil && before == nil {
@@ -42,14 +42,13 @@ func (s *Syncer) recall(ctx context.Context, r *job) *job {
 	return r
 }
 
-// held lists variables that the content of the parts may hold. After a restart
-// only the content says that they were ever listed, or what was remembered with
-// it.
+// held lists variables that the content of the parts may hold. After a restart, only the
+// content or the list remembered with it shows that they were ever listed.
 func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []string {
 	t := r.Spec
 	have, err := r.read(ctx)
 	if err != nil {
-		return nil // as the sync will find out
+		return nil // the sync reports the error
 	}
 	r.see(have)
 	defer wipeParts(have.Parts)
@@ -66,13 +65,13 @@ func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []st
 	return slices.DeleteFunc(ids, func(id string) bool { return !variables.Askable(id) })
 }
 
-// readable reports whether the content of a part names the variables in it. That
-// of a template does not, nor do the data keys of a Secret's map.
+// readable reports whether the content of a part names its variables. The content of a
+// template does not. The data keys of a Secret's map do not either.
 func readable(part *targets.Target) bool {
 	return part.Format != "" && part.Format != targets.FormatTemplate
 }
 
-// strangers lists those aliases that the part has no entry for.
+// strangers lists the aliases for which the part has no entry.
 func strangers(part *targets.Target, aliases []string) (ids []string) {
 	known := make(map[string]bool, len(part.Entries))
 	for _, e := range part.Entries {
@@ -81,21 +80,21 @@ func strangers(part *targets.Target, aliases []string) (ids []string) {
 	return slices.DeleteFunc(aliases, func(id string) bool { return known[id] })
 }
 
-// lookOnce finds out whether there is anything of a target that no sync has
-// proven or seen.
+// lookOnce checks whether anything of a target exists, if no sync has proven or seen that
+// yet.
 func (s *Syncer) lookOnce(ctx context.Context, j *job) {
 	if !j.Status.Proven.IsZero() || j.Status.Version != "" {
 		return
 	}
 	have, err := j.read(ctx)
-	if err != nil { // which the sync that can go on reports
+	if err != nil { // the sync that can go on reports it
 		return
 	}
 	defer wipeParts(have.Parts)
 	j.see(have)
 }
 
-// see notes what the sink has found.
+// see records the state that the sink has found.
 func (j *job) see(have sinks.State) {
 	j.Status.See(have.Sight)
 	j.Status.Bare = len(have.Parts) == 0 && !have.Stale

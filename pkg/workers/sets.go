@@ -13,9 +13,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// setsOf returns what the target is to show of sets of versions, by variable,
-// and what is wrong with others: they cannot be read, or are older than what was
-// delivered. Such a target keeps its last good state.
+// setsOf returns the version sets that the target must show, by variable, and the errors
+// of the others. A set has an error if it cannot be read or is older than the delivered
+// one. Such a target keeps its last good state.
 func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]targets.DeliveredSet, errs []error) {
 	for _, part := range r.Spec.Parts() {
 		for _, e := range part.Entries {
@@ -43,8 +43,8 @@ func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]target
 	return sets, errs
 }
 
-// older returns what is wrong with sets beside those that the content says it
-// shows, which an earlier process may have delivered.
+// older returns the errors of sets that are older than the content claims to show. An
+// earlier process may have delivered that content.
 func (d *draft) older(have sinks.State) (errs []error) {
 	for _, id := range slices.Sorted(maps.Keys(d.sets)) {
 		if was, delivered := have.Sets[id]; delivered {
@@ -56,8 +56,9 @@ func (d *draft) older(have sinks.State) (errs []error) {
 	return errs
 }
 
-// revokeSets has what is there of sets that are gone go, in place of the patterns
-// that stand for it. What anything else in the definition may have made stays.
+// revokeSets removes the existing data keys of sets that are gone. In the draft, these
+// names replace the patterns that stand for the set. Data keys stay if another entry of
+// the definition may have made them.
 func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 	if t.Secret == nil || d.want.Gone == nil {
 		return
@@ -77,10 +78,10 @@ func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 	}
 }
 
-// keepSets has the Secret go on saying which step it shows of a set that is gone,
-// where the policy keeps its data: a set that begins anew under that id must not
-// take it for unseen. What this process has not delivered is only a claim of whoever
-// may write the Secret.
+// keepSets lets the Secret still say which step it shows of a set that is gone, if the
+// policy keeps the set's data. Otherwise a new set with the same id would assume that it
+// was never delivered. If this process has not delivered the step, it is only a claim of
+// anyone who may write the Secret.
 func (d *draft) keepSets(t *targets.Target, status records.Status, have sinks.State) {
 	if d.want.Gone == nil || !d.want.Gone.Kept {
 		return
@@ -102,7 +103,7 @@ func (d *draft) keepSets(t *targets.Target, status records.Status, have sinks.St
 	}
 }
 
-// belongs reports whether a data key can only have come from the set e.
+// belongs reports whether a data key can only come from the set e.
 func belongs(t *targets.Target, e targets.Entry, name string) bool {
 	if !strings.HasPrefix(name, strings.TrimSuffix(e.Alias, "*")) {
 		return false
@@ -116,8 +117,8 @@ func belongs(t *targets.Target, e targets.Entry, name string) bool {
 	return !slices.ContainsFunc(t.Secret.Groups, func(group *targets.Target) bool { return group.Group == name })
 }
 
-// isSet reports whether a value is a set of versions, which a wildcard does not
-// deliver: nobody could read it.
+// isSet reports whether a value is a version set. A wildcard does not deliver version
+// sets, because no application could read them.
 func isSet(e targets.Entry, a variables.Answer) bool {
 	return a.Verdict == variables.Found && !e.Set() && render.IsSet(a.Value.Bytes())
 }

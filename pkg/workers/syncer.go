@@ -1,5 +1,6 @@
-// Package workers makes targets right, one key at a time: it fetches the
-// values, renders, compares with what is there, and applies the difference.
+// Package workers brings targets to their wanted state, one key at a time. It fetches the
+// values, renders them, compares the result with the existing content, and applies the
+// difference.
 package workers
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// Targets has the targets and keeps what is known of them; see records.Lane.
+// Targets stores the targets and their statuses; see records.Lane.
 type Targets interface {
 	Begin(targets.Key) (records.Record, bool)
 	Settle(records.Record) (after records.Status, again []records.Change)
@@ -30,42 +31,42 @@ type Targets interface {
 	Taken(path string) bool
 }
 
-// Values fetches variables. The answer holds every id asked for; its values
-// belong to the caller.
+// Values fetches variables. The answer holds every id asked for; the caller owns its
+// values.
 type Values interface {
 	Fetch(ctx context.Context, ids []string) map[string]variables.Answer
 }
 
-// Templates returns the text of a target's template; "" for a target without.
+// Templates returns the text of a target's template, or "" for a target without one.
 type Templates interface {
 	Text(context.Context, *targets.Target) (string, error)
 }
 
-// Sink is where a target lands.
+// Sink is the destination of a target.
 type Sink interface {
 	Read(context.Context, records.Record) (sinks.State, error)
 	Apply(context.Context, records.Record, sinks.Changes) (records.Sight, error)
 }
 
-// Mover is a Sink whose targets may move, and leave something behind.
+// Mover is a Sink whose targets may move and leave content at the old place.
 type Mover interface {
 	RemoveFormer(former []string, taken func(path string) bool) (sinks.Cleared, error)
 }
 
-// Lister finds out which variables there are, and has Targets expand the
-// targets that hold all variables.
+// Lister finds out which variables exist. It makes Targets expand the targets that hold
+// all variables.
 type Lister interface {
 	List(context.Context) error
 }
 
-// Renderings is called before a target with a template is rendered, and what
-// Begin returns is called afterwards.
+// Renderings is called before a target with a template is rendered. The function that
+// Begin returns is called after the rendering.
 type Renderings interface {
 	Begin(targets.Key) (end func())
 }
 
-// Syncer makes targets right. The fields from Lister on may be nil. It may be
-// used by several goroutines, and keeps no state.
+// Syncer brings targets to their wanted state. The fields from Lister on may be nil.
+// Several goroutines may use it, and it keeps no state.
 type Syncer struct {
 	Targets   Targets
 	Values    Values
@@ -73,71 +74,71 @@ type Syncer struct {
 	Sink      Sink
 	Policy    Policy
 	Log       *zap.Logger
-	// Lister is asked for targets that are not expanded yet.
+	// Lister is used for targets that are not expanded yet.
 	Lister     Lister
 	Renderings Renderings
 	Traces     *traces.Tracer
 
-	steps zapcore.Level // of what is logged before the outcome; see newJob
+	steps zapcore.Level // log level of the messages before the outcome; see newJob
 }
 
-// Result is what a sync did to one key.
+// Result is the outcome of a sync for one key.
 type Result struct {
 	Key targets.Key
-	// Wrote: the target's content or mode was changed, or removed.
+	// Wrote means that the target's content or mode was changed or removed.
 	Wrote bool
-	// Restored: what was written is what somebody deleted, and nothing else.
-	// Nobody needs to hear of it; an application that deletes what it has
-	// read would be notified for ever.
+	// Restored means that the sync wrote back exactly the content that somebody deleted.
+	// It triggers no notification: otherwise an application that deletes what it has read
+	// would be notified forever.
 	Restored bool
-	// Removed: something was removed because a variable of it is gone that an
-	// entry names.
+	// Removed means that something was removed because a variable that an entry names is
+	// gone.
 	Removed bool
-	// Set, Revoked and Dropped are the names of the parts that were written,
-	// that were removed because a variable of theirs is gone, and that were
-	// removed because the target no longer has them; each in ascending order.
+	// Set, Revoked and Dropped are the names of parts, in ascending order. Set were
+	// written. Revoked were removed because a variable of theirs is gone. Dropped were
+	// removed because the target no longer has them.
 	Set, Revoked, Dropped []string
-	// Warnings are what a person should know of the content that was made.
+	// Warnings tell an operator about problems of the content.
 	Warnings []Warning
-	// Work is render.Data.Work and one more; 0 if no Secret was rendered.
+	// Work is render.Data.Work plus one; 0 if no Secret was rendered.
 	Work int
-	// Err is why the target is not as it should be: *UnknownError,
-	// *RevokedError, *RenderError, *InvalidError, several of these joined, or
-	// an error of the template or the sink. A target can be both written, or
-	// removed from, and in error. See Permanent.
+	// Err is why the target is not in the wanted state: *UnknownError, *RevokedError,
+	// *RenderError, *InvalidError, several of these joined, or an error of the template
+	// or the sink. A target with an error may still have been written, or partly removed.
+	// See Permanent.
 	Err error
-	// Moved is why what the target had at a former place could not be removed.
+	// Moved is why the content at a former place could not be removed.
 	Moved error
-	// Before and After are what was and is known of the target; the zero
-	// Statuses of one that is no longer kept in sync, or not here.
+	// Before and After are the status of the target before and after the sync. They are
+	// zero if the target is no longer kept in sync, or is not on this node.
 	Before, After records.Status
-	// Again is the target itself if it is to be synced once more.
+	// Again holds the target if it needs another sync.
 	Again []records.Change
-	// Span is the sync's; whoever the result is reported to ends it.
+	// Span is the span of the sync. The receiver of the result ends it.
 	Span traces.Span
 }
 
-// Warning is what a person should know of a content.
+// Warning tells an operator about a problem of the content.
 type Warning struct {
-	Part string // the group of a Secret that it is about; "": the target or the Secret
-	Left string // the variable that a wildcard stands for and that was left out; "": none
+	Part string // the affected group of a Secret; "": the target or the Secret
+	Left string // the variable of a wildcard that was left out; "": none
 	Text string
 }
 
-// Sync makes the targets of the keys right and reports each as soon as it is
-// done. The variables of all keys travel together, but for those of targets
-// for which the variables must be listed first. One target's failure does not
-// touch the others.
+// Sync brings the targets of the keys to their wanted state and reports each target as
+// soon as it is done. One request fetches the variables of all keys, except for targets
+// whose variables must first be listed. A failure of one target does not affect the
+// others.
 //
-// Values, templates and states are read within the context reading, and
-// targets are written within writing: a process that is to stop need not
-// wait for a server, but should not leave a write half-way.
+// Values, templates and states are read within the context reading. Targets are written
+// within the context writing. A stopping process need not wait for a server, but should
+// not stop in the middle of a write.
 func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, report func(Result)) {
 	var ready, unlisted []*job
 	for _, key := range keys {
 		r, ok := s.Targets.Begin(key)
 		if !ok {
-			report(Result{Key: key}) // what it wrote is left
+			report(Result{Key: key}) // the content that it wrote stays
 			continue
 		}
 		j := s.newJob(r, report)
@@ -160,10 +161,10 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 	}
 }
 
-// job is one target that is being made right.
+// job is the sync of one target.
 type job struct {
 	records.Record
-	syncer *Syncer // which logs what is of this job's trace
+	syncer *Syncer // logs with the trace of this job
 	before records.Status
 	report func(Result)
 	span   traces.Span
@@ -175,7 +176,7 @@ func (s *Syncer) newJob(r records.Record, report func(Result)) *job {
 	if fields := j.span.Fields(); fields != nil || r.Status.Err != nil {
 		own := *s
 		own.Log, j.syncer = s.Log.With(fields...), &own
-		if r.Status.Err != nil { // a retry, of which the outcome says enough
+		if r.Status.Err != nil { // a retry: its outcome says enough
 			own.steps = zap.DebugLevel
 		}
 	}
@@ -196,8 +197,8 @@ func (j *job) end(result Result) {
 	j.report(result)
 }
 
-// clear removes what a target left at another place, once it is right where it
-// is now, or revoked.
+// clear removes the content that a target left at another place. It does so after the
+// target is right at its new place, or is revoked.
 func (s *Syncer) clear(j *job, err error) error {
 	if revoked, ok := errors.AsType[*RevokedError](err); err != nil && (!ok || revoked.Kept) {
 		return nil
@@ -219,8 +220,9 @@ func (s *Syncer) clear(j *job, err error) error {
 	return err
 }
 
-// syncAll makes the targets right. Those of which a variable of this node's own
-// came or went are read once more, as they have other variables for it.
+// syncAll syncs the targets. If a node-specific variable of a target appeared or
+// disappeared, syncAll reads the target once more, because the target now has other
+// variables.
 func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
 	answers, done := s.fetch(reading, jobs)
 	defer done()
@@ -253,7 +255,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 	}
 	have, err := j.read(reading)
 	if err == nil {
-		err = reading.Err() // what the draft was made from may be cut short
+		err = reading.Err() // the draft's input may be incomplete
 	}
 	if err != nil {
 		result.Err = failed("reading", t, err)
@@ -302,7 +304,7 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 	return result
 }
 
-// apply brings the changes to the sink.
+// apply applies the changes to the sink.
 func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error {
 	log := s.Log.With(place(j.Spec)...)
 	doing, done := "Writing target", "Target written"
@@ -318,8 +320,8 @@ func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error
 	return nil
 }
 
-// note has the sink remember what is in a content that stays as it is. Nobody
-// needs to hear of it.
+// note makes the sink remember the members of content that stays unchanged. It triggers
+// no notification.
 func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error {
 	if changes.Members == nil && changes.Sets == nil {
 		return nil
@@ -327,7 +329,7 @@ func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error 
 	return j.write(ctx, changes)
 }
 
-// read and write are the sink's Read and Apply.
+// read and write call the sink's Read and Apply.
 func (j *job) read(ctx context.Context) (sinks.State, error) {
 	defer j.span.Step("read")()
 	return j.syncer.Sink.Read(ctx, j.Record)
@@ -342,8 +344,8 @@ func (j *job) write(ctx context.Context, changes sinks.Changes) (err error) {
 	return nil
 }
 
-// failed says what was being done with a target. The sink of Secrets names them
-// itself.
+// failed wraps an error with the action and the target. The sink of Secrets names the
+// Secret itself.
 func failed(doing string, t *targets.Target, err error) error {
 	if t.Secret != nil {
 		return fmt.Errorf("%s %w", doing, err)

@@ -19,8 +19,8 @@ var (
 	errNoMatch   = errors.New("the identity can see no variable that its * stands for")
 )
 
-// list has the variables listed for targets that wait for that, and returns the
-// targets with them in.
+// list lists the variables for the targets that wait for that. It returns the targets
+// with the listed variables.
 func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 	err := errNotListed
 	if s.Lister != nil {
@@ -46,43 +46,44 @@ func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 	return listed
 }
 
-// choice is which variables the content of a target, or of a Secret's group, is
-// to have.
+// choice says which variables belong to the content of a target, or of a group of a
+// Secret.
 type choice struct {
-	name   string          // the group's; "" for the map of a Secret
-	target *targets.Target // with the entries of these
-	in     map[string]bool // variable of a wildcard, or of this node's own → it is among them; nil: there are none
+	name   string          // the group's name; "" for the map of a Secret
+	target *targets.Target // with the entries of the chosen variables
+	in     map[string]bool // wildcard or node-specific variable → chosen; nil: none
 	out    map[string]error
-	left   []leftOut // the entries of those that are out
-	gone   []string  // of those that are out: proven to be gone
-	lost   []string  // of those that are gone: they are in what is there
-	doubts []doubt   // of those that are out: they may be in what is there
-	err    error     // why there is nothing to deliver
-	failed bool      // it was not delivered, and what is there stays
+	left   []leftOut // the entries of variables that are left out
+	gone   []string  // variables left out that are proven to be gone
+	lost   []string  // gone variables that the existing content holds
+	doubts []doubt   // variables left out that the existing content may hold
+	err    error     // why nothing can be delivered
+	failed bool      // nothing was delivered, and the existing content stays
 }
 
-// leftOut is an entry that is left out of the content.
+// leftOut is an entry that the content lacks.
 type leftOut struct {
 	alias string
-	// revoked: its variable is gone, and may be in what is there.
+	// revoked means that the variable is gone and the existing content may hold its
+	// value.
 	revoked bool
 }
 
-// doubt is a reason to leave a part as it is.
+// doubt is a reason to leave a part unchanged.
 type doubt struct {
 	part string
 	err  error
 }
 
-// choose leaves out what only a wildcard brings in and what has no value. For
-// a variable that an entry names there is no choice.
+// choose leaves out variables that come only from a wildcard and have no value. A
+// variable that an entry names is never left out.
 //
-// Nothing is removed on doubt here either: what may be in the content that is
-// there is left out only when it is proven to be gone. What is not in it may be
-// left out sooner, so that a variable without a value, or one that may be seen
-// and not read, does not hold up all others.
+// Doubt removes nothing here either. A variable that the existing content may hold is
+// left out only if it is proven to be gone. A variable that the content does not hold may
+// be left out sooner. Therefore a variable that has no value, or that is visible but not
+// readable, does not block all others.
 //
-// t is a file, a Secret's map or a group of it.
+// t is a file, a Secret's map or a group of a Secret.
 func (s *Syncer) choose(r *job, t *targets.Target, answers map[string]variables.Answer) choice {
 	c := choice{name: t.Group, target: t}
 	if t.Expanded == nil {
@@ -111,14 +112,14 @@ func (s *Syncer) choose(r *job, t *targets.Target, answers map[string]variables.
 		c.err = &UnknownError{Key: r.Spec.Key, Errs: []error{errNoMatch}}
 	case len(c.gone) < len(t.Entries):
 		c.err, c.target = &UnknownError{Key: r.Spec.Key, Errs: errorsOf(t, c.out)}, &reduced
-	default: // the whole of it is gone
+	default: // all of it is gone
 		c.left, c.gone, c.lost = nil, nil, nil
 	}
 	return c
 }
 
-// leaveOut reports whether an entry that a wildcard brought in is left out, and
-// notes why. before is what the content has; nil when that is not known.
+// leaveOut reports whether an entry of a wildcard is left out, and records why. before is
+// the content's members; nil if they are not known.
 func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before map[string]bool) bool {
 	in, seen := before[e.Variable]
 	err := a.Err
@@ -143,7 +144,7 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 		if in {
 			c.lost = append(c.lost, e.Variable)
 		}
-	case seen && !in: // and nothing new is known
+	case seen && !in: // without any new knowledge
 	case errors.As(err, &suspect) && !in:
 		if before == nil {
 			c.doubts = append(c.doubts, doubt{c.part(e), err})
@@ -155,8 +156,8 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	return true
 }
 
-// aliasFault returns why the format cannot hold an entry of this alias. In the
-// map of a Secret, which has no format, each has a data key already.
+// aliasFault returns why the format cannot hold an entry with this alias. In the map of a
+// Secret, which has no format, every alias is already a data key.
 func aliasFault(t *targets.Target, alias string) error {
 	if t.Format == "" {
 		return nil
@@ -164,7 +165,7 @@ func aliasFault(t *targets.Target, alias string) error {
 	return render.CheckAlias(t.Format, alias)
 }
 
-// part names the part that holds an entry.
+// part returns the name of the part that holds an entry.
 func (c *choice) part(e targets.Entry) string {
 	if c.target.Format == "" {
 		return e.Alias
@@ -172,8 +173,8 @@ func (c *choice) part(e targets.Entry) string {
 	return c.name
 }
 
-// leaveOutUnfit leaves out values that the format cannot hold, if err is about
-// nothing else: one keystore among all variables does not hold up the others.
+// leaveOutUnfit leaves out values that the format cannot hold, if err has no other cause.
+// One keystore among all variables does not block the others.
 func (c *choice) leaveOutUnfit(err error) bool {
 	unfit := map[string]error{}
 	for _, e := range render.ValueErrors(err) {
@@ -194,8 +195,9 @@ func (c *choice) leaveOutUnfit(err error) bool {
 	return true
 }
 
-// noteContent notes what a target holds now, as far as it matters later, and says
-// what one with a wildcard does not.
+// noteContent records the content that a target holds now, as far as later syncs need it.
+// For a target with a wildcard, it reports the variables that are missing from the
+// content.
 func (s *Syncer) noteContent(r *job, d *draft) {
 	if !d.held {
 		r.Status.Sets = maps.Clone(d.sets)
@@ -213,7 +215,7 @@ func (s *Syncer) noteContent(r *job, d *draft) {
 		c := &d.choices[i]
 		switch {
 		case c.in == nil:
-		case d.fell(i) && s.Policy.RemoveRevoked: // it holds nothing, and the error tells
+		case d.fell(i) && s.Policy.RemoveRevoked: // it holds nothing, and the error says so
 			r.Status.SetContent(c.name, map[string]bool{})
 		case !d.held && !c.failed && !d.fell(i):
 			s.notePart(r, part, c)
@@ -239,7 +241,7 @@ func (s *Syncer) notePart(r *job, part *targets.Target, c *choice) {
 	}
 }
 
-// errorsOf puts errors of variables into the order of the entries.
+// errorsOf sorts errors of variables into the order of the entries.
 func errorsOf(t *targets.Target, byVariable map[string]error) (errs []error) {
 	for _, id := range t.Variables() {
 		if err := byVariable[id]; err != nil {
