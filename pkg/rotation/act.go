@@ -16,10 +16,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// do does what is due: acts outside, one after the other as long as their
-// outcome is known, then one write.
+// do carries out the due action: first the acts outside, one after the other while their
+// outcomes are known, then one write.
 func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g gates, action versions.Action) (outcome, error) {
-	var known time.Time // since when the first outcome is
+	var known time.Time // when the first outcome was known
 	for {
 		switch action.Verb {
 		case versions.Wait, versions.Idle:
@@ -39,7 +39,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 			}
 			return r.held(ctx, s, g, facts.Now, r.write(ctx, s, action.Doc))
 		case versions.Revoke:
-			if _, err := r.untouched(ctx, s); err != nil { // who uses it is not known
+			if _, err := r.untouched(ctx, s); err != nil { // another writer may use the variables
 				return r.held(ctx, s, g, facts.Now, err)
 			}
 		case versions.Make:
@@ -79,7 +79,7 @@ func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g ga
 	}
 }
 
-// watch takes down since when this process has seen versions without consumers.
+// watch records since when this process has seen versions without consumers.
 func (s *rotated) watch() {
 	for _, v := range s.doc().Versions {
 		if v.State != versions.Retiring || v.Left.IsZero() {
@@ -90,8 +90,8 @@ func (s *rotated) watch() {
 	}
 }
 
-// tooEarly keeps a version from being revoked that this process has not seen
-// without consumers for long enough, whatever the clock says.
+// tooEarly stops the revocation of a version that this process has not seen without
+// consumers for long enough, whatever the clock says.
 func (r *Rotator) tooEarly(s *rotated, next *versions.Document, now time.Time) (versions.Action, bool) {
 	least := min(s.Policy.Keep, r.config.Watch)
 	for id, since := range s.watched {
@@ -103,8 +103,8 @@ func (r *Rotator) tooEarly(s *rotated, next *versions.Document, now time.Time) (
 	return versions.Action{}, false
 }
 
-// takeStock reads the sets that this process has not read yet: what an earlier one
-// began in them counts too. One that cannot be read has nothing that counts.
+// takeStock reads the sets that this process has not read yet. Versions that an earlier
+// process began count too. A set that cannot be read contributes nothing.
 func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
 	for id, s := range r.sets {
 		if r.ledger.knows(id) {
@@ -123,7 +123,7 @@ func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// make begins a version.
+// make creates a version.
 func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, action versions.Action) error {
 	s.doing = string(versions.Make)
 	doc := s.doc()
@@ -144,7 +144,7 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 			parts[name] = part
 		}
 	}
-	if s.Actuator == nil { // else some may come from outside
+	if s.Actuator == nil { // otherwise the outside may supply some parts
 		if err := sameParts(doc, parts); err != nil {
 			return err
 		}
@@ -161,8 +161,8 @@ func (s *rotated) reason(command string) string {
 	return s.control.command.Reason
 }
 
-// generate makes the parts of a version, and returns since when they are there.
-// The first one may adopt what there is.
+// generate makes the parts of a version and returns the time since when they exist. The
+// first version may adopt existing values.
 func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
 	if len(s.Adopt) > 0 && len(s.doc().Versions) == 0 {
 		return r.adopt(ctx, s, now)
@@ -186,8 +186,8 @@ func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (part
 	return parts, now, err
 }
 
-// adopt reads the variables that become the first version. It is as old as the
-// Secret that has them, and new where none has.
+// adopt reads the variables that become the first version. The version is as old as the
+// Secret that holds them, or new if no Secret does.
 func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
 	parts = map[string]secret.Value{}
 	for part, id := range s.Adopt {
@@ -203,13 +203,14 @@ func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts m
 			return nil, now, fmt.Errorf("how old the Secret is that has what is to be adopted is not known: %w", err)
 		}
 	}
-	if since.IsZero() || since.After(now) { // by another clock
+	if since.IsZero() || since.After(now) { // a different clock
 		since = now
 	}
 	return parts, since.UTC(), nil
 }
 
-// write writes the set and what it publishes, and emits what that was.
+// write writes the set and the values that it publishes, and emits the Event for the
+// step.
 func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document) error {
 	s.doing = string(versions.Write)
 	before := s.doc()
@@ -246,7 +247,7 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	return nil
 }
 
-// news returns what a step is called.
+// news returns the name of a step.
 func (r *Rotator) news(s *rotated, before, after *versions.Document) (events []Event) {
 	for _, v := range after.Versions {
 		was, known := before.Version(v.ID)

@@ -17,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 )
 
-// What a policy says to Conjur's own rotators, beside conjur.RotatorAnnotation.
+// The annotations for Conjur's own rotators, besides conjur.RotatorAnnotation.
 const (
 	ttlAnnotation    = "rotation/ttl"
 	lengthAnnotation = "rotation/postgresql/password/length"
@@ -25,11 +25,11 @@ const (
 	postgresqlRotator = "postgresql/password"
 )
 
-// annotatedFor is for how long the annotations that were read are taken to be the
-// policy's, unless something is wrong with them.
+// annotatedFor is how long the annotations stay valid after they were read, unless they
+// have a fault.
 const annotatedFor = 10 * time.Minute
 
-// annotatedAgain returns after which time annotations are read again.
+// annotatedAgain returns the time until the annotations are read again.
 func (s *rotated) annotatedAgain() time.Duration {
 	if s.unclear != "" {
 		return longest
@@ -37,17 +37,18 @@ func (s *rotated) annotatedAgain() time.Duration {
 	return annotatedFor
 }
 
-// wanted is what annotations ask of a set. The zero wanted asks for nothing.
+// wanted is the settings that annotations request for a set. The zero wanted requests
+// nothing.
 type wanted struct {
 	every  time.Duration
 	length int // of a password
 }
 
-// asksPolicy reports whether annotations have a say in a set.
+// asksPolicy reports whether annotations influence a set.
 func (r *Rotator) asksPolicy(s *rotated) bool { return r.config.FromPolicy && len(s.Publish) > 0 }
 
-// annotations reads, once in a while, what the policy says of what a set publishes
-// to. While something is wrong with that, no version begins.
+// annotations periodically reads the annotations of the variables that a set publishes
+// to. While the annotations have a fault, no version begins.
 func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
 	if !r.asksPolicy(s) || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
 		return nil
@@ -74,7 +75,7 @@ func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
 	return nil
 }
 
-// and returns what serves both: the shorter time and the longer password.
+// and returns settings that satisfy both: the shorter interval and the longer password.
 func (w wanted) and(other wanted) wanted {
 	if w.every == 0 || other.every > 0 && other.every < w.every {
 		w.every = other.every
@@ -83,7 +84,7 @@ func (w wanted) and(other wanted) wanted {
 	return w
 }
 
-// fill has a set be as it is wanted, where it leaves that open.
+// fill sets the values of the set that its definition leaves open.
 func (w wanted) fill(set *Rotated) {
 	if w.every > 0 && set.Schedule.General {
 		set.Schedule.Every = w.every
@@ -95,8 +96,8 @@ func (w wanted) fill(set *Rotated) {
 	}
 }
 
-// parseAnnotations reads what the policy says to Conjur's own rotators, and returns all
-// that is wrong with it. Without a rotator the other annotations mean nothing.
+// parseAnnotations reads the annotations for Conjur's own rotators and returns all faults
+// in them. Without the annotation for a rotator, the others have no meaning.
 func parseAnnotations(about conjur.Resource) (w wanted, problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	switch rotator := about.Annotations[conjur.RotatorAnnotation]; rotator {
@@ -126,7 +127,7 @@ func parseAnnotations(about conjur.Resource) (w wanted, problems []string) {
 
 var durationForm = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
 
-// parseDuration reads a duration as ISO 8601 has it. A year has 365 days, a month 30.
+// parseDuration reads an ISO 8601 duration. A year has 365 days, a month 30.
 func parseDuration(text string) (total time.Duration, ok bool) {
 	const day = 24 * time.Hour
 	const longest = 100 * 365 * day
@@ -149,8 +150,8 @@ func parseDuration(text string) (total time.Duration, ok bool) {
 	return total, total >= time.Second
 }
 
-// unpublished returns, by its id, what there is to do for each variable that the
-// policy wants rotated and that no set publishes to.
+// unpublished returns what to do for each variable that the policy wants rotated but that
+// no set publishes to. The key is the variable's id.
 func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
 	if !r.config.FromPolicy {
 		return nil
@@ -194,8 +195,8 @@ func (r *Rotator) proposal(ctx context.Context, id string) []string {
 		`and to the policy what "syncer rotate init" prints then`, id, in)}
 }
 
-// warnOfUnpublished warns of all that the policy wants rotated and no set publishes
-// to.
+// warnOfUnpublished warns of all variables that the policy wants rotated but that no set
+// publishes to.
 func (r *Rotator) warnOfUnpublished(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()

@@ -12,14 +12,14 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Hand rotates a set of keys as a person says. Nothing outside has to accept
+// Hand rotates a set of keys on an operator's command. No outside system has to accept
 // its versions.
 type Hand struct {
 	Set
 	Now func() time.Time
 }
 
-// Init begins the set with a primary, and returns its id.
+// Init creates the set with a primary and returns the primary's id.
 func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) {
 	held, err := h.Read(ctx)
 	switch {
@@ -38,7 +38,7 @@ func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) 
 	return id, h.Write(ctx, held, versions.New("").Make(id, parts, false, h.by("")).Promote(id, h.by("")))
 }
 
-// policy is what a set needs to be declared.
+// policy returns the policy that declares the set.
 func (h Hand) policy() string {
 	branch, name := "root", h.ID
 	if i := strings.LastIndex(h.ID, "/"); i >= 0 {
@@ -47,8 +47,7 @@ func (h Hand) policy() string {
 	return fmt.Sprintf("# into the policy branch %s\n- !variable %s\n- !permit { role: !host ROTATES, privileges: [read, execute, update], resource: !variable %s }", branch, name, name)
 }
 
-// Add makes a version that all consumers get beside the primary, and returns its
-// id.
+// Add makes a version that all consumers receive beside the primary, and returns its id.
 func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
 	held, err := h.begun(ctx)
 	if err != nil {
@@ -68,8 +67,8 @@ func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
 	return id, h.Write(ctx, held, held.Make(id, parts, false, h.by("")))
 }
 
-// sameParts refuses a version of another kind than the primary, which programs
-// could not read.
+// sameParts refuses a version with other parts than the primary, because programs could
+// not read it.
 func sameParts(d *versions.Document, parts map[string]secret.Value) error {
 	primary, ok := d.Primary()
 	if !ok {
@@ -82,8 +81,8 @@ func sameParts(d *versions.Document, parts map[string]secret.Value) error {
 	return nil
 }
 
-// Promote makes the version that is accepted the primary, once all consumers
-// have it. The id is good with ErrOwned too.
+// Promote makes the accepted version the primary, after all consumers have it. The id is
+// also valid with ErrOwned.
 func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 	held, err := h.begun(ctx)
 	if err != nil && !errors.Is(err, ErrOwned) {
@@ -104,7 +103,7 @@ func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 	return coming.ID, h.Write(ctx, held, held.Promote(coming.ID, h.by(gate.Reason)))
 }
 
-// Retire takes a version away that is not the primary, once no consumer uses it.
+// Retire removes a version that is not the primary, after no consumer uses it any more.
 func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
 	held, err := h.begun(ctx)
 	if err != nil {
@@ -125,7 +124,7 @@ func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
 	return h.Write(ctx, held, held.Retire(id, h.by(gate.Reason)))
 }
 
-// begun returns a set that a person may change.
+// begun returns a set that an operator may change.
 func (h Hand) begun(ctx context.Context) (Held, error) {
 	held, err := h.Read(ctx)
 	switch {

@@ -14,34 +14,34 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// noCommand is the value of a control variable before the first command. One
-// variable without a value would make the answer to many a 404.
+// noCommand is the value of a control variable before the first command. A single
+// variable without a value would turn the answer to a batch into a 404.
 const noCommand = "none"
 
-// maxCommand bounds the value of a control variable, in bytes. A command takes
-// less, whatever JSON has to escape.
+// maxCommand limits the value of a control variable, in bytes. A command is shorter, even
+// with all JSON escapes.
 const maxCommand = 4 << 10
 
-// errNoCommand says that a control variable holds something else.
+// errNoCommand means that the value of a control variable is not a command.
 var errNoCommand = errors.New(`the value is not a command; send one with "syncer rotate now" and the like`)
 
-// ControlOf returns the id of the variable by which a set is steered.
+// ControlOf returns the id of a set's control variable.
 func ControlOf(set string) string { return set + ofControl }
 
 const ofControl = "/control"
 
-// setOf returns the set that a variable steers, by its id; false if that is none of a
-// control variable.
+// setOf returns the set of a control variable. It returns false if the id does not belong
+// to a control variable.
 func setOf(control string) (set string, ok bool) { return strings.CutSuffix(control, ofControl) }
 
-// control is what a control variable holds: one command, and what became of it.
-// The zero control is no command.
+// control is the content of a control variable: one command and its outcome. The zero
+// control contains no command.
 type control struct {
-	at      uint64 // Conjur's number of the value; 0: there is none
+	at      uint64 // Conjur's version number of the value; 0: none
 	command versions.Command
-	answer  string // of who rotates the set; empty: the command is pending
+	answer  string // from the set's rotator; empty: the command is pending
 	refused bool   // the answer is no
-	again   uint64 // where it was put back: after which value
+	again   uint64 // if it was restored: the version number before that
 }
 
 // controlJSON is the form in Conjur.
@@ -53,8 +53,8 @@ type controlJSON struct {
 	Reason  string    `json:"reason,omitempty"`
 	Answer  string    `json:"answer,omitempty"`
 	Refused bool      `json:"refused,omitempty"`
-	// Again tells a value that was put back from the same one before, so that
-	// whoever has seen that one looks again.
+	// Again distinguishes a restored value from the same value before. A process that has
+	// seen the earlier value therefore reads again.
 	Again uint64 `json:"again,omitempty"`
 }
 
@@ -63,8 +63,8 @@ func (c control) pending(now time.Time) bool {
 	return c.command.ID != "" && c.answer == "" && !now.After(c.command.Void()) && !c.command.Early(now)
 }
 
-// readControl returns what the control variable holds. With errNoCommand its
-// number is known.
+// readControl returns the content of the control variable. With errNoCommand, the version
+// number is valid.
 func (s Set) readControl(ctx context.Context) (control, error) {
 	variable := Set{Conjur: s.Conjur, ID: ControlOf(s.ID)}
 	at, err := variable.newest(ctx)
@@ -101,8 +101,8 @@ func parseControl(value []byte) (control, error) {
 	return control{command: c, answer: raw.Answer, refused: raw.Refused}, nil
 }
 
-// putControl writes c over what was read. If somebody else wrote first, what they
-// wrote stays, and the error is ErrConflict.
+// putControl writes c over the value that was read. If somebody else wrote first, the
+// other value stays and the error is ErrConflict.
 func (s Set) putControl(ctx context.Context, over, c control) error {
 	value, id := c.value(), ControlOf(s.ID)
 	if s.server == nil || !s.server.uncompared.Load() {
@@ -123,9 +123,9 @@ func (s Set) putControl(ctx context.Context, over, c control) error {
 	return s.settleControl(ctx, over, c)
 }
 
-// settleControl returns nil if mine, which was written over what was read, holds. If
-// others were written over that too, it puts the one that holds in its place: a
-// command that came while another one was pending does not hold.
+// settleControl returns nil if mine, written over the value that was read, holds. If
+// other values were also written over it, settleControl writes the value that holds. A
+// command that arrives while another one is pending does not hold.
 func (s Set) settleControl(ctx context.Context, over, mine control) error {
 	id := ControlOf(s.ID)
 	holds := mine
@@ -147,7 +147,7 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 			holds = holds.then(last)
 		}
 		if last.same(holds) {
-			break // somebody else has settled it
+			break // another process has settled it
 		}
 		holds.again = newest
 		if err := s.Conjur.Set(ctx, id, holds.value()); err != nil {
@@ -161,10 +161,10 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 	return nil
 }
 
-// then returns what holds after next was written over c.
+// then returns the control that holds after next was written over c.
 func (c control) then(next control) control {
 	switch {
-	case next.command.ID == c.command.ID && c.answer != "": // it is sent again
+	case next.command.ID == c.command.ID && c.answer != "": // the same command was sent again
 		return c
 	case next.command.ID == "" && c.pending(c.command.At), next.command.ID != c.command.ID && c.pending(next.command.At):
 		return c
@@ -184,13 +184,13 @@ func (c control) value() secret.Value {
 	}
 	text, err := json.Marshal(controlJSON{k.ID, k.At.UTC(), k.Verb, k.Version, k.Reason, c.answer, c.refused, c.again})
 	if err != nil {
-		panic(err) // nothing in it can fail: the command was checked
+		panic(err) // encoding cannot fail: the command was checked
 	}
 	return secret.New(text)
 }
 
-// control reads what a person wants, and begins the variable where it has no
-// value. Without the variable nobody can want anything.
+// control reads the operator's command. It initializes the control variable if that has
+// no value. Without the variable, operators cannot send commands.
 func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error {
 	s.controlled = time.Now()
 	id := ControlOf(s.ID)
@@ -214,7 +214,7 @@ func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error 
 	return nil
 }
 
-// beginControl gives a control variable its first value, unless a command came.
+// beginControl writes the first value of a control variable, unless a command arrived.
 func (r *Rotator) beginControl(ctx context.Context, s *rotated) error {
 	s.control, s.steered = control{}, false
 	err := s.set.putControl(ctx, control{}, control{})
@@ -234,14 +234,15 @@ func (r *Rotator) unsteered(s *rotated) {
 	r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", ControlOf(s.ID)), Warning: true})
 }
 
-// forbidden reports whether an answer to a write says that nothing was written.
+// forbidden reports whether an answer to a write proves that nothing was written.
 func forbidden(err error) bool {
 	var refused *conjur.RefusedError
 	var answered *conjur.StatusError
 	return errors.As(err, &refused) || errors.As(err, &answered) && answered.Status < http.StatusInternalServerError
 }
 
-// answer tells who sent the command what became of it, and reports whether it did.
+// answer tells the sender of a command its outcome. It reports whether it wrote an
+// answer.
 func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
 	e, ok := s.doc().Answer(s.control.command.ID)
 	if !ok || s.control.answer != "" || s.doc().Owner != s.Policy.Owner {
@@ -250,9 +251,9 @@ func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
 	return r.reply(ctx, s, e)
 }
 
-// refuse answers what a set does not do while it is paused, or while a later step was
-// delivered. Nothing is written to the set then, and a command that stays pending would
-// keep "resume" and "claim" from being sent.
+// refuse answers commands that a set cannot obey while it is paused, or while a later
+// step was delivered. In these states nothing is written to the set. A command that
+// stayed pending would block "resume" and "claim".
 func (r *Rotator) refuse(ctx context.Context, s *rotated, now time.Time) (bool, error) {
 	verb, why := s.control.command.Verb, ""
 	switch {
@@ -268,7 +269,7 @@ func (r *Rotator) refuse(ctx context.Context, s *rotated, now time.Time) (bool, 
 	return r.reply(ctx, s, versions.Entry{What: "refused: " + why, Refused: true})
 }
 
-// reply puts an answer beside the command.
+// reply writes an answer beside the command.
 func (r *Rotator) reply(ctx context.Context, s *rotated, e versions.Entry) (bool, error) {
 	s.doing = "answer"
 	answered := s.control
@@ -277,7 +278,7 @@ func (r *Rotator) reply(ctx context.Context, s *rotated, e versions.Entry) (bool
 	switch {
 	case errors.Is(err, ErrConflict):
 		s.commanded.Store(true)
-	case err != nil && !forbidden(err): // else nobody hears of it, and nothing waits for that
+	case err != nil && !forbidden(err): // no right: nothing waits for the answer
 		return false, fmt.Errorf("the answer to a command: %w", err)
 	}
 	s.control = answered

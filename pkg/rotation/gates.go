@@ -10,49 +10,46 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Answer is whether a gate is open. The zero Answer is shut.
+// Answer says whether a gate is open. The zero Answer is closed.
 type Answer struct {
 	Open bool
-	// Waits names what a shut gate waits for, and the safe way out if there is
-	// one.
+	// Waits names the event that a closed gate waits for, and a safe way out if one
+	// exists.
 	Waits string
-	// Until is when to ask again; zero: nothing says when.
+	// Until is when to ask again; zero means unknown.
 	Until time.Time
-	// InUse: a consumer is known not to be where it has to be. Without it, a gate
-	// may be shut as that is not known.
+	// InUse means that a consumer is known to be behind. If false, a gate may be closed
+	// only because that is unknown.
 	InUse bool
 }
 
-// Consumers says how far those are who use the versions of one set. It is asked
-// again and again while a gate is shut, by one goroutine, and may remember what
-// it has seen; what it remembers opens no gate for another version or step.
+// Consumers reports the progress of the consumers of one set. One goroutine asks
+// repeatedly while a gate is closed. Consumers may remember observations, but these open
+// no gate for another version or step.
 type Consumers interface {
-	// Introduced answers for gate A: every consumer has v, from the step of
-	// v or a later one.
+	// Introduced answers for gate A: every consumer has v, from v's step or a later one.
 	Introduced(ctx context.Context, doc *versions.Document, v versions.Version) Answer
-	// Left answers for gate B, without keep or grace: every consumer uses the
-	// primary of doc instead of v, from the step of v or a later one, and the
-	// migration is done.
+	// Left answers for gate B, without keep or grace: every consumer uses the primary of
+	// doc instead of v, from v's step or a later one, and the migration is complete.
 	Left(ctx context.Context, doc *versions.Document, v versions.Version) Answer
 }
 
-// Shown is what one target, a Kubernetes Secret, shows of a set.
+// Shown is the state of a set in one target, a Kubernetes Secret.
 type Shown struct {
 	Namespace, Name string
 	Step            uint64
 	Primary         string    // the version's id
-	Since           time.Time // when it was first seen to show this step, or to be unread, by this process
-	// Unread is why the target can no longer be read or written; empty: it can.
-	// Without a Name, that holds for all targets of the namespace, and of these it is
-	// not known whether they show the set.
+	Since           time.Time // when this process first saw it show this step, or fail
+	// Unread is why the target can no longer be read or written; empty if it can. An
+	// Unread without a Name applies to all targets of the namespace. It is then unknown
+	// whether they show the set.
 	Unread string
 }
 
-// Counts reports whether the target shows the set, as far as that is known or doc
-// has noted it.
+// Counts reports whether the target shows the set, as far as known or noted in doc.
 func (s Shown) Counts(doc *versions.Document) bool { return s.Name != "" || doc.Shows(s.Namespace) }
 
-// String names the target, or its namespace.
+// String returns the name of the target, or of its namespace.
 func (s Shown) String() string {
 	if s.Name == "" {
 		return "namespace " + s.Namespace
@@ -60,28 +57,27 @@ func (s Shown) String() string {
 	return "secret/" + s.Name + " of namespace " + s.Namespace
 }
 
-// Targets says what targets show and have. An error says that not all of them are
-// known.
+// Targets reports which sets and variables the targets show. An error means that not all
+// targets are known.
 type Targets interface {
-	// Shown returns what the targets of a set show of it, and the namespaces of
-	// which that is not known.
+	// Shown returns the state of a set in its targets, and the namespaces for which that
+	// is unknown.
 	Shown(set string) ([]Shown, error)
-	// Since returns when the oldest target was made that has one of these
-	// variables; zero: none has.
+	// Since returns the creation time of the oldest target that holds one of these
+	// variables; zero if none does.
 	Since(ctx context.Context, variables []string) (time.Time, error)
 }
 
-// Gate is what stands between two steps by hand.
+// Gate is the condition between two steps that an operator takes.
 type Gate struct {
-	Consumers Consumers     // nil: nobody is asked
-	Keep      time.Duration // least time since a version was the primary, to retire it
-	// Force goes past what speaks against a step, for a Reason that the set's log
-	// keeps.
+	Consumers Consumers     // nil: no check
+	Keep      time.Duration // minimum time since a version became primary, before it is retired
+	// Force overrides the objections to a step. The set's log keeps the Reason.
 	Force  bool
 	Reason string
 }
 
-// introduced returns what speaks against making a version the primary.
+// introduced returns the objections to making a version the primary.
 func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions.Version) (against []string) {
 	if g.Consumers == nil {
 		return nil
@@ -92,9 +88,9 @@ func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions
 	return against
 }
 
-// left returns what speaks against taking a version away.
+// left returns the objections to removing a version.
 func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Version, now time.Time) (against []string) {
-	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // else nothing was made with it
+	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // it made nothing
 		against = append(against, fmt.Sprintf("%s have passed of %s", since.Round(time.Second), g.Keep))
 	}
 	if g.Consumers == nil {
@@ -106,8 +102,8 @@ func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Versi
 	return against
 }
 
-// pass returns nil if nothing speaks against going on, or if a person says that
-// it does not count and why.
+// pass returns nil if there are no objections, or if an operator overrides them with a
+// reason.
 func (g Gate) pass(against []string) error {
 	switch {
 	case len(g.Reason) > versions.MaxReason:

@@ -9,20 +9,21 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// mostFailures is how many sets may fail in a row at one place outside before no
-// rotation begins there.
+// mostFailures is the number of sets that may fail in a row at one outside system. After
+// that, no rotation begins there.
 const mostFailures = 3
 
-// ledger has what all sets together may do.
+// ledger limits the versions that all sets together may begin.
 type ledger struct {
-	perHour int // 0: no bound
+	perHour int // 0: no limit
 
 	mu     sync.Mutex
-	begun  map[string][]time.Time // when versions of a set were made beside others, of the last hour
-	failed map[string][]string    // the sets that failed in a row, by the place outside
+	begun  map[string][]time.Time // when a set made versions beside others, in the last hour
+	failed map[string][]string    // the sets that failed in a row, by outside system
 }
 
-// note takes down what a set that was read says of the last hour.
+// note records the versions that a set began within the last hour, after the set was
+// read.
 func (l *ledger) note(set string, doc *versions.Document, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +47,8 @@ func (l *ledger) knows(set string) bool {
 	return ok
 }
 
-// begin takes down that a set begins a version, or returns why it may not: several
-// may have found that one more fits.
+// begin records that a set begins a version, or returns why it may not. Several sets may
+// have found room for one more version at the same time.
 func (l *ledger) begin(s *rotated, doc *versions.Document, now time.Time) (barred string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +86,7 @@ func (l *ledger) barredLocked(s *rotated, doc *versions.Document, now time.Time)
 	return ""
 }
 
-// outcome takes down how a version ended at a place outside.
+// outcome records the outcome of a version at an outside system.
 func (l *ledger) outcome(s *rotated, good bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

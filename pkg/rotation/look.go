@@ -15,15 +15,15 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Look returns how far all sets are and what each waits for, in ascending order.
-// It changes nothing.
+// Look returns the state of all sets and what each waits for, in ascending order. It
+// changes nothing.
 func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
 		s := r.sets[id]
 		err := r.lookAt(ctx, s)
 		report := s.set.report(s.held, err)
 		if err == nil {
-			report.Problem = "" // one without versions begins by itself
+			report.Problem = "" // a set without versions begins automatically
 			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.awaited()
 			report.Unasked, report.Unread = s.unasked(ctx), s.reportUnread()
 		}
@@ -32,7 +32,7 @@ func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 	return reports
 }
 
-// lookAt finds out what a set waits for.
+// lookAt finds out why a set waits.
 func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 	now, err := r.now(ctx)
 	if err == nil {
@@ -71,7 +71,8 @@ func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
 	return nil
 }
 
-// barred returns what the outside has of another set, or of a later state of this one.
+// barred returns the outside objects that belong to another set, or to a later state of
+// this set.
 func (s *rotated) barred(ctx context.Context) string {
 	fenced, ok := s.Actuator.(actuators.Fenced)
 	if !ok || s.doc().Owner != s.Policy.Owner {
@@ -91,9 +92,9 @@ func dueIn(at, now time.Time) string {
 	return "due in " + at.Sub(now).Round(time.Minute).String()
 }
 
-// Check returns all that would keep sets from being rotated, by set: rights that
-// are missing, logins that do not work, consumers that do not answer; and by their
-// ids the variables that a policy wants rotated, and no set is.
+// Check returns all reasons why sets cannot be rotated, by set: missing rights, logins
+// that do not work, consumers that do not answer. It also returns, by id, the variables
+// that a policy wants rotated but that belong to no set.
 func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
@@ -167,7 +168,7 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	return problems
 }
 
-// lacks returns which privileges on a variable are missing.
+// lacks returns the missing privileges on a variable.
 func (r *Rotator) lacks(ctx context.Context, id string, privileges ...string) (problems []string) {
 	for _, privilege := range privileges {
 		switch reading := r.config.Conjur.Check(ctx, nil, id, privilege); {

@@ -14,25 +14,25 @@ import (
 
 // Conjur's own rotator looks about once a second for annotated variables whose newest
 // value has no expiry, or a past one. It changes each of them, in the database and in
-// Conjur, and sets an expiry. Every write by anybody else clears the expiry, so each
-// write of ours would make that rotator change the value again.
+// Conjur, and sets an expiry. Every write by anybody else clears the expiry. Therefore
+// each write by Syncer would make that rotator change the value again.
 
-// ownRotator is what is wrong with a published variable that has an expiry.
+// ownRotator is the problem of a published variable that has an expiry.
 const ownRotator = "the server's own rotator has changed it; switch that off, then take back when it is to be changed again: POST /secrets/ACCOUNT/variable/ID?expirations"
 
-// otherHandError says why a variable that a set publishes or adopts is not the set's:
-// somebody else changes it, or rotates by it.
+// otherHandError says why a variable that a set publishes or adopts does not belong to
+// the set: somebody else changes it, or controls rotation with it.
 type otherHandError struct{ why string }
 
 func (e *otherHandError) Error() string { return e.why }
 
-// untouched returns the numbers of the newest values of the published variables that
-// the policy has the server's own rotator change. The error is an *otherHandError if
-// that rotator has changed one.
+// untouched returns the version numbers of published variables for which the policy
+// requests the server's own rotator. The error is an *otherHandError if that rotator has
+// changed one.
 func (r *Rotator) untouched(ctx context.Context, s *rotated) (map[string]uint64, error) {
 	newest := map[string]uint64{}
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		if s.Publish[id].Text == "" { // a set is no password
+		if s.Publish[id].Text == "" { // a set is not a password
 			continue
 		}
 		about, reading := r.config.Conjur.Resource(ctx, nil, id)
@@ -48,9 +48,9 @@ func (r *Rotator) untouched(ctx context.Context, s *rotated) (map[string]uint64,
 	return newest, nil
 }
 
-// alone returns nil if nobody else changes what a set publishes. A missing expiry alone
-// is no proof: the server's own rotator sets it a moment after a write. So an annotated
-// variable must have stayed as it is for a while.
+// alone returns nil if nobody else changes the variables that a set publishes. A missing
+// expiry is not sufficient proof: the server's own rotator sets it a moment after a
+// write. Therefore an annotated variable must have been unchanged for a while.
 func (r *Rotator) alone(ctx context.Context, s *rotated) error {
 	before, err := r.untouched(ctx, s)
 	if err != nil || len(before) == 0 {
@@ -70,9 +70,10 @@ func (r *Rotator) alone(ctx context.Context, s *rotated) error {
 	return err
 }
 
-// mayPromote returns nil if a primary may be published. Before the first one, variables
-// without a value get theirs: the server's own rotator changes no variable that never had
-// one, and if it runs it must change that login before a consumer has it.
+// mayPromote returns nil if a primary may be published. Before the first primary,
+// variables without a value get theirs. The server's own rotator never changes a variable
+// without a value. If that rotator runs, it must change the login before a consumer has
+// it.
 func (r *Rotator) mayPromote(ctx context.Context, s *rotated, next *versions.Document) error {
 	was, used := s.doc().Primary()
 	is, _ := next.Primary()
@@ -101,8 +102,8 @@ func (r *Rotator) mayPromote(ctx context.Context, s *rotated, next *versions.Doc
 	return r.alone(ctx, s)
 }
 
-// held is what becomes of a set that somebody else's hand holds, if err says so; any other
-// error is one of the step.
+// held returns the outcome for a set that another writer blocks, if err says so. Any
+// other err is an error of the step.
 func (r *Rotator) held(ctx context.Context, s *rotated, g gates, now time.Time, err error) (outcome, error) {
 	var hand *otherHandError
 	if !errors.As(err, &hand) {
@@ -112,8 +113,8 @@ func (r *Rotator) held(ctx context.Context, s *rotated, g gates, now time.Time, 
 	return r.wait(ctx, s, g, now, versions.Action{Verb: versions.Wait, Why: hand.why})
 }
 
-// Reminders returns, by set, what this process cannot see and a person must know: the
-// server's own rotator has to be off while the policy asks for it.
+// Reminders returns, by set, facts that this process cannot see and an operator must
+// know. The server's own rotator must be off while the policy requests it.
 func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {

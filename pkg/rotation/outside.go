@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// mintedAnew reports whether the outside has minted what a version does not have.
+// mintedAnew reports whether the outside has minted parts that a version does not have.
 func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 	for name, part := range minted {
 		if has, ok := v.Parts[name]; !ok || !has.Equal(part) {
@@ -22,8 +22,7 @@ func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 	return false
 }
 
-// act has the actuator do something. The error says that its outcome is not
-// known.
+// act lets the actuator carry out an action. The error means that the outcome is unknown.
 func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
 	v, _ := s.doc().Version(action.Version)
 	s.doing = string(action.Verb)
@@ -51,11 +50,10 @@ func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, m
 	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
 }
 
-// longestReason bounds what is told of why the outside refused, in bytes; a cut takes
-// some more.
+// longestReason limits the reported reason of a refusal, in bytes. A cut adds some bytes.
 const longestReason = versions.MaxRefusal - 12
 
-// because returns what happened, and why if the outside said so in this step.
+// because returns the event, and the reason if the outside gave one in this step.
 func (s *rotated) because(what string) string {
 	if s.refusal == "" {
 		return what
@@ -63,9 +61,9 @@ func (s *rotated) because(what string) string {
 	return what + ": " + s.refusal
 }
 
-// verifyIdle uses the primary once in a while, also if nothing is due. What no
-// longer accepts it, as after a backup was restored, learns of it again, with the
-// same bytes.
+// verifyIdle periodically uses the primary, even if nothing is due. An outside system may
+// have forgotten the primary, for example after a restore. It then receives the primary
+// again, with the same bytes.
 func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 	primary, ok := s.doc().Primary()
 	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || !s.mine() || s.doc().Paused {
@@ -73,7 +71,7 @@ func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
 		if verb == versions.Apply {
-			if err := r.alone(ctx, s); err != nil { // another has the outside accept something else
+			if err := r.alone(ctx, s); err != nil { // another writer is active
 				return err
 			}
 		}

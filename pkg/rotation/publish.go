@@ -12,14 +12,13 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Published is what a variable that follows the primary of a set holds.
+// Published is the content of a variable that follows the primary of a set.
 type Published struct {
 	Text  string   // a part's name, or a template of parts
-	Parts []string // or the set itself with these parts only, if Text is empty
+	Parts []string // if Text is empty: the set itself, with only these parts
 }
 
-// value returns what is to be published of a set; false if there is no primary
-// yet.
+// value returns the value to publish for a set; false if there is no primary yet.
 func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
 	primary, ok := doc.Primary()
 	switch {
@@ -37,8 +36,8 @@ func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
 	return value, err == nil, err
 }
 
-// following returns what is published with a step. A command is obeyed also while nothing
-// may be published.
+// following returns the values to publish with a step. A command is obeyed even while
+// publishing is not allowed.
 func (r *Rotator) following(ctx context.Context, s *rotated, next *versions.Document) ([]conjur.NewValue, error) {
 	was, _ := s.doc().Primary()
 	is, _ := next.Primary()
@@ -55,14 +54,14 @@ func (r *Rotator) following(ctx context.Context, s *rotated, next *versions.Docu
 	return s.publications(next)
 }
 
-// answers reports whether a step is what a person wants.
+// answers reports whether a step obeys an operator's command.
 func (s *rotated) answers(next *versions.Document) bool {
 	_, before := s.doc().Answer(s.control.command.ID)
 	_, after := next.Answer(s.control.command.ID)
 	return after && !before
 }
 
-// follows reports whether something that is published changes with a step.
+// follows reports whether a published value changes with a step.
 func (s *rotated) follows(promoted bool) bool {
 	for _, p := range s.Publish {
 		if promoted || p.Text == "" {
@@ -72,8 +71,7 @@ func (s *rotated) follows(promoted bool) bool {
 	return false
 }
 
-// publications returns what is to be published of a set, by id in ascending
-// order.
+// publications returns the values to publish for a set, by id in ascending order.
 func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		value, ok, err := s.Publish[id].value(doc)
@@ -94,7 +92,7 @@ func wipe(values []conjur.NewValue) {
 	}
 }
 
-// mend writes what is published and is not as the set has it.
+// mend rewrites published values that differ from the set.
 func (r *Rotator) mend(ctx context.Context, s *rotated) error {
 	values, err := s.outdated(ctx, r.config.Conjur)
 	defer wipe(values)
@@ -115,8 +113,8 @@ func (r *Rotator) mend(ctx context.Context, s *rotated) error {
 	return nil
 }
 
-// outdated returns the published values that are not as the set has them. The
-// caller wipes them, also beside an error.
+// outdated returns the published values that differ from the set. The caller wipes them,
+// even with an error.
 func (s *rotated) outdated(ctx context.Context, client Client) (outdated []conjur.NewValue, err error) {
 	values, err := s.publications(s.held.Document)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Rotated is a set and how it is rotated.
+// Rotated is a set and its rotation settings.
 type Rotated struct {
 	ID       string // of the variable
 	Generate generate.Config
 	Schedule Schedule
 	Policy   versions.Policy
-	// Consumers says how far those are who use the set; nil: nobody does.
+	// Consumers reports the progress of the set's consumers; nil means no consumers.
 	Consumers Consumers
-	// Actuator has something outside accept versions; nil: they are keys. Sets
-	// with one Outside share what goes wrong there.
+	// Actuator makes an outside system accept versions; nil means that the versions are
+	// keys. Sets with the same Outside share its failures.
 	Actuator actuators.Actuator
 	Outside  string
-	// Timeout is how long one act of Actuator may take, which bounds it itself. The
-	// step gets that time beside Config.Timeout; 0: no more.
+	// Timeout is the time limit of one act of Actuator, which enforces the limit itself.
+	// The step gets this time in addition to Config.Timeout; 0 adds nothing.
 	Timeout time.Duration
 	Publish map[string]Published // by the variable's id
-	Adopt   map[string]string    // the variable's id by the part that it becomes
+	Adopt   map[string]string    // the variable's id, by the part that it becomes
 }
 
 // The reasons of Events.
@@ -41,64 +41,64 @@ const (
 	EventRolledBack = "RotationRolledBack"
 )
 
-// What a rotation ends with.
+// The results of a rotation.
 const (
 	ResultPromoted   = "promoted"
 	ResultRolledBack = "rolled_back"
 	ResultDropped    = "dropped" // refused, given up or aborted
 )
 
-// Event is what a person may want to know of a set. It has no byte of a part.
+// Event is news about a set for an operator. It contains no byte of a part.
 type Event struct {
 	Set, Reason, Message string
 	Warning              bool
-	Result               string // of the rotation that ends with it; empty: none does
+	Result               string // of the rotation that ends with it; empty: no rotation ends
 }
 
-// Listener hears of what happens to sets.
+// Listener receives the events of sets.
 type Listener interface {
 	// Rotated is called with each Event. It must not block.
 	Rotated(Event)
-	// Failed is called with each step that failed and is tried again: "read",
-	// "publish", or the verb of an action. It must not block.
+	// Failed is called with each step that failed and will be retried: "read", "publish",
+	// or the verb of an action. It must not block.
 	Failed(set, step string)
 }
 
-// rotated is a set and what a Rotator knows of it. All but what is atomic
-// belongs to whoever has its key.
+// rotated is a set and a Rotator's knowledge about it. All fields except the atomic ones
+// belong to the goroutine that holds the set's key.
 type rotated struct {
 	Rotated
 	set Set
 
-	commanded atomic.Bool // somebody may have changed what a person wants
-	unmended  atomic.Bool // or what is published
+	commanded atomic.Bool // an operator's command may have arrived
+	unmended  atomic.Bool // a published value may have changed
 
-	configured Rotated   // without what the policy fills in
+	configured Rotated   // without the settings from policy
 	annotated  time.Time // when the annotations were read
-	unclear    string    // what is wrong with them
+	unclear    string    // their faults
 
-	held       Held               // in a step; nothing of it stays afterwards
-	wrote      *versions.Document // in a step too
-	begun      bool               // the variable had a value when it was last read
+	held       Held               // during a step; cleared afterwards
+	wrote      *versions.Document // during a step, too
+	begun      bool               // the variable had a value at the last read
 	control    control
 	steered    bool      // the control variable has a value
-	controlled time.Time // when it was last asked for
+	controlled time.Time // when it was last read
 	seen       uint64
-	verified   time.Time            // when the primary was last used with success
+	verified   time.Time            // when the primary was last used successfully
 	watched    map[string]time.Time // since when this process has seen a version without consumers
-	doing      string               // the step that is being taken
-	refusal    string               // why the outside refused something in this step
+	doing      string               // the current step
+	refusal    string               // why the outside refused in this step
 	failures   int                  // in a row
-	waited     string               // the last Event that said what it waits for
-	why        string               // what it waits for
-	hand       string               // who else changes what is published; "" if nobody was seen to
-	ahead      string               // which version is from a time that is still to come
-	showing    []string             // the namespaces that show it, in a step; nil: not known
-	unread     []Shown              // targets that show it and can no longer be read
+	waited     string               // the last Event about a wait
+	why        string               // why it waits
+	hand       string               // who else changes the published values; "": nobody was seen
+	ahead      string               // which version has a time in the future
+	showing    []string             // the namespaces that show it, during a step; nil: unknown
+	unread     []Shown              // targets that show it but can no longer be read
 	blind      string               // the last Event that named them
 	polled     atomic.Pointer[[]string]
-	namespaces atomic.Pointer[[]string] // that it notes; nil: not known
-	news       atomic.Bool              // others may show it
+	namespaces atomic.Pointer[[]string] // the noted namespaces; nil: unknown
+	news       atomic.Bool              // other namespaces may show it
 	report     atomic.Pointer[Report]
 }
 
@@ -112,8 +112,8 @@ func (s *rotated) forget() {
 	s.held, s.wrote, s.showing = Held{}, nil, nil
 }
 
-// noted takes down what the poll is to look at: all that has a value, and the
-// namespaces that the set notes.
+// noted records what the poll must check: all variables with a value, and the namespaces
+// that the set notes.
 func (s *rotated) noted() {
 	ids := s.variables()
 	s.polled.Store(&ids)
@@ -137,16 +137,16 @@ func (s *rotated) variables() (ids []string) {
 	return ids
 }
 
-// gates are the answers of the consumers of one set.
+// gates are the consumers' answers for one set.
 type gates struct {
 	introduced bool
-	left       map[string]bool // false: known not to; absent: not known
-	waits      string          // what the first shut gate waits for
-	until      time.Time       // by our clock, when to ask again; zero: nothing says when
-	unknown    error           // why not all could be asked; their gates are shut
+	left       map[string]bool // false: known to be in use; absent: unknown
+	waits      string          // what the first closed gate waits for
+	until      time.Time       // by the local clock, when to ask again; zero: unknown
+	unknown    error           // why not all could be asked; their gates are closed
 }
 
-// ask asks the consumers of a set how far they are.
+// ask asks the consumers of a set for their progress.
 func (s *rotated) ask(ctx context.Context, doc *versions.Document) gates {
 	g := gates{left: map[string]bool{}}
 	for _, v := range doc.Versions {
@@ -173,7 +173,7 @@ func (s *rotated) ask(ctx context.Context, doc *versions.Document) gates {
 	return g
 }
 
-// take reports whether a gate is open, and takes down what a shut one waits for.
+// take reports whether a gate is open, and records what a closed gate waits for.
 func (g *gates) take(a Answer) bool {
 	if !a.Open && g.waits == "" {
 		g.waits = a.Waits

@@ -15,7 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// Client is what a Rotator needs of the client of Conjur.
+// Client is the part of the Conjur client that a Rotator needs.
 type Client interface {
 	Conjur
 	Variable(ctx context.Context, id, etag string) conjur.Values
@@ -24,67 +24,67 @@ type Client interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Changes says which variables changed, by name. Beside an error the names are
-// still valid, but others may have changed too.
+// Changes reports the names of changed variables. With an error, the names are still
+// valid, but others may have changed too.
 type Changes interface {
 	Changed(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Config is what a Rotator works with.
+// Config configures a Rotator.
 type Config struct {
 	Conjur  Client
 	Changes Changes
 	Sets    []Rotated
-	Targets Targets // nil: there are none that show a step
-	Seen    *Seen   // nil: no step outlasts the process, but in Targets
-	// Owner is what this controller is called in the sets.
+	Targets Targets // nil: no targets show a step
+	Seen    *Seen   // nil: only Targets keep steps after the process ends
+	// Owner is the name of this controller in the sets.
 	Owner   string
-	PerHour int  // versions that are begun in an hour at most; 0: no bound
+	PerHour int  // maximum number of versions begun per hour; 0: no limit
 	Paused  bool // nothing is changed
-	// FromPolicy has the annotations of what sets publish to fill in what the sets
-	// leave out.
+	// FromPolicy uses the annotations of published variables for settings that the sets
+	// leave open.
 	FromPolicy bool
-	// Interval is the time between looks at whether somebody else changed a set;
-	// 0: nobody looks.
+	// Interval is the time between checks whether somebody else changed a set; 0 means no
+	// checks.
 	Interval time.Duration
-	// Timeout bounds one step, beside the acts of a set with a Timeout.
+	// Timeout limits one step, in addition to the acts of a set with a Timeout.
 	Timeout time.Duration
-	// Retry is the time before a step that failed is tried again; it doubles with
-	// each failure, up to five minutes. Default: a second.
+	// Retry is the delay before a failed step is retried. It doubles with each failure,
+	// up to five minutes. Default: one second.
 	Retry time.Duration
-	// Quiet is how long a write of an earlier process may be under way, where
-	// the server does not compare.
+	// Quiet is how long a write of an earlier process may still be in flight, on a server
+	// without compare-and-swap.
 	Quiet time.Duration
-	// Watch is how long at most this process has to have seen a version without
-	// consumers before it revokes it; default 10 minutes.
+	// Watch is the maximum time that this process must have seen a version without
+	// consumers before it revokes the version. Default: 10 minutes.
 	Watch time.Duration
-	// Calm is for how long a published variable must have stayed as it is before it is
-	// written, where the policy asks the server's own rotator to change it; default 10
-	// seconds, and a third of Timeout at most.
+	// Calm is how long a published variable must have been unchanged before it is
+	// written, if the policy requests the server's own rotator. Default: 10 seconds, but
+	// at most a third of Timeout.
 	Calm     time.Duration
-	Reports  []Report    // what was known of the sets before
-	Listener Listener    // nil: nobody listens
-	Log      *zap.Logger // nil: nothing is logged
+	Reports  []Report    // earlier reports about the sets
+	Listener Listener    // nil: no listener
+	Log      *zap.Logger // nil: no logging
 }
 
-// Rotator rotates sets: it reads one, gathers what else is known, asks
-// versions.Next what is due, does that, and comes back.
+// Rotator rotates sets. In a loop, it reads a set, gathers the other facts, asks
+// versions.Next which action is due, and carries it out.
 type Rotator struct {
 	config Config
 	server *server
 	sets   map[string]*rotated
 	once   bool
-	tried  time.Duration // for how long an outcome outside is a fact
+	tried  time.Duration // how long an outside outcome counts as a fact
 	ledger ledger
-	warn   sync.Once                                // of a server that does not compare
+	warn   sync.Once                                // about a server without compare-and-swap
 	queue  workqueue.TypedDelayingInterface[string] // made by Run
-	looked map[string]bool                          // what the poll has seen once
+	looked map[string]bool                          // sets that the poll has seen once
 }
 
-// workers is how many sets are worked on at once.
+// workers is the number of sets processed concurrently.
 const workers = 4
 
-// New returns a Rotator, which does nothing yet.
+// New returns a Rotator that has not started.
 func New(config Config) *Rotator {
 	if config.Log == nil {
 		config.Log = zap.NewNop()
@@ -118,7 +118,8 @@ func New(config Config) *Rotator {
 	return r
 }
 
-// start says what this process cannot know, and lets no write be early.
+// start logs the limits of this process's knowledge, and prevents writes that are too
+// early.
 func (r *Rotator) start() {
 	r.server.quiet(r.config.Quiet)
 	var unknown []string
@@ -133,7 +134,7 @@ func (r *Rotator) start() {
 	}
 }
 
-// Run rotates until ctx ends, and returns when the steps under way have.
+// Run rotates until ctx ends. It returns after the current steps have finished.
 func (r *Rotator) Run(ctx context.Context) {
 	r.start()
 	r.queue = workqueue.NewTypedDelayingQueue[string]()
@@ -169,8 +170,8 @@ func (r *Rotator) processNext(ctx context.Context) bool {
 	return true
 }
 
-// Once does all that can be done now: each set until it waits for something. The
-// error says of each set why it could not be brought there.
+// Once does everything that is possible now: it advances each set until the set must
+// wait. The error lists the sets that did not get that far, with the reasons.
 func (r *Rotator) Once(ctx context.Context) error {
 	r.start()
 	r.once = true
@@ -193,8 +194,7 @@ func (r *Rotator) Once(ctx context.Context) error {
 	return errors.Join(joined...)
 }
 
-// untilItWaits brings one set to where it waits, with some patience for what
-// fails.
+// untilItWaits advances one set until it must wait. It retries failures a few times.
 func (r *Rotator) untilItWaits(ctx context.Context, s *rotated) error {
 	for failures := 0; ; {
 		err := ctx.Err()
@@ -221,13 +221,13 @@ func (r *Rotator) untilItWaits(ctx context.Context, s *rotated) error {
 	}
 }
 
-// retryAfter returns how long to wait after so many failures in a row.
+// retryAfter returns the delay after the given number of failures in a row.
 func (r *Rotator) retryAfter(failures int) time.Duration {
 	d := min(r.config.Retry<<min(max(failures-1, 0), 9), 5*time.Minute)
 	return d - time.Duration(rand.Float64()*float64(d)/4)
 }
 
-// poll looks at each interval whether somebody else changed anything.
+// poll checks at each interval whether somebody else changed anything.
 func (r *Rotator) poll(ctx context.Context) {
 	if r.config.Interval <= 0 {
 		return
@@ -242,7 +242,7 @@ func (r *Rotator) poll(ctx context.Context) {
 	}
 }
 
-// look has those sets read again that somebody changed.
+// look schedules another read of the sets that somebody changed.
 func (r *Rotator) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -264,7 +264,7 @@ func (r *Rotator) look(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		r.config.Log.Warn("Not all sets could be looked at", zap.Error(err))
 	}
-	for _, id := range ids { // nobody knows what happened before the first look
+	for _, id := range ids { // changes before the first look are unknown
 		if err == nil && !r.looked[id] {
 			r.looked[id] = true
 			changed = append(changed, id)
@@ -273,7 +273,7 @@ func (r *Rotator) look(ctx context.Context) {
 	for _, id := range changed {
 		s := of[id]
 		switch id {
-		case s.ID: // it is read in each step
+		case s.ID: // each step reads it anyway
 		case ControlOf(s.ID):
 			s.commanded.Store(true)
 		default:
@@ -283,7 +283,7 @@ func (r *Rotator) look(ctx context.Context) {
 	}
 }
 
-// emit passes an Event on.
+// emit passes an Event to the listener.
 func (r *Rotator) emit(s *rotated, e Event) {
 	e.Set = s.ID
 	level := zap.InfoLevel

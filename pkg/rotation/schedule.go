@@ -9,25 +9,26 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Schedule is when new versions are made. The zero Schedule is on demand.
+// Schedule says when new versions are made. The zero Schedule means on demand.
 type Schedule struct {
-	// Every is the time from one version to the next; up to a tenth of it is
-	// taken away, another share for each set, so that not all are due at once.
+	// Every is the time from one version to the next. Up to a tenth is subtracted, a
+	// different share for each set, so that not all sets are due at once.
 	Every  time.Duration
 	Cron   cron.Schedule // nil: none
-	Before time.Duration // the end of the primary's certificate; 0: that does not matter
-	// General: nothing of this is said of the one set, so a policy may.
+	Before time.Duration // lead time before the primary's certificate expires; 0: ignored
+	// General means that none of these settings is specific to the set, so that a policy
+	// may supply them.
 	General bool
-	// Retry is the least time from a version that came to nothing to the next
-	// one. It doubles with each, up to a day.
+	// Retry is the minimum delay after a failed version before the next one. It doubles
+	// with each failure, up to a day.
 	Retry time.Duration
 }
 
-// longestRetry is how far two versions that come to nothing are apart at most,
-// unless the schedule says more.
+// longestRetry is the maximum delay between two failed versions, unless the schedule has
+// a longer one.
 const longestRetry = 24 * time.Hour
 
-// next returns when the next version is due; zero: only when somebody says so.
+// next returns when the next version is due; zero means only on command.
 func (s Schedule) next(set string, doc *versions.Document) time.Time {
 	primary, used := doc.Primary()
 	var at time.Time
@@ -53,8 +54,7 @@ func (s Schedule) next(set string, doc *versions.Document) time.Time {
 	return at
 }
 
-// again returns when a version may be made after those that came to nothing
-// since the primary.
+// again returns when a version may be made, after those that failed since the primary.
 func (s Schedule) again(doc *versions.Document, primary versions.Version) (at time.Time) {
 	var wait time.Duration
 	for _, v := range doc.Versions {
@@ -71,7 +71,7 @@ func (s Schedule) again(doc *versions.Document, primary versions.Version) (at ti
 	return at.Add(wait)
 }
 
-// share returns a number from 0 to 1 that stays the same for a set.
+// share returns a number from 0 to 1 that is constant for each set.
 func share(set string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(set))

@@ -11,8 +11,8 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// Seen keeps the highest step of each set in a file, so that the next process knows
-// what was delivered although no target shows it. Nil keeps nothing.
+// Seen keeps the highest step of each set in a file. The next process then knows the
+// delivered step, even if no target shows it. A nil Seen keeps nothing.
 type Seen struct {
 	path string
 
@@ -20,10 +20,10 @@ type Seen struct {
 	steps map[string]uint64 // by the set's id
 }
 
-// mostSeen bounds the file, in bytes.
+// mostSeen limits the size of the file, in bytes.
 const mostSeen = 4 << 20
 
-// OpenSeen reads the file at path, which need not be there yet.
+// OpenSeen reads the file at path. The file need not exist yet.
 func OpenSeen(path string) (*Seen, error) {
 	s := &Seen{path: path, steps: map[string]uint64{}}
 	text, err := safefile.Read(path, mostSeen)
@@ -38,7 +38,7 @@ func OpenSeen(path string) (*Seen, error) {
 	return s, nil
 }
 
-// step returns the highest step of a set; 0: none is known.
+// step returns the highest step of a set; 0 means unknown.
 func (s *Seen) step(set string) uint64 {
 	if s == nil {
 		return 0
@@ -48,8 +48,8 @@ func (s *Seen) step(set string) uint64 {
 	return s.steps[set]
 }
 
-// note keeps a step, if it is the highest. Sets of several goroutines share the file,
-// so it is written by one at a time.
+// note stores a step if it is the highest. Goroutines of several sets share the file, so
+// writes are serialized.
 func (s *Seen) note(set string, step uint64) error {
 	if s == nil {
 		return nil

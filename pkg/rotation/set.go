@@ -1,5 +1,5 @@
-// Package rotation changes sets of versions in Conjur: by hand, for a person who
-// says what is to be done ([Hand]), and by itself, as [versions.Next] decides
+// Package rotation changes version sets in Conjur. An operator can change them by hand
+// ([Hand]). A controller changes them automatically, as [versions.Next] decides
 // ([Rotator]).
 package rotation
 
@@ -18,7 +18,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Conjur is what a set needs of the client.
+// Conjur is the part of the Conjur client that a set needs.
 type Conjur interface {
 	Versions(ctx context.Context, id string) ([]uint64, conjur.Reading)
 	VariableAt(ctx context.Context, id string, version uint64) (secret.Value, conjur.Reading)
@@ -29,20 +29,20 @@ type Conjur interface {
 
 // Errors of a set. They are wrapped.
 var (
-	// ErrUndeclared says that the policy has no such variable, or hides it.
+	// ErrUndeclared means that the policy does not declare the variable, or hides it.
 	ErrUndeclared = errors.New("the variable is not declared, or this identity cannot see it")
-	// ErrForbidden says that the identity may see the variable and not its value.
+	// ErrForbidden means that the identity may see the variable but not its value.
 	ErrForbidden = errors.New("this identity may not read the set")
-	// ErrConflict says that somebody else changed the set meanwhile.
+	// ErrConflict means that somebody else changed the set in the meantime.
 	ErrConflict = errors.New("somebody else changed the set meanwhile")
-	// ErrOwned says that a set is rotated by itself.
+	// ErrOwned means that a controller rotates the set.
 	ErrOwned = errors.New("is rotated by itself")
-	// ErrUncertain says that it is not known whether the set was written.
+	// ErrUncertain means that it is unknown whether the set was written.
 	ErrUncertain = errors.New("it is not known whether the set was written")
-	// ErrEarly says that a write of an earlier process may still be under way.
+	// ErrEarly means that a write of an earlier process may still be in flight.
 	ErrEarly = errors.New("a write of before may still be under way; it is tried again later")
 
-	// errNoSet says that a value is no set.
+	// errNoSet means that a value is not a version set.
 	errNoSet = errors.New("it cannot be read")
 )
 
@@ -56,7 +56,7 @@ func (e *SetError) Error() string { return "set " + e.Set + ": " + e.Err.Error()
 
 func (e *SetError) Unwrap() error { return e.Err }
 
-// errorOf returns err as one of a set; nil for none.
+// errorOf wraps err as an error of one set; nil stays nil.
 func errorOf(set string, err error) error {
 	if err == nil {
 		return nil
@@ -64,25 +64,25 @@ func errorOf(set string, err error) error {
 	return &SetError{set, err}
 }
 
-// Set is a set of versions in Conjur.
+// Set is a version set in Conjur.
 type Set struct {
 	Conjur Conjur
 	ID     string // of the variable
 
-	server *server // what is known of the server; nil: nothing
+	server *server // known facts about the server; nil: none
 }
 
-// server is what is known of the one that sets are in.
+// server is the known facts about the server that stores the sets.
 type server struct {
-	// uncompared says that it takes every write, whatever it is based on.
+	// uncompared means that the server accepts every write, whatever it is based on.
 	uncompared atomic.Bool
-	// from is since when no write can be under way that this process does not
-	// know of, in nanoseconds since begin. Without comparing, nothing is written before.
+	// from is the time from which no unknown write can be in flight, in nanoseconds since
+	// begin. On a server without compare-and-swap, nothing is written before it.
 	from  atomic.Int64
 	begin time.Time
 }
 
-// quiet has no set written for a time, where the server does not compare.
+// quiet forbids writes of sets for a while, on a server without compare-and-swap.
 func (s *server) quiet(d time.Duration) { s.from.Store(int64(time.Since(s.begin) + d)) }
 
 func (s *server) isQuiet() bool { return int64(time.Since(s.begin)) >= s.from.Load() }
@@ -91,12 +91,11 @@ func (s *server) isQuiet() bool { return int64(time.Since(s.begin)) >= s.from.Lo
 type Held struct {
 	*versions.Document // nil if the variable has no value
 
-	at   uint64 // Conjur's number of the value; 0: there is none
+	at   uint64 // Conjur's version number of the value; 0: none
 	read time.Time
 }
 
-// fresh is for how long a set that was read need not be looked at again before
-// it is written.
+// fresh is how long after a read a set may be written without another check.
 const fresh = 5 * time.Second
 
 // Read returns the newest value of the set.
@@ -115,7 +114,7 @@ func (s Set) read(ctx context.Context) (Held, error) {
 	return Held{doc, at, begin}, err
 }
 
-// newest returns the number of the newest value; 0 if there is none.
+// newest returns the version number of the newest value; 0 if there is none.
 func (s Set) newest(ctx context.Context) (uint64, error) {
 	numbers, reading := s.Conjur.Versions(ctx, s.ID)
 	switch {
@@ -145,9 +144,9 @@ func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) 
 	return doc, nil
 }
 
-// Write sets the variable to doc if it is still as it was read, and others with
-// it. A server that cannot compare is asked afterwards whether it was, and the
-// others are set after the set.
+// Write sets the variable to doc, together with others, if the variable has not changed
+// since the read. On a server without compare-and-swap, Write checks afterwards whether
+// that was so. It then writes the others after the set.
 func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
 	return errorOf(s.ID, s.write(ctx, base, doc, others...))
 }
@@ -184,7 +183,7 @@ func (s Set) write(ctx context.Context, base Held, doc *versions.Document, other
 	return s.uncertain(err)
 }
 
-// uncertain returns err as what it means for a write.
+// uncertain translates err into its meaning for a write.
 func (s Set) uncertain(err error) error {
 	var answered *conjur.StatusError
 	if errors.As(err, &answered) && answered.Status < http.StatusInternalServerError {
@@ -193,9 +192,9 @@ func (s Set) uncertain(err error) error {
 	return fmt.Errorf("%w, look at it again: %w", ErrUncertain, err)
 }
 
-// writeUncompared writes where nothing is compared. It looks before whether the
-// set is as it was read, if that was a while ago, and afterwards whether another
-// value came between.
+// writeUncompared writes on a server without compare-and-swap. If the read was a while
+// ago, it first checks whether the set has changed. Afterwards it checks whether another
+// value was written in between.
 func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value, others []conjur.NewValue) error {
 	if s.server != nil && !s.server.isQuiet() {
 		return ErrEarly
@@ -223,9 +222,9 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 	return nil
 }
 
-// settle returns nil if mine, which was written over base, holds. If others were
-// written over base too, it puts the document that holds in its place, with what
-// only the others have as retiring, and looks again.
+// settle returns nil if mine, which was written over base, holds. Other documents may
+// have been written over base too. Then settle writes the document that holds, adds
+// versions that only the others have as retiring, and checks again.
 func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) error {
 	holds := mine
 	for put := base + 1; ; put++ {
@@ -237,12 +236,12 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 			break
 		}
 		var docs []*versions.Document
-		var from uint64 // the number of the one that holds
+		var from uint64 // version number of the document that holds
 		for at := base + 1; at <= newest; at++ {
 			doc, err := s.readAt(ctx, at)
 			switch {
 			case errors.Is(err, errNoSet):
-				continue // so it cannot hold
+				continue // therefore it cannot hold
 			case err != nil:
 				return s.uncertain(err)
 			case len(docs) == 0 || doc.Counts(holds):
@@ -252,7 +251,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 		}
 		next := holds.Again(versions.Entry{At: time.Now().UTC()}, docs...)
 		if from == newest && len(next.Versions) == len(holds.Versions) {
-			break // somebody else has settled it
+			break // another process has settled it
 		}
 		holds = next
 		again, err := holds.Encode()

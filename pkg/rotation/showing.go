@@ -10,16 +10,15 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Unread is a target, or a namespace, that shows a set and can no longer be read or
-// written.
+// Unread is a target or namespace that shows a set but can no longer be read or written.
 type Unread struct {
 	Namespace string    `json:"namespace"`
-	Since     time.Time `json:"since"` // when this process first found it so
+	Since     time.Time `json:"since"` // when this process first found that
 	Why       string    `json:"why"`
 }
 
-// survey takes down which namespaces show a set, and which of the targets can no
-// longer be read. An Event names those, once.
+// survey records which namespaces show a set and which of the targets can no longer be
+// read. One Event names those targets.
 func (r *Rotator) survey(s *rotated, shown []Shown) {
 	s.showing, s.unread = []string{}, nil
 	var names []string
@@ -42,14 +41,15 @@ func (r *Rotator) survey(s *rotated, shown []Shown) {
 	}
 }
 
-// unnoted reports whether the set, which is ours to change, lacks a namespace that
-// shows it. A later process that cannot read the namespace must know of it.
+// unnoted reports whether the set, if this process may change it, lacks a namespace that
+// shows it. A later process that cannot read the namespace must know about it.
 func (s *rotated) unnoted() bool {
 	doc := s.held.Document
 	return doc != nil && s.showing != nil && doc.Owner == s.Policy.Owner && s.seen <= doc.Step && !doc.Paused && !doc.Noted(s.showing)
 }
 
-// Delivered has a set looked at soon that a namespace shows which it does not note.
+// Delivered schedules an early check of a set if a namespace shows the set but the set
+// does not note the namespace.
 func (r *Rotator) Delivered(set, namespace string) {
 	s := r.sets[set]
 	if s == nil {
@@ -60,8 +60,8 @@ func (r *Rotator) Delivered(set, namespace string) {
 	}
 }
 
-// reportUnread returns the targets that can no longer be read, the oldest trouble of
-// each namespace.
+// reportUnread returns the targets that can no longer be read: for each namespace, the
+// oldest problem.
 func (s *rotated) reportUnread() (all []Unread) {
 	for _, target := range s.unread {
 		i := slices.IndexFunc(all, func(u Unread) bool { return u.Namespace == target.Namespace })

@@ -12,10 +12,10 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Report is what status says of a set. No byte of a part is in it.
+// Report is the status of a set. It contains no byte of a part.
 type Report struct {
 	Set      string          `json:"set"`
-	Problem  string          `json:"problem,omitempty"` // then not all else is known
+	Problem  string          `json:"problem,omitempty"` // if set, some other fields are unknown
 	Owner    string          `json:"owner,omitempty"`
 	Identity string          `json:"identity,omitempty"`
 	Step     uint64          `json:"step,omitempty"`
@@ -24,14 +24,14 @@ type Report struct {
 	Primary  string          `json:"primary,omitempty"`
 	Made     time.Time       `json:"made,omitzero"`      // the primary
 	Due      time.Time       `json:"due,omitzero"`       // the next version
-	WaitsFor string          `json:"waitsFor,omitempty"` // of who rotates it
-	Unasked  []string        `json:"unasked,omitempty"`  // Pods that use it and that nobody asks
+	WaitsFor string          `json:"waitsFor,omitempty"` // of the rotator
+	Unasked  []string        `json:"unasked,omitempty"`  // Pods that use it but are not asked
 	Shown    []string        `json:"shown,omitempty"`    // the namespaces whose Secrets show it
-	Unread   []Unread        `json:"unread,omitempty"`   // those of them that Syncer cannot follow now
+	Unread   []Unread        `json:"unread,omitempty"`   // those that Syncer cannot follow now
 	Versions []VersionReport `json:"versions,omitempty"`
 }
 
-// VersionReport is what status says of a version.
+// VersionReport is the status of a version.
 type VersionReport struct {
 	ID    string         `json:"id"`
 	State versions.State `json:"state"`
@@ -39,7 +39,7 @@ type VersionReport struct {
 	Parts []string       `json:"parts,omitempty"`
 }
 
-// Reports returns what is known of all sets, in ascending order.
+// Reports returns the known status of all sets, in ascending order.
 func (r *Rotator) Reports() (reports []Report) {
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
 		if report := r.sets[id].report.Load(); report != nil {
@@ -49,13 +49,13 @@ func (r *Rotator) Reports() (reports []Report) {
 	return reports
 }
 
-// Status returns what there is of the set.
+// Status returns the status of the set.
 func (s Set) Status(ctx context.Context) Report {
 	held, err := s.read(ctx)
 	return s.report(held, err)
 }
 
-// report returns what status says of a set, as far as it was read.
+// report returns the status of a set, as far as it was read.
 func (s Set) report(held Held, err error) Report {
 	r := Report{Set: s.ID}
 	switch {
@@ -76,17 +76,16 @@ func (s Set) report(held Held, err error) Report {
 	return r
 }
 
-// waitsFor takes down what the set waits for; "" for nothing.
+// waitsFor records why the set waits; "" means that it does not wait.
 func (s *rotated) waitsFor(why string) { s.why = why }
 
-// awaited returns what the set waits for, why that may take long, and what went wrong
-// before.
+// awaited returns why the set waits, why that may take long, and earlier errors.
 func (s *rotated) awaited() string {
 	said := []string{s.why, s.ahead, s.doc().Refused()}
 	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
 }
 
-// unasked returns the Pods that use a set and that nobody asks.
+// unasked returns the Pods that use a set but are not asked.
 func (s *rotated) unasked(ctx context.Context) []string {
 	if consumers, ok := s.Consumers.(interface {
 		Unasked(context.Context) []string
@@ -96,15 +95,15 @@ func (s *rotated) unasked(ctx context.Context) []string {
 	return nil
 }
 
-// reported takes down what there is to say of a set after a step.
+// reported records the status of a set after a step.
 func (s *rotated) reported(ctx context.Context, err error) {
 	report := s.set.report(s.held, nil)
-	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed before
+	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
 		report = *before
 	}
 	report.WaitsFor, report.Unread = s.awaited(), s.reportUnread()
 	if s.held.Document == nil {
-		report.Problem = "" // it begins by itself
+		report.Problem = "" // it begins automatically
 	}
 	if err != nil {
 		report.WaitsFor = err.Error()
@@ -116,8 +115,8 @@ func (s *rotated) reported(ctx context.Context, err error) {
 	s.report.Store(&report)
 }
 
-// Check returns all that would keep the set from being rotated: what is wrong
-// with it, the rights that are missing, the consumers that do not answer.
+// Check returns all reasons why the set cannot be rotated: faults of the set, missing
+// rights, consumers that do not answer.
 func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
 	for _, privilege := range []string{"execute", "update"} {
 		switch r := s.Conjur.Check(ctx, nil, s.ID, privilege); {

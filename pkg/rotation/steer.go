@@ -13,27 +13,26 @@ import (
 
 // Errors of a command. They are wrapped.
 var (
-	// ErrPending says that another command is pending, and that this one was not
-	// sent.
+	// ErrPending means that another command is pending and that this one was not sent.
 	ErrPending = errors.New("another command is pending")
-	// ErrRejected says that who rotates the set did not obey a command, or that
-	// somebody withdrew it before.
+	// ErrRejected means that the rotator of the set refused a command, or that somebody
+	// withdrew the command before.
 	ErrRejected = errors.New("the command was rejected")
-	// ErrReplaced says that somebody wrote over a pending command.
+	// ErrReplaced means that somebody overwrote a pending command.
 	ErrReplaced = errors.New("somebody wrote over the command before it was answered")
-	// ErrUnanswered says that nobody answered in time.
+	// ErrUnanswered means that nobody answered in time.
 	ErrUnanswered = errors.New("nobody answered the command")
 )
 
 const (
 	lookEvery = 250 * time.Millisecond // while a command is pending
-	// strange is how many looks in a row have to find another command in the place
-	// of ours. Without comparing, a command that came late is there for a moment.
+	// strange is how many checks in a row must find another command instead of this one.
+	// Without compare-and-swap, a late command is visible for a moment.
 	strange = 8
 )
 
-// Steer sends a command to whoever rotates the set, and does not wait. It is obeyed
-// before it is void or not at all. While another command is pending, the error is
+// Steer sends a command to the rotator of the set and does not wait. The command is
+// obeyed before it expires, or not at all. While another command is pending, the error is
 // ErrPending and nothing is sent.
 func (s Set) Steer(ctx context.Context, c versions.Command) error {
 	c, err := identified(c)
@@ -43,8 +42,7 @@ func (s Set) Steer(ctx context.Context, c versions.Command) error {
 	return errorOf(s.ID, err)
 }
 
-// Withdraw takes back the command that is pending, and says which one that was;
-// empty: none is.
+// Withdraw cancels the pending command and returns its name; empty if none is pending.
 func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err error) {
 	what, err = s.withdraw(ctx, now)
 	return what, errorOf(s.ID, err)
@@ -61,13 +59,13 @@ func (s Set) withdraw(ctx context.Context, now time.Time) (what string, err erro
 		}
 		if err := s.putControl(ctx, there, control{command: there.command, answer: "withdrawn", refused: true}); err == nil {
 			return name(there.command), nil
-		} else if !errors.Is(err, ErrConflict) { // else it was answered just now
+		} else if !errors.Is(err, ErrConflict) { // otherwise it was answered just now
 			return "", s.unsent(err)
 		}
 	}
 }
 
-// identified returns the command with an id, if there is nothing wrong with it.
+// identified returns the command with an id, if the command is valid.
 func identified(c versions.Command) (versions.Command, error) {
 	if c.ID == "" {
 		c.ID = strings.ToLower(rand.Text())
@@ -75,8 +73,8 @@ func identified(c versions.Command) (versions.Command, error) {
 	return c, c.Check()
 }
 
-// send writes a command into the control variable and returns the number that
-// it has there.
+// send writes a command to the control variable and returns the version number of the new
+// value.
 func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 	there, err := s.readControl(ctx)
 	if err != nil && !errors.Is(err, errNoCommand) {
@@ -97,10 +95,10 @@ func (s Set) unsent(err error) error {
 	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", ControlOf(s.ID), err)
 }
 
-// Command sends a command as Steer does, waits while another one is pending, and
-// returns what became of it once whoever rotates the set says so. After the time
-// that it waits at most, the error is ErrPending or ErrUnanswered. That time ends no
-// request, so that a slow one is not taken for a missing right.
+// Command sends a command like Steer, but waits while another command is pending. It
+// returns the outcome after the rotator of the set has answered. After the maximum wait,
+// the error is ErrPending or ErrUnanswered. The maximum wait does not cancel requests, so
+// that a slow request is not mistaken for a missing right.
 func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
 	what, err = s.command(ctx, c, most)
 	return what, errorOf(s.ID, err)
@@ -112,7 +110,7 @@ func (s Set) command(ctx context.Context, c versions.Command, most time.Duration
 	if c, err = identified(c); err != nil {
 		return "", err
 	}
-	var at uint64 // 0: it is not sent
+	var at uint64 // 0: not sent yet
 	for strangers := 0; ; {
 		if at == 0 {
 			var sent uint64
@@ -150,9 +148,8 @@ func (s Set) command(ctx context.Context, c versions.Command, most time.Duration
 	}
 }
 
-// logged returns what the set's own log says of a command that another one took the
-// place of. Without an entry, or without the right to read the set, the error is
-// ErrReplaced.
+// logged returns the entry in the set's log for a command that was overwritten. If there
+// is no entry, or the set may not be read, the error is ErrReplaced.
 func (s Set) logged(ctx context.Context, c versions.Command) (what string, err error) {
 	held, err := s.read(ctx)
 	if err == nil && held.Document != nil {
@@ -166,8 +163,8 @@ func (s Set) logged(ctx context.Context, c versions.Command) (what string, err e
 	return "", ErrReplaced
 }
 
-// answered returns what the control variable says of a command that was written
-// there under that number: its answer, also if other commands came since.
+// answered returns the answer to a command with the given version number in the control
+// variable. It finds the answer even if later commands were sent.
 func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there control, err error) {
 	newest, err := s.readControl(ctx)
 	if errors.Is(err, errNoCommand) {
@@ -184,5 +181,5 @@ func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there
 	return newest, nil
 }
 
-// name says what a command is to do.
+// name describes the action of a command.
 func name(c versions.Command) string { return strings.TrimSpace(c.Verb + " " + c.Version) }

@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// shortest and longest are between two looks at a gate that is shut: a tenth
-	// of the time for which it was.
+	// shortest and longest limit the time between two checks of a closed gate. The time
+	// is a tenth of how long the gate has been closed.
 	shortest = time.Second
 	longest  = 30 * time.Second
-	// verifiedFor is for how long a login that was used is taken to be good
-	// while its set is idle.
+	// verifiedFor is how long a login counts as good after its use, while its set is
+	// idle.
 	verifiedFor = time.Hour
-	// steeredAgain is the time between looks for a control variable that could not
-	// be set.
+	// steeredAgain is the time between checks for a control variable that could not be
+	// set.
 	steeredAgain = 10 * time.Minute
-	// mostActs is how many acts outside a step has: one before it revokes, and of the
-	// revocation itself three.
+	// mostActs is the maximum number of outside acts in a step: one before the
+	// revocation, and three for the revocation.
 	mostActs = 4
-	// triedFor is for how long an outcome outside is a fact.
+	// triedFor is how long an outside outcome counts as a fact.
 	triedFor = time.Minute
 )
 
-// outcome is what came of one step.
+// outcome is the result of one step.
 type outcome struct {
 	waits bool          // nothing can be done now
-	again time.Duration // when to look at the set again; negative: when somebody changes it
+	again time.Duration // when to check the set again; negative: after a change
 }
 
-// Sync takes one step with a set, and returns after which time the next one is
-// due; negative: none before somebody changes something.
+// Sync takes one step of a set. It returns the time until the next step; negative means
+// that none is due before something changes.
 func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 	s := r.sets[id]
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout+mostActs*s.Timeout)
@@ -62,7 +62,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration) {
 	return r.retryAfter(s.failures)
 }
 
-// step reads a set, finds out what is due, and does it.
+// step reads a set, determines the due action, and carries it out.
 func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	s.doing, s.refusal, s.hand = "read", "", ""
 	defer func() {
@@ -108,8 +108,8 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 	return r.do(ctx, s, facts, g, s.next(facts))
 }
 
-// next returns what is to be done. A set that is idle is so for what its policy says
-// wrongly, if that is more.
+// next returns the due action. For an idle set, a fault of its policy takes precedence as
+// the reason.
 func (s *rotated) next(facts versions.Facts) versions.Action {
 	action := versions.Next(s.doc(), s.Policy, facts)
 	if action.Verb == versions.Idle && s.unclear != "" {
@@ -118,7 +118,7 @@ func (s *rotated) next(facts versions.Facts) versions.Action {
 	return action
 }
 
-// now returns the time by Conjur's clock.
+// now returns the time of Conjur's clock.
 func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 	now, err := r.config.Conjur.Time(ctx)
 	switch {
@@ -130,7 +130,7 @@ func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 	return now.UTC().Truncate(time.Second), nil
 }
 
-// read reads a set anew.
+// read reads the set again.
 func (r *Rotator) read(ctx context.Context, s *rotated) error {
 	held, err := s.set.read(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Rotator) read(ctx context.Context, s *rotated) error {
 	return nil
 }
 
-// doc returns the set as it was read; one that has not begun is empty.
+// doc returns the set as it was read; empty if the set has not begun.
 func (s *rotated) doc() *versions.Document {
 	if s.held.Document == nil {
 		return versions.New(s.Policy.Owner)
@@ -150,12 +150,12 @@ func (s *rotated) doc() *versions.Document {
 }
 
 // mine reports whether this process may change the set: it is the owner, and no later
-// step was delivered. Otherwise nothing but a "claim" counts.
+// step was delivered. Otherwise only a "claim" counts.
 func (s *rotated) mine() bool {
 	return s.doc().Owner == s.Policy.Owner && s.seen <= s.doc().Step
 }
 
-// facts gathers what is known beside the set.
+// facts gathers the known facts beside the set.
 func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versions.Facts, g gates, err error) {
 	doc := s.doc()
 	s.ahead = doc.Ahead(now)
@@ -176,12 +176,12 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	}
 	s.seen = f.Seen
 	if !s.mine() {
-		return f, g, nil // nothing but a command counts
+		return f, g, nil // only a command counts
 	}
 	s.watch()
 	r.ledger.note(s.ID, doc, now)
 	if doc.Paused {
-		return f, g, nil // nobody is asked meanwhile
+		return f, g, nil // consumers are not asked in this state
 	}
 	due := s.Schedule.next(s.ID, doc)
 	f.Due = !due.IsZero() && !now.Before(due)
@@ -191,8 +191,7 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 	return f, g, nil
 }
 
-// wait is what becomes of a set that waits: an Event says why, and it is
-// looked at again in time.
+// wait handles a set that waits: an Event says why, and the set is checked again in time.
 func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, action versions.Action) (outcome, error) {
 	doc := s.doc()
 	mine := s.mine()
@@ -227,7 +226,7 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 			s.waitsFor(why)
 		} else {
 			s.waitsFor("")
-			s.waited = "" // the same again is news
+			s.waited = "" // a repetition counts as news
 		}
 		if s.Actuator != nil {
 			o.again = sooner(o.again, verifiedFor)
@@ -252,7 +251,7 @@ func (r *Rotator) wait(ctx context.Context, s *rotated, g gates, now time.Time, 
 	if !action.Until.IsZero() { // by Conjur's clock
 		o.again = min(o.again, max(action.Until.Sub(now), 0)+time.Millisecond)
 	}
-	if !g.until.IsZero() { // by ours
+	if !g.until.IsZero() { // by the local clock
 		o.again = min(o.again, max(time.Until(g.until), 0)+time.Millisecond)
 	}
 	return o, nil
@@ -275,7 +274,7 @@ func latest(doc *versions.Document) (at time.Time) {
 	return at
 }
 
-// waiting emits what a set waits for, once.
+// waiting emits, once, the reason why a set waits.
 func (r *Rotator) waiting(s *rotated, e Event) {
 	if s.waited != e.Message {
 		s.waited = e.Message

@@ -13,17 +13,17 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// taken returns which variables of a set cannot serve as the set uses them, by
-// their values: another configuration may have a set in one of them.
+// taken returns the variables of a set that cannot serve their purpose because of their
+// values. Another configuration may store a set in one of them.
 func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
-	problems, _ = r.occupied(ctx, s) // the rights are checked elsewhere
+	problems, _ = r.occupied(ctx, s) // rights are checked elsewhere
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
 		return problems
 	}
 	held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.read(ctx)
 	if _, listed := r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
-		if listed { // it begins by itself
+		if listed { // it begins automatically
 			return problems
 		}
 		err = errors.New("the set has not begun")
@@ -38,8 +38,8 @@ func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
 	return problems
 }
 
-// vacant returns nil if nothing that steers rotation is lost or copied by what a set
-// publishes and adopts; otherwise the error is an *otherHandError.
+// vacant returns nil if publishing and adopting overwrite and copy no variable that
+// controls rotation. Otherwise the error is an *otherHandError.
 func (r *Rotator) vacant(ctx context.Context, s *rotated) error {
 	problems, err := r.occupied(ctx, s)
 	if len(problems) > 0 {
@@ -48,8 +48,8 @@ func (r *Rotator) vacant(ctx context.Context, s *rotated) error {
 	return err
 }
 
-// occupied returns which variables that a set publishes to, or is to adopt, hold a set
-// or its commands. The error names those that cannot be read.
+// occupied returns the variables to publish to or to adopt that hold a set or its
+// commands. The error names those that cannot be read.
 func (r *Rotator) occupied(ctx context.Context, s *rotated) (problems []string, err error) {
 	look := func(id string, view bool, advice string) {
 		what, unknown := r.holds(ctx, id, view)
@@ -61,7 +61,7 @@ func (r *Rotator) occupied(ctx context.Context, s *rotated) (problems []string, 
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		look(id, s.Publish[id].Text == "", ", which publishing would replace; publish to another variable")
 	}
-	if len(s.doc().Versions) > 0 { // what is there was adopted
+	if len(s.doc().Versions) > 0 { // the existing value was adopted
 		return problems, err
 	}
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
@@ -70,8 +70,8 @@ func (r *Rotator) occupied(ctx context.Context, s *rotated) (problems []string, 
 	return problems, err
 }
 
-// holds names what a variable holds that steers rotation; "" for any other value.
-// With view, it may hold a set as others are to see it, without an identity.
+// holds names the rotation data in a variable; "" for any other value. With view, the
+// variable may hold a published view of a set, which has no identity.
 func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, error) {
 	const commands = "the commands of a set"
 	value, found, err := r.value(ctx, id)
@@ -81,7 +81,7 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, erro
 		return commands, nil
 	}
 	if steers && err == nil { // it may have no value yet, or a damaged one
-		steered, _, _ := r.value(ctx, set) // another identity's set may not be read
+		steered, _, _ := r.value(ctx, set) // this identity may lack the right to read the set
 		defer steered.Wipe()
 		if versions.IsSet(steered.Bytes()) {
 			return commands, nil
@@ -96,7 +96,7 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, erro
 	return "a set of versions", nil
 }
 
-// value returns what a variable holds now; false if it has no value.
+// value returns the present value of a variable; false if it has no value.
 func (r *Rotator) value(ctx context.Context, id string) (value secret.Value, found bool, err error) {
 	values := r.config.Conjur.Variable(ctx, id, "")
 	if value, found = values.Found[id]; !found && values.Form != conjur.Missing {

@@ -12,16 +12,17 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// The parts of an API key's version.
+// Parts of an API key's version.
 const (
 	hostLogin = "login"
 	apiKey    = "apiKey"
 )
 
-// APIKeys is hosts of Conjur that take turns: each has one version at a time, in
-// the parts "login" and "apiKey". Conjur makes the keys, and has no place for a
-// fence. So the set is read again right before anything changes, and a key is
-// tried before it is refused. A host's [conjur.SetAnnotation] says whose the host is.
+// APIKeys rotates the API keys of Conjur hosts, which take turns. Each host has one
+// version at a time, in the parts "login" and "apiKey". Conjur makes the keys and cannot
+// store a fence. Therefore the set is read again right before any change, and a key is
+// tried before it is refused. The [conjur.SetAnnotation] of a host names the set that
+// owns the host.
 type APIKeys struct {
 	ID     string   // of the set's variable
 	Hosts  []string // two or more ids
@@ -30,15 +31,15 @@ type APIKeys struct {
 		LogIn(ctx context.Context, login string, key secret.Value) error
 		HostAnnotations(ctx context.Context, host string) (map[string]string, error)
 	}
-	Set func(context.Context) (*versions.Document, error) // what it returns is cleared
+	Set func(context.Context) (*versions.Document, error) // the caller wipes the result
 }
 
-// Check returns what Barred returns: nothing else can be seen beforehand.
+// Check returns the result of Barred. No other problem is visible in advance.
 func (a *APIKeys) Check(ctx context.Context, doc *versions.Document) []error {
 	return a.Barred(ctx, doc)
 }
 
-// Barred returns for each host that the set may not change whose it is.
+// Barred returns, for each host that the set may not change, the owner of the host.
 func (a *APIKeys) Barred(ctx context.Context, doc *versions.Document) (problems []error) {
 	for _, host := range a.Hosts {
 		if err := a.barred(ctx, host, doc); err != nil {
@@ -60,8 +61,7 @@ func (a *APIKeys) barred(ctx context.Context, host string, doc *versions.Documen
 	return fmt.Errorf("the host %s belongs to the set %q by its annotation %s; use another host, or change the annotation in the policy", host, annotations[conjur.SetAnnotation], conjur.SetAnnotation)
 }
 
-// Prepare returns the login of the host whose turn it is. No host may be of another
-// set.
+// Prepare returns the login of the next host. No host may belong to another set.
 func (a *APIKeys) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
 	if problems := a.Barred(ctx, doc); len(problems) > 0 {
 		return nil, errors.Join(problems...)
@@ -77,8 +77,8 @@ func (a *APIKeys) Prepare(ctx context.Context, doc *versions.Document) (map[stri
 	return map[string]secret.Value{hostLogin: secret.New([]byte(login))}, nil
 }
 
-// Apply makes an API key, unless the version has one already. The key before is
-// refused from then on: nobody has it, be it that the answer to an earlier Apply
+// Apply makes an API key, unless the version already has one. From then on Conjur refuses
+// the previous key. Nobody has that key: if one exists, the answer to an earlier Apply
 // was lost.
 func (a *APIKeys) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
 	if v.Parts[apiKey].Len() > 0 {
@@ -104,8 +104,8 @@ func (a *APIKeys) Verify(ctx context.Context, v versions.Version) error {
 	return err
 }
 
-// Revoke has the host have another key, which nobody gets, if it still has the
-// one of this version, or if that is not known.
+// Revoke replaces the host's key with a key that nobody receives. It does so only if the
+// host still has the key of this version, or if that is not known.
 func (a *APIKeys) Revoke(ctx context.Context, v versions.Version) error {
 	if v.Parts[apiKey].Len() > 0 {
 		if err := a.Verify(ctx, v); errors.Is(err, ErrRefused) {
@@ -122,8 +122,8 @@ func (a *APIKeys) Revoke(ctx context.Context, v versions.Version) error {
 	return err
 }
 
-// still returns an error unless the set says the same of a version as when it was
-// decided to act, and the host is not of another set.
+// still returns an error if the set's record of a version has changed since the decision
+// to act, or if the host belongs to another set.
 func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.State) error {
 	doc, err := a.Set(ctx)
 	if err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// mark is what a role's comment says of the version that the role has: the fence,
-// and whose version it is. The zero mark is below all others, and nobody's.
+// mark is the record of a role's version in the role's comment: the fence, and the owner
+// of the version. The zero mark is below all others and has no owner.
 type mark struct {
 	version, fence string
 	state          string
 	owner          owner
 }
 
-// owner is the part of a mark that says which set wrote it. A mark of an earlier
-// Syncer has none.
+// owner is the part of a mark that names the set that wrote it. Marks of earlier versions
+// of Syncer have none.
 type owner struct {
 	set, identity string
-	since         string // the time of the write, by RFC 3339
+	since         string // the time of the write, in RFC 3339
 }
 
-// The states of a mark. Between the last two, sessions are looked at once more.
+// The states of a mark. Between the last two, sessions are checked once more.
 const (
 	accepted = "accepted"
 	revoking = "revoking"
 	revoked  = "revoked"
 )
 
-// errStands says that a role is to stay as it is.
+// errStands means that a role must stay unchanged.
 var errStands = errors.New("it stays as it is")
 
-// The second pair of brackets is apart, so that an earlier Syncer reads the first
+// The second pair of brackets is separate, so that an earlier Syncer reads the first pair
 // and keeps the second.
 var markForm = regexp.MustCompile(`\[syncer version ([A-Za-z0-9_-]+) fence ([A-Za-z0-9_-]+) (accepted|revoking|revoked)\]` +
 	`(?: \[of set ("(?:[^"\\]|\\.)*") ([A-Za-z0-9_-]+) since ([0-9TZ:-]+)\])?`)
@@ -59,7 +59,7 @@ func readMark(comment string) mark {
 	return mark{found[1], found[2], found[3], owner{set, found[5], found[6]}}
 }
 
-// in returns a comment with m as its mark. What else it says stays.
+// in returns the comment with m as its mark. The rest of the comment stays.
 func (m mark) in(comment string) string {
 	text := fmt.Sprintf("[syncer version %s fence %s %s]", m.version, m.fence, m.state)
 	if m.owner.identity != "" {
@@ -71,8 +71,8 @@ func (m mark) in(comment string) string {
 	return strings.TrimSpace(comment + " " + text)
 }
 
-// foreign returns whose the mark is, if the set did not write it; nil if it did. A
-// mark of an earlier Syncer is the set's if the set knows the version.
+// foreign returns the owner of the mark as an error, if another set wrote it; otherwise
+// nil. A mark of an earlier Syncer belongs to the set if the set knows the version.
 func (m mark) foreign(set string, doc *versions.Document) error {
 	_, known := doc.Version(m.version)
 	same := m.owner.set == set || m.owner == owner{}
@@ -89,9 +89,9 @@ func (m mark) foreign(set string, doc *versions.Document) error {
 	return nil
 }
 
-// barred returns why a set may not give the role a version: the mark is of another
-// set, or of a later state of this one. A "claim" lets the set take over all that
-// was marked before.
+// barred returns why a set may not give the role a version: the mark belongs to another
+// set or to a later state of this set. A "claim" allows the set to take over everything
+// marked before.
 func (m mark) barred(set string, doc *versions.Document) error {
 	if m == (mark{}) || doc.Claimed != "" && !versions.Later(m.fence, doc.Claimed) {
 		return nil
@@ -106,7 +106,7 @@ func (m mark) barred(set string, doc *versions.Document) error {
 	return fmt.Errorf(`%w; use another user, or take it over by "syncer rotate claim %s"`, err, set)
 }
 
-// of returns the mark as the mark of a set, written now.
+// of returns the mark as written by the given set now.
 func (m mark) of(set string, doc *versions.Document) mark {
 	if m.owner = (owner{}); doc.Identity != "" {
 		m.owner = owner{set, doc.Identity, time.Now().UTC().Format(time.RFC3339)}
@@ -114,7 +114,7 @@ func (m mark) of(set string, doc *versions.Document) mark {
 	return m
 }
 
-// inUse is 1 for a role whose version somebody may use, else 0.
+// inUse is 1 for a role with a version that somebody may use, else 0.
 func inUse(m mark) int {
 	if m.state == accepted || m.state == revoking {
 		return 1
@@ -122,8 +122,8 @@ func inUse(m mark) int {
 	return 0
 }
 
-// accept returns the mark of a role that accepts v, or an error if the role
-// carries a later fence, or has refused this one.
+// accept returns the mark of a role that accepts v. It returns an error if the role
+// carries a later fence or has refused this fence.
 func (m mark) accept(v versions.Version) (mark, error) {
 	if versions.Later(m.fence, v.Fence) || m.fence == v.Fence && m.state != accepted {
 		return m, fmt.Errorf("%w: it carries %s, which is %s", ErrRefused, m.fence, m.state)
@@ -131,8 +131,8 @@ func (m mark) accept(v versions.Version) (mark, error) {
 	return markOf(v, accepted), nil
 }
 
-// refuse returns the mark of a role that refuses v in that state. A role that
-// carries another version under a later fence stays as it is.
+// refuse returns the mark of a role that refuses v in the given state. A role that
+// carries another version under a later fence stays unchanged.
 func (m mark) refuse(v versions.Version, state string) (mark, error) {
 	switch {
 	case versions.Later(m.fence, v.Fence) && m.version == v.ID && m.state == accepted:
@@ -143,8 +143,8 @@ func (m mark) refuse(v versions.Version, state string) (mark, error) {
 	return markOf(v, state), nil
 }
 
-// readmit returns the mark of a role that was about to refuse v and does not. A
-// role that somebody else has changed meanwhile stays as it is.
+// readmit returns the mark of a role that keeps v after all, although it was about to
+// refuse v. If somebody else has changed the role in the meantime, it stays unchanged.
 func (m mark) readmit(v versions.Version) (mark, error) {
 	if m.owner = (owner{}); m == markOf(v, revoking) {
 		return markOf(v, accepted), nil

@@ -14,37 +14,36 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// The parts of a login.
+// Parts of a login.
 const (
 	username = "username"
 	password = "password"
 )
 
-// PostgreSQL is roles of a database that take turns: each has one version at a
-// time, in the parts "username" and "password". The role's comment is the fence, and
-// says whose version the role has. All fields but the last four are set.
+// PostgreSQL rotates the passwords of database roles, which take turns. Each role has one
+// version at a time, in the parts "username" and "password". The role's comment holds the
+// fence and names the owner of the version. All fields except the last four are set.
 type PostgreSQL struct {
 	Set string // the variable's id
-	// Addresses are host:port/database each; a host that begins with a slash is
-	// the folder of a socket. Each has to accept a login; the one that is no
-	// standby is changed.
+	// Addresses are host:port/database each. A host that starts with a slash is the
+	// folder of a socket. Every address must accept a login. Changes go to the address
+	// that is not a standby.
 	Addresses []string
 	Users     []string // two or more
-	// Admin returns the administrator's login, {"username":…,"password":…}: a
-	// role with CREATEROLE, from PostgreSQL 16 on with the ADMIN option for each
-	// user.
+	// Admin returns the administrator's login, {"username":…,"password":…}. The role
+	// needs CREATEROLE and, from PostgreSQL 16 on, the ADMIN option for each user.
 	Admin func(context.Context) (secret.Value, error)
 
-	EndSessions bool   // of a user that is refused; else they hold it
-	CA          string // file with the authorities that are trusted; "": the system's
+	EndSessions bool   // end the sessions of a refused user; otherwise sessions block the refusal
+	CA          string // file with the trusted authorities; "": the system's
 	Plain       bool   // without TLS
-	// Timeout bounds one transaction, a log-in, and the wait for sessions that are
-	// ended; 0: 30 s.
+	// Timeout limits one transaction, a login, and the wait for ended sessions; 0 means
+	// 30 s.
 	Timeout time.Duration
 }
 
-// Prepare returns the username whose turn it is. No user may have a version of
-// another set. A user that accepts no version comes first: it is not in use.
+// Prepare returns the username of the next user. No user may have a version of another
+// set. A user that accepts no version comes first, because it is not in use.
 func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
 	marks, err := p.marks(ctx)
 	if err != nil {
@@ -70,8 +69,8 @@ func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[s
 	return map[string]secret.Value{username: secret.New([]byte(user))}, nil
 }
 
-// Apply sets the password of the version's user and lets it log in. What is sent
-// is a verifier, so that no log of the database has the password.
+// Apply sets the password of the version's user and allows it to log in. Syncer sends a
+// verifier, so that no log of the database contains the password.
 func (p *PostgreSQL) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
 	text, err := verifier(v.Parts[password].Bytes())
 	if err != nil {
@@ -89,8 +88,8 @@ func (p *PostgreSQL) Apply(ctx context.Context, v versions.Version) (map[string]
 	return nil, err
 }
 
-// Verify logs in at every address, and insists on SCRAM: where no password is
-// asked for, a login proves nothing.
+// Verify logs in at every address and requires SCRAM. If the server asks for no password,
+// a login proves nothing.
 func (p *PostgreSQL) Verify(ctx context.Context, v versions.Version) error {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
@@ -119,10 +118,9 @@ func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {
 	return conn.Close(ctx)
 }
 
-// Revoke has the version's user no longer log in, unless the user has a version of
-// another set by now: then this one is refused already. A session that there still is
-// afterwards was begun at the last moment: it is ended, or the user is let in
-// again and Revoke fails.
+// Revoke forbids the version's user to log in. If the user already has a version of
+// another set, the version is already refused. A session that still exists afterwards
+// began at the last moment. It is ended, or the user may log in again and Revoke fails.
 func (p *PostgreSQL) Revoke(ctx context.Context, v versions.Version) error {
 	refuse := func(state string) error {
 		return p.change(ctx, v, "NOLOGIN", func(m mark) (mark, error) {
@@ -153,7 +151,7 @@ func unlessItStands(err error) error {
 	return err
 }
 
-// leave returns when nobody is logged in, or an error if somebody stays.
+// leave returns when nobody is logged in, or returns an error if sessions remain.
 func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
@@ -178,7 +176,7 @@ func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 	}
 }
 
-// InUse returns the sessions of the version's user, unless they are to be ended.
+// InUse returns the sessions of the version's user, unless EndSessions is set.
 func (p *PostgreSQL) InUse(ctx context.Context, v versions.Version) ([]string, error) {
 	if p.EndSessions {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// rights are what the database says of the administrator and the users.
+// rights are the privileges that the database reports for the administrator and the
+// users.
 type rights struct {
 	admin                         string
 	version                       string // as server_version_num: 150019
@@ -24,14 +25,14 @@ type rights struct {
 type roleRights struct {
 	name             string
 	exists           bool
-	superuser, admin bool   // admin: the administrator may grant it
-	role             string // that its sessions begin in; "": its own
-	member           bool   // of that
+	superuser, admin bool   // admin: the administrator may grant the role
+	role             string // the role in which its sessions start; "": its own
+	member           bool   // of that role
 }
 
-// Check returns all that stands in the way of a rotation, with what to do about
-// it: rights that are missing, users whose tables would be closed to each other,
-// users of another set, addresses that let a user in with a wrong password.
+// Check returns all obstacles to a rotation, each with its fix. Obstacles are missing
+// rights, users that could not use each other's tables, users of another set, and
+// addresses that accept a wrong password.
 func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problems []error) {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
@@ -42,7 +43,7 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 				problems = append(problems, err)
 			}
 			if unreachable(err) {
-				break // the others will find that too
+				break // the other addresses would report the same
 			}
 		}
 	}
@@ -107,7 +108,7 @@ func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights,
 	return r, nil
 }
 
-// missing returns what is to be granted, as SQL where that is enough.
+// missing returns the missing grants, as SQL where SQL is sufficient.
 func (r rights) missing(endSessions bool) (problems []error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	admin := identifier(r.admin)

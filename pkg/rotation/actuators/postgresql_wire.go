@@ -16,13 +16,13 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// SQLSTATEs that are an answer.
+// SQLSTATEs that count as a known outcome.
 const (
 	invalidPassword       = "28P01"
 	invalidAuthorization  = "28000"
 	insufficientPrivilege = "42501"
 	undefinedObject       = "42704"
-	invalidParameter      = "22023" // what modules that check passwords answer
+	invalidParameter      = "22023" // the code of password-check modules
 )
 
 func code(err error) string {
@@ -33,7 +33,7 @@ func code(err error) string {
 	return ""
 }
 
-// login is a username and its password, which is cleared when it was used.
+// login is a username and its password. The password is cleared after use.
 type login struct {
 	Username string
 	Password text
@@ -42,14 +42,14 @@ type login struct {
 // text is a JSON string whose bytes can be cleared.
 type text []byte
 
-// UnmarshalText takes a copy.
+// UnmarshalText copies its argument.
 func (t *text) UnmarshalText(b []byte) error {
 	*t = bytes.Clone(b)
 	return nil
 }
 
-// connect logs in. The driver takes the password as a string: it is one of our own
-// bytes, which are cleared when the server has answered.
+// connect logs in. The driver takes the password as a string. The string shares bytes
+// that Syncer owns and clears after the server has answered.
 func (l login) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
 	config.Password = unsafe.String(unsafe.SliceData(l.Password), len(l.Password))
 	defer func() {
@@ -59,12 +59,12 @@ func (l login) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgCo
 	return pgconn.ConnectConfig(ctx, config)
 }
 
-// change alters a role in one transaction, with the mark that next makes of the
-// one that the role has. Its error rolls back, and is returned.
+// change alters a role in one transaction. next computes the new mark from the role's
+// present mark. An error of next rolls back the transaction and is returned.
 //
-// The role is altered first: from there on nobody else can change it, so that
-// the comment, which is read next, is still true at the end. Who alters it at the
-// same moment, from whatever database, waits and then fails.
+// The role is altered first. From then on nobody else can change it, so the comment that
+// is read next is still true at the end. A concurrent change of the role, from any
+// database, waits and then fails.
 func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options string, next func(mark) (mark, error)) error {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
@@ -73,8 +73,9 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx) // rolls back, unless all was done
-	// A controller that falls asleep in the middle lets go of the role.
+	defer conn.Close(ctx) // rolls back an incomplete transaction
+	// The timeouts release the role if the controller is suspended during the
+	// transaction.
 	const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL lock_timeout = '10s'"
 	rows, err := query(ctx, conn, fmt.Sprintf("%s; ALTER ROLE %s %s; SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = %s",
 		begin, identifier(role), options, literal(role)))
@@ -101,7 +102,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	return nil
 }
 
-// marks returns the marks of all users that there are.
+// marks returns the marks of all users that exist.
 func (p *PostgreSQL) marks(ctx context.Context) (map[string]mark, error) {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
@@ -126,7 +127,7 @@ func (p *PostgreSQL) readMarks(ctx context.Context, conn *pgconn.PgConn) (map[st
 	return marks, err
 }
 
-// Barred returns for each user that the set may not change whose it is.
+// Barred returns, for each user that the set may not change, the owner of the user.
 func (p *PostgreSQL) Barred(ctx context.Context, doc *versions.Document) []error {
 	marks, err := p.marks(ctx)
 	if err != nil {
@@ -144,7 +145,7 @@ func (p *PostgreSQL) barred(marks map[string]mark, doc *versions.Document) (prob
 	return problems
 }
 
-// sessions returns who is logged in as role, at every address.
+// sessions returns the sessions of role at every address.
 func (p *PostgreSQL) sessions(ctx context.Context, role string) (found []string, err error) {
 	err = p.atEach(ctx, func(address string, conn *pgconn.PgConn) error {
 		rows, err := query(ctx, conn, "SELECT count(*), coalesce(host(client_addr), ''), coalesce(application_name, '') FROM pg_stat_activity WHERE usename = "+literal(role)+" GROUP BY 2, 3 ORDER BY 2, 3")
@@ -179,8 +180,8 @@ func (p *PostgreSQL) atEach(ctx context.Context, do func(address string, conn *p
 	return nil
 }
 
-// asAdmin logs the administrator in: at the one of several addresses that is no
-// standby.
+// asAdmin logs the administrator in. If there are several addresses, it uses the one that
+// is not a standby.
 func (p *PostgreSQL) asAdmin(ctx context.Context, addresses ...string) (*pgconn.PgConn, error) {
 	value, err := p.Admin(ctx)
 	if err != nil {
@@ -209,8 +210,8 @@ func (p *PostgreSQL) asAdmin(ctx context.Context, addresses ...string) (*pgconn.
 	return admin.connect(ctx, config)
 }
 
-// config returns how to log in at one address. All that could come from the
-// environment or the home folder is said.
+// config returns the login settings for one address. It sets every option that could
+// otherwise come from the environment or the home folder.
 func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 	at := strings.LastIndex(address, "/")
 	host, port, err := net.SplitHostPort(address[:max(at, 0)])
@@ -256,7 +257,7 @@ func query(ctx context.Context, conn *pgconn.PgConn, sql string) (rows [][]strin
 // identifier quotes a name for SQL.
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// literal quotes a text for SQL, whatever standard_conforming_strings says.
+// literal quotes a text for SQL, whatever the value of standard_conforming_strings.
 func literal(text string) string {
 	return `E'` + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + `'`
 }

@@ -10,9 +10,9 @@ import (
 	"fmt"
 )
 
-// verifier returns what PostgreSQL keeps of a password, in its own form (RFC
-// 5803): it cannot be logged in with. The database stores what has this form as
-// it is, whatever password_encryption says.
+// verifier returns the value that PostgreSQL stores for a password, in PostgreSQL's form
+// of RFC 5803. Nobody can log in with the verifier. The database stores a value of this
+// form unchanged, whatever the value of password_encryption.
 func verifier(password []byte) (string, error) {
 	const rounds = 4096 // as PostgreSQL's own default
 	for _, c := range password {

@@ -19,11 +19,12 @@ import (
 	"github.com/secretsync/syncer/internal/terminal"
 )
 
-// signatureHeader has the signature of a message that is sent by HTTP.
+// signatureHeader holds the signature of a message that is sent by HTTP.
 const signatureHeader = "Syncer-Signature"
 
-// HTTP posts messages to a service. An answer of 2xx is yes, and 409 is no, whose body
-// says why; any other, and none, is an unknown outcome. A redirection is not followed.
+// HTTP posts messages to a service. A status of 2xx means yes. 409 means no, and the body
+// says why. Any other status, or a missing answer, is an unknown outcome. Redirections
+// are not followed.
 func HTTP(to string, client *http.Client) Send {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -54,7 +55,7 @@ func HTTP(to string, client *http.Client) Send {
 	}
 }
 
-// withoutURL returns what went wrong, without the URL, which may have a secret.
+// withoutURL returns the error without the URL, which may contain a secret.
 func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -63,17 +64,18 @@ func withoutURL(err error) error {
 	return err
 }
 
-// maxComplaint bounds what a program may write to standard error, in bytes.
+// maxComplaint limits the standard error output of a program, in bytes.
 const maxComplaint = 4 << 10
 
-// refusedStatus is the exit status that says no: EX_NOPERM of sysexits.h.
+// refusedStatus is the exit status that means no: EX_NOPERM of sysexits.h.
 const refusedStatus = 77
 
-// Exec runs a program for each message, which comes at its standard input, with
-// the signature in SYNCER_SIGNATURE. The exit status 0 is yes and 77 is no; any
-// other is an unknown outcome. The answer, or why not, is its standard output. What it writes
-// to standard error goes where ours does, up to a bound, each line with its name. What it has started and leaves behind is
-// killed if it holds the output.
+// Exec runs a program for each message. The program reads the message from its standard
+// input and the signature from SYNCER_SIGNATURE. The exit status 0 means yes and 77 means
+// no. Any other status is an unknown outcome. The standard output is the answer or the
+// reason for a no. Standard error is copied to Syncer's, up to a limit, with the
+// program's name on each line. Child processes that the program leaves behind are killed
+// if they keep its output open.
 func Exec(environ []string, command ...string) Send {
 	return func(ctx context.Context, message []byte, signature string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -85,7 +87,7 @@ func Exec(environ []string, command ...string) Send {
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		cmd.WaitDelay = time.Second
 		err := cmd.Run()
-		if errors.Is(err, exec.ErrWaitDelay) { // what it has left behind holds its output
+		if errors.Is(err, exec.ErrWaitDelay) { // a child process keeps its output open
 			_ = cmd.Cancel()
 			err = nil
 		}
@@ -103,8 +105,8 @@ func Exec(environ []string, command ...string) Send {
 	}
 }
 
-// bounded takes what a program says, up to the bound. It does not embed the buffer:
-// io.Copy would use ReadFrom of that, past the bound.
+// bounded keeps a program's output, up to the limit. It does not embed the buffer:
+// io.Copy would use the buffer's ReadFrom and exceed the limit.
 type bounded struct{ said bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -114,8 +116,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.said.Write(p)
 }
 
-// head takes the first bytes that a program complains with, and drops the rest. It
-// does not embed the buffer, as bounded does not.
+// head keeps the first bytes of a program's standard error and drops the rest. It does
+// not embed the buffer, for the same reason as bounded.
 type head struct{ kept bytes.Buffer }
 
 func (h *head) Write(p []byte) (int, error) {
@@ -123,8 +125,8 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// print writes the lines, each with the program's name and without what a terminal
-// would obey.
+// print writes the lines, each with the program's name and without terminal control
+// characters.
 func (h *head) print(to io.Writer, program string) {
 	for line := range strings.Lines(h.kept.String()) {
 		_, _ = fmt.Fprintf(to, "rotation: %s: %s\n", filepath.Base(program), terminal.Plain(strings.TrimRight(line, "\r\n")))

@@ -19,35 +19,35 @@ import (
 )
 
 const (
-	// maxAnswer bounds what a service or a program answers, in bytes.
+	// maxAnswer limits the answer of a service or a program, in bytes.
 	maxAnswer = 64 << 10
-	// longestName bounds what is told of who uses a version, in bytes.
+	// longestName limits the reported name of a user of a version, in bytes.
 	longestName = 100
-	// longestReason bounds what is told of why something was refused, in bytes.
+	// longestReason limits the reported reason of a refusal, in bytes.
 	longestReason = 400
 )
 
-// Steps is an Actuator that hands each step to somebody else: [HTTP] or [Exec]
-// is its Send.
+// Steps is an Actuator that delegates each step to its Send: [HTTP] or [Exec].
 type Steps struct {
 	Set string // the variable's id
-	// Key returns the key that signs what is sent; nil: nothing is signed.
+	// Key returns the key that signs messages; nil means no signature.
 	Key  func(context.Context) (secret.Value, error)
 	Send Send
-	// Timeout bounds one step; 0: 30 s.
+	// Timeout limits one step; 0 means 30 s.
 	Timeout time.Duration
 }
 
-// Send hands over a message with its signature, in hex, and returns the answer.
-// Its error is ErrRefused if the answer was no, which may say why. The message is cleared afterwards.
+// Send sends a message with its signature, in hex, and returns the answer. The error is
+// ErrRefused if the answer was no; it may contain the reason. The caller clears the
+// message afterwards.
 type Send func(ctx context.Context, message []byte, signature string) ([]byte, error)
 
-// message is what is sent, in JSON. Parts are base64 in it.
+// message is the JSON message that is sent. Parts are base64 in it.
 type message struct {
 	Step string `json:"step"` // apply, verify, revoke or inUse
 	Set  string `json:"set"`
-	// Identity tells the set from others that have or had the same id. Claimed is
-	// the fence up to which the set takes over what another set left.
+	// Identity distinguishes the set from other sets that have or had the same id.
+	// Claimed is the fence up to which the set takes over the objects of another set.
 	Identity string            `json:"identity,omitempty"`
 	Claimed  string            `json:"claimed,omitempty"`
 	ID       string            `json:"id"`
@@ -56,13 +56,13 @@ type message struct {
 	Parts    map[string][]byte `json:"parts,omitempty"`
 }
 
-// answer is what may come back; nothing has to.
+// answer is the optional content of an answer.
 type answer struct {
-	Parts map[string][]byte `json:"parts"` // of apply: what was minted
-	InUse []string          `json:"inUse"` // of inUse: who uses it
+	Parts map[string][]byte `json:"parts"` // of apply: the minted parts
+	InUse []string          `json:"inUse"` // of inUse: the users
 }
 
-// Apply sends the step apply, and returns the parts of the answer.
+// Apply sends the step apply and returns the parts of the answer.
 func (s *Steps) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
 	a, err := s.step(ctx, "apply", v)
 	if err != nil || len(a.Parts) == 0 {
@@ -81,7 +81,7 @@ func (s *Steps) Prepare(ctx context.Context, _ *versions.Document) (map[string]s
 	return nil, err
 }
 
-// Check returns what keeps steps from being sent.
+// Check returns the reasons why steps cannot be sent.
 func (s *Steps) Check(ctx context.Context, _ *versions.Document) []error {
 	if _, err := s.Prepare(ctx, nil); err != nil {
 		return []error{err}
@@ -101,8 +101,8 @@ func (s *Steps) Revoke(ctx context.Context, v versions.Version) error {
 	return err
 }
 
-// InUse sends the step inUse, and returns who the answer names. Each name is cut
-// off where it is too long for a message.
+// InUse sends the step inUse and returns the users that the answer names. Names that are
+// too long for a message are cut off.
 func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error) {
 	a, err := s.step(ctx, "inUse", v)
 	for i, who := range a.InUse {

@@ -7,8 +7,8 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// turn returns the first name that no version has in that part; retired ones
-// have none. The error says that it is nobody's turn.
+// turn returns the first name that no version has in that part. Retired versions have no
+// parts. The error means that all names are in use.
 func turn(doc *versions.Document, part string, names []string) (string, error) {
 	var taken []string
 	for _, v := range doc.Versions {

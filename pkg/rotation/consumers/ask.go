@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	askTime  = 5 * time.Second // in which a consumer has to answer
-	askBytes = 64 << 10        // of an answer
-	askers   = 32              // that ask at once
+	askTime  = 5 * time.Second // time limit for a consumer's answer
+	askBytes = 64 << 10        // size limit of an answer
+	askers   = 32              // concurrent requests
 )
 
-// Holding is what a consumer says of its keys, as keyset's handler answers.
+// Holding is a consumer's report about its keys, in the form of keyset's handler.
 type Holding struct {
 	IDs     []string         `json:"ids"`
 	Primary string           `json:"primary"`
 	Used    map[string]int64 `json:"used,omitempty"` // seconds ago, by id
 }
 
-// newClient returns a client that asks whom it is to ask, and nobody else: no
-// proxy, and not where an answer points to.
+// newClient returns a client that contacts only the given address. It uses no proxy and
+// follows no redirection.
 func newClient() *http.Client {
 	return &http.Client{
 		Timeout:       askTime,
@@ -37,7 +37,7 @@ func newClient() *http.Client {
 	}
 }
 
-// podURL is where a Pod answers; empty if it has no address yet.
+// podURL returns the URL at which a Pod answers; "" if the Pod has no address yet.
 func podURL(ip string, e definitions.Endpoint) string {
 	if ip == "" {
 		return ""
@@ -45,8 +45,8 @@ func podURL(ip string, e definitions.Endpoint) string {
 	return (&url.URL{Scheme: "http", Host: net.JoinHostPort(ip, e.Port), Path: e.Path}).String()
 }
 
-// ask asks a consumer what it holds of the set. Nothing of its answer is in the
-// error.
+// ask asks a consumer which versions of the set it holds. The error contains nothing of
+// the answer.
 func (c *Consumers) ask(ctx context.Context, to string) (h Holding, err error) {
 	if to == "" {
 		return h, errors.New("no answer: it has no address yet")

@@ -13,9 +13,9 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Check returns all that keeps the consumers of a set from being followed: what is
-// missing or may not be read, who does not answer or lacks the primary, the Pods
-// that nobody asks, a migration that could not begin.
+// Check returns all reasons why the consumers of a set cannot be followed. Reasons are
+// objects that are missing or unreadable, Pods that do not answer or lack the primary,
+// Pods that are not asked, and a migration that could not begin.
 func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems []string) {
 	primary, used := doc.Primary()
 	secrets, unread, problems := c.secrets(doc, primary.Step)
@@ -26,11 +26,11 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems
 		seen := c.look(ctx, time.Now(), secrets)
 		against, _ := seen.against("does not have "+primary.ID, func(h Holding) bool { return slices.Contains(h.IDs, primary.ID) })
 		switch {
-		case !used: // nobody can have anything yet
+		case !used: // no consumer can have anything yet
 			problems = append(problems, seen.broken...)
 		case against != "":
 			problems = append(problems, against)
-			seen.unasked = nil // it names them
+			seen.unasked = nil // its message names them
 		}
 		if len(seen.unasked) > 0 {
 			problems = append(problems, seen.others())
@@ -44,18 +44,19 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems
 	return problems
 }
 
-// Unasked returns the Pods that use a Secret of the set and that nobody asks, as
-// they were within the last hour.
+// Unasked returns the Pods that use a Secret of the set but are not asked, as seen within
+// the last hour.
 func (c *Consumers) Unasked(ctx context.Context) []string {
 	if c.hasPods() && time.Since(c.listed) > time.Hour {
 		if secrets, _, unknown := c.secrets(nil, 0); len(unknown) == 0 {
-			_ = c.lookAtPods(ctx, &survey{}, secrets) // Check names what cannot be seen
+			_ = c.lookAtPods(ctx, &survey{}, secrets) // Check reports the errors
 		}
 	}
 	return c.unasked
 }
 
-// tryMigration has the API server say whether it would take the migration's Job.
+// tryMigration asks the API server in a dry run whether it would accept the migration's
+// Job.
 func (c *Consumers) tryMigration(ctx context.Context, secrets []rotation.Shown) error {
 	namespace, err := c.home(secrets)
 	if err != nil {

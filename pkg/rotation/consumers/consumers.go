@@ -1,6 +1,6 @@
-// Package consumers finds out who has which version of a set: from Pods that
-// are asked, from workloads that were restarted, and where neither is possible,
-// from the time that has passed. Silence opens nothing.
+// Package consumers finds out which consumer has which version of a set. It asks Pods and
+// checks whether workloads were restarted. If neither is possible, it relies on elapsed
+// time. Silence opens no gate.
 package consumers
 
 import (
@@ -21,61 +21,61 @@ import (
 const (
 	// defaultWait covers the kubelet's sync period and cache at their defaults.
 	defaultWait = 3 * time.Minute
-	// defaultAgain is the time between the two looks at Pods.
+	// defaultAgain is the time between the two checks of the Pods.
 	defaultAgain = 10 * time.Second
 )
 
-// Config is how it is known where the consumers of one set are. All that is
-// given must hold.
+// Config says how to find the state of the consumers of one set. All given conditions
+// must hold.
 type Config struct {
 	Set string // the variable's id
-	// Wait is the least time since all Secrets of the set show a step. 0 is 3
-	// minutes for Pods that use one of them and that nothing covers.
+	// Wait is the minimum time after all Secrets of the set show a step. 0 means 3
+	// minutes for Pods that use one of the Secrets and that no other setting covers.
 	Wait      time.Duration
 	Restarted []string // workloads, each as "deployment/name"
 	Ask       []string // each "deployment/name:port/path", or a URL
-	Namespace string   // of the workloads; empty: that of the set's Secrets
-	// Settle is the least time since all Secrets show a step at the last look at
-	// Pods, and Again that since the first look; 0 is 10 seconds.
+	Namespace string   // of the workloads; empty: the namespace of the set's Secrets
+	// Settle is the minimum time between the moment when all Secrets show a step and the
+	// last check of Pods. Again is the minimum time after the first check; 0 means 10
+	// seconds.
 	Settle, Again time.Duration
-	Unused        time.Duration // for which nobody may have used an old key; 0: that does not matter
+	Unused        time.Duration // how long nobody may have used an old key; 0: no condition
 	Migrate       string        // the suspended CronJob, as "cronjob/name"; empty: none
 
 	Targets rotation.Targets // nil: no Secrets are known
-	Cluster *kube.Client     // nil: there is none, so nothing may be given that needs it
-	Now     func() time.Time // by Conjur's clock
+	Cluster *kube.Client     // nil: no cluster, so settings that need it must be empty
+	Now     func() time.Time // Conjur's clock
 }
 
-// Consumers answers for the consumers of one set. It implements
-// rotation.Consumers; its methods are called by one goroutine at a time.
+// Consumers answers for the consumers of one set. It implements rotation.Consumers. Only
+// one goroutine at a time may call its methods.
 type Consumers struct {
 	Config
 	parsed
 	client *http.Client
 
 	ways     map[way]*progress
-	unused   map[string]*watch // by the id of the version that is to go
-	migrated map[string]bool   // the ids of versions whose migration was seen to be complete
+	unused   map[string]*watch // by the id of the version that will be removed
+	migrated map[string]bool   // the ids of versions with a complete migration
 	last     survey
-	listed   time.Time // when Pods were last looked for
-	unasked  []string  // those of them that use a Secret of the set and that nobody asks
+	listed   time.Time // when Pods were last listed
+	unasked  []string  // Pods that use a Secret of the set but are not asked
 }
 
-// way is that of a version's present state to its consumers.
+// way identifies a version in its present state, for which consumers are followed.
 type way struct {
 	id   string
 	step uint64
 }
 
-// progress is what was seen on a way.
+// progress is the observations for a way.
 type progress struct {
-	shown  time.Time // when all Secrets were first seen to show the step
-	again  time.Time // when the second look is due; zero: the first one has not held
-	proven bool      // it has held
+	shown  time.Time // when all Secrets first showed the step
+	again  time.Time // when the second check is due; zero: the first one has not succeeded
+	proven bool      // the second check succeeded
 }
 
-// New returns what answers for a set. The error says all that is wrong with the
-// configuration.
+// New returns the Consumers of a set. The error lists all faults of the configuration.
 func New(config Config) (*Consumers, error) {
 	config.Again = cmp.Or(config.Again, defaultAgain)
 	parsed, err := parse(config)
@@ -99,13 +99,13 @@ func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions
 	c.forget(doc)
 	primary, ok := doc.Primary()
 	if !ok {
-		return rotation.Answer{Open: true} // so none was used
+		return rotation.Answer{Open: true} // therefore none was used
 	}
 	a := c.answer(ctx, doc, v, !settled(v), "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
 		used, _ := doc.Version(h.Primary)
 		return h.Primary == primary.ID || used.Promoted.After(v.Promoted)
 	})
-	if !a.Open || v.Promoted.IsZero() { // nothing was made with one that never was the primary
+	if !a.Open || v.Promoted.IsZero() { // a version that was never primary has made nothing
 		return a
 	}
 	if !settled(v) {
@@ -119,13 +119,13 @@ func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions
 	return a
 }
 
-// settled reports whether the document says that gate B of a version was open:
-// what a leader has to see, another one has seen.
+// settled reports whether the document records that gate B of a version was open. A new
+// leader relies on the observations of an earlier leader.
 func settled(v versions.Version) bool {
 	return !v.Left.IsZero() || v.State == versions.Revoking && !v.Forced
 }
 
-// forget drops what is known of the ways of versions that have taken them.
+// forget drops the observations for versions that have changed their state.
 func (c *Consumers) forget(doc *versions.Document) {
 	maps.DeleteFunc(c.ways, func(w way, _ *progress) bool {
 		v, _ := doc.Version(w.id)
@@ -139,9 +139,9 @@ func (c *Consumers) forget(doc *versions.Document) {
 	maps.DeleteFunc(c.migrated, func(id string, _ bool) bool { return over(id) })
 }
 
-// answer finds out whether all consumers are where v's state wants them, as has
-// says of each. Those that cannot be followed any more are waited for as long as Pods
-// that nobody asks; with all, until they can be.
+// answer finds out whether all consumers have reached v's state; has judges each
+// consumer. Secrets that can no longer be followed get the same wait as Pods that are not
+// asked. With all, the gate waits until the Secrets can be followed again.
 func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versions.Version, all bool, lacks string, has func(Holding) bool) rotation.Answer {
 	secrets, unread, behind := c.secrets(doc, v.Step)
 	if len(behind) > 0 {
@@ -183,13 +183,13 @@ func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versio
 	return rotation.Answer{Open: true}
 }
 
-// progress returns what was seen of a version's way so far.
+// progress returns the observations for a version's way so far.
 func (c *Consumers) progress(v versions.Version, secrets []rotation.Shown) *progress {
 	w := way{v.ID, v.Step}
 	p := c.ways[w]
 	if p == nil {
 		p = &progress{shown: time.Now(), proven: settled(v)}
-		if len(secrets) == 0 { // who has it has it from Conjur
+		if len(secrets) == 0 { // consumers read the set from Conjur
 			p.shown = p.shown.Add(v.Since.Sub(c.Now()))
 		}
 		c.ways[w] = p
@@ -197,8 +197,8 @@ func (c *Consumers) progress(v versions.Version, secrets []rotation.Shown) *prog
 	return p
 }
 
-// secrets returns the Secrets of the set, those that can no longer be followed, and
-// which of the others are behind a step.
+// secrets returns the Secrets of the set, those that can no longer be followed, and those
+// of the others that are behind a step.
 func (c *Consumers) secrets(doc *versions.Document, step uint64) (secrets, unread []rotation.Shown, behind []string) {
 	if c.Targets == nil {
 		return nil, nil, nil
@@ -244,7 +244,7 @@ func (c *Consumers) unread(unread []rotation.Shown, all bool) rotation.Answer {
 	return a
 }
 
-// secondLook is what a gate waits for after the first look at Pods.
+// secondLook is the reason that a gate gives after the first check of the Pods.
 const secondLook = "a second look at the Pods"
 
 // until returns an answer that is open from that time on.

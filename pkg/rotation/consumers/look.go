@@ -12,18 +12,18 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
-// survey is what was seen of all consumers at one moment.
+// survey is the state of all consumers at one moment.
 type survey struct {
-	at      time.Time // when it began
-	pods    bool      // Pods are among them
-	broken  []string  // what could not be looked at
+	at      time.Time // when the survey began
+	pods    bool      // some of the consumers are Pods
+	broken  []string  // objects that could not be checked
 	groups  []group
-	unasked []string // Pods that use a Secret of the set and are in no group
+	unasked []string // Pods that use a Secret of the set but are in no group
 }
 
 // group is the consumers that one line of the configuration names.
 type group struct {
-	name    string // "Pods of deployment/shop"; empty: each stands for itself
+	name    string // "Pods of deployment/shop"; empty: each member has its own name
 	answers bool   // its members are asked
 	members []member
 }
@@ -31,14 +31,14 @@ type group struct {
 // member is one consumer.
 type member struct {
 	name    string
-	address string // URL; empty: it has none yet
+	address string // URL; empty: no address yet
 	holding Holding
-	err     error // why it is not known what it holds
-	old     bool  // it is known to be from before the step
+	err     error // why its versions are unknown
+	old     bool  // known to date from before the step
 }
 
-// look looks at all consumers after that time. Versions that are asked about at
-// the same moment share what was seen.
+// look surveys all consumers after the given time. Versions that are checked at the same
+// moment share one survey.
 func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotation.Shown) survey {
 	if at := c.last.at; !at.IsZero() && time.Since(at) < c.Again/10 && !at.Before(after) {
 		return c.last
@@ -69,10 +69,10 @@ func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotatio
 	return s
 }
 
-// hasPods reports whether there are Pods among those who are looked at.
+// hasPods reports whether the survey includes Pods.
 func (c *Consumers) hasPods() bool { return len(c.parsed.pods)+len(c.restarted) > 0 }
 
-// all calls each function, some at once.
+// all calls each function, several concurrently.
 func all(calls []func()) {
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, askers)
@@ -86,13 +86,13 @@ func all(calls []func()) {
 	wg.Wait()
 }
 
-// others names the Pods that nobody asks.
+// others names the Pods that are not asked.
 func (s survey) others() string {
 	return "Pods that confirm does not name, but that use the set's Secrets: " + brief.List(s.unasked)
 }
 
-// against returns what speaks against going on, empty for nothing, and whether
-// a consumer is known not to be where it has to be.
+// against returns the reasons against going on, or "". It also reports whether a consumer
+// is known to be behind.
 func (s survey) against(lacks string, has func(Holding) bool) (text string, inUse bool) {
 	lines := slices.Clone(s.broken)
 	pods := false

@@ -16,8 +16,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// migrate has what was made with a version made anew with the primary, by one
-// Job, and answers whether that is complete.
+// migrate renews, with one Job, everything that was made with a version, and uses the
+// primary for that. It answers whether the migration is complete.
 func (c *Consumers) migrate(ctx context.Context, from, to string) rotation.Answer {
 	if c.cronJob == "" || c.migrated[from] {
 		return rotation.Answer{Open: true}
@@ -41,7 +41,7 @@ func (c *Consumers) migrate(ctx context.Context, from, to string) rotation.Answe
 	return rotation.Answer{Waits: fmt.Sprintf("job/%s of namespace %s", job.Name, job.Namespace)}
 }
 
-// job returns the Job of a version, which it makes if there is none.
+// job returns the Job of a version. It makes the Job if none exists.
 func (c *Consumers) job(ctx context.Context, from, to string) (*batchv1.Job, error) {
 	secrets, _, _ := c.secrets(nil, 0)
 	namespace, err := c.home(secrets)
@@ -55,7 +55,7 @@ func (c *Consumers) job(ctx context.Context, from, to string) (*batchv1.Job, err
 		return job, wrap(err, "reading job/%s of namespace %s", name, namespace)
 	}
 	job, err = c.makeJob(ctx, namespace, name, map[string]string{"SYNCER_SET": c.Set, "SYNCER_FROM": from, "SYNCER_TO": to})
-	if apierrors.IsAlreadyExists(err) { // another leader was faster
+	if apierrors.IsAlreadyExists(err) { // another leader made it first
 		job, err = jobs.Get(ctx, name, metav1.GetOptions{})
 	}
 	return job, err
@@ -71,15 +71,15 @@ func (c *Consumers) makeJob(ctx context.Context, namespace, name string, env map
 	return job, wrap(err, "making job/%s of namespace %s", name, namespace)
 }
 
-// jobName follows from the set and the version, so that there is one Job however
-// often it is made.
+// jobName derives the name from the set and the version, so that repeated creation yields
+// only one Job.
 func jobName(cronJob, set, from string) string {
 	digest := sha256.Sum256([]byte(set + "\x00" + from))
 	return cronJob[:min(len(cronJob), 52)] + "-" + hex.EncodeToString(digest[:5])
 }
 
-// newJob returns a Job from a CronJob's template, with more in the environment of
-// its containers.
+// newJob returns a Job from a CronJob's template, with additional environment variables
+// in its containers.
 func newJob(cron *batchv1.CronJob, name string, env map[string]string) *batchv1.Job {
 	template := cron.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
@@ -95,8 +95,8 @@ func newJob(cron *batchv1.CronJob, name string, env map[string]string) *batchv1.
 	return job
 }
 
-// withEnv returns an environment in which these variables are first, as others
-// may refer to them.
+// withEnv returns an environment that starts with these variables, because others may
+// refer to them.
 func withEnv(old []corev1.EnvVar, env map[string]string) (all []corev1.EnvVar) {
 	for _, name := range []string{"SYNCER_SET", "SYNCER_FROM", "SYNCER_TO"} {
 		all = append(all, corev1.EnvVar{Name: name, Value: env[name]})
@@ -104,7 +104,7 @@ func withEnv(old []corev1.EnvVar, env map[string]string) (all []corev1.EnvVar) {
 	return append(all, slices.DeleteFunc(old, func(e corev1.EnvVar) bool { _, ours := env[e.Name]; return ours })...)
 }
 
-// wrap returns nil for nil.
+// wrap returns nil for a nil error.
 func wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// parsed is what a Config's texts mean.
+// parsed is the parsed form of a Config.
 type parsed struct {
 	urls      []string
 	pods      []definitions.Endpoint // of workloads
@@ -17,7 +17,7 @@ type parsed struct {
 	cronJob   string                 // its name
 }
 
-// asks reports whether there is more to see than time that passes.
+// asks reports whether there is anything to observe besides elapsed time.
 func (p parsed) asks() bool { return len(p.urls)+len(p.pods)+len(p.restarted) > 0 }
 
 func parse(c Config) (p parsed, err error) {
@@ -54,7 +54,7 @@ func parse(c Config) (p parsed, err error) {
 	return p, errors.Join(errs...)
 }
 
-// workload returns the one that was parsed as "kind/name".
+// workload returns the workload that was parsed as "kind/name".
 func workload(text string) kube.Workload {
 	kind, name, _ := strings.Cut(text, "/")
 	return kube.Workload{Kind: kind, Name: name}

@@ -15,16 +15,16 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
-// pods are those that run where a set's Secrets and its workloads are.
+// pods are the Pods in the namespaces of a set's Secrets and its workloads.
 type pods struct {
 	cluster   *kube.Client
 	home      string // the namespace of the workloads
 	running   map[string][]corev1.Pod
-	selectors []labels.Selector // of the workloads so far
+	selectors []labels.Selector // of the workloads seen so far
 }
 
-// lookAtPods adds the Pods of the workloads to a survey, and those that use a
-// Secret of the set besides.
+// lookAtPods adds the Pods of the workloads to a survey, and other Pods that use a Secret
+// of the set.
 func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotation.Shown) error {
 	c.listed = time.Now()
 	home, err := c.home(secrets)
@@ -59,7 +59,7 @@ func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotatio
 	return nil
 }
 
-// lookAtRestarts adds the Pods of workloads that are to be restarted.
+// lookAtRestarts adds the Pods of workloads that must be restarted.
 func (c *Consumers) lookAtRestarts(ctx context.Context, s *survey, p *pods, secrets []rotation.Shown) error {
 	if len(c.restarted) == 0 {
 		return nil
@@ -85,8 +85,8 @@ func (c *Consumers) lookAtRestarts(ctx context.Context, s *survey, p *pods, secr
 	return nil
 }
 
-// of returns the running Pods of a workload at home, and whether its rollout is
-// complete.
+// of returns the running Pods of a workload in the home namespace, and whether its
+// rollout is complete.
 func (p *pods) of(ctx context.Context, w kube.Workload) (theirs []corev1.Pod, complete bool, err error) {
 	w.Namespace = p.home
 	rollout, err := p.cluster.Rollout(ctx, w)
@@ -102,7 +102,7 @@ func (p *pods) of(ctx context.Context, w kube.Workload) (theirs []corev1.Pod, co
 	return theirs, rollout.Complete, nil
 }
 
-// others returns the Pods that use a Secret of the set and belong to none of the
+// others returns the Pods that use a Secret of the set but belong to none of the
 // workloads.
 func (p *pods) others(secrets []rotation.Shown) (names []string) {
 	for namespace, all := range p.running {
@@ -117,8 +117,8 @@ func (p *pods) others(secrets []rotation.Shown) (names []string) {
 	return names
 }
 
-// runs reports whether a Pod's containers may run: it has a node and is not
-// finished. One that starts or ends counts, and one whose node is dead.
+// runs reports whether a Pod's containers may run: it has a node and is not finished.
+// Pods that start or terminate count, and so do Pods on a dead node.
 func runs(pod corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
@@ -138,7 +138,7 @@ func (c *Consumers) home(secrets []rotation.Shown) (string, error) {
 	}
 }
 
-// namespaces returns those of the Secrets, and one more.
+// namespaces returns the namespaces of the Secrets, and home.
 func namespaces(home string, secrets []rotation.Shown) (all []string) {
 	if home != "" {
 		all = append(all, home)

@@ -11,8 +11,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// revisions are those of the set's Secrets in a namespace, by the annotation of
-// Pods that notes them.
+// revisions are the revisions of the set's Secrets in a namespace, by the Pod annotation
+// that records them.
 type revisions map[string]notify.Revision
 
 func (c *Consumers) revisions(ctx context.Context, namespace string, secrets []rotation.Shown) (revisions, error) {
@@ -27,7 +27,7 @@ func (c *Consumers) revisions(ctx context.Context, namespace string, secrets []r
 		}
 		number, ok := annotations[targets.RevisionAnnotation]
 		if !ok {
-			continue // nothing of it was ever changed
+			continue // Syncer never changed this Secret
 		}
 		r, err := notify.ParseRevision(number, annotations[targets.RevisedAnnotation])
 		if err != nil {
@@ -38,9 +38,9 @@ func (c *Consumers) revisions(ctx context.Context, namespace string, secrets []r
 	return all, nil
 }
 
-// before reports whether a Pod may have begun before one of the Secrets had its
-// present data: neither is a restart for this revision noted on it, nor was it
-// made after it.
+// before reports whether a Pod may have started before one of the Secrets received its
+// present data. That is so if the Pod has no annotation of a restart for this revision
+// and was not created after it.
 func (all revisions) before(pod corev1.Pod) bool {
 	for annotation, r := range all {
 		noted, _ := strconv.ParseInt(pod.Annotations[annotation], 10, 64)

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	longestAgo = 100 * 365 * 24 * 60 * 60 // in seconds: what a consumer says is not trusted
-	watchEvery = time.Minute              // consumers are asked when they used a version
-	watchGap   = 2 * time.Minute          // after which it is not known who used it meanwhile
+	longestAgo = 100 * 365 * 24 * 60 * 60 // in seconds: a consumer's report is not trusted
+	watchEvery = time.Minute              // how often consumers are asked when they used a version
+	watchGap   = 2 * time.Minute          // after a longer gap, use in the meantime is unknown
 )
 
-// watch is since when a version is known to be unused.
+// watch records since when a version is known to be unused.
 type watch struct {
 	since time.Time
 	last  time.Time // when all consumers were last asked
 }
 
-// idle finds out whether nobody has used a version for long enough. A consumer
-// that was restarted has forgotten what it used, so only time counts in which it
-// was asked again and again, or of which the document says that it has.
+// idle finds out whether nobody has used a version for long enough. A restarted consumer
+// has forgotten which versions it used. Therefore only time counts in which the consumers
+// were asked regularly, or that the document records.
 func (c *Consumers) idle(v versions.Version) rotation.Answer {
 	w, seen := c.unused[v.ID], c.last
 	if w == nil || seen.at.Sub(w.last) > watchGap {

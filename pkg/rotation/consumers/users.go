@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// uses reports whether the containers of a Pod get something of a Secret. What
-// the kubelet pulls images with does not count.
+// uses reports whether the containers of a Pod use a Secret. Secrets for pulling images
+// do not count.
 func uses(pod corev1.PodSpec, secret string) bool {
 	for _, v := range pod.Volumes {
 		if v.Secret != nil && v.Secret.SecretName == secret {

@@ -14,8 +14,8 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Config says what to generate. Exactly one field is set. Package config reads
-// the tags other than json.
+// Config says what to generate. Exactly one field is set. Package config reads all tags
+// except json.
 type Config struct {
 	Random   int       `json:"random,omitempty" name:"random" min:"16" max:"1024" default:"0"`        // number of bytes, 16 to 1024; part "key"
 	Password *Password `json:"password,omitempty" name:"password" without:"user"`                     // part "password"
@@ -99,7 +99,7 @@ func (p Password) checkHtpasswd() error {
 	return p.check("htpasswd", 72)
 }
 
-// PartNames returns the names of what is generated, in ascending order; none for the
+// PartNames returns the names of the generated parts, in ascending order; none for the
 // zero Config.
 func (c Config) PartNames() []string {
 	switch {
@@ -156,7 +156,7 @@ func (p Password) make() []byte {
 	}
 	password := make([]byte, length)
 	for i := range password {
-		// Int fails only if the reader fails, and this reader panics.
+		// Int fails only if the reader fails, and this reader panics instead.
 		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(from))))
 		password[i] = from[n.Int64()]
 	}

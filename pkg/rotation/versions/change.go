@@ -9,13 +9,13 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Each change returns the document to write next; what it was called on stays.
-// The line of the log that goes with it is by, whose What is filled in.
+// Each change returns the document to write next. The receiver stays unchanged. by is the
+// new line of the log; the method fills in its What.
 
 // New returns a set without versions.
 func New(owner string) *Document { return &Document{Owner: owner} }
 
-// Make adds a version. It is pending where something outside has to accept it.
+// Make adds a version. It is pending if the outside must accept it.
 func (d *Document) Make(id string, parts map[string]secret.Value, outside bool, by Entry) *Document {
 	state := Accepted
 	if outside {
@@ -27,7 +27,7 @@ func (d *Document) Make(id string, parts map[string]secret.Value, outside bool, 
 	})
 }
 
-// Fill adds parts to a version that is pending: those that the outside minted.
+// Fill adds the parts that the outside minted to a pending version.
 func (d *Document) Fill(id string, parts map[string]secret.Value, by Entry) *Document {
 	return d.change("filled "+id, by, func(next *Document) {
 		next.edit(id, func(v *Version) {
@@ -38,8 +38,8 @@ func (d *Document) Fill(id string, parts map[string]secret.Value, by Entry) *Doc
 	})
 }
 
-// With returns the set as those see it who are to have the named parts alone. It is
-// no set of its own, so it has no identity.
+// With returns the set for readers who may have only the named parts. The result has no
+// identity, because it is not an independent set.
 func (d *Document) With(parts []string) *Document {
 	view := *d
 	view.Identity, view.Claimed, view.Namespaces = "", "", nil
@@ -52,7 +52,7 @@ func (d *Document) With(parts []string) *Document {
 	return &view
 }
 
-// Promote makes a version the primary; the one that was is retiring then.
+// Promote makes a version the primary. The previous primary becomes retiring.
 func (d *Document) Promote(id string, by Entry) *Document {
 	return d.change("promoted "+id, by, func(next *Document) {
 		for i := range next.Versions {
@@ -67,7 +67,7 @@ func (d *Document) Promote(id string, by Entry) *Document {
 	})
 }
 
-// Retire takes a version's bytes away.
+// Retire removes a version's bytes.
 func (d *Document) Retire(id string, by Entry) *Document {
 	return d.change("retired "+id, by, func(next *Document) {
 		next.edit(id, func(v *Version) {
@@ -84,9 +84,9 @@ func (d *Document) Retire(id string, by Entry) *Document {
 	})
 }
 
-// Again returns the document to write where d counts, but others have been
-// there that were not built on. What they have and d never had is retiring in
-// it: they may have been delivered, and acted upon.
+// Again returns the document to write if d holds but others were written that d is not
+// based on. Versions that the others have and d never had become retiring: they may have
+// been delivered and used.
 func (d *Document) Again(by Entry, others ...*Document) *Document {
 	return d.change("written again", by, func(next *Document) {
 		for _, other := range others {
@@ -107,12 +107,12 @@ func (d *Document) Again(by Entry, others ...*Document) *Document {
 	})
 }
 
-// enter is the step that all states share.
+// enter makes the changes that all states share.
 func (v *Version) enter(state State, step uint64, now time.Time) {
 	v.State, v.Step, v.Since = state, step, now
 }
 
-// to brings a version into a state in which nothing but that changes.
+// to moves a version into a state that changes nothing else.
 func (d *Document) to(id string, state State, what string, by Entry) *Document {
 	return d.change(what, by, func(next *Document) {
 		next.edit(id, func(v *Version) { v.enter(state, next.Step, by.At) })
@@ -128,7 +128,7 @@ func (d *Document) edit(id string, do func(*Version)) {
 	}
 }
 
-// left notes since when consumers have left a version, or that they have not.
+// left records since when consumers have left a version, or that they have not left it.
 func (d *Document) left(id string, at time.Time, by Entry) *Document {
 	what := "all have left " + id
 	if at.IsZero() {
@@ -151,14 +151,14 @@ func (d *Document) change(what string, by Entry, do func(*Document)) *Document {
 	return &next
 }
 
-// trimmed returns the last lines of a log, and before them those that answer a
-// command which is not void yet by itself, so that it is not obeyed again. Their
-// number is bounded, so that commands cannot fill the set.
+// trimmed returns the last lines of a log. Before them it keeps lines that answer a
+// command which has not expired yet, so that the command is not obeyed again. Their
+// number is limited, so that commands cannot fill the set.
 func trimmed(log []Entry) []Entry {
 	extra := max(len(log)-maxLog, 0)
 	now := log[len(log)-1].At
 	kept := slices.DeleteFunc(slices.Clone(log[:extra]), func(e Entry) bool {
-		return e.Command == "" || now.Sub(e.At) > 2*commandLife // by clocks that differ
+		return e.Command == "" || now.Sub(e.At) > 2*commandLife // clocks may differ
 	})
 	return append(kept[max(len(kept)-maxAnswers, 0):], log[extra:]...)
 }

@@ -9,37 +9,38 @@ import (
 )
 
 const (
-	// commandLife is for how long a command counts.
+	// commandLife is how long a command is valid.
 	commandLife = time.Hour
-	// MaxReason bounds a reason, in bytes.
+	// MaxReason limits a reason, in bytes.
 	MaxReason = 256
 )
 
-// verbs are those of commands. Those that are true need a reason, because they pass a
+// verbs are the verbs of commands. Those with true need a reason, because they override a
 // gate.
 var verbs = map[string]bool{
 	"now": false, "pause": false, "resume": false, "rollback": false, "abort": false, "claim": false, "promote": true, "retire": true,
 }
 
-// claimed is what "claim" adds to the step: more than was ever delivered.
+// claimed is the number that "claim" adds to the step. It is larger than any number of
+// delivered steps.
 const claimed = 1_000_000
 
-// Command is what a person wants. It is obeyed once: the log of the set has the
-// IDs of those that were.
+// Command is an operator's order. It is obeyed only once: the set's log has the IDs of
+// the obeyed commands.
 type Command struct {
-	ID string // "" is no command
+	ID string // "": no command
 	At time.Time
-	// Verb is now, promote, retire, rollback, abort, pause, resume or claim.
-	// Promote and retire pass a shut gate.
+	// Verb is now, promote, retire, rollback, abort, pause, resume or claim. Promote and
+	// retire override a closed gate.
 	Verb string
-	// Version is of retire, and of promote where it is known: who may not read the set
-	// means the one on its way.
+	// Version is required for retire. For promote it is set if known: a sender who may
+	// not read the set means the pending version.
 	Version string
-	Reason  string // of what passes a gate
+	Reason  string // if it overrides a gate
 }
 
-// Check returns all that is wrong with a command. Whoever may write commands is
-// not trusted with their size: the set's log takes the ID and the reason.
+// Check returns all faults of a command. Senders of commands are not trusted with sizes,
+// because the set's log stores the ID and the reason.
 func (c Command) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -68,11 +69,11 @@ func (c Command) Check() error {
 	return errors.Join(problems...)
 }
 
-// Early reports whether the command is from so long after now that it does not
-// count: nobody would remember for so long that it was obeyed.
+// Early reports whether the command dates from so long after now that it is invalid. No
+// log would keep the answer for that long.
 func (c Command) Early(now time.Time) bool { return c.At.After(now.Add(commandLife)) }
 
-// Void returns when the command no longer counts.
+// Void returns when the command expires.
 func (c Command) Void() time.Time { return c.At.Add(commandLife) }
 
 // Answer returns the line of the log that answers a command.
@@ -84,14 +85,14 @@ func (d *Document) Answer(command string) (Entry, bool) {
 	return d.Log[i], true
 }
 
-// commands reports whether a person wants this, of this version.
+// commands reports whether an operator ordered this verb for this version.
 func (d decision) commands(verb, version string) bool {
 	c := d.f.Command
 	_, answered := d.doc.Answer(c.ID)
 	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.Void()) && !c.Early(d.f.Now) && !answered
 }
 
-// obey returns the write that a command is; the zero Action if there is none, or
+// obey returns the write for a command. It returns the zero Action if there is none, or
 // if the command only opens a gate.
 func (d decision) obey() Action {
 	c := d.f.Command
@@ -148,14 +149,14 @@ func (d decision) obey() Action {
 	return d.refuse("%s is not possible at this stage", strings.TrimSpace(c.Verb+" "+c.Version))
 }
 
-// refuse is a write that says why the command is not obeyed.
+// refuse returns a write that says why the command is not obeyed.
 func (d decision) refuse(format string, args ...any) Action {
 	refused := Entry{At: d.f.Now, Command: d.f.Command.ID, Refused: true}
 	return write(d.doc.change("refused: "+fmt.Sprintf(format, args...), refused, func(*Document) {}))
 }
 
-// takeOver lets the set change whatever another set left outside until now. The
-// primary gets a new fence, so that the outside accepts it again.
+// takeOver allows the set to change everything that another set has left outside until
+// now. The primary gets a new fence, so that the outside accepts it again.
 func (d decision) takeOver(next *Document) {
 	next.Claimed = d.doc.NewID(d.f.Now)
 	if primary, ok := next.Primary(); ok {
@@ -163,7 +164,7 @@ func (d decision) takeOver(next *Document) {
 	}
 }
 
-// note is a write that answers the command.
+// note returns a write that answers the command.
 func (d decision) note(what string, do func(*Document)) Action {
 	return write(d.doc.change(what, d.commanded(), do))
 }

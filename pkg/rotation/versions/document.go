@@ -11,10 +11,10 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// format is what "syncerSet" says; another number is another format.
+// format is the value of "syncerSet". Another number means another format.
 const format = 1
 
-// errFormat says that a set is in a format of a later Syncer.
+// errFormat means that a set has a format of a later Syncer.
 var errFormat = errors.New("the set's format is not known")
 
 // documentJSON and versionJSON are the form in Conjur.
@@ -38,15 +38,14 @@ type versionJSON struct {
 	Made     time.Time         `json:"made,omitzero"`
 	Promoted time.Time         `json:"promoted,omitzero"`
 	Left     time.Time         `json:"left,omitzero"`
-	Fence    string            `json:"fence,omitempty"` // where it is not the id
+	Fence    string            `json:"fence,omitempty"` // if it differs from the id
 	Forced   bool              `json:"forced,omitempty"`
 	Filled   bool              `json:"filled,omitempty"`
 	Refused  string            `json:"refused,omitempty"`
 	Parts    map[string][]byte `json:"parts,omitempty"` // base64
 }
 
-// IsSet reports whether a value is a set, of whatever format, or was meant to be
-// one.
+// IsSet reports whether a value is a set of any format, or was intended as one.
 func IsSet(value []byte) bool {
 	var raw struct {
 		Set json.RawMessage `json:"syncerSet"`
@@ -54,8 +53,8 @@ func IsSet(value []byte) bool {
 	return bytes.Contains(value, []byte(`"syncerSet"`)) && json.Unmarshal(value, &raw) == nil && raw.Set != nil
 }
 
-// Parse reads a set from a variable's value. Errors say all that is wrong and
-// have no byte of the value in them.
+// Parse reads a set from a variable's value. Errors list all faults and contain no byte
+// of the value.
 func Parse(value []byte) (*Document, error) {
 	if len(value) > 4*maxBytes {
 		return nil, tooLarge(len(value))
@@ -93,7 +92,8 @@ func Parse(value []byte) (*Document, error) {
 	return d, nil
 }
 
-// unreadable says where a value is no set. The library's messages quote from it.
+// unreadable says where a value is not a valid set. The library's messages quote the
+// value, so they are not used.
 func unreadable(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -110,9 +110,9 @@ func tooLarge(bytes int) error {
 	return fmt.Errorf("the set has %d bytes, but at most %d can be; retire versions, or use smaller keys", bytes, maxBytes)
 }
 
-// Encode returns the variable's value, or an error for a set that Parse would
-// refuse, such as one that has become too large. It leaves out the oldest lines of
-// a log that does not fit; the last one says which command was answered.
+// Encode returns the variable's value. It returns an error for a set that Parse would
+// refuse, for example because it is too large. It omits the oldest lines of a log that
+// does not fit. The last line says which command was answered.
 func (d *Document) Encode() ([]byte, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -148,16 +148,15 @@ func (d *Document) encode() []byte {
 	}
 	value, err := json.Marshal(raw)
 	if err != nil {
-		panic(err) // nothing in it can fail, but a clock that shows a year above 9999
+		panic(err) // encoding can fail only for a year above 9999
 	}
 	return value
 }
 
 var knownState = []State{Pending, Accepted, Primary, Retiring, Returning, Revoking, Retired}
 
-// isName reports whether a text is a file name of up to 63 letters, digits, - and _,
-// the first of them a letter or a digit. As a regular expression this would take each
-// process 60 KiB.
+// isName reports whether a text is a file name of up to 63 letters, digits, - and _ that
+// starts with a letter or a digit. A regular expression would cost each process 60 KiB.
 func isName(text string) bool {
 	for i, r := range text {
 		plain := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -168,7 +167,7 @@ func isName(text string) bool {
 	return text != "" && len(text) <= 63
 }
 
-// check returns all that is wrong with a document.
+// check returns all faults of a document.
 func (d *Document) check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

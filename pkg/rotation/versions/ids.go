@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NewID returns an id for a version, or a fence, that is above all of the set.
+// NewID returns an id for a version or a fence. It is higher than all ids of the set.
 func (d *Document) NewID(now time.Time) string {
 	const layout = "20060102t150405"
 	id, newest := now.UTC().Format(layout), d.newest()
@@ -15,8 +15,8 @@ func (d *Document) NewID(now time.Time) string {
 	return id
 }
 
-// Predates reports whether the outside carries a fence that is later than all of
-// the set, as after a backup of Conjur was restored.
+// Predates reports whether the outside carries a later fence than all fences of the set.
+// That happens after a restore of Conjur.
 func (d *Document) Predates(fence string) bool {
 	newest := d.newest()
 	return newest == "" || Later(fence, newest)
@@ -33,7 +33,8 @@ func (d *Document) newest() (id string) {
 	return id
 }
 
-// Later reports whether the id a comes after b. Those that a person chose are before all that were made.
+// Later reports whether the id a comes after b. Ids that a person chose come before all
+// generated ones.
 func Later(a, b string) bool {
 	if second := isSecond(a); second != isSecond(b) {
 		return second
@@ -41,7 +42,7 @@ func Later(a, b string) bool {
 	return a > b
 }
 
-// isSecond reports whether an id is one that NewID makes.
+// isSecond reports whether an id has the form of NewID.
 func isSecond(id string) bool {
 	day, clock, _ := strings.Cut(id, "t")
 	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }

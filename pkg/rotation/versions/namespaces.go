@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// maxNamespaces bounds how many namespaces a set notes, so that they take a
-	// tenth of its bytes at most.
+	// maxNamespaces limits the namespaces that a set notes, so that they take at most a
+	// tenth of its bytes.
 	maxNamespaces = 100
-	// anyNamespace stands for more than that.
+	// anyNamespace stands for more namespaces than maxNamespaces.
 	anyNamespace = "*"
 )
 
-// Shows reports whether the Secrets of a namespace may show the set, as far as was
-// noted. A set that nobody has noted that of may be shown anywhere.
+// Shows reports whether the Secrets of a namespace may show the set, as far as noted. A
+// set without notes may be shown anywhere.
 func (d *Document) Shows(namespace string) bool {
 	if d.Namespaces == nil {
 		return len(d.Versions) > 0
@@ -27,8 +27,8 @@ func (d *Document) Noted(namespaces []string) bool {
 	return d.Namespaces != nil && !slices.ContainsFunc(namespaces, func(n string) bool { return !d.Shows(n) })
 }
 
-// Note returns the set with these namespaces instead of those that it has, to be
-// written beside what else changes. The names are sorted.
+// Note returns the set with these namespaces instead of the present ones. It is written
+// together with another change. The names are sorted.
 func (d *Document) Note(namespaces []string) *Document {
 	if len(namespaces) > maxNamespaces {
 		namespaces = []string{anyNamespace}
@@ -38,7 +38,7 @@ func (d *Document) Note(namespaces []string) *Document {
 	return &next
 }
 
-// NoteAlone is Note as a write of its own.
+// NoteAlone is Note as a separate write.
 func (d *Document) NoteAlone(namespaces []string, by Entry) *Document {
 	what := fmt.Sprintf("noted %d namespaces that show it", len(namespaces))
 	return d.change(what, by, func(next *Document) { *next = *next.Note(namespaces) })

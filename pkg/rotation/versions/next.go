@@ -5,103 +5,102 @@ import (
 	"time"
 )
 
-// clockStep is how much less than by Conjur's clock may have passed: each access
-// token has a whole second to count from.
+// clockStep is how much less time may have passed than Conjur's clock shows. The time in
+// an access token is in whole seconds.
 const clockStep = 2 * time.Second
 
-// Verb is what an Action does.
+// Verb is the kind of an Action.
 type Verb string
 
 const (
 	// Idle does nothing: the set is idle, and no new version is due.
 	Idle Verb = "idle"
-	// Wait does nothing; Action.Why says what it waits for.
+	// Wait does nothing. Action.Why is the reason for the wait.
 	Wait Verb = "wait"
 	// Write sets the variable to Action.Doc.
 	Write Verb = "write"
-	// Make generates the parts of a version with the id Action.Version, and
-	// writes what Document.Make returns.
+	// Make generates the parts of a version with the id Action.Version and writes the
+	// result of Document.Make.
 	Make Verb = "make"
-	// Apply has the outside accept a version under its fence. The outside
-	// refuses a fence that is below the one it carries, or revoked.
+	// Apply makes the outside accept a version under its fence. The outside refuses a
+	// fence that is lower than its present one, or revoked.
 	Apply Verb = "apply"
 	// Verify uses a version.
 	Verify Verb = "verify"
-	// Revoke has the outside refuse a version and all that come with its fence
-	// or an earlier one, also if it does not know it. It leaves a version
-	// alone that it carries under a later fence.
+	// Revoke makes the outside refuse a version, and all versions with its fence or an
+	// earlier one, even unknown ones. It does not touch a version that the outside
+	// carries under a later fence.
 	Revoke Verb = "revoke"
 )
 
-// Policy is what is configured for a set.
+// Policy is the configuration of a set.
 type Policy struct {
 	Owner string
-	// Outside says that something outside has to accept each version: the
-	// versions are logins. Without it they are keys, which consumers have to
-	// know before one of them is primary.
+	// Outside means that an outside system must accept each version: the versions are
+	// logins. Otherwise they are keys, and consumers must know a key before it becomes
+	// primary.
 	Outside bool
-	// Keep is the least time that a version stays valid after the last
-	// consumer left it.
+	// Keep is the minimum time that a version stays valid after the last consumer has
+	// left it.
 	Keep time.Duration
-	// Lease is for how long a controller that lost its Lease may not know it.
+	// Lease is how long a controller may not notice that it has lost its Lease.
 	Lease time.Duration
-	// GiveUp is for how long a version may fail to be accepted; 0: for ever.
+	// GiveUp is how long a version may fail to be accepted; 0 means forever.
 	GiveUp time.Duration
 }
 
-// Facts are what is known beside the document, as of after it was read. What is
-// not known is not a fact: the zero Facts open no gate.
+// Facts are facts beside the document, observed after it was read. Unknown facts are
+// absent: the zero Facts open no gate.
 type Facts struct {
 	Now time.Time // by Conjur's clock
-	// Seen is the highest step that any target shows, or that this process saw.
+	// Seen is the highest step that any target shows or that this process saw.
 	Seen uint64
-	// Due says that a new version is to be made by the schedule, and Barred, if
-	// it is not empty, why none may be begun: a budget, failures in a row.
+	// Due means that the schedule requests a new version. Barred, if not empty, is why
+	// none may begin: a budget, or failures in a row.
 	Due    bool
 	Barred string
-	// Introduced opens gate A: every consumer has the version that is accepted,
-	// from the step that accepted it or a later one.
+	// Introduced opens gate A: every consumer has the accepted version, from the step
+	// that accepted it or a later one.
 	Introduced bool
-	// Left opens gate B of the versions in it, by ID: every consumer uses the
-	// primary, from a document whose step is the version's or a later one, no
-	// session is left and the migration is done. False says that a version is in
-	// use; of one that is not in it, that is not known.
+	// Left opens gate B of the versions in it, by ID. true means that every consumer uses
+	// the primary, from a document with the version's step or a later one. It also means
+	// that no session remains and the migration is complete. false means that a version
+	// is in use. For an absent version, that is unknown.
 	Left map[string]bool
 	// Shown are the versions that a target shows as the primary, by ID.
 	Shown   map[string]bool
 	Command Command
-	// Tried has the outcomes of what was done since the document was read,
-	// within the last minute. False is a refusal: a verified login that fails,
-	// a version that is not accepted and will not be, a fence that is carried
-	// no more. An unknown outcome is not in it.
+	// Tried holds the known outcomes of acts after the document was read, within the last
+	// minute. false is a refusal: a login that fails, a version that will not be
+	// accepted, a fence that is no longer carried.
 	Tried map[Try]bool
-	// Refusal is why the outside refused what was tried last, in at most MaxRefusal
-	// bytes; empty: it did not, or did not say.
+	// Refusal is why the outside refused the last act, in at most MaxRefusal bytes. It is
+	// empty if the outside did not refuse or gave no reason.
 	Refusal string
 }
 
-// Try is an act outside.
+// Try is an outside act.
 type Try struct {
 	Verb    Verb // Apply, Verify or Revoke
 	Version string
 }
 
-// Action is the one thing to do.
+// Action is the next action.
 type Action struct {
 	Verb    Verb
 	Version string    // of Make, Apply, Verify and Revoke
-	Command string    // that Make answers
+	Command string    // answered by Make
 	Doc     *Document // of Write
 	Why     string    // of Wait
-	// Until is when the time that Wait waits for is over; zero: it waits for a
-	// fact that no clock brings.
+	// Until is when the wait ends; zero if it waits for a fact that does not depend on
+	// time.
 	Until time.Time
 }
 
-// Next returns what is to be done with a set that was read as doc. The caller
-// does it. After an act outside with a known outcome it may ask again with that
-// among the facts; after all else it reads the set anew first, as after a write
-// whose outcome is unknown.
+// Next returns the due action for a set that was read as doc. The caller carries it out.
+// After an outside act with a known outcome, the caller may call Next again with that
+// fact. After anything else, including a write with an unknown outcome, the caller first
+// reads the set again.
 func Next(doc *Document, p Policy, f Facts) Action {
 	d := decision{doc, p, f}
 	if a := d.obey(); a.Verb != "" {
@@ -140,15 +139,15 @@ type decision struct {
 	f   Facts
 }
 
-// by is the log's line of what is done because it is due, and commanded of what a
-// person wants.
+// by is the log line for an action that is due, and commanded for an action that an
+// operator ordered.
 func (d decision) by() Entry { return Entry{At: d.f.Now} }
 
 func (d decision) commanded() Entry {
 	return Entry{At: d.f.Now, Command: d.f.Command.ID, Reason: d.f.Command.Reason}
 }
 
-// of returns what is due for one version; the zero Action if nothing ever is.
+// of returns the due action for one version; the zero Action if nothing will ever be due.
 func (d decision) of(v Version) Action {
 	switch v.State {
 	case Pending:
@@ -191,8 +190,8 @@ func (d decision) introduce(v Version) Action {
 	return write(d.doc.Promote(v.ID, by))
 }
 
-// comeBack makes the former version primary again. The outside gets a new
-// fence first, which a controller that is about to revoke it does not have.
+// comeBack makes the former version primary again. The outside first gets a new fence. A
+// controller that is about to revoke the version does not have that fence.
 func (d decision) comeBack(v Version) Action {
 	if a := d.apply(v, "gave up the way back to "+v.ID, v.ID+" was revoked already"); a.Verb != "" {
 		return a
@@ -200,8 +199,9 @@ func (d decision) comeBack(v Version) Action {
 	return write(d.doc.Promote(v.ID, d.by()))
 }
 
-// apply returns what is missing for the outside to have accepted a version, and no
-// Verb when nothing is. It drops one that is given up, or refused, for that reason.
+// apply returns the action that is missing for the outside to accept a version; no Verb
+// if none is missing. It drops a version that is given up or refused, with the given
+// reason.
 func (d decision) apply(v Version, givenUp, refused string) Action {
 	if !d.p.Outside {
 		return Action{}
@@ -243,9 +243,9 @@ func (d decision) leave(v Version) Action {
 	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }
 
-// revoke goes by rule 1: what is refused is no primary, and no target shows it
-// as one. A login is refused only right after the primary's was used, a key
-// only while all use the primary.
+// revoke follows rule 1: a version that is refused is not the primary, and no target
+// shows it as the primary. A login is refused only right after the primary's login was
+// used. A key is refused only while all consumers use the primary.
 func (d decision) revoke(v Version) Action {
 	primary, used := d.doc.Primary()
 	switch {
@@ -296,7 +296,7 @@ func (d decision) begin() Action {
 	return a
 }
 
-// verify returns the zero Action if the version was just used with success.
+// verify returns the zero Action if the version was just used successfully.
 func (d decision) verify(v Version) Action {
 	if good, tried := d.f.Tried[Try{Verify, v.ID}]; !tried {
 		return Action{Verb: Verify, Version: v.ID}
@@ -310,8 +310,8 @@ func (d decision) givenUp(v Version) bool {
 	return d.p.GiveUp > 0 && !d.f.Now.Before(v.Since.Add(d.p.GiveUp))
 }
 
-// drop takes a version off its way. It is retiring then, as the outside may know
-// it, and consumers may have it.
+// drop stops the promotion of a pending version. It becomes retiring, because the outside
+// may know it and consumers may have it.
 func (d decision) drop(v Version, what string) Action {
 	return write(d.doc.to(v.ID, Retiring, what, d.by()))
 }

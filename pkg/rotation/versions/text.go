@@ -9,13 +9,13 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Text is what readers who know no sets get of a version.
+// Text is the form of a version for readers that do not understand sets.
 type Text struct {
 	part     string
-	template *template.Template // nil: the part alone
+	template *template.Template // nil: only the part
 }
 
-// ParseText reads a part's name, or a template of parts.
+// ParseText reads the name of a part, or a template of parts.
 func ParseText(form string) (Text, error) {
 	if !strings.Contains(form, "{{") {
 		return Text{part: form}, nil
@@ -27,7 +27,7 @@ func ParseText(form string) (Text, error) {
 	return Text{template: t}, nil
 }
 
-// Of returns the text of a version. No byte of a part is in the error.
+// Of returns the text of a version. The error contains no byte of a part.
 func (t Text) Of(v Version) (secret.Value, error) {
 	if t.template == nil {
 		if err := v.Lacks(t.part); err != nil {

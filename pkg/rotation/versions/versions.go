@@ -1,25 +1,24 @@
-// Package versions says what may happen next to a set of versions of a secret.
-// It is pure: it reads no clock and asks nobody.
+// Package versions decides which change may happen next to a version set of a secret. It
+// is pure: it reads no clock and sends no requests.
 //
-// A set is one variable with all versions of a secret, the keys that sign
-// tokens or the logins of a database. A version is made, becomes the primary,
-// the only one that is used for what is new, and is retired when nobody needs
-// it any more:
+// A set is one variable with all versions of a secret: keys that sign tokens, or logins
+// of a database. A version is made and becomes the primary, the only version for new
+// uses. It is retired when nobody needs it any more:
 //
 //	pending → accepted → primary → retiring → revoking → retired
 //	                        ↑          ↓
 //	                        ←──── returning
 //
-// Every arrow is one write of the whole document, whose step counts the writes.
-// Between two arrows stand the gates: facts that open the way, such as "every
-// consumer has the new key". [Next] says which arrow is due.
+// Every arrow is one write of the whole document, whose step counts the writes. Between
+// two arrows are the gates: facts that open the way, such as "every consumer has the new
+// key". [Next] says which arrow is due.
 //
-// Several processes may hold on to a document that is no longer the newest, for
-// as long as they like. Three things keep that harmless: a write is compared
-// with what was read, or on a server that cannot compare, [Document.Counts]
-// says which of two documents holds; what goes outside was written before; and
-// the outside itself refuses who comes late, by [Version.Fence]. Decision 029
-// has the reasons, and the model in this package's tests walks all of it.
+// Several processes may hold an outdated document, for any length of time. Three rules
+// make that harmless. First, a write is compared with the document that was read; on a
+// server without compare-and-swap, [Document.Counts] says which of two documents holds.
+// Second, every outside act is written to the document before. Third, the outside itself
+// refuses late writers, by [Version.Fence]. Decision 029 has the reasons, and the model
+// in this package's tests explores all of it.
 package versions
 
 import (
@@ -32,32 +31,32 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Bounds of a set.
+// Limits of a set.
 const (
-	MaxVersions = 16       // that are not retired
-	MaxRefusal  = 512      // bytes of why a version was refused
+	MaxVersions = 16       // versions that are not retired
+	MaxRefusal  = 512      // bytes of the reason for a refusal
 	maxBytes    = 64 << 10 // of the encoded document
-	maxRetired  = 10       // that are remembered
-	maxLog      = 20       // lines that are remembered, and more that answer commands
-	maxAnswers  = 80       // of those
-	maxStep     = 1 << 53  // above all steps: what every reader of JSON can count to
+	maxRetired  = 10       // retired versions that are kept
+	maxLog      = 20       // lines that are kept, in addition to those that answer commands
+	maxAnswers  = 80       // lines that answer commands
+	maxStep     = 1 << 53  // above all steps: the largest integer that every JSON reader handles
 )
 
-// State is how far a version has come.
+// State is the progress of a version.
 type State string
 
 const (
-	// Pending is made and has its bytes; the outside may know it or not.
+	// Pending has its bytes. The outside may or may not know it.
 	Pending State = "pending"
-	// Accepted can be used, and is handed out beside the primary.
+	// Accepted can be used, and is delivered beside the primary.
 	Accepted State = "accepted"
-	// Primary is the one version that is used for what is new.
+	// Primary is the only version for new uses.
 	Primary State = "primary"
-	// Retiring is still valid for those that have not left it.
+	// Retiring is still valid for consumers that have not left it.
 	Retiring State = "retiring"
-	// Returning was retiring and is to be the primary again.
+	// Returning was retiring and will become the primary again.
 	Returning State = "returning"
-	// Revoking is about to be refused outside, and never becomes primary again.
+	// Revoking is about to be refused outside and never becomes primary again.
 	Revoking State = "revoking"
 	// Retired has no bytes left.
 	Retired State = "retired"
@@ -65,27 +64,26 @@ const (
 
 // Version is one version of the secret.
 type Version struct {
-	// ID is a file name without a dot. One that is made here is the UTC second,
-	// such as 20261122t013907, above all earlier ones of the set.
+	// ID is a file name without a dot. A generated ID is the UTC second, such as
+	// 20261122t013907, and higher than all earlier IDs of the set.
 	ID    string
 	State State
-	Step  uint64    // of the write that brought the state
+	Step  uint64    // of the write that set the state
 	Since time.Time // of that write
 	Made  time.Time
-	// Promoted is when it became primary first; zero: it never did.
+	// Promoted is when the version first became primary; zero means never.
 	Promoted time.Time
-	// Left is since when all consumers are seen to use the primary instead;
-	// zero: they are not.
+	// Left is since when all consumers have been seen to use the primary instead; zero
+	// means that they do not.
 	Left time.Time
-	// Fence is what the outside knows the version by: its ID, or after a
-	// rollback a later one.
+	// Fence identifies the version outside: its ID, or a later one after a rollback.
 	Fence string
-	// Forced says that a person had it revoked past its gate.
+	// Forced means that an operator overrode its gate to revoke it.
 	Forced bool
-	// Filled says that parts were added that the outside minted.
+	// Filled means that parts were added that the outside minted.
 	Filled bool
-	// Refused is why the outside refused it, in at most MaxRefusal bytes; empty: it did
-	// not, or did not say.
+	// Refused is why the outside refused the version, in at most MaxRefusal bytes. It is
+	// empty if the outside did not refuse or gave no reason.
 	Refused string
 	Parts   map[string]secret.Value // by name; none once it is retired
 	// Set is the document that returned this version; nil for a version in
@@ -99,29 +97,29 @@ type Entry struct {
 	What    string    `json:"what"`
 	Command string    `json:"command,omitempty"` // the ID of the command that it answers
 	Refused bool      `json:"refused,omitempty"` // the command was not obeyed
-	Reason  string    `json:"reason,omitempty"`  // why a person passed a gate
+	Reason  string    `json:"reason,omitempty"`  // why an operator overrode a gate
 }
 
-// Document is a set. It and its versions are never changed in place.
+// Document is a set. The document and its versions are never changed in place.
 type Document struct {
 	Step  uint64 // counts the writes
 	Owner string // the only controller that may change it
-	// Identity tells this set from every other set that has, or had, the same
-	// variable. A set receives it with its first write and keeps it. Empty: an
+	// Identity distinguishes this set from every other set that has, or had, the same
+	// variable. A set receives it with its first write and keeps it. Empty means that an
 	// earlier Syncer wrote the set.
 	Identity string
-	// Claimed is the fence of the last "claim". The set may take over whatever
-	// another set left outside up to this fence. Empty: nobody claimed the set.
+	// Claimed is the fence of the last "claim". Up to this fence, the set may take over
+	// everything that another set left outside. Empty means that nobody claimed the set.
 	Claimed string
 	Paused  bool
-	// Namespaces are those whose Secrets show the set, in ascending order, or
-	// anyNamespace where they are many; nil: nobody has noted them.
+	// Namespaces are the namespaces whose Secrets show the set, in ascending order, or
+	// anyNamespace if there are many. nil means that nothing has been noted.
 	Namespaces []string
 	Versions   []Version // the newest first
 	Log        []Entry   // the newest last
 }
 
-// Version returns the one with that id.
+// Version returns the version with that id.
 func (d *Document) Version(id string) (Version, bool) {
 	return d.find(func(v Version) bool { return v.ID == id })
 }
@@ -131,17 +129,17 @@ func (d *Document) Primary() (Version, bool) {
 	return d.find(func(v Version) bool { return v.State == Primary })
 }
 
-// Coming returns the version that is on its way to primary.
+// Coming returns the version that will become primary.
 func (d *Document) Coming() (Version, bool) {
 	return d.find(func(v Version) bool { return v.State == Pending || v.State == Accepted || v.State == Returning })
 }
 
-// Usable returns the versions that consumers are to have, the newest first.
+// Usable returns the versions that consumers should have, the newest first.
 func (d *Document) Usable() []Version {
 	return slices.DeleteFunc(slices.Clone(d.Versions), func(v Version) bool { return v.State == Pending || v.State == Retired })
 }
 
-// Owned says whose the set is, to somebody else.
+// Owned names the owner of the set, for other controllers.
 func (d *Document) Owned() string {
 	if d.Owner == "" {
 		return `nobody rotates the set; to rotate it here, "claim" it`
@@ -149,7 +147,7 @@ func (d *Document) Owned() string {
 	return fmt.Sprintf(`the set is %q's; to take it over, "claim" it`, d.Owner)
 }
 
-// Refused says that the newest version was refused outside, and why; "" if not.
+// Refused says that the newest version was refused outside, and why; "" if it was not.
 func (d *Document) Refused() string {
 	if len(d.Versions) == 0 || d.Versions[0].Refused == "" {
 		return ""
@@ -157,8 +155,8 @@ func (d *Document) Refused() string {
 	return fmt.Sprintf("%s was refused: %s", d.Versions[0].ID, d.Versions[0].Refused)
 }
 
-// Ahead says which version is from after now; "" if none is. What waits for a time
-// waits for longer then.
+// Ahead says which version has a time after now; "" if none has. Waits that depend on
+// that time take longer.
 func (d *Document) Ahead(now time.Time) string {
 	v, ok := d.find(func(v Version) bool { return v.Since.After(now.Add(time.Minute)) })
 	if !ok {
@@ -167,8 +165,7 @@ func (d *Document) Ahead(now time.Time) string {
 	return fmt.Sprintf("version %s is from %s, which is still to come: the clock of Conjur went back, or the set was edited", v.ID, v.Since.Format(time.RFC3339))
 }
 
-// Former returns the version that was primary before the present one and is
-// still valid.
+// Former returns the version that was primary before the present one and is still valid.
 func (d *Document) Former() (former Version, ok bool) {
 	for _, v := range d.Versions {
 		if (v.State == Retiring || v.State == Returning) && v.Promoted.After(former.Promoted) {
@@ -178,7 +175,7 @@ func (d *Document) Former() (former Version, ok bool) {
 	return former, ok
 }
 
-// Live returns how many versions have bytes.
+// Live returns the number of versions that have bytes.
 func (d *Document) Live() (n int) {
 	for _, v := range d.Versions {
 		if v.State != Retired {
@@ -188,7 +185,7 @@ func (d *Document) Live() (n int) {
 	return n
 }
 
-// Stage returns one word for where the set is: "idle", "apply", "introduce",
+// Stage returns one word for the state of the set: "idle", "apply", "introduce",
 // "return", "switch" or "revoke".
 func (d *Document) Stage() string {
 	coming, _ := d.Coming()
@@ -212,8 +209,8 @@ func (d *Document) Stage() string {
 	return stage
 }
 
-// Awaits returns what opens the way out of the stage, as far as the set itself
-// says it; "" if it is idle.
+// Awaits returns the event that ends the stage, as far as the set itself says it; "" if
+// it is idle.
 func (d *Document) Awaits() string {
 	coming, _ := d.Coming()
 	primary, _ := d.Primary()
@@ -230,11 +227,11 @@ func (d *Document) Awaits() string {
 	return ""
 }
 
-// Counts reports whether d holds rather than one that was written before it,
-// where a server took both. The higher step does. Of two documents of one step
-// the one that sends the newer fence outside does, because the outside refuses
-// the older one afterwards. Otherwise the first one holds: its writer may have
-// seen it alone and acted on it, while the writer of the second one sees both.
+// Counts reports whether d holds rather than a document that was written before it, if a
+// server accepted both. The document with the higher step holds. If the steps are equal,
+// the document that sends the newer fence outside holds, because the outside then refuses
+// the older fence. Otherwise the first document holds: its writer may have seen it alone
+// and acted on it, while the second writer sees both.
 func (d *Document) Counts(before *Document) bool {
 	if d.Step != before.Step {
 		return d.Step > before.Step
@@ -242,7 +239,7 @@ func (d *Document) Counts(before *Document) bool {
 	return Later(d.sends(), before.sends())
 }
 
-// sends returns the fence that the outside is about to learn; empty: none.
+// sends returns the fence that the outside is about to receive; empty means none.
 func (d *Document) sends() string {
 	if v, ok := d.Coming(); ok && v.State != Accepted {
 		return v.Fence
@@ -250,7 +247,7 @@ func (d *Document) sends() string {
 	return ""
 }
 
-// Has reports whether d has the last step of other among its own.
+// Has reports whether d contains the last step of other.
 func (d *Document) Has(other *Document) bool {
 	last := other.Log[len(other.Log)-1]
 	return slices.ContainsFunc(d.Log, func(e Entry) bool {
@@ -281,8 +278,8 @@ func (v Version) PartNames() []string {
 	return slices.SortedFunc(maps.Keys(v.Parts), strings.Compare)
 }
 
-// Expires returns when the first of the certificates in a version's parts
-// expires; zero: it has none.
+// Expires returns the earliest expiry of the certificates in a version's parts; zero if
+// there are none.
 func (v Version) Expires() (first time.Time) {
 	for _, part := range v.Parts {
 		if at := secret.Expires(part.Bytes()); first.IsZero() || !at.IsZero() && at.Before(first) {
