@@ -15,18 +15,18 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// mostConflicts is how often a write is tried again, at once, that somebody else's
-// has crossed.
+// mostConflicts limits the immediate retries of a write that conflicted with another
+// writer's.
 const mostConflicts = 5
 
-// SetPullSecrets has a service account name the wanted Secrets among its
-// imagePullSecrets, and no other that an earlier call has added, but for those
-// that keep reports true for. Who else has added one keeps it. It returns which
-// it has added and taken off.
+// SetPullSecrets adds the wanted Secrets to the imagePullSecrets of a service account. It
+// removes the others that an earlier call has added, except those for which keep reports
+// true. Entries that somebody else has added stay. It returns the added and the removed
+// Secrets.
 //
-// The API server takes the list as a whole, so nobody owns a single item of it.
-// The account itself therefore notes which are ours, in the same write, and a
-// write counts only for the state that was read.
+// The API server replaces the list as a whole, so a single item has no owner. Therefore
+// the account itself notes, in the same write, which items Syncer added. A write is valid
+// only for the state that was read.
 func (c *Client) SetPullSecrets(ctx context.Context, namespace, account string, wanted []string, keep func(secret string) bool) (added, removed []string, err error) {
 	accounts := c.Core.ServiceAccounts(namespace)
 	for range mostConflicts {
@@ -49,8 +49,8 @@ func (c *Client) SetPullSecrets(ctx context.Context, namespace, account string, 
 	return nil, nil, fmt.Errorf("pull secrets of the service account %s/%s: %w", namespace, account, err)
 }
 
-// pullSecretsPatch returns the merge patch that brings an account up to date; nil:
-// it is.
+// pullSecretsPatch returns the merge patch that brings an account up to date; nil if it
+// is up to date.
 func pullSecretsPatch(account *corev1.ServiceAccount, wanted []string, keep func(secret string) bool) (patch []byte, added, removed []string) {
 	ours := pullSecretsOf(account)
 	has := func(secret string) bool {
@@ -79,7 +79,7 @@ func pullSecretsPatch(account *corev1.ServiceAccount, wanted []string, keep func
 	if len(added)+len(removed) == 0 && slices.Equal(stay, ours) {
 		return nil, nil, nil
 	}
-	var note any // none takes the annotation away
+	var note any // nil removes the annotation
 	if len(stay) > 0 {
 		note = strings.Join(stay, ",")
 	}
@@ -89,13 +89,13 @@ func pullSecretsPatch(account *corev1.ServiceAccount, wanted []string, keep func
 		},
 	}
 	if len(added)+len(removed) > 0 {
-		change["imagePullSecrets"] = list // null takes the field away
+		change["imagePullSecrets"] = list // null removes the field
 	}
-	patch, _ = json.Marshal(change) // names only
+	patch, _ = json.Marshal(change) // contains only names
 	return patch, added, removed
 }
 
-// pullSecretsOf returns those of an account's pull Secrets that we have added, in
+// pullSecretsOf returns the pull Secrets of an account that Syncer has added, in
 // ascending order.
 func pullSecretsOf(account *corev1.ServiceAccount) []string {
 	names := strings.FieldsFunc(account.Annotations[targets.PullSecretsAnnotation], func(r rune) bool { return r == ',' })

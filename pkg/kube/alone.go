@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patience is how many refusals in a row say that a right is missing: an API
-// server that has just heard of a Role, or been started, refuses too.
+// patience is how many refusals in a row prove that a right is missing. An API server
+// that has just started, or just received a Role, refuses requests too.
 const patience = 2
 
-// alone leads without the Lease, which we may not read or write, until that is
-// permitted or ctx ends; again reports that it is permitted now.
+// alone leads without the Lease, because this process may not read or write it. It does
+// so until that is permitted or ctx ends. again reports that it is permitted now.
 func (l *lease) alone(ctx context.Context) (again bool) {
 	l.candidate.Remark(fmt.Errorf("lease %s/%s: %w; this process works without an election, so run one replica, or grant the verbs get, create and update for leases",
 		l.Namespace, l.Name, l.refusals.last))
@@ -40,7 +40,7 @@ func (l *lease) alone(ctx context.Context) (again bool) {
 			continue
 		}
 		select {
-		case <-returned: // meanwhile, of itself
+		case <-returned: // Lead returned on its own during the check
 			return false
 		default:
 			cancel()
@@ -50,8 +50,8 @@ func (l *lease) alone(ctx context.Context) (again bool) {
 	}
 }
 
-// mayContest reports whether the Lease can be read and written, without doing
-// so.
+// mayContest reports whether this process may read and write the Lease. It does not touch
+// the Lease.
 func (l *lease) mayContest(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.RenewDeadline)
 	defer cancel()
@@ -65,8 +65,8 @@ func (l *lease) mayContest(ctx context.Context) bool {
 	return err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// refusals counts how often the Lease was refused, for as long as it is not
-// known that we may contest for it.
+// refusals counts how often access to the Lease was refused, until the process is known
+// to have the right to contest.
 type refusals struct {
 	count int
 	last  error
@@ -76,8 +76,9 @@ type refusals struct {
 // enough reports whether a right is missing.
 func (r *refusals) enough() bool { return !r.may && r.count >= patience }
 
-// note is called with the outcome of each request but one that finds no Lease;
-// contested is that we can write the Lease, or another holds it.
+// note is called with the outcome of each request, except one that finds no Lease.
+// contested means that this process can write the Lease, or that another process holds
+// it.
 func (r *refusals) note(err error, contested bool) {
 	switch {
 	case contested:

@@ -13,26 +13,25 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// objectAPI is how the API server is asked for the objects of a Selection.
+// objectAPI sends requests for the objects of a Selection to the API server.
 type objectAPI[T object] interface {
 	list(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
 	open(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// look reads all objects with the least rights that do. Together with an
-	// error it may return those that it could read, and those that are stored
-	// of what it could not.
+	// look reads all objects with the fewest rights that suffice. With an error, it may
+	// return the objects that it could read, and the stored state of the others.
 	look(context.Context) ([]T, error)
 }
 
-// selected is the objects of one kind that a Selection selects.
+// selected requests the objects of one kind that a Selection selects.
 type selected struct {
 	c        *Client
 	resource string
 	Selection
 }
 
-// open opens a watch, and tries only once: the client's Watch methods try for
-// ten seconds, and then return a watch that is empty, when something on the way
-// closes the connection.
+// open opens a watch and tries only once. The client's Watch methods retry for ten
+// seconds. If something on the way then closes the connection, they return an empty
+// watch.
 func (s selected) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options = s.options(options)
 	options.Watch = true
@@ -44,8 +43,7 @@ func (s selected) open(ctx context.Context, options metav1.ListOptions) (watch.I
 	return w, err
 }
 
-// options has the API server select one object by its name, or else Secrets by the
-// label.
+// options selects one object by its name, or else Secrets by the label.
 func (s selected) options(options metav1.ListOptions) metav1.ListOptions {
 	switch {
 	case s.Name != "":
@@ -56,7 +54,7 @@ func (s selected) options(options metav1.ListOptions) metav1.ListOptions {
 	return options
 }
 
-// secretAPI asks for Secrets, without their values.
+// secretAPI requests Secrets, without their values.
 type secretAPI struct {
 	selected
 	watch *Watch[*Secret]
@@ -81,7 +79,7 @@ func (s secretAPI) look(ctx context.Context) ([]*Secret, error) {
 	return all, err
 }
 
-// configMapAPI asks for ConfigMaps, and keeps which there are.
+// configMapAPI requests ConfigMaps and stores which of them exist.
 type configMapAPI struct {
 	selected
 	see func(types.NamespacedName, *corev1.ConfigMap)
@@ -109,7 +107,7 @@ func (m configMapAPI) look(ctx context.Context) ([]*metav1.PartialObjectMetadata
 	return single(m.seen(found), nil)
 }
 
-// seen shows a ConfigMap, and returns what is stored of it.
+// seen passes a ConfigMap on and returns the part of it that is stored.
 func (m configMapAPI) seen(found *corev1.ConfigMap) *metav1.PartialObjectMetadata {
 	m.see(types.NamespacedName{Namespace: found.Namespace, Name: found.Name}, found)
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -117,7 +115,7 @@ func (m configMapAPI) seen(found *corev1.ConfigMap) *metav1.PartialObjectMetadat
 	}}
 }
 
-// single makes a list of one object of what was found about it.
+// single returns a list with the one object that was requested, if it was found.
 func single[T any](o T, err error) ([]T, error) {
 	switch {
 	case apierrors.IsNotFound(err):

@@ -1,6 +1,6 @@
-// Package kube talks to the Kubernetes API: clients, watches that keep no
-// secret value, Events, a lease for one leader, and workloads. It knows no
-// target, only how what was written is marked.
+// Package kube accesses the Kubernetes API: clients, watches that keep no secret value,
+// Events, a Lease for leader election, and workloads. It knows nothing about targets
+// except the marks on written objects.
 package kube
 
 import (
@@ -26,41 +26,41 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// requestTimeout bounds each request that is not a watch, from its begin to
-// the last byte of its answer.
+// requestTimeout limits each request that is not a watch, from its start to the last byte
+// of the answer.
 const requestTimeout = 30 * time.Second
 
-// protobuf is half the bytes of JSON and a fraction of its garbage.
+// protobuf needs half the bytes of JSON and causes a fraction of its garbage.
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// namespaceFile is where a Pod finds its namespace.
+// namespaceFile is the file that holds the namespace of a Pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Config is how to reach the API server.
+// Config says how to reach the API server.
 type Config struct {
-	// Kubeconfig is the path of a kubeconfig file. When it is empty, the files
-	// that $KUBECONFIG lists are used, and without them the configuration that
-	// Kubernetes puts into each Pod.
+	// Kubeconfig is the path of a kubeconfig file. If it is empty, the files in
+	// $KUBECONFIG are used. If that is empty too, the configuration that Kubernetes puts
+	// into each Pod is used.
 	Kubeconfig string
-	// UserAgent is what the API server's audit log shows; "syncer" when empty.
+	// UserAgent is the name in the API server's audit log; "syncer" if empty.
 	UserAgent string
-	// Log takes what the client library has to say; nil for nothing.
+	// Log receives the messages of the client library; nil discards them.
 	Log *zap.Logger
 }
 
-// Client is the way to one API server under one identity. Its parts may be used
-// by several goroutines. Requests are not slowed on this side: the API server's
-// priority and fairness does it.
+// Client accesses one API server under one identity. Several goroutines may use its
+// parts. The client does not limit its request rate: the API server's priority and
+// fairness limits requests.
 type Client struct {
 	Core         coreV1
 	Apps         appsV1
 	Batch        batchV1
 	Coordination coordinationV1
-	// Namespace is the one that this process runs in, or that the kubeconfig's
-	// context names; "" when neither is known.
+	// Namespace is the namespace of this process, or of the kubeconfig's context; "" if
+	// both are unknown.
 	Namespace string
 
-	config *rest.Config // as it was read, for what is no plain request
+	config *rest.Config // as it was read, for requests other than plain ones
 	http   *http.Client
 	log    klog.Logger
 	term   term
@@ -94,17 +94,17 @@ func Connect(c Config) (*Client, error) {
 	return k, nil
 }
 
-// Token returns the token that its requests have; "" when they have none.
+// Token returns the token of the client's requests; "" if there is none.
 func (c *Client) Token() string { return c.config.BearerToken }
 
-// MayWrite returns why this process must not write anywhere now: it contests for
-// a Lease, and another process may hold it; see [Client.Elect].
+// MayWrite returns why this process must not write anything now. The reason is that it
+// contests for a Lease and another process may hold it; see [Client.Elect].
 func (c *Client) MayWrite() error {
 	_, err := c.term.check()
 	return err
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (c *Client) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
 func adjust(config *rest.Config, agent string, log klog.Logger, t *term) {
@@ -115,12 +115,12 @@ func adjust(config *rest.Config, agent string, log klog.Logger, t *term) {
 	config.ContentType = protobuf
 	config.AcceptContentTypes = protobuf + ",application/json"
 	config.QPS, config.Burst = -1, 0 // no limit
-	config.Timeout = 0               // it would end watches too; bounded does better
+	config.Timeout = 0               // a timeout would end watches too; see bounded
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next, t} })
 	config.WarningHandlerWithContext = warnings{log}
 }
 
-// load finds the configuration and the namespace that goes with it.
+// load finds the configuration and its namespace.
 func load(path string) (*rest.Config, string, error) {
 	paths, from := []string{path}, path
 	if path == "" {
@@ -137,14 +137,14 @@ func load(path string) (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("no way to the Kubernetes API: this is a Pod, but its service account cannot be used: %w; see that automountServiceAccountToken is not false, or let KUBECONFIG name a kubeconfig file", err)
 	}
-	namespace, _ := os.ReadFile(namespaceFile) // where there is a token there is this file
+	namespace, _ := os.ReadFile(namespaceFile) // this file exists wherever a token exists
 	return config, strings.TrimSpace(string(namespace)), nil
 }
 
 func loadKubeconfig(paths []string, from string) (*rest.Config, string, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: paths, WarnIfAllMissing: false}
 	if len(paths) == 1 {
-		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: paths[0]} // it must be there
+		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: paths[0]} // the file must exist
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
 	raw, err := loader.RawConfig()
@@ -165,8 +165,8 @@ func loadKubeconfig(paths []string, from string) (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// incomplete says what a kubeconfig lacks; nil for nothing. The client library
-// would pass over it, or speak of other things.
+// incomplete says which parts a kubeconfig lacks; nil if it is complete. The client
+// library would ignore missing parts or report unrelated errors.
 func incomplete(raw clientcmdapi.Config) error {
 	context := raw.Contexts[raw.CurrentContext]
 	switch {

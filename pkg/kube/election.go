@@ -9,63 +9,62 @@ import (
 	"time"
 )
 
-// The times of an election that are used where none are given; they are those
-// of Kubernetes' own components.
+// The default times of an election are those of Kubernetes' own components.
 const (
 	defaultLeaseDuration = 15 * time.Second
 	defaultRenewDeadline = 10 * time.Second
 	defaultRetryPeriod   = 2 * time.Second
 )
 
-// Election is a contest for one Lease.
+// Election is the contest for one Lease.
 type Election struct {
 	Namespace, Name string // of the Lease
-	// Identity distinguishes this process from all others that contest, also from one
-	// that had its Pod's name before.
+	// Identity distinguishes this process from all other candidates, including an earlier
+	// one with the same Pod name.
 	Identity string
-	// LeaseDuration is how long others wait for a leader that no longer renews
-	// the Lease; whole seconds. RenewDeadline is how long a leader goes on
-	// without a renewal, and must be shorter; RetryPeriod is the time between
-	// tries, and at most half of that. Zero: 15 s, 10 s and 2 s.
+	// LeaseDuration is how long other candidates wait for a leader that no longer renews
+	// the Lease, in whole seconds. RenewDeadline is how long a leader continues without a
+	// renewal; it must be shorter. RetryPeriod is the time between tries, at most half of
+	// RenewDeadline. Zero values mean 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Candidate is who contests. Its methods but Lead are called one at a time.
+// Candidate is a participant of an election. Its methods, except Lead, are called one at
+// a time.
 type Candidate interface {
-	// Lead is called each time the Lease is held, and does the work until its
-	// context ends.
+	// Lead is called each time this process acquires the Lease. It does the work until
+	// its context ends.
 	Lead(context.Context)
-	// Leader is called with the identity that leads, whenever that changes; ""
-	// is nobody.
+	// Leader is called with the identity of the leader whenever it changes; "" means no
+	// leader.
 	Leader(identity string)
-	// Report is called with how it goes with the Lease; nil means well.
+	// Report is called with the state of access to the Lease; nil means no error.
 	Report(error)
-	// Remark is called with the reason while Lead is called without the Lease.
+	// Remark is called with the reason while Lead runs without the Lease.
 	Remark(error)
 }
 
-// Elect contests until ctx ends, and calls Lead each time the Lease is ours.
-// It returns when ctx has ended, or Lead has returned of itself, and Lead has
-// returned in any case; the Lease is then free for others at once, if the API
-// server can be reached. The error says what is wrong with the Election.
+// Elect contests until ctx ends and calls Lead each time this process acquires the Lease.
+// It returns after ctx has ended or Lead has returned on its own initiative, and never
+// before Lead has returned. The Lease is then immediately free for others, if the API
+// server is reachable. The error lists the faults of the Election.
 //
-// The context of Lead ends RenewDeadline after the begin of the last renewal
-// that succeeded, at the latest, whatever the API server does. Others lead no
-// sooner than LeaseDuration after they saw that renewal. So Lead has
-// LeaseDuration − RenewDeadline to return before another process leads, as
-// long as clocks run at about the same speed and the process is not suspended.
-// When it is ctx that ended, the Lease is renewed until Lead has returned,
-// however long that takes.
+// The context of Lead ends at the latest RenewDeadline after the start of the last
+// successful renewal, whatever the API server does. Other candidates lead no sooner than
+// LeaseDuration after they saw that renewal. Therefore Lead has LeaseDuration −
+// RenewDeadline to return before another process leads. This requires that clocks run at
+// about the same speed and that the process is not suspended. If ctx has ended, the Lease
+// is renewed until Lead has returned, however long that takes.
 //
-// From its begin on the Client writes only during a term: from the moment at
-// which the Lease is ours until RetryPeriod before another process can lead,
-// counted from the begin of the last renewal. Other writes fail unsent, and those
-// under way are cancelled; MayWrite says which it is.
+// From the start of Elect on, the Client writes only during a term. A term starts when
+// this process acquires the Lease. It ends RetryPeriod before another process can lead,
+// counted from the start of the last renewal. Outside a term, writes fail without being
+// sent, and writes in flight are cancelled. MayWrite reports which case applies.
 //
-// Where no role permits to read and write the Lease, and it was not seen in
-// another's hands either, Lead is called without it: the Roles of the Secrets
-// Provider do not grant leases. That is remarked on, and lasts until the Lease
-// is permitted (decision 023).
+// If no role permits reading and writing the Lease, and no other process was seen to hold
+// it, Lead is called without the Lease. The Roles of the Secrets Provider do not grant
+// leases. Elect calls Remark about this. The state lasts until access to the Lease is
+// permitted (decision 023).
 func (c *Client) Elect(ctx context.Context, e Election, candidate Candidate) error {
 	return elect(ctx, c.Coordination.Leases(e.Namespace), e, candidate, &c.term)
 }
@@ -88,7 +87,7 @@ func (e *Election) complete() {
 	if e.LeaseDuration == 0 {
 		e.LeaseDuration = defaultLeaseDuration
 	}
-	e.LeaseDuration = e.LeaseDuration.Truncate(time.Second) // as the Lease has it
+	e.LeaseDuration = e.LeaseDuration.Truncate(time.Second) // the Lease has whole seconds
 	if e.RenewDeadline == 0 {
 		e.RenewDeadline = defaultRenewDeadline
 	}
@@ -109,7 +108,7 @@ func (e *Election) check() error {
 	return nil
 }
 
-// contestant is a Candidate that hears of each leader once.
+// contestant is a Candidate that is told each leader only once.
 type contestant struct {
 	Candidate
 	last  string
@@ -123,15 +122,15 @@ func (c *contestant) Leader(identity string) {
 	}
 }
 
-// contest waits for the Lease and leads once; again reports that the Lease was
-// lost, or can be contested for now.
+// contest waits for the Lease and leads once. again reports that the Lease was lost, or
+// that the process may contest now.
 func (l *lease) contest(ctx context.Context) (again bool) {
 	l.refusals.count = 0
 	for !l.try(ctx) {
 		if l.refusals.enough() {
 			return l.alone(ctx)
 		}
-		// Candidates that have begun together do not go on together.
+		// The random delay separates candidates that started at the same time.
 		if !pause(ctx, l.RetryPeriod+rand.N(l.RetryPeriod)) {
 			if l.unsure {
 				l.release(context.WithoutCancel(ctx))
@@ -142,15 +141,15 @@ func (l *lease) contest(ctx context.Context) (again bool) {
 	return l.hold(ctx)
 }
 
-// hold leads as long as the Lease is ours, and reports whether it was lost.
+// hold leads while this process holds the Lease, and reports whether the Lease was lost.
 func (l *lease) hold(ctx context.Context) (lost bool) {
 	leading, end := context.WithCancel(ctx)
 	defer end()
 	expiry := time.AfterFunc(time.Until(l.until), end)
 	defer expiry.Stop()
 	isLost := func() bool { return leading.Err() != nil && ctx.Err() == nil }
-	// The Lease is renewed until Lead has returned, also when ctx has ended; but not
-	// for a lead that has lost it.
+	// The Lease is renewed until Lead has returned, even if ctx has ended. It is not
+	// renewed after it was lost.
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var renewal sync.WaitGroup
 	renewal.Go(func() {
@@ -158,7 +157,7 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 			switch {
 			case l.try(renewing):
 				expiry.Reset(time.Until(l.until))
-			case l.others(): // this process led too long
+			case l.others(): // this process led for too long
 				l.term.end()
 				end()
 			}
@@ -173,7 +172,7 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 	return lost
 }
 
-// pause waits, and reports whether ctx has not ended meanwhile.
+// pause waits and reports whether ctx is still active at the end.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

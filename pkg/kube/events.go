@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	maxMessage   = 1024             // bytes of an Event's message; the API group events.k8s.io allows no more
+	maxMessage   = 1024             // bytes of an Event's message; limit of events.k8s.io
 	maxWaiting   = 1000             // Events that wait to be sent
-	repeatAfter  = time.Hour        // what was said is said again; the API server forgets it then too
-	flushWithin  = 3 * time.Second  // what still waits at the end is sent within this
-	eventTimeout = 10 * time.Second // of one Event
+	repeatAfter  = time.Hour        // repeat a warning; the API server has forgotten it by then
+	flushWithin  = 3 * time.Second  // time limit for sending the waiting Events at the end
+	eventTimeout = 10 * time.Second // for one Event
 )
 
-// Recorder writes Kubernetes Events. They are best effort: one that cannot be
-// sent is lost. Make it with NewRecorder.
+// Recorder writes Kubernetes Events. They are best effort: an Event that cannot be sent
+// is lost. Use NewRecorder to create a Recorder.
 type Recorder struct {
 	client     *Client
 	source     corev1.EventSource
@@ -38,33 +38,32 @@ type Recorder struct {
 	lost       atomic.Int64
 
 	mu     sync.Mutex
-	said   map[string]utterance // object → the last that was said of it
+	said   map[string]utterance // by object: the last message about it
 	pruned time.Time
 }
 
-// Reporter is called with how it goes with a subject; a nil error means well.
+// Reporter is called with the state of a subject; a nil error means no error.
 type Reporter interface {
 	Report(subject string, err error)
 }
 
-// utterance is what was said of an object, and when.
+// utterance is a message about an object, with its time.
 type utterance struct {
 	reason, message string
 	at              time.Time
 }
 
-// NewRecorder makes a Recorder for the Events of component, which appear as
-// coming from there. It starts nothing. The reporter is called with how it goes
-// with the Events of each namespace.
+// NewRecorder returns a Recorder for the Events of component, which appear as their
+// source. It starts nothing. The reporter is called with the state of Events in each
+// namespace.
 func (c *Client) NewRecorder(component string, reporter Reporter) *Recorder {
-	host, _ := os.Hostname() // the Pod's name, for the reader's eye
+	host, _ := os.Hostname() // the Pod's name, for human readers
 	return &Recorder{
 		client: c, reporter: reporter,
 		source: corev1.EventSource{Component: component, Host: host},
-		// Events of one object and reason that repeat become one with a
-		// count, those that differ too often are combined, and beyond that
-		// there are some an hour for each reason: a flood of one reason does
-		// not silence the others.
+		// Repeated Events of one object and reason become one Event with a count. Events
+		// that differ too often are combined. Beyond that, each reason has a budget per
+		// hour, so that a flood of one reason does not suppress the others.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			SpamKeyFunc: func(e *corev1.Event) string { return name(e.InvolvedObject) + "/" + e.Reason },
 		}),
@@ -78,11 +77,10 @@ func SecretReference(namespace, name string, uid types.UID) corev1.ObjectReferen
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name, UID: uid}
 }
 
-// Event says something about an object: kind is corev1.EventTypeNormal or
-// EventTypeWarning, reason is one word for machines, message is for people and
-// is cut at 1,024 bytes. The same warning again about the same object is not
-// sent until something else was said about it, or an hour has passed; what
-// happens normally is sent each time it happens. Event never waits.
+// Event reports something about an object. kind is corev1.EventTypeNormal or
+// EventTypeWarning. reason is one word for machines. message is for people and is cut at
+// 1,024 bytes. A warning is not repeated for the same object until another message was
+// sent or an hour has passed. Normal messages are sent each time. Event never blocks.
 func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message string) {
 	message = cut(message, maxMessage)
 	now := metav1.Now()
@@ -111,7 +109,7 @@ func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message str
 	}
 }
 
-// prune forgets what may be said again anyway.
+// prune drops messages that may be repeated anyway.
 func (r *Recorder) prune(now time.Time) {
 	if now.Sub(r.pruned) < repeatAfter/4 {
 		return
@@ -120,12 +118,13 @@ func (r *Recorder) prune(now time.Time) {
 	maps.DeleteFunc(r.said, func(_ string, u utterance) bool { return now.Sub(u.at) >= repeatAfter })
 }
 
-// name distinguishes one object from another, and from an earlier one of its name.
+// name distinguishes an object from others, and from an earlier object with the same
+// name.
 func name(o corev1.ObjectReference) string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name + "/" + string(o.UID)
 }
 
-// cut shortens text to at most n bytes, at the end of a character.
+// cut shortens text to at most n bytes, at a character boundary.
 func cut(text string, n int) string {
 	const more = "…"
 	if len(text) <= n {
@@ -138,8 +137,8 @@ func cut(text string, n int) string {
 	return text[:n] + more
 }
 
-// Run sends Events until ctx ends, and then, within a few seconds, those that
-// still wait.
+// Run sends Events until ctx ends. After that, it sends the waiting Events within a few
+// seconds.
 func (r *Recorder) Run(ctx context.Context) {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -174,7 +173,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// send writes one Event, or adds it to one that is there.
+// send writes one Event, or increases the count of an existing one.
 func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	result, err := r.correlator.EventCorrelate(e)
 	if err != nil || result.Skip {
@@ -187,7 +186,7 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	if err = errAbsent; result.Event.Count > 1 {
 		written, err = events.Patch(ctx, result.Event.Name, types.StrategicMergePatchType, result.Patch, metav1.PatchOptions{})
 	}
-	if errors.Is(err, errAbsent) || apierrors.IsNotFound(err) { // the API server keeps Events for an hour
+	if errors.Is(err, errAbsent) || apierrors.IsNotFound(err) { // the API server keeps them an hour
 		result.Event.ResourceVersion = ""
 		written, err = events.Create(ctx, result.Event, metav1.CreateOptions{})
 	}
@@ -204,7 +203,7 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	r.reporter.Report(subject, err)
 }
 
-// unsay lets what could not be sent be said again.
+// unsay allows an Event that could not be sent to be repeated.
 func (r *Recorder) unsay(e *corev1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,5 +213,5 @@ func (r *Recorder) unsay(e *corev1.Event) {
 	}
 }
 
-// errAbsent stands for an Event that was not written yet.
+// errAbsent means that an Event has not been written yet.
 var errAbsent = errors.New("no such event yet")

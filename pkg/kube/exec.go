@@ -10,9 +10,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Exec runs a command without arguments in a container with the bytes on its
-// standard input, and returns when it has ended. The error of one that fails
-// names its exit status; what the command prints is dropped.
+// Exec runs a command without arguments in a container, with the given bytes on its
+// standard input. It returns after the command has ended. If the command fails, the error
+// contains its exit status. The output of the command is dropped.
 func (c *Client) Exec(ctx context.Context, namespace, pod, container, command string, stdin []byte) error {
 	executor, err := c.executor(namespace, pod, container, command)
 	if err == nil {

@@ -13,15 +13,15 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// leases is the requests for the Leases of a namespace.
+// leases sends requests for the Leases of a namespace.
 type leases interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error)
 	Create(context.Context, *coordinationv1.Lease, metav1.CreateOptions) (*coordinationv1.Lease, error)
 	Update(context.Context, *coordinationv1.Lease, metav1.UpdateOptions) (*coordinationv1.Lease, error)
 }
 
-// lease is the Lease of an Election as one process sees it. One goroutine at a
-// time calls its methods.
+// lease is the Lease of an Election as this process sees it. One goroutine at a time
+// calls its methods.
 type lease struct {
 	Election
 	api       leases
@@ -29,14 +29,14 @@ type lease struct {
 	refusals  refusals
 	term      *term
 
-	live   *coordinationv1.Lease // as it was last seen; nil: it is not there, or was not looked for
-	seen   time.Time             // when what it says was new
-	until  time.Time             // when a lead by the last write ends
-	unsure bool                  // whether the last write was done
+	live   *coordinationv1.Lease // as last seen; nil: it does not exist or was not read
+	seen   time.Time             // when its content last changed
+	until  time.Time             // when a lead based on the last write ends
+	unsure bool                  // the outcome of the last write is unknown
 }
 
-// try takes the Lease, or renews it, and reports whether it is ours then. As long
-// as others renew it, or have done so within the time that it says, it is not.
+// try acquires or renews the Lease, and reports whether this process holds it then. It
+// does not hold it if others renew it, or have renewed it within the Lease's duration.
 func (l *lease) try(ctx context.Context) bool {
 	if l.holder() == l.Identity && l.write(ctx, l.Identity) == nil {
 		return true
@@ -47,14 +47,14 @@ func (l *lease) try(ctx context.Context) bool {
 	return l.write(ctx, l.Identity) == nil
 }
 
-// others reports whether another process may lead. Only clocks of this process
-// are compared: those of others may differ.
+// others reports whether another process may lead. It compares only local times, because
+// other clocks may differ.
 func (l *lease) others() bool {
 	holder := l.holder()
 	return holder != "" && holder != l.Identity && time.Since(l.seen) < time.Duration(ptr.Deref(l.live.Spec.LeaseDurationSeconds, 0))*time.Second
 }
 
-// holder returns who holds the Lease; "" is nobody.
+// holder returns the holder of the Lease; "" means none.
 func (l *lease) holder() string {
 	if l.live == nil {
 		return ""
@@ -62,7 +62,7 @@ func (l *lease) holder() string {
 	return ptr.Deref(l.live.Spec.HolderIdentity, "")
 }
 
-// read looks at the Lease. That there is none is no error.
+// read reads the Lease. A missing Lease is not an error.
 func (l *lease) read(ctx context.Context) error {
 	call, cancel := l.limit(ctx)
 	defer cancel()
@@ -79,9 +79,9 @@ func (l *lease) read(ctx context.Context) error {
 	return err
 }
 
-// write makes the holder another, and renews the Lease. When that is this process
-// it may lead for RenewDeadline from when the request was sent: others count from
-// later. The Lease must be as it was last seen.
+// write sets the holder and renews the Lease. If the holder is this process, it may lead
+// for RenewDeadline from the moment the request was sent; others count from a later
+// moment. The Lease must be unchanged since it was last seen.
 func (l *lease) write(ctx context.Context, holder string) (err error) {
 	call, cancel := l.limit(ctx)
 	defer cancel()
@@ -101,13 +101,13 @@ func (l *lease) write(ctx context.Context, holder string) (err error) {
 			l.term.extend(begin.Add(l.LeaseDuration - l.RetryPeriod))
 		}
 	}
-	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // another was faster
+	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // another process was faster
 		l.report(ctx, err)
 	}
 	return err
 }
 
-// next is the Lease with another holder.
+// next returns the Lease with another holder.
 func (l *lease) next(holder string, now metav1.MicroTime) *coordinationv1.Lease {
 	next := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}}
 	transitions := int32(0)
@@ -118,7 +118,7 @@ func (l *lease) next(holder string, now metav1.MicroTime) *coordinationv1.Lease 
 	seconds := int32(l.LeaseDuration / time.Second)
 	switch {
 	case holder == "":
-		seconds = 1 // as Kubernetes' own components leave a Lease that is free; none is invalid
+		seconds = 1 // as Kubernetes' own components leave a free Lease; 0 is invalid
 	case l.live == nil:
 		next.Spec.AcquireTime = &now
 	case holder != l.holder():
@@ -130,7 +130,7 @@ func (l *lease) next(holder string, now metav1.MicroTime) *coordinationv1.Lease 
 	return next
 }
 
-// see notes how the Lease is.
+// see records the state of the Lease.
 func (l *lease) see(live *coordinationv1.Lease) {
 	if l.live == nil || !apiequality.Semantic.DeepEqual(l.live.Spec, live.Spec) {
 		l.seen = time.Now()
@@ -139,9 +139,9 @@ func (l *lease) see(live *coordinationv1.Lease) {
 	l.candidate.Leader(l.holder())
 }
 
-// release lets others have the Lease at once, if it is ours. It is read first, and
-// again after a conflict: a write that was given up may have been done, or be done
-// only now.
+// release frees the Lease immediately, if this process holds it. It reads the Lease
+// first, and again after a conflict. A write that was abandoned may have succeeded, or
+// may succeed only now.
 func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.RenewDeadline)
 	defer cancel()
@@ -149,14 +149,14 @@ func (l *lease) release(ctx context.Context) {
 	}
 }
 
-// limit lets one request that hangs not cost the Lease.
+// limit bounds one request, so that a hanging request does not lose the Lease.
 func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, l.RenewDeadline/2)
 }
 
 func (l *lease) report(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsForbidden(err) && !l.refusals.may {
-		return // stopping, so nothing is known; or to be reported when it lasts
+		return // the process stops, so err means nothing; or err is reported if it lasts
 	}
 	if err != nil {
 		err = fmt.Errorf("lease %s/%s: %w", l.Namespace, l.Name, err)

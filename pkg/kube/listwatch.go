@@ -21,38 +21,37 @@ import (
 	"github.com/secretsync/syncer/internal/retry"
 )
 
-// firstPause is the time before a request that failed is made again.
+// firstPause is the delay before the first retry of a failed request.
 const firstPause = 200 * time.Millisecond
 
-// After anewAtOnce lists in a row the next ones are anewEvery apart. The library does
-// not pause after an answer that the history is gone, however often it comes.
+// After anewAtOnce lists in a row, the next ones are anewEvery apart. The library does
+// not pause after an answer that the history is gone, however often it gets that answer.
 const (
 	anewAtOnce = 3
 	anewEvery  = time.Second
 )
 
-// listWatch is where an informer gets objects from. The informer itself would
-// wait for up to a minute after a request that failed, say nothing of an API
-// server that refuses connections, and not stop meanwhile. So a request is made
-// again here until it succeeds, or the informer has to do something else
-// (decision 027).
+// listWatch supplies an informer with objects. The informer itself would wait for up to a
+// minute after a failed request. It would not report an API server that refuses
+// connections, and would not stop during the wait. Therefore listWatch repeats a request
+// until it succeeds or the informer must do something else (decision 027).
 type listWatch[T object] struct {
 	api      objectAPI[T]
 	store    cache.Store // of the informer
 	interval time.Duration
 	handler  Handler[T]
 
-	anew *rate.Limiter // of lists from the beginning, streamed or not
+	anew *rate.Limiter // of lists from the start, streamed or not
 
 	polling atomic.Bool // instead of watching
 
 	mu    sync.Mutex
-	ended bool           // no list begins
-	calls sync.WaitGroup // lists under way, and polling
+	ended bool           // no more lists start
+	calls sync.WaitGroup // lists in progress, and polling
 }
 
-// ListWithContext is what the informer falls back to when it may not watch, or
-// when the API server does not stream lists.
+// ListWithContext is the informer's fallback if it may not watch, or if the API server
+// does not stream lists.
 func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if !l.begin() {
 		return nil, context.Canceled
@@ -78,7 +77,7 @@ func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListO
 	})
 }
 
-// begin counts a list in, and reports whether it may begin.
+// begin counts a new list and reports whether it may start.
 func (l *listWatch[T]) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +87,8 @@ func (l *listWatch[T]) begin() bool {
 	return !l.ended
 }
 
-// end waits for the list that an informer gives up when its context ends: it
-// does not wait for it itself.
+// end waits for the list that an informer abandons when its context ends, because the
+// informer does not wait for it.
 func (l *listWatch[T]) end() {
 	l.mu.Lock()
 	l.ended = true
@@ -97,7 +96,7 @@ func (l *listWatch[T]) end() {
 	l.calls.Wait()
 }
 
-// WatchWithContext opens a watch, or polls when that is forbidden.
+// WatchWithContext opens a watch. If watching is forbidden, it polls.
 func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	hear := handedOn
 	if options.SendInitialEvents != nil {
@@ -119,7 +118,7 @@ func (l *listWatch[T]) WatchWithContext(ctx context.Context, options metav1.List
 	})
 }
 
-// List and Watch are of an interface that the informer takes but does not use.
+// List and Watch belong to an interface that the informer takes but does not use.
 func (l *listWatch[T]) List(o metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), o)
 }
@@ -128,9 +127,9 @@ func (l *listWatch[T]) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return l.WatchWithContext(context.Background(), o)
 }
 
-// poll returns a watch that looks for what has changed at each interval. Once a
-// true watch is permitted it ends like one whose history is gone, so that the
-// informer begins anew.
+// poll returns a watch that checks for changes at each interval. When a true watch is
+// permitted, it ends like a watch whose history is gone, so that the informer starts
+// again.
 func (l *listWatch[T]) poll(ctx context.Context, options metav1.ListOptions, refusal error) watch.Interface {
 	l.polling.Store(true)
 	events := make(chan watch.Event)
@@ -165,7 +164,7 @@ func (l *listWatch[T]) poll(ctx context.Context, options metav1.ListOptions, ref
 	return w
 }
 
-// permitted reports whether a watch would stand.
+// permitted reports whether a watch would succeed.
 func (l *listWatch[T]) permitted(ctx context.Context, options metav1.ListOptions) bool {
 	w, err := l.api.open(ctx, options)
 	if err == nil {
@@ -174,7 +173,7 @@ func (l *listWatch[T]) permitted(ctx context.Context, options metav1.ListOptions
 	return err == nil || handedOn(err)
 }
 
-// looked returns what has changed since the last look.
+// looked returns the changes since the last look.
 func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event {
 	all, err := l.api.look(ctx)
 	switch {
@@ -191,15 +190,15 @@ func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event 
 	return changes(l.store, all)
 }
 
-// advice says what lets a watch stand.
+// advice says which rights a watch needs.
 const advice = "grant the verbs list and watch to hear of changes at once"
 
-// Looking says why looks take the place of a watch.
+// Looking says why polling replaces a watch.
 func Looking(refusal error, every time.Duration) error {
 	return fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, every)
 }
 
-// Lacking says what to grant where an error says that something is forbidden.
+// Lacking says which right to grant if an error says that an action is forbidden.
 func Lacking(err error, every time.Duration) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w; %s (trying again every %v)", err, advice, every)
@@ -209,7 +208,7 @@ func Lacking(err error, every time.Duration) error {
 
 func (l *listWatch[T]) failed(err error) { l.handler.Report(Lacking(err, l.interval)) }
 
-// changes returns the events that make what is stored into all that there is.
+// changes returns the events that update the stored objects to all.
 func changes[T object](store cache.Store, all []T) (events []watch.Event) {
 	there := sets.New[string]()
 	for _, o := range all {
@@ -228,9 +227,8 @@ func changes[T object](store cache.Store, all []T) (events []watch.Event) {
 	return events
 }
 
-// again makes a request until it succeeds, or ctx ends, or its error is one to
-// be handed on. Others are failures, after which there are pauses of interval
-// at most.
+// again repeats a request until it succeeds, ctx ends, or its error must be handed on.
+// Other errors are failures. The pauses after them are at most interval.
 func again[R any](ctx context.Context, interval time.Duration, failed func(error), handedOn func(error) bool, request func() (R, error)) (R, error) {
 	pauses := retry.Backoff{First: firstPause, Max: interval}.Start()
 	return backoff.RetryNotifyWithData(func() (R, error) {
@@ -242,13 +240,13 @@ func again[R any](ctx context.Context, interval time.Duration, failed func(error
 	}, backoff.WithContext(pauses, ctx), func(err error, _ time.Duration) { failed(err) })
 }
 
-// handedOn reports whether an error says that the informer must list anew.
+// handedOn reports whether an error means that the informer must list again.
 func handedOn(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// unstreamed reports whether an error says that a list cannot be had as a
-// stream, but perhaps without.
+// unstreamed reports whether an error means that a list is not available as a stream, but
+// may be available without.
 func unstreamed(err error) bool {
 	status, answered := errors.AsType[*apierrors.StatusError](err)
 	return answered && status.ErrStatus.Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)

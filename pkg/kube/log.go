@@ -11,14 +11,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// RouteLogs sends what the client library says without a logger of ours at hand
-// to log instead of standard error. The library keeps it for the whole process,
-// and lets nobody set it while others log: call it once, before anything else.
+// RouteLogs sends the client library's global messages to log instead of standard error.
+// The library keeps the logger for the whole process, and it must not be set while others
+// log. Call RouteLogs once, before anything else.
 func RouteLogs(log *zap.Logger) { klog.SetLogger(newLogger(log)) }
 
-// sink is a logr.LogSink that writes to zap. The library's informational lines
-// are of interest to those only who debug; its errors mostly reach somebody who
-// reports them, so they are warnings, and the same one once a minute.
+// sink is a logr.LogSink that writes to zap. The library's informational lines matter
+// only for debugging. Its errors are usually also returned to a caller that reports them.
+// Therefore they become warnings, and the same one appears once a minute.
 type sink struct{ log *zap.Logger }
 
 func newLogger(log *zap.Logger) klog.Logger {
@@ -49,8 +49,8 @@ func (s sink) WithValues(pairs ...any) logr.LogSink { return sink{s.log.With(har
 
 func (s sink) WithName(string) logr.LogSink { return s }
 
-// harmless takes over names and numbers. Of anything else it takes over the type only:
-// the library likes to attach whole objects, and a Secret could be one.
+// harmless keeps names and numbers. For any other value it keeps only the type: the
+// library often attaches whole objects, and one could be a Secret.
 func harmless(pairs []any) []zap.Field {
 	var fs []zap.Field
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -67,7 +67,7 @@ func harmless(pairs []any) []zap.Field {
 	return fs
 }
 
-// warnings takes the warnings that the API server puts into its answers.
+// warnings logs the warnings in the API server's answers.
 type warnings struct{ log klog.Logger }
 
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, agent, text string) {

@@ -16,14 +16,14 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// pageSize is how many objects one answer to a list holds at most: each may have
+// pageSize is the maximum number of objects in one page of a list, because each may have
 // more than 1 MiB.
 const pageSize = 20
 
-// inPages asks for a page of a list.
+// inPages requests a page of a list.
 func inPages(options metav1.ListOptions) metav1.ListOptions {
 	options.Limit = pageSize
-	if options.ResourceVersion == "0" { // which would have the API server answer with all at once
+	if options.ResourceVersion == "0" { // the API server would return everything at once
 		options.ResourceVersion = ""
 	}
 	return options
@@ -38,26 +38,26 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (*Secret, e
 	return strip(s), nil
 }
 
-// Annotations reads those of a Secret.
+// Annotations reads the annotations of a Secret.
 func (c *Client) Annotations(ctx context.Context, namespace, name string) (map[string]string, error) {
 	about, err := c.Metadata(ctx, namespace, name)
 	return about.Annotations, err
 }
 
-// Metadata reads that of a Secret.
+// Metadata reads the metadata of a Secret.
 func (c *Client) Metadata(ctx context.Context, namespace, name string) (metav1.ObjectMeta, error) {
 	s, err := c.Core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return metav1.ObjectMeta{}, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
 	}
-	for _, value := range s.Data { // none of our business here
+	for _, value := range s.Data { // the values are not needed
 		clear(value)
 	}
 	return s.ObjectMeta, nil
 }
 
-// TryWriting has the API server say whether it would take a write of a Secret, by
-// patch or by update.
+// TryWriting asks the API server in a dry run whether it would accept a write of a
+// Secret, by patch or by update.
 func (c *Client) TryWriting(ctx context.Context, namespace, name string) error {
 	secrets, dry := c.Core.Secrets(namespace), []string{metav1.DryRunAll}
 	s, err := secrets.Patch(ctx, name, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{DryRun: dry, FieldManager: targets.FieldManager})
@@ -78,7 +78,7 @@ func (c *Client) TryWriting(ctx context.Context, namespace, name string) error {
 	return fmt.Errorf("writing secret %s/%s: %w", namespace, name, refused)
 }
 
-// LabelledMetadata reads that of the labelled Secrets of a namespace, "" for all.
+// LabelledMetadata reads the metadata of the labelled Secrets of a namespace, "" for all.
 func (c *Client) LabelledMetadata(ctx context.Context, namespace string) (all []metav1.ObjectMeta, err error) {
 	_, err = pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error) {
 		options.LabelSelector = ManagedLabel + "=" + ManagedValue
@@ -133,10 +133,10 @@ func pages[T any](ctx context.Context, list func(context.Context, metav1.ListOpt
 	}
 }
 
-// eachNamespace reads the labelled Secrets of all namespaces one namespace
-// after the other; of known ones, when the namespaces may not be listed. What
-// may not be read is taken from what is held, and is named in the error; where
-// nothing may be read there are no Secrets.
+// eachNamespace reads the labelled Secrets of all namespaces, one namespace after the
+// other. If the namespaces may not be listed, it uses the known ones. For a namespace
+// that may not be read, it returns the stored Secrets and names the namespace in the
+// error. If nothing may be read, there are no Secrets.
 func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secret) ([]*Secret, error) {
 	namespaces, err := c.namespaces(ctx)
 	listed := err == nil
@@ -175,7 +175,7 @@ func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secr
 	return all, errors.Join(problems...)
 }
 
-// refusedError says that the Secrets of some namespaces may not be read.
+// refusedError means that the Secrets of some namespaces may not be read.
 type refusedError struct {
 	namespaces []string
 	error
@@ -183,8 +183,8 @@ type refusedError struct {
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-// Refused returns the namespaces whose Secrets may not be read, as an error of a
-// Watch of all namespaces says.
+// Refused returns the namespaces whose Secrets may not be read, according to an error of
+// a Watch of all namespaces.
 func Refused(err error) []string {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return refused.namespaces

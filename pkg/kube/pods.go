@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pods lists the Pods of a namespace as they are at this moment, from no cache.
+// Pods lists the present Pods of a namespace, without a cache.
 func (c *Client) Pods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
 	all, err := pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Pod, metav1.ListMeta, error) {
 		page, err := c.Core.Pods(namespace).List(ctx, options)

@@ -6,18 +6,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// room is how many bytes the definitions that a Watch stores have. It is booked as
-// they are decoded, since an informer collects all that there is before anybody
-// hears of it.
+// room is the total size of the definitions that a Watch stores, in bytes. Sizes are
+// recorded during decoding, because an informer collects all objects before it passes any
+// on.
 type room struct {
 	mu    sync.Mutex
 	sizes map[cache.ObjectName]int
 	used  map[string]int // by namespace
 }
 
-// take books the bytes of an object instead of what it had, 0 for one that is
-// gone. It books none, and reports false, where a namespace would have more than
-// most; 0: no limit.
+// take records the size of an object instead of its earlier size; 0 for an object that is
+// gone. If a namespace would exceed most, take records nothing and returns false. A most
+// of 0 means no limit.
 func (r *room) take(name cache.ObjectName, size, most int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *room) take(name cache.ObjectName, size, most int) bool {
 	return fits
 }
 
-// fit drops the definition of a Secret for which there is no room.
+// fit drops the definition of a Secret that has no room.
 func (w *Watch[T]) fit(s *Secret) {
 	if size := s.definition(); !w.room.take(cache.MetaObjectToName(s), size, w.Definitions) {
 		s.drop(size, true)

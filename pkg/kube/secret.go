@@ -9,34 +9,32 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ManagedLabel is the label of the Secrets that are to be filled when no names
-// are given; its value is ManagedValue. Both are of the Secrets Provider's
-// annotation reference.
+// ManagedLabel is the label of the Secrets that Syncer fills if no names are given; its
+// value is ManagedValue. Both come from the Secrets Provider's annotation reference.
 const (
 	ManagedLabel = "conjur.org/managed-by-provider"
 	ManagedValue = "true"
 )
 
-// Secret is what is of interest in a Kubernetes Secret, without any value. It
-// is not changed once it is made. The structure has a size that Go allocates
-// exactly: in what is left over behind a smaller one, bytes of values that were
-// there before it stay in memory.
+// Secret is the relevant part of a Kubernetes Secret, without any value. It never changes
+// after its creation. Go allocates the structure's size exactly. A smaller structure
+// would leave unused bytes behind it, which could still contain earlier values.
 type Secret struct {
-	// ObjectMeta has the namespace, the name, the UID, the resource version, when
-	// it was made, and the annotations that begin with "conjur.org/", without those that are
-	// written together with the data.
+	// ObjectMeta has the namespace, the name, the UID, the resource version and the
+	// creation time. It also has the annotations that start with "conjur.org/", except
+	// those that are written together with the data.
 	metav1.ObjectMeta
-	// Map is what is under the data key targets.ConjurMapKey; nil: there is none.
+	// Map is the content of the data key targets.ConjurMapKey; nil if there is none.
 	Map  *Map
 	Type corev1.SecretType
 }
 
-// Map is the text of a map, and says whether it and the annotations were dropped.
+// Map is the text of a map. It also says whether the text and the annotations were
+// dropped.
 type Map struct {
 	Text string
-	// Oversize is the bytes of both where they were dropped, as they are more than
-	// targets.MaxDefinition or, if Crowded, than what is left of
-	// Selection.Definitions.
+	// Oversize is the size of both in bytes, if they were dropped. They are larger than
+	// targets.MaxDefinition or, if Crowded, than the rest of Selection.Definitions.
 	Oversize int
 	Crowded  bool
 }
@@ -49,10 +47,10 @@ func (s *Secret) Dropped() (oversize int, crowded bool) {
 	return s.Map.Oversize, s.Map.Crowded
 }
 
-// GetObjectKind returns no kind: the API never sees a Secret of ours.
+// GetObjectKind returns no kind: the API never receives a Secret of this type.
 func (s *Secret) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns the Secret itself, since nobody changes it.
+// DeepCopyObject returns the Secret itself, because it never changes.
 func (s *Secret) DeepCopyObject() runtime.Object { return s }
 
 // ConjurMap returns Map's text, and whether there is one.
@@ -63,8 +61,8 @@ func (s *Secret) ConjurMap() (text string, ok bool) {
 	return s.Map.Text, true
 }
 
-// strip takes what is of interest out of a Secret and wipes its values, which
-// nobody else may refer to.
+// strip extracts the relevant part of a Secret and wipes its values. Nothing else may
+// refer to the values.
 func strip(s *corev1.Secret) *Secret {
 	stripped := &Secret{Type: s.Type, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: ownOf(s.Annotations),
@@ -81,12 +79,12 @@ func strip(s *corev1.Secret) *Secret {
 	return stripped
 }
 
-// drop drops the definition, which has so many bytes.
+// drop drops the definition, which has the given size in bytes.
 func (s *Secret) drop(size int, crowded bool) {
 	s.Map, s.Annotations = &Map{Oversize: size, Crowded: crowded}, nil
 }
 
-// definition is the bytes of what says what the Secret is to hold.
+// definition returns the size of the Secret's definition in bytes.
 func (s *Secret) definition() (size int) {
 	for key, value := range s.Annotations {
 		size += len(key) + len(value)

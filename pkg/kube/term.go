@@ -14,26 +14,26 @@ import (
 // errNoTerm is why nothing is written to the API server.
 var errNoTerm = errors.New("not sent: this process does not hold the Lease for sure, and another may lead; whoever leads does it")
 
-// term bounds what a process writes: during an election only as long as no other
-// process can lead. Each write looks at the clock itself, since a timer may come
-// late after the process was suspended. The zero term bounds nothing.
+// term limits the writes of a process: during an election, it writes only while no other
+// process can lead. Each write checks the clock itself, because a timer may fire late
+// after the process was suspended. The zero term limits nothing.
 type term struct {
 	mu        sync.Mutex
 	contested bool
-	until     time.Time       // zero: no end is known
-	over      context.Context // ends with the term; nil: it has
+	until     time.Time       // zero: no known end
+	over      context.Context // ends with the term; nil: it has ended
 	close     context.CancelFunc
 	timer     *time.Timer // closes it
 }
 
-// contest lets nothing be written until the term begins.
+// contest forbids writes until the term starts.
 func (t *term) contest() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.contested = true
 }
 
-// extend begins the term, or moves its end; zero is no end.
+// extend starts the term, or moves its end; zero means no end.
 func (t *term) extend(until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,12 +52,12 @@ func (t *term) extend(until time.Time) {
 func (t *term) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.pastLocked() { // else it was extended meanwhile
+	if t.pastLocked() { // otherwise it was extended in the meantime
 		t.endLocked()
 	}
 }
 
-// end ends the term, and the writes under way with it.
+// end ends the term and cancels the writes in flight.
 func (t *term) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,8 +76,8 @@ func (t *term) endLocked() {
 
 func (t *term) pastLocked() bool { return !t.until.IsZero() && !time.Now().Before(t.until) }
 
-// check returns why nothing may be written now; over, when not nil, ends when
-// nothing may be written any longer.
+// check returns why nothing may be written now. over, if not nil, ends when writes are no
+// longer allowed.
 func (t *term) check() (over context.Context, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +90,8 @@ func (t *term) check() (over context.Context, err error) {
 	return t.over, nil
 }
 
-// bind has a write cancelled when the term ends, until it is released. The error
-// is that it must not be sent.
+// bind cancels a write when the term ends, until it is released. The error means that the
+// write must not be sent.
 func (t *term) bind(r *http.Request, cancel context.CancelFunc) (release func() bool, err error) {
 	release = func() bool { return true }
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/apis/"+coordinationv1.GroupName+"/") {

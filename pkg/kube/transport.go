@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// bounded sets each request but the watches a time limit, and keeps writes to the
-// term. The limit of the whole http.Client would end watches too.
+// bounded sets a time limit on each request except watches, and allows writes only during
+// the term. The limit of the whole http.Client would end watches too.
 type bounded struct {
 	next http.RoundTripper
 	term *term
@@ -36,8 +36,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper lets the client library reach the transport below, to
-// close idle connections.
+// WrappedRoundTripper gives the client library access to the inner transport, to close
+// idle connections.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // boundedBody ends its request's time limit when it is closed.

@@ -19,51 +19,51 @@ import (
 
 // Selection says which objects a Watch follows.
 type Selection struct {
-	// Namespace is the one that the objects are in; "" is all.
+	// Namespace is the namespace of the objects; "" means all.
 	Namespace string
-	// Name is that of the only object, whatever its labels: a role that names
-	// an object permits to watch it by its name. "": those with ManagedLabel.
+	// Name is the name of the only object, whatever its labels. A role that names an
+	// object permits watching it by name. "" selects the objects with ManagedLabel.
 	Name string
-	// Known returns namespaces to read one by one when neither the objects of all
-	// namespaces nor the namespaces may be listed; only for Namespace "". Nil: none
-	// is known.
+	// Known returns the namespaces to read one by one, if both listing the objects of all
+	// namespaces and listing the namespaces are forbidden. It applies only to Namespace
+	// "". nil means that none is known.
 	Known func() []string
-	// Definitions is how many bytes the definitions of the Secrets of one namespace
-	// may have together, beyond which they are dropped; 0: no limit.
+	// Definitions is the maximum total size of the definitions of the Secrets in one
+	// namespace, in bytes. Definitions beyond it are dropped; 0 means no limit.
 	Definitions int
-	// Interval is the time between looks at what may not be watched, and the
-	// longest time between tries to watch; at most, and if it is zero, 10 s.
+	// Interval is the time between reads of objects that may not be watched. It is also
+	// the maximum time between tries to watch. The maximum is 10 s, which is also the
+	// meaning of zero.
 	Interval time.Duration
 }
 
-// longestInterval is the longest that a Selection's Interval may be.
+// longestInterval is the maximum of a Selection's Interval.
 const longestInterval = 10 * time.Second
 
-// Handler is called by a Watch. Put and Gone are called one at a time.
+// Handler receives the events of a Watch. Put and Gone are called one at a time.
 type Handler[T any] interface {
-	// Put is called with an object that is new or has changed, and with what
-	// it was before, if it was there: another UID says that it was made anew.
+	// Put is called with a new or changed object and its earlier state, if it existed.
+	// Another UID means that the object was created again.
 	Put(before, now T)
-	// Gone is called with the name of an object that is gone, or is no longer
-	// selected, and of one that is selected by name and is not there at first.
+	// Gone is called with the name of an object that is gone or no longer selected. It is
+	// also called if an object selected by name does not exist at first.
 	Gone(namespace, name string)
-	// Report is called with the reason while nothing is heard of what changes,
-	// and with nil once the objects are watched.
+	// Report is called with the reason while changes cannot be observed, and with nil
+	// once the objects are watched.
 	Report(error)
-	// Remark is called with the reason while what changes is found by looks,
-	// since it may not be watched.
+	// Remark is called with the reason while changes are found by polling, because
+	// watching is forbidden.
 	Remark(error)
 }
 
-// object is what a Watch follows: pointers to structures with metadata.
+// object is the type of objects in a Watch: pointers to structures with metadata.
 type object interface {
 	comparable
 	runtime.Object
 	metav1.Object
 }
 
-// Watch follows objects of one kind by an informer, which stores them. It runs
-// once.
+// Watch follows objects of one kind by an informer, which stores them. It runs once.
 type Watch[T object] struct {
 	Selection
 	log          klog.Logger
@@ -76,7 +76,7 @@ type Watch[T object] struct {
 	room   room
 
 	mu     sync.Mutex // held while the handler is called
-	absent bool       // the handler knows that what is selected by name is not there
+	absent bool       // the handler knows that the object selected by name is absent
 }
 
 // WatchSecrets returns a Watch of Secrets.
@@ -97,8 +97,8 @@ func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 	return w
 }
 
-// WatchConfigMaps returns a Watch of one ConfigMap, or of all of a namespace, that
-// stores which there are. It calls see with each as it is, more than once.
+// WatchConfigMaps returns a Watch of one ConfigMap, or of all ConfigMaps of a namespace.
+// It stores which of them exist. It calls see with each ConfigMap, more than once.
 func (c *Client) WatchConfigMaps(s Selection, see func(types.NamespacedName, *corev1.ConfigMap), h Handler[*metav1.PartialObjectMetadata]) *Watch[*metav1.PartialObjectMetadata] {
 	w := &Watch[*metav1.PartialObjectMetadata]{Selection: s, log: c.log, handler: h}
 	api := configMapAPI{selected{c, "configmaps", s}, see}
@@ -106,12 +106,12 @@ func (c *Client) WatchConfigMaps(s Selection, see func(types.NamespacedName, *co
 		if m, ok := o.(*corev1.ConfigMap); ok {
 			return api.seen(m), nil
 		}
-		return o, nil // seen already
+		return o, nil // already passed to see
 	})
 	return w
 }
 
-// TryWatchingConfigMaps has the API server say whether it would have them watched.
+// TryWatchingConfigMaps asks the API server whether it permits watching the ConfigMaps.
 func (c *Client) TryWatchingConfigMaps(ctx context.Context, s Selection) error {
 	w, err := selected{c, "configmaps", s}.open(ctx, metav1.ListOptions{})
 	if err == nil {
@@ -120,8 +120,9 @@ func (c *Client) TryWatchingConfigMaps(ctx context.Context, s Selection) error {
 	return err
 }
 
-// inform makes the informer. The library never sees a value for longer than it
-// takes to decode and transform it, which never fails: it would log the object.
+// inform creates the informer. The library holds a value only while it decodes and
+// transforms the object. The transformation never fails, because the library would log
+// the object then.
 func (w *Watch[T]) inform(kind string, api objectAPI[T], transform cache.TransformFunc) {
 	if w.Interval <= 0 || w.Interval > longestInterval {
 		w.Interval = longestInterval
@@ -143,8 +144,8 @@ func (w *Watch[T]) inform(kind string, api objectAPI[T], transform cache.Transfo
 	}, cache.HandlerOptions{Logger: &w.log})
 }
 
-// Run watches until ctx ends, and returns when all that it started has.
-// Whatever breaks the watch is reported, and overcome as soon as it is mended.
+// Run watches until ctx ends. It returns after everything that it started has stopped.
+// Errors of the watch are reported, and the watch recovers as soon as the cause is fixed.
 func (w *Watch[T]) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.informer.RunWithContext(klog.NewContext(ctx, w.log)) })
@@ -157,8 +158,8 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	w.source.end()
 }
 
-// Look reads the objects once, and calls the handler with what is not as it
-// was. Call it before Run, if at all.
+// Look reads the objects once and calls the handler with the changed ones. If used, it
+// must be called before Run.
 func (w *Watch[T]) Look(ctx context.Context) error {
 	all, err := w.source.api.look(ctx)
 	if err != nil && all == nil {
@@ -180,29 +181,29 @@ func (w *Watch[T]) Look(ctx context.Context) error {
 	return err
 }
 
-// Synced reports whether the handler has been called with all that there is.
+// Synced reports whether the handler has been called with all existing objects.
 func (w *Watch[T]) Synced() bool { return w.looked.Load() || w.registration.HasSynced() }
 
-// Live reports whether what is stored would be other by now had it changed, as far
-// as the API server can be reached.
+// Live reports whether the store would show any change by now, as far as the API server
+// is reachable.
 func (w *Watch[T]) Live() bool { return w.registration.HasSynced() && !w.Polling() }
 
-// Listed is closed once what there is at first is stored.
+// Listed is closed after the initial objects are stored.
 func (w *Watch[T]) Listed() <-chan struct{} { return w.registration.HasSyncedChecker().Done() }
 
-// Polling reports whether looks at each interval take the place of a watch, which
-// is forbidden.
+// Polling reports whether reads at each interval replace a watch, because watching is
+// forbidden.
 func (w *Watch[T]) Polling() bool { return w.source.polling.Load() }
 
-// Find returns an object that is there.
+// Find returns a stored object.
 func (w *Watch[T]) Find(namespace, name string) (o T, there bool) {
 	stored, there, _ := w.informer.GetStore().GetByKey(namespace + "/" + name)
 	o, _ = stored.(T)
 	return o, there
 }
 
-// Stored returns the objects that are there. The handler is called with them, or
-// with newer ones, or was.
+// Stored returns all stored objects. The handler is called with them, or with newer ones,
+// or has been called.
 func (w *Watch[T]) Stored() (all []T) {
 	for _, o := range w.informer.GetStore().List() {
 		all = append(all, o.(T))
@@ -210,7 +211,7 @@ func (w *Watch[T]) Stored() (all []T) {
 	return all
 }
 
-// missing calls the handler when what was selected by its name is not there.
+// missing calls the handler if the object selected by name does not exist.
 func (w *Watch[T]) missing() {
 	if w.Name == "" {
 		return
@@ -223,8 +224,8 @@ func (w *Watch[T]) missing() {
 	}
 }
 
-// put passes over what a new list or watch only repeats, and hands on what is
-// stored: an event may be older than what Stored has returned.
+// put skips repetitions by a new list or watch, and passes on the stored object: an event
+// may be older than the result of Stored.
 func (w *Watch[T]) put(before, now any) {
 	was, _ := before.(T)
 	is, ok := now.(T)

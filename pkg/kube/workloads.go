@@ -16,7 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// defaultReplicas is how many Pods the API has a workload want that does not say.
+// defaultReplicas is the API's default number of Pods of a workload.
 const defaultReplicas = 1
 
 // Workload names a Deployment, StatefulSet or DaemonSet.
@@ -27,33 +27,32 @@ type Workload struct {
 
 func (w Workload) String() string { return w.Kind + "/" + w.Name }
 
-// PodTemplate is what of a workload decides whether its Pods are to be made
-// anew.
+// PodTemplate is the part of a workload that decides whether its Pods are replaced.
 type PodTemplate struct {
-	// Annotations are those that the workload's Pods get.
+	// Annotations are the annotations of the workload's Pods.
 	Annotations map[string]string
-	// Created is when the workload was.
+	// Created is the creation time of the workload.
 	Created time.Time
 	// Version is the workload's resource version.
 	Version string
 }
 
-// PodTemplate reads a workload's.
+// PodTemplate reads the Pod template of a workload.
 func (c *Client) PodTemplate(ctx context.Context, w Workload) (PodTemplate, error) {
 	state, err := c.workload(ctx, w)
 	return PodTemplate{Annotations: state.template.Annotations, Created: state.meta.CreationTimestamp.Time, Version: state.meta.ResourceVersion}, err
 }
 
-// Rollout is how far a workload has come with its Pods.
+// Rollout is the progress of a workload's rollout.
 type Rollout struct {
 	// Selector matches the workload's Pods.
 	Selector labels.Selector
-	// Complete: all Pods that it is to have are there and available, and are made
-	// from its present template.
+	// Complete means that all desired Pods exist, are available, and were made from the
+	// present template.
 	Complete bool
 }
 
-// Rollout reads a workload's.
+// Rollout reads the rollout of a workload.
 func (c *Client) Rollout(ctx context.Context, w Workload) (Rollout, error) {
 	state, err := c.workload(ctx, w)
 	if err != nil {
@@ -66,7 +65,7 @@ func (c *Client) Rollout(ctx context.Context, w Workload) (Rollout, error) {
 	return Rollout{selector, state.complete}, nil
 }
 
-// workload is what the kinds of workloads have in common.
+// workload is the common part of all kinds of workloads.
 type workload struct {
 	meta     metav1.ObjectMeta
 	template corev1.PodTemplateSpec
@@ -107,10 +106,9 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 	return state, nil
 }
 
-// Annotate sets annotations of a workload's Pod template and leaves all others.
-// When one of them is new or differs, the workload makes its Pods anew. The error
-// is a conflict, and nothing is written, if the workload no longer has the resource
-// version.
+// Annotate sets annotations of a workload's Pod template and leaves all others unchanged.
+// If one of them is new or differs, the workload replaces its Pods. If the workload no
+// longer has the given resource version, nothing is written and the error is a conflict.
 func (c *Client) Annotate(ctx context.Context, w Workload, version string, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": version},
