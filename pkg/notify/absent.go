@@ -8,12 +8,12 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 )
 
-// missingError says that there is no such workload.
+// missingError means that a workload does not exist.
 type missingError struct{}
 
 func (*missingError) Error() string { return "there is no such workload" }
 
-// note notes whether a workload that Secrets name is there.
+// note records whether a workload that Secrets name exists.
 func (r *Restarts) note(w Workload, secrets []string, gone bool) {
 	named := r.missing[w.Namespace]
 	if named == nil {
@@ -24,7 +24,7 @@ func (r *Restarts) note(w Workload, secrets []string, gone bool) {
 		r.missing[w.Namespace] = named
 	}
 	for _, secret := range secrets {
-		missing := named[secret] // a Secret without missing workloads is named too
+		missing := named[secret] // also stores Secrets without missing workloads
 		if gone {
 			missing = append(missing, w.Kind+"/"+w.Name)
 		}
@@ -32,8 +32,8 @@ func (r *Restarts) note(w Workload, secrets []string, gone bool) {
 	}
 }
 
-// summarize says of each Secret which of its workloads are not there, once no
-// workload of the namespace is due.
+// summarize reports, for each Secret, which of its workloads do not exist. It does so
+// when no workload of the namespace is due any more.
 func (r *Restarts) summarize(namespace string, now time.Time) {
 	r.mu.Lock()
 	more := r.turns.Due(namespace, now)
@@ -51,7 +51,7 @@ func (r *Restarts) summarize(namespace string, now time.Time) {
 	delete(r.missing, namespace)
 }
 
-// absent returns an error that names workloads; nil for none.
+// absent returns an error that names the workloads; nil if there are none.
 func absent(namespace string, workloads []string) error {
 	if len(workloads) == 0 {
 		return nil

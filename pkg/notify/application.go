@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// Application is the one application beside which Syncer runs, notified through
-// the status folder. Make it with NewApplication.
+// Application is the single application that runs beside Syncer. It is notified through
+// the status folder. Use NewApplication to create an Application.
 type Application struct {
 	status  *Status
 	journal journal
@@ -22,15 +22,15 @@ type Application struct {
 
 	mu   sync.Mutex
 	also []Notifier
-	said string // what MissingFile was given
+	said string // the last text of MissingFile
 	owed owed
 }
 
-// Targets lists all targets and what is known of them.
+// Targets lists all targets with their known state.
 type Targets interface{ Records() []records.Record }
 
-// NewApplication makes the application of a status folder. What it is notified of
-// goes to the log too.
+// NewApplication returns the application of a status folder. Its notifications are also
+// logged.
 func NewApplication(status *Status, all Targets, log *zap.Logger) *Application {
 	return &Application{status: status, journal: journal{folder: status.folder}, targets: all, log: log}
 }
@@ -40,24 +40,24 @@ func (a *Application) announced(sentinel string) {
 	a.log.Info("Sentinel file written", zap.String("file", sentinel))
 }
 
-// Notifier is another way to notify the application of an update.
+// Notifier is an additional way to notify the application of an update.
 type Notifier func(context.Context) error
 
-// SetNotifiers has the application notified in further ways, each time after
-// UpdatedFile was written. A way that fails is not tried again before the next
-// update: it would have to be tried for ever.
+// SetNotifiers adds ways to notify the application, each used after UpdatedFile was
+// written. A Notifier that fails is not retried before the next update, because the
+// retries might never end.
 func (a *Application) SetNotifiers(notifiers ...Notifier) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.also = notifiers
 }
 
-// Writing notes that a target is about to be written. If the process dies
-// before Updated, the next one notifies the application; see Recover.
+// Writing records that a write of a target is about to start. If the process dies before
+// Updated, the next process notifies the application; see Recover.
 func (a *Application) Writing() error { return a.journal.writing() }
 
-// Updated notifies the application that something was written, unless it has
-// not been provided for yet. It is what a round announces.
+// Updated notifies the application that something was written, unless the application has
+// not been provided for yet. It announces a round.
 func (a *Application) Updated(ctx context.Context) error {
 	announced := a.journal.announcing()
 	a.owe(func(o *owed) { o.update = false })
@@ -69,15 +69,15 @@ func (a *Application) Updated(ctx context.Context) error {
 	return errors.Join(failed, announced())
 }
 
-// notify does so unless the application has not been provided for yet. While err
-// is not nil it has not been notified; failed is about the further ways.
+// notify does the work of Updated. While err is not nil, the application has not been
+// notified. failed is the error of the Notifiers.
 func (a *Application) notify(ctx context.Context) (failed, err error) {
 	provided, err := a.status.Provided()
 	if err != nil {
 		return nil, fmt.Errorf("sentinel file: %w", err)
 	}
 	if !provided {
-		_, err := os.Stat(string(a.status.folder)) // without it nobody knows
+		_, err := os.Stat(string(a.status.folder)) // without it, nobody knows of the update
 		return nil, err
 	}
 	if err := a.status.SetUpdated(); err != nil {
@@ -94,8 +94,8 @@ func (a *Application) notify(ctx context.Context) (failed, err error) {
 	return errors.Join(errs...), nil
 }
 
-// Recover notifies the application of what an earlier process wrote and did not
-// live to announce. Call it at the start, before the first Writing.
+// Recover notifies the application of writes that an earlier process did not announce
+// before it died. Call it at the start, before the first Writing.
 func (a *Application) Recover(ctx context.Context) error {
 	marks, err := a.journal.leftBehind()
 	if err != nil {
@@ -121,9 +121,9 @@ func (a *Application) recover(ctx context.Context, marks []string) error {
 	return errors.Join(errs...)
 }
 
-// Provided notifies the application that all is there, once every target has
-// been delivered, and says what is missing until then. An earlier process may
-// have done so already.
+// Provided notifies the application that everything is there, after every target has been
+// delivered. Until then, it reports the missing targets. An earlier process may already
+// have notified the application.
 func (a *Application) Provided() error {
 	if len(a.missing()) > 0 {
 		a.owe(func(o *owed) { o.provision = false })
@@ -139,7 +139,7 @@ func (a *Application) Provided() error {
 	return err
 }
 
-// missing lists the targets that have not been delivered even once.
+// missing lists the targets that have never been delivered.
 func (a *Application) missing() (missing []records.Record) {
 	for _, r := range a.targets.Records() {
 		if r.Status.Proven.IsZero() {

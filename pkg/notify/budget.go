@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// budget finds the budget of a namespace, which is full at first.
+// budget returns the budget of a namespace, which is full at first.
 func (r *Restarts) budget(namespace string) *rate.Limiter {
 	r.mu.Lock()
 	perHour := r.PerHour
@@ -32,7 +32,7 @@ func (r *Restarts) budget(namespace string) *rate.Limiter {
 	return b
 }
 
-// budgetError says that a namespace has had its restarts.
+// budgetError means that a namespace has used up its restarts.
 type budgetError struct {
 	namespace string
 	perHour   int
@@ -43,8 +43,8 @@ func (e *budgetError) Error() string {
 	return fmt.Sprintf("the namespace %q has had its restarts (%d an hour); more wait until %s", e.namespace, e.perHour, e.until.Format(time.TimeOnly))
 }
 
-// retryDelay grows with the failures so far, and is shortened by up to a
-// quarter, so that what failed together does not come back together.
+// retryDelay grows with the number of failures. It is shortened by up to a quarter at
+// random, so that workloads that failed together are not retried together.
 func retryDelay(failures int) time.Duration {
 	delay := longestRetry
 	if failures < 7 {

@@ -9,21 +9,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// mostReads is how often a workload is compared at once that others write between
-// look and restart.
+// mostReads limits the immediate comparisons of a workload that others write between the
+// read and the restart.
 const mostReads = 5
 
-// restart compares and, if there is a difference, restarts.
+// restart compares a workload and restarts it if there is a difference.
 func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) error {
 	budget, now := r.budget(w.Namespace), time.Now()
 	taken := budget.ReserveN(now, 1)
-	if wait := taken.DelayFrom(now); wait > 0 { // before the cluster is asked anything
+	if wait := taken.DelayFrom(now); wait > 0 { // before any request to the cluster
 		taken.CancelAt(now)
 		return &budgetError{w.Namespace, budget.Burst(), now.Add(wait + time.Millisecond)}
 	}
 	done, err := r.compare(ctx, w, secrets)
 	if done == nil {
-		taken.CancelAt(now) // at a later time it would count as used
+		taken.CancelAt(now) // cancelling at a later time would count the restart as used
 		return err
 	}
 	r.Reporter.Report("restarts in "+w.Namespace, nil)
@@ -32,9 +32,9 @@ func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) er
 	return nil
 }
 
-// compare returns the restart that it has made; nil when there was no difference.
-// A write counts only for the state that was compared: another leader may have
-// restarted the workload meanwhile.
+// compare returns the restart that it has made; nil if there was no difference. A write
+// is valid only for the state that was compared: another leader may have restarted the
+// workload in the meantime.
 func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*Restart, error) {
 	for range mostReads {
 		template, found, err := r.Cluster.Template(ctx, w)
@@ -59,7 +59,8 @@ func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*
 	return nil, fmt.Errorf("%s was not restarted: each of %d times others changed it after it was read", w, mostReads)
 }
 
-// differences returns what a Pod template must note of Secrets that it has not seen.
+// differences returns the Secrets whose revisions the Pods have not seen, and the
+// annotations with these revisions for the Pod template.
 func (r *Restarts) differences(ctx context.Context, w Workload, template Template, secrets []string) (*Restart, map[string]string, error) {
 	restart, annotations := &Restart{Workload: w}, map[string]string{}
 	for _, secret := range secrets {

@@ -14,10 +14,10 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// folder is the status folder. It belongs to the application as much as to
-// Syncer: whatever stands at a name there may be anything. So nothing that is
-// there is opened for writing or changed, no symlink is followed, and what
-// Syncer writes comes by a rename from a name that nobody can predict.
+// folder is the status folder. It belongs to the application as much as to Syncer, so any
+// name there may be anything. Therefore Syncer opens no existing file for writing,
+// changes none, and follows no symlink. It writes a file under an unpredictable name and
+// then renames it.
 type folder string
 
 // in calls f with the open folder.
@@ -33,16 +33,16 @@ func (d folder) in(f func(*os.Root) error) error {
 	return nil
 }
 
-// note is a file to be put into the folder.
+// note is a file for the folder.
 type note struct {
 	text     []byte
-	mode     fs.FileMode // whatever the umask
+	mode     fs.FileMode // regardless of the umask
 	modified time.Time   // zero: now
 }
 
-// put has the note at name in one instant, in the place of what is there.
-// Nothing takes the place of a folder, and in a sticky folder nothing takes
-// that of another user's file; the error is an [fs.ErrPermission] then.
+// put atomically replaces the file at name with the note. It does not replace a folder.
+// In a sticky folder it does not replace another user's file; the error is then an
+// [fs.ErrPermission].
 func (d folder) put(name string, n note) error {
 	return d.in(func(root *os.Root) error {
 		temp := safefile.TempName()
@@ -51,13 +51,13 @@ func (d folder) put(name string, n note) error {
 			err = root.Rename(temp, name)
 		}
 		if err != nil {
-			_ = root.Remove(temp) // if that fails too, the next start does it
+			_ = root.Remove(temp) // if this fails too, the next start removes it
 		}
 		return err
 	})
 }
 
-// create makes the note at a name that is free.
+// create creates the note under an unused name.
 func (n note) create(root *os.Root, name string) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -71,13 +71,14 @@ func (n note) create(root *os.Root, name string) error {
 	return err
 }
 
-// renew sets the time of a file to now, also of another user's that all may
-// write to.
+// renew sets the time of a file to now. This also works for another user's file that
+// everybody may write to.
 func (d folder) renew(name string) error {
 	if info, err := d.lstat(name); err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, safefile.ErrNotRegular)
 	}
-	// Without times it is now, which whoever may write to the file may set.
+	// Without explicit times, the time is now. Everybody who may write to the file may
+	// set that.
 	return unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(string(d), name), nil, unix.AT_SYMLINK_NOFOLLOW)
 }
 
@@ -87,12 +88,12 @@ func (d folder) lstat(name string) (info fs.FileInfo, err error) {
 }
 
 func (d folder) read(name string) (text []byte, err error) {
-	const most = 1 << 20 // far more than any note has
+	const most = 1 << 20 // far more than the size of any note
 	err = d.in(func(root *os.Root) error { text, err = safefile.ReadIn(root, name, most); return err })
 	return text, err
 }
 
-// remove removes a file, if it is there.
+// remove removes a file, if it exists.
 func (d folder) remove(name string) error {
 	err := d.in(func(root *os.Root) error { return root.Remove(name) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,8 +102,8 @@ func (d folder) remove(name string) error {
 	return err
 }
 
-// names lists the regular files whose names are wanted, and reads the folder
-// in pieces, since it may hold any number of others.
+// names lists the regular files with wanted names. It reads the folder in pieces, because
+// the folder may hold any number of other files.
 func (d folder) names(wanted func(string) bool) (names []string, err error) {
 	err = d.in(func(root *os.Root) error {
 		f, err := root.Open(".")

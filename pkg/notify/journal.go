@@ -9,22 +9,21 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// journal remembers, in the status folder, that something was written of which
-// the application has not been notified: a process that dies in between leaves the
-// mark, and the next one notifies. Each span from a first write to its
-// announcement has a mark of its own, so that ending one span cannot take away
-// the mark of the next.
+// journal records in the status folder that the application has not been notified of a
+// write. If the process dies in between, the mark stays and the next process notifies.
+// Each span from a first write to its announcement has a separate mark, so that the end
+// of one span cannot remove the mark of the next.
 type journal struct {
 	folder folder
 
 	mu     sync.Mutex
-	mark   string // of the span; empty: it has none
-	writes int    // begun so far
+	mark   string // of the span; empty: no mark
+	writes int    // started so far
 }
 
 const markPrefix = ".untold-"
 
-// writing notes that a write is about to begin.
+// writing records that a write is about to start.
 func (j *journal) writing() error {
 	j.mu.Lock()
 	j.writes++
@@ -38,7 +37,7 @@ func (j *journal) writing() error {
 		return nil
 	}
 	err := j.folder.in(func(root *os.Root) error { return note{mode: 0o600}.create(root, mark) })
-	if err != nil { // the next write tries again
+	if err != nil { // the next write retries
 		j.mu.Lock()
 		if j.mark == mark {
 			j.mark = ""
@@ -48,14 +47,14 @@ func (j *journal) writing() error {
 	return err
 }
 
-// isMark reports whether a name is that of a mark.
+// isMark reports whether a name is the name of a mark.
 func isMark(name string) bool {
 	random, ok := strings.CutPrefix(name, markPrefix)
 	return ok && safefile.IsRandomText(random)
 }
 
-// telling begins an announcement; the function that it returns ends it. Writes
-// that begin in between keep the mark for the next announcement.
+// announcing starts an announcement; the returned function ends it. Writes that start in
+// between keep the mark for the next announcement.
 func (j *journal) announcing() (announced func() error) {
 	j.mu.Lock()
 	writes, mark := j.writes, j.mark

@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// Bounds of MissingFile, which is for people to read.
+// Limits of MissingFile, which is for human readers.
 const (
 	mostMissing = 20  // targets
 	mostReason  = 500 // bytes of each
 	mostShown   = 4000
 )
 
-// SayMissing writes MissingFile, for those who wait and do not see the log.
-// Where all is delivered, or was once, it does nothing.
+// SayMissing writes MissingFile, for people who wait and do not see the log. It does
+// nothing if everything is delivered, or once was.
 func (a *Application) SayMissing() error {
 	missing := a.missing()
 	if provided, err := a.status.Provided(); len(missing) == 0 || provided || err != nil {
@@ -44,7 +44,7 @@ func (a *Application) SayMissing() error {
 	return a.status.put(MissingFile, note{text: []byte(text.String()), mode: 0o644})
 }
 
-// Missing returns what MissingFile says, as one line; "" without the file.
+// Missing returns the content of MissingFile as one line; "" without the file.
 func (s *Status) Missing() (string, error) {
 	text, err := s.read(MissingFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func (s *Status) Missing() (string, error) {
 	return shorten(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "; "), mostShown), err
 }
 
-// shorten makes a text one line of what can be printed.
+// shorten returns a text as one line of printable characters.
 func shorten(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

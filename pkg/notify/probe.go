@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Provided returns what is missing, as far as the status folder has it, unless
-// all secrets have been provided once.
+// Provided returns the missing content, as the status folder reports it, unless all
+// secrets have been provided once.
 func Provided(dir string) error {
 	status := OpenStatus(dir)
 	if provided, err := status.Provided(); provided || err != nil {
@@ -34,8 +34,7 @@ func Unchanged(dir string) error {
 	return err
 }
 
-// Alive returns an error when the sidecar's heart has not beaten since the last
-// call.
+// Alive returns an error if the sidecar's heart has not beaten since the last call.
 func Alive(dir string) error {
 	beat, err := OpenStatus(dir).TakeBeat()
 	if err == nil && !beat {
@@ -44,10 +43,11 @@ func Alive(dir string) error {
 	return err
 }
 
-// waitStep is the time between two looks at the status folder.
+// waitStep is the time between two checks of the status folder.
 const waitStep = 200 * time.Millisecond
 
-// Wait waits until all secrets have been provided; zero as most is without end.
+// Wait waits until all secrets have been provided. If most is zero, it waits without a
+// limit.
 func Wait(ctx context.Context, dir string, most time.Duration) error {
 	if most > 0 {
 		var cancel context.CancelFunc

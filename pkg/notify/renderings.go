@@ -12,15 +12,15 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Renderings remembers, in the status folder, which targets are being rendered:
-// a process that dies of one leaves its mark, and the next one renders that
-// target after all others. A mark is an empty file, named by a hash of the key
-// and by how many processes have died of it. A nil Renderings remembers nothing.
+// Renderings records in the status folder which targets are being rendered. If the
+// process dies during a rendering, the mark stays, and the next process renders that
+// target after all others. A mark is an empty file. Its name contains a hash of the key
+// and the number of processes that died. A nil Renderings records nothing.
 type Renderings struct {
 	folder folder
 
 	mu   sync.Mutex
-	left map[string]int // what earlier processes left: hash → deaths
+	left map[string]int // marks of earlier processes: deaths by hash
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 	firstDelay      = 10 * time.Second
 )
 
-// NewRenderings reads what earlier processes left behind.
+// NewRenderings reads the marks of earlier processes.
 func (s *Status) NewRenderings() (*Renderings, error) {
 	r := &Renderings{folder: s.folder, left: map[string]int{}}
 	names, err := r.folder.names(func(name string) bool { hash, _ := parseRendering(name); return hash != "" })
@@ -40,12 +40,12 @@ func (s *Status) NewRenderings() (*Renderings, error) {
 	return r, err
 }
 
-// rendering is the name of a mark.
+// rendering returns the name of a mark.
 func rendering(hash string, deaths int) string {
 	return renderingPrefix + hash + "-" + strconv.Itoa(deaths)
 }
 
-// parseRendering takes a mark's name apart; any other has no hash.
+// parseRendering splits a mark's name. For any other name, the hash is empty.
 func parseRendering(name string) (hash string, deaths int) {
 	hash, count, _ := strings.Cut(strings.TrimPrefix(name, renderingPrefix), "-")
 	deaths, err := strconv.Atoi(count)
@@ -60,9 +60,9 @@ func hashOf(key targets.Key) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Delay returns how long after its start a process waits before it renders a
-// target: the longer, the more have died of it, so that in the end all others
-// have their turn.
+// Delay returns how long after its start a process waits before it renders a target. The
+// delay grows with the number of processes that died, so that eventually all other
+// targets are rendered.
 func (r *Renderings) Delay(key targets.Key) time.Duration {
 	if r == nil {
 		return 0
@@ -75,8 +75,8 @@ func (r *Renderings) Delay(key targets.Key) time.Duration {
 	return 0
 }
 
-// Begin marks a target as being rendered until the function that it returns is
-// called. Where the folder cannot be written to nothing is remembered.
+// Begin marks a target as being rendered until the returned function is called. If the
+// folder is not writable, nothing is recorded.
 func (r *Renderings) Begin(key targets.Key) (end func()) {
 	if r == nil {
 		return func() {}

@@ -2,8 +2,8 @@ package notify
 
 import "context"
 
-// owed is what an application has not been notified of because the status folder was
-// full, say, or read-only.
+// owed is the notifications that the application has not received, for example because
+// the status folder was full or read-only.
 type owed struct {
 	update, provision bool
 	marks             []string // of earlier processes
@@ -21,12 +21,12 @@ func (a *Application) owes() owed {
 	return a.owed
 }
 
-// scriptsSubject is what Retry calls the scripts of the status folder.
+// scriptsSubject is the name that Retry uses for the scripts of the status folder.
 const scriptsSubject = "scripts"
 
-// Retry does what Updated, Provided, Recover and Status.InstallScripts could not
-// do, and reports whether nothing is left of it. It reports how it went with each,
-// by the names of the sentinel files and "scripts".
+// Retry repeats the work in which Updated, Provided, Recover and Status.InstallScripts
+// failed, and reports whether all of it is done. It reports the outcome of each by the
+// names of the sentinel files and "scripts".
 func (a *Application) Retry(ctx context.Context, report func(subject string, err error)) (done bool) {
 	try := func(due bool, subject string, f func() error) {
 		if due {

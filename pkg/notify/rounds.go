@@ -1,5 +1,5 @@
-// Package notify notifies applications of changes: once for all that belong
-// together, and only after all of it was written.
+// Package notify notifies applications of changes: once for all changes that belong
+// together, and only after all of them were written.
 package notify
 
 import (
@@ -11,52 +11,50 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Patience is how long the first write of a round waits, at most, for the
-// rest of the round.
+// Patience is the maximum time that the first write of a round waits for the rest of the
+// round.
 const Patience = 5 * time.Second
 
 // RetryEvery is the time between two calls of Announcer.Retry.
 const RetryEvery = time.Second
 
-// Rounds folds the writes that one trigger caused into one announcement. A
-// round is the keys that a trigger enqueued together; it ends when a sync of
-// each, begun after the trigger, has had its outcome. The zero Rounds is
-// ready; Run must run for announcements to be made.
+// Rounds folds the writes that one trigger caused into one announcement. A round is the
+// keys that a trigger enqueued together. It ends when each key has the outcome of a sync
+// that started after the trigger. The zero Rounds is ready to use. Announcements require
+// that Run is running.
 type Rounds struct {
-	// Announcer, when not nil, is called from Run's goroutine.
+	// Announcer, if not nil, is called from Run's goroutine.
 	Announcer Announcer
 
 	mu     sync.Mutex
-	open   map[targets.Key][]*round // rounds that wait for a sync of the key to begin
-	inSync map[targets.Key][]*round // rounds that wait for the sync under way
+	open   map[targets.Key][]*round // rounds that wait for a sync of the key to start
+	inSync map[targets.Key][]*round // rounds that wait for the current sync
 	due    time.Time                // when an announcement is due; zero: none
 	made   int                      // announcements made so far
-	ended  bool                     // a round has ended since Ended was called
+	ended  bool                     // a round has ended since the last call of Ended
 	wake   wake.Wake
 }
 
 // Announcer makes the announcements of Rounds.
 type Announcer interface {
-	// Announce is called when a round that wrote something has ended, or
-	// Patience after its first write.
+	// Announce is called when a round that wrote something has ended, or Patience after
+	// its first write.
 	Announce(context.Context)
-	// Ended is called, after Announce, when a round has ended, whether it wrote
-	// or not.
+	// Ended is called, after Announce, when a round has ended, even if it wrote nothing.
 	Ended(context.Context)
-	// Retry does what these two could not do, and reports whether nothing is
-	// left of it. It is called after them, and from then on every RetryEvery
-	// until it is done.
+	// Retry repeats the failed work of the other two methods and reports whether all of
+	// it is done. It is called after them, and then every RetryEvery until it is done.
 	Retry(context.Context) (done bool)
 }
 
-// round is what is left of a trigger's keys.
+// round is the remaining keys of a trigger.
 type round struct {
 	waiting map[targets.Key]bool
-	wrote   bool // since the announcement numbered before
+	wrote   bool // since the announcement with the number before
 	before  int
 }
 
-// Begin opens a round for keys that are about to be enqueued.
+// Begin starts a round for keys that are about to be enqueued.
 func (r *Rounds) Begin(keys []targets.Key) {
 	if len(keys) == 0 {
 		return
@@ -75,7 +73,7 @@ func (r *Rounds) Begin(keys []targets.Key) {
 	}
 }
 
-// Drop takes keys out of the rounds in which they wait for a sync: the queue
+// Drop removes keys from the rounds in which they wait for a sync, because the queue
 // refused them.
 func (r *Rounds) Drop(keys []targets.Key) {
 	r.mu.Lock()
@@ -87,7 +85,7 @@ func (r *Rounds) Drop(keys []targets.Key) {
 	}
 }
 
-// Started notes that a sync of the key has begun.
+// Started records that a sync of the key has started.
 func (r *Rounds) Started(key targets.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,9 +95,9 @@ func (r *Rounds) Started(key targets.Key) {
 	}
 }
 
-// Settled notes that the sync of the key has had its outcome: written or not,
-// done, backing off or parked. A write that belongs to no round, such as a
-// retry's, is a round of its own.
+// Settled records the outcome of the key's sync: written or not, done, backing off or
+// parked. A write that belongs to no round, such as the write of a retry, forms a
+// separate round.
 func (r *Rounds) Settled(key targets.Key, wrote bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +113,7 @@ func (r *Rounds) settleLocked(key targets.Key, rounds []*round, wrote bool) {
 	for _, rd := range rounds {
 		delete(rd.waiting, key)
 		if rd.before != r.made {
-			rd.wrote, rd.before = false, r.made // what it wrote was announced
+			rd.wrote, rd.before = false, r.made // its writes were announced
 		}
 		rd.wrote = rd.wrote || wrote
 		switch {
@@ -135,7 +133,7 @@ func (r *Rounds) endedLocked(wrote bool) {
 	r.wake.Rouse()
 }
 
-// dueLocked asks for an announcement at that time, if none is due earlier.
+// dueLocked schedules an announcement at that time, unless one is due earlier.
 func (r *Rounds) dueLocked(at time.Time) {
 	if !r.due.IsZero() && !at.Before(r.due) {
 		return
@@ -144,8 +142,8 @@ func (r *Rounds) dueLocked(at time.Time) {
 	r.wake.Rouse()
 }
 
-// Run makes the announcements until ctx ends; then it makes those that are
-// due, if any, and returns. End it after the workers.
+// Run makes the announcements until ctx ends. Then it makes the announcements that are
+// due and returns. Stop the workers before Run.
 func (r *Rounds) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -169,13 +167,13 @@ func (r *Rounds) Run(ctx context.Context) {
 	}
 }
 
-// retry reports whether nothing is left to do.
+// retry reports whether all work is done.
 func (r *Rounds) retry(ctx context.Context) (done bool) {
 	return r.Announcer == nil || r.Announcer.Retry(ctx)
 }
 
-// announce makes the announcements that are due by then, and returns how long
-// it is to the next. What is written while one is being made asks for another.
+// announce makes the announcements that are due by the given time, and returns the time
+// until the next one. Writes during an announcement cause another one.
 func (r *Rounds) announce(ctx context.Context, by time.Time) (wait time.Duration, any bool) {
 	r.mu.Lock()
 	due, ended := !r.due.IsZero() && !r.due.After(by), r.ended

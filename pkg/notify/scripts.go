@@ -9,15 +9,15 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// scripts are for probes and hooks in containers that have a shell, by the
-// names that the Secrets Provider gave them.
+// scripts are for probes and hooks in containers that have a shell. Their names come from
+// the Secrets Provider.
 //
 //go:embed scripts/*.sh
 var scripts embed.FS
 
-// InstallScripts puts the scripts for probes and hooks into the status folder,
-// where the application's container can run them. What is there already is not
-// touched.
+// InstallScripts puts the scripts for probes and hooks into the status folder, where the
+// application's container can run them. It does not rewrite a script that is already
+// there with the same text.
 func (s *Status) InstallScripts() error {
 	err := s.installScripts()
 	s.lacking.Store(err != nil)
@@ -25,7 +25,7 @@ func (s *Status) InstallScripts() error {
 }
 
 func (s *Status) installScripts() error {
-	// What a killed process left; a file that stays harms nobody.
+	// Remove the files that a killed process left. A file that stays does no harm.
 	if temps, err := s.names(safefile.IsTempName); err == nil {
 		for _, name := range temps {
 			_ = s.remove(name)
@@ -48,7 +48,7 @@ func (s *Status) installScripts() error {
 	return errors.Join(errs...)
 }
 
-// install replaces a script as a whole: a probe may be running it.
+// install replaces a script atomically, because a probe may be running it.
 func (s *Status) install(name string, text []byte) error {
 	if there, err := s.read(name); err == nil && bytes.Equal(there, text) {
 		return nil

@@ -12,46 +12,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The sentinel files of the status folder, ProvidedFile, UpdatedFile and
-// AliveFile by the names that the Secrets Provider gave them. All but
-// MissingFile and KeysSeenFile are empty.
+// The sentinel files of the status folder. The names of ProvidedFile, UpdatedFile and
+// AliveFile come from the Secrets Provider. All files except MissingFile and KeysSeenFile
+// are empty.
 const (
-	// ProvidedFile appears when every target has been delivered once.
+	// ProvidedFile appears after every target has been delivered once.
 	ProvidedFile = "CONJUR_SECRETS_PROVIDED"
-	// UpdatedFile appears, or gets a new timestamp, when something was
-	// written after that.
+	// UpdatedFile appears, or gets a new timestamp, when something was written after
+	// that.
 	UpdatedFile = "CONJUR_SECRETS_UPDATED"
-	// AliveFile is created anew each second by a process that is well; a
-	// liveness probe deletes it.
+	// AliveFile is created again each second by a healthy process; a liveness probe
+	// deletes it.
 	AliveFile = "SECRETS_PROVIDER_ALIVE"
-	// MissingFile says, until ProvidedFile appears, what has not been
-	// delivered and why: a line for each target, and no value.
+	// MissingFile lists, until ProvidedFile appears, the undelivered targets with
+	// reasons: one line for each target, and no value.
 	MissingFile = "CONJUR_SECRETS_MISSING"
-	// RequestedFile is created by an application that wants what is missing
-	// to be there again; it is deleted when the request is taken up.
+	// RequestedFile is created by an application that wants missing content to be
+	// restored. Syncer deletes it when it accepts the request.
 	RequestedFile = "CONJUR_SECRETS_REQUESTED"
-	// KeysSeenFile is written by an application that says which keys it has, by
-	// set: {"apps/shop/jwt":{"ids":["r1","r2"],"primary":"r2"}}.
+	// KeysSeenFile is written by an application to report the keys that it has, by set:
+	// {"apps/shop/jwt":{"ids":["r1","r2"],"primary":"r2"}}.
 	KeysSeenFile = "KEYS_SEEN"
 )
 
-// Status is the folder where applications, probes and hooks look for the
-// sentinel files. What is in it survives a restart of the process.
+// Status is the folder in which applications, probes and hooks look for the sentinel
+// files. Its content survives a restart of the process.
 type Status struct {
 	folder
 	lacking atomic.Bool // the scripts could not be installed
 
 	mu      sync.Mutex
-	updated time.Time // that UpdatedFile was last given
+	updated time.Time // last timestamp of UpdatedFile
 }
 
-// NewStatus makes the folder if it is missing. It is open to all, as the
-// probe of an application running as another user deletes files in it.
+// NewStatus creates the folder if it is missing. Everybody may write to the folder,
+// because the probe of an application that runs as another user deletes files in it.
 func NewStatus(dir string) (*Status, error) {
 	_, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(dir, 0o777); err == nil {
-			err = os.Chmod(dir, 0o777) // whatever the umask
+			err = os.Chmod(dir, 0o777) // regardless of the umask
 		}
 	}
 	if err != nil {
@@ -60,11 +60,10 @@ func NewStatus(dir string) (*Status, error) {
 	return OpenStatus(dir), nil
 }
 
-// OpenStatus is the folder as it is, for those who look at it from outside.
+// OpenStatus returns the folder without changes, for readers outside Syncer.
 func OpenStatus(dir string) *Status { return &Status{folder: folder(dir)} }
 
-// ReadOnly reports whether the folder is on a file system that cannot be
-// written to.
+// ReadOnly reports whether the folder is on a read-only file system.
 func (s *Status) ReadOnly() bool {
 	return errors.Is(unix.Access(string(s.folder), unix.W_OK), unix.EROFS)
 }
@@ -84,11 +83,11 @@ func (s *Status) SetProvided() error {
 	if err := s.put(ProvidedFile, sentinel); err != nil {
 		return fmt.Errorf("sentinel file: %w", err)
 	}
-	_ = s.remove(MissingFile) // nobody looks at it from now on
+	_ = s.remove(MissingFile) // nobody reads it from now on
 	return nil
 }
 
-// sentinel is an empty file. Whoever may use the folder may delete it.
+// sentinel is an empty file. Everybody who may use the folder may delete it.
 var sentinel = note{mode: 0o666}
 
 // SetUpdated creates UpdatedFile, or gives it a new timestamp.
@@ -97,7 +96,7 @@ func (s *Status) SetUpdated() error {
 	update.modified = s.nextUpdate()
 	err := s.put(UpdatedFile, update)
 	if errors.Is(err, fs.ErrPermission) && s.renew(UpdatedFile) == nil {
-		return nil // the folder is sticky, and the file another user's
+		return nil // the folder is sticky, and the file belongs to another user
 	}
 	if err != nil {
 		return fmt.Errorf("sentinel file: %w", err)
@@ -105,8 +104,8 @@ func (s *Status) SetUpdated() error {
 	return nil
 }
 
-// nextUpdate returns the time of an update: now, but in a later second than
-// that of the update before, since some shells compare whole seconds.
+// nextUpdate returns the timestamp of an update: now, but in a later second than the
+// previous update, because some shells compare whole seconds.
 func (s *Status) nextUpdate() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +117,8 @@ func (s *Status) nextUpdate() time.Time {
 	return next
 }
 
-// Beat creates AliveFile if it is missing. It is not made durable: a beat
-// matters only while the machine is up.
+// Beat creates AliveFile if it is missing. The file is not synced to disk: a beat matters
+// only while the machine runs.
 func (s *Status) Beat() error {
 	if _, err := s.lstat(AliveFile); err == nil {
 		return nil
@@ -130,7 +129,7 @@ func (s *Status) Beat() error {
 	return nil
 }
 
-// KeysSeen returns the text of KeysSeenFile; nil without one.
+// KeysSeen returns the content of KeysSeenFile; nil without the file.
 func (s *Status) KeysSeen() ([]byte, error) {
 	text, err := s.read(KeysSeenFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,47 +19,47 @@ import (
 // Workload is a Deployment, StatefulSet or DaemonSet.
 type Workload struct {
 	Namespace string
-	Kind      string // in lower case: "deployment"
+	Kind      string // in lower case, such as "deployment"
 	Name      string
 }
 
-// String is "namespace/kind/name".
+// String returns "namespace/kind/name".
 func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
 
-// Template is what is known of a workload's Pods.
+// Template is the known state of a workload's Pods.
 type Template struct {
-	// Annotations are those of the Pod template.
+	// Annotations are the annotations of the Pod template.
 	Annotations map[string]string
-	// Created is when the workload was created.
+	// Created is the creation time of the workload.
 	Created time.Time
-	// Version changes with each write of the workload, whoever makes it.
+	// Version changes with each write of the workload by anybody.
 	Version string
 }
 
-// Cluster is where workloads and Secrets are. A bool is false when there is no
-// such object, or none with a revision.
+// Cluster holds workloads and Secrets. A false bool means that the object does not exist,
+// or has no revision.
 type Cluster interface {
 	Template(context.Context, Workload) (Template, bool, error)
-	// Annotate adds annotations to the Pod template, in one write; the
-	// cluster then replaces the Pods. It is false, and nothing is written, when
-	// the workload is no longer as it was read.
+	// Annotate adds annotations to the Pod template in one write; the cluster then
+	// replaces the Pods. If the workload has changed since the read, Annotate writes
+	// nothing and returns false.
 	Annotate(ctx context.Context, w Workload, read Template, annotations map[string]string) (bool, error)
 	Revision(ctx context.Context, namespace, secret string) (Revision, bool, error)
 }
 
-// Restart is the restart of one workload, and why.
+// Restart is the restart of one workload, with its reasons.
 type Restart struct {
 	Workload Workload
-	Because  []RevisedSecret // at least one, ascending by name
+	Because  []RevisedSecret // at least one, in ascending order by name
 }
 
-// RevisedSecret is a Secret whose revision a workload's Pods have not seen.
+// RevisedSecret is a Secret with a revision that a workload's Pods have not seen.
 type RevisedSecret struct {
 	Name     string
-	From, To string // numbers of revisions; From is "" when none was noted
+	From, To string // numbers of revisions; From is "" if none was noted
 }
 
-// String says why the workload is restarted: "db 3→4, tls 7→8".
+// String returns the reason for the restart: "db 3→4, tls 7→8".
 func (r Restart) String() string {
 	texts := make([]string, len(r.Because))
 	for i, s := range r.Because {
@@ -72,36 +72,36 @@ func (r Restart) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// RestartListener is called with each restart, and with each workload that
-// could not be looked at or restarted, and for which Secrets, ascending by
-// name; at each try. Missing is called, once for all of them, with the workloads
-// that a Secret names and that are not there.
+// RestartListener is called, at each try, with each restart. It is also called with each
+// workload that could not be read or restarted, and with the affected Secrets, in
+// ascending order by name. Missing is called, once for all of them, with the workloads
+// that a Secret names but that do not exist.
 type RestartListener interface {
 	Restarted(Restart)
 	NotRestarted(w Workload, secrets []string, err error)
 	Missing(namespace, secret string, err error)
 }
 
-// Reporter is called with how it goes with a subject; nil means well.
+// Reporter is called with the state of a subject; nil means no error.
 type Reporter interface {
 	Report(subject string, err error)
 }
 
-// Restarts restarts workloads when Secrets that they use have changed, by
-// noting the new revisions in their Pod templates. What must be restarted is
-// read from the cluster each time, so neither a restart of the process nor
-// another replica restarts anything by itself, and none is forgotten. All
-// fields but Quiet and PerHour are needed; Run must run.
+// Restarts restarts workloads after changes of the Secrets that they use. It notes the
+// new revisions in their Pod templates. It reads from the cluster each time which
+// workloads need a restart. Therefore a restart of this process, or another replica,
+// causes no restart, and no restart is forgotten. All fields except Quiet and PerHour are
+// required; Run must run.
 type Restarts struct {
 	Cluster Cluster
-	// Quiet is how long a workload's Secrets must have been unchanged; 0: 10 s.
-	// It waits quietMost times that at most.
+	// Quiet is how long a workload's Secrets must have been unchanged; 0 means 10 s. The
+	// maximum wait is quietMost times Quiet.
 	Quiet time.Duration
-	// PerHour is how many restarts a namespace may have; 0: 60. They may come
-	// at once.
+	// PerHour is the maximum number of restarts of a namespace per hour; 0 means 60. They
+	// may all happen at once.
 	PerHour  int
 	Listener RestartListener
-	// Reporter is called with how it went with a workload, or a namespace.
+	// Reporter is called with the state of a workload or a namespace.
 	Reporter Reporter
 	Log      *zap.Logger
 
@@ -109,8 +109,8 @@ type Restarts struct {
 	pending map[Workload]*doubt
 	turns   turns.Turns[Workload] // of pending
 	wake    wake.Wake
-	missing map[string]map[string][]string // :: namespace → Secret → workloads; Run's only
-	budgets map[string]*rate.Limiter       // :: namespace → its budget; Run's only
+	missing map[string]map[string][]string // by namespace and Secret: workloads; only Run uses it
+	budgets map[string]*rate.Limiter       // by namespace; only Run uses it
 }
 
 const (
@@ -119,7 +119,7 @@ const (
 	perHourDefault = 60
 )
 
-// doubt is a workload that may have to be restarted.
+// doubt is a workload that may need a restart.
 type doubt struct {
 	secrets     map[string]bool
 	first, last time.Time // when the doubt arose
@@ -127,8 +127,8 @@ type doubt struct {
 	failures    int
 }
 
-// Check has the workloads of a namespace, each as "kind/name", compared with a
-// Secret that they use: when it was written, and once at the start.
+// Check compares the workloads of a namespace, each as "kind/name", with a Secret that
+// they use. Call it after each write of the Secret, and once at the start.
 func (r *Restarts) Check(namespace, secret string, workloads []string) {
 	now := time.Now()
 	r.mu.Lock()
@@ -151,7 +151,7 @@ func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
 	r.wake.Rouse()
 }
 
-// addLocked adds to what is in doubt about a workload.
+// addLocked adds to the doubt about a workload.
 func (r *Restarts) addLocked(w Workload, d *doubt) {
 	defer func() { r.turns.Put(w.Namespace, w, r.due(r.pending[w])) }()
 	known := r.pending[w]
@@ -174,8 +174,8 @@ func (r *Restarts) addLocked(w Workload, d *doubt) {
 	}
 }
 
-// Run restarts what must be until ctx ends. What is left then, another Run
-// finds when it is asked to check everything.
+// Run restarts workloads as needed until ctx ends. Another Run finds the remaining ones
+// when all Secrets are checked again.
 func (r *Restarts) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -194,8 +194,8 @@ func (r *Restarts) Run(ctx context.Context) {
 	}
 }
 
-// next takes the workload that has been due for longest, of the namespace whose
-// turn it is. Without one it returns how long it is to the next.
+// next removes and returns the workload that has been due for longest, from the namespace
+// whose turn it is. If none is due, it returns the time until the next one.
 func (r *Restarts) next(now time.Time) (w Workload, d *doubt, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,8 +232,8 @@ const (
 	longestRetry   = time.Minute
 )
 
-// settle restarts the workload if it must be, and comes back to it later when
-// it cannot now.
+// settle restarts the workload if it needs that, and schedules a retry if a restart is
+// not possible now.
 func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -244,7 +244,7 @@ func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	now := time.Now()
 	r.note(w, secrets, gone)
 	switch {
-	case err == nil || gone: // one that is missing will be newer than what it missed
+	case err == nil || gone: // a missing one will be newer than the change it missed
 		r.Reporter.Report("restart of "+w.String(), nil)
 		r.summarize(w.Namespace, now)
 		return

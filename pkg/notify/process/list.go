@@ -1,5 +1,5 @@
-// Package process finds the processes of an application, through /proc, and
-// sends them signals; and it runs a command of which Syncer is the parent.
+// Package process finds the processes of an application through /proc and sends them
+// signals. It also runs a command as a child process of Syncer.
 package process
 
 import (
@@ -14,25 +14,25 @@ import (
 	"strings"
 )
 
-// entry is one process as /proc shows it; see proc(5). What may not be read,
-// because the process is another user's, is empty.
+// entry is one process in /proc; see proc(5). Fields that may not be read, because the
+// process belongs to another user, are empty.
 type entry struct {
 	pid, parent int
-	started     uint64 // ticks since the machine's start: another process has another
+	started     uint64 // ticks since the machine's start; identifies the process
 	user        int    // effective user id
-	argument    string // argv[0], as the process has set it
-	executable  string // path in its own container
-	own         bool   // it runs the very file that this process runs
-	kernel      bool   // a thread of the kernel
+	argument    string // argv[0], as set by the process
+	executable  string // path in the process's container
+	own         bool   // it runs the same file as this process
+	kernel      bool   // a kernel thread
 	dead        bool   // a zombie
-	headless    bool   // its first thread has ended, and seems to be a zombie, but others live
+	headless    bool   // its first thread has ended and looks like a zombie, but others live
 }
 
-// errGone says that a process has ended.
+// errGone means that a process has ended.
 var errGone = errors.New("the process has ended")
 
-// list reads all processes below proc, which is /proc. Those that end
-// meanwhile are left out.
+// list reads all processes below proc, which is /proc. It omits processes that end in the
+// meantime.
 func list(proc string) ([]entry, error) {
 	self, err := os.Stat(filepath.Join(proc, "self", "exe"))
 	if err != nil {
@@ -61,7 +61,7 @@ func list(proc string) ([]entry, error) {
 	return entries, nil
 }
 
-// read reads one process; self is what this process runs.
+// read reads one process. self is the executable of this process.
 func read(proc string, pid int, self fs.FileInfo) (entry, error) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	e := entry{pid: pid}
@@ -96,8 +96,8 @@ func read(proc string, pid int, self fs.FileInfo) (entry, error) {
 	return e, nil
 }
 
-// liveThread returns the folder of a thread of a process of which the first has
-// ended, and with it what can be read in the folder of the process.
+// liveThread returns the folder of a live thread of a process whose first thread has
+// ended. That folder holds the information that is missing in the folder of the process.
 func liveThread(dir string, pid int) string {
 	threads, _ := os.ReadDir(filepath.Join(dir, "task")) // none: the process has ended
 	for _, thread := range threads {
@@ -108,18 +108,17 @@ func liveThread(dir string, pid int) string {
 	return dir
 }
 
-// kernelThread is PF_KTHREAD of the flags in /proc/PID/stat.
+// kernelThread is the flag PF_KTHREAD in /proc/PID/stat.
 const kernelThread = 0x00200000
 
-// parseStat takes state, parent, flags, threads and start out of
-// /proc/PID/stat. The second field is the command in parentheses, and may hold
-// anything.
+// parseStat extracts state, parent, flags, threads and start time from /proc/PID/stat.
+// The second field is the command in parentheses and may contain anything.
 func (e *entry) parseStat(stat string) error {
 	end := strings.LastIndexByte(stat, ')')
 	if end < 0 {
 		return errors.New("stat has no command")
 	}
-	fields := strings.Fields(stat[end+1:]) // from the third on
+	fields := strings.Fields(stat[end+1:]) // from the third field on
 	if len(fields) < 20 {
 		return errors.New("stat has too few fields")
 	}
@@ -132,12 +131,12 @@ func (e *entry) parseStat(stat string) error {
 	}
 	e.started = started
 	e.parent, e.kernel = parent, flags&kernelThread != 0
-	ended := fields[0] == "Z" || fields[0] == "X" // the first thread has
+	ended := fields[0] == "Z" || fields[0] == "X" // the first thread has ended
 	e.dead, e.headless = ended && threads <= 1, ended && threads > 1
 	return nil
 }
 
-// userOf finds the effective user id in /proc/PID/status.
+// userOf returns the effective user id in /proc/PID/status.
 func userOf(status string) (int, error) {
 	for line := range strings.Lines(status) {
 		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {

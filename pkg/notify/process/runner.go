@@ -16,26 +16,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit statuses, as shells have them.
+// Exit statuses, as in shells.
 const (
 	statusNotFound  = 127
 	statusNotRun    = 126
-	statusPerSignal = 128 // plus its number
+	statusPerSignal = 128 // plus the signal's number
 )
 
-// Forwarded lists the signals that a Runner passes on to its command.
+// Forwarded lists the signals that a Runner forwards to its command.
 func Forwarded() []os.Signal {
 	return []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGALRM, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT, unix.SIGWINCH}
 }
 
-// Reaction is what a Runner does to its command when secrets have changed. The
-// zero Reaction is nothing.
+// Reaction is a Runner's action on its command after secrets have changed. The zero
+// Reaction does nothing.
 type Reaction struct {
 	Restart bool
 	Signal  syscall.Signal // 0: none
 }
 
-// ParseReaction reads "restart", "none" or "signal:" and a name.
+// ParseReaction parses "restart", "none" or "signal:" followed by a name.
 func ParseReaction(text string) (Reaction, error) {
 	switch name, isSignal := strings.CutPrefix(text, "signal:"); {
 	case text == "restart":
@@ -49,44 +49,43 @@ func ParseReaction(text string) (Reaction, error) {
 	return Reaction{}, fmt.Errorf("%q is not a reaction; use restart, signal:SIGHUP (or another signal) or none", text)
 }
 
-// Runner runs a command as an init process does: it passes signals on, and
-// waits for every child of this process, also for those that it gets from
-// others that ended. Nothing else in the process may start or wait for any.
-// Make it with NewRunner.
+// Runner runs a command like an init process. It forwards signals and waits for every
+// child of this process, including inherited children. Nothing else in the process may
+// start children or wait for them. Use NewRunner to create a Runner.
 type Runner struct {
 	RunnerConfig
 	notified chan struct{}
 
-	// What follows is Run's.
-	pid      int       // of the command, which runs
-	apart    bool      // it has a process group of its own
-	stopping bool      // it is to end, so that it can be started again
-	leaving  bool      // it is to end for good
-	kill     time.Time // when to use force; zero: not at all
+	// Only Run uses the following fields.
+	pid      int       // of the running command
+	apart    bool      // it has a separate process group
+	stopping bool      // it must end, to be started again
+	leaving  bool      // it must end for good
+	kill     time.Time // when to kill it; zero: never
 }
 
-// RunnerConfig is what a Runner runs, and how. All fields are needed.
+// RunnerConfig configures a Runner. All fields are required.
 type RunnerConfig struct {
 	// Args is the command, which is looked up in PATH, and its arguments.
 	Args []string
-	// Environ is asked for the environment at each start.
+	// Environ returns the environment at each start.
 	Environ func() []string
-	// Signals brings those that are passed on; see Forwarded.
+	// Signals delivers the signals to forward; see Forwarded.
 	Signals <-chan os.Signal
-	// OnChange is what Notify does.
+	// OnChange is the action of Notify.
 	OnChange Reaction
-	// StopTimeout is what the command has to end after SIGTERM.
+	// StopTimeout is how long the command may take to end after SIGTERM.
 	StopTimeout time.Duration
 	Log         *zap.Logger
 }
 
-// NewRunner makes a runner that runs nothing yet.
+// NewRunner returns a Runner that has not started its command.
 func NewRunner(c RunnerConfig) *Runner {
 	return &Runner{RunnerConfig: c, notified: make(chan struct{}, 1)}
 }
 
-// Notify has the running command react to a change, some time soon: several
-// changes may be one restart. A command that starts later needs none.
+// Notify lets the running command react to a change soon: several changes may cause only
+// one restart. A command that starts later needs no reaction.
 func (r *Runner) Notify(context.Context) error {
 	select {
 	case r.notified <- struct{}{}:
@@ -95,11 +94,11 @@ func (r *Runner) Notify(context.Context) error {
 	return nil
 }
 
-// Run runs the command until it ends, or makes it end when ctx does, and returns
-// its exit status; 128 and the number for one that a signal ended. The error
-// says why it could not be started.
+// Run runs the command until it ends, or stops it when ctx ends. It returns the exit
+// status, which is 128 plus the number for a command that a signal ended. The error says
+// why the command could not be started.
 func (r *Runner) Run(ctx context.Context) (status int, err error) {
-	_, _ = os.FindProcess(os.Getpid()) // the first makes a child, to learn what the kernel can do
+	_, _ = os.FindProcess(os.Getpid()) // the first call makes a child, as a test of the kernel
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	defer signal.Stop(children)
@@ -141,14 +140,14 @@ func (r *Runner) Run(ctx context.Context) (status int, err error) {
 	}
 }
 
-// start starts the command, with what it needs to know of changes so far.
+// start starts the command and resets the record of changes.
 func (r *Runner) start() (status int, err error) {
 	path, err := exec.LookPath(r.Args[0])
 	if err != nil {
 		return statusOf(err), err
 	}
 	select {
-	case <-r.notified: // it has not missed this one
+	case <-r.notified: // the new command already knows this change
 	default:
 	}
 	r.apart = !inForeground()
@@ -164,7 +163,7 @@ func (r *Runner) start() (status int, err error) {
 	return 0, p.Release() // reap waits for it
 }
 
-// statusOf is the exit status for a command that could not be started.
+// statusOf returns the exit status for a command that could not be started.
 func statusOf(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return statusNotFound
@@ -172,21 +171,22 @@ func statusOf(err error) int {
 	return statusNotRun
 }
 
-// inForeground reports whether this process is in the foreground of a terminal.
-// Its group then gets the terminal's signals, the command with it.
+// inForeground reports whether this process is in the foreground of a terminal. In that
+// case the terminal sends its signals to the whole process group, including the command.
 func inForeground() bool {
 	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// forward passes a signal on, unless the command has got it from the terminal.
+// forward forwards a signal, unless the command has received it from the terminal.
 func (r *Runner) forward(s syscall.Signal) {
 	switch s {
 	case unix.SIGTERM:
 		r.leaving = true
 	case unix.SIGINT:
-		// From the terminal it says nothing of the command, which may well live
-		// on, as a shell does; unless it is not there to take it.
+		// A signal from the terminal does not mean that the command ends: it may
+		// continue, as a shell does. The exception is a command that is not there to
+		// receive it.
 		r.leaving = r.leaving || r.apart || r.stopping
 	}
 	if !r.apart && (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGWINCH) {
@@ -195,15 +195,15 @@ func (r *Runner) forward(s syscall.Signal) {
 	r.send(s)
 }
 
-// send signals the command. It is a child that has not been waited for, so the
-// number is still its own.
+// send signals the command. The command is a child that has not been waited for, so no
+// other process can have its number.
 func (r *Runner) send(s syscall.Signal) {
 	if err := unix.Kill(r.pid, s); err != nil && !errors.Is(err, unix.ESRCH) {
 		r.Log.Error("The command could not be sent a signal", zap.String("signal", unix.SignalName(s)), zap.Error(err))
 	}
 }
 
-// react does what a change asks for.
+// react carries out the reaction to a change.
 func (r *Runner) react() {
 	switch {
 	case r.OnChange.Restart && (r.leaving || r.stopping):
@@ -217,7 +217,7 @@ func (r *Runner) react() {
 	}
 }
 
-// stop asks the command to end, and sets it a time.
+// stop asks the command to end and sets a deadline.
 func (r *Runner) stop() {
 	if r.kill.IsZero() {
 		r.kill = time.Now().Add(r.StopTimeout)
@@ -225,8 +225,8 @@ func (r *Runner) stop() {
 	r.send(unix.SIGTERM)
 }
 
-// reap waits for all children that have ended, and reports whether the command
-// is among them, and how it ended.
+// reap waits for all children that have ended. It reports whether the command is one of
+// them, and its exit status.
 func (r *Runner) reap() (status int, dead bool) {
 	for {
 		var ended unix.WaitStatus
@@ -235,7 +235,7 @@ func (r *Runner) reap() (status int, dead bool) {
 		case errors.Is(err, unix.EINTR):
 		case err != nil || pid <= 0:
 			if dead && r.stopping && r.apart {
-				_ = unix.Kill(-r.pid, unix.SIGKILL) // what it has left behind would be in the way of the next
+				_ = unix.Kill(-r.pid, unix.SIGKILL) // leftovers would disturb the next command
 			}
 			return status, dead
 		case pid == r.pid && ended.Signaled():

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parseSignal finds the signal of a name such as SIGHUP.
+// parseSignal returns the signal with a name such as SIGHUP.
 func parseSignal(name string) (syscall.Signal, error) {
 	if signal := unix.SignalNum(name); signal != 0 {
 		return signal, nil
@@ -22,28 +22,28 @@ func parseSignal(name string) (syscall.Signal, error) {
 	return 0, fmt.Errorf("%q is not the name of a signal; use one such as SIGHUP, SIGTERM or SIGUSR1", name)
 }
 
-// SignalConfig says what is sent to whom.
+// SignalConfig says which signal is sent to which processes.
 type SignalConfig struct {
 	Signal syscall.Signal
-	// User, when not empty, narrows to the processes of one user: a user id,
-	// or a name that the /etc/passwd of this container knows.
+	// User, if not empty, selects the processes of one user: a user id, or a name in the
+	// /etc/passwd of this container.
 	User string
-	// Command, when not empty, narrows to the processes that run a command: the
-	// last part of the path of the executable, or of argv[0].
+	// Command, if not empty, selects the processes that run a command: the last part of
+	// the path of the executable, or of argv[0].
 	Command string
-	// Sent, when not nil, hears of each sending: how many processes took the
-	// signal, and how many could not be sent it.
+	// Sent, if not nil, is called after each sending with two numbers: the processes that
+	// took the signal, and those that could not be signalled.
 	Sent func(signalled, refused int)
 	Log  *zap.Logger
 }
 
-// Signaller sends a signal to the application's processes: all that can be
-// seen in the Pod's shared process namespace, but
+// Signaller sends a signal to the application's processes. These are all visible
+// processes in the Pod's shared process namespace, except
 //
 //   - /pause, which holds the Pod together,
-//   - this process, those that it descends from or started, and those that run
+//   - this process, its ancestors and its descendants, and those that run
 //     the same executable file, such as a probe,
-//   - threads of the kernel, and zombies.
+//   - kernel threads and zombies.
 type Signaller struct {
 	config SignalConfig
 	user   int // −1: any
@@ -76,9 +76,9 @@ var (
 	errForeign   = errors.New("the folder /proc shows another process namespace than this process is in, so no process was sent a signal")
 )
 
-// Notify sends the signal, once to each process, and logs how many took it. That
-// a process has ended, or is not ours to signal, is no error; that none took it
-// though there are some is one, and so is a namespace that is not the Pod's.
+// Notify sends the signal once to each process and logs how many took it. A process that
+// has ended, or that Syncer may not signal, is not an error. It is an error if processes
+// exist but none took the signal, or if the namespace is not the Pod's.
 func (s *Signaller) Notify(context.Context) error {
 	if self, err := os.Readlink(filepath.Join(s.proc, "self")); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return errors.Join(errForeign, err)
@@ -115,8 +115,8 @@ func (s *Signaller) Notify(context.Context) error {
 	return nil
 }
 
-// send signals the process that was listed, and no other that has got its
-// number since: what is held is the process, not the number.
+// send signals only the process that was listed, even if another process has its number
+// now: send holds the process, not the number.
 func (s *Signaller) send(e entry) error {
 	p, err := os.FindProcess(e.pid)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Signaller) send(e entry) error {
 	return p.Signal(s.config.Signal)
 }
 
-// choose picks the processes that get the signal.
+// choose returns the processes that get the signal.
 func (s *Signaller) choose(entries []entry, self int) (chosen []entry, err error) {
 	ours := family(entries, self)
 	foreign, node := false, false
@@ -153,8 +153,7 @@ func (s *Signaller) choose(entries []entry, self int) (chosen []entry, err error
 	return chosen, nil
 }
 
-// family is the process self, those that it descends from, and those that
-// descend from it.
+// family returns the process self, its ancestors and its descendants.
 func family(entries []entry, self int) map[int]bool {
 	parent := make(map[int]int, len(entries))
 	for _, e := range entries {
@@ -174,7 +173,7 @@ func family(entries []entry, self int) map[int]bool {
 	return ours
 }
 
-// pausePath is what the container runs that holds a Pod's namespaces.
+// pausePath is the executable of the container that holds a Pod's namespaces.
 const pausePath = "/pause"
 
 func (e entry) pause() bool { return e.executable == pausePath || e.argument == pausePath }
