@@ -18,47 +18,46 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ConfigMapUsers is the targets by the ConfigMaps' templates that they use.
+// ConfigMapUsers finds targets by the ConfigMap templates that they use.
 type ConfigMapUsers interface {
 	ConfigMaps() []targets.ConfigMapKey
 	ByConfigMap(keys ...targets.ConfigMapKey) []targets.Key
 }
 
-// ConfigMaps is the templates that ConfigMaps hold. It reads them for the
-// workers and hints at the targets whose template changed.
+// ConfigMaps supplies the templates in ConfigMaps. It reads them for the workers and adds
+// hints for the targets whose template changed.
 //
-// It keeps the texts of the templates in use, up to targets.MaxTemplates of a
-// namespace, and nothing else of a ConfigMap.
+// It stores the texts of the templates in use, up to targets.MaxTemplates per namespace.
+// It stores nothing else of a ConfigMap.
 type ConfigMaps struct {
 	Client *kube.Client
-	// Interval is the time between looks at what may not be watched.
+	// Interval is the time between reads of ConfigMaps that may not be watched.
 	Interval time.Duration
 	Users    ConfigMapUsers
 	Queue    Enqueuer
-	// Reporter is called when a watch begins or ceases to stand, and remarks
-	// where looks at each interval are all that is permitted.
+	// Reporter is called when a watch starts or breaks. It remarks if only polling at
+	// each interval is permitted.
 	Reporter Remarker
 
 	troubles folded    // by ConfigMap, or namespace
-	refresh  wake.Wake // as the templates in use may have changed
+	refresh  wake.Wake // the templates in use may have changed
 
 	mu     sync.Mutex
 	spaces map[string]*mapSpace
-	given  map[types.NamespacedName]map[string]templateText // what the workers have, but for what was hinted at since
+	given  map[types.NamespacedName]map[string]templateText // texts of workers, unless hinted at since
 	events int                                              // so far
 }
 
-// templateText is a template; the zero one is not there.
+// templateText is a template. The zero value means that it does not exist.
 type templateText struct {
 	there bool
 	text  string
-	noMap bool // nor is its ConfigMap
-	size  int  // of one that is too large to be kept
+	noMap bool // its ConfigMap does not exist either
+	size  int  // of a text that is too large to store
 }
 
-// Text returns a template: from memory while its ConfigMap is watched, else by
-// asking the API server. While the API server is away, that is the text that
-// was there last.
+// Text returns a template: from memory while its ConfigMap is watched, otherwise from the
+// API server. While the API server is unreachable, it returns the last known text.
 func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string, error) {
 	t, err := c.find(ctx, key)
 	switch {
@@ -90,8 +89,8 @@ func (c *ConfigMaps) find(ctx context.Context, key targets.ConfigMapKey) (templa
 	}
 }
 
-// stored returns a template from memory, if it is live there; else it
-// returns how many events there were.
+// stored returns a template from memory if memory is current. Otherwise it returns the
+// number of events so far.
 func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool, events int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +105,8 @@ func (c *ConfigMaps) stored(key targets.ConfigMapKey) (t templateText, live bool
 	return t, given && s.live(key.Name), c.events, nil
 }
 
-// give hands a worker what the API server answered, unless an event came
-// meanwhile: the answer may be older.
+// give gives a worker the API server's answer, unless an event arrived in the meantime:
+// the answer may be older.
 func (c *ConfigMaps) give(key targets.ConfigMapKey, t templateText, events int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +114,7 @@ func (c *ConfigMaps) give(key targets.ConfigMapKey, t templateText, events int) 
 		return false
 	}
 	if s := c.spaces[key.Namespace]; s != nil && !s.used[key] {
-		return true // nobody would hear of a change
+		return true // a change would go unnoticed
 	}
 	texts := c.given[mapOf(key)]
 	if texts == nil {
@@ -129,8 +128,8 @@ func (c *ConfigMaps) give(key targets.ConfigMapKey, t templateText, events int) 
 	return true
 }
 
-// saw takes a ConfigMap as it is now, nil when there is none, and hints at the
-// targets whose template is not the one that a worker was given.
+// saw processes the present state of a ConfigMap, nil if there is none. It adds hints for
+// the targets whose template differs from the text that a worker received.
 func (c *ConfigMaps) saw(name types.NamespacedName, m *corev1.ConfigMap) {
 	var changed []targets.ConfigMapKey
 	c.mu.Lock()
@@ -145,7 +144,7 @@ func (c *ConfigMaps) saw(name types.NamespacedName, m *corev1.ConfigMap) {
 	c.hint(changed)
 }
 
-// reread has a ConfigMap read again that was there for no worker.
+// reread makes workers read a ConfigMap again that did not exist when they asked for it.
 func (c *ConfigMaps) reread(name types.NamespacedName) {
 	var changed []targets.ConfigMapKey
 	c.mu.Lock()
@@ -166,7 +165,7 @@ func (c *ConfigMaps) hint(changed []targets.ConfigMapKey) {
 	}
 }
 
-// textOf finds a template in a ConfigMap, nil when there is none.
+// textOf finds a template in a ConfigMap, which is nil if there is none.
 func textOf(m *corev1.ConfigMap, key string) templateText {
 	if m == nil {
 		return templateText{noMap: true}
@@ -182,13 +181,13 @@ func mapOf(key targets.ConfigMapKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// Refresh makes Run look again which templates are in use. It does not wait for it.
+// Refresh makes Run check again which templates are in use. It does not wait for that.
 func (c *ConfigMaps) Refresh() {
 	c.refresh.Rouse()
 }
 
-// Run watches the ConfigMaps in use until ctx ends, and returns when all that
-// it started has.
+// Run watches the ConfigMaps in use until ctx ends. It returns after everything that it
+// started has stopped.
 func (c *ConfigMaps) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.follow(ctx, c.Users.ConfigMaps())
@@ -200,7 +199,7 @@ func (c *ConfigMaps) Run(ctx context.Context) {
 	c.follow(ctx, nil)
 }
 
-// follow has the namespaces of the templates in use followed, and no others.
+// follow follows exactly the namespaces of the templates in use.
 func (c *ConfigMaps) follow(ctx context.Context, keys []targets.ConfigMapKey) {
 	wanted := map[string][]targets.ConfigMapKey{}
 	for _, key := range keys {

@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// folded reports what goes on with many watches as one subject: an API server
-// that is away is one trouble, not a hundred.
+// folded reports many watches as one subject: an unreachable API server is one trouble,
+// not a hundred.
 type folded struct {
 	mu      sync.Mutex
-	present map[string]trouble // :: watch → its trouble
+	present map[string]trouble // by watch
 }
 
-// trouble is why a watch does not stand, or only limited, why it could be
-// better.
+// trouble is why a watch does not work. If limited, the watch works, but not as well as
+// it could.
 type trouble struct {
 	err     error
 	limited bool
 }
 
-// note takes how it goes with one watch, a nil error meaning well, and reports
-// one of the troubles that there are, the same one while it lasts. One that only
-// limits is remarked on when there is no other.
+// note records the state of one watch; a nil error means no trouble. It reports one of
+// the present troubles, and keeps to the same one while it lasts. It remarks on a limited
+// trouble if no other trouble exists.
 func (f *folded) note(reporter Remarker, subject, watch string, t trouble) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,24 +10,24 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// mostInput bounds what is read of a file: as much as of a configuration.
+// mostInput limits how much of a file is read: the maximum size of a configuration.
 const mostInput = 32 << 20
 
-// Inputs watches the files that the configuration was read from.
+// Inputs watches the files of the configuration.
 type Inputs struct {
-	// Paths are the files; one may be missing, and appear later.
+	// Paths are the files. A file may be missing at first and appear later.
 	Paths []string
-	// Interval is the time between looks without an event.
+	// Interval is the time between checks without an event.
 	Interval time.Duration
-	// Changed is called when the content of a file is another than it was.
+	// Changed is called when the content of a file has changed.
 	Changed  func()
 	Reporter Reporter
 
-	digests map[string][sha256.Size]byte // :: path → of its content; zero: it is not there
+	digests map[string][sha256.Size]byte // by path: digest of the content; zero: no file
 }
 
-// Note takes what is there now as known. Call it before the files are read,
-// so that no change falls between.
+// Note records the present content. Call it before the files are read, so that no change
+// goes unnoticed in between.
 func (in *Inputs) Note() { in.look() }
 
 // Run watches until ctx ends.
@@ -44,7 +44,7 @@ func (in *Inputs) Run(ctx context.Context) {
 	})
 }
 
-// look reads the files and reports whether one differs from the last look.
+// look reads the files and reports whether one has changed since the last call.
 func (in *Inputs) look() (changed bool) {
 	if in.digests == nil {
 		in.digests = map[string][sha256.Size]byte{}

@@ -8,24 +8,24 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// mostPatience bounds how long a poll waits for the list.
+// mostPatience limits how long a poll waits for the list.
 const mostPatience = 5 * time.Second
 
-// lookout looks at the list of variables for a Poll, once at a time.
+// lookout lists the variables for a Poll, one request at a time.
 type lookout struct {
 	*Poll
 	running sync.WaitGroup
-	found   chan listed // by the look under way; nil: none is
+	found   chan listed // from the list in progress; nil: none
 }
 
-// listed is what a look found.
+// listed is the result of listing.
 type listed struct {
 	keys []targets.Key
 	err  error
 }
 
-// look begins to look, unless that is under way, and waits for what is found,
-// though not for long: a server that lists slowly must not delay what rotates.
+// look starts listing, unless a list is in progress. It waits only a limited time for the
+// result: a server that lists slowly must not delay rotations.
 func (l *lookout) look(ctx context.Context, interval time.Duration) []targets.Key {
 	if l.Lister == nil {
 		return nil

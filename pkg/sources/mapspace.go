@@ -16,9 +16,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// mapSpace follows the ConfigMaps in use of one namespace: by one watch of them
-// all, or, where a role names those that may be watched, by one of each. What may
-// not be watched is looked at, without a watch.
+// mapSpace follows the ConfigMaps in use of one namespace. It uses one watch for all of
+// them. If a role permits watching only named ConfigMaps, it uses one watch for each.
+// ConfigMaps that may not be watched are polled.
 type mapSpace struct {
 	all       *ConfigMaps
 	namespace string
@@ -26,12 +26,12 @@ type mapSpace struct {
 	stop      context.CancelFunc
 	done      chan struct{}
 
-	// Guarded by the mutex of all; watches is changed by run only.
+	// The mutex of all guards these fields. Only run changes watches.
 	used    map[targets.ConfigMapKey]bool
-	over    map[targets.ConfigMapKey]bool // more than targets.MaxTemplates
-	watches map[string]*mapWatch          // by name; "": the one of all
+	over    map[targets.ConfigMapKey]bool // in excess of targets.MaxTemplates
+	watches map[string]*mapWatch          // by name; "": the watch for all
 
-	looked map[string]bool // names that something was noted of; run's only
+	looked map[string]bool // names with a recorded state; only run uses it
 }
 
 // mapWatch is one watch.
@@ -41,7 +41,7 @@ type mapWatch struct {
 	done chan struct{}
 }
 
-// start begins to follow a namespace. The lock is held.
+// start starts to follow a namespace. The caller holds the lock.
 func (c *ConfigMaps) start(ctx context.Context, namespace string) *mapSpace {
 	ctx, stop := context.WithCancel(ctx)
 	s := &mapSpace{all: c, namespace: namespace, stop: stop, done: make(chan struct{}), watches: map[string]*mapWatch{}}
@@ -56,8 +56,9 @@ func (c *ConfigMaps) start(ctx context.Context, namespace string) *mapSpace {
 	return s
 }
 
-// use says which templates are in use. Those that were before stay, and others
-// come in as there is room; it returns those that had none before. The lock is held.
+// use sets the templates in use. Templates that were already in use stay, and others are
+// added while there is room. It returns the templates that have room now but had none
+// before. The caller holds the lock.
 func (s *mapSpace) use(keys []targets.ConfigMapKey) (room []targets.ConfigMapKey) {
 	c, before, over := s.all, s.used, s.over
 	s.used, s.over = map[targets.ConfigMapKey]bool{}, map[targets.ConfigMapKey]bool{}
@@ -90,8 +91,8 @@ func (s *mapSpace) use(keys []targets.ConfigMapKey) (room []targets.ConfigMapKey
 	return room
 }
 
-// live reports whether a change of a ConfigMap would have been heard of. The lock
-// is held.
+// live reports whether a change of a ConfigMap would have been noticed. The caller holds
+// the lock.
 func (s *mapSpace) live(name string) bool {
 	for _, watched := range []string{"", name} {
 		if w := s.watches[watched]; w != nil && w.Live() {
@@ -101,7 +102,7 @@ func (s *mapSpace) live(name string) bool {
 	return false
 }
 
-// run follows until ctx ends.
+// run follows the namespace until ctx ends.
 func (s *mapSpace) run(ctx context.Context) {
 	tick := time.NewTicker(s.all.Interval)
 	defer tick.Stop()
@@ -109,7 +110,7 @@ func (s *mapSpace) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			continue
-		case <-s.changed.C(): // at first too
+		case <-s.changed.C(): // also at the start
 		case <-tick.C:
 		}
 		s.follow(ctx)
@@ -120,7 +121,7 @@ func (s *mapSpace) run(ctx context.Context) {
 	s.settle(nil)
 }
 
-// settle takes back what was noted of names that are looked at no longer.
+// settle removes the recorded states of names that are no longer polled.
 func (s *mapSpace) settle(looked map[string]bool) {
 	for name := range s.looked {
 		if !looked[name] {
@@ -130,7 +131,7 @@ func (s *mapSpace) settle(looked map[string]bool) {
 	s.looked = looked
 }
 
-// follow has the ConfigMaps in use watched, or looks at them.
+// follow watches or polls the ConfigMaps in use.
 func (s *mapSpace) follow(ctx context.Context) {
 	names := map[string]bool{}
 	s.all.mu.Lock()
@@ -157,7 +158,7 @@ func (s *mapSpace) follow(ctx context.Context) {
 	s.settle(looked)
 }
 
-// watch has a ConfigMap watched, "" for all, unless that is forbidden.
+// watch starts a watch for a ConfigMap, "" for all, unless that is forbidden.
 func (s *mapSpace) watch(ctx context.Context, name string) (refusal error) {
 	if w := s.watches[name]; w != nil && !w.Polling() {
 		return nil
@@ -187,7 +188,7 @@ func (s *mapSpace) watch(ctx context.Context, name string) (refusal error) {
 	return nil
 }
 
-// missing finds the ConfigMaps that workers have texts of and that are not there.
+// missing finds the ConfigMaps that do not exist although workers have texts of them.
 func (s *mapSpace) missing(w *mapWatch) {
 	s.all.mu.Lock()
 	var gone []types.NamespacedName
@@ -202,7 +203,7 @@ func (s *mapSpace) missing(w *mapWatch) {
 	}
 }
 
-// end ends a watch, if there is one.
+// end ends a watch, if it exists.
 func (s *mapSpace) end(name string) {
 	s.all.mu.Lock()
 	w := s.watches[name]
@@ -215,7 +216,7 @@ func (s *mapSpace) end(name string) {
 	}
 }
 
-// look looks at a ConfigMap that may not be watched, if a worker has a text of it.
+// look reads a ConfigMap that may not be watched, if a worker has a text of it.
 func (s *mapSpace) look(ctx context.Context, name string, refusal error) {
 	m, err := s.all.Client.ConfigMap(ctx, s.namespace, name)
 	switch {
@@ -238,14 +239,14 @@ func (s *mapSpace) note(name string, t trouble) {
 	s.all.note(what, t)
 }
 
-// mapHandler is called by one watch, after what changed was seen.
+// mapHandler handles the events of one watch, after the change was processed by saw.
 type mapHandler struct {
 	*mapSpace
 	name string
 }
 
-// Put has one that is new read: it may have been seen before the one that was gone
-// is called gone.
+// Put schedules another read of a new ConfigMap. Its content may have been processed
+// before the event that its predecessor is gone.
 func (h mapHandler) Put(before, now *metav1.PartialObjectMetadata) {
 	if before == nil {
 		h.all.reread(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})

@@ -1,5 +1,5 @@
-// Package sources says why a target may be stale. Each source hints at keys;
-// it may say too much, never too little, and never what changed.
+// Package sources finds out why a target may be stale. Each source adds hints for keys.
+// It may add too many hints, but never too few, and a hint never contains the change.
 package sources
 
 import (
@@ -13,87 +13,84 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Enqueuer takes hints to the queue.
+// Enqueuer passes hints to the queue.
 type Enqueuer interface {
 	Enqueue(h queue.Hint, keys ...targets.Key)
 }
 
-// Reporter is called with how it went with a subject; a nil error means well.
+// Reporter is called with the state of a subject; a nil error means no error.
 type Reporter interface {
 	Report(subject string, err error)
 }
 
-// Remarker is a Reporter that is also called with what keeps a subject from
-// going as well as it could.
+// Remarker is a Reporter that is also called with limitations of a subject that works.
 type Remarker interface {
 	Reporter
 	Remark(subject string, err error)
 }
 
-// beatEvery is how often the heart beats.
+// beatEvery is the time between heartbeats.
 const beatEvery = time.Second
 
-// jitter is the share by which a tick may come early, so that the processes
-// of a fleet drift apart.
+// jitter is the share by which a tick may be early, so that the processes of a fleet
+// drift apart.
 const jitter = 0.1
 
-// Values returns the ids of the variables that changed. Beside an error the
-// ids are still valid, but others may have changed too.
+// Values returns the ids of the changed variables. With an error, the ids are still
+// valid, but others may have changed too.
 type Values interface {
 	Changed(ctx context.Context, ids []string) ([]string, error)
 }
 
-// VariableUsers is the targets by the variables that they mention.
+// VariableUsers finds targets by the variables that they use.
 type VariableUsers interface {
 	Variables() []string
 	ByVariable(ids ...string) []targets.Key
 }
 
-// Results returns the targets that are not as they were left.
+// Results returns the targets whose content somebody else has changed.
 type Results interface {
 	Altered() []targets.Key
 }
 
-// Lister finds out which variables there are, and returns the targets that
-// differ for it.
+// Lister finds out which variables exist, and returns the targets that change because of
+// that.
 type Lister interface {
 	Relist(context.Context) ([]targets.Key, error)
 }
 
-// Heart shows that the process moves.
+// Heart shows that the process makes progress.
 type Heart interface {
 	Beat() error
-	// Stuck reports whether the workers do not move; then the heart rests.
+	// Stuck reports whether the workers make no progress. In that case the heart stops.
 	Stuck() bool
 }
 
-// Poll is the watch on Conjur and on the results: at each tick it asks which
-// variables changed and which targets are not as they were left. All fields
-// but Lister are needed.
+// Poll watches Conjur and the results. At each tick it asks which variables and which
+// targets have changed. All fields except Lister are required.
 type Poll struct {
-	// Interval is the time between ticks; 0 for none: then only the heart
-	// beats.
+	// Interval is the time between ticks. With 0, only the heart beats.
 	Interval time.Duration
-	// Intervals, when not nil, brings another Interval.
+	// Intervals, if not nil, delivers new values of Interval.
 	Intervals <-chan time.Duration
-	// Deadline bounds one poll.
+	// Deadline limits one poll.
 	Deadline time.Duration
 	Users    VariableUsers
 	Values   Values
 	Results  Results
-	// Lister, when not nil, is called at each tick. A list that takes long goes
-	// on, and counts at a later tick.
+	// Lister, if not nil, is called at each tick. A slow list continues, and its result
+	// is used at a later tick.
 	Lister   Lister
 	Queue    Enqueuer
 	Reporter Reporter
-	// Heart beats every beatEvery while polls end within their deadline and the
-	// workers move.
+	// Heart beats every beatEvery while polls finish within their deadline and the
+	// workers make progress.
 	Heart Heart
 }
 
-// Run ticks until ctx ends, and returns when the poll under way has. The first
-// tick comes at a random moment of the first interval. A tick that is due
-// while a poll goes on waits for its end.
+// Run ticks until ctx ends, and returns after the current poll. The first tick is at a
+// random moment within the first interval. A tick that is due during a poll waits for its
+// end.
 func (p *Poll) Run(ctx context.Context) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
@@ -107,9 +104,9 @@ func (p *Poll) Run(ctx context.Context) {
 	defer list.running.Wait()
 	var polling sync.WaitGroup
 	defer polling.Wait()
-	var ended chan struct{} // of the poll under way; nil: none
-	var overrun time.Time   // when that poll will have overrun its deadline
-	var due time.Time       // when the next tick is
+	var ended chan struct{} // of the current poll; nil: none
+	var overrun time.Time   // when that poll will have exceeded its deadline
+	var due time.Time       // when the next tick is due
 
 	for {
 		select {
@@ -120,7 +117,7 @@ func (p *Poll) Run(ctx context.Context) {
 				p.Reporter.Report("heartbeat", p.Heart.Beat())
 			}
 		case now := <-tick.C:
-			done, each := make(chan struct{}), interval // another one may come while the poll goes on
+			done, each := make(chan struct{}), interval // interval may change during the poll
 			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(next(each))
 			polling.Go(func() {
 				defer close(done)
@@ -143,18 +140,18 @@ func (p *Poll) Run(ctx context.Context) {
 	}
 }
 
-// overrunSlack is what a poll may take beyond its deadline to notice it.
+// overrunSlack is the time beyond its deadline that a poll may need to notice it.
 const overrunSlack = 5 * time.Second
 
-// next is the time from one tick to the next.
+// next returns the time from one tick to the next.
 func next(interval time.Duration) time.Duration {
 	return time.Duration(float64(interval) * (1 - jitter*rand.Float64()))
 }
 
-// poll looks at results, list and variables, in this order, and hints when all
-// have been looked at: a sync that began earlier could meet a rotation and
-// deliver one target of it, and tell, before all others. For the same reason no
-// target is in two of the hints: each is a round of its own.
+// poll checks results, list and variables, in this order, and adds hints after all
+// checks. A sync that starts earlier could meet a rotation. It could then deliver, and
+// announce, one of the rotation's targets before all others. For the same reason no
+// target is in two of the hints: each hint is a separate round.
 func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) {
 	altered := p.Results.Altered()
 	listed := list.look(ctx, interval)
@@ -175,7 +172,7 @@ func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) 
 	p.Queue.Enqueue(queue.Hint{Trigger: "drift"}, without(without(altered, changed), listed)...)
 }
 
-// without returns the keys that are not among those.
+// without returns the keys that are not in those.
 func without(keys, those []targets.Key) []targets.Key {
 	among := make(map[targets.Key]bool, len(those))
 	for _, key := range those {

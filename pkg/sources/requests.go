@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// requestPause is the least time between two looks for a request: each is a
-// fetch, and an application may ask in a loop.
+// requestPause is the minimum time between two checks for a request. Each request causes
+// a fetch, and an application may ask in a loop.
 const requestPause = time.Second
 
-// Application is who asks for what is missing.
+// Application can request missing content.
 type Application interface {
-	// TakeRequested reports whether there is a request, and takes it away.
+	// TakeRequested reports whether there is a request, and removes it.
 	TakeRequested() (bool, error)
 	// Requested is called for each request.
 	Requested()
 }
 
-// Requests watches for an application that asks for what is missing.
+// Requests watches for an application's requests for missing content.
 type Requests struct {
-	// Folder is where the request appears, as a file.
+	// Folder is the folder in which the request appears, as a file.
 	Folder string
-	// Interval is the time between looks without an event.
+	// Interval is the time between checks without an event.
 	Interval time.Duration
-	// Application asks.
+	// Application is the application that may ask.
 	Application Application
 	Reporter    Reporter
 }

@@ -14,48 +14,45 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 )
 
-// SecretHandler is called by Secrets; Upsert, Gone and Unread one at a time.
+// SecretHandler receives the events of Secrets. Upsert, Gone and Unread are called one at
+// a time.
 type SecretHandler interface {
-	// Upsert is called with a Secret that is new or was changed. It is
-	// redefined when it was not there before, was made anew, or says something
-	// else of its content.
+	// Upsert is called with a new or changed Secret. redefined means that it did not
+	// exist before, was created again, or that its definition changed.
 	Upsert(s *kube.Secret, redefined bool)
-	// Gone is called with a Secret that is no longer there, or no longer has
-	// the label, and with one of the names that is not there when first looked
-	// for.
+	// Gone is called with a Secret that no longer exists or no longer has the label. It
+	// is also called with one of the names that does not exist at the first read.
 	Gone(namespace, name string)
-	// Unread is called, once, with one of the names that could not be read so
-	// far.
+	// Unread is called, once, with one of the names that could not be read so far.
 	Unread(namespace, name string, err error)
 }
 
-// Secrets watches the Kubernetes Secrets that are to be filled, in one
-// namespace or in all. The exported fields are needed unless they say
-// otherwise.
+// Secrets watches the Kubernetes Secrets that Syncer fills, in one namespace or in all.
+// The exported fields are required unless they say otherwise.
 type Secrets struct {
 	Client *kube.Client
-	// Namespace is the one; "" is all, and goes without Names.
+	// Namespace is the watched namespace; "" means all, and requires empty Names.
 	Namespace string
-	// Names lists the Secrets; none: those with the label kube.ManagedLabel.
+	// Names lists the Secrets; none means those with the label kube.ManagedLabel.
 	Names []string
-	// Known returns namespaces to read one by one when neither all Secrets nor
-	// the list of namespaces may be read; only for Namespace "".
+	// Known returns the namespaces to read one by one, if both all Secrets and the list
+	// of namespaces are unreadable. It applies only to Namespace "".
 	Known func() []string
-	// Definitions is how many bytes the definitions in one namespace may have; see
+	// Definitions is the maximum size of the definitions in one namespace, in bytes; see
 	// kube.Selection.
 	Definitions int
-	// Interval is the time between looks at what may not be watched.
+	// Interval is the time between reads of Secrets that may not be watched.
 	Interval time.Duration
 	Handler  SecretHandler
-	// Reporter is called with what keeps the Secrets from being read or
-	// watched, and remarks when they may be read, but not watched.
+	// Reporter is called with the reasons why Secrets cannot be read or watched. It
+	// remarks if they may be read but not watched.
 	Reporter Remarker
 
 	once     sync.Once
-	watches  []*secretWatch // one a name, or one for the label
+	watches  []*secretWatch // one for each name, or one for the label
 	troubles folded         // by name, or "" for the label
 
-	mu sync.Mutex // held while Upsert, Gone or Unread is called
+	mu sync.Mutex // held while Upsert, Gone or Unread runs
 }
 
 // secretWatch watches one name, or the label for "".
@@ -67,8 +64,8 @@ type secretWatch struct {
 	unread  bool  // Unread was called
 }
 
-// Prime reads the Secrets once, and calls the handler with what is not as it
-// was. It may be called again, until Run is.
+// Prime reads the Secrets once and calls the handler with the changed ones. It may be
+// called several times before Run.
 func (s *Secrets) Prime(ctx context.Context) {
 	s.once.Do(s.prepare)
 	var errs []error
@@ -82,9 +79,9 @@ func (s *Secrets) Prime(ctx context.Context) {
 	}
 }
 
-// Complete returns nil once Upsert and Gone have been called with all that there
-// is. Its error wraps why they were not, if that is known: apierrors.IsForbidden
-// says that a right is missing.
+// Complete returns nil after Upsert and Gone have been called with all Secrets. Otherwise
+// the error wraps the reason, if known: apierrors.IsForbidden means that a right is
+// missing.
 func (s *Secrets) Complete() error {
 	s.once.Do(s.prepare)
 	complete, whys := true, []error(nil)
@@ -121,9 +118,9 @@ func (s *Secrets) Unread() (namespaces []string) {
 	return nil
 }
 
-// Run watches until ctx ends, and returns when all it started has. Whatever
-// breaks the watch is reported, and overcome as soon as it is mended. It is
-// called once.
+// Run watches until ctx ends. It returns after everything that it started has stopped.
+// Errors of the watch are reported, and the watch recovers as soon as the cause is fixed.
+// Run may be called only once.
 func (s *Secrets) Run(ctx context.Context) {
 	s.once.Do(s.prepare)
 	var wg sync.WaitGroup
@@ -133,8 +130,8 @@ func (s *Secrets) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Again calls Upsert, Gone and Unread as if what they were called with were
-// new: what they make of it may be something else by now.
+// Again repeats the calls of Upsert, Gone and Unread as if their arguments were new,
+// because their effect may be different now.
 func (s *Secrets) Again() {
 	s.once.Do(s.prepare)
 	for _, w := range s.watches {
@@ -154,8 +151,8 @@ func (s *Secrets) Again() {
 	}
 }
 
-// Reread calls Upsert with a Secret once more, for which there was no room. Its
-// definition is read again if it was dropped.
+// Reread calls Upsert again with a Secret that had no room before. If its definition was
+// dropped, it is read again.
 func (s *Secrets) Reread(ctx context.Context, namespace, name string) error {
 	for _, w := range s.watches {
 		stored, there := w.Find(namespace, name)
@@ -208,7 +205,7 @@ func (w *secretWatch) Gone(namespace, name string) {
 }
 
 func (w *secretWatch) Report(err error) {
-	w.fail(err, apierrors.IsForbidden(err)) // first: who hears of it may ask Complete
+	w.fail(err, apierrors.IsForbidden(err)) // before the report: its receiver may call Complete
 	w.note(trouble{err: err})
 }
 
@@ -225,7 +222,7 @@ func (w *secretWatch) note(t trouble) {
 	w.all.troubles.note(w.all.Reporter, subject, w.Name, t)
 }
 
-// fail notes why nothing can be read; nil: it can.
+// fail records why nothing can be read; nil means that reading works.
 func (w *secretWatch) fail(err error, unread bool) {
 	w.all.locked(func() {
 		w.failure = err
@@ -242,8 +239,8 @@ func (s *Secrets) locked(f func()) {
 	f()
 }
 
-// sameDefinition reports whether two states of a Secret are of the same one and
-// say the same of its content.
+// sameDefinition reports whether two states belong to the same Secret and have the same
+// definition.
 func sameDefinition(a, b *kube.Secret) bool {
 	was, had := a.ConjurMap()
 	is, has := b.ConjurMap()

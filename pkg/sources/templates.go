@@ -14,47 +14,47 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// mostTemplate bounds what is read of a template: no more is rendered.
+// mostTemplate limits how much of a template is read: no more is rendered.
 const mostTemplate = 1 << 20
 
-// FileUsers is the targets by the template files that they use, which are
-// relative to the folder.
+// FileUsers finds targets by the template files that they use. The paths are relative to
+// the folder.
 type FileUsers interface {
 	TemplateFiles() []string
 	ByTemplate(files ...string) []targets.Key
 }
 
-// Templates is the folder of template files. It reads them for the workers
-// and hints at the targets whose template changed.
+// Templates supplies the template files of a folder. It reads them for the workers and
+// adds hints for the targets whose template changed.
 type Templates struct {
-	// Dir is the folder. It may be missing, and appear later.
+	// Dir is the folder. It may be missing at first and appear later.
 	Dir string
-	// Interval is the time between looks without an event.
+	// Interval is the time between checks without an event.
 	Interval time.Duration
 	Users    FileUsers
 	Queue    Enqueuer
 	Reporter Reporter
 
 	mu     sync.Mutex
-	read   map[string]sight // :: file → what it was when a worker read it
-	hinted map[string]sight // :: file → what it was when its targets were hinted at
+	read   map[string]sight // by file: its version when a worker read it
+	hinted map[string]sight // by file: its version when its targets were hinted at
 }
 
-// sight is what distinguishes one version of a file from another. The zero sight is that of a
-// file that is not there.
+// sight distinguishes one version of a file from another. The zero sight means that the
+// file does not exist.
 type sight struct {
 	dev, ino uint64
 	size     int64
 	modified time.Time
 }
 
-// Text returns the template of a target: from its definition, or else from its
-// file as it is now; "" for a target without a template.
+// Text returns the template of a target: from its definition, or else from the present
+// content of its file. It returns "" for a target without a template.
 func (s *Templates) Text(t *targets.Target) (string, error) {
 	if t.Template.File == "" {
 		return t.Template.Inline, nil
 	}
-	s.note(t.Template.File) // before the reading: a change in between shows as one
+	s.note(t.Template.File) // before the read, so that a change in between is noticed
 	path := s.path(t.Template.File)
 	text, err := safefile.Read(path, mostTemplate)
 	if err == nil && len(text) == 0 {
@@ -89,8 +89,8 @@ func (s *Templates) look(file string) sight {
 	return seen
 }
 
-// changed lists the files that are not as they were when a worker last read
-// them, each version of them once. Files that no worker has read will be.
+// changed lists the files that have changed since a worker last read them, each version
+// once. It ignores files that no worker has read, because they will be read.
 func (s *Templates) changed() []string {
 	now := map[string]sight{}
 	for _, file := range s.Users.TemplateFiles() {

@@ -10,18 +10,19 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long to wait after an event for those that follow it.
+// settle is the delay after an event, in which related events arrive.
 const settle = 20 * time.Millisecond
 
-// watch calls look at its start, after each burst of events in the folders but
-// not sooner than least after the look before, and at each interval, until ctx
-// ends. Folders are watched rather than the
-// files in them, and every event is only a reason to look: a ConfigMap mount
-// swaps a symlink beside the files, an editor renames over them. The interval
-// is for events that were lost, for folders that appear later, and for file
-// systems that have no events.
+// watch calls look at its start, after each burst of events in the folders, and at each
+// interval, until ctx ends. After an event, it waits until least has passed since the
+// last call.
+//
+// It watches folders rather than the files in them, and every event only causes a look. A
+// ConfigMap mount swaps a symlink beside the files, and an editor renames over them. The
+// interval covers lost events, folders that appear later, and file systems without
+// events.
 func watch(ctx context.Context, folders []string, interval, least time.Duration, report func(error), look func()) {
-	var events chan fsnotify.Event // nil, so silent, without a watcher
+	var events chan fsnotify.Event // nil, and therefore silent, without a watcher
 	var errs chan error
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -33,7 +34,7 @@ func watch(ctx context.Context, folders []string, interval, least time.Duration,
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	settled := time.After(0) // a file may have changed before it was watched
+	settled := time.After(0) // a file may have changed before the watch started
 	var looked time.Time
 	for {
 		select {
@@ -58,8 +59,8 @@ func watch(ctx context.Context, folders []string, interval, least time.Duration,
 	}
 }
 
-// add begins to watch the folders, again after one was replaced. Watching what
-// is watched already changes nothing.
+// add watches the folders, also after one was replaced. Watching a watched folder again
+// changes nothing.
 func add(watcher *fsnotify.Watcher, folders []string) error {
 	var failed []error
 	for _, folder := range folders {
