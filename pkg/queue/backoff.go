@@ -10,8 +10,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// limiter adapts retry.Backoff to workqueue.TypedRateLimiter, which client-go fills
-// only with limiters that have no jitter.
+// limiter adapts retry.Backoff to workqueue.TypedRateLimiter. All limiters in client-go
+// lack jitter.
 type limiter struct {
 	mu      sync.Mutex
 	backoff retry.Backoff
@@ -27,15 +27,14 @@ func newLimiter(b retry.Backoff) *limiter {
 	return &limiter{backoff: b, keys: map[targets.Key]*failures{}}
 }
 
-// SetBackoff spaces the retries of the keys that fail for the first time from
-// now on.
+// SetBackoff sets the retry delays for keys that fail for the first time from now on.
 func (q *Queue) SetBackoff(b retry.Backoff) {
 	q.limiter.mu.Lock()
 	defer q.limiter.mu.Unlock()
 	q.limiter.backoff = b
 }
 
-// When counts a failure of the key and returns how long it has to wait.
+// When counts a failure of the key and returns the key's delay.
 func (l *limiter) When(key targets.Key) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +54,7 @@ func (l *limiter) Forget(key targets.Key) {
 	delete(l.keys, key)
 }
 
-// NumRequeues is the number of failures since the last Forget.
+// NumRequeues returns the number of failures since the last Forget.
 func (l *limiter) NumRequeues(key targets.Key) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// order is the order in which a work queue hands out keys: as they came, and
-// the costly ones after all others.
+// order is the order in which a work queue hands out keys: first in, first out, with
+// costly keys after all others.
 type order struct {
 	first, last workqueue.Queue[targets.Key]
 
@@ -31,10 +31,10 @@ func (o *order) isCostly(key targets.Key) bool {
 	return o.costly[key]
 }
 
-// Touch does nothing: a key that waits keeps its place.
+// Touch does nothing: a waiting key keeps its place.
 func (o *order) Touch(targets.Key) {}
 
-// Push puts a key in its place.
+// Push adds a key at its place.
 func (o *order) Push(key targets.Key) {
 	if o.isCostly(key) {
 		o.last.Push(key)
@@ -43,10 +43,10 @@ func (o *order) Push(key targets.Key) {
 	}
 }
 
-// Len returns how many keys wait.
+// Len returns the number of waiting keys.
 func (o *order) Len() int { return o.first.Len() + o.last.Len() }
 
-// Pop takes the next key out.
+// Pop removes and returns the next key.
 func (o *order) Pop() targets.Key {
 	if o.first.Len() > 0 {
 		return o.first.Pop()
@@ -54,8 +54,8 @@ func (o *order) Pop() targets.Key {
 	return o.last.Pop()
 }
 
-// Costly says whether a sync of the key takes much work. Such a key is handed
-// out when no other waits, and as the last one of a share.
+// Costly says whether a sync of the key takes much work. A costly key is handed out only
+// if no other key waits, and as the last one of a share.
 func (q *Queue) Costly(key targets.Key, is bool) {
 	q.order.mu.Lock()
 	defer q.order.mu.Unlock()

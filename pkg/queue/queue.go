@@ -1,6 +1,6 @@
-// Package queue decides what needs work, and when. It folds any number of
-// hints for a key into one entry, never hands a key to two workers, and keeps
-// what failed until its time has come.
+// Package queue decides which keys need work, and when. It folds any number of hints for
+// a key into one entry and never hands a key to two workers. It holds failed keys until
+// their retry is due.
 package queue
 
 import (
@@ -13,74 +13,73 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Hint says that a key may be stale, and who says so.
+// Hint says that a key may be stale, and names the source of that information.
 type Hint struct {
-	// Trigger names the source of the hint, for logs; never what changed.
+	// Trigger names the source of the hint, for logs. It never contains the change
+	// itself.
 	Trigger string
-	// Wakes is set when an input of the key changed. Such a hint also reaches
-	// a key that is backing off or parked; a mere tick does not.
+	// Wakes means that an input of the key changed. Such a hint also reaches a key that
+	// is backing off or parked; a mere tick does not.
 	Wakes bool
 }
 
 // Item is a key that a worker took.
 type Item struct {
 	Key targets.Key
-	// Trigger is that of the first of the hints that the item folds, or
-	// "retry".
+	// Trigger is the Trigger of the item's first hint, or "retry".
 	Trigger string
-	// Since is when that first hint came, or when the retry was due.
+	// Since is when that hint arrived, or when the retry was due.
 	Since time.Time
 }
 
-// Config is how a queue treats failure.
+// Config says how a queue treats failures.
 type Config struct {
-	// Backoff spaces the retries of a key.
+	// Backoff sets the delays between the retries of a key.
 	Backoff retry.Backoff
-	// Limit is the number of retries before a key is given up: 0 for none,
+	// Limit is the number of retries before the queue gives up on a key: 0 for none,
 	// negative for no limit.
 	Limit int
-	// Permanent reports whether no retry will mend an error; such keys are
-	// parked until an input of theirs changes. Nil: there are none.
+	// Permanent reports whether no retry can fix an error. Such keys are parked until one
+	// of their inputs changes. nil means that no error is permanent.
 	Permanent func(error) bool
-	// Delay is how long after New a key is first handed out; nil: at once.
+	// Delay is the time after New at which a key is first handed out; nil means
+	// immediately.
 	Delay func(targets.Key) time.Duration
-	// Name and Metrics have the queue measure itself; nil: it does not.
+	// Name and Metrics enable the metrics of the queue; nil disables them.
 	Name    string
 	Metrics workqueue.MetricsProvider
 }
 
-// Queue is a rate-limited work queue of target keys over client-go's. All
-// methods may be called from any goroutine. New starts a goroutine, which
-// ShutDown stops.
+// Queue is a rate-limited work queue of target keys, based on client-go's. All methods
+// may be called from any goroutine. New starts a goroutine, which ShutDown stops.
 type Queue struct {
 	config  Config
 	limiter *limiter
 	work    workqueue.TypedDelayingInterface[targets.Key]
 	order   *order // of work
 	began   time.Time
-	taking  chan struct{} // held by the one worker that waits in Take
+	taking  chan struct{} // held by the worker that waits in Take
 
 	mu      sync.Mutex
 	closed  bool
-	keys    map[targets.Key]*state // those that are not done and well
+	keys    map[targets.Key]*state // keys that are not done without error
 	changed chan struct{}          // closed and replaced whenever the state of a key changes
 }
 
-// state is what is known of one key. A key is settled when it is neither
-// hinted nor working.
+// state is the state of one key. A settled key is not hinted and not working.
 type state struct {
-	hinted  bool // somebody asked for a sync that has not begun
+	hinted  bool // a sync was requested but has not started
 	wakes   bool // … because of a changed input
 	working bool
-	// forgotten: what comes of the work is of no concern.
+	// forgotten means that the outcome of the work is ignored.
 	forgotten bool
 	trigger   string
 	since     time.Time
 	err       error     // of the last sync
-	retryAt   time.Time // zero: no retry is coming
+	retryAt   time.Time // zero: no retry is scheduled
 }
 
-// New makes a queue and starts its timekeeping goroutine.
+// New returns a queue and starts its timer goroutine.
 func New(c Config) *Queue {
 	order := newOrder()
 	q := &Queue{
@@ -109,9 +108,8 @@ func (s *state) retryDue() bool {
 	return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt)
 }
 
-// Add hints at keys. It returns those that it did not take: the keys that are
-// backing off or parked, if the hint does not wake, and all keys after
-// ShutDown.
+// Add adds hints for keys. It returns the refused keys: those that are backing off or
+// parked, if the hint does not wake, and all keys after ShutDown.
 func (q *Queue) Add(h Hint, keys ...targets.Key) (refused []targets.Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,15 +132,15 @@ func (q *Queue) Add(h Hint, keys ...targets.Key) (refused []targets.Key) {
 	return refused
 }
 
-// Take waits for work and returns as many keys as share, called with
-// the number that wait, says; a costly key is the last. It returns none after ShutDown, whatever is
-// queued. Each key must be given back with Done.
+// Take waits for work and returns several keys. share gets the number of waiting keys and
+// returns how many to take. A costly key is the last one. After ShutDown, Take returns no
+// keys, whatever is queued. Each key must be given back with Done.
 func (q *Queue) Take(share func(waiting int) int) []Item {
-	q.taking <- struct{}{} // only one waits, so a second Get below never blocks
+	q.taking <- struct{}{} // only one worker waits, so a second Get below never blocks
 	defer func() { <-q.taking }()
 
 	var items []Item
-	most := 0 // known when the first is there: before that, nothing may wait yet
+	most := 0 // set when the first key arrives: before, nothing may wait
 	for len(items) == 0 || len(items) < most && q.work.Len() > 0 {
 		key, shutdown := q.work.Get()
 		if shutdown {
@@ -155,7 +153,7 @@ func (q *Queue) Take(share func(waiting int) int) []Item {
 		}
 		items = append(items, item)
 		if q.order.isCostly(key) {
-			break // so that what comes meanwhile is before the next one
+			break // so that keys arriving now come before the next costly one
 		}
 		if most == 0 {
 			most = share(1 + q.work.Len())
@@ -164,8 +162,8 @@ func (q *Queue) Take(share func(waiting int) int) []Item {
 	return items
 }
 
-// begin marks the key as being worked on, unless it only woke from a delay
-// that a later sync has made pointless, or the queue was shut down.
+// begin marks the key as being worked on. It does not if the queue was shut down, or if
+// the key only woke from a delay that a later sync has made obsolete.
 func (q *Queue) begin(key targets.Key) (Item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -179,8 +177,8 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 	}
 	if !s.hinted && !s.retryDue() {
 		if !s.retryAt.IsZero() {
-			// The work queue keeps one delay for a key, the shorter one, so
-			// that of the retry to come was dropped for this one.
+			// The work queue keeps only the shortest delay of a key. Therefore it dropped
+			// the delay of the coming retry in favor of this one.
 			q.work.AddAfter(key, time.Until(s.retryAt))
 		}
 		return Item{}, false
@@ -194,8 +192,8 @@ func (q *Queue) begin(key targets.Key) (Item, bool) {
 	return item, true
 }
 
-// Done takes a key back with the outcome of its sync. It is the only place
-// that forgets, retries or parks.
+// Done takes a key back with the outcome of its sync. Only Done forgets, retries or parks
+// keys.
 func (q *Queue) Done(key targets.Key, err error) {
 	q.mu.Lock()
 	s := q.keys[key]
@@ -212,7 +210,7 @@ func (q *Queue) Done(key targets.Key, err error) {
 		q.work.AddAfter(key, delay)
 	}
 	if err != nil && !s.wakes {
-		s.hinted = false // a tick that came meanwhile does not cut the wait short
+		s.hinted = false // a tick in the meantime does not shorten the delay
 	}
 	if err == nil && !s.hinted {
 		delete(q.keys, key)
@@ -222,8 +220,8 @@ func (q *Queue) Done(key targets.Key, err error) {
 	q.work.Done(key)
 }
 
-// Forget drops a key, whatever is queued or waits for it. While a worker holds
-// it, that happens as soon as it is done.
+// Forget drops a key and everything that is queued or scheduled for it. If a worker holds
+// the key, it is dropped after the worker has finished.
 func (q *Queue) Forget(key targets.Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -239,8 +237,8 @@ func (q *Queue) Forget(key targets.Key) {
 	q.announceLocked()
 }
 
-// ShutDown makes the queue refuse hints and hand out nothing more, also not
-// what is queued. Keys that are being worked on may still be given back.
+// ShutDown makes the queue refuse hints and hand out no more keys, not even queued ones.
+// Keys in progress may still be given back.
 func (q *Queue) ShutDown() {
 	q.mu.Lock()
 	q.closed = true

@@ -5,21 +5,20 @@ import (
 	"maps"
 )
 
-// announceLocked wakes those who wait for a state of the queue.
+// announceLocked wakes the goroutines that wait for a state of the queue.
 func (q *Queue) announceLocked() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-// WaitSettled waits until every key is done, backing off or parked: nothing
-// can be brought up to date now that is not. It returns early with the
-// context's error.
+// WaitSettled waits until every key is done, backing off or parked. Then everything that
+// can be up to date now is up to date. It returns early with the context's error.
 func (q *Queue) WaitSettled(ctx context.Context) error {
 	return q.wait(ctx, func(s *state) bool { return !s.hinted && !s.working })
 }
 
-// WaitDone waits until every key is done, parked or given up: no retry is
-// coming either. It returns early with the context's error.
+// WaitDone waits until every key is done, parked or given up, so that no retry is
+// scheduled. It returns early with the context's error.
 func (q *Queue) WaitDone(ctx context.Context) error {
 	return q.wait(ctx, func(s *state) bool { return !s.hinted && !s.working && s.retryAt.IsZero() })
 }

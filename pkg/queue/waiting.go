@@ -6,16 +6,16 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Wait is what a key waits for.
+// Wait says which event a key waits for.
 type Wait struct {
-	Working bool      // for the end of its sync, which is under way
+	Working bool      // for the end of its current sync
 	Queued  bool      // for its turn
 	Retry   time.Time // for a retry at this time
 }
 
-// Waiting returns the keys that are not done and well, and what each waits for;
-// the zero Wait is a key that is parked or was given up, which waits for a change
-// of its input.
+// Waiting returns the keys that are not done without error, with the events that they
+// wait for. The zero Wait means that a key is parked or was given up. Such a key waits
+// for a change of its input.
 func (q *Queue) Waiting() map[targets.Key]Wait {
 	q.mu.Lock()
 	defer q.mu.Unlock()
