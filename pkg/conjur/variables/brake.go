@@ -109,8 +109,9 @@ func (m *memory) confirmHold(uses map[string]Use, now time.Time) {
 	if h == nil {
 		return
 	}
-	switch {
-	case !h.sure && m.trips(m.tally(0, uses), gone):
+	switch t := m.tally(0, uses); {
+	case !h.sure && m.trips(t, gone):
+		m.release(t)
 		// Unknown variables may have disappeared just now.
 		h.since, h.until = now, now.Add(brake.Hold)
 		h.sure, h.announced = true, true
@@ -118,6 +119,17 @@ func (m *memory) confirmHold(uses map[string]Use, now time.Time) {
 	case !h.announced && now.Sub(h.since) >= brake.Hold/2:
 		h.announced = true
 		m.announce(h, HoldBegan)
+	}
+}
+
+// release stops holding variables that were only held while the state of others was
+// unknown, and that the losses of these others do not concern. Each is judged anew
+// if it is gone.
+func (m *memory) release(t tallies) {
+	for id, v := range m.vars {
+		if _, takes := m.rules.Brake.takes(t, id, gone); v.held() && !takes {
+			v.heldAt = time.Time{}
+		}
 	}
 }
 

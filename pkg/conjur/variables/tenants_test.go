@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
@@ -49,6 +50,19 @@ func TestATenantDelaysNoOthersRemoval(t *testing.T) {
 				t.Error("the removal is held back")
 			}
 			h.wantEvents()
+		})
+	})
+	t.Run("lost, while nothing is known of the others", func(t *testing.T) {
+		withBrake(t, 16, used(names, true, 4, 12), func(t *testing.T, h *held) {
+			h.missing(h.ids[4:]...)
+			for range 4 { // as a target is tried again between polls
+				h.c.Fetch(h.Context(), h.ids[4:])
+				time.Sleep(every)
+			}
+			h.missing(h.ids[0])
+			if _, changed := h.until(6); !slices.Equal(changed, h.ids[:1]) {
+				t.Errorf("gone are %q", changed)
+			}
 		})
 	})
 	t.Run("named by both", func(t *testing.T) {
