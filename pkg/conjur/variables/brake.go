@@ -109,22 +109,25 @@ func (m *memory) confirmHold(uses map[string]Use, now time.Time) {
 	if h == nil {
 		return
 	}
-	switch t := m.tally(0, uses); {
-	case !h.sure && m.trips(t, gone):
-		m.release(t)
-		// Unknown variables may have disappeared just now.
-		h.since, h.until = now, now.Add(brake.Hold)
-		h.sure, h.announced = true, true
-		m.announce(h, HoldBegan)
-	case !h.announced && now.Sub(h.since) >= brake.Hold/2:
+	if !h.sure {
+		if t := m.tally(0, uses); m.trips(t, gone) {
+			m.release(t)
+			// Unknown variables may have disappeared just now.
+			h.since, h.until = now, now.Add(brake.Hold)
+			h.sure, h.announced = true, true
+			m.announce(h, HoldBegan)
+			return
+		}
+	}
+	if !h.announced && now.Sub(h.since) >= brake.Hold/2 {
 		h.announced = true
 		m.announce(h, HoldBegan)
 	}
 }
 
-// release stops holding variables that were only held while the state of others was
-// unknown, and that the losses of these others do not concern. Each is judged anew
-// if it is gone.
+// release stops holding variables that the brake no longer takes. They were held
+// because the state of other variables was unknown. Each is judged anew if it is gone.
+// The caller holds the lock.
 func (m *memory) release(t tallies) {
 	for id, v := range m.vars {
 		if _, takes := m.rules.Brake.takes(t, id, gone); v.held() && !takes {
