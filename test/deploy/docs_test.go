@@ -74,7 +74,7 @@ func quoted(text string) (words []string) {
 // Syncer takes.
 func TestValuesOfTheDocumentsAreValid(t *testing.T) {
 	found := 0
-	for _, path := range []string{"../../docs/install.md", chartDir + "/README.md"} {
+	for _, path := range []string{"../../docs/howto/many-namespaces.md", chartDir + "/README.md"} {
 		for _, block := range strings.Split(string(readFile(t, path)), "```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			if !strings.Contains("\n"+block, "\nconfig:") {
