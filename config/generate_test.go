@@ -174,7 +174,12 @@ func (d *documentation) table(section string, names ...string) string {
 		if section == "groups" {
 			annotation += "{g}"
 		}
-		meaning := s.values() + "<br>" + cell(d.docs[path])
+		doc, isNew := strings.CutSuffix(cell(d.docs[path]), " New in Syncer.")
+		meaning := s.values()
+		if isNew {
+			meaning += "; new"
+		}
+		meaning += "<br>" + doc
 		if len(names) == 1 && s.required && !strings.Contains(meaning, "Required") {
 			meaning += " Required."
 		}
@@ -186,7 +191,7 @@ func (d *documentation) table(section string, names ...string) string {
 
 // kinds say what a value of a kind is, where that is not the kind's name.
 var kinds = map[kind]string{
-	kindBoolean: "Boolean", kindPercent: "percentage, or `off`", kindPeriod: "duration; days too, such as `30d`", kindNames: "list of names",
+	kindBoolean: "Boolean", kindPercent: "percentage, or `off`", kindPeriod: "duration or days", kindNames: "list of names",
 	kindTexts: "text, or list of texts", kindAddress: "host:port", kindSignal: "signal name", kindUser: "user's number or name",
 	kindCommand: "name of an executable", kindEntries: "list of secrets", kindNodeSecrets: "Boolean, `required`, or aliases",
 	kindConfigMap: "ConfigMap's name/key", kindObjectName: "name of an object", kindNamespace: "name of a namespace", kindLabel: "short name",
