@@ -86,7 +86,7 @@ func listedFunctions(text string) (names []string) {
 // authenticatorTable is that of the ways to log in.
 func authenticatorTable() string {
 	var b strings.Builder
-	b.WriteString("| address ends in | what proves who logs in | needs | uses |\n|---|---|---|---|\n")
+	b.WriteString("| address ends in | proof of identity | needs | uses |\n|---|---|---|---|\n")
 	for _, a := range authenticators() {
 		end := string(a.name)
 		if a.service {
