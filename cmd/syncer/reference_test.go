@@ -27,7 +27,8 @@ func TestTheReferenceOfCommandsIsCurrent(t *testing.T) {
 # Commands
 
 Without a command, ` + "`syncer`" + ` runs, as the entry point of an image. Unless a command says
-otherwise, its exit status is 0 after success and 1 after an error.
+otherwise, its exit status is 0 after success and 1 after an error. ` + "`syncer --version`" + ` prints
+the version, and ` + "`syncer completion`" + ` a script for your shell.
 
 Several commands have these flags:
 
