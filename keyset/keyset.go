@@ -91,8 +91,8 @@ func (st *state) equal(other *state) bool {
 // in /etc/keys/jwt-*, only files with that prefix are selected. Ids do not include
 // the prefix. Therefore one folder can hold several sets.
 //
-// Open returns an error if the folder is unreadable, has no primary or more than
-// one, or has more than 1,000 files or a file above 1 MiB.
+// Open returns an error if the folder is unreadable, or does not have exactly one
+// primary. It also does so for more than 1,000 files or a file above 1 MiB.
 func Open(folder string) (*Set, error) {
 	s := &Set{folder: folder, start: time.Now(), idle: make(chan struct{}, 1)}
 	if prefix, found := strings.CutSuffix(filepath.Base(folder), "*"); found {

@@ -4,9 +4,9 @@
 //
 // # Requests
 //
-// A method of [Client] is one request: [Client.Batch] requests several values,
-// [Client.Variable] one value, [Client.Values] several with a status for each,
-// [Client.List] a page of the list of variables. [Client.Whoami], [Client.Check]
+// A method of [Client] is one request. [Client.Variable] requests one value,
+// [Client.Batch] several, and [Client.Values] several with a status for each.
+// [Client.List] requests a page of the list of variables. [Client.Whoami], [Client.Check]
 // and [Client.Resource] ask questions that only Conjur can answer, with the token
 // of an earlier request. [Client.Set] and [Client.SetAll] write. The library
 // conjur-api-go builds the requests. This package sends them and implements
@@ -16,8 +16,7 @@
 //
 // Each method returns a [Reading]. It names the [Form] of the answer and the
 // [Token] that was used. The form follows from the status of the response and from
-// features that only Conjur's answers have: a body in its format, or an unusual
-// combination of headers. A gateway's page that contains the number 404 is
+// features of Conjur's answers alone: a body in its format, or unusual headers. A gateway's page that contains the number 404 is
 // Unusable. Callers decide by the form, never by the text of an error. From the
 // received data, an error contains only a message code and a name. Values are in
 // [secret.Value]s. Bodies are overwritten after reading.

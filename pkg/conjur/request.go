@@ -47,7 +47,7 @@ func (c *Client) resource(id string) string { return c.config.Account + ":variab
 // path of 8,192 bytes.
 const longestID = 7000
 
-// CheckID returns an error for an id that cannot be requested: its URL would have
+// CheckID returns an error for an id that cannot be requested. Its URL would have
 // another meaning, or the server would answer 400 or 422 for the whole batch.
 func CheckID(id string) error {
 	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }

@@ -59,7 +59,7 @@ type Candidate interface {
 // From the start of Elect on, the Client writes only during a term. A term starts when
 // this process acquires the Lease. It ends RetryPeriod before another process can lead,
 // counted from the start of the last renewal. Outside a term, writes fail without being
-// sent, and writes in flight are cancelled. MayWrite reports which case applies.
+// sent, and writes in flight are canceled. MayWrite reports which case applies.
 //
 // If no role permits reading and writing the Lease, and no other process was seen to hold
 // it, Lead is called without the Lease. The Roles of the Secrets Provider do not grant

@@ -11,8 +11,8 @@ import (
 
 // journal records in the status folder that the application has not been notified of a
 // write. If the process dies in between, the mark stays and the next process notifies.
-// Each span from a first write to its announcement has a separate mark, so that the end
-// of one span cannot remove the mark of the next.
+// Each span from a first write to its announcement has a separate mark. The end of one
+// span therefore cannot remove the mark of the next.
 type journal struct {
 	folder folder
 

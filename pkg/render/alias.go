@@ -18,7 +18,7 @@ const (
 	maxFileName  = 255
 )
 
-// aliasRule returns a function that describes what is wrong with an alias in the
+// aliasRule returns a function that describes the fault of an alias in the
 // format, or returns "" for a valid alias. It returns false for an unknown format.
 func aliasRule(format targets.Format) (func(alias string) string, bool) {
 	switch format {
@@ -178,7 +178,7 @@ func checkPaths(format targets.Format, entries []targets.Entry) error {
 	return errors.Join(errs...)
 }
 
-// filePath returns what is wrong with the path of an entry's file, or "".
+// filePath returns the fault of the path of an entry's file, or "".
 func filePath(text string) string {
 	if path.IsAbs(text) {
 		return fmt.Sprintf("the path %q is absolute; write it relative to the folder", clip(text))

@@ -8,8 +8,8 @@ import (
 )
 
 // writeDotenv writes a line that five readers read alike, if the value has such a
-// form: godotenv, npm's dotenv, python-dotenv, a shell that sources the file, and
-// systemd's EnvironmentFile.
+// form. They are godotenv, npm's dotenv, python-dotenv, a shell that sources the
+// file, and systemd's EnvironmentFile.
 //
 //   - In single quotes only three things are special to any of them: the quote, a
 //     carriage return, and a backslash at the end. python-dotenv also reads two

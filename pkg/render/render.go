@@ -1,6 +1,6 @@
 // Package render converts the values of a target's entries into the bytes that
-// applications read: a file in one of the formats, a template's output, or one file
-// per entry.
+// applications read. These are a file in one of the formats, a template's output, or
+// one file per entry.
 //
 // It is pure. Its results depend only on its arguments: it reads no file, no
 // environment, no clock and no randomness. Therefore equal values give equal bytes.

@@ -9,8 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Clean removes files that a killed process left next to the targets: temporary
-// files, and in the folder of a [targets.FormatDirectory] target also temporary
+// Clean removes temporary files that a killed process left next to the targets. In
+// the folder of a [targets.FormatDirectory] target it also removes temporary
 // symlinks and versions other than the current one. It keeps all other files. A
 // missing folder needs no cleaning. Errors are collected and do not stop the
 // cleaning. An invalid target, one with Faults, is skipped.

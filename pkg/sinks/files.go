@@ -62,7 +62,7 @@ func (f *Files) OnDisk() bool {
 }
 
 // Read reads the target. A symlink, FIFO or socket counts as absent. Any other
-// object in the place of a file is an error. Errors name the target's path.
+// object at the path of a file is an error. Errors name the target's path.
 func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	if err := ctx.Err(); err != nil {
 		return State{}, err

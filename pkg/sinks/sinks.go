@@ -53,8 +53,8 @@ type Changes struct {
 	Set []string
 	// Remove lists the existing names of ours to remove.
 	Remove []string
-	// Members, if not nil, are stored with the content for the State of a later
-	// process: the ids of variables that the content does not name.
+	// Members are the ids of variables that the content does not name. If not nil,
+	// they are stored with the content for the State of a later process.
 	Members []string
 	// Sets, if not nil, are summaries of the sets of versions in the new content,
 	// by variable. They are stored with the content.

@@ -88,8 +88,8 @@ type Result struct {
 	// Wrote means that the target's content or mode was changed or removed.
 	Wrote bool
 	// Restored means that the sync wrote back exactly the content that somebody deleted.
-	// It triggers no notification: otherwise an application that deletes what it has read
-	// would be notified forever.
+	// It triggers no notification. Otherwise an application that deletes each file after
+	// reading it would be notified forever.
 	Restored bool
 	// Removed means that something was removed because a variable that an entry names is
 	// gone.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// uid is the user and the group that the image runs as: those of the Secrets
-// Provider's image, so that files of mode 0600 and 0640 reach who they did.
+// uid is the user and the group that the image runs as. They are those of the
+// Secrets Provider's image, so that files of mode 0600 and 0640 stay readable.
 const uid = 777
 
 // root is the group of the folders that are written to. OpenShift runs a

@@ -100,9 +100,9 @@ func openBinaries(args []string) (binaries []*binary, err error) {
 	return binaries, err
 }
 
-// creationTime is SOURCE_DATE_EPOCH, as reproducible-builds.org defines it,
-// else that of the commit the binaries were built from, else the epoch: never
-// the time at which the image is made.
+// creationTime returns SOURCE_DATE_EPOCH, as reproducible-builds.org defines it, or
+// else the time of the commit of the binaries, or else the epoch. It never returns
+// the current time.
 func creationTime(epoch string, binaries []*binary) (time.Time, error) {
 	if epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)

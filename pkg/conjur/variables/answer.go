@@ -36,9 +36,9 @@ type Answer struct {
 	// numbered from 1.
 	Request int
 	// Err is nil if the Verdict is Found, and a *GoneError if it is Gone. Otherwise
-	// it is the reason for Unknown: a *SuspectError while the proof is incomplete,
-	// a *HeldError while the brake delays a removal, a *ReturnedError while an
-	// earlier value is held back, a *StatusError, a *PauseError, ErrBudget, or an
+	// it is the reason for Unknown. It is a *SuspectError while the proof is
+	// incomplete, and a *HeldError while the brake delays a removal. It is a
+	// *ReturnedError while an earlier value is held back. It may be a *StatusError, a *PauseError, ErrBudget, or an
 	// error of the connection or the context.
 	Err error
 }

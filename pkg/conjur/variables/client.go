@@ -25,7 +25,7 @@
 // # Memory
 //
 // For each variable, memory (memory.go) holds a record without its value. The
-// record has the fingerprint of the delivered value, so that a poll can report a
+// record contains the fingerprint of the delivered value, so that a poll can report a
 // change, and the findings about its existence. Variables outside all polls are
 // forgotten.
 //

@@ -18,7 +18,7 @@ const anyGateway = "which any gateway may say, as it may the 403 for the value; 
 // check, both without a body, as a gateway might. Therefore further answers are
 // required that only Conjur gives: the resource's description, which names the
 // variable, and checks that must be answered yes. One asks about another privilege
-// on the same variable, by which it is visible. One asks about a variable that was
+// on the same variable that makes it visible. One asks about a variable that was
 // found in the same call.
 func (k *call) forbid(id, role string, t *conjur.Token) error {
 	switch r := k.check(id, execute, t); {

@@ -7,8 +7,8 @@ import (
 )
 
 // askOthers requests all other variables in use. It does so if a variable that is
-// set aside may be about to get the verdict Gone, and too little is known about the
-// others for the brake to decide. If polls run, they have determined that already.
+// set aside may get the verdict Gone, while the brake knows too little about the
+// others. If polls run, they have determined that already.
 func (l *load) askOthers(ids, aside []string) {
 	if !slices.ContainsFunc(aside, l.memory.needsOthers) {
 		return
@@ -69,7 +69,7 @@ func (m *memory) present(id string, call uint64) {
 }
 
 // needsOthers reports whether the next answer about a variable may complete its
-// proof, and would be held back only because too little is known about the others.
+// proof, and only missing knowledge about the others would hold it back.
 func (m *memory) needsOthers(id string) bool {
 	if _, due := m.newerThan(id); !due {
 		return false

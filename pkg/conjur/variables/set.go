@@ -12,9 +12,9 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Set sets the values, by variable, all of them or none. Where the server cannot
-// do that it sets them one by one if nonAtomic allows it, and when one fails
-// puts the earlier values back as far as that is possible.
+// Set sets the values, by variable, all of them or none. If the server cannot do
+// that and nonAtomic allows it, Set sets them one by one. If one fails, Set restores
+// the earlier values as far as possible.
 func Set(ctx context.Context, client *conjur.Client, values map[string][]byte, nonAtomic bool, out io.Writer) error {
 	all := make([]conjur.NewValue, 0, len(values))
 	for _, id := range slices.Sorted(maps.Keys(values)) {
@@ -83,8 +83,8 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 	return nil
 }
 
-// putBack restores what it can and returns exactly what happened; nil when there
-// was nothing to restore.
+// putBack restores the earlier values where it can, and returns which it did not
+// restore. It returns nil if there was nothing to restore.
 func putBack(ctx context.Context, client *conjur.Client, touched []conjur.NewValue, earlier map[string]Answer) error {
 	ctx = context.WithoutCancel(ctx) // also when the user gave up
 	var errs []error

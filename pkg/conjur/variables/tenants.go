@@ -29,8 +29,8 @@ type tallies struct {
 	uses    map[string]Use // by variable; nil: nobody says
 }
 
-// tally counts; variables that were not found since the step are unknown. What was
-// never found does not count if nobody can have it: it came into use after the start,
+// tally counts; variables that were not found since the step are unknown. A variable
+// that was never found does not count if no target can have it: it came into use later,
 // or no target holds anything. Whoever names such variables would delay the removals of
 // others. It is called with the lock held.
 func (m *memory) tally(since uint64, uses map[string]Use) tallies {
@@ -62,9 +62,9 @@ func (t *tally) add(v *variable, since uint64) {
 }
 
 // takes reports whether the brake holds back that a variable is gone, and whose loss
-// is the reason. That is its tenants', if each of them has lost most of its variables,
-// or the identity's, if in addition most tenants have: what one tenant does delays no
-// removal of another one.
+// is the reason. That is its tenants' tally, if each of them has lost most of its
+// variables. It is the identity's, if in addition most tenants have. One tenant delays
+// no removal of another one.
 func (b Brake) takes(t tallies, id string, n func(tally) int) (whose tally, held bool) {
 	if len(t.tenants) < 2 {
 		return t.tally, b.exceeded(n(t.tally), t.all)

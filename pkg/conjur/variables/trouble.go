@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// manyBare500s is the number of 500 answers without a body, and without a good
-	// answer, that indicate a server in trouble rather than a faulty variable.
+	// manyBare500s is the number of 500 answers without a body that indicate a
+	// server in trouble rather than a faulty variable. No good answer may be among them.
 	manyBare500s = 6
 	// leastTrouble is how long a single such answer suffices afterwards.
 	leastTrouble = time.Minute

@@ -148,8 +148,8 @@ func (a *AWS) caller(r *http.Request) string {
 	return a.ARNs[found[1]]
 }
 
-// Sign returns the JSON that a client of authn-iam sends: the header fields of a
-// request to STS in the region, signed now with the access key. more adds fields,
+// Sign returns the JSON that a client of authn-iam sends: the header fields of an STS
+// request in the region. It signs them now, with the access key. more adds fields,
 // as alternating names and values.
 func (a *AWS) Sign(key, region string, more ...string) string {
 	req, err := http.NewRequest(http.MethodGet, "https://"+stsHost(region)+"/?Action=GetCallerIdentity&Version=2011-06-15", nil)

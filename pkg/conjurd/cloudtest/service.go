@@ -1,6 +1,6 @@
 // Package cloudtest simulates, on loopback, the services of AWS, Azure and Google
-// Cloud that a login needs: their metadata services, AWS's Security Token Service,
-// and the issuers of identity tokens. It is for tests.
+// Cloud that a login needs. These are their metadata services, AWS's Security Token
+// Service, and the issuers of identity tokens. It is for tests.
 package cloudtest
 
 import (

@@ -123,7 +123,7 @@ func (a *APIKeys) Revoke(ctx context.Context, v versions.Version) error {
 }
 
 // still returns an error if the set's record of a version has changed since the decision
-// to act, or if the host belongs to another set.
+// to act. It also does so if the host belongs to another set.
 func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.State) error {
 	doc, err := a.Set(ctx)
 	if err != nil {

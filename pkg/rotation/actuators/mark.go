@@ -89,7 +89,7 @@ func (m mark) foreign(set string, doc *versions.Document) error {
 	return nil
 }
 
-// barred returns why a set may not give the role a version: the mark belongs to another
+// barred returns why a set may not give the role a version. The mark belongs to another
 // set or to a later state of this set. A "claim" allows the set to take over everything
 // marked before.
 func (m mark) barred(set string, doc *versions.Document) error {

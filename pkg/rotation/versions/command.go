@@ -69,7 +69,7 @@ func (c Command) Check() error {
 	return errors.Join(problems...)
 }
 
-// Early reports whether the command dates from so long after now that it is invalid. No
+// Early reports whether the command dates from too far in the future to be valid. No
 // log would keep the answer for that long.
 func (c Command) Early(now time.Time) bool { return c.At.After(now.Add(commandLife)) }
 

@@ -19,8 +19,8 @@ type contentRule struct {
 	// blank replaces the value of a required key that should be removed. It is the
 	// smallest value that the API server accepts.
 	blank string
-	// fault describes what is wrong with data in which all required keys are
-	// present and not blank, or returns "". It never shows a part of the data.
+	// fault describes the fault of data in which all required keys are present
+	// and not blank, or returns "". It never shows a part of the data.
 	fault func(data map[string][]byte) string
 }
 

@@ -65,8 +65,8 @@ type Change struct {
 // The lane expands targets with an entry that stands for all variables, as soon as Expand
 // is called with the list of variables.
 //
-// The cost of Put and Delete depends on the target and on how many share its variables,
-// but not on the number of variables or targets.
+// The cost of Put and Delete depends on the target and on how many share its variables.
+// It does not depend on the number of variables or targets.
 type Lane struct {
 	name string
 	once sync.Once

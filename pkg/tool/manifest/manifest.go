@@ -1,5 +1,5 @@
-// Package manifest reads the settings of a secrets provider from Kubernetes manifests:
-// the annotations of a Pod, and the environment and the mounts of its containers. It can
+// Package manifest reads the settings of a secrets provider from Kubernetes manifests.
+// It reads the annotations of a Pod, and the environment and the mounts of its containers. It can
 // replace an image without a change of any other text.
 package manifest
 
@@ -148,8 +148,8 @@ func (m *Manifest) addConfigMap(node *yaml.Node) error {
 	return nil
 }
 
-// explain reduces an error of the YAML decoder to the parts that may be shown: the lines
-// and the kind of problem, never the text itself.
+// explain reduces an error of the YAML decoder to the lines and the kind of problem. It
+// never shows the text itself.
 func explain(err error) error {
 	var typed *yaml.TypeError
 	if !errors.As(err, &typed) {

@@ -3,7 +3,7 @@
 // SYNCER_TO; see cronjob.yaml.
 //
 // It may be killed at any moment and run again: each batch is one transaction,
-// and what is done is not done again. Meanwhile the application goes on, since
+// and a finished batch is not repeated. Meanwhile the application goes on, since
 // all of it writes under the new key already.
 package main
 

@@ -28,8 +28,8 @@ const (
 )
 
 // Receiver performs the effect of Conjur's script and nothing else; it is not a
-// shell. It stores the script's certificate if it recognizes the script, and if the
-// certificate is for the key that an Inbox at the same path awaits.
+// shell. It stores the script's certificate if it recognizes the script, and if an
+// Inbox at the same path awaits a certificate for that key.
 type Receiver struct {
 	Path    string // of the certificate file
 	Scripts []Script
