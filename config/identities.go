@@ -99,7 +99,7 @@ func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 	if len(ids) == 0 || ids[0].Name == "" || l.src.Assume.Connection {
 		return
 	}
-	const format = "no identity serves the %s %q, and the process has none of its own; name it in one, or set %s"
+	const format = "no identity serves the %s %q, and the process has no default identity; name it in one, or set %s"
 	all := &Config{Identities: ids}
 	for _, namespace := range k.Namespaces {
 		if _, ok := all.IdentityOf(namespace, ""); !ok && k.ByLabel() {

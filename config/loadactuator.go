@@ -74,7 +74,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	case set.HTTP != nil:
 		to, err := url.Parse(set.HTTP.URL)
 		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !net.ParseIP(to.Hostname()).IsLoopback()) {
-			l.fail(it["url"].key, "it is no URL with https://, or with http:// and an address of loopback; passwords are sent there")
+			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there")
 		}
 	}
 }

@@ -54,8 +54,8 @@ func TestActuatorsOfSets(t *testing.T) {
 		`conjur: {hosts: [a, b]}, timeout: 1m`:                                                    "conjur.httpTimeoutSeconds",
 		`conjur: {hosts: [a]}`:                                                                    "at least two different hosts",
 		`conjur: {hosts: [a, b]}, generate: {random: 32}`:                                         "Conjur makes API keys",
-		`http: {url: "http://webhook.shop/steps", key: k}`:                                        "no URL with https://",
-		`http: {url: "webhook", key: k}`:                                                          "no URL with https://",
+		`http: {url: "http://webhook.shop/steps", key: k}`:                                        "a URL with https://",
+		`http: {url: "webhook", key: k}`:                                                          "a URL with https://",
 		`http: {url: "https://w/", key: k}, exec: {command: [rotate]}`:                            "the set has http too",
 	} {
 		if _, wrong := loadRotation(t, set); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), says) {

@@ -97,7 +97,7 @@ func commaList(text string) ([]string, error) {
 func yamlList(text string) ([]string, error) {
 	var nodes []yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &nodes); err != nil {
-		return nil, errors.New("not a YAML list; write each name as \"- name\" on a line of its own")
+		return nil, errors.New("not a YAML list; write each name as \"- name\" on a separate line")
 	}
 	var names []string
 	for _, n := range nodes {

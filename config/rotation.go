@@ -50,7 +50,7 @@ type RotatedSet struct {
 	// using it. The settings are grace for logins and keep for keys.
 	Keep   time.Duration `name:"keep" kind:"period" follows:"24h"`
 	_      time.Duration `name:"grace" kind:"period" follows:"10m"`
-	Unused time.Duration `name:"unused" kind:"period"` // so long nobody may have used it; 0: that does not matter
+	Unused time.Duration `name:"unused" kind:"period"` // the time that it must be unused before; 0: none
 	// Migrate is the CronJob of the migration, as "cronjob/name", or empty.
 	Migrate string        `name:"migrate"`
 	GiveUp  time.Duration `name:"giveUp" kind:"period" least:"1s" default:"1h"` // how long a version may fail to be accepted

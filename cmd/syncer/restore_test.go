@@ -33,7 +33,7 @@ func (w *world) deleteAndAwait(p *proctest.Process) {
 }
 
 // left is how often the file of db was left away.
-func left(p *proctest.Process) int { return len(p.Lines("Leaving away", "file/db")) }
+func left(p *proctest.Process) int { return len(p.Lines("Not restoring", "file/db")) }
 
 // awaitLeft waits until it was left away more often.
 func (w *world) awaitLeft(p *proctest.Process, before int) {

@@ -59,7 +59,7 @@ func TestRotateByHand(t *testing.T) {
 func TestRotateStatusOfWhatIsNoSet(t *testing.T) {
 	setFixture(t)
 	out, err := rotateBy(t, "status", "a")
-	if err == nil || !strings.Contains(out, "the value is no set") || strings.Contains(out, "old-a") {
+	if err == nil || !strings.Contains(out, "the value is not a set") || strings.Contains(out, "old-a") {
 		t.Errorf("%v, and it prints %s", err, out)
 	}
 }

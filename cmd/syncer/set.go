@@ -34,7 +34,7 @@ values as far as possible.`,
 			case len(args) == 0 && file == "":
 				return errors.New("name one variable, whose value is standard input, or a file of values with -f")
 			case len(args) == 1 && file != "":
-				return errors.New("a variable and -f are two ways to say what is set; use one of the two")
+				return errors.New("a variable and -f both set a value; use one of them")
 			case len(args) == 1:
 				return setValue(cmd, args[0])
 			}

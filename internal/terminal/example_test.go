@@ -10,8 +10,8 @@ func ExampleScreen_Table() {
 	screen := terminal.New(os.Stdout)
 	_ = screen.Draw(screen.Table([]terminal.Row{
 		{Cells: []string{"STATE", "TARGET", "PROVEN"}},
-		{Colour: terminal.Red, Cells: []string{"failing", "file/db", "9m"}},
-		{Colour: terminal.Green, Cells: []string{"fresh", "file/web", "2s"}},
+		{Color: terminal.Red, Cells: []string{"failing", "file/db", "9m"}},
+		{Color: terminal.Green, Cells: []string{"fresh", "file/web", "2s"}},
 	}))
 	// Output:
 	// STATE    TARGET    PROVEN

@@ -19,7 +19,7 @@ import (
 type Screen struct {
 	w             io.Writer
 	file          *os.File // nil unless it is a terminal
-	colours       bool
+	colors        bool
 	drawn         int // lines that are on the terminal
 	width, height int
 }
@@ -30,7 +30,7 @@ func New(w io.Writer) *Screen {
 	s := &Screen{w: w}
 	if f, ok := w.(*os.File); ok {
 		if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
-			s.file, s.colours = f, os.Getenv("NO_COLOR") == ""
+			s.file, s.colors = f, os.Getenv("NO_COLOR") == ""
 		}
 	}
 	return s
@@ -39,22 +39,22 @@ func New(w io.Writer) *Screen {
 // Live reports whether the output is a terminal, on which Draw updates in place.
 func (s *Screen) Live() bool { return s.file != nil }
 
-// Colour is a terminal color, as the number of its escape sequence.
-type Colour int
+// Color is a terminal color, as the number of its escape sequence.
+type Color int
 
-// The colors. The zero Colour is the terminal's default.
+// The colors. The zero Color is the terminal's default.
 const (
-	Red     Colour = 31
-	Green   Colour = 32
-	Yellow  Colour = 33
-	Blue    Colour = 34
-	Magenta Colour = 35
+	Red     Color = 31
+	Green   Color = 32
+	Yellow  Color = 33
+	Blue    Color = 34
+	Magenta Color = 35
 )
 
-// Row is a line of a table. The Colour applies to its first cell.
+// Row is a line of a table. The Color applies to its first cell.
 type Row struct {
-	Colour Colour
-	Cells  []string
+	Color Color
+	Cells []string
 }
 
 // Table arranges rows in columns. On a terminal it truncates long lines. It
@@ -82,13 +82,13 @@ func (s *Screen) Table(rows []Row) []string {
 			text = append(text[:s.width-1], '…')
 		}
 		first := min(utf8.RuneCountInString(row.Cells[0]), len(text))
-		lines[r] = s.paint(row.Colour, string(text[:first])) + string(text[first:])
+		lines[r] = s.paint(row.Color, string(text[:first])) + string(text[first:])
 	}
 	return lines
 }
 
-func (s *Screen) paint(c Colour, text string) string {
-	if !s.colours || c == 0 {
+func (s *Screen) paint(c Color, text string) string {
+	if !s.colors || c == 0 {
 		return text
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)

@@ -57,7 +57,7 @@ func shown(t *testing.T, width, height uint16, write func(*terminal.Screen)) str
 
 var rows = []terminal.Row{
 	{Cells: []string{"STATE", "TARGET"}},
-	{Colour: terminal.Red, Cells: []string{"failing", "file/db\x1b[2J\u202egpj"}},
+	{Color: terminal.Red, Cells: []string{"failing", "file/db\x1b[2J\u202egpj"}},
 }
 
 func TestPlainWhereThereIsNoTerminal(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPlainWhereThereIsNoTerminal(t *testing.T) {
 	}
 }
 
-func TestInPlaceAndInColourOnATerminal(t *testing.T) {
+func TestInPlaceAndInColorOnATerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	got := shown(t, 80, 24, func(s *terminal.Screen) {
 		_ = s.Draw(s.Table(rows))
@@ -86,7 +86,7 @@ func TestInPlaceAndInColourOnATerminal(t *testing.T) {
 	}
 }
 
-func TestNoColoursWhereNobodyWantsThem(t *testing.T) {
+func TestNoColorsWhereNobodyWantsThem(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	if got := shown(t, 80, 24, func(s *terminal.Screen) { _ = s.Draw(s.Table(rows)) }); strings.Contains(got, "\x1b[31m") {
 		t.Errorf("wrote %q", got)

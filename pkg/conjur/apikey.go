@@ -33,7 +33,7 @@ func (c *Client) RotateKey(ctx context.Context, host string) (secret.Value, erro
 		return secret.Value{}, r.statusError("")
 	}
 	if len(r.body) < 16 || isJSON(r.header) {
-		return secret.Value{}, errors.New("what came is no API key")
+		return secret.Value{}, errors.New("the answer is not an API key")
 	}
 	return secret.New(bytes.Clone(r.body)), nil
 }

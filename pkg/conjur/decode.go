@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	errNotBatch  = errors.New("what came is not a JSON object of values")
+	errNotBatch  = errors.New("the answer is not a JSON object of values")
 	errEncoding  = errors.New("the answer has an unknown Content-Encoding")
 	errNotBase64 = errors.New("the value in the answer is not base64")
 	errLacking   = errors.New("the answer lacks the variable")
@@ -309,7 +309,7 @@ type listed struct {
 // decodeList reads a JSON list of at most most resources. All ids must begin with
 // prefix.
 func decodeList(header http.Header, body []byte, prefix string, most int) (Page, error) {
-	errNotList := errors.New("what came is not a JSON list of resources")
+	errNotList := errors.New("the answer is not a JSON list of resources")
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if begin, err := dec.Token(); !isJSON(header) || err != nil || begin != json.Delim('[') {
 		return Page{}, errNotList
@@ -324,7 +324,7 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 		id, ok := strings.CutPrefix(resource.ID, prefix)
 		switch {
 		case !ok:
-			return Page{}, fmt.Errorf("it lists %.100q, which is no variable of our account", resource.ID)
+			return Page{}, fmt.Errorf("it lists %.100q, which is not a variable of our account", resource.ID)
 		case len(page.IDs) == most:
 			return Page{}, fmt.Errorf("it lists more than the %d that were asked for", most)
 		}

@@ -41,7 +41,7 @@ type IdentityError struct {
 }
 
 func (e *IdentityError) Error() string {
-	return "this identity seems to be deleted, as the server refuses it what every living one may ask; what is there stays: " + e.Err.Error()
+	return "this identity seems to be deleted, because Conjur refuses it a question that every identity may ask; all targets keep their last state; check the identity in the policy: " + e.Err.Error()
 }
 
 // Unwrap returns the error of the last attempt to get an access token.

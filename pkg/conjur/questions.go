@@ -179,7 +179,7 @@ func (c *Client) Whoami(ctx context.Context, t *Token) (Identity, Reading) {
 		return Identity{}, reading.as(Unusable, "for another account than ours")
 	// The owner may have the prefix "user/", which the server omits.
 	case name != cmp.Or(strings.TrimPrefix(c.tokens.owner(), "user/"), name):
-		return Identity{}, reading.as(Unusable, fmt.Sprintf("for %q, and not for %q, so what that one cannot see is no proof; "+
+		return Identity{}, reading.as(Unusable, fmt.Sprintf("for %q instead of %q, so a missing variable proves nothing; "+
 			"see to the credentials, then restart", name, c.tokens.owner()))
 	default:
 		return Identity{Name: name, Role: c.role(name)}, reading.as(Given, "")
@@ -233,7 +233,7 @@ func (c *Client) Resource(ctx context.Context, t *Token, id string) (Resource, R
 }
 
 // SetAnnotation is the annotation of a host that names the set that rotates its
-// key: the set's id, and after a space the set's identity, if known. A host without
+// key. It contains the set's id, and after a space the set's identity, if known. A host without
 // it may belong to any set.
 const SetAnnotation = "syncer/set"
 

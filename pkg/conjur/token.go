@@ -46,7 +46,7 @@ func (t *Token) Issued() time.Time { return t.issued }
 func parseToken(data []byte) (*Token, error) {
 	var t struct{ Protected, Payload, Signature string }
 	if json.Unmarshal(data, &t) != nil || t.Protected == "" || t.Payload == "" || t.Signature == "" {
-		return nil, errors.New("what came is no access token")
+		return nil, errors.New("the answer is not an access token")
 	}
 	payload, err := decodeAnyBase64(t.Payload)
 	if err != nil {
@@ -157,8 +157,8 @@ func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	}
 }
 
-// look returns one of three: a token, a renewal to wait for or to lead, or the
-// reason why it is too early for a renewal.
+// look returns one of these: a token, a renewal to wait for, a renewal to lead, or
+// the reason why it is too early.
 func (s *tokens) look(refused *Token) (t *Token, r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 const (
 	dialTimeout = 10 * time.Second
 	// idleTimeout is shorter than the 80 s after which the genuine server closes an
-	// idle connection, so that no request uses a connection that is closing.
+	// idle connection. No request uses a connection that is closing.
 	idleTimeout = 75 * time.Second
 	// mostRead bounds the size of a certificate file.
 	mostRead = 16 << 20
@@ -232,4 +232,4 @@ func plainError(err error) error {
 	return errBrokenAnswer
 }
 
-var errBrokenAnswer = errors.New("the connection was closed or refused on the way, or what came is not HTTP")
+var errBrokenAnswer = errors.New("the connection was closed before the answer ended, or the answer is not HTTP")

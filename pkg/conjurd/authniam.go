@@ -72,7 +72,7 @@ func awsHeaders(body []byte, optional string) (http.Header, error) {
 	}
 	signed := signedHeaders.FindStringSubmatch(headers.Get("Authorization"))
 	if signed == nil {
-		return nil, errors.New("the header Authorization does not say what is signed")
+		return nil, errors.New("the header Authorization does not list the signed headers")
 	}
 	known := append([]string{"host", "authorization", "x-amz-date", "x-amz-security-token", "x-amz-content-sha256"},
 		strings.Split(strings.ToLower(optional), ";")...)

@@ -41,7 +41,7 @@ func DataKey(path string, create bool) ([]byte, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("data key: %w", err)
 	case !create:
-		return nil, fmt.Errorf("data key: %w; set %s, or have a key made with init", err, DataKeyEnv)
+		return nil, fmt.Errorf("data key: %w; set %s, or create a key with init", err, DataKeyEnv)
 	}
 	key := make([]byte, store.KeySize)
 	_, _ = rand.Read(key) // never fails

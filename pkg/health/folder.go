@@ -46,7 +46,7 @@ func (m *Metrics) WatchFolder(f Folder) (unwatch func()) {
 	c := &folderMetrics{
 		Folder: f,
 		bytes:  prometheus.NewDesc("syncer_folder_bytes", "What the files of all targets hold together.", nil, nil),
-		limit:  prometheus.NewDesc("syncer_folder_limit_bytes", "What they may hold together.", nil, nil),
+		limit:  prometheus.NewDesc("syncer_folder_limit_bytes", "Maximum size of all secret files together.", nil, nil),
 		disk:   prometheus.NewDesc("syncer_folder_on_disk", "1 where the secrets folder is on a disk instead of in memory.", nil, nil),
 	}
 	m.registry.MustRegister(c)

@@ -47,17 +47,17 @@ func NewMetrics() *Metrics {
 	identity := []string{"identity"}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		syncs:    counter("syncer_syncs_total", "Syncs of targets, by what came of them.", "identity", "result"),
+		syncs:    counter("syncer_syncs_total", "Syncs of targets, by result.", "identity", "result"),
 		lag: histogram("syncer_delivery_seconds", "Time from the hint that a target may be stale to the end of the sync that wrote it.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "identity"),
-		requests: counter("syncer_conjur_requests_total", "Requests to Conjur, by kind and HTTP status; the code 0 is no answer, 304 is nothing new.", "identity", "kind", "code"),
+		requests: counter("syncer_conjur_requests_total", "Requests to Conjur, by kind and HTTP status; the code 0 means that no answer came, 304 that nothing changed.", "identity", "kind", "code"),
 		seconds: histogram("syncer_conjur_request_seconds", "Time of requests to Conjur.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}, "identity", "kind"),
 		removals: counter("syncer_removals_total", "Targets from which something was removed because a variable is gone in Conjur.", identity...),
 		holds:    counter("syncer_removal_holds_total", "Times at which removal was held back because too much was gone at once.", identity...),
 		held:     gauge("syncer_removals_held", "Variables whose removal is held back now.", identity...),
 		restarts: counter("syncer_workload_restarts_total", "Workloads that were restarted because of a changed Secret.", "namespace"),
-		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by what came of it.", "result"),
+		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by result.", "result"),
 		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again, so that there are pauses between the corrections."}),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}

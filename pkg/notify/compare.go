@@ -23,7 +23,7 @@ func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) er
 	}
 	done, err := r.compare(ctx, w, secrets)
 	if done == nil {
-		taken.CancelAt(now) // cancelling at a later time would count the restart as used
+		taken.CancelAt(now) // canceling at a later time would count the restart as used
 		return err
 	}
 	r.Reporter.Report("restarts in "+w.Namespace, nil)

@@ -43,7 +43,7 @@ func (a *Command) amend(cfg *config.Config) error {
 			err := sinks.CheckEnvironmentName(e.Alias)
 			switch other, taken := owner[e.Alias]; {
 			case e.All():
-				fail("--env", "the group %q has an entry for all variables; name each variable that is to be in the environment", group)
+				fail("--env", "the group %q has an entry for all variables; name each variable for the environment", group)
 			case err != nil:
 				fail("--env", "the group %q: the alias %v", group, err)
 			case taken:

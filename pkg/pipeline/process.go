@@ -203,7 +203,7 @@ func (s *Process) reload() error {
 	cfg, invalid := s.load(before)
 	switch {
 	case cfg == nil:
-		return errors.New("what was written is not valid, see above (keeping the old configuration)")
+		return errors.New("the changed configuration is not valid; the log lists each problem above, and the old configuration stays in effect")
 	case invalid != nil:
 		invalid = errors.New("the settings of some targets are not valid, see above (these targets keep their old ones)")
 	}

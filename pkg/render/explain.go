@@ -65,7 +65,7 @@ const (
 	undefined    = "template %q is not defined"
 	wrongNumber  = "wrong number of arguments for %s"
 	wrongLiteral = "%s cannot be used here, it has the wrong type"
-	noUse        = "%s: it cannot use what it is given"
+	noUse        = "%s: it cannot use its argument"
 	otherRule    = "it uses a value that is not there, or has the wrong type"
 )
 

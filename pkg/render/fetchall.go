@@ -32,7 +32,7 @@ func certainOfAll(err error) error {
 	var rule *ruleError
 	switch {
 	case errors.As(err, &alias):
-		return fmt.Errorf("%w; with \"*\" no alias is certain to be there, so give this one an entry of its own", err)
+		return fmt.Errorf("%w; with \"*\" an alias may be missing, so give this one a separate entry", err)
 	case errors.As(err, &limit):
 		return err
 	case errors.As(err, &rule):

@@ -44,7 +44,7 @@ func TestTemplatesOverAllVariables(t *testing.T) {
 		{`{{ .SecretsMap.top.Value }}`, ""},
 		{`{{ index .SecretsArray 5 }}`, ""},
 		{`{{ fromJson (index .SecretsArray 0).Value }}`, ""},
-		{`{{ secret "p/a" }}`, `template: g:1:3: the group has no alias "p/a", in {{ secret "p/a" }}; with "*" no alias is certain`},
+		{`{{ secret "p/a" }}`, `template: g:1:3: the group has no alias "p/a", in {{ secret "p/a" }}; with "*" an alias may be missing`},
 		{`{{ range .SecretsArray }}{{ secret "p/a" }}{{ end }}`, `no alias "p/a"`},
 		{`{{ range 3000000000 }}{{ end }}`, `does not end`},
 		{`{{ template "x" }}`, `"x" is not defined`},

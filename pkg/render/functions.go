@@ -175,5 +175,5 @@ func safeError(name string, p any) error {
 	case errors.As(err, &why):
 		return &functionError{name, string(why)}
 	}
-	return &functionError{name, "it cannot use what it is given"}
+	return &functionError{name, "it cannot use its argument"}
 }

@@ -79,7 +79,7 @@ func jwkOf(v versions.Version, public bool) (jwk, error) {
 		defer clear(block.Bytes)
 		key, err := parseKey(block)
 		if err != nil {
-			return jwk{}, fmt.Errorf("its part %q is no key of RSA, ECDSA or Ed25519 in PKCS #8 or PKIX", name)
+			return jwk{}, fmt.Errorf("its part %q must be an RSA, ECDSA or Ed25519 key in PKCS #8 or PKIX", name)
 		}
 		return jwkOfKey(key, v.ID, public)
 	}

@@ -129,7 +129,7 @@ func TestErrorsOfTemplates(t *testing.T) {
 		{`{{ first list }}`, `template: g:1:3: print: there is no value, in {{ first list }}`},
 		{`{{ if false }}{{ else }}{{ first list }}{{ end }}`, `template: g:1:27: print: there is no value, in {{ first list }}`},
 		{"{{ 1 }} long\n{{ 2 }} longer\n {{ secret `zz` }}", "template: g:3:4: the group has no alias \"zz\", in {{ secret `zz` }}"},
-		{`{{ len 5 }}`, `template: g:1:3: len: it cannot use what it is given, in {{ len 5 }}`},
+		{`{{ len 5 }}`, `template: g:1:3: len: it cannot use its argument, in {{ len 5 }}`},
 		{`{{ range 1.5 }}{{ end }}`, `template: g:1:9: it uses a value that is not there, or has the wrong type, in {{ range 1.5 }}`},
 		{`{{ define "x" }}` + "\n" + `{{ secret "zz" }}{{ end }}{{ template "x" }}`, `template: g:2:3: the group has no alias "zz", in {{ secret "zz" }}`},
 		{`{{ secret "zz" }}` + strings.Repeat(" ", 100), `template: g:1:3: the group has no alias "zz", in {{ secret "zz" }}`},

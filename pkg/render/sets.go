@@ -115,7 +115,7 @@ func (v *values) twice(entries []targets.Entry) error {
 		names[i] = e.alias
 	}
 	if twice := repeated(names); len(twice) > 0 {
-		return fmt.Errorf("%q is made by two entries; give a set a prefix of its own, as in \"db-*\"", twice)
+		return fmt.Errorf("%q is made by two entries; give a set a separate prefix, as in \"db-*\"", twice)
 	}
 	return nil
 }

@@ -194,13 +194,13 @@ func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts m
 		values := r.config.Conjur.Variable(ctx, id, "")
 		value, ok := values.Found[id]
 		if !ok {
-			return nil, now, fmt.Errorf("%q, which is to be adopted, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
+			return nil, now, fmt.Errorf("%q, which this set adopts, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
 		}
 		parts[part] = value
 	}
 	if r.config.Targets != nil {
 		if since, err = r.config.Targets.Since(ctx, slices.Collect(maps.Values(s.Adopt))); err != nil {
-			return nil, now, fmt.Errorf("how old the Secret is that has what is to be adopted is not known: %w", err)
+			return nil, now, fmt.Errorf("cannot read the creation time of the Secret with the value to adopt: %w", err)
 		}
 	}
 	if since.IsZero() || since.After(now) { // a different clock
@@ -229,7 +229,7 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	err = s.set.write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
 		r.warn.Do(func() {
-			r.config.Log.Warn("This server does not compare what is written over, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", r.config.Owner))
+			r.config.Log.Warn("This server has no compare-and-swap, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", r.config.Owner))
 		})
 	}
 	switch {

@@ -91,7 +91,7 @@ func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 	coming, ok := held.Coming()
 	switch {
 	case err != nil && !ok:
-		return "", fmt.Errorf("no version of %s waits to be promoted; have one made by now", h.ID)
+		return "", fmt.Errorf("no version of %s waits to be promoted; create one with the command now", h.ID)
 	case err != nil:
 		return coming.ID, err
 	case !ok || coming.State != versions.Accepted:

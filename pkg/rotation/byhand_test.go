@@ -249,9 +249,9 @@ func TestWhatIsNotASetIsLeftAlone(t *testing.T) {
 	_, err := h.Init(t.Context(), generate.Config{UUID: true})
 	wants(t, err, "a set begins in a variable without a value")
 	_, err = h.Add(t.Context(), generate.Config{UUID: true})
-	wants(t, err, "the value is no set")
+	wants(t, err, "the value is not a set")
 	report := fmt.Sprint(err, h.Status(t.Context()), h.Check(t.Context(), Gate{}))
-	if strings.Contains(report, canary) || !strings.Contains(report, "no JSON") {
+	if strings.Contains(report, canary) || !strings.Contains(report, "not JSON") {
 		t.Errorf("it says: %s", report)
 	}
 }

@@ -139,7 +139,7 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 		lacks := r.lacks(ctx, id, "execute")
 		problems = append(problems, lacks...)
 		if len(s.doc().Versions) == 0 && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
-			add("%q, which is to be adopted, has no value; set it", id)
+			add("%q, which this set adopts, has no value; set it", id)
 		}
 	}
 	problems = append(problems, r.taken(ctx, s)...)

@@ -18,10 +18,10 @@ import (
 // each write by Syncer would make that rotator change the value again.
 
 // ownRotator is the problem of a published variable that has an expiry.
-const ownRotator = "the server's own rotator has changed it; switch that off, then take back when it is to be changed again: POST /secrets/ACCOUNT/variable/ID?expirations"
+const ownRotator = "the server's own rotator has changed it; disable that rotator, then clear the variable's expiry: POST /secrets/ACCOUNT/variable/ID?expirations"
 
 // otherHandError says why a variable that a set publishes or adopts does not belong to
-// the set: somebody else changes it, or controls rotation with it.
+// the set. Somebody else changes it, or controls rotation with it.
 type otherHandError struct{ why string }
 
 func (e *otherHandError) Error() string { return e.why }
@@ -120,7 +120,7 @@ func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
 	for id, s := range r.sets {
 		newest, _ := r.untouched(ctx, s) // Check reports the error
 		for _, variable := range slices.Sorted(maps.Keys(newest)) {
-			all[id] = append(all[id], fmt.Sprintf("make sure that the server's own rotator is off: the policy annotates %q with %s, and Syncer cannot see a rotator that has not run yet", variable, conjur.RotatorAnnotation))
+			all[id] = append(all[id], fmt.Sprintf("disable the server's own rotator, if it is enabled: the policy annotates %q with %s, and Syncer cannot see a rotator before its first run", variable, conjur.RotatorAnnotation))
 		}
 	}
 	return all

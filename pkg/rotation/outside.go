@@ -82,7 +82,7 @@ func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
 		case good && verb == versions.Verify:
 			return nil
 		case !good && verb == versions.Apply:
-			return fmt.Errorf("the primary %s cannot be used, and is not accepted again (%s); have a new version made by \"now\", or go back by \"rollback\"", primary.ID, s.refusal)
+			return fmt.Errorf("the primary %s cannot be used, and is not accepted again (%s); create a new version with \"now\", or return with \"rollback\"", primary.ID, s.refusal)
 		}
 	}
 	return fmt.Errorf("the primary %s cannot be used: %s", primary.ID, s.refusal)

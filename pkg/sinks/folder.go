@@ -100,7 +100,7 @@ func (d osFolder) list() ([]fs.DirEntry, error) {
 	case errors.Is(err, io.EOF): // the folder is empty
 		err = nil
 	case len(entries) > mostEntries:
-		return nil, fmt.Errorf("it has more than %d entries; remove what is not needed", mostEntries)
+		return nil, fmt.Errorf("it has more than %d entries; remove entries that are not needed", mostEntries)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, err

@@ -23,7 +23,7 @@ func (d DeliveredSet) After(was DeliveredSet) error {
 	case d.Step < was.Step:
 		return fmt.Errorf("it is at step %d, but step %d was delivered already, as after a restored backup; put the later one back, or \"claim\" the set", d.Step, was.Step)
 	case d.Step == was.Step && (d.Primary != was.Primary || !slices.Equal(d.IDs, was.IDs)):
-		return fmt.Errorf("it is at step %d as what was delivered, but has other versions, as after a restored backup; put the one that was delivered back", d.Step)
+		return fmt.Errorf("it has the delivered step %d, but other versions, as after a restored backup; restore the delivered value", d.Step)
 	}
 	return nil
 }

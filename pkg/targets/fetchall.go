@@ -40,7 +40,7 @@ func expandAll(entries []Entry, ids, holders []string, forSecret bool) (expanded
 				fault = alreadyNames(alias, holder)
 			}
 			if fault != "" {
-				warnings = append(warnings, fmt.Sprintf("variable %q is left out: %s; give it an entry of its own", id, fault))
+				warnings = append(warnings, fmt.Sprintf("variable %q is left out: %s; give it a separate entry", id, fault))
 				continue
 			}
 			taken[alias] = id
@@ -159,7 +159,7 @@ func (s *Secret) expand(entries []Entry, ids, holders []string) (expanded []Entr
 	groups, taken := s.Groups, make(map[string]string, len(s.Groups))
 	s.Groups = nil
 	for _, key := range s.Hold {
-		taken[key] = "what is wrong with the definition of the data key %q must be mended first"
+		taken[key] = "the faulty definition of the data key %q must be corrected first"
 	}
 	for _, t := range groups {
 		taken[t.Group] = "the group %q already makes the data key"
@@ -175,7 +175,7 @@ func (s *Secret) expand(entries []Entry, ids, holders []string) (expanded []Entr
 	all, warnings := expandAll(entries, ids, holders, true)
 	for _, e := range all {
 		if why, ok := taken[e.Alias]; ok && !named[e.Alias] {
-			warnings = append(warnings, fmt.Sprintf("variable %q is left out: "+why+"; give it an entry of its own", e.Variable, e.Alias))
+			warnings = append(warnings, fmt.Sprintf("variable %q is left out: "+why+"; give it a separate entry", e.Variable, e.Alias))
 			continue
 		}
 		expanded = append(expanded, e)

@@ -64,7 +64,7 @@ func TestExpandAll(t *testing.T) {
 			t.Fatalf("%s: warnings %q, want %q", c.name, warnings, c.warnings)
 		}
 		for i, want := range c.warnings {
-			if !strings.Contains(warnings[i], want) || !strings.Contains(warnings[i], "give it an entry of its own") {
+			if !strings.Contains(warnings[i], want) || !strings.Contains(warnings[i], "give it a separate entry") {
 				t.Errorf("%s: warning %q, want %q", c.name, warnings[i], want)
 			}
 		}

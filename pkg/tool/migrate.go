@@ -109,5 +109,5 @@ func ownCommand(c *manifest.Container) []config.Problem {
 	if len(c.Command) == 0 || path.Base(c.Command[0]) == "syncer" {
 		return nil
 	}
-	return []config.Problem{{Key: "command", Message: fmt.Sprintf("the container %s has a command of its own, which Syncer's image may not have; remove it, so that the image's is used", c.Name)}}
+	return []config.Problem{{Key: "command", Message: fmt.Sprintf("the container %s sets a command, which Syncer's image may not have; remove it, so that the image's command runs", c.Name)}}
 }

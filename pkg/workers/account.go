@@ -72,5 +72,5 @@ func (s *Syncer) postmortem(t *targets.Target, d *draft, parts []string) {
 		}
 		fields = append(fields, zap.Strings("keys", parts))
 	}
-	s.Log.Warn("Removed what was revoked", append(fields, zap.Strings("variables", variables), zap.Strings("proofs", proofs))...)
+	s.Log.Warn("Removed revoked values", append(fields, zap.Strings("variables", variables), zap.Strings("proofs", proofs))...)
 }

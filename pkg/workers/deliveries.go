@@ -62,7 +62,7 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 	}
 	stays = deleted && !status.Asked && s.Policy.KeepDeleted && r.Spec.Secret == nil && len(have.Parts) == 0
 	if stays {
-		s.Log.Info("Leaving away what was deleted and has not changed", zap.String("target", string(r.Spec.Key)))
+		s.Log.Info("Not restoring a deleted file, because its values have not changed", zap.String("target", string(r.Spec.Key)))
 	}
 	return deleted, stays
 }

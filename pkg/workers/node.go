@@ -122,7 +122,7 @@ func bothNamed(t *targets.Target, answers map[string]variables.Answer) map[strin
 		if !cloned {
 			answers, cloned = maps.Clone(answers), true
 		}
-		a.Err = fmt.Errorf("%w; nor is there %q, the node's own: set one of the two", a.Err, own)
+		a.Err = fmt.Errorf("%w; the node-specific variable %q does not exist either: set one of the two", a.Err, own)
 		answers[general] = a
 	}
 	return answers

@@ -57,7 +57,7 @@ func TestRevokedKeysGoAndTheOthersGoOn(t *testing.T) {
 	if !r.Wrote || !r.Removed || revoked.Kept || fmt.Sprint(revoked.Variables, revoked.Parts) != "[p/pass] [also cfg pass]" {
 		t.Errorf("result %+v", r)
 	}
-	lines := s.logs.FilterMessage("Removed what was revoked").All()
+	lines := s.logs.FilterMessage("Removed revoked values").All()
 	if len(lines) != 1 {
 		t.Fatalf("%d lines tell of the removal, want one", len(lines))
 	}
@@ -65,7 +65,7 @@ func TestRevokedKeysGoAndTheOthersGoOn(t *testing.T) {
 		t.Errorf("the line says %s", got)
 	}
 
-	if r := s.one(); r.Wrote || r.Removed || r.Err == nil || s.logs.FilterMessage("Removed what was revoked").Len() > 1 {
+	if r := s.one(); r.Wrote || r.Removed || r.Err == nil || s.logs.FilterMessage("Removed revoked values").Len() > 1 {
 		t.Errorf("with nothing left to remove the result is %+v", r)
 	}
 	s.give("p/pass", "secret") // comes back, with its old value

@@ -67,7 +67,7 @@ func TestAVariableOfAWildcardGoesWhenItIsProvenGone(t *testing.T) {
 	if r.Err != nil || !r.Wrote || r.Removed {
 		t.Errorf("result %+v, want no error: nothing names the variable", r)
 	}
-	if n := s.logs.FilterMessage("Removed what was revoked").Len(); n != 1 {
+	if n := s.logs.FilterMessage("Removed revoked values").Len(); n != 1 {
 		t.Errorf("%d lines tell of the removal, want one", n)
 	}
 	if got := s.set.Variables(); !slices.Equal(got, []string{"p/b", "q/n"}) {

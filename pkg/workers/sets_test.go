@@ -78,7 +78,7 @@ func TestASetThatIsBrokenOrWentBackKeepsTheLastState(t *testing.T) {
 	s.delivers("host=h", "r1.key.primary="+canary, "r2.key=b")
 	for says, value := range map[string]string{
 		"it is at step 2, but step 3 was delivered already": encoded(t, first),
-		"no JSON":                   canary,
+		"not JSON":                  canary,
 		"another format":            `{"syncerSet":2,"versions":[]}`,
 		"no primary":                `{"syncerSet":1,"step":9,"versions":[]}`,
 		"2 versions are primary":    strings.Replace(encoded(t, second), `"state":"accepted"`, `"state":"primary"`, 1),

@@ -133,7 +133,7 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	var suspect *variables.SuspectError
 	switch {
 	case isSet(e, a):
-		err = fmt.Errorf("variable %q: it is a set of versions; name it in an entry of its own, as {keys: %s}", e.Variable, e.Variable)
+		err = fmt.Errorf("variable %q: it is a set of versions; name it in a separate entry, as {keys: %s}", e.Variable, e.Variable)
 	case a.Verdict == variables.Found:
 		return false
 	case a.Verdict == variables.Gone:

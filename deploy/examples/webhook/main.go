@@ -25,7 +25,7 @@ type step struct {
 	Parts                                   map[string][]byte
 }
 
-// token is what is kept of a version: never the token itself.
+// token is the record of a version, without the token itself.
 type token struct {
 	Identity         string // of the set, which may be declared anew under the same id
 	Fence, Hash      string
@@ -59,7 +59,7 @@ func handler(key []byte, path string) http.HandlerFunc {
 		case s.Step == "apply" && !older && !(equal && is.Revoked) && len(has) > 0:
 			tokens[name] = token{s.Identity, s.Fence, hash(has), true, false}
 		case s.Step == "apply" && !older && !(equal && is.Revoked) && !is.Settled:
-			made := rand.Text() // in the place of one that this version has, whose answer was lost
+			made := rand.Text() // replaces an earlier one of this version, whose answer was lost
 			tokens[name] = token{s.Identity, s.Fence, hash([]byte(made)), false, false}
 			answer["parts"] = map[string]string{"token": base64.StdEncoding.EncodeToString([]byte(made))}
 		case s.Step == "revoke" && (!older || is.Revoked):

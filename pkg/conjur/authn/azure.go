@@ -42,7 +42,7 @@ func (a Azure) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential
 		AccessToken string `json:"access_token"`
 	}
 	if json.Unmarshal(body, &answer) != nil {
-		return conjur.Credential{}, fmt.Errorf("%s: what came is not the JSON of a token", azureService)
+		return conjur.Credential{}, fmt.Errorf("%s: the answer is not the JSON of a token", azureService)
 	}
 	token := []byte(answer.AccessToken)
 	defer clear(token)

@@ -129,7 +129,7 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 		return secret.Value{}, a.calls.explain(err, awsNone)
 	}
 	if !keys.HasKeys() {
-		return secret.Value{}, errors.New("what was found lacks a key")
+		return secret.Value{}, errors.New("the credentials that were found lack a key")
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, emptyBody, "sts", region, time.Now().UTC()); err != nil {
 		return secret.Value{}, a.calls.explain(err, awsNone)
@@ -210,7 +210,7 @@ func identityRequest(region string) (*http.Request, error) {
 const awsNone = "none found that can be used, neither in variables and files nor by asking the container's or the instance's service"
 
 // explain converts an error of AWS's library into one that is safe to show, because
-// the library quotes what it received. The result says which service was asked and
+// the library quotes the answer. The result says which service was asked and
 // how that failed, or otherwise the reason.
 func (c *awsCalls) explain(err error, reason string) error {
 	var text []string

@@ -64,7 +64,7 @@ func plain(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op
 	}
-	return errors.New("the connection was closed on the way, or what came is not HTTP")
+	return errors.New("the connection was closed before the answer ended, or the answer is not HTTP")
 }
 
 // checkToken returns an error for an answer that cannot be a token. A portal's page
@@ -74,7 +74,7 @@ func checkToken(service string, token []byte) error {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' || r == '='
 	}
 	if bytes.Count(token, []byte(".")) != 2 || bytes.ContainsFunc(token, func(r rune) bool { return !isToken(r) }) {
-		return fmt.Errorf("%s: what came is not a token", service)
+		return fmt.Errorf("%s: the answer is not a token", service)
 	}
 	return nil
 }

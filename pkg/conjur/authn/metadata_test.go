@@ -96,13 +96,13 @@ func TestMetadataThatIsNone(t *testing.T) {
 		"redirecting": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}, "it answered 307"},
-		"HTML":      {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>"+canary+"</html>") }, "what came is not"},
+		"HTML":      {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>"+canary+"</html>") }, "the answer is not"},
 		"error":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); io.WriteString(w, canary) }, "it answered 500"},
 		"too long":  {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 100_000)) }, "longer than 65536"},
-		"empty":     {func(http.ResponseWriter, *http.Request) {}, "what came is not"},
+		"empty":     {func(http.ResponseWriter, *http.Request) {}, "the answer is not"},
 		"no HTTP":   {hijacked(canary + "\r\n\r\n"), "not HTTP"},
-		"torn":      {hijacked("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + canary), "closed on the way"},
-		"two words": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"access_token":"a.b.c d"}`) }, "what came is not a token"},
+		"torn":      {hijacked("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + canary), "closed before the answer ended"},
+		"two words": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"access_token":"a.b.c d"}`) }, "the answer is not a token"},
 	} {
 		m := cloudtest.NewService(t, c.answer)
 		for cloud, a := range clouds(m) {

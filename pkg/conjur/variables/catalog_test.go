@@ -215,7 +215,7 @@ func TestOneBadPageFailsTheList(t *testing.T) {
 		"half a list":              {list(`[{"id":"dev:variable:a"},`), "not a JSON list"},
 		"an id of another account": {list(`[{"id":"dev:variable:a"},{"id":"prod:variable:b"}]`), `"prod:variable:b"`},
 		"another kind":             {list(`[{"id":"dev:policy:a"}]`), `"dev:policy:a"`},
-		"no id":                    {list(`[{}]`), "no variable of our account"},
+		"no id":                    {list(`[{}]`), "not a variable of our account"},
 		"too long":                 {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "999999999999") }, "longer than the limit"},
 	} {
 		t.Run(name, func(t *testing.T) {

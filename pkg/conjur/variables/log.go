@@ -28,7 +28,7 @@ func (c *Client) reportHolds(isPoll bool) {
 		}
 		c.log.Warn(map[HoldState]string{
 			HoldBegan: "Removal is held back: so many variables of this identity are gone at once that it may be a mistake",
-			Passed:    "Removal is no longer held back: the time is over, and what is gone after one more look is removed",
+			Passed:    "Removal is no longer held back: the hold has ended, and variables that are still gone are removed",
 			Returned:  "Removal is no longer held back: none of the variables is gone any more",
 			Unfounded: "Removal is no longer held back: most variables are known to be there",
 		}[e.State], zap.Int("gone", e.Gone), zap.Int("of", e.Of), zap.Strings("variables", e.Variables),
@@ -70,7 +70,7 @@ func (c *Client) reportProofs() {
 			}
 		}
 		if len(names) > 0 {
-			c.log.Warn("Proven to be gone: until it is back nothing that needs it is written, and what holds it is removed, unless removal is switched off or a general variable takes its place",
+			c.log.Warn("Proven to be gone; the values are removed, unless removal is disabled or a general variable exists; targets that need them are not written",
 				zap.String("reason", string(reason)), zap.String("meaning", meaning), zap.Int("count", len(names)),
 				zap.Strings("variables", names[:min(len(names), mostNamed)]), zap.String("proof", first.Error()))
 		}
@@ -98,6 +98,6 @@ func (c *Client) reportReturns() {
 	for _, r := range returns {
 		names = append(names, r.Variable)
 	}
-	c.log.Warn("Variables have an earlier value again: one of several servers may lag behind, so it is held back until it alone has been answered for a while",
+	c.log.Warn("Variables have an earlier value again; it is held back for a while, because a server may lag behind",
 		zap.Int("count", len(names)), zap.Strings("variables", names[:min(len(names), mostNamed)]), zap.Time("until", returns[0].Until))
 }

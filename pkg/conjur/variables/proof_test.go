@@ -153,7 +153,7 @@ func TestProofIsOfOneIdentity(t *testing.T) {
 			d.With(func(d *conjurtest.Double) { d.Name = "host/other" })
 			for range 4 {
 				_, err := c.Changed(t.Context(), ids)
-				if err == nil || !strings.Contains(err.Error(), `for "host/other", and not for "host/apps/my app"`) {
+				if err == nil || !strings.Contains(err.Error(), `for "host/other" instead of "host/apps/my app"`) {
 					t.Errorf("the other identity is not told: %v", err)
 				}
 				a := fetch(t, c, ids[0])

@@ -19,7 +19,7 @@ const longestUnsampled = 4
 
 // errFruitless means that a variable was not requested because Conjur answered none
 // of the earlier requests.
-var errFruitless = errors.New("not asked: what was asked for before was refused, and not in Conjur's form")
+var errFruitless = errors.New("not requested, because earlier requests were refused by an answer that is not Conjur's")
 
 // end ends a call.
 func (k *call) end(isPoll bool) {

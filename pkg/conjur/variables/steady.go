@@ -49,7 +49,7 @@ type ReturnedError struct {
 }
 
 func (e *ReturnedError) Error() string {
-	return fmt.Sprintf("variable %q has an earlier value again, which one of several servers that lags behind may have answered: it is held back until %s, and until no other is answered",
+	return fmt.Sprintf("variable %q has an earlier value again, perhaps from a server that lags behind; it is held back until %s, and until all answers agree",
 		e.Variable, e.Until.UTC().Format(time.RFC3339))
 }
 

@@ -23,7 +23,7 @@ func (s *suite) authn(t *testing.T) {
 		{name: "authenticate", req: admin, body: key, want: answer{status: 200, kind: asJSON, match: isToken}},
 		{name: "authenticate in base64", req: admin, body: key, header: map[string]string{"Accept-Encoding": "gzip, BASE64"},
 			want: answer{status: 200, kind: asText, match: isEncodedToken, header: map[string]string{"Content-Encoding": "base64"}}},
-		{name: "a q-value is no base64", req: admin, body: key, header: map[string]string{"Accept-Encoding": "gzip, base64;q=1"},
+		{name: "a q-value does not select base64", req: admin, body: key, header: map[string]string{"Accept-Encoding": "gzip, base64;q=1"},
 			want: answer{status: 200, kind: asJSON, match: isToken}},
 		{name: "an expired token is ignored", req: admin, body: key, header: map[string]string{"Authorization": `Token token="aGVsbG8="`},
 			want: answer{status: 200, kind: asJSON, match: isToken}},

@@ -120,6 +120,6 @@ func (s *suite) batchIDs(t *testing.T, full func(string) string) {
 	s.runAll(t, []exchange{
 		{name: "id with a comma", as: alice, req: ids("comma%2Cone"), want: missing(full("comma"))},
 		{name: "plus is a space", as: alice, req: ids("sp+ace"), want: ok(asJSON, `{"{a}:variable:{p}/sp ace":"SPACE"}`)},
-		{name: "plus is no plus", as: alice, req: ids("plus+x"), want: missing(full("plus x"))},
+		{name: "plus is a space", as: alice, req: ids("plus+x"), want: missing(full("plus x"))},
 	})
 }

@@ -105,9 +105,9 @@ func (s *suite) replace(t *testing.T) {
 	s.runAll(t, []exchange{
 		{name: "value", as: s.admin(), req: "POST /secrets/{a}/variable/{p}%2Freplaced%2Fa", body: "A1", want: created},
 		{name: "PUT", as: s.admin(), req: "PUT " + sand, body: "- !variable a\n- !variable c\n", want: ok2(`{"created_roles":{},"version":2}`)},
-		{name: "what is kept has its value", as: s.admin(), req: read("a"), want: ok(asBytes, "A1")},
-		{name: "what is omitted is gone", as: s.admin(), req: read("b"), want: gone("b")},
-		{name: "permissions of what is gone", as: s.admin(), req: "GET /resources/{a}/variable/{p}%2Freplaced%2Fa", want: answer{status: 200, kind: asJSON,
+		{name: "a kept variable has its value", as: s.admin(), req: read("a"), want: ok(asBytes, "A1")},
+		{name: "an omitted variable is gone", as: s.admin(), req: read("b"), want: gone("b")},
+		{name: "permissions of a variable that is gone", as: s.admin(), req: "GET /resources/{a}/variable/{p}%2Freplaced%2Fa", want: answer{status: 200, kind: asJSON,
 			match: contains(`"permissions":[],"annotations":[],"secrets":[{"version":1,"expires_at":null}]}`)}},
 		{name: "PUT of an empty list", as: s.admin(), req: "PUT " + sand, body: "[]\n", want: ok2(`{"created_roles":{},"version":3}`)},
 		{name: "PUT of nothing", as: s.admin(), req: "PUT " + sand, want: notValid("policy_text", "is not present")},

@@ -56,7 +56,7 @@ func Rekey(ctx context.Context, o Options, out io.Writer) error {
 	case o.Dir == "":
 		return errors.New("conjurd rekey: name the folder with --dir")
 	case fixed:
-		return fmt.Errorf("conjurd rekey: the data key is in %s; put a new one before it there, with a space between them, start the server, and take the old one out when it says that nothing is left under it", conjurd.DataKeyEnv)
+		return fmt.Errorf("conjurd rekey: the data key is in %s; put a new one before it there, separated by a space, and start the server; remove the old one when the server reports that nothing uses it", conjurd.DataKeyEnv)
 	}
 	key := o.path(dataKeyFile)
 	if err := conjurd.AddDataKey(key); err != nil && !errors.Is(err, conjurd.ErrRekeying) {

@@ -48,8 +48,8 @@ func (o Overview) Once(ctx context.Context) error {
 }
 
 // Watch prints it now and whenever it has changed, on a terminal in place, until
-// ctx ends or the process is gone. If ctx ends, the error is that of Once for what
-// was printed last.
+// ctx ends or the process is gone. If ctx ends, the error is that of Once for the
+// last printed lines.
 func (o Overview) Watch(ctx context.Context) error {
 	client, err := o.client()
 	if err != nil {
@@ -64,7 +64,7 @@ func (o Overview) Watch(ctx context.Context) error {
 		if !s.Well() {
 			verdict = ErrNotFresh
 		}
-		if !screen.Live() { // where it is not written over, that time goes by is no news
+		if !screen.Live() { // on a log, a later time alone is not a change
 			now := o.lines(screen, untimed(s))
 			if slices.Equal(now, before) {
 				return
@@ -108,8 +108,8 @@ func (o Overview) print(screen *terminal.Screen, s Status) error {
 // badness orders states, the worst first.
 var badness = []State{Failing, Revoked, Doubted, Stale, Waiting, Fresh}
 
-// colours are those of the states.
-var colours = map[State]terminal.Colour{
+// colors are those of the states.
+var colors = map[State]terminal.Color{
 	Failing: terminal.Red, Revoked: terminal.Magenta, Doubted: terminal.Yellow, Stale: terminal.Yellow, Waiting: terminal.Blue, Fresh: terminal.Green,
 }
 
@@ -130,7 +130,7 @@ func (o Overview) lines(screen *terminal.Screen, s Status) []string {
 				continue
 			}
 		}
-		rows = append(rows, terminal.Row{Colour: colours[t.State], Cells: []string{
+		rows = append(rows, terminal.Row{Color: colors[t.State], Cells: []string{
 			string(t.State), t.Name, t.Lane, ago(s.At, t.Proven), ago(s.At, t.Changed), ahead(s.At, t.Expires), wrong(t),
 		}})
 	}
@@ -174,7 +174,7 @@ func left(r Rotation) string {
 	return text
 }
 
-// wrong says what is wrong with a target and what it waits for.
+// wrong returns the error of a target, or the reason why it waits.
 func wrong(t Target) string {
 	text := t.Error
 	if t.Waits != "" {

@@ -35,7 +35,7 @@ func (c *Consumers) migrate(ctx context.Context, from, to string) rotation.Answe
 			c.migrated[from] = true
 			return rotation.Answer{Open: true}
 		case batchv1.JobFailed:
-			return rotation.Answer{Waits: fmt.Sprintf("job/%s of namespace %s failed (%s); see its log, and delete it to have it made anew", job.Name, job.Namespace, condition.Reason)}
+			return rotation.Answer{Waits: fmt.Sprintf("job/%s of namespace %s failed (%s); see its log, and delete it so that Syncer creates it again", job.Name, job.Namespace, condition.Reason)}
 		}
 	}
 	return rotation.Answer{Waits: fmt.Sprintf("job/%s of namespace %s", job.Name, job.Namespace)}

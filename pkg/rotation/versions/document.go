@@ -68,7 +68,7 @@ func Parse(value []byte) (*Document, error) {
 	}
 	switch {
 	case raw.Set == nil:
-		return nil, errors.New(`the value is no set: it has no "syncerSet"; begin one with "syncer rotate init"`)
+		return nil, errors.New(`the value is not a set: it has no "syncerSet"; begin one with "syncer rotate init"`)
 	case *raw.Set != format:
 		return nil, fmt.Errorf("%w: it is %d instead of %d; use the Syncer that wrote it, or a later one", errFormat, *raw.Set, format)
 	}
@@ -99,11 +99,11 @@ func unreadable(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("the value is no set: it is no JSON from byte %d on; put back an earlier one from Conjur's history", syntax.Offset)
+		return fmt.Errorf("the value is not a set: it is not JSON from byte %d on; put back an earlier one from Conjur's history", syntax.Offset)
 	case errors.As(err, &kind) && kind.Field != "":
 		return fmt.Errorf("the set's %s is of another type than it should be; put back an earlier one from Conjur's history", kind.Field)
 	}
-	return errors.New("the value is no set: it is no JSON object of its form; put back an earlier one from Conjur's history")
+	return errors.New("the value is not a set: it is not a JSON object of its form; put back an earlier one from Conjur's history")
 }
 
 func tooLarge(bytes int) error {
@@ -155,8 +155,8 @@ func (d *Document) encode() []byte {
 
 var knownState = []State{Pending, Accepted, Primary, Retiring, Returning, Revoking, Retired}
 
-// isName reports whether a text is a file name of up to 63 letters, digits, - and _ that
-// starts with a letter or a digit. A regular expression would cost each process 60 KiB.
+// isName reports whether a text is a file name of up to 63 letters, digits, - and _. It
+// must start with a letter or a digit. A regular expression would cost each process 60 KiB.
 func isName(text string) bool {
 	for i, r := range text {
 		plain := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -187,7 +187,7 @@ func (d *Document) check() error {
 	}
 	for i, v := range d.Versions {
 		if !isName(v.ID) {
-			wrong("the id of version %d is no file name of up to 63 letters, digits, - and _; set it anew", i+1)
+			wrong("the id of version %d must be a file name of up to 63 letters, digits, - and _; set it again", i+1)
 			continue
 		}
 		if ids[v.ID] {
@@ -220,14 +220,14 @@ func (v Version) check() (problems []error) {
 		wrong("why it was refused takes more than %d bytes; take that out", MaxRefusal)
 	}
 	if !isName(v.Fence) {
-		wrong("its fence is no id; take it out")
+		wrong("its fence is not an id; remove it")
 	}
 	if v.State != Retired && len(v.Parts) == 0 {
 		wrong("it has no parts; retire it, or put back an earlier set from Conjur's history")
 	}
 	for _, name := range v.PartNames() {
 		if !isName(name) || name == "primary" {
-			wrong("the name of a part is no file name of up to 63 letters, digits, - and _, or is \"primary\"; name it otherwise")
+			wrong("the name of a part must be a file name of up to 63 letters, digits, - and _ other than \"primary\"; rename it")
 		} else if v.Parts[name].Len() == 0 {
 			wrong("part %q is empty; take it out", name)
 		}

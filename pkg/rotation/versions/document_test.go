@@ -24,9 +24,9 @@ func TestParseRefuses(t *testing.T) {
 		many = append(many, version(fmt.Sprintf("r%d", i), "retiring"))
 	}
 	for name, c := range map[string]struct{ value, says string }{
-		"a plain value":        {canary, "no JSON from byte 1 on"},
-		"torn JSON":            {`{"syncerSet":1,"versions":[{"parts":{"key":"` + canary, "no JSON from byte"},
-		"JSON of another form": {`["` + canary + `"]`, "no JSON object of its form"},
+		"a plain value":        {canary, "not JSON from byte 1 on"},
+		"torn JSON":            {`{"syncerSet":1,"versions":[{"parts":{"key":"` + canary, "not JSON from byte"},
+		"JSON of another form": {`["` + canary + `"]`, "not a JSON object of its form"},
 		"another document":     {`{"key":"` + canary + `"}`, `it has no "syncerSet"`},
 		"a later format":       {`{"syncerSet":2,"versions":"` + canary + `"}`, "another type"},
 		"a number as text":     {`{"syncerSet":1,"step":"` + canary + `"}`, "the set's step is of another type"},
@@ -34,12 +34,12 @@ func TestParseRefuses(t *testing.T) {
 		"two primaries":        {set(version("r1", "primary"), version("r2", "primary")), "2 versions are primary"},
 		"no primary":           {set(version("r1", "retiring")), "no version is primary, though one was"},
 		"two on their way":     {set(version("r1", "primary"), version("r2", "pending"), version("r3", "accepted")), "only one can be"},
-		"an id with a slash":   {set(version("../r1", "primary")), "the id of version 1 is no file name"},
-		"an id with a dot":     {set(version("r.1", "primary")), "the id of version 1 is no file name"},
-		"no id":                {set(version("", "primary")), "the id of version 1 is no file name"},
-		"an id like a flag":    {set(version("-r1", "primary")), "the id of version 1 is no file name"},
-		"an id with an umlaut": {set(version("rü", "primary")), "the id of version 1 is no file name"},
-		"a long id":            {set(version(strings.Repeat("r", 64), "primary")), "the id of version 1 is no file name"},
+		"an id with a slash":   {set(version("../r1", "primary")), "the id of version 1 must be a file name"},
+		"an id with a dot":     {set(version("r.1", "primary")), "the id of version 1 must be a file name"},
+		"no id":                {set(version("", "primary")), "the id of version 1 must be a file name"},
+		"an id like a flag":    {set(version("-r1", "primary")), "the id of version 1 must be a file name"},
+		"an id with an umlaut": {set(version("rü", "primary")), "the id of version 1 must be a file name"},
+		"a long id":            {set(version(strings.Repeat("r", 64), "primary")), "the id of version 1 must be a file name"},
 		"an id twice":          {set(version("r1", "primary"), version("r1", "retiring")), "version r1 is there twice"},
 		"a state":              {set(version("r1", "primary"), version("r2", canary)), "version r2: its state is none of"},
 		"no bytes":             {set(`{"id":"r1","state":"primary"}`), "version r1: it has no parts"},
@@ -66,7 +66,7 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseNamesAllThatIsWrong(t *testing.T) {
 	_, err := Parse([]byte(`{"syncerSet":1,"versions":[{"id":"a b","state":"primary"},{"id":"r2","state":"later"},{"id":"r2","state":"retired"}]}`))
-	for _, says := range []string{"version 1 is no file name", "version r2: its state", "r2 is there twice"} {
+	for _, says := range []string{"version 1 must be a file name", "version r2: its state", "r2 is there twice"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not in: %v", says, err)
 		}

@@ -50,9 +50,9 @@ func TestWhatEachStageAwaits(t *testing.T) {
 		{d, "idle", ""},
 		{made, "apply", "r2 is accepted outside"},
 		{accepted, "introduce", "all consumers have r2"},
-		{promoted, "switch", "all consumers use r2, and what was before is kept for long enough"},
+		{promoted, "switch", "all consumers use r2, and the earlier version was kept for long enough"},
 		{promoted.to("r1", Returning, "", by), "return", "r1 is accepted outside"},
-		{promoted.to("r1", Revoking, "", by), "revoke", "what was before is refused"},
+		{promoted.to("r1", Revoking, "", by), "revoke", "the earlier version is refused"},
 		{promoted.Retire("r1", by), "idle", ""},
 	} {
 		if stage, awaits := c.d.Stage(), c.d.Awaits(); stage != c.stage || awaits != c.awaits {

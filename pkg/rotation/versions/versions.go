@@ -220,9 +220,9 @@ func (d *Document) Awaits() string {
 	case "introduce":
 		return "all consumers have " + coming.ID
 	case "switch":
-		return "all consumers use " + primary.ID + ", and what was before is kept for long enough"
+		return "all consumers use " + primary.ID + ", and the earlier version was kept for long enough"
 	case "revoke":
-		return "what was before is refused"
+		return "the earlier version is refused"
 	}
 	return ""
 }

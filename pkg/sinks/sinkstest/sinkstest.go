@@ -35,7 +35,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		run  func(*testing.T, Fixture)
 	}{
 		{"nothing is there", testNothing},
-		{"what is applied is read", testRoundTrip},
+		{"applied content is read", testRoundTrip},
 		{"any bytes are kept", testAnyBytes},
 		{"unchanged is untouched", testUnchanged},
 		{"a changed part", testChange},
@@ -196,7 +196,7 @@ func testRemove(t *testing.T, f Fixture) {
 	remove := f.sync(t, nil)
 	f.expect(t, nil)
 	if err := f.keeper.Apply(t.Context(), f.Target, remove); err != nil {
-		t.Errorf("removing what is gone: %v", err)
+		t.Errorf("removing an absent target: %v", err)
 	}
 	f.expect(t, nil)
 	f.sync(t, f.values("second"))

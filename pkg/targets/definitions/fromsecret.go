@@ -90,7 +90,7 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 // undefined returns the fault if there is no definition of the Secret's content. Then
 // nothing is removed from the Secret either.
 func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, warning string) {
-	const empty = "the map is empty, so nothing is delivered and nothing removed; add \"key: id\", or write {} to have what was delivered removed"
+	const empty = "the map is empty, so nothing is delivered and nothing removed; add \"key: id\", or write {} to remove the delivered keys"
 	const none = "there is neither a map nor a group; write a map of data keys to variables"
 	if entries || len(s.Groups) > 0 || s.Missing || s.Unread != "" || len(s.Faults) > 0 {
 		return "", ""

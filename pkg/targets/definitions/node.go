@@ -35,7 +35,7 @@ func NodeVariable(base, node, general string) (string, error) {
 	}
 	id := joinPath(base, owner, nodeSegment, node, own)
 	if n := len(url.PathEscape(id)); n > maxVariable {
-		return "", fmt.Errorf("the variable of the node in the place of %q is too long for a request: it takes %d bytes in a URL, and at most %d are sent", general, n, maxVariable)
+		return "", fmt.Errorf("the node-specific variable of %q is too long for a request: its URL has %d bytes, and the limit is %d", general, n, maxVariable)
 	}
 	return id, nil
 }

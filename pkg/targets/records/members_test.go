@@ -132,7 +132,7 @@ func TestASecretIsExpandedInMapAndGroups(t *testing.T) {
 	if group := early.Secret.Groups[0]; len(group.Entries) != 6 || len(group.Expanded) != 6 || early.Wildcard() {
 		t.Errorf("the group has %v", group.Entries)
 	}
-	if left := early.Secret.LeftOut; len(left) != 1 || left[0] != `conjur-map: variable "p/a" is left out: "p.a" already names variable "p.a"; give it an entry of its own` {
+	if left := early.Secret.LeftOut; len(left) != 1 || left[0] != `conjur-map: variable "p/a" is left out: "p.a" already names variable "p.a"; give it a separate entry` {
 		t.Errorf("left out: %q", left)
 	}
 }

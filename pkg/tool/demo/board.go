@@ -37,9 +37,9 @@ func (b *board) arrived(o outcome, what string, took time.Duration) error {
 	}
 	b.counts[o.result.Key]++
 	for i, row := range b.rows {
-		b.rows[i].Colour = 0
+		b.rows[i].Color = 0
 		if row.Cells[0] == string(o.result.Key) {
-			b.rows[i] = terminal.Row{Colour: terminal.Green, Cells: []string{row.Cells[0], strconv.Itoa(b.counts[o.result.Key]), ms, what, o.item.Trigger}}
+			b.rows[i] = terminal.Row{Color: terminal.Green, Cells: []string{row.Cells[0], strconv.Itoa(b.counts[o.result.Key]), ms, what, o.item.Trigger}}
 		}
 	}
 	return b.screen.Draw(b.screen.Table(b.rows))

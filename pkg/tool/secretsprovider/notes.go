@@ -68,7 +68,7 @@ func (n *notes) onRefresh() {
 		n.add(key, "%q is valid in every mode; it was an error outside the modes sidecar and standalone", value)
 	}
 	if n.refreshes() {
-		n.add("conjur.org/secrets-refresh-interval", "an unchanged refresh is one conditional request without a value in its answer; what was delivered is not touched, also after a restart")
+		n.add("conjur.org/secrets-refresh-interval", "an unchanged refresh is one conditional request without a value in its answer; delivered files and Secrets stay as they are, also after a restart")
 	}
 }
 
@@ -77,7 +77,7 @@ func (n *notes) onSettings() {
 		n.add(key, "retries begin at once and come ever slower; 0 switched them off before")
 	}
 	if value, key := n.setting("retry-count-limit", "RETRY_COUNT_LIMIT"); n.stays() && value != "" {
-		n.add(key, "a process that stays goes on trying, whatever the limit, and what it delivered stays; it ended after the last retry before")
+		n.add(key, "a long-running process keeps trying, whatever the limit, and delivered values stay; before, it ended after the last retry")
 	}
 	value, key := n.setting("remove-deleted-secrets-enabled", "REMOVE_DELETED_SECRETS")
 	if on, err := strconv.ParseBool(value); (on || err != nil) && !n.fillsSecrets() {

@@ -44,7 +44,7 @@ func (n *notes) onDestination() {
 		return
 	}
 	_, key := n.setting("secrets-destination", "SECRETS_DESTINATION")
-	n.add(key, "a Secret is compared with what it holds, and written only if something differs, also after a restart; keys, labels and annotations of others stay")
+	n.add(key, "a Secret is compared with the values, and written only if something differs, also after a restart; keys, labels and annotations of others stay")
 	if n.stays() {
 		n.add(key, "a Secret that is altered, or made anew, is filled again, within seconds; it stayed empty until a value changed before")
 	}

@@ -39,8 +39,8 @@ type certificate struct {
 }
 
 var (
-	errUnknownScript = errors.New("what came is none of the scripts by which Conjur writes a certificate")
-	errNoCertificate = errors.New("what came holds no certificate of a workload")
+	errUnknownScript = errors.New("the received script is not one with which Conjur writes a certificate")
+	errNoCertificate = errors.New("the received script contains no certificate of a workload")
 )
 
 // parse extracts the certificate from a known script.
