@@ -67,7 +67,8 @@ image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
 format: ## Fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 
-lint: format ## vet and staticcheck, all modules and build tags
+lint: format ## vet, staticcheck and the rules of plain English, all modules and build tags
+	$(GO) test ./test/prose
 	$(GO) vet -tags long,node,prometheus ./... && $(GO) run $(STATICCHECK) -tags long,node,prometheus ./...
 	cd test/kube && $(GO) vet ./plane && $(GO) run $(STATICCHECK) ./plane
 	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
