@@ -36,7 +36,27 @@ func TestALastingErrorIsLoggedWhenItBeginsHourlyAndWhenItEnds(t *testing.T) {
 	})
 }
 
-func TestAnErrorThatChangesIsLoggedAtMostOnceAMinute(t *testing.T) {
+// A template that is invalid is not tried again before it changes, so its next error
+// has only one chance to be logged.
+func TestAnotherErrorIsLoggedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		troubles := health.NewTroubles(zap.New(core))
+		for _, text := range []string{"no function one", "no function two", "no function two", "no function three"} {
+			troubles.Report("file/a", errors.New(text))
+			time.Sleep(time.Second)
+		}
+		var got []any
+		for _, entry := range logs.All() {
+			got = append(got, entry.ContextMap()["error"])
+		}
+		if want := "[no function one no function two no function three]"; fmt.Sprint(got) != want {
+			t.Errorf("logged %v, want %v", got, want)
+		}
+	})
+}
+
+func TestAnErrorThatKeepsChangingIsLoggedThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.DebugLevel)
 		troubles := health.NewTroubles(zap.New(core))
@@ -44,8 +64,8 @@ func TestAnErrorThatChangesIsLoggedAtMostOnceAMinute(t *testing.T) {
 			troubles.Report("file/a", errors.New([]string{"time-out", "reset"}[i%2]))
 			time.Sleep(time.Second)
 		}
-		if n := logs.Len(); n != 2 {
-			t.Errorf("logged %d times in two minutes, want 2", n)
+		if n := logs.Len(); n != 6 {
+			t.Errorf("logged %d times in two minutes, want 6", n)
 		}
 	})
 }
