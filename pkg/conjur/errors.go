@@ -22,6 +22,9 @@ func (e *StatusError) Error() string {
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
+	if advice := e.advice(); advice != "" {
+		text += "; " + advice
+	}
 	return text
 }
 

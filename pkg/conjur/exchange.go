@@ -157,7 +157,9 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case limited.Err() != nil:
-			err = fmt.Errorf("%w %s", errTimeout, c.config.HTTPTimeout)
+			err = advise(fmt.Errorf("%w %s", errTimeout, c.config.HTTPTimeout))
+		default:
+			err = advise(err)
 		}
 		return nil, fmt.Errorf("%s: %w", about(kind, subject), err)
 	}

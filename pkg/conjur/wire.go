@@ -221,7 +221,7 @@ func plainError(err error) error {
 	case errors.As(err, &untrusted):
 		return untrusted
 	case errors.As(err, &record):
-		return errors.New("the server does not speak TLS")
+		return errNoTLS
 	case errors.As(err, &alert):
 		return alert
 	case errors.As(err, &op):
@@ -232,4 +232,7 @@ func plainError(err error) error {
 	return errBrokenAnswer
 }
 
-var errBrokenAnswer = errors.New("the connection was closed before the answer ended, or the answer is not HTTP")
+var (
+	errNoTLS        = errors.New("the server does not speak TLS")
+	errBrokenAnswer = errors.New("the connection was closed before the answer ended, or the answer is not HTTP")
+)
