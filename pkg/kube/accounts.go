@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -46,7 +45,7 @@ func (c *Client) SetPullSecrets(ctx context.Context, namespace, account string, 
 			break
 		}
 	}
-	return nil, nil, fmt.Errorf("pull secrets of the service account %s/%s: %w", namespace, account, err)
+	return nil, nil, explain("pull secrets of the service account "+namespace+"/"+account, err, right{namespace, "serviceaccounts", "get and patch"})
 }
 
 // pullSecretsPatch returns the merge patch that brings an account up to date; nil if it

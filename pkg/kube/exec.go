@@ -21,7 +21,7 @@ func (c *Client) Exec(ctx context.Context, namespace, pod, container, command st
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("running %s in %s/%s, container %s: %w", command, namespace, pod, container, err)
+		return explain(fmt.Sprintf("running %s in %s/%s, container %s", command, namespace, pod, container), err, right{namespace, "pods/exec", "get and create"})
 	}
 	return nil
 }

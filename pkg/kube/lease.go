@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -158,8 +157,5 @@ func (l *lease) report(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsForbidden(err) && !l.refusals.may {
 		return // the process stops, so err means nothing; or err is reported if it lasts
 	}
-	if err != nil {
-		err = fmt.Errorf("lease %s/%s: %w", l.Namespace, l.Name, err)
-	}
-	l.candidate.Report(err)
+	l.candidate.Report(explain("lease "+l.Namespace+"/"+l.Name, err, right{l.Namespace, "leases.coordination.k8s.io", "get, create and update"}))
 }

@@ -191,7 +191,7 @@ func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event 
 }
 
 // advice says which rights a watch needs.
-const advice = "grant the verbs list and watch to hear of changes at once"
+const advice = "grant the verbs list and watch by a Role, with a RoleBinding to Syncer's service account"
 
 // Looking says why polling replaces a watch.
 func Looking(refusal error, every time.Duration) error {

@@ -33,7 +33,7 @@ func inPages(options metav1.ListOptions) metav1.ListOptions {
 func (c *Client) Secret(ctx context.Context, namespace, name string) (*Secret, error) {
 	s, err := c.Core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
+		return nil, explain("reading secret "+namespace+"/"+name, err, right{namespace, "secrets", "get"})
 	}
 	return strip(s), nil
 }
@@ -48,7 +48,7 @@ func (c *Client) Annotations(ctx context.Context, namespace, name string) (map[s
 func (c *Client) Metadata(ctx context.Context, namespace, name string) (metav1.ObjectMeta, error) {
 	s, err := c.Core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return metav1.ObjectMeta{}, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
+		return metav1.ObjectMeta{}, explain("reading secret "+namespace+"/"+name, err, right{namespace, "secrets", "get"})
 	}
 	for _, value := range s.Data { // the values are not needed
 		clear(value)
@@ -75,7 +75,7 @@ func (c *Client) TryWriting(ctx context.Context, namespace, name string) error {
 	if err == nil || apierrors.IsConflict(err) {
 		return nil
 	}
-	return fmt.Errorf("writing secret %s/%s: %w", namespace, name, refused)
+	return explain("writing secret "+namespace+"/"+name, refused, right{namespace, "secrets", "patch"})
 }
 
 // LabelledMetadata reads the metadata of the labelled Secrets of a namespace, "" for all.
@@ -84,7 +84,7 @@ func (c *Client) LabelledMetadata(ctx context.Context, namespace string) (all []
 		options.LabelSelector = ManagedLabel + "=" + ManagedValue
 		page, err := c.Core.Secrets(namespace).List(ctx, options)
 		if err != nil {
-			return nil, metav1.ListMeta{}, fmt.Errorf("listing the secrets of %s: %w", describeNamespace(namespace), err)
+			return nil, metav1.ListMeta{}, explain("listing the secrets of "+describeNamespace(namespace), err, right{namespace, "secrets", "list"})
 		}
 		for _, s := range page.Items {
 			all = append(all, s.ObjectMeta)
@@ -101,7 +101,7 @@ func (c *Client) LabelledMetadata(ctx context.Context, namespace string) (all []
 func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	m, err := c.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading configmap %s/%s: %w", namespace, name, err)
+		return nil, explain("reading configmap "+namespace+"/"+name, err, right{namespace, "configmaps", "get"})
 	}
 	return m, nil
 }
@@ -161,7 +161,7 @@ func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secr
 		}
 	}
 	if len(refused) > 0 {
-		problems = append(problems, &refusedError{refused, fmt.Errorf("%d of %d namespaces are not served, since no role grants the verb list for their secrets: %s: %w",
+		problems = append(problems, &refusedError{refused, fmt.Errorf("%d of %d namespaces are not served, because no Role grants the verb list for their secrets: %s: %w",
 			len(refused), len(namespaces), brief.List(refused), refusal)})
 	}
 	if len(read) == 0 {
@@ -196,7 +196,7 @@ func Refused(err error) []string {
 func (c *Client) namespaces(ctx context.Context) ([]string, error) {
 	list, err := c.Core.Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("listing the namespaces: %w", err)
+		return nil, explain("listing the namespaces", err, right{"", "namespaces", "list"})
 	}
 	names := make([]string, len(list.Items))
 	for i := range list.Items {

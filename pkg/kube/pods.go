@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,7 @@ func (c *Client) Pods(ctx context.Context, namespace string) ([]corev1.Pod, erro
 		return page.Items, page.ListMeta, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+		return nil, explain("listing the pods of namespace "+namespace, err, right{namespace, "pods", "list"})
 	}
 	return all, nil
 }

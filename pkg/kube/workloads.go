@@ -101,7 +101,7 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 		err = fmt.Errorf("there is no kind %q; use deployment, statefulset or daemonset", w.Kind)
 	}
 	if err != nil {
-		return workload{}, fmt.Errorf("reading %s of namespace %s: %w", w, w.Namespace, err)
+		return workload{}, explain(fmt.Sprintf("reading %s of namespace %s", w, w.Namespace), err, right{w.Namespace, w.Kind + "s.apps", "get"})
 	}
 	return state, nil
 }
@@ -131,7 +131,7 @@ func (c *Client) Annotate(ctx context.Context, w Workload, version string, annot
 		err = fmt.Errorf("there is no kind %q; use deployment, statefulset or daemonset", w.Kind)
 	}
 	if err != nil {
-		return fmt.Errorf("annotating the pods of %s of namespace %s: %w", w, w.Namespace, err)
+		return explain(fmt.Sprintf("annotating the pods of %s of namespace %s", w, w.Namespace), err, right{w.Namespace, w.Kind + "s.apps", "patch"})
 	}
 	return nil
 }

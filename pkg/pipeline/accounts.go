@@ -181,8 +181,6 @@ func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep 
 		return false
 	case missing:
 		err = nil
-	case apierrors.IsForbidden(err):
-		err = fmt.Errorf("%w: a Role must grant the verbs get and patch for serviceaccounts in the namespace %s", err, of.namespace)
 	}
 	a.note(of, wanted, missing)
 	a.troubles.Report("pull secrets of "+of.String(), err)

@@ -123,7 +123,7 @@ func TestPullSecretsThatCannotBe(t *testing.T) {
 			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(all, text) })
 		}
 	}
-	eventually(t, "an Event that names the right", says("denied", "PullSecretFailed", "grant the verbs get and patch for serviceaccounts"))
+	eventually(t, "an Event that names the right", says("denied", "PullSecretFailed", "must grant the verbs get and patch for serviceaccounts"))
 	eventually(t, "an Event about the type and the name", says("opaque", "InvalidDefinition", `type "Opaque"`, `"No_Name" is not a service account`))
 	w.awaitPulls("builder", "theirs")
 }

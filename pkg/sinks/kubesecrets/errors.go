@@ -100,15 +100,15 @@ func explain(verb string, t *targets.Target, status metav1.Status) string {
 	text := status.Message
 	switch lacking := lackingVerb(status); {
 	case status.Code == http.StatusUnauthorized:
-		return words + ": it does not take our credentials"
+		return words + ": it does not accept the credentials; check the token of the service account or of the kubeconfig"
 	case status.Code == http.StatusForbidden && lacking != "":
-		return fmt.Sprintf("%s: a Role must grant the verb %s for secrets in the namespace %s", words, lacking, t.Secret.Namespace)
+		return fmt.Sprintf("%s: a Role must grant the verb %s for secrets in the namespace %s, with a RoleBinding to Syncer's service account", words, lacking, t.Secret.Namespace)
 	case apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, "NamespaceTerminating"):
 		return fmt.Sprintf("%s: the namespace %s is being deleted", words, t.Secret.Namespace)
 	case status.Code == http.StatusForbidden && strings.Contains(text, "exceeded quota"):
-		return fmt.Sprintf("%s: a quota of the namespace %s is used up", words, t.Secret.Namespace)
+		return fmt.Sprintf("%s: a quota of the namespace %s is used up; raise it, or remove objects", words, t.Secret.Namespace)
 	case status.Code == http.StatusNotFound && status.Details != nil && status.Details.Kind == "namespaces":
-		return fmt.Sprintf("%s: there is no namespace %s", words, t.Secret.Namespace)
+		return fmt.Sprintf("%s: there is no namespace %s; create it, or correct the configuration", words, t.Secret.Namespace)
 	case denier.MatchString(text):
 		return words + ": denied by " + denier.FindString(text)
 	}

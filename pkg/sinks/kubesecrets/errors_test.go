@@ -81,7 +81,7 @@ func TestErrorsTell(t *testing.T) {
 		want   string
 		is     func(error) bool
 	}{
-		{metav1.Status{Code: 401, Reason: metav1.StatusReasonUnauthorized}, "401 Unauthorized: it does not take our credentials", apierrors.IsUnauthorized},
+		{metav1.Status{Code: 401, Reason: metav1.StatusReasonUnauthorized}, "401 Unauthorized: it does not accept the credentials", apierrors.IsUnauthorized},
 		{metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "a.example.org" denied the request: no`}, `403 Forbidden: denied by admission webhook "a.example.org"`, apierrors.IsForbidden},
 		{metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `exceeded quota: q, requested: secrets=1`}, "a quota of the namespace", apierrors.IsForbidden},
 		{metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 7}}, "429 Too Many Requests", func(err error) bool {
