@@ -26,8 +26,9 @@ var exceptions = map[string]string{
 	">: (?:can't evaluate field": "Go's templates say so",
 }
 
-// allowed is how many rules a page may break until somebody has rewritten it.
-var allowed = map[string]int{"CHANGELOG.md": 30, "docs/architecture.md": 20}
+// allowed is how many rules a page may break: the walks of the architecture are lists of
+// functions.
+var allowed = map[string]int{"docs/architecture.md": 4}
 
 // TestPlainEnglish applies the rules to each sentence.
 func TestPlainEnglish(t *testing.T) {
