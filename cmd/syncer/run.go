@@ -39,7 +39,7 @@ Exit status: 0 after success, 1 after an error.`,
 	flags.StringVar(&o.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
 	flags.StringVar(&o.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	flags.StringVar(&o.LogFormat, "log-format", "", "format of log lines: text or json (default: as configured, else text)")
-	flags.IntVar(&o.Workers, "workers", 4, "maximum number of targets to process at the same time")
+	flags.IntVar(&o.Workers, "workers", 4, "maximum number of files, or of Secrets of one namespace, to process at the same time")
 	flags.DurationVar(&o.Grace, "grace", 20*time.Second, "how long writes in progress can continue after SIGTERM")
 	return cmd
 }

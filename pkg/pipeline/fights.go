@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,8 +72,7 @@ func (f *fights) delays(key targets.Key, now time.Time) bool {
 	if r.pause == 0 || !r.next.After(now) {
 		return false
 	}
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
-	f.turns.Put(namespace, key, r.next)
+	f.turns.Put(key.Namespace(), key, r.next)
 	return true
 }
 

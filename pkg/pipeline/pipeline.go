@@ -28,7 +28,7 @@ import (
 // Parts are the inputs of a pipeline in addition to its configuration. All but Workers
 // and Log may be zero.
 type Parts struct {
-	// Workers is the number of targets that an identity processes at the same time.
+	// Workers is that of workers.PoolConfig, for each identity.
 	Workers int
 	// Grace is how long writes in progress may continue after ctx has ended.
 	Grace   time.Duration

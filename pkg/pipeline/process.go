@@ -32,7 +32,7 @@ type Options struct {
 	Sources config.Sources
 	// LogFormat is text or json. If empty, the configuration decides.
 	LogFormat string
-	// Workers is the number of targets that an identity processes at the same time.
+	// Workers is that of workers.PoolConfig, for each identity.
 	Workers int
 	// Grace is how long writes in progress may continue after ctx has ended.
 	Grace time.Duration

@@ -58,7 +58,7 @@ type Queue struct {
 	work    workqueue.TypedDelayingInterface[targets.Key]
 	order   *order // of work
 	began   time.Time
-	taking  chan struct{} // held by the worker that waits in Take
+	taking  chan struct{} // held by the worker that chooses keys in Take
 
 	mu      sync.Mutex
 	closed  bool
@@ -132,20 +132,30 @@ func (q *Queue) Add(h Hint, keys ...targets.Key) (refused []targets.Key) {
 	return refused
 }
 
-// Take waits for work and returns several keys. share gets the number of waiting keys and
-// returns how many to take. A costly key is the last one. After ShutDown, Take returns no
+// Take waits for work and returns a share: several keys, in which namespaces take turns.
+// size gets the number of waiting keys and returns how many to take. Keys of a namespace
+// of which no worker holds a key come first. If all other workers hold keys, the share
+// contains only such keys. A costly key is the last one. After ShutDown, Take returns no
 // keys, whatever is queued. Each key must be given back with Done.
-func (q *Queue) Take(share func(waiting int) int) []Item {
-	q.taking <- struct{}{} // only one worker waits, so a second Get below never blocks
-	defer func() { <-q.taking }()
+func (q *Queue) Take(size func(waiting int) int) (items []Item) {
+	q.order.enter()
+	q.taking <- struct{}{} // only one worker chooses keys
+	defer func() {
+		q.order.leave(items)
+		<-q.taking
+	}()
 
-	var items []Item
-	most := 0 // set when the first key arrives: before, nothing may wait
-	for len(items) == 0 || len(items) < most && q.work.Len() > 0 {
-		key, shutdown := q.work.Get()
-		if shutdown {
-			break
+	most := 1 // until the first key arrives: before, nothing may wait
+	for len(items) < most {
+		closed := q.isClosed()
+		if !q.order.choose(closed) { // a closed queue hands out nothing, but becomes empty
+			if closed || len(items) > 0 {
+				break
+			}
+			<-q.order.changed.C()
+			continue
 		}
+		key, _ := q.work.Get() // returns at once
 		item, due := q.begin(key)
 		if !due {
 			q.work.Done(key)
@@ -155,11 +165,17 @@ func (q *Queue) Take(share func(waiting int) int) []Item {
 		if q.order.isCostly(key) {
 			break // so that keys arriving now come before the next costly one
 		}
-		if most == 0 {
-			most = share(1 + q.work.Len())
+		if len(items) == 1 {
+			most = size(1 + q.work.Len())
 		}
 	}
 	return items
+}
+
+func (q *Queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
 }
 
 // begin marks the key as being worked on. It does not if the queue was shut down, or if
@@ -217,6 +233,7 @@ func (q *Queue) Done(key targets.Key, err error) {
 	}
 	q.announceLocked()
 	q.mu.Unlock()
+	q.order.release(key)
 	q.work.Done(key)
 }
 
@@ -245,4 +262,5 @@ func (q *Queue) ShutDown() {
 	q.announceLocked()
 	q.mu.Unlock()
 	q.work.ShutDown()
+	q.order.changed.Rouse()
 }

@@ -17,6 +17,16 @@ func FileKey(group string) Key { return Key("file/" + group) }
 // KubeSecretKey is the Key of the target for a Kubernetes Secret.
 func KubeSecretKey(namespace, name string) Key { return Key("secret/" + namespace + "/" + name) }
 
+// Namespace returns the namespace of a Kubernetes Secret's Key, or "" for a file.
+func (k Key) Namespace() string {
+	name, ok := strings.CutPrefix(string(k), "secret/")
+	if !ok {
+		return ""
+	}
+	namespace, _, _ := strings.Cut(name, "/")
+	return namespace
+}
+
 // Target is one object to keep in sync, with everything that determines its content. A
 // Target in a records.Set must not be changed.
 type Target struct {

@@ -22,7 +22,8 @@ type Work interface {
 type PoolConfig struct {
 	Work   Work
 	Syncer *Syncer
-	// Workers is the number of concurrent syncs; less than 1 means 1.
+	// Workers is the number of workers that one namespace, or all files, can occupy; less
+	// than 1 means 1. The pool has one more, which is left for other namespaces.
 	Workers int
 	// Timeout limits the sync of the keys that a worker took together; zero means 3 min.
 	Timeout time.Duration
@@ -53,7 +54,8 @@ func NewPool(c PoolConfig) *Pool {
 	if c.Timeout <= 0 {
 		c.Timeout = 3 * time.Minute
 	}
-	p := &Pool{PoolConfig: c, busy: make([]atomic.Int64, max(c.Workers, 1))}
+	c.Workers = max(c.Workers, 1)
+	p := &Pool{PoolConfig: c, busy: make([]atomic.Int64, c.Workers+1)}
 	p.syncer.Store(c.Syncer)
 	return p
 }
@@ -66,7 +68,7 @@ func (p *Pool) SetPolicy(policy Policy) {
 }
 
 // Workers share the waiting keys. Keys taken together fetch their values in one request,
-// but a hanging write delays the keys behind it.
+// but a hanging write delays the keys of its namespace behind it.
 const (
 	leastKeys = 16 // fewer keys are not worth a second request
 	mostKeys  = 100
@@ -79,8 +81,10 @@ const costlyWork = 1 << 20
 // Run works until ctx ends. Then it lets the workers write the content that they have
 // read, and returns when all workers have finished. It shuts the queue down.
 func (p *Pool) Run(ctx context.Context) {
-	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	reading, stopReading := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopReading()
 
 	var workers, drain sync.WaitGroup
 	finished := make(chan struct{})
@@ -91,17 +95,18 @@ func (p *Pool) Run(ctx context.Context) {
 		case <-finished:
 			return
 		}
-		p.Work.ShutDown()
+		p.Work.ShutDown() // before the reads end, so that a worker takes no other keys then
+		stopReading()
 		grace := time.NewTimer(p.Grace)
 		defer grace.Stop()
 		select {
 		case <-grace.C:
-			cancel()
+			stopWriting()
 		case <-finished:
 		}
 	})
 	for i := range p.busy {
-		workers.Go(func() { p.runWorker(ctx, writing, &p.busy[i]) })
+		workers.Go(func() { p.runWorker(reading, writing, &p.busy[i]) })
 	}
 	workers.Wait()
 	close(finished)
@@ -109,7 +114,7 @@ func (p *Pool) Run(ctx context.Context) {
 }
 
 func (p *Pool) runWorker(reading, writing context.Context, busy *atomic.Int64) {
-	for reading.Err() == nil && p.processNext(reading, writing, busy) {
+	for p.processNext(reading, writing, busy) {
 	}
 }
 
@@ -117,7 +122,7 @@ func (p *Pool) runWorker(reading, writing context.Context, busy *atomic.Int64) {
 // shut down.
 func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64) bool {
 	items := p.Work.Take(func(waiting int) int {
-		idle := p.idle() // including this worker
+		idle := max(p.idle()-1, 1) // including this worker, without the one for others
 		busy.Store(time.Now().UnixNano())
 		return min(max((waiting+idle-1)/idle, leastKeys), mostKeys)
 	})
@@ -161,14 +166,15 @@ func (p *Pool) idle() (n int) {
 	return n
 }
 
-// Overdue reports whether every worker has held its keys for much longer than the timeout
-// allows. Then nothing makes progress any more.
+// Overdue reports whether as many workers as files can occupy have held their keys for
+// much longer than the timeout allows.
 func (p *Pool) Overdue() bool {
 	limit := time.Now().Add(-p.Timeout - 30*time.Second).UnixNano()
+	overdue := 0
 	for i := range p.busy {
-		if began := p.busy[i].Load(); began == 0 || began > limit {
-			return false
+		if began := p.busy[i].Load(); began != 0 && began <= limit {
+			overdue++
 		}
 	}
-	return true
+	return overdue >= p.Workers
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -128,7 +129,8 @@ type Warning struct {
 // Sync brings the targets of the keys to their wanted state and reports each target as
 // soon as it is done. One request fetches the variables of all keys, except for targets
 // whose variables must first be listed. A failure of one target does not affect the
-// others.
+// others, and a slow one delays only those of its namespace. Then report is called
+// concurrently.
 //
 // Values, templates and states are read within the context reading. Targets are written
 // within the context writing. A stopping process need not wait for a server, but should
@@ -226,18 +228,21 @@ func (s *Syncer) clear(j *job, err error) error {
 func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
 	answers, done := s.fetch(reading, jobs)
 	defer done()
+	var mu sync.Mutex
 	var turned []*job
-	for _, j := range jobs {
+	inTurn(jobs, func(j *job) {
 		answers := answers(j.Spec)
 		switch has, err := j.syncer.turn(j, answers); {
 		case err != nil:
 			j.end(Result{Err: err})
 		case has:
+			mu.Lock()
 			turned = append(turned, j)
+			mu.Unlock()
 		default:
 			j.end(j.syncer.sync(reading, writing, j, answers))
 		}
-	}
+	})
 	if len(turned) > 0 {
 		s.syncAll(reading, writing, turned)
 	}

@@ -18,7 +18,7 @@ type space struct {
 
 // space finds the namespace of a Secret. The caller holds the lock.
 func (s *Set) space(key targets.Key) *space {
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+	namespace := key.Namespace()
 	n := s.spaces[namespace]
 	if n == nil {
 		n = &space{waiting: map[targets.Key]bool{}}
