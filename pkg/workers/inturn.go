@@ -11,7 +11,7 @@ import (
 const patience = time.Second
 
 // inTurn runs the jobs of a share one after the other. If one takes longer than patience,
-// the jobs of other namespaces no longer wait for it, but those of its own namespace do.
+// the jobs of other namespaces no longer wait for it. Those of the same namespace still do.
 // inTurn returns when all jobs have ended.
 func inTurn(jobs []*job, run func(*job)) {
 	var slow sync.WaitGroup
