@@ -16,7 +16,10 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/turns"
 	"github.com/secretsync/syncer/internal/wake"
+	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 const (
@@ -32,8 +35,13 @@ const (
 // accounts adds Secrets to the image pull secrets of service accounts. It checks an
 // account when one of its Secrets changes, and periodically. The namespaces take turns.
 type accounts struct {
-	*secrets
-	wake wake.Wake
+	set      *records.Set
+	cluster  *kube.Client
+	known    knower
+	events   *events
+	troubles *health.Troubles
+	log      *zap.Logger
+	wake     wake.Wake
 
 	mu      sync.Mutex
 	touched map[targets.Key]bool // Secrets with pull accounts, now or earlier
@@ -47,14 +55,20 @@ type accounts struct {
 	unsaid  map[string]map[targets.Key]bool // Secrets in missing to report, by namespace
 }
 
+// knower reports whether all Secrets of the watches that should follow a Secret are known.
+type knower interface {
+	knows(namespace, secret string) bool
+}
+
 // account is a service account.
 type account struct{ namespace, name string }
 
 func (a account) String() string { return a.namespace + "/" + a.name }
 
-func newAccounts(s *secrets) *accounts {
+func newAccounts(set *records.Set, cluster *kube.Client, known knower, events *events, troubles *health.Troubles, log *zap.Logger) *accounts {
 	return &accounts{
-		secrets: s, touched: map[targets.Key]bool{}, used: map[targets.Key]bool{},
+		set: set, cluster: cluster, known: known, events: events, troubles: troubles, log: log,
+		touched: map[targets.Key]bool{}, used: map[targets.Key]bool{},
 		of: map[targets.Key][]account{}, wanted: map[account]map[string]bool{},
 		missing: map[targets.Key]map[string]bool{}, unsaid: map[string]map[targets.Key]bool{},
 	}
@@ -143,14 +157,14 @@ func (a *accounts) look(ctx context.Context, of account) {
 	wanted := slices.Sorted(maps.Keys(a.wanted[of]))
 	next := accountsLook
 	keep := func(secret string) bool {
-		is := a.known(of.namespace, secret)
+		is := a.known.knows(of.namespace, secret)
 		if !is {
 			next = unknownLook
 		}
 		t, there := a.set.Get(targets.KubeSecretKey(of.namespace, secret))
 		return !is || there && t.Secret.Unread != ""
 	}
-	done := a.bring(ctx, of, wanted, keep)
+	done := a.update(ctx, of, wanted, keep)
 	now := time.Now()
 	if done && len(wanted) == 0 && next == accountsLook {
 		delete(a.wanted, of)
@@ -160,21 +174,11 @@ func (a *accounts) look(ctx context.Context, of account) {
 	a.summarize(of.namespace, now)
 }
 
-// known reports whether every watch that should follow a Secret has read all its Secrets.
-func (a *accounts) known(namespace, secret string) bool {
-	for _, w := range a.watches() {
-		if w.Follows(namespace, secret) && w.Complete() != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// bring updates one account, and reports whether no work on it remains.
-func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep func(string) bool) (done bool) {
+// update updates one account, and reports whether no work on it remains.
+func (a *accounts) update(ctx context.Context, of account, wanted []string, keep func(string) bool) (done bool) {
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
-	added, removed, err := a.host.cluster.SetPullSecrets(ctx, of.namespace, of.name, wanted, keep)
+	added, removed, err := a.cluster.SetPullSecrets(ctx, of.namespace, of.name, wanted, keep)
 	missing := apierrors.IsNotFound(err)
 	switch {
 	case ctx.Err() != nil && err != nil:
@@ -186,11 +190,11 @@ func (a *accounts) bring(ctx context.Context, of account, wanted []string, keep 
 	a.troubles.Report("pull secrets of "+of.String(), err)
 	for _, secret := range wanted {
 		if err != nil {
-			a.news.event(targets.KubeSecretKey(of.namespace, secret), corev1.EventTypeWarning, reasonNoPull, err.Error())
+			a.events.event(targets.KubeSecretKey(of.namespace, secret), corev1.EventTypeWarning, reasonNoPull, err.Error())
 		}
 	}
 	if len(added)+len(removed) > 0 {
-		a.Log.Info("Pull secrets of a service account changed", zap.Stringer("account", of), zap.String("added", strings.Join(added, " ")), zap.String("removed", strings.Join(removed, " ")))
+		a.log.Info("Pull secrets of a service account changed", zap.Stringer("account", of), zap.String("added", strings.Join(added, " ")), zap.String("removed", strings.Join(removed, " ")))
 	}
 	return err == nil
 }
@@ -225,7 +229,7 @@ func (a *accounts) summarize(namespace string, now time.Time) {
 		var err error
 		if names := slices.Sorted(maps.Keys(a.missing[key])); len(names) > 0 {
 			err = fmt.Errorf("there is no service account %s in the namespace %q; create it, or correct its name where the Secret is said to be for it", brief.List(names), namespace)
-			a.news.event(key, corev1.EventTypeWarning, reasonNoPull, err.Error())
+			a.events.event(key, corev1.EventTypeWarning, reasonNoPull, err.Error())
 		}
 		a.troubles.Report("service accounts of "+string(key), err)
 	}

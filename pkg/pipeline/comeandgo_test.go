@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -41,7 +40,8 @@ func (leftover) Apply(_ context.Context, r records.Record, _ sinks.Changes) (rec
 
 // cluster is a pipeline whose Secrets come from the test.
 type cluster struct {
-	*secrets
+	pipeline *pipeline
+	*definer
 	t *testing.T
 }
 
@@ -61,31 +61,28 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 		Mode: mode, Destination: config.DestinationKubernetes, RemoveDeleted: true, Refresh: config.Refresh{Enabled: mode == config.ModeStandalone},
 		Conjur: config.Conjur{HTTPTimeout: time.Minute}, Kubernetes: config.Kubernetes{Namespaces: []string{"ns"}},
 	}
+	identified := *cfg
 	for _, name := range identities {
-		cfg.Identities = append(cfg.Identities, config.Identity{Name: name, Conjur: config.Conjur{
+		identified.Identities = append(identified.Identities, config.Identity{Name: name, Conjur: config.Conjur{
 			ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey, Login: "host/x", APIKey: secret.New([]byte("key")),
 		}})
 	}
-	p := &pipeline{
-		Parts: Parts{Workers: 2, Log: zap.NewNop()}, set: &records.Set{}, sink: sink,
-		troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}), host: &host{settings: newSettings(cfg), cluster: client},
-	}
-	p.wire(wiring{cfg: cfg})
-	p.texts = newTexts(p)
-	p.secrets = &secrets{pipeline: p}
-	p.secrets.news, p.secrets.accounts, p.secrets.fights = newNews(p), newAccounts(p.secrets), newFights(p.secrets)
-	p.listen(troubleLog{p.troubles})
-	p.listen(p.secrets.news)
-	lanes, err := p.newLanes(cfg, cfg.Identities)
+	p, err := newPipeline(Parts{Workers: 2, Log: zap.NewNop()}, newSettings(cfg), &records.Set{}, nil, client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.wire(wiring{cfg: cfg, lanes: lanes})
+	p.sink = sink
+	lanes, err := p.newLanes(&identified, identified.Identities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.settings.now.Store(&identified)
+	p.lanes.set(lanes)
 	for _, l := range lanes {
 		l.start(t.Context())
 	}
-	t.Cleanup(p.stop)
-	return &cluster{p.secrets, t}
+	t.Cleanup(p.close)
+	return &cluster{p, p.destination.(*secrets).definitions, t}
 }
 
 // has a Secret with a map appear.
@@ -95,7 +92,7 @@ func (c *cluster) has(name, conjurMap string) {
 
 func (c *cluster) settled() {
 	c.t.Helper()
-	for _, l := range c.lanes() {
+	for _, l := range c.lanes.all() {
 		if err := l.queue.WaitSettled(c.t.Context()); err != nil {
 			c.t.Fatal(err)
 		}
@@ -144,12 +141,12 @@ func TestAOneShotProcessDoesNotFailOverATargetThatItNoLongerHas(t *testing.T) {
 	c.has("good", "{}")
 	c.has("bad", faulty)
 	c.settled()
-	if err := c.undelivered(); err == nil {
+	if err := c.pipeline.undelivered(); err == nil {
 		t.Error("a faulty definition is no failure")
 	}
 	c.Gone("ns", "bad")
-	c.lanes()[0].lastRetries(t.Context())
-	if err := c.undelivered(); err != nil {
+	c.lanes.all()[0].lastRetries(t.Context())
+	if err := c.pipeline.undelivered(); err != nil {
 		t.Errorf("with the faulty one gone: %v", err)
 	}
 }

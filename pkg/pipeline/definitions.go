@@ -2,59 +2,77 @@ package pipeline
 
 import (
 	"slices"
+	"sync"
 
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
+// definer makes targets of Secrets, as the Secrets and the configuration define them.
+type definer struct {
+	settings *settings
+	set      *records.Set
+	lanes    *lanes
+	texts    *texts
+	events   *events
+	accounts *accounts
+	fights   *fights
+	troubles *health.Troubles
+	log      *zap.Logger
+
+	parsing sync.Mutex
+}
+
 // Upsert updates the target of a Secret in its lane to the Secret's current state.
-func (s *secrets) Upsert(found *kube.Secret, redefined bool) {
+func (d *definer) Upsert(found *kube.Secret, redefined bool) {
 	key := targets.KubeSecretKey(found.Namespace, found.Name)
 	// Observe before a worker gets the target: this state is older than the worker's
 	// write.
-	drifted := s.set.Observe(key, kubesecrets.Version(found.UID, found.ResourceVersion))
+	drifted := d.set.Observe(key, kubesecrets.Version(found.UID, found.ResourceVersion))
 	if redefined {
-		s.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
+		d.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
 			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)
 			def.Map, def.HasMap = found.ConjurMap()
 			def.Oversize, def.Crowded = found.Dropped()
 		})
 	}
 	if drifted {
-		s.fights.drifted(key)
+		d.fights.drifted(key)
 	}
 }
 
 // Gone removes a Secret from its lane. If the configuration names the Secret, Syncer
 // waits for it or creates it.
-func (s *secrets) Gone(namespace, name string) {
-	if named(s.config(), namespace, name) >= 0 {
-		s.define(namespace, name, func(def *definitions.SecretDefinition) { def.Missing = true })
+func (d *definer) Gone(namespace, name string) {
+	if named(d.settings.config(), namespace, name) >= 0 {
+		d.define(namespace, name, func(def *definitions.SecretDefinition) { def.Missing = true })
 		return
 	}
-	s.forget(targets.KubeSecretKey(namespace, name))
-	s.texts.refresh()
+	d.forget(targets.KubeSecretKey(namespace, name))
+	d.texts.refresh()
 }
 
 // forget stops keeping a Secret in sync. The content of the Secret stays.
-func (s *secrets) forget(key targets.Key) {
-	s.take(queue.Hint{}, s.set.Delete(key))
-	s.accounts.changed(key)
-	s.fights.forget(key)
-	s.troubles.Forget(string(key))
+func (d *definer) forget(key targets.Key) {
+	d.lanes.apply(queue.Hint{}, d.set.Delete(key))
+	d.accounts.changed(key)
+	d.fights.forget(key)
+	d.troubles.Forget(string(key))
 }
 
 // define makes a target from the configuration of a Secret and from what complete adds.
 // It puts the target in the lane of the identity that serves it. If the target differs
 // from before, define enqueues a sync.
-func (s *secrets) define(namespace, name string, complete func(*definitions.SecretDefinition)) {
-	cfg := s.config()
+func (d *definer) define(namespace, name string, complete func(*definitions.SecretDefinition)) {
+	cfg := d.settings.config()
 	identity, ok := cfg.IdentityOf(namespace, name)
 	if !ok {
 		return // the watch that found it is about to end
@@ -66,34 +84,34 @@ func (s *secrets) define(namespace, name string, complete func(*definitions.Secr
 	}
 	def.Account = identity.Conjur.Account
 	complete(&def)
-	t, warnings := s.parse(def)
-	lane := s.set.Lane(identity.Name)
+	t, warnings := d.parse(def)
+	lane := d.set.Lane(identity.Name)
 	put := lane.Put
 	if def.Crowded {
 		put = lane.Crowd
 	}
 	changes := put(t)
-	if why := s.set.Crowded(t.Key); why != "" {
-		s.news.invalid(t, why)
+	if why := d.set.Crowded(t.Key); why != "" {
+		d.events.invalid(t, why)
 	}
 	if len(changes) == 0 {
 		return
 	}
 	for _, warning := range warnings {
-		s.Log.Warn(warning, zap.String("target", string(t.Key)))
+		d.log.Warn(warning, zap.String("target", string(t.Key)))
 	}
-	s.news.warned(t.Key, warnings)
-	s.texts.refresh()
-	s.take(queue.Hint{Trigger: "secret", Wakes: true}, changes)
-	s.news.defined(t)
-	s.accounts.changed(t.Key)
+	d.events.warned(t.Key, warnings)
+	d.texts.refresh()
+	d.lanes.apply(queue.Hint{Trigger: "secret", Wakes: true}, changes)
+	d.events.defined(t)
+	d.accounts.changed(t.Key)
 }
 
 // parse makes one target at a time, because parsing a large map needs many times its size
 // in memory.
-func (s *secrets) parse(def definitions.SecretDefinition) (*targets.Target, []string) {
-	s.parsing.Lock()
-	defer s.parsing.Unlock()
+func (d *definer) parse(def definitions.SecretDefinition) (*targets.Target, []string) {
+	d.parsing.Lock()
+	defer d.parsing.Unlock()
 	return definitions.FromSecret(def)
 }
 
@@ -105,6 +123,6 @@ func named(cfg *config.Config, namespace, name string) int {
 }
 
 // Unread records that the existence of a configured Secret is unknown.
-func (s *secrets) Unread(namespace, name string, err error) {
-	s.define(namespace, name, func(def *definitions.SecretDefinition) { def.Unread = err.Error() })
+func (d *definer) Unread(namespace, name string, err error) {
+	d.define(namespace, name, func(def *definitions.SecretDefinition) { def.Unread = err.Error() })
 }

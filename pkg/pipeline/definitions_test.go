@@ -24,7 +24,7 @@ func TestWhatWasSeenBeforeAWriteIsNoNews(t *testing.T) {
 		}
 		return
 	})
-	c.Log = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.WarnLevel), begin)
+	c.log = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.WarnLevel), begin)
 	c.has("new", "{a: {id: app/a, unheard: of}}") // which is warned of
 	if held.Spec == nil {
 		t.Fatal("no worker took it")

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -19,10 +18,16 @@ const expiryLook = time.Minute
 // expiring warns of targets with a certificate that expires soon. It gives each notice
 // once in the life of the pipeline.
 type expiring struct {
-	*pipeline
+	lanes     *lanes
+	listeners *listeners
+	log       *zap.Logger
 
 	mu   sync.Mutex
 	said map[targets.Key]notice
+}
+
+func newExpiring(lanes *lanes, listeners *listeners, log *zap.Logger) *expiring {
+	return &expiring{lanes: lanes, listeners: listeners, log: log, said: map[targets.Key]notice{}}
 }
 
 // notice is the last notice about a target.
@@ -68,10 +73,7 @@ func (e *expiring) Run(ctx context.Context) {
 func (e *expiring) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	expiries := map[targets.Key]targets.Expiry{}
-	for _, l := range e.lanes() {
-		maps.Copy(expiries, l.targets.Expiries())
-	}
+	expiries := e.lanes.expiries()
 	for key, expiry := range expiries {
 		e.say(key, expiry)
 	}
@@ -92,8 +94,8 @@ func (e *expiring) say(key targets.Key, expiry targets.Expiry) {
 		return
 	}
 	e.said[key] = due
-	e.Log.Warn("Expiring", zap.String("target", string(key)), zap.Stringer("what", due))
-	if e.secrets != nil {
-		e.secrets.news.event(key, corev1.EventTypeWarning, reasonExpiring, due.String())
+	e.log.Warn("Expiring", zap.String("target", string(key)), zap.Stringer("what", due))
+	for _, l := range e.listeners.expires {
+		l.Expires(key, due)
 	}
 }

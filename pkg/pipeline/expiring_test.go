@@ -19,10 +19,9 @@ import (
 func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.WarnLevel)
-		p := &pipeline{Parts: Parts{Log: zap.New(core)}, set: &records.Set{}}
-		l := &lane{pipeline: p, targets: p.set.Lane("")}
-		p.wire(wiring{lanes: []*lane{l}})
-		e := &expiring{pipeline: p, said: map[targets.Key]notice{}}
+		l, all := &lane{targets: (&records.Set{}).Lane("")}, &lanes{}
+		all.set([]*lane{l})
+		e := newExpiring(all, &listeners{}, zap.New(core))
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer stop()

@@ -11,6 +11,7 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/turns"
 	"github.com/secretsync/syncer/internal/wake"
+	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -30,8 +31,10 @@ const (
 // fights corrects Secrets that others changed. It spaces the corrections if the changes
 // recur. It does not delay the write of a new value.
 type fights struct {
-	*secrets
-	wake wake.Wake
+	lanes   *lanes
+	events  *events
+	metrics *health.Metrics
+	wake    wake.Wake
 
 	mu     sync.Mutex
 	rounds map[targets.Key]*rounds
@@ -45,8 +48,8 @@ type rounds struct {
 	next  time.Time     // the earliest next correction
 }
 
-func newFights(s *secrets) *fights {
-	return &fights{secrets: s, rounds: map[targets.Key]*rounds{}}
+func newFights(lanes *lanes, events *events, metrics *health.Metrics) *fights {
+	return &fights{lanes: lanes, events: events, metrics: metrics, rounds: map[targets.Key]*rounds{}}
 }
 
 // drifted schedules the correction of a Secret, at once or after a pause.
@@ -55,7 +58,7 @@ func (f *fights) drifted(key targets.Key) {
 		f.wake.Rouse()
 		return
 	}
-	f.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+	f.lanes.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 }
 
 func (f *fights) delays(key targets.Key, now time.Time) bool {
@@ -78,7 +81,7 @@ func (f *fights) delays(key targets.Key, now time.Time) bool {
 
 func (f *fights) endLocked(key targets.Key) {
 	if r := f.rounds[key]; r != nil && r.pause > 0 {
-		f.host.metrics.Contested(-1)
+		f.metrics.Contested(-1)
 	}
 	delete(f.rounds, key)
 }
@@ -90,8 +93,15 @@ func (f *fights) forget(key targets.Key) {
 	f.endLocked(key)
 }
 
-// Settled counts the corrections.
+// Settled counts the corrections, and schedules the next one.
 func (f *fights) Settled(o Outcome) {
+	f.corrected(o)
+	if len(o.Again) > 0 {
+		f.drifted(o.Key)
+	}
+}
+
+func (f *fights) corrected(o Outcome) {
 	if o.Item.Trigger != "drift" || !o.Wrote {
 		return
 	}
@@ -103,7 +113,7 @@ func (f *fights) Settled(o Outcome) {
 	if rivals := o.After.Rivals; len(rivals) > 0 {
 		who = "the field manager " + brief.List(rivals)
 	}
-	f.news.event(o.Key, corev1.EventTypeWarning, reasonContested,
+	f.events.event(o.Key, corev1.EventTypeWarning, reasonContested,
 		fmt.Sprintf("%s changes %s again and again, and so does Syncer; let only one of them write there (the next correction comes after a pause)", who, brief.List(o.Set)))
 }
 
@@ -120,7 +130,7 @@ func (f *fights) count(key targets.Key, now time.Time) time.Duration {
 	case r.count < promptWrites:
 	case r.pause == 0:
 		r.pause = firstFight
-		f.host.metrics.Contested(1)
+		f.metrics.Contested(1)
 	default:
 		r.pause = min(2*r.pause, longestFight)
 	}
@@ -138,7 +148,7 @@ func (f *fights) Run(ctx context.Context) {
 		key, wait, due := f.turns.Take(time.Now())
 		f.mu.Unlock()
 		if due {
-			f.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
+			f.lanes.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 			continue
 		}
 		if wait < 0 {

@@ -9,7 +9,7 @@ import (
 
 // Corrections are spaced more and more, and a quiet time ends the fight.
 func TestCorrectionsAreSpaced(t *testing.T) {
-	f := newFights(&secrets{pipeline: &pipeline{host: &host{}}})
+	f := newFights(nil, nil, nil)
 	const key = targets.Key("secret/ns/s")
 	now := time.Now()
 	want := []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}

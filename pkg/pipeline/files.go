@@ -6,9 +6,13 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // requestsLook is the time between checks for an application's request without an event.
@@ -17,62 +21,81 @@ const requestsLook = 10 * time.Second
 
 // files is the secrets folder. The configuration defines its content.
 type files struct {
-	*pipeline
-	*sinks.Files
+	settings *settings
+	lanes    *lanes
+	targets  *records.Lane // of the only identity
+	folder   *sinks.Files
+	command  *Command // nil: all targets are files
+	app      *application
+	texts    *texts
 	requests *sources.Requests
-	onDisk   *onDisk // nil if the folder is in memory, or without probes or metrics
-}
-
-func newFiles(p *pipeline) *files {
-	f := &files{pipeline: p, Files: sinks.NewFiles(p.config().Folders.Secrets, nil)}
-	f.requests = &sources.Requests{
-		Folder:      p.config().Folders.Status,
-		Interval:    requestsLook,
-		Application: f,
-		Reporter:    p.troubles,
-	}
-	return f
+	onDisk   *onDisk
+	warns    bool // the folder is on a disk
+	troubles *health.Troubles
+	log      *zap.Logger
 }
 
 // prime adds the configured targets, and removes partial writes of an earlier process.
 func (f *files) prime(ctx context.Context) {
-	f.lanes()[0].targets.Replace(f.config().Targets)
-	if own := f.Command.files(f.config().Targets); len(own) > 0 {
-		if f.OnDisk() {
-			f.Log.Warn("Secrets come to rest on a disk; make the volume of the secrets folder an emptyDir with medium: Memory", zap.String("folder", f.config().Folders.Secrets))
-			if f.host != nil {
-				f.onDisk = &onDisk{f.pipeline}
-			}
+	cfg := f.settings.config()
+	f.targets.Replace(cfg.Targets)
+	if own := f.command.files(cfg.Targets); len(own) > 0 {
+		if f.warns = f.folder.OnDisk(); f.warns {
+			f.log.Warn("Secrets come to rest on a disk; make the volume of the secrets folder an emptyDir with medium: Memory", zap.String("folder", cfg.Folders.Secrets))
 		}
-		if err := f.Clean(ctx, own); ctx.Err() == nil { // otherwise the next start checks
+		if err := f.folder.Clean(ctx, own); ctx.Err() == nil { // otherwise the next start checks
 			f.troubles.Report("leftovers", err)
 		}
 	}
 }
 
+// prepare implements destination. Files need no other parts.
+func (f *files) prepare(_, cfg *config.Config) (change, error) {
+	replace := func() {
+		f.lanes.apply(queue.Hint{Trigger: "configuration", Wakes: true}, f.targets.Replace(cfg.Targets))
+	}
+	return change{commit: func() {}, finish: replace}, nil
+}
+
 // sources returns no watches in a one-shot process, and none on templates if refresh is
 // off.
 func (f *files) sources() (all []source) {
-	if f.onDisk != nil {
+	if f.warns {
 		all = append(all, f.onDisk)
 	}
-	if f.config().Mode.OneShot() {
+	cfg := f.settings.config()
+	if cfg.Mode.OneShot() {
 		return all
 	}
 	all = append(all, f.requests)
-	if f.config().Refresh.Enabled {
+	if cfg.Refresh.Enabled {
 		all = append(all, f.texts.sources()...)
 	}
 	return all
 }
 
+// Settled implements SettledListener.
+func (f *files) Settled(o Outcome) {
+	f.lanes.apply(queue.Hint{Trigger: "drift", Wakes: true}, o.Again)
+}
+
+// Altered implements sources.Results.
+func (f *files) Altered() []targets.Key { return f.folder.Altered(f.targets.Records()) }
+
 // TakeRequested implements sources.Application.
-func (f *files) TakeRequested() (bool, error) { return f.status.TakeRequested() }
+func (f *files) TakeRequested() (bool, error) { return f.app.status.TakeRequested() }
 
 // Requested restores missing files.
 func (f *files) Requested() {
-	keys := f.keys()
-	f.Log.Info("Bringing back what the application asked for", zap.Int("targets", len(keys)))
-	f.set.Ask(keys...)
-	f.Enqueue(queue.Hint{Trigger: "request", Wakes: true}, keys...)
+	keys := f.targets.Keys()
+	f.log.Info("Bringing back what the application asked for", zap.Int("targets", len(keys)))
+	f.targets.Ask(keys...)
+	f.lanes.Enqueue(queue.Hint{Trigger: "request", Wakes: true}, keys...)
 }
+
+// configured is the inventory of files: the configuration names all targets.
+type configured struct{}
+
+func (configured) complete(context.Context) error { return nil }
+func (configured) known() error                   { return nil }
+func (configured) ready() ([]string, error)       { return nil, nil }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/rotation/consumers"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
@@ -16,8 +15,8 @@ import (
 // keys answers GET /keys?set=ID with the versions of a set that the Pod has. They come
 // from the application's note. Without a note, they are the versions in all files of the
 // set. If there is only one set, the id may be omitted.
-func (h *host) keys(w http.ResponseWriter, r *http.Request) {
-	holding, err := h.holding(r.URL.Query().Get("set"))
+func (s *supervisor) keys(w http.ResponseWriter, r *http.Request) {
+	holding, err := s.holding(r.URL.Query().Get("set"))
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -27,13 +26,13 @@ func (h *host) keys(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(holding) // on an error the client has disconnected
 }
 
-func (h *host) holding(set string) (holding consumers.Holding, err error) {
-	p := h.shown()
-	if p == nil || p.files == nil {
+func (s *supervisor) holding(set string) (holding consumers.Holding, err error) {
+	p := s.active()
+	if p == nil {
 		return holding, errors.New("this process delivers no files now")
 	}
 	sets := map[string][]records.Record{}
-	for _, l := range p.lanes() {
+	for _, l := range p.lanes.all() {
 		for _, r := range l.targets.Records() {
 			for _, e := range r.Spec.Entries {
 				if e.Set() && !slices.ContainsFunc(sets[e.Variable], func(other records.Record) bool { return other.Spec == r.Spec }) {
@@ -50,27 +49,10 @@ func (h *host) holding(set string) (holding consumers.Holding, err error) {
 	if sets[set] == nil {
 		return holding, fmt.Errorf("of the set %.200q no file is delivered here; ask with ?set=ID", set)
 	}
-	if holding, noted, err := p.keysSeen(set); noted || err != nil {
+	if holding, noted, err := p.app.keysSeen(set); noted || err != nil {
 		return holding, err
 	}
 	return filesHold(set, sets[set])
-}
-
-// keysSeen returns the application's note of a set.
-func (p *pipeline) keysSeen(set string) (holding consumers.Holding, noted bool, err error) {
-	if p.status == nil {
-		return holding, false, nil
-	}
-	text, err := p.status.KeysSeen()
-	if text == nil || err != nil {
-		return holding, false, err
-	}
-	var all map[string]consumers.Holding
-	if json.Unmarshal(text, &all) != nil {
-		return holding, false, fmt.Errorf(`%s is not of the form {"SET":{"ids":["r1","r2"],"primary":"r2"}}`, notify.KeysSeenFile)
-	}
-	holding, noted = all[set]
-	return holding, noted, nil
 }
 
 // filesHold returns the versions that all files of a set contain. It returns no primary

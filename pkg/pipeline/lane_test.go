@@ -15,6 +15,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -41,17 +42,16 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = time.Minute // of a request; a worker has three
 		sink := make(stuckSink)
-		h := &host{settings: newSettings(&config.Config{}), log: zap.NewNop()}
-		p := &pipeline{
-			Parts: Parts{Workers: 2, Log: zap.NewNop()},
-			set:   &records.Set{}, sink: sink, troubles: health.NewTroubles(zap.NewNop()), revoked: make(chan struct{}),
-		}
 		cfg := &config.Config{Mode: config.ModeInit, Conjur: config.Conjur{HTTPTimeout: timeout}}
-		p.wire(wiring{cfg: cfg})
-		p.texts = newTexts(p)
+		s := &supervisor{settings: newSettings(cfg)}
+		troubles, all := health.NewTroubles(zap.NewNop()), &lanes{}
+		p := &pipeline{
+			parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: s.settings, clients: connect.Options{Log: zap.NewNop()},
+			set: &records.Set{}, sink: sink, troubles: troubles, listeners: &listeners{}, lanes: all, texts: newTexts(cfg, nil, all, troubles),
+		}
 		var lanes []*lane
 		for _, name := range []string{"idle", "stuck"} {
-			l, err := newLane(p, cfg, config.Identity{Name: name, Conjur: config.Conjur{
+			l, err := p.newLane(cfg, config.Identity{Name: name, Conjur: config.Conjur{
 				ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey,
 				Login: "host/x", APIKey: secret.New([]byte("key")),
 			}})
@@ -61,11 +61,11 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 			defer l.stop()
 			lanes = append(lanes, l)
 		}
-		p.wire(wiring{cfg: cfg, lanes: lanes})
-		if err := h.Healthy(); err != nil {
+		all.set(lanes)
+		if err := s.Healthy(); err != nil {
 			t.Errorf("without a pipeline: %v", err)
 		}
-		h.set(p)
+		s.show(p)
 		for _, l := range lanes {
 			l.start(t.Context())
 		}
@@ -80,21 +80,21 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		}
 		begin("a")
 		time.Sleep(time.Hour)
-		if err := h.Healthy(); err != nil {
+		if err := s.Healthy(); err != nil {
 			t.Errorf("with one of two workers stuck: %v", err)
 		}
 		begin("b")
 		time.Sleep(3 * timeout)
-		if err := h.Healthy(); err != nil {
+		if err := s.Healthy(); err != nil {
 			t.Errorf("at the deadline: %v", err)
 		}
 		time.Sleep(timeout)
-		if err := h.Healthy(); err == nil || !strings.Contains(err.Error(), "the workers of the identity stuck do not move") {
+		if err := s.Healthy(); err == nil || !strings.Contains(err.Error(), "the workers of the identity stuck do not move") {
 			t.Errorf("with all workers stuck: %v", err)
 		}
 		close(sink)
 		synctest.Wait()
-		if err := h.Healthy(); err != nil {
+		if err := s.Healthy(); err != nil {
 			t.Errorf("when they move again: %v", err)
 		}
 	})
@@ -152,7 +152,7 @@ identities:
 			cfg := load()
 			c.spoil(cfg)
 			s := &Process{options: Options{Workers: 2}, log: zap.NewNop()}
-			if err := s.serve(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := s.serve(t.Context(), newSettings(cfg)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one about %s", err, c.want)
 			}
 			goleak.VerifyNone(t, before)

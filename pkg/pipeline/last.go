@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/secretsync/syncer/config"
@@ -28,7 +29,7 @@ func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 		if keys, due = l.suspects(); len(keys) == 0 {
 			return
 		}
-		proof := time.NewTimer(max(confirmAfter(l.config()), time.Until(due)))
+		proof := time.NewTimer(max(confirmAfter(l.settings.config()), time.Until(due)))
 		select {
 		case <-proof.C:
 		case <-ctx.Done():
@@ -41,7 +42,7 @@ func (l *lane) lastSync(ctx context.Context, keys []targets.Key) {
 // lastRetries waits until a one-shot process has delivered or given up every target. If
 // retries are enabled, it does not give up a missing variable before proof was possible.
 func (l *lane) lastRetries(ctx context.Context) {
-	if l.queue.WaitDone(ctx) != nil || l.config().Retry.Limit == 0 {
+	if l.queue.WaitDone(ctx) != nil || l.settings.config().Retry.Limit == 0 {
 		return
 	}
 	if keys, _ := l.suspects(); len(keys) > 0 {
@@ -67,15 +68,29 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	return keys, due
 }
 
-// exits reports whether the process ends after a removal.
-func exits(cfg *config.Config) bool {
-	return cfg.Mode != config.ModeStandalone && (cfg.ExitOnRevoked || cfg.Mode.OneShot())
+// revocation ends the process after a removal, if the configuration says so.
+type revocation struct {
+	settings *settings
+	once     sync.Once
+	removed  chan struct{} // closed when a removal ends the process
+}
+
+func newRevocation(s *settings) *revocation {
+	return &revocation{settings: s, removed: make(chan struct{})}
+}
+
+// Settled implements SettledListener.
+func (r *revocation) Settled(o Outcome) {
+	cfg := r.settings.config()
+	if o.Removed && cfg.Mode != config.ModeStandalone && (cfg.ExitOnRevoked || cfg.Mode.OneShot()) {
+		r.once.Do(func() { close(r.removed) })
+	}
 }
 
 // mustExit reports whether the process must end because of a removal.
-func (p *pipeline) mustExit() bool {
+func (r *revocation) mustExit() bool {
 	select {
-	case <-p.revoked:
+	case <-r.removed:
 		return true
 	default:
 		return false

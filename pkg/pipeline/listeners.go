@@ -1,17 +1,13 @@
 package pipeline
 
 import (
-	"context"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/health"
-	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -52,6 +48,8 @@ type (
 	AskedListener interface {
 		Asked(identity string, e conjur.Exchange)
 	}
+	// expiryListener is called with each notice of a certificate that expires soon.
+	expiryListener interface{ Expires(targets.Key, notice) }
 )
 
 // listeners are all registered listeners.
@@ -59,10 +57,11 @@ type listeners struct {
 	settled []SettledListener
 	held    []HeldListener
 	asked   []AskedListener
+	expires []expiryListener
 }
 
-// listen registers somebody for every event that it implements; nil is ignored.
-func (ls *listeners) listen(somebody any) {
+// add registers somebody for every event that it implements; nil is ignored.
+func (ls *listeners) add(somebody any) {
 	if l, ok := somebody.(SettledListener); ok {
 		ls.settled = append(ls.settled, l)
 	}
@@ -71,6 +70,9 @@ func (ls *listeners) listen(somebody any) {
 	}
 	if l, ok := somebody.(AskedListener); ok {
 		ls.asked = append(ls.asked, l)
+	}
+	if l, ok := somebody.(expiryListener); ok {
+		ls.expires = append(ls.expires, l)
 	}
 }
 
@@ -115,40 +117,3 @@ func (spans) Settled(o Outcome) {
 		"identity": o.Identity, "outcome": o.word(), "trigger": o.Item.Trigger, "since": o.Item.Since.UTC().Format(time.RFC3339Nano),
 	})
 }
-
-// journaled is a sink that leaves a mark before each write about which Syncer must notify
-// the application. See notify.Application.Writing.
-type journaled struct {
-	workers.Sink
-	pipeline *pipeline
-}
-
-func (j journaled) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
-	if !c.Empty() && !c.Restores {
-		j.pipeline.troubles.Report("journal", j.pipeline.app.Writing())
-	}
-	return j.Sink.Apply(ctx, r, c)
-}
-
-// RemoveFormer implements workers.Mover.
-func (j journaled) RemoveFormer(former []string, taken func(path string) bool) (sinks.Cleared, error) {
-	if mover, ok := j.Sink.(workers.Mover); ok {
-		return mover.RemoveFormer(former, taken)
-	}
-	return sinks.Cleared{}, nil
-}
-
-// announcer notifies the application of the updates in its rounds.
-type announcer struct{ *pipeline }
-
-func (a announcer) Announce(ctx context.Context) {
-	a.troubles.Report(notify.UpdatedFile, a.app.Updated(ctx))
-}
-
-func (a announcer) Ended(context.Context) {
-	if a.synced() == nil {
-		a.troubles.Report(notify.ProvidedFile, a.app.Provided())
-	}
-}
-
-func (a announcer) Retry(ctx context.Context) (done bool) { return a.app.Retry(ctx, a.troubles.Report) }

@@ -15,7 +15,7 @@ import (
 // prime reads the existing Secrets in a one-shot process. Otherwise the watches read
 // them.
 func (s *secrets) prime(ctx context.Context) {
-	if s.config().Mode.OneShot() {
+	if s.settings.config().Mode.OneShot() {
 		s.unread, s.unreadFor = s.loadAll(ctx, s.watches())
 	}
 }
@@ -48,7 +48,7 @@ func (s *secrets) complete(ctx context.Context) error {
 		}
 		tried = true
 		return why
-	}, backoff.WithContext(limited(s.config()), ctx))
+	}, backoff.WithContext(limited(s.settings.config()), ctx))
 }
 
 // limited returns the count and the backoff of retries in a one-shot process.
@@ -61,10 +61,11 @@ func limited(cfg *config.Config) backoff.BackOff {
 }
 
 // reloading checks again for Secrets that a one-shot process waits for.
-type reloading struct{ *secrets }
+type reloading struct{ secrets *secrets }
 
-func (s reloading) Run(ctx context.Context) {
-	tick := time.NewTicker(min(max(s.config().Retry.Interval, time.Second), secretsLook))
+func (r reloading) Run(ctx context.Context) {
+	s := r.secrets
+	tick := time.NewTicker(min(max(s.settings.config().Retry.Interval, time.Second), secretsLook))
 	defer tick.Stop()
 	for {
 		select {

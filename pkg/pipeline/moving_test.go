@@ -43,12 +43,12 @@ func TestASecretThatMovesIsHandedOn(t *testing.T) {
 	c.has("db", "{}")
 	proctest.Eventually(t, "the worker of the first identity", func() bool { return door.reads.Load() == 1 })
 
-	moved := *c.config()
+	moved := *c.settings.config()
 	moved.Identities = slices.Clone(moved.Identities)
 	moved.Identities[1].Secrets = []string{"ns/db"}
-	c.wire(wiring{cfg: &moved, lanes: c.lanes()})
+	c.settings.now.Store(&moved)
 	c.define("ns", "db", func(def *definitions.SecretDefinition) { def.UID, def.HasMap, def.Map = "db", true, "{}" })
-	two := c.lanes()[1]
+	two := c.lanes.all()[1]
 	if _, ok := two.targets.Get("secret/ns/db"); !ok {
 		t.Fatal("the Secret has not moved")
 	}

@@ -9,19 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 )
 
 // onDisk warns on this process's Pod that its secrets are stored on a disk. It sends one
 // Event, if the API server token is bound to a Pod and may create it. The log contains
 // the warning too, so nothing depends on the Event.
-type onDisk struct{ *pipeline }
+type onDisk struct {
+	settings *settings
+	cluster  *kube.Client // nil: it connects for the Event
+	clients  connect.Options
+	log      *zap.Logger
+}
 
 // Run returns after it has sent the Event, or a few seconds later.
 func (d *onDisk) Run(ctx context.Context) {
-	cluster := d.host.cluster
+	cluster := d.cluster
 	if cluster == nil {
-		made, err := connect.Kubernetes(d.config().Kubernetes, d.reach)
+		made, err := connect.Kubernetes(d.settings.config().Kubernetes, d.clients)
 		if err != nil {
 			d.Report("", err)
 			return
@@ -45,6 +51,6 @@ func (d *onDisk) Run(ctx context.Context) {
 // Report implements kube.Reporter.
 func (d *onDisk) Report(_ string, err error) {
 	if err != nil {
-		d.Log.Debug("No Event says that secrets come to rest on a disk", zap.Error(err))
+		d.log.Debug("No Event says that secrets come to rest on a disk", zap.Error(err))
 	}
 }

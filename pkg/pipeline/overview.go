@@ -18,32 +18,30 @@ import (
 )
 
 // page returns the handler of the status page, or nil if the page is off.
-func (h *host) page() *status.Handler {
-	if !h.config().Server.Status {
+func (s *supervisor) page() *status.Handler {
+	if !s.settings.config().Server.Status {
 		return nil
 	}
-	return &status.Handler{Look: h.overview, TokenFile: h.config().Server.StatusTokenFile}
+	return &status.Handler{Look: s.overview, TokenFile: s.settings.config().Server.StatusTokenFile}
 }
 
 // overview returns the current state of all targets.
-func (h *host) overview() status.Status {
-	s := status.Status{At: time.Now(), Version: h.version, Mode: string(h.config().Mode), Lanes: []status.Lane{}, Targets: []status.Target{}}
-	p := h.shown()
+func (s *supervisor) overview() (view status.Status) {
+	view = status.Status{At: time.Now(), Version: s.parts.Version, Mode: string(s.settings.config().Mode), Lanes: []status.Lane{}, Targets: []status.Target{}}
+	p := s.active()
 	if p == nil {
-		s.Standby = h.leader()
-		return s
+		view.Standby = s.leader()
+		return view
 	}
-	for _, l := range p.lanes() {
+	for _, l := range p.lanes.all() {
 		lane, ts := l.overview()
-		s.Lanes, s.Targets = append(s.Lanes, lane), append(s.Targets, ts...)
+		view.Lanes, view.Targets = append(view.Lanes, lane), append(view.Targets, ts...)
 	}
-	if rotates := p.wired.Load().rotates; rotates != nil {
-		for _, r := range rotates.rotator.Reports() {
-			s.Rotations = append(s.Rotations, status.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked), Unread: unread(r)})
-		}
+	for _, r := range p.rotations.reports() {
+		view.Rotations = append(view.Rotations, status.Rotation{Set: r.Set, Stage: r.Stage, Since: r.Since, Primary: r.Primary, Due: r.Due, Waits: r.WaitsFor, Problem: r.Problem, Unasked: brief.List(r.Unasked), Unread: unread(r)})
 	}
-	slices.SortFunc(s.Targets, func(a, b status.Target) int { return cmp.Compare(a.Name, b.Name) })
-	return s
+	slices.SortFunc(view.Targets, func(a, b status.Target) int { return cmp.Compare(a.Name, b.Name) })
+	return view
 }
 
 // unread names the namespaces that show a set but cannot be watched.
@@ -104,13 +102,13 @@ func (l *lane) state(s records.Status, proven *time.Time, doubted bool) status.S
 	if polled := l.targets.LastPoll(); s.Err == nil && !s.Proven.IsZero() && polled.After(s.Proven) {
 		*proven = polled
 	}
-	bound := l.config().Server.Freshness
+	bound := l.settings.config().Server.Freshness
 	switch {
 	case doubted:
 		return status.Doubted
 	case s.Proven.IsZero():
 		return status.Waiting
-	case l.config().Refresh.Enabled && bound > 0 && time.Since(*proven) > bound:
+	case l.settings.config().Refresh.Enabled && bound > 0 && time.Since(*proven) > bound:
 		return status.Stale
 	}
 	return status.Fresh

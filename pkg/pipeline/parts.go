@@ -4,25 +4,11 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
-	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/workers"
 )
-
-// newClient makes the lane's client of Conjur and the cache of its variables.
-func (l *lane) newClient(cfg *config.Config) (err error) {
-	o := l.reach
-	o.Observer = l
-	if l.client, err = connect.Conjur(l.identity.Conjur, o); err != nil {
-		return err
-	}
-	l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Delivered: l.delivered, Users: l.users, Logger: l.Log})
-	return err
-}
 
 // delivered reports whether a target with one of the variables may contain any data.
 // known is true if every such target was synced once.
@@ -100,22 +86,18 @@ func (l *lane) queueConfig(cfg *config.Config) queue.Config {
 	if !cfg.Mode.OneShot() {
 		limit = -1
 	}
-	var metrics workqueue.MetricsProvider
-	if l.host != nil {
-		metrics = l.host.metrics.Queues()
-	}
 	return queue.Config{
 		Backoff:   backoffOf(cfg),
 		Limit:     limit,
 		Permanent: l.permanent,
 		Delay:     l.renderings.Delay,
 		Name:      l.name,
-		Metrics:   metrics,
+		Metrics:   l.metrics.Queues(),
 	}
 }
 
 // permanent reports whether retries cannot solve an error. A deleted variable counts, if
 // the poll will detect its return.
 func (l *lane) permanent(err error) bool {
-	return workers.Permanent(err, l.config().Refresh.Enabled)
+	return workers.Permanent(err, l.settings.config().Refresh.Enabled)
 }

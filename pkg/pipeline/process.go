@@ -66,10 +66,10 @@ type Process struct {
 	set    records.Set    // of files
 	traces *traces.Tracer // nil if tracing is off
 
-	mu   sync.Mutex
-	cfg  *config.Config     // the configuration of the host, or of the next host
-	host *host              // applies changes; nil if none does
-	end  context.CancelFunc // ends the host
+	mu         sync.Mutex
+	settings   *settings          // of the supervisor, or of the next one
+	supervisor *supervisor        // applies changes; nil if none does
+	end        context.CancelFunc // ends the supervisor
 }
 
 // New returns a process that runs nothing yet. It writes the log to the standard error
@@ -100,7 +100,7 @@ func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
 	defer s.trace()()
 	once := *cfg
 	once.Mode, once.Refresh = config.ModeInit, config.Refresh{}
-	return cfg.Mode, s.logged(s.serve(ctx, &once))
+	return cfg.Mode, s.logged(s.serve(ctx, newSettings(&once)))
 }
 
 func (s *Process) run(ctx context.Context) error {
@@ -110,11 +110,11 @@ func (s *Process) run(ctx context.Context) error {
 	if cfg == nil {
 		return err
 	}
-	s.cfg = cfg
+	s.settings = newSettings(cfg)
 	kube.RouteLogs(s.log)
 	defer s.trace()()
 	if cfg.Mode.OneShot() {
-		return s.serve(ctx, cfg)
+		return s.serve(ctx, s.settings)
 	}
 
 	troubles := health.NewTroubles(s.log)
@@ -149,57 +149,49 @@ func (s *Process) trace() (end func()) {
 }
 
 // serve applies a configuration until ctx ends or the job is done.
-func (s *Process) serve(ctx context.Context, cfg *config.Config) error {
-	h, err := s.newHost(cfg)
+func (s *Process) serve(ctx context.Context, settings *settings) error {
+	supervisor, err := s.newSupervisor(settings)
 	if err != nil {
 		return err
 	}
-	return h.run(ctx, func(ctx context.Context) error {
-		p := &pipeline{set: &s.set, host: h, Parts: Parts{
-			Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command, Traces: s.traces,
-		}}
-		p.wire(wiring{cfg: h.config()})
-		if cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
-			p.set = newSet(h.config())
-		}
-		return p.run(ctx)
-	})
+	return supervisor.run(ctx)
 }
 
-// newHost returns the host for a configuration. From now on the host applies changes,
-// unless it must end because of one.
-func (s *Process) newHost(cfg *config.Config) (*host, error) {
-	h, err := newHost(cfg, s.options.Version, s.log)
+// newSupervisor returns the supervisor for a configuration. From now on it applies
+// changes, unless it must end because of one.
+func (s *Process) newSupervisor(settings *settings) (*supervisor, error) {
+	made, err := newSupervisor(settings, Parts{
+		Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command, Traces: s.traces,
+	}, &s.set)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cfg == cfg {
-		s.host = h
+	if s.settings == settings {
+		s.supervisor = made
 	}
-	return h, nil
+	return made, nil
 }
 
-// begin returns the configuration to run with. It calls end when the configuration is
-// replaced.
-func (s *Process) begin(end context.CancelFunc) *config.Config {
+// begin returns the settings to run with. It calls end when they are replaced.
+func (s *Process) begin(end context.CancelFunc) *settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end = end
-	return s.cfg
+	return s.settings
 }
 
-func (s *Process) replaced(cfg *config.Config) bool {
+func (s *Process) replaced(settings *settings) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cfg != cfg
+	return s.settings != settings
 }
 
 // reload reads the configuration again. If the running parts cannot apply it, they end.
 // An invalid configuration changes nothing.
 func (s *Process) reload() error {
-	h, before := s.inEffect()
+	supervisor, before := s.inEffect()
 	cfg, invalid := s.load(before)
 	switch {
 	case cfg == nil:
@@ -209,13 +201,13 @@ func (s *Process) reload() error {
 	}
 	switch {
 	case config.Compare(before, cfg).Scope == config.ScopeNone:
-	case h != nil && h.takesUp(cfg):
+	case supervisor != nil && supervisor.canApply(cfg):
 		s.log.Info("The configuration has changed; what runs takes it up")
-		return errors.Join(invalid, h.takeUp(cfg))
+		return errors.Join(invalid, supervisor.apply(cfg))
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.cfg, s.host = cfg, nil
+		s.settings, s.supervisor = newSettings(cfg), nil
 		if s.end != nil {
 			s.end()
 		}
@@ -223,15 +215,12 @@ func (s *Process) reload() error {
 	return invalid
 }
 
-// inEffect returns the configuration in effect, and the host that applies its changes, or
-// nil.
-func (s *Process) inEffect() (*host, *config.Config) {
+// inEffect returns the configuration in effect, and the supervisor that applies its
+// changes, or nil.
+func (s *Process) inEffect() (*supervisor, *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.host == nil {
-		return nil, s.cfg
-	}
-	return s.host, s.host.config()
+	return s.supervisor, s.settings.config()
 }
 
 // logged logs an error that ends the process, unless it was logged already.

@@ -29,13 +29,15 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	}
 	defer stop()
 	write("127.0.0.1:8001")
-	if s.cfg, err = s.load(nil); err != nil {
+	cfg, err := s.load(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.settings = newSettings(cfg)
 	// What runs takes its time to end.
 	ended := false
 	current := s.begin(func() { ended = true })
-	if _, err := s.newHost(current); err != nil {
+	if _, err := s.newSupervisor(current); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{"127.0.0.1:8002", "127.0.0.1:8001"} {
@@ -47,7 +49,7 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	if !ended || !s.replaced(current) {
 		t.Fatal("another address of the probes does not end what runs")
 	}
-	if next := s.begin(func() {}); next.Server.Address != "127.0.0.1:8001" {
+	if next := s.begin(func() {}).config(); next.Server.Address != "127.0.0.1:8001" {
 		t.Errorf("what runs next serves probes at %s, want the one of the second change", next.Server.Address)
 	}
 }

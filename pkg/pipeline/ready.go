@@ -15,23 +15,21 @@ import (
 
 // Ready returns why a required target is not delivered or may not be fresh. The remarks
 // name targets that do not count. A process on standby is ready.
-func (h *host) Ready() (remarks []string, err error) {
-	p, leader := h.shown(), h.leader()
+func (s *supervisor) Ready() (remarks []string, err error) {
+	p, leader := s.active(), s.leader()
 	switch {
 	case p == nil && leader != "":
 		return []string{"standing by for " + leader}, nil
 	case p == nil:
 		return nil, errors.New("the work has not begun yet")
 	}
-	if p.secrets != nil {
-		remarks, err = p.secrets.ready()
-	}
-	for _, l := range p.lanes() {
+	remarks, err = p.inventory.ready()
+	for _, l := range p.lanes.all() {
 		if err != nil {
 			break
 		}
 		var more []string
-		more, err = l.ready(h.config().Server)
+		more, err = l.ready(s.settings.config().Server)
 		remarks = append(remarks, more...)
 	}
 	return remarks, err
@@ -63,22 +61,14 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	switch {
 	case len(untried) > 0:
 		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(all), identity, brief.List(untried))
-	case l.config().Refresh.Enabled && len(all) > 0 && !polled && missing == len(all):
+	case l.settings.config().Refresh.Enabled && len(all) > 0 && !polled && missing == len(all):
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
 		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), len(all), identity), owed)
-	case l.config().Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
+	case l.settings.config().Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}
 	return brief.Some(remarks, brief.Names), err
-}
-
-// synced returns which targets of the lanes are not known yet.
-func (p *pipeline) synced() error {
-	if p.secrets == nil {
-		return nil
-	}
-	return p.secrets.synced()
 }
 
 // reason returns why a target is not delivered, with its name, which most errors contain

@@ -62,12 +62,12 @@ func (r *rotating) askRights(all []access) {
 // mayRead asks Conjur as an identity whether it may read a variable. A denial counts only
 // if the server knows the identity, because any server can answer with a bare status.
 func (r *rotating) mayRead(a access) (may, known bool) {
-	lanes := r.lanes()
+	lanes := r.of.lanes.all()
 	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.identity.Name == a.identity })
 	if i < 0 {
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.config().Conjur.HTTPTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), r.of.settings.config().Conjur.HTTPTimeout)
 	defer cancel()
 	client := lanes[i].client
 	switch client.Check(ctx, nil, a.variable, "execute").Form {
@@ -82,7 +82,7 @@ func (r *rotating) mayRead(a access) (may, known bool) {
 
 // identityOf names the identity that serves a Secret.
 func (r *rotating) identityOf(record records.Record) string {
-	if identity, ok := r.config().IdentityOf(record.Spec.Secret.Namespace, record.Spec.Secret.Name); ok {
+	if identity, ok := r.of.settings.config().IdentityOf(record.Spec.Secret.Namespace, record.Spec.Secret.Name); ok {
 		return identity.Name
 	}
 	return ""
@@ -90,12 +90,12 @@ func (r *rotating) identityOf(record records.Record) string {
 
 // identitiesOf names the identities that serve Secrets of a namespace.
 func (r *rotating) identitiesOf(namespace string) (names []string) {
-	for _, identity := range r.config().Identities {
+	for _, identity := range r.of.settings.config().Identities {
 		if slices.ContainsFunc(identity.Secrets, func(s string) bool { return strings.HasPrefix(s, namespace+"/") }) {
 			names = append(names, identity.Name)
 		}
 	}
-	if identity, ok := r.config().IdentityOf(namespace, ""); ok {
+	if identity, ok := r.of.settings.config().IdentityOf(namespace, ""); ok {
 		names = append(names, identity.Name)
 	}
 	return names

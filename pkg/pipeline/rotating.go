@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,43 +15,61 @@ import (
 	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
+
+// rotations are the sets that are rotated. They tell the rotator where sets were
+// delivered.
+type rotations struct {
+	settings *settings
+	set      *records.Set
+	lanes    *lanes
+	secrets  *secrets
+	metrics  *health.Metrics
+	clients  connect.Options
+
+	now atomic.Pointer[rotating] // nil if no set is rotated
+}
 
 // rotating rotates sets next to the lanes. It has a separate queue, so that a slow
 // database does not delay deliveries. It tracks which versions the Secrets show, and
 // records rotation events on them.
 type rotating struct {
-	*pipeline
+	of      *rotations
 	rotator *rotation.Rotator
 	client  *conjur.Client // the next rotating reuses it if possible
 
 	shown *shown
 }
 
-// newRotating returns nil if there is nothing to rotate. If the connection settings are
-// unchanged, it reuses the existing connections and token.
-func newRotating(p *pipeline, cfg *config.Config, before wiring) (r *rotating, err error) {
-	if len(cfg.Rotation.Sets) == 0 || p.secrets == nil {
+// prepare returns what rotates the sets of a configuration, or nil if there are none. If
+// the connection settings are unchanged, it reuses the existing connections and token.
+func (rs *rotations) prepare(before, cfg *config.Config) (r *rotating, err error) {
+	old := rs.now.Load()
+	switch {
+	case before != nil && !rotatesAnew(before, cfg):
+		return old, nil
+	case len(cfg.Rotation.Sets) == 0:
 		return nil, nil
 	}
-	r = &rotating{pipeline: p, shown: newShown(cfg.Rotation.Sets)}
-	parts := rotators.Parts{Options: p.reach, Cluster: p.host.cluster, Targets: r, Listener: r}
+	r = &rotating{of: rs, shown: newShown(cfg.Rotation.Sets)}
+	parts := rotators.Parts{Options: rs.clients, Cluster: rs.secrets.cluster, Targets: r, Listener: r}
 	if cfg.Kubernetes.LeaderElection.Enabled {
 		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
 	}
-	if before.rotates != nil {
-		parts.Reports = before.rotates.rotator.Reports()
-		if !slices.Contains(config.Compare(before.cfg, cfg).Settings, "rotation.identity") {
-			r.client = before.rotates.client
+	if old != nil {
+		parts.Reports = old.rotator.Reports()
+		if !slices.Contains(config.Compare(before, cfg).Settings, "rotation.identity") {
+			r.client = old.client
 		}
 	}
 	if r.client == nil {
-		if r.client, err = connect.Conjur(cfg.Rotation.Conjur, p.reach); err != nil {
+		if r.client, err = connect.Conjur(cfg.Rotation.Conjur, rs.clients); err != nil {
 			return nil, err
 		}
 	}
 	if r.rotator, err = rotators.New(cfg.Rotation, r.client, parts); err != nil {
-		r.close(before.rotates)
+		r.close(old)
 		return nil, err
 	}
 	return r, nil
@@ -66,13 +85,25 @@ func (r *rotating) close(other *rotating) {
 	}
 }
 
-// measured returns the metrics of the sets.
-func (p *pipeline) measured() (sets []health.Set) {
-	r := p.wired.Load().rotates
-	if r == nil {
-		return nil
+func (rs *rotations) close() { rs.now.Load().close(nil) }
+
+func (rs *rotations) sources() []source {
+	if r := rs.now.Load(); r != nil {
+		return []source{r}
 	}
-	for _, report := range r.rotator.Reports() {
+	return nil
+}
+
+func (rs *rotations) reports() []rotation.Report {
+	if r := rs.now.Load(); r != nil {
+		return r.rotator.Reports()
+	}
+	return nil
+}
+
+// measured returns the metrics of the sets.
+func (rs *rotations) measured() (sets []health.Set) {
+	for _, report := range rs.reports() {
 		set := health.Set{ID: report.Set, Stage: report.Stage, Since: report.Since, Made: report.Made, Due: report.Due, Unread: map[string]time.Time{}}
 		for _, u := range report.Unread {
 			set.Unread[u.Namespace] = u.Since
@@ -80,6 +111,20 @@ func (p *pipeline) measured() (sets []health.Set) {
 		sets = append(sets, set)
 	}
 	return sets
+}
+
+// Settled implements SettledListener.
+func (rs *rotations) Settled(o Outcome) {
+	r := rs.now.Load()
+	if r == nil {
+		return
+	}
+	namespace := rs.secrets.events.reference(o.Key).Namespace
+	for set := range o.After.Sets {
+		if r.shown.permitted(set, namespace) {
+			r.rotator.Delivered(set, namespace)
+		}
+	}
 }
 
 // Rotated records an event of a set on the Secrets that show the set. It enqueues a sync
@@ -90,34 +135,17 @@ func (r *rotating) Rotated(e rotation.Event) {
 		kind = corev1.EventTypeWarning
 	}
 	if e.Result != "" {
-		r.host.metrics.Rotated(e.Set, e.Result)
+		r.of.metrics.Rotated(e.Set, e.Result)
 	}
 	for _, record := range r.records(shows(e.Set)) {
 		if r.shown.counted(e.Set, record) {
-			r.secrets.news.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
+			r.of.secrets.events.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		}
 		if e.Reason != rotation.EventWaiting {
-			r.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
-		}
-	}
-}
-
-// deliveries tells the rotator where sets were delivered.
-type deliveries struct{ *pipeline }
-
-// Settled implements SettledListener.
-func (d deliveries) Settled(o Outcome) {
-	r := d.wired.Load().rotates
-	if r == nil {
-		return
-	}
-	namespace := d.secrets.news.reference(o.Key).Namespace
-	for set := range o.After.Sets {
-		if r.shown.permitted(set, namespace) {
-			r.rotator.Delivered(set, namespace)
+			r.of.lanes.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)
 		}
 	}
 }
 
 // Failed implements rotation.Listener.
-func (r *rotating) Failed(set, step string) { r.host.metrics.RotationFailed(set, step) }
+func (r *rotating) Failed(set, step string) { r.of.metrics.RotationFailed(set, step) }

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +10,8 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
+	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
@@ -19,29 +19,26 @@ import (
 // secretsLook is the time between checks of Secrets that Syncer may read but not watch.
 const secretsLook = 10 * time.Second
 
-// secrets are the Kubernetes Secrets of some namespaces. The Secrets and the
-// configuration define their content.
+// secrets are the Kubernetes Secrets of some namespaces, and the watches on them.
 type secrets struct {
-	*pipeline
-	sink     *kubesecrets.Sink
-	news     *news
-	accounts *accounts
-	fights   *fights
-	parsing  sync.Mutex
+	settings    *settings
+	set         *records.Set
+	cluster     *kube.Client
+	troubles    *health.Troubles
+	definitions *definer
+	events      *events
+	accounts    *accounts
+	fights      *fights
+	rotations   *rotations
+	texts       *texts
+
+	followed atomic.Pointer[[]*sources.Secrets] // one watch for each namespace
 
 	// The Secrets that a one-shot process could not read at first, and the reasons. Until
 	// completed is true, only prime and complete use these fields.
 	unread    []*sources.Secrets
 	unreadFor error
 	completed atomic.Bool
-}
-
-func newSecrets(p *pipeline) *secrets {
-	s := &secrets{pipeline: p, sink: kubesecrets.New(p.host.cluster.Core)}
-	s.sink.Remarker = p.troubles
-	s.news, s.accounts = newNews(p), newAccounts(s)
-	s.fights = newFights(s)
-	return s
 }
 
 // watching returns the watches for a configuration. It keeps the existing watches that
@@ -54,26 +51,31 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 			continue
 		}
 		all = append(all, &sources.Secrets{
-			Client:      s.host.cluster,
+			Client:      s.cluster,
 			Namespace:   namespace,
 			Names:       names,
 			Known:       s.knownNamespaces,
 			Interval:    secretsLook,
 			Definitions: s.set.Budget / 8,
-			Handler:     s,
+			Handler:     s.definitions,
 			Reporter:    s.troubles,
 		})
 	}
 	return all
 }
 
-func (s *secrets) watches() []*sources.Secrets { return s.wired.Load().watches }
+func (s *secrets) watches() []*sources.Secrets {
+	if followed := s.followed.Load(); followed != nil {
+		return *followed
+	}
+	return nil
+}
 
 // knownNamespaces returns the namespaces in the configuration and the namespace of the
 // Pod.
 func (s *secrets) knownNamespaces() []string {
-	names := []string{s.config().Kubernetes.Namespace}
-	for _, identity := range s.config().Identities {
+	names := []string{s.settings.config().Kubernetes.Namespace}
+	for _, identity := range s.settings.config().Identities {
 		names = append(names, identity.Namespaces...)
 	}
 	slices.Sort(names)
@@ -81,31 +83,40 @@ func (s *secrets) knownNamespaces() []string {
 }
 
 func (s *secrets) sources() []source {
-	all := []source{s.news}
-	if s.config().Mode.OneShot() {
+	all := []source{s.events.recorder}
+	mode := s.settings.config().Mode
+	if mode.OneShot() {
 		return append(all, reloading{s})
 	}
-	all = append(all, s.fights)
-	if s.config().Mode == config.ModeStandalone {
+	all = append(all, s.events.restarts, s.fights)
+	if mode == config.ModeStandalone {
 		all = append(all, s.accounts, waiting{s})
 	}
 	for _, watch := range s.watches() {
 		all = append(all, watch)
 	}
-	if r := s.wired.Load().rotates; r != nil {
-		all = append(all, r)
-	}
+	all = append(all, s.rotations.sources()...)
 	return append(all, s.texts.sources()...)
 }
 
-// synced returns the namespaces whose Secrets are not all known.
-func (s *secrets) synced() error {
+// known returns the namespaces whose Secrets are not all known.
+func (s *secrets) known() error {
 	for _, watch := range s.watches() {
 		if err := watch.Complete(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// knows implements knower.
+func (s *secrets) knows(namespace, secret string) bool {
+	for _, w := range s.watches() {
+		if w.Follows(namespace, secret) && w.Complete() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // ready returns an error if some readable Secrets are not known yet. It only remarks on
@@ -120,7 +131,7 @@ func (s *secrets) ready() (remarks []string, err error) {
 			return nil, err
 		}
 	}
-	if len(remarks) > 0 && len(remarks) == len(s.watches()) && len(s.keys()) == 0 {
+	if len(remarks) > 0 && len(remarks) == len(s.watches()) && len(s.set.Records()) == 0 {
 		return nil, listed("no Secret may be read", remarks)
 	}
 	return brief.Some(remarks, brief.Names), nil

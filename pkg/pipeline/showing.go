@@ -45,19 +45,19 @@ func (s *shown) permitted(set, namespace string) bool {
 	return len(namespaces) == 0 || slices.Contains(namespaces, namespace)
 }
 
-// counted reports whether a Secret showed a set in the last survey.
+// counted reports whether a Secret showed a set in the last inspection.
 func (s *shown) counted(set string, r records.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[set][r.Spec.Key]
 }
 
-// survey is one inspection of the Secrets that show a set.
-type survey struct {
-	*rotating
-	set    string
-	found  []rotation.Shown
-	counts map[targets.Key]bool
+// inspection is one look at the Secrets that show a set.
+type inspection struct {
+	rotating *rotating
+	set      string
+	found    []rotation.Shown
+	counts   map[targets.Key]bool
 }
 
 // Shown implements rotation.Targets.
@@ -69,7 +69,7 @@ func (r *rotating) Shown(set string) ([]rotation.Shown, error) {
 	all := slices.DeleteFunc(r.records(shows(set)), func(record records.Record) bool {
 		return !r.shown.permitted(set, record.Spec.Secret.Namespace)
 	})
-	s := survey{rotating: r, set: set, counts: map[targets.Key]bool{}}
+	s := inspection{rotating: r, set: set, counts: map[targets.Key]bool{}}
 	r.askRights(s.questions(all, refused, known))
 	for namespace, since := range refused {
 		if !known[namespace] && r.mayShow(namespace, set) {
@@ -93,7 +93,7 @@ func (r *rotating) Shown(set string) ([]rotation.Shown, error) {
 func (r *rotating) refused() (refused map[string]time.Time, known map[string]bool, err error) {
 	refused, known = map[string]time.Time{}, map[string]bool{}
 	s := r.shown
-	for _, watch := range r.secrets.watches() {
+	for _, watch := range r.of.secrets.watches() {
 		incomplete, namespaces := watch.Complete(), watch.Unread()
 		if incomplete != nil && len(namespaces) == 0 {
 			return nil, nil, incomplete
@@ -117,17 +117,17 @@ func (r *rotating) refused() (refused map[string]time.Time, known map[string]boo
 }
 
 // questions returns the permissions that decide which Secrets show the set.
-func (s *survey) questions(all []records.Record, refused map[string]time.Time, known map[string]bool) (ask []access) {
+func (s *inspection) questions(all []records.Record, refused map[string]time.Time, known map[string]bool) (ask []access) {
 	for namespace := range refused {
-		if !known[namespace] && s.shown.permitted(s.set, namespace) {
-			for _, identity := range s.identitiesOf(namespace) {
+		if !known[namespace] && s.rotating.shown.permitted(s.set, namespace) {
+			for _, identity := range s.rotating.identitiesOf(namespace) {
 				ask = append(ask, access{identity, s.set})
 			}
 		}
 	}
 	for _, record := range all {
 		if _, delivered := record.Status.Sets[s.set]; !delivered || record.Status.Err != nil {
-			ask = append(ask, access{s.identityOf(record), s.set})
+			ask = append(ask, access{s.rotating.identityOf(record), s.set})
 		}
 	}
 	return ask
@@ -143,10 +143,10 @@ func (r *rotating) mayShow(namespace, set string) bool {
 }
 
 // look records what one Secret shows.
-func (s *survey) look(record records.Record, refused map[string]time.Time) error {
+func (s *inspection) look(record records.Record, refused map[string]time.Time) error {
 	namespace, status := record.Spec.Secret.Namespace, record.Status
 	has, delivered := status.Sets[s.set]
-	if right := s.shown.right(access{s.identityOf(record), s.set}); !delivered || status.Err != nil {
+	if right := s.rotating.shown.right(access{s.rotating.identityOf(record), s.set}); !delivered || status.Err != nil {
 		if right.known && !right.may {
 			return nil // its identity never had the permission, or lost it
 		}
@@ -158,7 +158,7 @@ func (s *survey) look(record records.Record, refused map[string]time.Time) error
 	if !delivered {
 		var was bool
 		var err error
-		has, was, err = s.before(record.Spec, s.set)
+		has, was, err = s.rotating.before(record.Spec, s.set)
 		switch {
 		case apierrors.IsForbidden(err):
 			s.blind(namespace, time.Now(), "Syncer may not read its Secrets")
@@ -181,7 +181,7 @@ func (s *survey) look(record records.Record, refused map[string]time.Time) error
 }
 
 // blind records that the versions in the Secrets of a namespace are unknown.
-func (s *survey) blind(namespace string, since time.Time, why string) {
+func (s *inspection) blind(namespace string, since time.Time, why string) {
 	if !slices.ContainsFunc(s.found, func(other rotation.Shown) bool { return other.Name == "" && other.Namespace == namespace }) {
 		s.found = append(s.found, rotation.Shown{Namespace: namespace, Unread: why, Since: since})
 	}
@@ -195,9 +195,9 @@ func (r *rotating) before(t *targets.Target, set string) (has targets.DeliveredS
 	sets, known := s.earlier[t.Key]
 	s.mu.Unlock()
 	if !known {
-		ctx, cancel := context.WithTimeout(context.Background(), r.config().Conjur.HTTPTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), r.of.settings.config().Conjur.HTTPTimeout)
 		defer cancel()
-		about, err := r.host.cluster.Metadata(ctx, t.Secret.Namespace, t.Secret.Name)
+		about, err := r.of.secrets.cluster.Metadata(ctx, t.Secret.Namespace, t.Secret.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return has, false, err
 		}
@@ -226,7 +226,7 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 			if !r.shown.right(ask[i]).may {
 				continue
 			}
-			about, err := r.host.cluster.Metadata(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
+			about, err := r.of.secrets.cluster.Metadata(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
 			switch made := about.CreationTimestamp.Time; {
 			case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			case err != nil:
@@ -241,7 +241,7 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 
 // records returns the Secrets with an entry for which is returns true.
 func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
-	for _, record := range r.set.Records() {
+	for _, record := range r.of.set.Records() {
 		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
 			has = append(has, record)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/kube"
-	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -23,44 +22,34 @@ var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and wh
 // has delivered or given up every target. A sidecar is done when it has removed revoked
 // values and updated all others. The error says which information could not be read.
 func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
-	if p.config().Mode.OneShot() {
-		if p.secrets != nil {
-			incomplete = p.secrets.complete(ctx)
-		}
-		each(p.lanes(), func(l *lane) { l.lastRetries(ctx) }) // verdict needs it
+	if p.settings.config().Mode.OneShot() {
+		incomplete = p.inventory.complete(ctx)
+		each(p.lanes.all(), func(l *lane) { l.lastRetries(ctx) }) // verdict needs it
 		return incomplete
 	}
 	select {
 	case <-ctx.Done():
-	case <-p.revoked:
-		each(p.lanes(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
+	case <-p.revocation.removed:
+		each(p.lanes.all(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	}
 	return nil
-}
-
-// keys lists the keys of all targets.
-func (p *pipeline) keys() (keys []targets.Key) {
-	for _, l := range p.lanes() {
-		keys = append(keys, l.targets.Keys()...)
-	}
-	return keys
 }
 
 // verdict returns, at the end, why the job was not done. incomplete says which targets
 // are unknown.
 func (p *pipeline) verdict(incomplete error) error {
 	errs := []error{incomplete}
-	if p.mustExit() {
+	if p.revocation.mustExit() {
 		errs = append(errs, ErrRevoked)
 	}
-	if p.config().Mode.OneShot() {
+	if cfg := p.settings.config(); cfg.Mode.OneShot() {
 		errs = append(errs, p.undelivered())
 		switch {
 		case errors.Join(errs...) != nil:
-		case len(p.keys()) == 0 && p.config().Destination == config.DestinationKubernetes:
+		case len(p.lanes.keys()) == 0 && cfg.Destination == config.DestinationKubernetes:
 			errs = append(errs, fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=true", kube.ManagedLabel))
-		case p.app != nil:
-			errs = append(errs, p.unprovided())
+		default:
+			errs = append(errs, p.app.unprovided())
 		}
 	}
 	return errors.Join(errs...)
@@ -80,7 +69,7 @@ func (p *pipeline) undelivered() error {
 		}
 	}
 	if len(missing) > 0 {
-		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(p.keys()), join(missing))
+		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(p.lanes.keys()), join(missing))
 		if ids := missingVariables(failed); len(ids) > 0 {
 			text += "; Conjur has no value, or none for this identity, for: " + join(ids)
 		}
@@ -88,14 +77,6 @@ func (p *pipeline) undelivered() error {
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("not up to date: %s", join(slices.Sorted(maps.Keys(failed))))
-	}
-	return nil
-}
-
-// unprovided reports a failure to tell the application that all secrets are there.
-func (p *pipeline) unprovided() error {
-	if provided, err := p.status.Provided(); err != nil || !provided {
-		return fmt.Errorf("all is delivered, but the file %s could not be written", notify.ProvidedFile)
 	}
 	return nil
 }

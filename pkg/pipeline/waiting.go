@@ -14,7 +14,7 @@ const (
 )
 
 // waiting are the Secrets that wait for room in the budget of their namespace.
-type waiting struct{ *secrets }
+type waiting struct{ secrets *secrets }
 
 // Run retries until ctx ends.
 func (w waiting) Run(ctx context.Context) {
@@ -26,11 +26,11 @@ func (w waiting) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, key := range w.set.Waiting(waitingMost) {
+		for _, key := range w.secrets.set.Waiting(waitingMost) {
 			namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
-			for _, watch := range w.watches() {
+			for _, watch := range w.secrets.watches() {
 				if watch.Follows(namespace, name) {
-					w.troubles.Report("waiting secrets of namespace "+namespace, watch.Reread(ctx, namespace, name))
+					w.secrets.troubles.Report("waiting secrets of namespace "+namespace, watch.Reread(ctx, namespace, name))
 				}
 			}
 		}

@@ -42,10 +42,12 @@ type Values interface {
 	Changed(ctx context.Context, ids []string) ([]string, error)
 }
 
-// VariableUsers finds targets by the variables that they use.
+// VariableUsers finds targets by the variables that they use. Polled records a poll that
+// has read every variable.
 type VariableUsers interface {
 	Variables() []string
 	ByVariable(ids ...string) []targets.Key
+	Polled()
 }
 
 // Results returns the targets whose content somebody else has changed.
@@ -67,7 +69,8 @@ type Heart interface {
 }
 
 // Poll watches Conjur and the results. At each tick it asks which variables and which
-// targets have changed. All fields except Lister are required.
+// targets have changed. All fields except Results and
+// Lister are required.
 type Poll struct {
 	// Interval is the time between ticks. With 0, only the heart beats.
 	Interval time.Duration
@@ -77,7 +80,8 @@ type Poll struct {
 	Deadline time.Duration
 	Users    VariableUsers
 	Values   Values
-	Results  Results
+	// Results, if not nil, is called at each tick.
+	Results Results
 	// Lister, if not nil, is called at each tick. A slow list continues, and its result
 	// is used at a later tick.
 	Lister   Lister
@@ -153,7 +157,10 @@ func next(interval time.Duration) time.Duration {
 // announce, one of the rotation's targets before all others. For the same reason no
 // target is in two of the hints: each hint is a separate round.
 func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) {
-	altered := p.Results.Altered()
+	var altered []targets.Key
+	if p.Results != nil {
+		altered = p.Results.Altered()
+	}
 	listed := list.look(ctx, interval)
 	if ctx.Err() != nil {
 		return
@@ -163,6 +170,9 @@ func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) 
 	ids, err := p.Values.Changed(ctx, p.Users.Variables())
 	if ctx.Err() == context.Canceled {
 		return // nothing is known
+	}
+	if err == nil {
+		p.Users.Polled()
 	}
 	p.Reporter.Report("poll", err)
 	changed := p.Users.ByVariable(ids...)

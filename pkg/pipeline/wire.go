@@ -1,0 +1,199 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/health/traces"
+	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/pipeline/connect"
+	"github.com/secretsync/syncer/pkg/queue"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
+	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets/records"
+	"github.com/secretsync/syncer/pkg/workers"
+)
+
+// Parts are the inputs of a pipeline in addition to its configuration. All but Workers
+// and Log may be zero.
+type Parts struct {
+	// Workers is that of workers.PoolConfig, for each identity.
+	Workers int
+	// Grace is how long writes in progress may continue after ctx has ended.
+	Grace   time.Duration
+	Version string // of the build
+	Log     *zap.Logger
+	// Command runs next to the pipeline.
+	Command *Command
+	// Listener is called with each outcome; it may also be a HeldListener and an
+	// AskedListener.
+	Listener SettledListener
+	Traces   *traces.Tracer
+}
+
+// Run applies cfg until ctx ends or the job is done, and serves probes if cfg says so. It
+// does not follow changes of the configuration.
+func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
+	s, err := newSupervisor(newSettings(cfg), parts, newSet(cfg))
+	if err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// pipeline is the composition of Syncer's parts. Its parts do not know it: each has only
+// what it uses.
+type pipeline struct {
+	parts    Parts
+	settings *settings
+	set      *records.Set // outlives pipelines
+	metrics  *health.Metrics
+	troubles *health.Troubles
+	clients  connect.Options
+
+	listeners  *listeners
+	lanes      *lanes
+	texts      *texts
+	app        *application
+	announcer  notify.Announcer   // nil without a status folder
+	renderings *notify.Renderings // nil: nothing is remembered
+	expiring   *expiring
+	revocation *revocation
+
+	// What the destination decides:
+	destination destination
+	inventory   inventory
+	sink        workers.Sink
+	rotations   *rotations
+	results     sources.Results // nil: a watch reports changes by others
+	closing     []func()        // at the end
+
+	running runner // runs the sources; it has no context before the start and after the end
+}
+
+// newPipeline wires the parts as the configuration in effect says. They do nothing yet.
+// cluster is nil if no part needs it.
+func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *health.Metrics, cluster *kube.Client) (*pipeline, error) {
+	cfg, lanes, listeners, troubles := settings.config(), &lanes{}, &listeners{}, health.NewTroubles(parts.Log)
+	p := &pipeline{
+		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
+		clients:   connect.Options{Version: parts.Version, Inbox: inject.NewInbox(cfg.Conjur.InboxPath), Log: parts.Log},
+		listeners: listeners, lanes: lanes, texts: newTexts(cfg, cluster, lanes, troubles),
+		expiring:   newExpiring(lanes, listeners, parts.Log),
+		revocation: newRevocation(settings),
+	}
+	if err := p.openStatus(cfg); err != nil {
+		return nil, err
+	}
+	listeners.add(troubleLog{troubles})
+	listeners.add(counts{metrics})
+	if cfg.Destination == config.DestinationFile {
+		p.wireFiles(cfg, cluster)
+	} else {
+		p.wireSecrets(cfg, cluster)
+	}
+	if p.app != nil {
+		p.app.known, p.announcer, p.sink = p.inventory.known, p.app, journaled{p.sink, p.app}
+	}
+	listeners.add(p.expiring)
+	listeners.add(parts.Listener)
+	if parts.Traces != nil {
+		listeners.add(spans{})
+	}
+	listeners.add(p.revocation)
+	if err := p.fill(cfg); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// wireFiles wires the secrets folder.
+func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
+	f := &files{
+		settings: p.settings, lanes: p.lanes, targets: p.set.Lane(cfg.Identities[0].Name), texts: p.texts,
+		folder:  sinks.NewFiles(cfg.Folders.Secrets, nil),
+		command: p.parts.Command, app: p.app, troubles: p.troubles, log: p.parts.Log,
+		onDisk: &onDisk{settings: p.settings, cluster: cluster, clients: p.clients, log: p.parts.Log},
+	}
+	f.folder.Limit(int64(cfg.SecretsSizeLimit) << 20)
+	f.requests = &sources.Requests{Folder: cfg.Folders.Status, Interval: requestsLook, Application: f, Reporter: p.troubles}
+	p.listeners.add(f)
+	p.destination, p.inventory, p.rotations, p.results, p.sink = f, configured{}, &rotations{}, f, p.parts.Command.sink(f.folder)
+	p.closing = append(p.closing, p.metrics.WatchFolder(f.folder))
+}
+
+// wireSecrets wires the Kubernetes Secrets: what defines them, what reports on them, and
+// what rotates the sets in them.
+func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client) {
+	p.clients.MayWrite = cluster.MayWrite
+	sink := kubesecrets.New(cluster.Core)
+	sink.Remarker = p.troubles
+	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, texts: p.texts, troubles: p.troubles}
+	s.events = newEvents(p.set, cluster, p.metrics, p.troubles)
+	s.events.restarts = newRestarts(cfg, cluster, s.events, p.troubles, p.parts.Log)
+	s.accounts = newAccounts(p.set, cluster, s, s.events, p.troubles, p.parts.Log)
+	s.fights = newFights(p.lanes, s.events, p.metrics)
+	s.definitions = &definer{
+		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: s.events, accounts: s.accounts, fights: s.fights,
+		troubles: p.troubles, log: p.parts.Log,
+	}
+	s.rotations = &rotations{settings: p.settings, set: p.set, lanes: p.lanes, secrets: s, metrics: p.metrics, clients: p.clients}
+	p.listeners.add(s.events)
+	p.listeners.add(s.fights)
+	p.listeners.add(s.rotations)
+	p.destination, p.inventory, p.rotations, p.sink = s, s, s.rotations, sink
+	p.closing = append(p.closing, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)
+}
+
+// newLane wires the parts of one identity. The caller must stop the lane in every case.
+func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lane, err error) {
+	l = &lane{
+		identity: identity, name: cmp.Or(identity.Name, "default"), settings: p.settings, targets: p.set.Lane(identity.Name),
+		listeners: p.listeners, renderings: p.renderings, app: p.app, troubles: p.troubles, metrics: p.metrics, log: p.parts.Log,
+		intervals: make(chan time.Duration, 1),
+	}
+	clients := p.clients
+	clients.Observer = l
+	if l.client, err = connect.Conjur(identity.Conjur, clients); err != nil {
+		return nil, err
+	}
+	if l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Delivered: l.delivered, Users: l.users, Logger: l.log}); err != nil {
+		return nil, err
+	}
+	l.listing = &listing{catalog: l.values.NewCatalog(), set: l.targets}
+	l.rounds = &notify.Rounds{Announcer: p.announcer}
+	l.queue = queue.New(l.queueConfig(cfg))
+	l.pool = workers.NewPool(workers.PoolConfig{
+		Work: l.queue,
+		Syncer: &workers.Syncer{
+			Targets:    l.targets,
+			Values:     l.values,
+			Templates:  p.texts,
+			Sink:       p.sink,
+			Policy:     policy(cfg),
+			Lister:     l.listing,
+			Renderings: p.renderings,
+			Traces:     p.parts.Traces,
+			Log:        l.log,
+		},
+		Workers:  p.parts.Workers,
+		Timeout:  3 * cfg.Conjur.HTTPTimeout,
+		Grace:    p.parts.Grace,
+		Listener: l,
+	})
+	l.poll = &sources.Poll{
+		Interval: cfg.Refresh.Interval, Intervals: l.intervals, Deadline: 2 * cfg.Conjur.HTTPTimeout,
+		Users: l.targets, Values: l.values, Results: p.results, Lister: l.listing, Queue: l, Reporter: l, Heart: l,
+	}
+	return l, nil
+}
