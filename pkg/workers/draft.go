@@ -57,7 +57,8 @@ func (d *draft) tellBare(bare bool) {
 	}
 }
 
-func (s *Syncer) draft(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
+// render determines the content that a target should hold.
+func (s *Syncer) render(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
 	defer r.span.Step("render")()
 	if s.Renderings != nil && r.Spec.Templated() {
 		defer s.Renderings.Begin(r.Spec.Key)()
@@ -158,17 +159,17 @@ func renderWith(t *targets.Target, template string, answers map[string]variables
 	return render.Render(t, template, items)
 }
 
-// doubts returns the reasons to leave the target unchanged. An existing part may hold a
+// uncertain returns the reasons to leave the target unchanged. An existing part may hold a
 // variable that was left out because its state is unknown.
-func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
+func (d *draft) uncertain(t *targets.Target, have sinks.State) (errs []error) {
 	for i, c := range d.choices {
-		for _, doubt := range c.doubts {
+		for _, u := range c.uncertain {
 			there := len(have.Parts) > 0
 			if t.Secret != nil {
-				_, there = have.Parts[doubt.part]
+				_, there = have.Parts[u.part]
 			}
-			if there && !d.fell(i) {
-				errs = append(errs, doubt.err)
+			if there && !d.revokes(i) {
+				errs = append(errs, u.err)
 			}
 		}
 	}
@@ -179,7 +180,7 @@ func (d *draft) doubts(t *targets.Target, have sinks.State) (errs []error) {
 // to parts that do not name them, and node-specific ones. have is the remembered list.
 // members returns nil if that list is right, or if nothing is known.
 func (d *draft) members(t *targets.Target, have []string) []string {
-	if d.held || d.fell(0) {
+	if d.held || d.revokes(0) {
 		return nil
 	}
 	in := map[string]bool{}
@@ -205,8 +206,8 @@ func (d *draft) members(t *targets.Target, have []string) []string {
 	return ids
 }
 
-// fell reports whether a file, or a group of a Secret, is removed as a whole.
-func (d *draft) fell(i int) bool {
+// revokes reports whether a file, or a group of a Secret, is removed as a whole.
+func (d *draft) revokes(i int) bool {
 	if i == 0 {
 		return d.want.Gone != nil && d.want.Revoked == nil
 	}

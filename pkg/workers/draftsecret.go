@@ -22,7 +22,7 @@ type secretDraft struct {
 	answers map[string]variables.Answer
 	render  targets.Target  // with the entries to render
 	gone    map[string]bool // variables that are gone and that an entry names
-	fallen  []string        // the parts that are removed because of them
+	revoked []string        // the parts that are removed because of them
 	unknown []error
 }
 
@@ -75,7 +75,7 @@ func (d *secretDraft) addMap() {
 	for _, e := range c.target.Entries {
 		if d.answers[e.Variable].Verdict == variables.Gone {
 			d.want.Revoked[e.Alias], d.gone[e.Variable] = true, true
-			d.fallen = append(d.fallen, e.Alias)
+			d.revoked = append(d.revoked, e.Alias)
 			continue
 		}
 		d.render.Entries = append(d.render.Entries, e)
@@ -90,20 +90,20 @@ func (d *secretDraft) addGroup(c *choice) {
 		return
 	}
 	if gone := goneOf(d.t.Key, c.target, d.answers); gone != nil {
-		d.fall(c, gone.Variables)
+		d.revokeGroup(c, gone.Variables)
 		return
 	}
 	d.unknown = append(d.unknown, unknownOf(c.target.Variables(), d.answers)...)
 	d.render.Secret.Groups = append(d.render.Secret.Groups, c.target)
 }
 
-// fall removes a group as a whole, because variables are gone.
-func (d *secretDraft) fall(c *choice, ids []string) {
+// revokeGroup removes a group as a whole, because variables are gone.
+func (d *secretDraft) revokeGroup(c *choice, ids []string) {
 	for _, id := range ids {
 		d.gone[id] = true
 	}
 	d.want.Revoked[c.name] = true
-	d.fallen = append(d.fallen, c.name)
+	d.revoked = append(d.revoked, c.name)
 }
 
 // setGone sums up which variables are proven to be gone.
@@ -111,7 +111,7 @@ func (d *secretDraft) setGone(kept bool) {
 	if len(d.gone) == 0 {
 		return
 	}
-	gone := &RevokedError{Key: d.t.Key, Parts: slices.Sorted(slices.Values(d.fallen)), Kept: kept}
+	gone := &RevokedError{Key: d.t.Key, Parts: slices.Sorted(slices.Values(d.revoked)), Kept: kept}
 	for _, id := range d.t.Variables() {
 		if d.gone[id] {
 			gone.Variables, gone.Errs = append(gone.Variables, id), append(gone.Errs, d.answers[id].Err)
@@ -150,7 +150,7 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 		}
 		d.want.Keep[c.name], c.failed = true, true
 		if len(c.lost) > 0 {
-			d.fall(c, c.lost) // its last result holds these variables
+			d.revokeGroup(c, c.lost) // its last result holds these variables
 		}
 		if _, unread := err.(*textError); unread {
 			d.errs = append(d.errs, fmt.Errorf("%s keeps the last state of the data key %q: %w", d.t.Key, c.name, err))

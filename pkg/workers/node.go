@@ -18,38 +18,39 @@ import (
 // itself says that it is gone. A variable that the list lacks is requested as long as the
 // content may hold it.
 
-// turn switches a target between its general and its node-specific variables, depending
-// on the answers. If a node-specific variable is gone, the target reads the general one.
-// Once in a sync, the target may switch back. turn reports whether it switched. The error
-// means that the wanted content of the target is no longer known.
+// switchVariables switches a target between its general and its node-specific variables,
+// depending on the answers. If a node-specific variable is gone, the target reads the
+// general one. Once in a sync, the target may switch back. The error means that the wanted
+// content of the target is no longer known.
 //
 // A mere suspicion is enough if the content is known to hold no node-specific value, for
 // example because nothing exists. Otherwise, an unknown answer changes nothing.
-func (s *Syncer) turn(j *job, answers map[string]variables.Answer) (turned bool, err error) {
-	fell, rose := map[string]error{}, []string{}
+func (s *Syncer) switchVariables(j *job, answers map[string]variables.Answer) (switched bool, err error) {
+	lost, found := map[string]error{}, []string{}
 	for own := range j.Spec.Overrides {
 		switch a := answers[own]; {
 		case j.Spec.Uses(own):
 			if s.lost(j, own, a) {
-				fell[own] = a.Err
+				lost[own] = a.Err
 			}
-		case !j.turned && a.Verdict == variables.Found && slices.Contains(j.Spec.Watched, own):
-			rose = append(rose, own)
+		case !j.switched && a.Verdict == variables.Found && slices.Contains(j.Spec.Watched, own):
+			found = append(found, own)
 		}
 	}
-	if len(fell)+len(rose) == 0 {
+	if len(lost)+len(found) == 0 {
 		return false, nil
 	}
-	for _, own := range slices.Sorted(maps.Keys(fell)) {
+	ids := slices.Sorted(maps.Keys(lost))
+	for _, own := range ids {
 		s.Log.Warn("Falling back to the variable of all nodes", zap.String("target", string(j.Spec.Key)),
-			zap.String("variable", j.Spec.Overrides[own]), zap.NamedError("why", fell[own]))
+			zap.String("variable", j.Spec.Overrides[own]), zap.NamedError("why", lost[own]))
 	}
-	s.Targets.Recall(j.Spec.Key, rose...)
-	t, ok := s.Targets.Fall(j.Spec.Key, slices.Collect(maps.Keys(fell))...)
-	if !ok || t.Open() || slices.ContainsFunc(slices.Collect(maps.Keys(fell)), t.Uses) {
+	s.Targets.Recall(j.Spec.Key, found...)
+	t, ok := s.Targets.FallBack(j.Spec.Key, ids...)
+	if !ok || t.Open() || slices.ContainsFunc(ids, t.Uses) {
 		return false, &UnknownError{Key: j.Spec.Key, Errs: []error{errNotListed}}
 	}
-	j.Spec, j.turned = t, true
+	j.Spec, j.switched = t, true
 	return true, nil
 }
 
@@ -63,9 +64,9 @@ func (s *Syncer) lost(j *job, own string, a variables.Answer) bool {
 	return before != nil && !before[own] && errors.As(a.Err, &suspect)
 }
 
-// recallOwn adds node-specific variables to a target again, if the list lacks them but
+// recallOverrides adds node-specific variables to a target again, if the list lacks them but
 // the target's content may hold them.
-func (s *Syncer) recallOwn(ctx context.Context, r *job) *job {
+func (s *Syncer) recallOverrides(ctx context.Context, r *job) *job {
 	t := r.Spec
 	before := r.Status.Content[t.Group]
 	if before == nil {

@@ -15,7 +15,7 @@ import (
 func (s *Syncer) recall(ctx context.Context, r *job) *job {
 	t := r.Spec
 	if t.Overrides != nil {
-		return s.recallOwn(ctx, r)
+		return s.recallOverrides(ctx, r)
 	}
 	var ids []string
 	var unknown []*targets.Target // the parts with unknown members
@@ -59,7 +59,7 @@ func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []st
 			name = sinks.WholeFile
 		}
 		if content, ok := have.Parts[name]; ok && readable(part) {
-			ids = append(ids, strangers(part, render.Aliases(part.Format, content.Bytes()))...)
+			ids = append(ids, unlisted(part, render.Aliases(part.Format, content.Bytes()))...)
 		}
 	}
 	return slices.DeleteFunc(ids, func(id string) bool { return !variables.Askable(id) })
@@ -71,8 +71,8 @@ func readable(part *targets.Target) bool {
 	return part.Format != "" && part.Format != targets.FormatTemplate
 }
 
-// strangers lists the aliases for which the part has no entry.
-func strangers(part *targets.Target, aliases []string) (ids []string) {
+// unlisted lists the aliases for which the part has no entry.
+func unlisted(part *targets.Target, aliases []string) (ids []string) {
 	known := make(map[string]bool, len(part.Entries))
 	for _, e := range part.Entries {
 		known[e.Alias] = true

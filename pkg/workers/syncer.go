@@ -5,17 +5,14 @@ package workers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/health/traces"
-	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -28,7 +25,7 @@ type Targets interface {
 	Get(targets.Key) (*targets.Target, bool)
 	Release(key targets.Key, ids ...string)
 	Recall(key targets.Key, ids ...string) (*targets.Target, bool)
-	Fall(key targets.Key, ids ...string) (*targets.Target, bool)
+	FallBack(key targets.Key, ids ...string) (*targets.Target, bool)
 	Taken(path string) bool
 }
 
@@ -136,7 +133,63 @@ type Warning struct {
 // within the context writing. A stopping process need not wait for a server, but should
 // not stop in the middle of a write.
 func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, report func(Result)) {
-	var ready, unlisted []*job
+	jobs, unlisted := s.begin(reading, keys, report)
+	s.syncAll(reading, writing, jobs)
+	s.syncAll(reading, writing, s.list(reading, unlisted))
+}
+
+// syncAll fetches the values of all targets together, and then delivers each target. If a
+// node-specific variable of a target appeared or disappeared, syncAll reads the target
+// once more, because the target now has other variables.
+func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
+	for len(jobs) > 0 {
+		var mu sync.Mutex
+		var again []*job
+		answers, done := s.fetch(reading, jobs)
+		inTurn(jobs, func(j *job) {
+			answers := answers(j.Spec)
+			switch switched, err := j.syncer.switchVariables(j, answers); {
+			case err != nil:
+				j.end(Result{Err: err})
+			case switched:
+				mu.Lock()
+				again = append(again, j)
+				mu.Unlock()
+			default:
+				j.end(j.syncer.deliver(reading, writing, j, answers))
+			}
+		})
+		done()
+		jobs = again
+	}
+}
+
+// deliver renders one target, plans the difference to its existing content, and applies
+// it.
+func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[string]variables.Answer) Result {
+	d := s.render(reading, j, answers)
+	defer wipeParts(d.want.Parts)
+	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
+	if d.idle() {
+		s.lookOnce(reading, j)
+		d.tellBare(j.Status.Bare)
+		return result
+	}
+	have, err := s.look(reading, j)
+	if err != nil {
+		result.Err = err
+		return result
+	}
+	defer wipeParts(have.Parts)
+	changes, stays := s.plan(j, &d, have)
+	result.Err = joined(d.errs...)
+	s.apply(writing, j, &d, changes, stays, &result)
+	return result
+}
+
+// begin starts the sync of each target, and reports those that cannot be synced. The
+// variables of unlisted targets must first be listed.
+func (s *Syncer) begin(ctx context.Context, keys []targets.Key, report func(Result)) (ready, unlisted []*job) {
 	for _, key := range keys {
 		r, ok := s.Targets.Begin(key)
 		if !ok {
@@ -154,126 +207,34 @@ func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, repo
 		case t.Open():
 			unlisted = append(unlisted, j)
 		default:
-			ready = append(ready, j.syncer.recall(reading, j))
+			ready = append(ready, j.syncer.recall(ctx, j))
 		}
 	}
-	s.syncAll(reading, writing, ready)
-	if len(unlisted) > 0 {
-		s.syncAll(reading, writing, s.list(reading, unlisted))
-	}
+	return ready, unlisted
 }
 
-// job is the sync of one target.
-type job struct {
-	records.Record
-	syncer *Syncer // logs with the trace of this job
-	before records.Status
-	report func(Result)
-	span   traces.Span
-	turned bool // see turn
-}
-
-func (s *Syncer) newJob(r records.Record, report func(Result)) *job {
-	j := &job{Record: r, syncer: s, before: r.Status, report: report, span: s.Traces.Begin(string(r.Spec.Key))}
-	if fields := j.span.Fields(); fields != nil || r.Status.Err != nil {
-		own := *s
-		own.Log, j.syncer = s.Log.With(fields...), &own
-		if r.Status.Err != nil { // a retry: its outcome says enough
-			own.steps = zap.DebugLevel
-		}
-	}
-	return j
-}
-
-// end settles the target and reports the outcome.
-func (j *job) end(result Result) {
-	s := j.syncer
-	s.reportLeftOut(j)
-	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
-	j.Status.Err = result.Err
-	if result.Wrote {
-		j.Status.Changed = time.Now()
-	}
-	result.Moved = s.clear(j, result.Err)
-	result.After, result.Again = s.Targets.Settle(j.Record)
-	j.report(result)
-}
-
-// clear removes the content that a target left at another place. It does so after the
-// target is right at its new place, or is revoked.
-func (s *Syncer) clear(j *job, err error) error {
-	if revoked, ok := errors.AsType[*RevokedError](err); err != nil && (!ok || revoked.Kept) {
-		return nil
-	}
-	j.Status.Ours = j.Status.Ours || err == nil && j.Status.Version != ""
-	mover, moves := s.Sink.(Mover)
-	if !moves || len(j.Status.Former) == 0 {
-		return nil
-	}
-	key := zap.String("target", string(j.Spec.Key))
-	done, err := mover.RemoveFormer(j.Status.Former, s.Targets.Taken)
-	j.Status.Former = done.Left
-	for _, path := range done.Removed {
-		s.Log.Info("Removed what a target had under another name", key, zap.String("file", path))
-	}
-	for _, path := range done.Altered {
-		s.Log.Warn("Leaving what a target had under another name, as somebody has altered it", key, zap.String("file", path))
-	}
-	return err
-}
-
-// syncAll syncs the targets. If a node-specific variable of a target appeared or
-// disappeared, syncAll reads the target once more, because the target now has other
-// variables.
-func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
-	answers, done := s.fetch(reading, jobs)
-	defer done()
-	var mu sync.Mutex
-	var turned []*job
-	inTurn(jobs, func(j *job) {
-		answers := answers(j.Spec)
-		switch has, err := j.syncer.turn(j, answers); {
-		case err != nil:
-			j.end(Result{Err: err})
-		case has:
-			mu.Lock()
-			turned = append(turned, j)
-			mu.Unlock()
-		default:
-			j.end(j.syncer.sync(reading, writing, j, answers))
-		}
-	})
-	if len(turned) > 0 {
-		s.syncAll(reading, writing, turned)
-	}
-}
-
-func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[string]variables.Answer) Result {
-	t := j.Spec
-	d := s.draft(reading, j, answers)
-	defer wipeParts(d.want.Parts)
-	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
-	if d.idle() {
-		s.lookOnce(reading, j)
-		d.tellBare(j.Status.Bare)
-		return result
-	}
-	have, err := j.read(reading)
+// look reads the existing content of a target.
+func (s *Syncer) look(ctx context.Context, j *job) (have sinks.State, err error) {
+	have, err = j.read(ctx)
 	if err == nil {
-		err = reading.Err() // the draft's input may be incomplete
+		err = ctx.Err() // the draft's input may be incomplete
 	}
 	if err != nil {
-		result.Err = failed("reading", t, err)
-		return result
+		return have, failed("reading", j.Spec, err)
 	}
-	defer wipeParts(have.Parts)
 	j.see(have)
+	return have, nil
+}
 
+// plan returns the changes that make the existing content the wanted content. Uncertain
+// content stays, and the draft then says why. stays means that deleted content is not
+// restored.
+func (s *Syncer) plan(j *job, d *draft, have sinks.State) (changes sinks.Changes, stays bool) {
+	t := j.Spec
 	d.revokeSets(t, have)
-	changes := Plan(d.want, have, s.Policy)
-	if errs := append(d.doubts(t, have), d.older(have)...); len(errs) > 0 && !changes.Empty() {
+	changes = Plan(d.want, have, s.Policy)
+	if errs := append(d.uncertain(t, have), d.older(have)...); len(errs) > 0 && !changes.Empty() {
 		d.hold(t.Key, errs...)
-		result.Err = joined(d.errs...)
 		changes = Plan(d.want, have, s.Policy)
 	}
 	d.keepSets(t, j.Status, have)
@@ -281,36 +242,37 @@ func (s *Syncer) sync(reading, writing context.Context, j *job, answers map[stri
 		changes.Sets = &d.sets
 	}
 	changes.Members = d.members(t, have.Members)
-	deleted, stays := s.deleted(j, d.want, have)
-	changes.Restores = deleted
+	changes.Restores, stays = s.deleted(j, d.want, have)
+	return changes, stays
+}
+
+// apply makes the planned changes and remembers the content. The result says what
+// changed.
+func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Changes, stays bool, result *Result) {
 	switch {
 	case changes.Empty():
-		if err := s.note(writing, j, changes); err != nil {
+		if err := s.note(ctx, j, changes); err != nil {
 			result.Err = err
-			return result
+			return
 		}
 		late := (!d.held || d.want.Gone != nil) && remember(j, d.want)
 		result.Wrote, result.Removed = late, late && d.want.Gone != nil
-		s.noteContent(j, &d)
-		return result
 	case stays:
-		s.noteContent(j, &d)
-		return result
+	default:
+		if err := s.write(ctx, j, changes); err != nil {
+			unsure(&j.Status, d.want.Gone != nil)
+			result.Err = err
+			return
+		}
+		remember(j, d.want)
+		result.Wrote, result.Restored = true, changes.Restores
+		s.account(j.Spec, d, changes, result)
 	}
-	if err := s.apply(writing, j, changes); err != nil {
-		unsure(&j.Status, d.want.Gone != nil)
-		result.Err = err
-		return result
-	}
-	remember(j, d.want)
-	s.noteContent(j, &d)
-	result.Wrote, result.Restored = true, deleted
-	s.account(t, &d, changes, &result)
-	return result
+	s.noteContent(j, d)
 }
 
-// apply applies the changes to the sink.
-func (s *Syncer) apply(ctx context.Context, j *job, changes sinks.Changes) error {
+// write writes the changes to the sink.
+func (s *Syncer) write(ctx context.Context, j *job, changes sinks.Changes) error {
 	log := s.Log.With(place(j.Spec)...)
 	doing, done := "Writing target", "Target written"
 	if t := j.Spec; t.Secret == nil && t.File.Path == "" {
@@ -332,40 +294,4 @@ func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error 
 		return nil
 	}
 	return j.write(ctx, changes)
-}
-
-// read and write call the sink's Read and Apply.
-func (j *job) read(ctx context.Context) (sinks.State, error) {
-	defer j.span.Step("read")()
-	return j.syncer.Sink.Read(ctx, j.Record)
-}
-
-func (j *job) write(ctx context.Context, changes sinks.Changes) (err error) {
-	defer j.span.Step("write")()
-	j.Status.Bare = false
-	if j.Status.Sight, err = j.syncer.Sink.Apply(ctx, j.Record, changes); err != nil {
-		return failed("writing", j.Spec, err)
-	}
-	return nil
-}
-
-// failed wraps an error with the action and the target. The sink of Secrets names the
-// Secret itself.
-func failed(doing string, t *targets.Target, err error) error {
-	if t.Secret != nil {
-		return fmt.Errorf("%s %w", doing, err)
-	}
-	return fmt.Errorf("%s %s: %w", doing, t.Key, err)
-}
-
-func wipe(answers map[string]variables.Answer) {
-	for _, a := range answers {
-		a.Value.Wipe()
-	}
-}
-
-func wipeParts(parts map[string]secret.Value) {
-	for _, v := range parts {
-		v.Wipe()
-	}
 }

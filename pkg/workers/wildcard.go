@@ -22,6 +22,9 @@ var (
 // list lists the variables for the targets that wait for that. It returns the targets
 // with the listed variables.
 func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
+	if len(rs) == 0 {
+		return nil
+	}
 	err := errNotListed
 	if s.Lister != nil {
 		err = s.Lister.List(ctx)
@@ -49,16 +52,16 @@ func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
 // choice says which variables belong to the content of a target, or of a group of a
 // Secret.
 type choice struct {
-	name   string          // the group's name; "" for the map of a Secret
-	target *targets.Target // with the entries of the chosen variables
-	in     map[string]bool // wildcard or node-specific variable → chosen; nil: none
-	out    map[string]error
-	left   []leftOut // the entries of variables that are left out
-	gone   []string  // variables left out that are proven to be gone
-	lost   []string  // gone variables that the existing content holds
-	doubts []doubt   // variables left out that the existing content may hold
-	err    error     // why nothing can be delivered
-	failed bool      // nothing was delivered, and the existing content stays
+	name      string          // the group's name; "" for the map of a Secret
+	target    *targets.Target // with the entries of the chosen variables
+	in        map[string]bool // wildcard or node-specific variable → chosen; nil: none
+	out       map[string]error
+	left      []leftOut     // the entries of variables that are left out
+	gone      []string      // variables left out that are proven to be gone
+	lost      []string      // gone variables that the existing content holds
+	uncertain []uncertainty // variables left out that the existing content may hold
+	err       error         // why nothing can be delivered
+	failed    bool          // nothing was delivered, and the existing content stays
 }
 
 // leftOut is an entry that the content lacks.
@@ -69,8 +72,8 @@ type leftOut struct {
 	revoked bool
 }
 
-// doubt is a reason to leave a part unchanged.
-type doubt struct {
+// uncertainty is a reason to leave a part unchanged.
+type uncertainty struct {
 	part string
 	err  error
 }
@@ -147,7 +150,7 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	case seen && !in: // without any new knowledge
 	case errors.As(err, &suspect) && !in:
 		if before == nil {
-			c.doubts = append(c.doubts, doubt{c.part(e), err})
+			c.uncertain = append(c.uncertain, uncertainty{c.part(e), err})
 		}
 	default:
 		return false
@@ -215,9 +218,9 @@ func (s *Syncer) noteContent(r *job, d *draft) {
 		c := &d.choices[i]
 		switch {
 		case c.in == nil:
-		case d.fell(i) && s.Policy.RemoveRevoked: // it holds nothing, and the error says so
+		case d.revokes(i) && s.Policy.RemoveRevoked: // it holds nothing, and the error says so
 			r.Status.SetContent(c.name, map[string]bool{})
-		case !d.held && !c.failed && !d.fell(i):
+		case !d.held && !c.failed && !d.revokes(i):
 			s.notePart(r, part, c)
 		}
 	}

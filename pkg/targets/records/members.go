@@ -71,10 +71,10 @@ func (l *Lane) Recall(key targets.Key, ids ...string) (*targets.Target, bool) {
 	})
 }
 
-// Fall makes a target read general variables instead of node-specific ones, and returns
+// FallBack makes a target read general variables instead of node-specific ones, and returns
 // the target. It watches the listed ones: they may receive a value, or the identity may
 // receive permission.
-func (l *Lane) Fall(key targets.Key, ids ...string) (*targets.Target, bool) {
+func (l *Lane) FallBack(key targets.Key, ids ...string) (*targets.Target, bool) {
 	return l.note(key, nil, func(r *record) {
 		if r.fallen == nil {
 			r.fallen = map[string]bool{}

@@ -1,0 +1,112 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/pkg/health/traces"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
+)
+
+// job is the sync of one target.
+type job struct {
+	records.Record
+	syncer   *Syncer // logs with the trace of this job
+	before   records.Status
+	report   func(Result)
+	span     traces.Span
+	switched bool // see switchVariables
+}
+
+func (s *Syncer) newJob(r records.Record, report func(Result)) *job {
+	j := &job{Record: r, syncer: s, before: r.Status, report: report, span: s.Traces.Begin(string(r.Spec.Key))}
+	if fields := j.span.Fields(); fields != nil || r.Status.Err != nil {
+		own := *s
+		own.Log, j.syncer = s.Log.With(fields...), &own
+		if r.Status.Err != nil { // a retry: its outcome says enough
+			own.steps = zap.DebugLevel
+		}
+	}
+	return j
+}
+
+// end settles the target and reports the outcome.
+func (j *job) end(result Result) {
+	s := j.syncer
+	s.reportLeftOut(j)
+	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
+	j.Status.Err = result.Err
+	if result.Wrote {
+		j.Status.Changed = time.Now()
+	}
+	result.Moved = s.clear(j, result.Err)
+	result.After, result.Again = s.Targets.Settle(j.Record)
+	j.report(result)
+}
+
+// clear removes the content that a target left at another place. It does so after the
+// target is right at its new place, or is revoked.
+func (s *Syncer) clear(j *job, err error) error {
+	if revoked, ok := errors.AsType[*RevokedError](err); err != nil && (!ok || revoked.Kept) {
+		return nil
+	}
+	j.Status.Ours = j.Status.Ours || err == nil && j.Status.Version != ""
+	mover, moves := s.Sink.(Mover)
+	if !moves || len(j.Status.Former) == 0 {
+		return nil
+	}
+	key := zap.String("target", string(j.Spec.Key))
+	done, err := mover.RemoveFormer(j.Status.Former, s.Targets.Taken)
+	j.Status.Former = done.Left
+	for _, path := range done.Removed {
+		s.Log.Info("Removed what a target had under another name", key, zap.String("file", path))
+	}
+	for _, path := range done.Altered {
+		s.Log.Warn("Leaving what a target had under another name, as somebody has altered it", key, zap.String("file", path))
+	}
+	return err
+}
+
+// read and write call the sink's Read and Apply.
+func (j *job) read(ctx context.Context) (sinks.State, error) {
+	defer j.span.Step("read")()
+	return j.syncer.Sink.Read(ctx, j.Record)
+}
+
+func (j *job) write(ctx context.Context, changes sinks.Changes) (err error) {
+	defer j.span.Step("write")()
+	j.Status.Bare = false
+	if j.Status.Sight, err = j.syncer.Sink.Apply(ctx, j.Record, changes); err != nil {
+		return failed("writing", j.Spec, err)
+	}
+	return nil
+}
+
+// failed wraps an error with the action and the target. The sink of Secrets names the
+// Secret itself.
+func failed(doing string, t *targets.Target, err error) error {
+	if t.Secret != nil {
+		return fmt.Errorf("%s %w", doing, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, t.Key, err)
+}
+
+func wipe(answers map[string]variables.Answer) {
+	for _, a := range answers {
+		a.Value.Wipe()
+	}
+}
+
+func wipeParts(parts map[string]secret.Value) {
+	for _, v := range parts {
+		v.Wipe()
+	}
+}
