@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -115,11 +116,7 @@ func (r *report) warn(key, format string, args ...any) {
 
 // failAll reports each of the errors that err joins.
 func (r *report) failAll(key string, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			r.failAll(key, e)
-		}
-		return
+	for _, e := range joined.Errors(err) {
+		r.fail(key, "%v", e)
 	}
-	r.fail(key, "%v", err)
 }

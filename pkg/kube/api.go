@@ -49,7 +49,7 @@ func (s selected) options(options metav1.ListOptions) metav1.ListOptions {
 	case s.Name != "":
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
 	case s.resource == "secrets":
-		options.LabelSelector = ManagedLabel + "=" + ManagedValue
+		options.LabelSelector = managedSelector
 	}
 	return options
 }

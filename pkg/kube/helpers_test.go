@@ -14,6 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -55,7 +56,7 @@ func secrets(t *testing.T, namespace string) corev1client.SecretInterface {
 
 func managed(name string, data map[string]string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kube.ManagedLabel: kube.ManagedValue}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{targets.ManagedLabel: targets.ManagedValue}},
 		StringData: data,
 	}
 }

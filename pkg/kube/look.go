@@ -81,7 +81,7 @@ func (c *Client) TryWriting(ctx context.Context, namespace, name string) error {
 // LabelledMetadata reads the metadata of the labelled Secrets of a namespace, "" for all.
 func (c *Client) LabelledMetadata(ctx context.Context, namespace string) (all []metav1.ObjectMeta, err error) {
 	_, err = pages(ctx, func(ctx context.Context, options metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error) {
-		options.LabelSelector = ManagedLabel + "=" + ManagedValue
+		options.LabelSelector = managedSelector
 		page, err := c.Core.Secrets(namespace).List(ctx, options)
 		if err != nil {
 			return nil, metav1.ListMeta{}, explain("listing the secrets of "+describeNamespace(namespace), err, right{namespace, "secrets", "list"})

@@ -9,12 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ManagedLabel is the label of the Secrets that Syncer fills if no names are given; its
-// value is ManagedValue. Both come from the Secrets Provider's annotation reference.
-const (
-	ManagedLabel = "conjur.org/managed-by-provider"
-	ManagedValue = "true"
-)
+// managedSelector selects the Secrets that Syncer fills if no names are given.
+const managedSelector = targets.ManagedLabel + "=" + targets.ManagedValue
 
 // Secret is the relevant part of a Kubernetes Secret, without any value. It never changes
 // after its creation. Go allocates the structure's size exactly. A smaller structure

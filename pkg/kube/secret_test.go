@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -21,7 +22,7 @@ func TestASecretHoldsWhatIsOfInterestOnly(t *testing.T) {
 	made := create(t, secrets(t, ns), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:   "db",
-			Labels: map[string]string{kube.ManagedLabel: "true", "app": "canary"},
+			Labels: map[string]string{targets.ManagedLabel: "true", "app": "canary"},
 			Annotations: map[string]string{
 				"conjur.org/conjur-secrets.x":                      "- a/b",
 				"conjur.org/secret-revision":                       "7",
@@ -74,7 +75,7 @@ func TestAllLabelledSecretsAreReadPageByPage(t *testing.T) {
 	}
 	wg.Wait()
 	other := managed("other", nil)
-	other.Labels[kube.ManagedLabel] = "false"
+	other.Labels[targets.ManagedLabel] = "false"
 	create(t, api, other)
 
 	cluster.Bind(t, ns, "app", rules("secrets", "list"))

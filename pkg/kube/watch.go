@@ -22,7 +22,7 @@ type Selection struct {
 	// Namespace is the namespace of the objects; "" means all.
 	Namespace string
 	// Name is the name of the only object, whatever its labels. A role that names an
-	// object permits watching it by name. "" selects the objects with ManagedLabel.
+	// object permits watching it by name. "" selects the objects with targets.ManagedLabel.
 	Name string
 	// Known returns the namespaces to read one by one, if both listing the objects of all
 	// namespaces and listing the namespaces are forbidden. It applies only to Namespace

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -109,7 +110,7 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 	h.expect(t, "put: a three")
 	update(t, api, "b", func(s *corev1.Secret) { s.Labels = nil })
 	h.expect(t, "gone: b")
-	update(t, api, "foreign", func(s *corev1.Secret) { s.Labels = map[string]string{kube.ManagedLabel: "true"} })
+	update(t, api, "foreign", func(s *corev1.Secret) { s.Labels = map[string]string{targets.ManagedLabel: "true"} })
 	h.expect(t, "put: foreign ")
 	remove(t, api, "a")
 	h.expect(t, "gone: a")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
-	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -47,7 +46,7 @@ func (p *pipeline) verdict(incomplete error) error {
 		switch {
 		case errors.Join(errs...) != nil:
 		case len(p.lanes.keys()) == 0 && cfg.Destination == config.DestinationKubernetes:
-			errs = append(errs, fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=true", kube.ManagedLabel))
+			errs = append(errs, fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=%s", targets.ManagedLabel, targets.ManagedValue))
 		default:
 			errs = append(errs, p.app.unprovided())
 		}

@@ -50,7 +50,7 @@ func calls(t *testing.T, namespace string) map[string]int {
 func secret(t *testing.T, namespace, name string, data map[string]string, annotations ...string) {
 	t.Helper()
 	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kube.ManagedLabel: kube.ManagedValue}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{targets.ManagedLabel: targets.ManagedValue}},
 		StringData: data,
 	}
 	annotate(s, annotations)

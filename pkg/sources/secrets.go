@@ -33,7 +33,8 @@ type Secrets struct {
 	Client *kube.Client
 	// Namespace is the watched namespace; "" means all, and requires empty Names.
 	Namespace string
-	// Names lists the Secrets; none means those with the label kube.ManagedLabel.
+	// Names lists the Secrets; none means those with the label
+	// targets.ManagedLabel.
 	Names []string
 	// Known returns the namespaces to read one by one, if both all Secrets and the list
 	// of namespaces are unreadable. It applies only to Namespace "".

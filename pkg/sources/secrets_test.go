@@ -11,6 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -84,8 +85,8 @@ func TestWhatChangesInALabelledSecretIsToldApart(t *testing.T) {
 			s.StringData = map[string]string{"k": "x"}
 			annotate(s, []string{"conjur.org/secret-revision", "2", "conjur.org/secret-revised", "2026-01-02T03:04:05Z", "conjur.org/secret-variables", "x"})
 		}, "changed a two"},
-		{func(s *corev1.Secret) { delete(s.Labels, kube.ManagedLabel) }, "gone a"},
-		{func(s *corev1.Secret) { s.Labels = map[string]string{kube.ManagedLabel: "true"} }, "defined a two"},
+		{func(s *corev1.Secret) { delete(s.Labels, targets.ManagedLabel) }, "gone a"},
+		{func(s *corev1.Secret) { s.Labels = map[string]string{targets.ManagedLabel: "true"} }, "defined a two"},
 	} {
 		changeSecret(t, ns, "a", step.change)
 		expect(t, s.told, step.want)

@@ -7,6 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// ManagedLabel is the label of the Secrets that Syncer fills if no names are given; its
+// value is ManagedValue. Both come from the Secrets Provider's annotation reference.
+const (
+	ManagedLabel = "conjur.org/managed-by-provider"
+	ManagedValue = "true"
+)
+
 // ConjurMapKey is the data key of a Kubernetes Secret that maps its other keys to
 // variables.
 const ConjurMapKey = "conjur-map"

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
@@ -36,7 +37,7 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 		}
 	}
 	m, err := manifest.Parse(texts...)
-	for _, e := range eachError(err) {
+	for _, e := range joined.Errors(err) {
 		if at, ok := errors.AsType[*manifest.Error](e); ok {
 			add(at.Text, e)
 		}

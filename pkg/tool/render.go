@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -151,7 +152,7 @@ func (t *Tool) printSecrets(secrets []readSecret, data []map[string][]byte) erro
 	var errs []error
 	for i, s := range secrets {
 		document, err := s.WithData(data[i])
-		for _, e := range eachError(err) {
+		for _, e := range joined.Errors(err) {
 			errs = append(errs, problem(s.String(), "data: "+e.Error()))
 		}
 		documents = append(documents, string(document))

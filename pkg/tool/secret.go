@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
@@ -34,7 +35,7 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 	for i, s := range m.Secrets {
 		secrets[i].Secret = s
 		if s.Label != "" && !s.Labelled {
-			v.Warnings = append(v.Warnings, problem(s.String(), fmt.Sprintf("%s: the label is %q, and only \"true\" chooses the Secret", manifest.ManagedLabel, s.Label)))
+			v.Warnings = append(v.Warnings, problem(s.String(), fmt.Sprintf("%s: the label is %q, and only \"true\" chooses the Secret", targets.ManagedLabel, s.Label)))
 		}
 		if _, listed := named[s.Name]; s.Labelled && !managed(s) && !listed {
 			v.Errors = append(v.Errors, problem(s.String(), fmt.Sprintf("%s: there is no such data key, and no group, though the label chooses the Secret; its keys are %s", targets.ConjurMapKey, cmp.Or(strings.Join(s.Keys(), ", "), "none"))))
@@ -81,7 +82,7 @@ func unknownAnnotations(s *manifest.Secret) (warnings []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		switch {
 		case !strings.HasPrefix(key, "conjur.org/") || definitions.KnownAnnotation(key):
-		case key == manifest.ManagedLabel:
+		case key == targets.ManagedLabel:
 			warnings = append(warnings, key+": not an annotation but a label; ignored")
 		default:
 			warnings = append(warnings, key+": not an annotation of a Secret; ignored")
@@ -104,7 +105,7 @@ func (s readSecret) check(texts *templates) (problems []config.Problem) {
 		if err == nil {
 			err = render.Check(t, text)
 		}
-		for _, e := range eachError(err) {
+		for _, e := range joined.Errors(err) {
 			problems = append(problems, problem(s.String(), placeOf(t)+": "+e.Error()))
 		}
 	}

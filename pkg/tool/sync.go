@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -148,7 +149,7 @@ func (r *rehearsal) fault(err error) error {
 		return nil
 	}
 	var errs []error
-	for _, e := range eachError(err) {
+	for _, e := range joined.Errors(err) {
 		var own *ownError
 		var rendering *workers.RenderError
 		switch {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
@@ -113,7 +114,7 @@ func (t *Tool) line(kind string, about error) {
 // Report writes joined errors, each on a separate line, and returns ErrReported instead.
 // It returns any other error unchanged.
 func (t *Tool) Report(err error) error {
-	each := eachError(err)
+	each := joined.Errors(err)
 	if len(each) < 2 {
 		return err
 	}
@@ -123,26 +124,10 @@ func (t *Tool) Report(err error) error {
 	return ErrReported
 }
 
-// eachError returns the errors that err joins.
-func eachError(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, eachError(e)...)
-	}
-	return all
-}
-
 // about adds the subject what to each error that err joins.
 func about(what string, err error) error {
 	var all []error
-	for _, e := range eachError(err) {
+	for _, e := range joined.Errors(err) {
 		all = append(all, fmt.Errorf("%s: %w", what, e))
 	}
 	return errors.Join(all...)

@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"pkg/render":   {"pkg/rotation/versions", "pkg/secret", "pkg/targets"},
 	"pkg/sinks":    {"internal", "pkg/secret", "pkg/targets"},
 	"pkg/notify":   {"internal", "pkg/targets"},
-	"pkg/targets":  {},
+	"pkg/targets":  {"internal"},
 	"pkg/secret":   {},
 	"pkg/conjur":   {"internal", "pkg/secret"},
 	"pkg/kube":     {"internal", "pkg/targets"},

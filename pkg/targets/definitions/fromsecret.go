@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -147,12 +148,8 @@ func few(texts []string) []string {
 
 // eachText returns the texts of the errors that err joins.
 func eachText(prefix string, err error) (texts []string) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			texts = append(texts, eachText(prefix, e)...)
-		}
-	} else if err != nil {
-		texts = append(texts, prefix+err.Error())
+	for _, e := range joined.Errors(err) {
+		texts = append(texts, prefix+e.Error())
 	}
 	return texts
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -116,12 +117,8 @@ func (p *secretParser) report(key string, warnings []string, err error) {
 	for _, w := range warnings {
 		p.warn(key, "%s", w)
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			p.report(key, nil, e)
-		}
-	} else if err != nil {
-		p.fail(key, "%w", err)
+	for _, e := range joined.Errors(err) {
+		p.fail(key, "%w", e)
 	}
 }
 

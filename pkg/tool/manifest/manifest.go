@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -187,16 +188,9 @@ func of(text int, err error) error {
 
 // each replaces each error that err joins with the result of other.
 func each(err error, other func(error) error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	switch {
-	case err == nil:
-		return nil
-	case !ok:
-		return other(err)
-	}
 	var all []error
-	for _, err := range joined.Unwrap() {
-		all = append(all, each(err, other))
+	for _, err := range joined.Errors(err) {
+		all = append(all, other(err))
 	}
 	return errors.Join(all...)
 }

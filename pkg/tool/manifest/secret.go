@@ -16,18 +16,14 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// ManagedLabel is the label, with the value true, by which a provider finds Secrets that
-// its configuration does not name.
-const ManagedLabel = "conjur.org/managed-by-provider"
-
 // Secret is an object of kind Secret. Only WithData shows its values, and no error does.
 type Secret struct {
 	Namespace, Name string // the namespace may be empty
 	Map             bool   // it has the key conjur-map
 	// Annotations are the annotations of the Secret itself.
 	Annotations map[string]string
-	// Labelled means that it has the ManagedLabel with the value true. Label is the
-	// value.
+	// Labelled means that it has targets.ManagedLabel with the right value. Label is the
+	// value that it has.
 	Labelled bool
 	Label    string
 	// Immutable means that the data of an existing Secret cannot change.
@@ -59,7 +55,7 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	_, written := values.StringData[targets.ConjurMapKey]
 	m.Secrets = append(m.Secrets, &Secret{
 		Namespace: object.Namespace, Name: object.Name, Map: stored || written, Annotations: object.Annotations,
-		Label: object.Labels[ManagedLabel], Labelled: object.Labels[ManagedLabel] == "true", Immutable: values.Immutable,
+		Label: object.Labels[targets.ManagedLabel], Labelled: object.Labels[targets.ManagedLabel] == targets.ManagedValue, Immutable: values.Immutable,
 		object: node, data: values.Data, stringData: values.StringData,
 	})
 	return nil
