@@ -136,6 +136,7 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// isLoopback reports whether http to a host stays on this machine.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()

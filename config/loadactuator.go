@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net"
 	"net/url"
 	"regexp"
 	"time"
@@ -73,7 +72,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		}
 	case set.HTTP != nil:
 		to, err := url.Parse(set.HTTP.URL)
-		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !net.ParseIP(to.Hostname()).IsLoopback()) {
+		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !isLoopback(to.Hostname())) {
 			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there")
 		}
 	}

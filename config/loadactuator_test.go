@@ -62,7 +62,7 @@ func TestActuatorsOfSets(t *testing.T) {
 			t.Errorf("%s: %q; it should say %q", set, wrong, says)
 		}
 	}
-	for _, url := range []string{"https://w/x", "http://127.0.0.1:8080/x", "http://[::1]:8080/x"} {
+	for _, url := range []string{"https://w/x", "http://127.0.0.1:8080/x", "http://[::1]:8080/x", "http://localhost:8080/x"} {
 		if _, wrong := loadRotation(t, `http: {url: "`+url+`", key: k}`); len(wrong) > 0 {
 			t.Errorf("%s: %q", url, wrong)
 		}
