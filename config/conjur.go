@@ -2,14 +2,13 @@ package config
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
@@ -92,29 +91,14 @@ func (l *loader) checkTokenPath(key, path string) {
 func (l *loader) certificates(c *Conjur) {
 	switch {
 	case c.SSLCertificate != "":
-		if !hasCertificate([]byte(c.SSLCertificate)) {
+		if _, err := certs.Roots([]byte(c.SSLCertificate)); err != nil {
 			l.fail(l.key("conjur.sslCertificate"), "the text holds no PEM certificate")
 		}
 	case c.CertFile != "" && !l.src.Assume.Files:
-		data, err := safefile.Read(c.CertFile, maxFileBytes)
-		if err != nil {
-			l.fail(l.key("conjur.certFile"), "the certificate cannot be read: %v", err)
-		} else if !hasCertificate(data) {
+		if _, err := certs.ReadRoots(c.CertFile); errors.Is(err, certs.ErrNone) {
 			l.fail(l.key("conjur.certFile"), "%s holds no PEM certificate", c.CertFile)
-		}
-	}
-}
-
-func hasCertificate(data []byte) bool {
-	for {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			return false
-		}
-		if block.Type == "CERTIFICATE" {
-			if _, err := x509.ParseCertificate(block.Bytes); err == nil {
-				return true
-			}
+		} else if err != nil {
+			l.fail(l.key("conjur.certFile"), "the certificate cannot be read: %v", err)
 		}
 	}
 }

@@ -2,14 +2,13 @@ package config
 
 import (
 	"cmp"
-	"crypto/tls"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/secretsync/syncer/internal/safefile"
+	"github.com/secretsync/syncer/internal/certs"
 )
 
 // login is the login whose settings are checked: an identity of the configuration file,
@@ -99,15 +98,7 @@ func (l *loader) checkKeyPair(key string, c Conjur) {
 	if l.src.Assume.Files {
 		return
 	}
-	certificate, err := safefile.Read(c.ClientCertFile, maxFileBytes)
-	if err == nil {
-		var private []byte
-		if private, err = safefile.Read(c.ClientKeyFile, maxFileBytes); err == nil {
-			_, err = tls.X509KeyPair(certificate, private)
-			clear(private)
-		}
-	}
-	if err != nil {
+	if _, err := certs.ReadPair(c.ClientCertFile, c.ClientKeyFile); err != nil {
 		l.fail(key, "the client certificate %s and its key cannot be used: %v", c.ClientCertFile, err)
 	}
 }

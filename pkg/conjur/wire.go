@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
@@ -70,9 +71,9 @@ func newWire(config *Config, log *zap.Logger) (*wire, error) {
 }
 
 func parseRoots(what string, pem []byte) (*x509.CertPool, error) {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: no certificate in PEM form in it", what)
+	roots, err := certs.Roots(pem)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return roots, nil
 }

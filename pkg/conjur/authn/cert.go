@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 
-	"github.com/secretsync/syncer/internal/safefile"
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
@@ -23,7 +23,7 @@ type Cert struct {
 // middle of a replacement. In that case it continues to use the previous
 // certificate, if there is one.
 func (c *Cert) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
-	pair, err := c.read()
+	pair, err := certs.ReadPair(c.CertFile, c.KeyFile)
 	switch {
 	case err == nil:
 		c.last = &pair
@@ -31,17 +31,4 @@ func (c *Cert) Credential(context.Context, conjur.Send) (conjur.Credential, erro
 		return conjur.Credential{}, fmt.Errorf("client certificate %s with the key %s: %w", c.CertFile, c.KeyFile, err)
 	}
 	return conjur.Credential{URL: c.URL, Login: hostLogin(c.Login), Certificate: c.last}, nil
-}
-
-func (c *Cert) read() (tls.Certificate, error) {
-	certificate, err := safefile.Read(c.CertFile, mostRead)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	key, err := safefile.Read(c.KeyFile, mostRead)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	defer clear(key)
-	return tls.X509KeyPair(certificate, key)
 }

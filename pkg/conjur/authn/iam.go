@@ -26,6 +26,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -80,12 +81,8 @@ func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential,
 // load reads the configuration of AWS's library from variables and files.
 func (a *IAM) load(ctx context.Context) (aws.Config, error) {
 	if bundle := os.Getenv("AWS_CA_BUNDLE"); bundle != "" { // the library's error lacks the cause
-		text, err := os.ReadFile(bundle)
-		if err != nil {
+		if _, err := certs.ReadRoots(bundle); err != nil {
 			return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
-		}
-		if !x509.NewCertPool().AppendCertsFromPEM(text) {
-			return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE: %s has no certificate in PEM", bundle)
 		}
 	}
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })

@@ -2,7 +2,6 @@ package traces
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/secretsync/syncer/internal/certs"
 )
 
 // settings are the collector settings from the environment. The library reads the
@@ -95,18 +96,14 @@ func (s *settings) setCompression() error {
 func (s *settings) setTLS() error {
 	var errs []error
 	if name, file := either("CERTIFICATE"); file != "" {
-		text, err := os.ReadFile(file)
-		s.tls.RootCAs = x509.NewCertPool()
-		if err == nil && !s.tls.RootCAs.AppendCertsFromPEM(text) {
-			err = fmt.Errorf("%s holds no certificate", file)
-		}
-		if err != nil {
+		var err error
+		if s.tls.RootCAs, err = certs.ReadRoots(file); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	if name, file := either("CLIENT_CERTIFICATE"); file != "" {
 		_, key := either("CLIENT_KEY")
-		pair, err := tls.LoadX509KeyPair(file, key)
+		pair, err := certs.ReadPair(file, key)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s with its CLIENT_KEY: %w", name, err))
 		}

@@ -3,7 +3,6 @@ package rotators
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"os"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -51,10 +51,9 @@ func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, er
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true // steps are rare
 	if set.HTTP.CA != "" {
-		text, err := os.ReadFile(set.HTTP.CA)
-		roots := x509.NewCertPool()
-		if err != nil || !roots.AppendCertsFromPEM(text) {
-			return nil, "", fmt.Errorf("http.ca: %s has no PEM certificate that can be read", set.HTTP.CA)
+		roots, err := certs.ReadRoots(set.HTTP.CA)
+		if err != nil {
+			return nil, "", fmt.Errorf("http.ca: %w", err)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
