@@ -101,7 +101,7 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 		return err
 	}
 	e := &execution{environment: &sinks.Environment{}}
-	f.options.Command = &pipeline.Command{Groups: f.groups, Environment: e.environment, Notify: e.notify}
+	f.options.Parts.Command = &pipeline.Command{Groups: f.groups, Environment: e.environment, Notify: e.notify}
 	var stop func()
 	if e.process, stop, err = pipeline.New(f.options); err != nil {
 		return err

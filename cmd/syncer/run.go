@@ -31,7 +31,7 @@ Exit status: 0 after success, 1 after an error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) },
 	}
 	flags := cmd.Flags()
-	o.Sources.Getenv, o.Version = os.Getenv, version()
+	o.Sources.Getenv, o.Parts.Version = os.Getenv, version()
 	flags.StringVar(&o.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the file of the Pod's annotations, as the Downward API writes it")
 	flags.StringVar(&o.Sources.ConfigFile.Name, "config", "", "a YAML configuration file")
 	flags.StringVar(&o.Sources.Kubeconfig, "kubeconfig", "", "the kubeconfig file for access to the cluster (default: from the configuration, $KUBECONFIG or the Pod)")
@@ -39,8 +39,8 @@ Exit status: 0 after success, 1 after an error.`,
 	flags.StringVar(&o.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
 	flags.StringVar(&o.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	flags.StringVar(&o.LogFormat, "log-format", "", "format of log lines: text or json (default: as configured, else text)")
-	flags.IntVar(&o.Workers, "workers", 4, "maximum number of files, or of Secrets of one namespace, to process at the same time")
-	flags.DurationVar(&o.Grace, "grace", 20*time.Second, "how long writes in progress can continue after SIGTERM")
+	flags.IntVar(&o.Parts.Workers, "workers", 4, "maximum number of files, or of Secrets of one namespace, to process at the same time")
+	flags.DurationVar(&o.Parts.Grace, "grace", 20*time.Second, "how long writes in progress can continue after SIGTERM")
 	return cmd
 }
 

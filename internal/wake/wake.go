@@ -1,7 +1,11 @@
 // Package wake makes a goroutine check at once, instead of at its next interval.
 package wake
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // Wake wakes a waiting goroutine. The zero Wake is ready.
 type Wake struct {
@@ -22,5 +26,24 @@ func (w *Wake) Rouse() {
 	select {
 	case w.channel() <- struct{}{}:
 	default:
+	}
+}
+
+// Loop calls next, which does due work, until ctx ends. It waits between the calls as long
+// as next returns, or until Rouse. A negative time means that no work is known.
+func (w *Wake) Loop(ctx context.Context, next func() time.Duration) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		wait := next()
+		if wait < 0 {
+			wait = time.Hour
+		}
+		timer.Reset(wait)
+		select {
+		case <-w.C():
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 	}
 }

@@ -177,21 +177,13 @@ func (r *Restarts) addLocked(w Workload, d *doubt) {
 // Run restarts workloads as needed until ctx ends. Another Run finds the remaining ones
 // when all Secrets are checked again.
 func (r *Restarts) Run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
+	r.wake.Loop(ctx, func() time.Duration {
 		w, d, wait := r.next(time.Now())
 		if d != nil {
 			r.settle(ctx, w, d)
-			continue
 		}
-		timer.Reset(wait)
-		select {
-		case <-r.wake.C():
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
+		return wait
+	})
 }
 
 // next removes and returns the workload that has been due for longest, from the namespace
@@ -200,15 +192,11 @@ func (r *Restarts) next(now time.Time) (w Workload, d *doubt, wait time.Duration
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, wait, due := r.turns.Take(now)
-	if !due {
-		if wait < 0 {
-			wait = time.Hour
-		}
-		return w, nil, wait
+	if due {
+		d = r.pending[w]
+		delete(r.pending, w)
 	}
-	d = r.pending[w]
-	delete(r.pending, w)
-	return w, d, 0
+	return w, d, wait
 }
 
 func (r *Restarts) due(d *doubt) time.Time {

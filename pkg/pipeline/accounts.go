@@ -37,7 +37,7 @@ const (
 type accounts struct {
 	set      *records.Set
 	cluster  *kube.Client
-	known    knower
+	known    func(namespace, secret string) bool // whether the watches of a Secret know all their Secrets
 	events   *events
 	troubles *health.Troubles
 	log      *zap.Logger
@@ -55,17 +55,12 @@ type accounts struct {
 	unsaid  map[string]map[targets.Key]bool // Secrets in missing to report, by namespace
 }
 
-// knower reports whether all Secrets of the watches that should follow a Secret are known.
-type knower interface {
-	knows(namespace, secret string) bool
-}
-
 // account is a service account.
 type account struct{ namespace, name string }
 
 func (a account) String() string { return a.namespace + "/" + a.name }
 
-func newAccounts(set *records.Set, cluster *kube.Client, known knower, events *events, troubles *health.Troubles, log *zap.Logger) *accounts {
+func newAccounts(set *records.Set, cluster *kube.Client, known func(namespace, secret string) bool, events *events, troubles *health.Troubles, log *zap.Logger) *accounts {
 	return &accounts{
 		set: set, cluster: cluster, known: known, events: events, troubles: troubles, log: log,
 		touched: map[targets.Key]bool{}, used: map[targets.Key]bool{},
@@ -94,25 +89,14 @@ func (a *accounts) changed(key targets.Key) {
 
 // Run checks accounts until ctx ends.
 func (a *accounts) Run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
+	a.wake.Loop(ctx, func() time.Duration {
 		a.learn(time.Now())
 		of, wait, due := a.turns.Take(time.Now())
 		if due {
 			a.look(ctx, of)
-			continue
 		}
-		if wait < 0 {
-			wait = time.Hour
-		}
-		timer.Reset(wait)
-		select {
-		case <-a.wake.C():
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
+		return wait
+	})
 }
 
 // learn updates the accounts of the Secrets that changed.
@@ -125,7 +109,7 @@ func (a *accounts) learn(now time.Time) {
 		before := a.of[key]
 		delete(a.of, key)
 		delete(a.missing, key)
-		namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+		namespace, name := key.Secret()
 		for _, of := range before {
 			delete(a.wanted[of], name)
 			a.turns.Put(of.namespace, of, now)
@@ -157,7 +141,7 @@ func (a *accounts) look(ctx context.Context, of account) {
 	wanted := slices.Sorted(maps.Keys(a.wanted[of]))
 	next := accountsLook
 	keep := func(secret string) bool {
-		is := a.known.knows(of.namespace, secret)
+		is := a.known(of.namespace, secret)
 		if !is {
 			next = unknownLook
 		}

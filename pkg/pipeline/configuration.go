@@ -24,7 +24,7 @@ func (s *Process) inputs() []string {
 // before, unless before is nil. If the error concerns only single targets, load also
 // returns a configuration.
 func (s *Process) load(before *config.Config) (*config.Config, error) {
-	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations.Name), zap.String("version", s.options.Version))
+	s.log.Info("Parsing annotations", zap.String("file", s.options.Sources.Annotations.Name), zap.String("version", s.options.Parts.Version))
 	read := config.Load
 	if before != nil {
 		read = func(src config.Sources) (*config.Config, []config.Problem, error) { return config.Reload(src, before) }
@@ -34,8 +34,8 @@ func (s *Process) load(before *config.Config) (*config.Config, error) {
 		s.log.Warn(w.Message, zap.String("key", w.Key))
 	}
 	s.logProblems(err)
-	if cfg != nil && s.options.Command != nil {
-		if amiss := s.options.Command.amend(cfg); amiss != nil {
+	if cfg != nil && s.options.Parts.Command != nil {
+		if amiss := s.options.Parts.Command.amend(cfg); amiss != nil {
 			s.logProblems(amiss)
 			cfg, err = nil, amiss
 		}

@@ -161,7 +161,7 @@ func (e *events) event(key targets.Key, kind, reason, message string) {
 
 // reference refers to a Secret in Events.
 func (e *events) reference(key targets.Key) corev1.ObjectReference {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+	namespace, name := key.Secret()
 	uid := ""
 	if t, ok := e.set.Get(key); ok {
 		uid = t.Secret.UID

@@ -56,18 +56,7 @@ func (n notice) String() string {
 }
 
 // Run checks until ctx ends.
-func (e *expiring) Run(ctx context.Context) {
-	look := time.NewTicker(expiryLook)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C:
-			e.look()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+func (e *expiring) Run(ctx context.Context) { every(ctx, expiryLook, e.look) }
 
 // look checks all targets, and forgets the notices of deleted targets.
 func (e *expiring) look() {

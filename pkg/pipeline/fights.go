@@ -141,26 +141,15 @@ func (f *fights) count(key targets.Key, now time.Time) time.Duration {
 // Run makes the pending corrections until ctx ends.
 func (f *fights) Run(ctx context.Context) {
 	defer f.end()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
+	f.wake.Loop(ctx, func() time.Duration {
 		f.mu.Lock()
 		key, wait, due := f.turns.Take(time.Now())
 		f.mu.Unlock()
 		if due {
 			f.lanes.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
-			continue
 		}
-		if wait < 0 {
-			wait = time.Hour
-		}
-		timer.Reset(wait)
-		select {
-		case <-f.wake.C():
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
+		return wait
+	})
 }
 
 func (f *fights) end() {

@@ -151,7 +151,7 @@ identities:
 			before := goleak.IgnoreCurrent()
 			cfg := load()
 			c.spoil(cfg)
-			s := &Process{options: Options{Workers: 2}, log: zap.NewNop()}
+			s := &Process{options: Options{Parts: Parts{Workers: 2}}, log: zap.NewNop()}
 			if err := s.serve(t.Context(), newSettings(cfg)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one about %s", err, c.want)
 			}

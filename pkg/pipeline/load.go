@@ -65,18 +65,11 @@ type reloading struct{ secrets *secrets }
 
 func (r reloading) Run(ctx context.Context) {
 	s := r.secrets
-	tick := time.NewTicker(min(max(s.settings.config().Retry.Interval, time.Second), secretsLook))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, min(max(s.settings.config().Retry.Interval, time.Second), secretsLook), func() {
 		for _, watch := range s.watches() {
 			if s.completed.Load() || !slices.Contains(s.unread, watch) {
 				_ = s.load(ctx, watch) // load reports the error
 			}
 		}
-	}
+	})
 }

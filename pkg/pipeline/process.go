@@ -32,24 +32,18 @@ type Options struct {
 	Sources config.Sources
 	// LogFormat is text or json. If empty, the configuration decides.
 	LogFormat string
-	// Workers is that of workers.PoolConfig, for each identity.
-	Workers int
-	// Grace is how long writes in progress may continue after ctx has ended.
-	Grace time.Duration
-	// Version is the version of the build.
-	Version string
-	// Command, if not nil, runs next to the pipeline; see Command.
-	Command *Command
+	// Parts are for the pipelines. Their Log and Traces are not used.
+	Parts Parts
 }
 
 // check returns the invalid options.
 func (o *Options) check() error {
 	var errs []error
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("--workers %d is too few; use at least 1", o.Workers))
+	if o.Parts.Workers < 1 {
+		errs = append(errs, fmt.Errorf("--workers %d is too few; use at least 1", o.Parts.Workers))
 	}
-	if o.Grace < 0 {
-		errs = append(errs, fmt.Errorf("--grace %v is too short; use at least 0s", o.Grace))
+	if o.Parts.Grace < 0 {
+		errs = append(errs, fmt.Errorf("--grace %v is too short; use at least 0s", o.Parts.Grace))
 	}
 	return errors.Join(errs...)
 }
@@ -143,9 +137,9 @@ func (s *Process) trace() (end func()) {
 	troubles := health.NewTroubles(s.log)
 	report := func(err error) { troubles.Report("traces", err) }
 	var err error
-	s.traces, err = traces.Start(s.options.Version, report)
+	s.traces, err = traces.Start(s.options.Parts.Version, report)
 	report(err)
-	return func() { s.traces.Close(min(s.options.Grace, lastSpans)) }
+	return func() { s.traces.Close(min(s.options.Parts.Grace, lastSpans)) }
 }
 
 // serve applies a configuration until ctx ends or the job is done.
@@ -160,9 +154,9 @@ func (s *Process) serve(ctx context.Context, settings *settings) error {
 // newSupervisor returns the supervisor for a configuration. From now on it applies
 // changes, unless it must end because of one.
 func (s *Process) newSupervisor(settings *settings) (*supervisor, error) {
-	made, err := newSupervisor(settings, Parts{
-		Workers: s.options.Workers, Grace: s.options.Grace, Version: s.options.Version, Log: s.log, Command: s.options.Command, Traces: s.traces,
-	}, &s.set)
+	parts := s.options.Parts
+	parts.Log, parts.Traces = s.log, s.traces
+	made, err := newSupervisor(settings, parts, &s.set)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 		}
 	}
 	env := map[string]string{"CONJUR_APPLIANCE_URL": "https://conjur.invalid", "CONJUR_ACCOUNT": "a", "CONJUR_AUTHN_API_KEY": "key"}
-	s, stop, err := New(Options{Workers: 1, Sources: config.Sources{
+	s, stop, err := New(Options{Parts: Parts{Workers: 1}, Sources: config.Sources{
 		Annotations: config.File{Name: annotations}, SecretsDir: t.TempDir(), TemplatesDir: t.TempDir(), StatusDir: t.TempDir(),
 		Getenv: func(name string) string { return env[name] },
 	}})

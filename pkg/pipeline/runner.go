@@ -4,10 +4,25 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // source runs until its context ends.
 type source interface{ Run(context.Context) }
+
+// every calls f after each interval, until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // runner runs sources. It can start and stop some while others continue.
 type runner struct {

@@ -109,7 +109,7 @@ func (s *secrets) known() error {
 	return nil
 }
 
-// knows implements knower.
+// knows reports whether every watch that should follow a Secret has read all its Secrets.
 func (s *secrets) knows(namespace, secret string) bool {
 	for _, w := range s.watches() {
 		if w.Follows(namespace, secret) && w.Complete() != nil {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"strings"
 	"time"
 )
 
@@ -18,21 +17,14 @@ type waiting struct{ secrets *secrets }
 
 // Run retries until ctx ends.
 func (w waiting) Run(ctx context.Context) {
-	tick := time.NewTicker(waitingLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, waitingLook, func() {
 		for _, key := range w.secrets.set.Waiting(waitingMost) {
-			namespace, name, _ := strings.Cut(strings.TrimPrefix(string(key), "secret/"), "/")
+			namespace, name := key.Secret()
 			for _, watch := range w.secrets.watches() {
 				if watch.Follows(namespace, name) {
 					w.secrets.troubles.Report("waiting secrets of namespace "+namespace, watch.Reread(ctx, namespace, name))
 				}
 			}
 		}
-	}
+	})
 }

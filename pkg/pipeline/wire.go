@@ -141,7 +141,7 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client) {
 	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, texts: p.texts, troubles: p.troubles}
 	s.events = newEvents(p.set, cluster, p.metrics, p.troubles)
 	s.events.restarts = newRestarts(cfg, cluster, s.events, p.troubles, p.parts.Log)
-	s.accounts = newAccounts(p.set, cluster, s, s.events, p.troubles, p.parts.Log)
+	s.accounts = newAccounts(p.set, cluster, s.knows, s.events, p.troubles, p.parts.Log)
 	s.fights = newFights(p.lanes, s.events, p.metrics)
 	s.definitions = &definer{
 		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: s.events, accounts: s.accounts, fights: s.fights,

@@ -17,13 +17,18 @@ func FileKey(group string) Key { return Key("file/" + group) }
 // KubeSecretKey is the Key of the target for a Kubernetes Secret.
 func KubeSecretKey(namespace, name string) Key { return Key("secret/" + namespace + "/" + name) }
 
+// Secret returns the namespace and the name of a Kubernetes Secret's Key; both are empty
+// for a file.
+func (k Key) Secret() (namespace, name string) {
+	if text, ok := strings.CutPrefix(string(k), "secret/"); ok {
+		namespace, name, _ = strings.Cut(text, "/")
+	}
+	return namespace, name
+}
+
 // Namespace returns the namespace of a Kubernetes Secret's Key, or "" for a file.
 func (k Key) Namespace() string {
-	name, ok := strings.CutPrefix(string(k), "secret/")
-	if !ok {
-		return ""
-	}
-	namespace, _, _ := strings.Cut(name, "/")
+	namespace, _ := k.Secret()
 	return namespace
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -61,7 +60,7 @@ func (s *Set) charge(r *record, t *targets.Target) (fits bool) {
 
 // give releases the memory of a deleted Secret. The caller holds the lock.
 func (s *Set) give(key targets.Key, size int) {
-	if !strings.HasPrefix(string(key), "secret/") {
+	if key.Namespace() == "" {
 		return
 	}
 	n := s.space(key)
