@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -227,7 +226,7 @@ func newRotateStatus() *cobra.Command {
 // printReports prints the reports, and returns an error if a set has a problem.
 func printReports(out io.Writer, reports []rotation.Report, asJSON bool) error {
 	var broken error
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	table := terminal.Columns(out)
 	fmt.Fprintln(table, "SET\tVERSION\tSTATE\tFOR\tPARTS")
 	for _, r := range reports {
 		if r.Problem != "" {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/logs"
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/rotation"
@@ -121,7 +121,7 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) er
 		return printReports(out, reports, true)
 	}
 	var broken error
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := terminal.Columns(out)
 	fmt.Fprintln(table, "SET\tSTAGE\tFOR\tPRIMARY\tWAITS FOR")
 	for _, report := range reports {
 		if report.Problem != "" {

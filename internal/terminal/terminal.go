@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -93,6 +94,9 @@ func (s *Screen) paint(c Color, text string) string {
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
 }
+
+// Columns returns a writer that aligns cells, which a tab separates. Flush it at the end.
+func Columns(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
 
 // Plain returns a text without terminal control. A question mark replaces each
 // control or formatting character.

@@ -54,8 +54,10 @@ func (p *pipeline) openStatus(cfg *config.Config) error {
 		status: status, notified: notify.NewApplication(status, p.set, p.parts.Log), command: p.parts.Command,
 		metrics: p.metrics, troubles: p.troubles, log: p.parts.Log,
 	}
-	notifiers, err := p.app.notifiers(cfg)
-	p.app.setNotifiers(notifiers)
+	commit, err := p.app.prepare(cfg)
+	if err == nil {
+		commit()
+	}
 	return err
 }
 
@@ -69,15 +71,16 @@ func (p *pipeline) openRenderings(status *notify.Status) {
 	}
 }
 
-// notifiers are the ways, in addition to files, to notify the application of updates.
-func (a *application) notifiers(cfg *config.Config) ([]notify.Notifier, error) {
+// prepare returns a function that puts the notifiers of a configuration in effect: the
+// ways, in addition to files, to notify the application of updates.
+func (a *application) prepare(cfg *config.Config) (commit func(), err error) {
 	switch {
 	case a == nil:
-		return nil, nil
+		return func() {}, nil
 	case a.command != nil:
-		return []notify.Notifier{a.command.Notify}, nil
+		return func() { a.notified.SetNotifiers(a.command.Notify) }, nil
 	case cfg.Signal.Number == 0:
-		return nil, nil
+		return func() { a.notified.SetNotifiers() }, nil
 	}
 	signaller, err := signals.NewSignaller(signals.SignalConfig{
 		Signal:  cfg.Signal.Number,
@@ -86,16 +89,7 @@ func (a *application) notifiers(cfg *config.Config) ([]notify.Notifier, error) {
 		Sent:    a.metrics.Signalled,
 		Log:     a.log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return []notify.Notifier{signaller.Notify}, nil
-}
-
-func (a *application) setNotifiers(notifiers []notify.Notifier) {
-	if a != nil {
-		a.notified.SetNotifiers(notifiers...)
-	}
+	return func() { a.notified.SetNotifiers(signaller.Notify) }, err
 }
 
 // start prepares the status folder, announces what an earlier process did not, and calls

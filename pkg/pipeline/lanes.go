@@ -12,15 +12,13 @@ import (
 
 // lanes are the lanes of a pipeline, one for each identity. They find the lane of a
 // target.
-type lanes struct{ now atomic.Pointer[[]*lane] }
+type lanes struct{ now atomic.Value }
 
-func (ls *lanes) set(all []*lane) { ls.now.Store(&all) }
+func (ls *lanes) set(all []*lane) { ls.now.Store(all) }
 
 func (ls *lanes) all() []*lane {
-	if now := ls.now.Load(); now != nil {
-		return *now
-	}
-	return nil
+	all, _ := ls.now.Load().([]*lane)
+	return all
 }
 
 func stopAll(lanes []*lane) { each(lanes, (*lane).stop) }

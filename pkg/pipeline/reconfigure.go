@@ -56,7 +56,7 @@ func (s *supervisor) apply(cfg *config.Config) error {
 // repeat requests. On an error nothing has changed.
 func (p *pipeline) apply(cfg *config.Config) error {
 	before, had := p.settings.config(), p.lanes.all()
-	notifiers, err := p.app.notifiers(cfg)
+	notify, err := p.app.prepare(cfg)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (p *pipeline) apply(cfg *config.Config) error {
 			l.apply(before, cfg)
 		}
 	}
-	p.app.setNotifiers(notifiers)
+	notify()
 	wanted := p.sources()
 	p.running.keep(wanted)
 	next.finish()
@@ -142,7 +142,7 @@ func (s *secrets) prepare(before, cfg *config.Config) (change, error) {
 	watched, old, rotated := s.watching(cfg), s.watches(), s.rotations.now.Load()
 	rotates, err := s.rotations.prepare(before, cfg)
 	commit := func() {
-		s.followed.Store(&watched)
+		s.followed.Store(watched)
 		s.rotations.now.Store(rotates)
 	}
 	finish := func() {

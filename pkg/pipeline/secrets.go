@@ -32,7 +32,7 @@ type secrets struct {
 	rotations   *rotations
 	texts       *texts
 
-	followed atomic.Pointer[[]*sources.Secrets] // one watch for each namespace
+	followed atomic.Value // []*sources.Secrets: one watch for each namespace
 
 	// The Secrets that a one-shot process could not read at first, and the reasons. Until
 	// completed is true, only prime and complete use these fields.
@@ -65,10 +65,8 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 }
 
 func (s *secrets) watches() []*sources.Secrets {
-	if followed := s.followed.Load(); followed != nil {
-		return *followed
-	}
-	return nil
+	followed, _ := s.followed.Load().([]*sources.Secrets)
+	return followed
 }
 
 // knownNamespaces returns the namespaces in the configuration and the namespace of the

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
@@ -98,7 +99,7 @@ func triggerLines(triggers []config.Trigger) (lines []string) {
 // table has rows with a head and a text.
 type table struct{ *tabwriter.Writer }
 
-func (t *Tool) table() table { return table{tabwriter.NewWriter(t.Out, 0, 8, 2, ' ', 0)} }
+func (t *Tool) table() table { return table{terminal.Columns(t.Out)} }
 
 func (t table) row(head, text string) { fmt.Fprintln(t, head+"\t"+text) }
 
