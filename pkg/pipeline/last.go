@@ -57,8 +57,8 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	for _, r := range l.targets.Records() {
 		var suspect *variables.SuspectError
 		t := r.Spec
-		settled := r.Status.Bare && t.Secret == nil && t.Expanded == nil && t.Overrides == nil
-		if errors.As(r.Status.Err, &suspect) && !settled {
+		needless := r.Status.Bare && t.Secret == nil && t.Expanded == nil && t.Overrides == nil
+		if errors.As(r.Status.Err, &suspect) && !needless {
 			keys = append(keys, r.Spec.Key)
 			if suspect.NotBefore.After(due) {
 				due = suspect.NotBefore

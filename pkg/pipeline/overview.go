@@ -60,16 +60,16 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 	if hold.State != "" {
 		lane.Held = status.Held{Gone: hold.Gone, Of: hold.Of, Until: hold.Until}
 	}
-	doubted := map[targets.Key]bool{}
+	uncertain := map[targets.Key]bool{}
 	for _, key := range l.targets.ByVariable(ids...) {
-		doubted[key] = true
+		uncertain[key] = true
 	}
 	ts := make([]status.Target, len(all))
 	for i, r := range all {
 		t := status.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
 		t.Expires = r.Status.Expires.At
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
-		t.State = l.state(r.Status, &t.Proven, doubted[r.Spec.Key])
+		t.State = l.state(r.Status, &t.Proven, uncertain[r.Spec.Key])
 		if err := r.Status.Err; err != nil {
 			t.Error, t.Since = strings.ReplaceAll(err.Error(), "\n", "; "), r.Status.Trouble.Began
 		}
@@ -90,12 +90,12 @@ func overrides(t *targets.Target) (ids []string) {
 }
 
 // state returns the state of a target, and updates the time of its last proof.
-func (l *lane) state(s records.Status, proven *time.Time, doubted bool) status.State {
+func (l *lane) state(s records.Status, proven *time.Time, uncertain bool) status.State {
 	if s.Err != nil {
 		if _, revoked := errors.AsType[*workers.RevokedError](s.Err); revoked {
 			return status.Revoked
 		}
-		if !doubted {
+		if !uncertain {
 			return status.Failing
 		}
 	}
@@ -104,7 +104,7 @@ func (l *lane) state(s records.Status, proven *time.Time, doubted bool) status.S
 	}
 	bound := l.settings.config().Server.Freshness
 	switch {
-	case doubted:
+	case uncertain:
 		return status.Doubted
 	case s.Proven.IsZero():
 		return status.Waiting

@@ -47,14 +47,14 @@ func (j *job) end(result Result) {
 	if result.Wrote {
 		j.Status.Changed = time.Now()
 	}
-	result.Moved = s.clear(j, result.Err)
+	result.Moved = s.removeFormer(j, result.Err)
 	result.After, result.Again = s.Targets.Settle(j.Record)
 	j.report(result)
 }
 
-// clear removes the content that a target left at another place. It does so after the
+// removeFormer removes the content that a target left at another place. It does so after the
 // target is right at its new place, or is revoked.
-func (s *Syncer) clear(j *job, err error) error {
+func (s *Syncer) removeFormer(j *job, err error) error {
 	if revoked, ok := errors.AsType[*RevokedError](err); err != nil && (!ok || revoked.Kept) {
 		return nil
 	}

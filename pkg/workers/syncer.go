@@ -266,7 +266,7 @@ func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Chan
 		}
 		remember(j, d.want)
 		result.Wrote, result.Restored = true, changes.Restores
-		s.account(j.Spec, d, changes, result)
+		s.reportChanges(j.Spec, d, changes, result)
 	}
 	s.noteContent(j, d)
 }

@@ -19,9 +19,9 @@ func place(t *targets.Target) []zap.Field {
 	return fields
 }
 
-// account reports the changes made to a target in the result. It also logs those that
+// reportChanges reports the changes made to a target in the result. It also logs those that
 // somebody may ask about later.
-func (s *Syncer) account(t *targets.Target, d *draft, changes sinks.Changes, result *Result) {
+func (s *Syncer) reportChanges(t *targets.Target, d *draft, changes sinks.Changes, result *Result) {
 	result.Set = changes.Set
 	for _, name := range changes.Remove {
 		if d.want.Gone != nil && d.want.Revoked == nil || d.want.Revoked[name] {
@@ -32,7 +32,7 @@ func (s *Syncer) account(t *targets.Target, d *draft, changes sinks.Changes, res
 	}
 	result.Removed = d.want.Gone != nil && slices.ContainsFunc(result.Revoked, d.want.Gone.concerns)
 	if len(result.Revoked) > 0 {
-		s.postmortem(t, d, result.Revoked)
+		s.logRemoval(t, d, result.Revoked)
 	}
 	if len(result.Dropped) > 0 {
 		s.Log.Info("Removed what the definition no longer has", append(place(t), zap.Strings("parts", result.Dropped))...)
@@ -52,8 +52,8 @@ func (s *Syncer) reportLeftOut(j *job) {
 	}
 }
 
-// postmortem logs, in a single line, why something was removed.
-func (s *Syncer) postmortem(t *targets.Target, d *draft, parts []string) {
+// logRemoval logs, in a single line, why something was removed.
+func (s *Syncer) logRemoval(t *targets.Target, d *draft, parts []string) {
 	var variables, proofs []string
 	add := func(id string, proof error) {
 		if !slices.Contains(variables, id) {
