@@ -50,8 +50,8 @@ func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
 	return s.run(ctx)
 }
 
-// pipeline is the composition of Syncer's parts. Its parts do not know it: each has only
-// what it uses.
+// pipeline is the composition of Syncer's parts. No part knows it: each knows only the
+// parts that it uses.
 type pipeline struct {
 	parts    Parts
 	settings *settings
