@@ -194,6 +194,9 @@ func (c *Client) role(name string) string {
 	return c.config.Account + ":user:" + name
 }
 
+// Execute is the privilege to read a variable's value.
+const Execute = "execute"
+
 // Check asks whether this identity has a privilege on a variable. A nil token means
 // the shared one. The form is Given for yes, No for no, and Missing for an
 // invisible variable.

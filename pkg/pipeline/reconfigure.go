@@ -167,7 +167,7 @@ func (s *secrets) follow(before, cfg *config.Config, stay []*sources.Secrets) {
 			w.Again()
 		}
 	}
-	s.events.restarts.SetLimits(cfg.Kubernetes.Restarts.QuietPeriod, cfg.Kubernetes.Restarts.PerHour)
+	s.restarts.SetLimits(cfg.Kubernetes.Restarts.QuietPeriod, cfg.Kubernetes.Restarts.PerHour)
 }
 
 // sameService reports whether two identities make the same targets from the same Secrets.

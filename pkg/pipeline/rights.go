@@ -70,7 +70,7 @@ func (r *rotating) mayRead(a access) (may, known bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.of.settings.config().Conjur.HTTPTimeout)
 	defer cancel()
 	client := lanes[i].client
-	switch client.Check(ctx, nil, a.variable, "execute").Form {
+	switch client.Check(ctx, nil, a.variable, conjur.Execute).Form {
 	case conjur.Given:
 		return true, true
 	case conjur.No, conjur.Missing:

@@ -25,6 +25,7 @@ type rotations struct {
 	set      *records.Set
 	lanes    *lanes
 	secrets  *secrets
+	events   *events
 	metrics  *health.Metrics
 	clients  connect.Options
 
@@ -119,7 +120,7 @@ func (rs *rotations) Settled(o Outcome) {
 	if r == nil {
 		return
 	}
-	namespace := rs.secrets.events.reference(o.Key).Namespace
+	namespace := rs.events.reference(o.Key).Namespace
 	for set := range o.After.Sets {
 		if r.shown.permitted(set, namespace) {
 			r.rotator.Delivered(set, namespace)
@@ -139,7 +140,7 @@ func (r *rotating) Rotated(e rotation.Event) {
 	}
 	for _, record := range r.records(shows(e.Set)) {
 		if r.shown.counted(e.Set, record) {
-			r.of.secrets.events.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
+			r.of.events.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		}
 		if e.Reason != rotation.EventWaiting {
 			r.of.lanes.Enqueue(queue.Hint{Trigger: "rotation", Wakes: true}, record.Spec.Key)

@@ -12,6 +12,7 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
@@ -26,11 +27,10 @@ type secrets struct {
 	cluster     *kube.Client
 	troubles    *health.Troubles
 	definitions *definer
-	events      *events
-	accounts    *accounts
-	fights      *fights
+	restarts    *notify.Restarts
 	rotations   *rotations
 	texts       *texts
+	tasks       []source // that run in this mode, whatever is watched
 
 	followed atomic.Value // []*sources.Secrets: one watch for each namespace
 
@@ -81,14 +81,9 @@ func (s *secrets) knownNamespaces() []string {
 }
 
 func (s *secrets) sources() []source {
-	all := []source{s.events.recorder}
-	mode := s.settings.config().Mode
-	if mode.OneShot() {
-		return append(all, reloading{s})
-	}
-	all = append(all, s.events.restarts, s.fights)
-	if mode == config.ModeStandalone {
-		all = append(all, s.accounts, waiting{s})
+	all := slices.Clone(s.tasks)
+	if s.settings.config().Mode.OneShot() {
+		return all
 	}
 	for _, watch := range s.watches() {
 		all = append(all, watch)

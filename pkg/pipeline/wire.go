@@ -139,17 +139,26 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client) {
 	sink := kubesecrets.New(cluster.Core)
 	sink.Remarker = p.troubles
 	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, texts: p.texts, troubles: p.troubles}
-	s.events = newEvents(p.set, cluster, p.metrics, p.troubles)
-	s.events.restarts = newRestarts(cfg, cluster, s.events, p.troubles, p.parts.Log)
-	s.accounts = newAccounts(p.set, cluster, s.knows, s.events, p.troubles, p.parts.Log)
-	s.fights = newFights(p.lanes, s.events, p.metrics)
+	events := newEvents(p.set, cluster, p.metrics, p.troubles)
+	events.restarts = newRestarts(cfg, cluster, events, p.troubles, p.parts.Log)
+	accounts := newAccounts(p.set, cluster, s.knows, events, p.troubles, p.parts.Log)
+	fights := newFights(p.lanes, events, p.metrics)
 	s.definitions = &definer{
-		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: s.events, accounts: s.accounts, fights: s.fights,
+		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: events, accounts: accounts, fights: fights,
 		troubles: p.troubles, log: p.parts.Log,
 	}
-	s.rotations = &rotations{settings: p.settings, set: p.set, lanes: p.lanes, secrets: s, metrics: p.metrics, clients: p.clients}
-	p.listeners.add(s.events)
-	p.listeners.add(s.fights)
+	s.rotations = &rotations{settings: p.settings, set: p.set, lanes: p.lanes, secrets: s, events: events, metrics: p.metrics, clients: p.clients}
+	s.restarts, s.tasks = events.restarts, []source{events.recorder}
+	switch {
+	case cfg.Mode.OneShot():
+		s.tasks = append(s.tasks, reloading{s})
+	case cfg.Mode == config.ModeStandalone:
+		s.tasks = append(s.tasks, events.restarts, fights, accounts, waiting{s})
+	default:
+		s.tasks = append(s.tasks, events.restarts, fights)
+	}
+	p.listeners.add(events)
+	p.listeners.add(fights)
 	p.listeners.add(s.rotations)
 	p.destination, p.inventory, p.rotations, p.sink = s, s, s.rotations, sink
 	p.closing = append(p.closing, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)

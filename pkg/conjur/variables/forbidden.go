@@ -7,9 +7,6 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// execute is the privilege to read a variable's value.
-const execute = "execute"
-
 // anyGateway says why answers without a text from Conjur prove nothing.
 const anyGateway = "which any gateway may say, as it may the 403 for the value; so nothing is removed"
 
@@ -21,7 +18,7 @@ const anyGateway = "which any gateway may say, as it may the 403 for the value; 
 // on the same variable that makes it visible. One asks about a variable that was
 // found in the same call.
 func (k *call) forbid(id, role string, t *conjur.Token) error {
-	switch r := k.check(id, execute, t); {
+	switch r := k.check(id, conjur.Execute, t); {
 	case r.Token == nil:
 		return r.Err
 	case r.Form == conjur.Missing, r.Form == conjur.Given:
@@ -48,7 +45,7 @@ func (k *call) seen(id, role string, t *conjur.Token) error {
 	switch {
 	case r.Form != conjur.Given:
 		return r.Because(anyGateway)
-	case slices.Contains(about.Permissions, conjur.Permission{Privilege: execute, Role: role}):
+	case slices.Contains(about.Permissions, conjur.Permission{Privilege: conjur.Execute, Role: role}):
 		return r.Because("by which this identity may read it, which contradicts the 403 for its value")
 	}
 	for _, p := range otherPrivileges(about.Permissions) {
@@ -72,7 +69,7 @@ const mostPrivileges = 4
 func otherPrivileges(permissions []conjur.Permission) []string {
 	list := []string{"read"}
 	for _, p := range permissions {
-		if p.Privilege != execute && !slices.Contains(list, p.Privilege) && len(list) < mostPrivileges {
+		if p.Privilege != conjur.Execute && !slices.Contains(list, p.Privilege) && len(list) < mostPrivileges {
 			list = append(list, p.Privilege)
 		}
 	}
@@ -90,7 +87,7 @@ func (k *call) control(t *conjur.Token) error {
 	if !ok {
 		return nil
 	}
-	r := k.check(id, execute, t)
+	r := k.check(id, conjur.Execute, t)
 	if r.Form != conjur.Given {
 		k.controls[t] = r.Because("though its value was given, so a no to the check of another variable means nothing")
 	} else {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/conjur"
 )
 
 // report logs the findings of a call at its end.
@@ -54,7 +56,7 @@ func (c *Client) isIdle(e HoldEvent) (idle, known bool) {
 // meanings lists possible causes of each Reason.
 var meanings = map[Reason]string{
 	Missing:   "deleted, never given a value, or not visible to this identity",
-	Forbidden: "visible to this identity, without the privilege " + execute,
+	Forbidden: "visible to this identity, without the privilege " + conjur.Execute,
 }
 
 // reportProofs logs the completed proofs, grouped by reason. A variable is not

@@ -38,6 +38,6 @@ func (k *call) inTrouble(id string) bool {
 }
 
 func (k *call) answersCheck(id string) bool {
-	r := k.conjur.Check(k.ctx, nil, id, execute)
+	r := k.conjur.Check(k.ctx, nil, id, conjur.Execute)
 	return r.Status != 0 && r.Status < http.StatusInternalServerError
 }
