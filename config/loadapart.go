@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-)
 
-// controlOf returns the id of the variable that controls a set, as rotate.ControlOf does.
-func controlOf(set string) string { return set + "/control" }
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
 
 // holders contains the name of the owner of each variable and each login.
 type holders map[string]string
@@ -24,7 +23,7 @@ func (l *loader) apart(items []item, sets []RotatedSet) {
 		if of := variables[set.Set]; of == "the set "+set.Set {
 			l.fail(key, "the set %q is listed twice", set.Set)
 		}
-		for _, own := range [][2]string{{set.Set, "the set " + set.Set}, {controlOf(set.Set), "the control variable of the set " + set.Set}} {
+		for _, own := range [][2]string{{set.Set, "the set " + set.Set}, {versions.ControlOf(set.Set), "the control variable of the set " + set.Set}} {
 			if of := variables[own[0]]; of != "" && of != own[1] {
 				l.fail(key, "%q is both %s and %s; name another variable", own[0], of, own[1])
 			}

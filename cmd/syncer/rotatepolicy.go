@@ -11,7 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
-	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // printPolicy prints the policy that the sets of a file need.
@@ -32,7 +32,7 @@ func policyOf(c config.Rotation) string {
 	changed, read, steered, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	setOf := map[string]string{} // by host
 	for _, set := range c.Sets {
-		changed[set.Set], changed[rotation.ControlOf(set.Set)], steered[rotation.ControlOf(set.Set)] = true, true, true
+		changed[set.Set], changed[versions.ControlOf(set.Set)], steered[versions.ControlOf(set.Set)] = true, true, true
 		for id := range set.Publish {
 			changed[id] = true
 		}

@@ -34,7 +34,7 @@ func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
 		set := s.keys(nil)
 		set.ID, set.Schedule.Every = fmt.Sprintf("s%d", i), 30*24*time.Hour
 		s.Set(set.ID, string(encoded))
-		s.Set(ControlOf(set.ID), noCommand)
+		s.Set(versions.ControlOf(set.ID), noCommand)
 		sets = append(sets, set)
 	}
 	for hour := 1; hour <= n/perHour; hour++ {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -24,15 +23,6 @@ const maxCommand = 4 << 10
 
 // errNoCommand means that the value of a control variable is not a command.
 var errNoCommand = errors.New(`the value is not a command; send one with "syncer rotate now" and the like`)
-
-// ControlOf returns the id of a set's control variable.
-func ControlOf(set string) string { return set + ofControl }
-
-const ofControl = "/control"
-
-// setOf returns the set of a control variable. It returns false if the id does not belong
-// to a control variable.
-func setOf(control string) (set string, ok bool) { return strings.CutSuffix(control, ofControl) }
 
 // control is the content of a control variable: one command and its outcome. The zero
 // control contains no command.
@@ -66,7 +56,7 @@ func (c control) pending(now time.Time) bool {
 // readControl returns the content of the control variable. With errNoCommand, the version
 // number is valid.
 func (s Set) readControl(ctx context.Context) (control, error) {
-	variable := Set{Conjur: s.Conjur, ID: ControlOf(s.ID)}
+	variable := Set{Conjur: s.Conjur, ID: versions.ControlOf(s.ID)}
 	at, err := variable.newest(ctx)
 	if err != nil || at == 0 {
 		return control{}, err
@@ -75,9 +65,9 @@ func (s Set) readControl(ctx context.Context) (control, error) {
 }
 
 func (s Set) controlAt(ctx context.Context, at uint64) (control, error) {
-	value, reading := s.Conjur.VariableAt(ctx, ControlOf(s.ID), at)
+	value, reading := s.Conjur.VariableAt(ctx, versions.ControlOf(s.ID), at)
 	if reading.Err != nil {
-		return control{}, fmt.Errorf("%q cannot be read: %w", ControlOf(s.ID), reading.Err)
+		return control{}, fmt.Errorf("%q cannot be read: %w", versions.ControlOf(s.ID), reading.Err)
 	}
 	defer value.Wipe()
 	c, err := parseControl(value.Bytes())
@@ -104,7 +94,7 @@ func parseControl(value []byte) (control, error) {
 // putControl writes c over the value that was read. If somebody else wrote first, the
 // other value stays and the error is ErrConflict.
 func (s Set) putControl(ctx context.Context, over, c control) error {
-	value, id := c.value(), ControlOf(s.ID)
+	value, id := c.value(), versions.ControlOf(s.ID)
 	if s.server == nil || !s.server.uncompared.Load() {
 		err := s.Conjur.SetAll(ctx, []conjur.NewValue{{ID: id, Value: value, Version: &over.at}})
 		var refused *conjur.RefusedError
@@ -127,7 +117,7 @@ func (s Set) putControl(ctx context.Context, over, c control) error {
 // other values were also written over it, settleControl writes the value that holds. A
 // command that arrives while another one is pending does not hold.
 func (s Set) settleControl(ctx context.Context, over, mine control) error {
-	id := ControlOf(s.ID)
+	id := versions.ControlOf(s.ID)
 	holds := mine
 	for put := over.at + 1; ; put++ {
 		newest, err := Set{Conjur: s.Conjur, ID: id}.newest(ctx)
@@ -193,7 +183,7 @@ func (c control) value() secret.Value {
 // no value. Without the variable, operators cannot send commands.
 func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error {
 	s.controlled = time.Now()
-	id := ControlOf(s.ID)
+	id := versions.ControlOf(s.ID)
 	c, err := s.set.readControl(ctx)
 	switch {
 	case errors.Is(err, ErrUndeclared):
@@ -231,7 +221,7 @@ func (r *Rotator) beginControl(ctx context.Context, s *rotated) error {
 }
 
 func (r *Rotator) unsteered(s *rotated) {
-	r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", ControlOf(s.ID)), Warning: true})
+	r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", versions.ControlOf(s.ID)), Warning: true})
 }
 
 // forbidden reports whether an answer to a write proves that nothing was written.

@@ -108,7 +108,7 @@ func (r *Rotator) Check(ctx context.Context) map[string][]string {
 
 func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	changed := append([]string{s.ID, ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
+	changed := append([]string{s.ID, versions.ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
 	for _, id := range changed {
 		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
 	}

@@ -127,7 +127,7 @@ func (s *rotated) variables() (ids []string) {
 		ids = append(ids, s.ID)
 	}
 	if s.steered {
-		ids = append(ids, ControlOf(s.ID))
+		ids = append(ids, versions.ControlOf(s.ID))
 	}
 	for id := range s.Publish {
 		if s.begun {

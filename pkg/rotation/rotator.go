@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // Client is the part of the Conjur client that a Rotator needs.
@@ -274,7 +275,7 @@ func (r *Rotator) look(ctx context.Context) {
 		s := of[id]
 		switch id {
 		case s.ID: // each step reads it anyway
-		case ControlOf(s.ID):
+		case versions.ControlOf(s.ID):
 			s.commanded.Store(true)
 		default:
 			s.unmended.Store(true)

@@ -323,7 +323,7 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Set(set.ID, string(encoded))
-		s.Set(ControlOf(set.ID), noCommand)
+		s.Set(versions.ControlOf(set.ID), noCommand)
 		sets = append(sets, set)
 	}
 	r, _ := s.rotator(s.client, "me", sets...)

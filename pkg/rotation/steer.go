@@ -92,7 +92,7 @@ func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 }
 
 func (s Set) unsent(err error) error {
-	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", ControlOf(s.ID), err)
+	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", versions.ControlOf(s.ID), err)
 }
 
 // Command sends a command like Steer, but waits while another command is pending. It

@@ -76,7 +76,7 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, erro
 	const commands = "the commands of a set"
 	value, found, err := r.value(ctx, id)
 	defer value.Wipe()
-	set, steers := setOf(id)
+	set, steers := versions.ControlledBy(id)
 	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.command.ID != "") {
 		return commands, nil
 	}

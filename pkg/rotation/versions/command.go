@@ -25,6 +25,16 @@ var verbs = map[string]bool{
 // delivered steps.
 const claimed = 1_000_000
 
+// ofControl follows a set's id in the id of its control variable.
+const ofControl = "/control"
+
+// ControlOf returns the id of the variable that holds the commands for a set.
+func ControlOf(set string) string { return set + ofControl }
+
+// ControlledBy returns the set of a control variable. It returns false if the id does not
+// belong to a control variable.
+func ControlledBy(control string) (set string, ok bool) { return strings.CutSuffix(control, ofControl) }
+
 // Command is an operator's order. It is obeyed only once: the set's log has the IDs of
 // the obeyed commands.
 type Command struct {
