@@ -144,9 +144,10 @@ func (l *loader) schedule(it item, set *RotatedSet) {
 	case it["every"].set && it["cron"].set:
 		l.fail(it["cron"].key, "the set has every too; remove one of the two")
 	case it["cron"].set:
-		if schedule, err := cron.ParseStandard(set.Cron); err != nil {
+		var err error
+		if set.Times, err = cron.ParseStandard(set.Cron); err != nil {
 			l.fail(it["cron"].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
-		} else if schedule.Next(time.Unix(0, 0)).IsZero() {
+		} else if set.Times.Next(time.Unix(0, 0)).IsZero() {
 			l.fail(it["cron"].key, "%.200q never comes; write a day that a month has", set.Cron)
 		}
 	case !it["every"].set && !it["before"].set:

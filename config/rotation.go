@@ -3,6 +3,8 @@ package config
 import (
 	"time"
 
+	"github.com/robfig/cron/v3"
+
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 )
 
@@ -37,6 +39,7 @@ type RotatedSet struct {
 	// demand.
 	Every  time.Duration `name:"every" kind:"period" least:"1s" follows:"\"rotation.every\""`
 	Cron   string        `name:"cron"`
+	Times  cron.Schedule // of Cron; nil: none
 	Before time.Duration `name:"before" kind:"period" least:"1s"`
 	// General means that the set has none of these settings, and Every is the default of
 	// all sets.

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
@@ -97,13 +95,9 @@ func (a assembly) set(set config.RotatedSet) (rotation.Rotated, error) {
 	errs = append(errs, err)
 	rotated := rotation.Rotated{
 		ID: set.Set, Generate: set.Generate,
-		Schedule:  rotation.Schedule{Every: set.Every, Before: set.Before, General: set.General, Retry: set.GiveUp},
+		Schedule:  rotation.Schedule{Every: set.Every, Cron: set.Times, Before: set.Before, General: set.General, Retry: set.GiveUp},
 		Policy:    versions.Policy{Keep: set.Keep, Lease: a.parts.Lease, GiveUp: set.GiveUp},
 		Consumers: who, Actuator: actuator, Outside: outside, Timeout: set.Timeout, Adopt: set.Adopt,
-	}
-	if set.Cron != "" {
-		rotated.Schedule.Cron, err = cron.ParseStandard(set.Cron)
-		errs = append(errs, err)
 	}
 	if len(set.Publish) > 0 {
 		rotated.Publish = map[string]rotation.Published{}
