@@ -176,8 +176,8 @@ func (l *loader) kept(it item, set *RotatedSet) {
 	if it[other].set {
 		l.fail(it[other].key, "%s instead", why)
 	}
-	if kind, name, _ := strings.Cut(set.Migrate, "/"); it["migrate"].set && (kind != "cronjob" || definitions.CheckObjectName(name) != nil) {
-		l.fail(it["migrate"].key, "%.200q is not a CronJob; write cronjob/NAME", set.Migrate)
+	if _, err := definitions.ParseCronJob(set.Migrate); it["migrate"].set && err != nil {
+		l.failAll(it["migrate"].key, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package consumers
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/kube"
@@ -43,10 +42,8 @@ func parse(c Config) (p parsed, err error) {
 		}
 	}
 	if c.Migrate != "" {
-		kind, name, _ := strings.Cut(c.Migrate, "/")
-		if p.cronJob = name; kind != "cronjob" || definitions.CheckObjectName(name) != nil {
-			errs = append(errs, fmt.Errorf("%q is no CronJob; write cronjob/ and its name", c.Migrate))
-		}
+		p.cronJob, err = definitions.ParseCronJob(c.Migrate)
+		errs = append(errs, err)
 	}
 	if c.Cluster == nil && len(p.pods)+len(p.restarted)+len(p.cronJob) > 0 {
 		errs = append(errs, errors.New("workloads and CronJobs need a cluster; where there is none, name the URLs of the consumers"))

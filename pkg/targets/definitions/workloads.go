@@ -106,3 +106,12 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	}
 	return Endpoint{Workload: workloads[0], Port: port, Path: "/" + path}, nil
 }
+
+// ParseCronJob reads "cronjob/name" and returns the name.
+func ParseCronJob(text string) (string, error) {
+	kind, name, _ := strings.Cut(text, "/")
+	if kind != "cronjob" || CheckObjectName(name) != nil {
+		return "", fmt.Errorf("%q is not a CronJob; write cronjob/NAME", clip(text))
+	}
+	return name, nil
+}
