@@ -64,22 +64,22 @@ func TestASidecarAnswersForTheKeysOfItsPod(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	d = d.Make("r2", parts, false, by)
 	coming, _ := d.Version("r2")
-	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "does not have r2") {
+	if a := c.Introduced(ctx, d, coming, nil); a.Open || !strings.Contains(a.Waits, "does not have r2") {
 		t.Errorf("before the set is written: %+v", a)
 	}
 	w.setOf("jwt", d)
-	eventually(t, "the new key is in the files", func() bool { return c.Introduced(ctx, d, coming).Open })
+	eventually(t, "the new key is in the files", func() bool { return c.Introduced(ctx, d, coming, nil).Open })
 
 	w.write(w.Path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r1"],"primary":"r1"}}`)
-	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "does not have r2") {
+	if a := c.Introduced(ctx, d, coming, nil); a.Open || !strings.Contains(a.Waits, "does not have r2") {
 		t.Errorf("before the application has it: %+v", a)
 	}
 	w.write(w.Path("status", notify.KeysSeenFile), `{"jwt":["r1","r2"]}`)
-	if a := c.Introduced(ctx, d, coming); a.Open || !strings.Contains(a.Waits, "no answer: status 503") {
+	if a := c.Introduced(ctx, d, coming, nil); a.Open || !strings.Contains(a.Waits, "no answer: status 503") {
 		t.Errorf("with a note that cannot be read: %+v", a)
 	}
 	w.write(w.Path("status", notify.KeysSeenFile), `{"jwt":{"ids":["r2","r1"],"primary":"r1"}}`)
-	if a := c.Introduced(ctx, d, coming); !a.Open {
+	if a := c.Introduced(ctx, d, coming, nil); !a.Open {
 		t.Errorf("when the application has it: %+v", a)
 	}
 	p.Stop()

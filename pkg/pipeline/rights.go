@@ -34,7 +34,7 @@ func (s *shown) right(a access) right {
 
 // askRights asks Conjur about the permissions that are unknown or stale. It asks for all
 // identities concurrently.
-func (r *rotating) askRights(all []access) {
+func (r *rotating) askRights(ctx context.Context, all []access) {
 	slices.SortFunc(all, func(a, b access) int {
 		return cmp.Or(cmp.Compare(a.identity, b.identity), cmp.Compare(a.variable, b.variable))
 	})
@@ -46,7 +46,10 @@ func (r *rotating) askRights(all []access) {
 			continue
 		}
 		asking.Go(func() {
-			may, known := r.mayRead(a)
+			may, known := r.mayRead(ctx, a)
+			if ctx.Err() != nil {
+				return // that says nothing about the permission
+			}
 			now := right{may: may, known: known, asked: time.Now(), since: before.since}
 			if known || before.since.IsZero() {
 				now.since = now.asked
@@ -61,13 +64,13 @@ func (r *rotating) askRights(all []access) {
 
 // mayRead asks Conjur as an identity whether it may read a variable. A denial counts only
 // if the server knows the identity, because any server can answer with a bare status.
-func (r *rotating) mayRead(a access) (may, known bool) {
+func (r *rotating) mayRead(ctx context.Context, a access) (may, known bool) {
 	lanes := r.of.lanes.all()
 	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.identity.Name == a.identity })
 	if i < 0 {
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.of.settings.config().Conjur.HTTPTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.of.settings.config().Conjur.HTTPTimeout)
 	defer cancel()
 	client := lanes[i].client
 	switch client.Check(ctx, nil, a.variable, conjur.Execute).Form {

@@ -138,7 +138,7 @@ func (r *rotating) Rotated(e rotation.Event) {
 	if e.Result != "" {
 		r.of.metrics.Rotated(e.Set, e.Result)
 	}
-	for _, record := range r.records(shows(e.Set)) {
+	for _, record := range r.showing(e.Set) {
 		if r.shown.counted(e.Set, record) {
 			r.of.events.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		}

@@ -61,23 +61,26 @@ type inspection struct {
 }
 
 // Shown implements rotation.Targets.
-func (r *rotating) Shown(set string) ([]rotation.Shown, error) {
+func (r *rotating) Shown(ctx context.Context, set string) ([]rotation.Shown, error) {
 	refused, known, err := r.refused()
 	if err != nil {
 		return nil, err
 	}
-	all := slices.DeleteFunc(r.records(shows(set)), func(record records.Record) bool {
+	all := slices.DeleteFunc(r.showing(set), func(record records.Record) bool {
 		return !r.shown.permitted(set, record.Spec.Secret.Namespace)
 	})
 	s := inspection{rotating: r, set: set, counts: map[targets.Key]bool{}}
-	r.askRights(s.questions(all, refused, known))
+	r.askRights(ctx, s.questions(all, refused, known))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	for namespace, since := range refused {
 		if !known[namespace] && r.mayShow(namespace, set) {
 			s.blind(namespace, since, "Syncer may not read its Secrets")
 		}
 	}
 	for _, record := range all {
-		if err := s.look(record, refused); err != nil {
+		if err := s.look(ctx, record, refused); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +146,7 @@ func (r *rotating) mayShow(namespace, set string) bool {
 }
 
 // look records what one Secret shows.
-func (s *inspection) look(record records.Record, refused map[string]time.Time) error {
+func (s *inspection) look(ctx context.Context, record records.Record, refused map[string]time.Time) error {
 	namespace, status := record.Spec.Secret.Namespace, record.Status
 	has, delivered := status.Sets[s.set]
 	if right := s.rotating.shown.right(access{s.rotating.identityOf(record), s.set}); !delivered || status.Err != nil {
@@ -158,7 +161,7 @@ func (s *inspection) look(record records.Record, refused map[string]time.Time) e
 	if !delivered {
 		var was bool
 		var err error
-		has, was, err = s.rotating.before(record.Spec, s.set)
+		has, was, err = s.rotating.before(ctx, record.Spec, s.set)
 		switch {
 		case apierrors.IsForbidden(err):
 			s.blind(namespace, time.Now(), "Syncer may not read its Secrets")
@@ -189,13 +192,13 @@ func (s *inspection) blind(namespace string, since time.Time, why string) {
 
 // before returns what a Secret shows from the delivery of an earlier process. It reads
 // the Secret once.
-func (r *rotating) before(t *targets.Target, set string) (has targets.DeliveredSet, was bool, err error) {
+func (r *rotating) before(ctx context.Context, t *targets.Target, set string) (has targets.DeliveredSet, was bool, err error) {
 	s := r.shown
 	s.mu.Lock()
 	sets, known := s.earlier[t.Key]
 	s.mu.Unlock()
 	if !known {
-		ctx, cancel := context.WithTimeout(context.Background(), r.of.settings.config().Conjur.HTTPTimeout)
+		ctx, cancel := context.WithTimeout(ctx, r.of.settings.config().Conjur.HTTPTimeout)
 		defer cancel()
 		about, err := r.of.secrets.cluster.Metadata(ctx, t.Secret.Namespace, t.Secret.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -216,12 +219,12 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 		return since, err
 	}
 	for _, id := range variables {
-		has := r.records(func(e targets.Entry) bool { return e.Variable == id })
+		has := r.of.set.ByVariable(id)
 		var ask []access
 		for _, record := range has {
 			ask = append(ask, access{r.identityOf(record), id})
 		}
-		r.askRights(ask)
+		r.askRights(ctx, ask)
 		for i, record := range has {
 			if !r.shown.right(ask[i]).may {
 				continue
@@ -239,17 +242,10 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 	return since, nil
 }
 
-// records returns the Secrets with an entry for which is returns true.
-func (r *rotating) records(is func(targets.Entry) bool) (has []records.Record) {
-	for _, record := range r.of.set.Records() {
-		if slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, is) }) {
-			has = append(has, record)
-		}
-	}
-	return has
-}
-
-// shows returns a predicate for the entries that show a set.
-func shows(set string) func(targets.Entry) bool {
-	return func(e targets.Entry) bool { return e.Set() && e.Variable == set }
+// showing returns the Secrets with an entry that shows a set.
+func (r *rotating) showing(set string) []records.Record {
+	shows := func(e targets.Entry) bool { return e.Set() && e.Variable == set }
+	return slices.DeleteFunc(r.of.set.ByVariable(set), func(record records.Record) bool {
+		return !slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })
+	})
 }

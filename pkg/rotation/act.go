@@ -222,8 +222,8 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	if next.Claimed != before.Claimed {
 		s.verified = time.Time{}
 	}
-	if s.showing != nil {
-		next = next.Note(s.showing)
+	if showing := s.showing(); showing != nil {
+		next = next.Note(showing)
 	}
 	s.wrote = next
 	err = s.set.write(ctx, s.held, next, others...)

@@ -55,11 +55,11 @@ func hand(t *testing.T, server *conjurdtest.Server) Hand {
 // first.
 type asked map[string][]string
 
-func (a asked) Introduced(_ context.Context, _ *versions.Document, v versions.Version) Answer {
+func (a asked) Introduced(_ context.Context, _ *versions.Document, v versions.Version, _ []Shown) Answer {
 	return a.all("does not have "+v.ID, func(ids []string) bool { return slices.Contains(ids, v.ID) })
 }
 
-func (a asked) Left(_ context.Context, doc *versions.Document, _ versions.Version) Answer {
+func (a asked) Left(_ context.Context, doc *versions.Document, _ versions.Version, _ []Shown) Answer {
 	primary, _ := doc.Primary()
 	return a.all("does not use "+primary.ID, func(ids []string) bool { return ids[0] == primary.ID })
 }

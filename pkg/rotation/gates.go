@@ -28,10 +28,11 @@ type Answer struct {
 // no gate for another version or step.
 type Consumers interface {
 	// Introduced answers for gate A: every consumer has v, from v's step or a later one.
-	Introduced(ctx context.Context, doc *versions.Document, v versions.Version) Answer
-	// Left answers for gate B, without keep or grace. Every consumer must use the primary
-	// of doc instead of v, from v's step or a later one. The migration must be complete.
-	Left(ctx context.Context, doc *versions.Document, v versions.Version) Answer
+	// shown is what the targets of the set show.
+	Introduced(ctx context.Context, doc *versions.Document, v versions.Version, shown []Shown) Answer
+	// Left answers for gate B, without keep or grace: every consumer uses the primary of
+	// doc instead of v, from v's step or a later one, and the migration is complete.
+	Left(ctx context.Context, doc *versions.Document, v versions.Version, shown []Shown) Answer
 }
 
 // Shown is the state of a set in one target, a Kubernetes Secret.
@@ -62,7 +63,7 @@ func (s Shown) String() string {
 type Targets interface {
 	// Shown returns the state of a set in its targets, and the namespaces for which that
 	// is unknown.
-	Shown(set string) ([]Shown, error)
+	Shown(ctx context.Context, set string) ([]Shown, error)
 	// Since returns the creation time of the oldest target that holds one of these
 	// variables; zero if none does.
 	Since(ctx context.Context, variables []string) (time.Time, error)
@@ -82,7 +83,7 @@ func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions
 	if g.Consumers == nil {
 		return nil
 	}
-	if a := g.Consumers.Introduced(ctx, doc, v); !a.Open {
+	if a := g.Consumers.Introduced(ctx, doc, v, nil); !a.Open {
 		against = append(against, a.Waits)
 	}
 	return against
@@ -96,7 +97,7 @@ func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Versi
 	if g.Consumers == nil {
 		return against
 	}
-	if a := g.Consumers.Left(ctx, doc, v); !a.Open {
+	if a := g.Consumers.Left(ctx, doc, v, nil); !a.Open {
 		against = append(against, a.Waits)
 	}
 	return against

@@ -125,15 +125,19 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 			add("%v", problem)
 		}
 	}
+	shown, err := r.shown(ctx, s.ID)
+	if err != nil {
+		add("%v", err)
+	}
 	if checker, ok := s.Consumers.(interface {
-		Check(context.Context, *versions.Document) []string
+		Check(context.Context, *versions.Document, []Shown) []string
 	}); ok {
-		problems = append(problems, checker.Check(ctx, s.doc())...)
+		problems = append(problems, checker.Check(ctx, s.doc(), shown)...)
 	}
 	if checker, ok := r.config.Targets.(interface {
-		Check(ctx context.Context, set string) []string
+		Check(context.Context, []Shown) []string
 	}); ok {
-		problems = append(problems, checker.Check(ctx, s.ID)...)
+		problems = append(problems, checker.Check(ctx, shown)...)
 	}
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
 		lacks := r.lacks(ctx, id, "execute")

@@ -93,7 +93,7 @@ type rotated struct {
 	why        string               // why it waits
 	hand       string               // who else changes the published values; "": nobody was seen
 	ahead      string               // which version has a time in the future
-	showing    []string             // the namespaces that show it, during a step; nil: unknown
+	shown      []Shown              // what targets show of it, during a step; nil: unknown
 	unread     []Shown              // targets that show it but can no longer be read
 	blind      string               // the last Event that named them
 	polled     atomic.Pointer[[]string]
@@ -109,7 +109,7 @@ func (s *rotated) forget() {
 			doc.Wipe()
 		}
 	}
-	s.held, s.wrote, s.showing = Held{}, nil, nil
+	s.held, s.wrote, s.shown = Held{}, nil, nil
 }
 
 // noted records what the poll must check: all variables with a value, and the namespaces
@@ -154,11 +154,11 @@ func (s *rotated) ask(ctx context.Context, doc *versions.Document) gates {
 		switch v.State {
 		case versions.Accepted:
 			_, used := doc.Primary()
-			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.take(s.Consumers.Introduced(ctx, doc, v))
+			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.take(s.Consumers.Introduced(ctx, doc, v, s.shown))
 		case versions.Retiring, versions.Revoking:
 			left := Answer{Open: true}
 			if s.Consumers != nil {
-				left = s.Consumers.Left(ctx, doc, v)
+				left = s.Consumers.Left(ctx, doc, v, s.shown)
 			}
 			if left.Open {
 				if left, g.unknown = s.unused(ctx, v); g.unknown != nil {

@@ -83,17 +83,17 @@ func (s *site) keys(consumers Consumers) Rotated {
 // slow is a consumer that has what it is told to have.
 type slow struct{ has, uses atomic.Pointer[string] }
 
-func (c *slow) Introduced(_ context.Context, _ *versions.Document, v versions.Version) Answer {
+func (c *slow) Introduced(_ context.Context, _ *versions.Document, v versions.Version, _ []Shown) Answer {
 	return c.answer(&c.has, v.ID, "does not have "+v.ID)
 }
 
-func (c *slow) Left(_ context.Context, doc *versions.Document, _ versions.Version) Answer {
+func (c *slow) Left(_ context.Context, doc *versions.Document, _ versions.Version, _ []Shown) Answer {
 	primary, _ := doc.Primary()
 	return c.answer(&c.uses, primary.ID, "does not use "+primary.ID)
 }
 
 // Unasked is of any number of methods that Consumers may have besides.
-func (c *slow) Unasked(context.Context) []string { return []string{"shop/job-x"} }
+func (c *slow) Unasked(context.Context, []Shown) []string { return []string{"shop/job-x"} }
 
 func (c *slow) answer(is *atomic.Pointer[string], want, lacks string) Answer {
 	if id := is.Load(); id != nil && *id == want {
@@ -226,7 +226,7 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 	says := func(waits string) func() bool {
 		return func() bool {
 			reports := r.Reports()
-			return len(reports) == 1 && reports[0].WaitsFor == waits && slices.Equal(reports[0].Unasked, silent.Unasked(t.Context()))
+			return len(reports) == 1 && reports[0].WaitsFor == waits && slices.Equal(reports[0].Unasked, silent.Unasked(t.Context(), nil))
 		}
 	}
 	waitFor(t, "status to name both", says("the slow one does not have "+coming.ID))

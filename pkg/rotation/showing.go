@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,23 +18,43 @@ type Unread struct {
 	Why       string    `json:"why"`
 }
 
-// survey records which namespaces show a set and which of the targets can no longer be
-// read. One Event names those targets.
-func (r *Rotator) survey(s *rotated, shown []Shown) {
-	s.showing, s.unread = []string{}, nil
-	var names []string
-	for _, target := range shown {
-		if !target.Counts(s.doc()) {
-			continue
+// shown returns what the targets show of a set; nil if no targets are known.
+func (r *Rotator) shown(ctx context.Context, set string) ([]Shown, error) {
+	if r.config.Targets == nil {
+		return nil, nil
+	}
+	shown, err := r.config.Targets.Shown(ctx, set)
+	if err != nil {
+		return nil, fmt.Errorf("what its Secrets show is not known: %w", err)
+	}
+	return append([]Shown{}, shown...), nil
+}
+
+// showing returns the namespaces that show the set; nil means unknown.
+func (s *rotated) showing() (namespaces []string) {
+	if s.shown == nil {
+		return nil
+	}
+	namespaces = []string{}
+	for _, target := range s.shown {
+		if target.Counts(s.doc()) {
+			namespaces = append(namespaces, target.Namespace)
 		}
-		s.showing = append(s.showing, target.Namespace)
-		if target.Unread != "" {
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// nameUnread records which targets can no longer be read. One Event names them.
+func (r *Rotator) nameUnread(s *rotated) {
+	s.unread = nil
+	var names []string
+	for _, target := range s.shown {
+		if target.Unread != "" && target.Counts(s.doc()) {
 			s.unread = append(s.unread, target)
 			names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
 		}
 	}
-	slices.Sort(s.showing)
-	s.showing = slices.Compact(s.showing)
 	if is := brief.List(names); is != s.blind && !r.config.Paused {
 		if s.blind = is; is != "" {
 			r.emit(s, Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
@@ -44,8 +65,8 @@ func (r *Rotator) survey(s *rotated, shown []Shown) {
 // unnoted reports whether the set, if this process may change it, lacks a namespace that
 // shows it. A later process that cannot read the namespace must know about it.
 func (s *rotated) unnoted() bool {
-	doc := s.held.Document
-	return doc != nil && s.showing != nil && doc.Owner == s.Policy.Owner && s.seen <= doc.Step && !doc.Paused && !doc.Noted(s.showing)
+	showing := s.showing()
+	return s.held.Document != nil && showing != nil && s.mine() && !s.doc().Paused && !s.doc().Noted(showing)
 }
 
 // Delivered schedules an early check of a set if a namespace shows the set but the set

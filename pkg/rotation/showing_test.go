@@ -15,7 +15,7 @@ type showing struct {
 	err   error
 }
 
-func (s *showing) Shown(string) ([]Shown, error) { return s.shown, s.err }
+func (s *showing) Shown(context.Context, string) ([]Shown, error) { return s.shown, s.err }
 
 func (s *showing) Since(context.Context, []string) (time.Time, error) { return time.Time{}, s.err }
 

@@ -88,9 +88,9 @@ func (s *rotated) awaited() string {
 // unasked returns the Pods that use a set but are not asked.
 func (s *rotated) unasked(ctx context.Context) []string {
 	if consumers, ok := s.Consumers.(interface {
-		Unasked(context.Context) []string
+		Unasked(context.Context, []Shown) []string
 	}); ok {
-		return consumers.Unasked(ctx)
+		return consumers.Unasked(ctx, s.shown)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (r *Rotator) step(ctx context.Context, s *rotated) (o outcome, err error) {
 		return o, err
 	}
 	if s.unnoted() {
-		return o, r.write(ctx, s, s.doc().NoteAlone(s.showing, versions.Entry{At: now}))
+		return o, r.write(ctx, s, s.doc().NoteAlone(s.showing(), versions.Entry{At: now}))
 	}
 	return r.do(ctx, s, facts, g, s.next(facts))
 }
@@ -164,15 +164,14 @@ func (r *Rotator) facts(ctx context.Context, s *rotated, now time.Time) (f versi
 		f.Command = s.control.command
 	}
 	if r.config.Targets != nil {
-		shown, err := r.config.Targets.Shown(s.ID)
-		if err != nil {
-			return f, g, fmt.Errorf("what its Secrets show is not known: %w", err)
+		if s.shown, err = r.shown(ctx, s.ID); err != nil {
+			return f, g, err
 		}
-		for _, target := range shown {
+		for _, target := range s.shown {
 			f.Seen = max(f.Seen, target.Step)
 			f.Shown[target.Primary] = true
 		}
-		r.survey(s, shown)
+		r.nameUnread(s)
 	}
 	s.seen = f.Seen
 	if !s.mine() {

@@ -134,11 +134,11 @@ func (s *shop) sleepsThroughOthers(act int64) bool {
 // gate is consumers that have left the old version when it is open.
 type gate struct{ open atomic.Bool }
 
-func (g *gate) Introduced(context.Context, *versions.Document, versions.Version) rotation.Answer {
+func (g *gate) Introduced(context.Context, *versions.Document, versions.Version, []rotation.Shown) rotation.Answer {
 	return rotation.Answer{Open: true}
 }
 
-func (g *gate) Left(context.Context, *versions.Document, versions.Version) rotation.Answer {
+func (g *gate) Left(context.Context, *versions.Document, versions.Version, []rotation.Shown) rotation.Answer {
 	return rotation.Answer{Open: g.open.Load(), Waits: "the gate"}
 }
 

@@ -15,12 +15,12 @@ import (
 // impatient asks again soon, where an engine would take its time.
 type impatient struct{ rotation.Consumers }
 
-func (i impatient) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
-	return soon(i.Consumers.Introduced(ctx, doc, v))
+func (i impatient) Introduced(ctx context.Context, doc *versions.Document, v versions.Version, shown []rotation.Shown) rotation.Answer {
+	return soon(i.Consumers.Introduced(ctx, doc, v, shown))
 }
 
-func (i impatient) Left(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
-	return soon(i.Consumers.Left(ctx, doc, v))
+func (i impatient) Left(ctx context.Context, doc *versions.Document, v versions.Version, shown []rotation.Shown) rotation.Answer {
+	return soon(i.Consumers.Left(ctx, doc, v, shown))
 }
 
 func soon(a rotation.Answer) rotation.Answer {

@@ -12,7 +12,7 @@ import (
 // fifty is as many Secrets, which show each step at once.
 type fifty struct{ *shop }
 
-func (f fifty) Shown(string) ([]rotation.Shown, error) {
+func (f fifty) Shown(context.Context, string) ([]rotation.Shown, error) {
 	doc := f.doc()
 	primary, _ := doc.Primary()
 	shown := make([]rotation.Shown, 50)
@@ -33,7 +33,7 @@ func TestARotationIsAFewLooks(t *testing.T) {
 	if err := s.steer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	who, err := consumers.New(consumers.Config{Set: set, Wait: time.Millisecond, Targets: fifty{s}, Now: time.Now})
+	who, err := consumers.New(consumers.Config{Set: set, Wait: time.Millisecond, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

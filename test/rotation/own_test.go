@@ -23,11 +23,11 @@ import (
 // path of the request.
 type loggedIn struct{ last atomic.Pointer[string] }
 
-func (*loggedIn) Introduced(context.Context, *versions.Document, versions.Version) rotation.Answer {
+func (*loggedIn) Introduced(context.Context, *versions.Document, versions.Version, []rotation.Shown) rotation.Answer {
 	return rotation.Answer{Open: true}
 }
 
-func (l *loggedIn) Left(_ context.Context, doc *versions.Document, _ versions.Version) rotation.Answer {
+func (l *loggedIn) Left(_ context.Context, doc *versions.Document, _ versions.Version, _ []rotation.Shown) rotation.Answer {
 	primary, _ := doc.Primary()
 	last := l.last.Load()
 	return soon(rotation.Answer{Open: last != nil && strings.Contains(*last, "/"+string(primary.Parts["login"].Bytes())+"/"), Waits: "a log-in"})

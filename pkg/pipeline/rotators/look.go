@@ -40,8 +40,8 @@ type secretsAt struct {
 }
 
 // Shown implements rotation.Targets.
-func (s *secretsAt) Shown(set string) (shown []rotation.Shown, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+func (s *secretsAt) Shown(ctx context.Context, set string) (shown []rotation.Shown, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	permitted := func(namespace string) bool {
 		return slices.ContainsFunc(s.sets, func(r config.RotatedSet) bool {
@@ -69,12 +69,8 @@ func (s *secretsAt) Shown(set string) (shown []rotation.Shown, err error) {
 	return shown, nil
 }
 
-// Check returns the Secrets of a set that cannot be written.
-func (s *secretsAt) Check(ctx context.Context, set string) (problems []string) {
-	shown, err := s.Shown(set)
-	if err != nil {
-		return []string{err.Error()}
-	}
+// Check returns those of the Secrets that cannot be written.
+func (s *secretsAt) Check(ctx context.Context, shown []rotation.Shown) (problems []string) {
 	for _, at := range shown {
 		if at.Unread != "" {
 			continue // the consumers report it

@@ -88,7 +88,7 @@ func (a assembly) set(set config.RotatedSet) (rotation.Rotated, error) {
 	var errs []error
 	who, err := consumers.New(consumers.Config{
 		Set: set.Set, Wait: set.Confirm.Wait, Restarted: set.Confirm.Restarted, Ask: set.Confirm.Ask, Namespace: set.Namespace,
-		Settle: set.Settle, Unused: set.Unused, Migrate: set.Migrate, Targets: a.parts.Targets, Cluster: a.parts.Cluster, Now: a.now,
+		Settle: set.Settle, Unused: set.Unused, Migrate: set.Migrate, Cluster: a.parts.Cluster, Now: a.now,
 	})
 	errs = append(errs, err)
 	actuator, outside, err := a.actuator(set)

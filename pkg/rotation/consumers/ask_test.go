@@ -62,7 +62,7 @@ func TestAPodThatStartsWithTheOldSecretBetweenTwoLooks(t *testing.T) {
 			w.shop(1)
 			w.pod("shop-a", w.app(g.new...).address)
 			c := w.consumers(w.ask())
-			if a := g.gate(t.Context(), c); a.Open || a.Until.IsZero() {
+			if a := g.gate(t.Context(), c, w.secrets); a.Open || a.Until.IsZero() {
 				t.Fatalf("after the first look: %+v", a)
 			}
 			late := w.app(g.old...)
@@ -70,7 +70,7 @@ func TestAPodThatStartsWithTheOldSecretBetweenTwoLooks(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 			w.says(w.shut(c, g.gate).Waits, "1 of 2 Pods", "shop-b")
 			late.has(g.new...)
-			if a := g.gate(t.Context(), c); a.Open {
+			if a := g.gate(t.Context(), c, w.secrets); a.Open {
 				t.Error("the gate opens after one look")
 			}
 			w.opens(c, g.gate)
@@ -88,7 +88,7 @@ func TestTheSecondLookIsAfterSettle(t *testing.T) {
 	config.Settle = time.Hour
 	c := w.consumers(config)
 	for range 3 {
-		if answer := introduced(t.Context(), c); answer.Open || time.Until(answer.Until) < 50*time.Minute {
+		if answer := introduced(t.Context(), c, w.secrets); answer.Open || time.Until(answer.Until) < 50*time.Minute {
 			t.Fatalf("the gate does not wait for the Secret to settle: %+v", answer)
 		}
 	}
@@ -96,7 +96,7 @@ func TestTheSecondLookIsAfterSettle(t *testing.T) {
 		t.Errorf("the Pod was asked %d times", a.asked)
 	}
 	config.Namespace = w.ns
-	w.secrets.secrets = nil // there is none to settle
+	w.secrets = nil // there is none to settle
 	w.opens(w.consumers(config), introduced)
 }
 
@@ -159,7 +159,7 @@ func TestAFailedListShuts(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	d, v := introduce()
-	if a := c.Introduced(ended, d, v); a.Open || !strings.Contains(a.Waits, "listing the pods") {
+	if a := c.Introduced(ended, d, v, w.secrets); a.Open || !strings.Contains(a.Waits, "listing the pods") {
 		t.Errorf("the gate is %+v", a)
 	}
 }
@@ -169,12 +169,9 @@ func TestASecretThatIsBehindShuts(t *testing.T) {
 	w.shop(0)
 	w.port = "8080"
 	c := w.consumers(w.ask())
-	w.secrets.secrets = append(w.secrets.secrets, rotation.Shown{Namespace: w.ns, Name: "late", Step: 2})
+	w.secrets = append(w.secrets, rotation.Shown{Namespace: w.ns, Name: "late", Step: 2})
 	w.says(w.shut(c, introduced).Waits, "secret/late of namespace "+w.ns+" has step 2, not 3")
-	w.secrets.err = context.DeadlineExceeded
-	w.says(w.shut(c, introduced).Waits, "not all Secrets of the set are known")
-	w.secrets.err = nil
-	w.secrets.secrets[1].Step = 3
+	w.secrets[1].Step = 3
 	w.opens(c, introduced)
 }
 
@@ -218,15 +215,15 @@ func TestPodsThatNobodyAsks(t *testing.T) {
 			c := w.consumers(w.ask())
 			if !test.uses {
 				w.opens(c, introduced)
-				if got := c.Unasked(t.Context()); got != nil {
+				if got := c.Unasked(t.Context(), w.secrets); got != nil {
 					t.Errorf("not asked: %q", got)
 				}
 				return
 			}
-			if got := c.Unasked(t.Context()); !slices.Equal(got, []string{w.ns + "/job-x"}) {
+			if got := c.Unasked(t.Context(), w.secrets); !slices.Equal(got, []string{w.ns + "/job-x"}) {
 				t.Errorf("not asked: %q", got)
 			}
-			answer := introduced(t.Context(), c)
+			answer := introduced(t.Context(), c, w.secrets)
 			if w.says(answer.Waits, "Pods that confirm does not name", w.ns+"/job-x"); answer.Open || time.Until(answer.Until) < 2*time.Minute {
 				t.Errorf("the gate does not wait for them: %+v", answer)
 			}
@@ -249,11 +246,11 @@ func TestALeaderThatBeginsAnewDoesNotWaitAgain(t *testing.T) {
 	config.Wait, config.Settle, config.Unused, config.Migrate = time.Hour, time.Hour, time.Hour, "cronjob/none"
 	d, _ := leave()
 	d.Versions[1].Left = epoch
-	if answer := w.consumers(config).Left(t.Context(), d, d.Versions[1]); !answer.Open {
+	if answer := w.consumers(config).Left(t.Context(), d, d.Versions[1], w.secrets); !answer.Open {
 		t.Errorf("the gate is shut: %s", answer.Waits)
 	}
 	a.used("r2", 5)
-	answer := w.consumers(config).Left(t.Context(), d, d.Versions[1])
+	answer := w.consumers(config).Left(t.Context(), d, d.Versions[1], w.secrets)
 	if w.says(answer.Waits, "without a use of r2"); answer.Open || !answer.InUse {
 		t.Errorf("a key that was used is %+v", answer)
 	}
@@ -268,9 +265,9 @@ func TestConsumersOfALaterVersionHaveLeft(t *testing.T) {
 	d, _ := leave()
 	d = d.Make("r4", parts, false, at(2)).Promote("r4", at(3))
 	leaves := func(id string) gate {
-		return func(ctx context.Context, c *consumers.Consumers) rotation.Answer {
+		return func(ctx context.Context, c *consumers.Consumers, secrets []rotation.Shown) rotation.Answer {
 			v, _ := d.Version(id)
-			return c.Left(ctx, d, v)
+			return c.Left(ctx, d, v, secrets)
 		}
 	}
 	c := w.consumers(w.ask())
@@ -287,16 +284,16 @@ func TestAKeyThatIsUsedStays(t *testing.T) {
 	config.Unused = 2 * time.Hour
 	c := w.consumers(config)
 	a.used("r2", 3600)
-	time.Sleep(time.Until(left(t.Context(), c).Until))
-	answer := left(t.Context(), c)
+	time.Sleep(time.Until(left(t.Context(), c, w.secrets).Until))
+	answer := left(t.Context(), c, w.secrets)
 	if w.says(answer.Waits, "2h0m0s without a use of r2"); answer.Open || time.Until(answer.Until) > time.Minute {
 		t.Errorf("the gate is not asked again each minute: %+v", answer)
 	}
 	for _, absurd := range []int64{-1, math.MinInt64} { // it is taken for a use now
 		a.used("r2", absurd)
 		c := w.consumers(config)
-		time.Sleep(time.Until(left(t.Context(), c).Until))
-		answer := left(t.Context(), c)
+		time.Sleep(time.Until(left(t.Context(), c, w.secrets).Until))
+		answer := left(t.Context(), c, w.secrets)
 		if w.says(answer.Waits, "2h0m0s without a use of r2, of which 0s have passed"); answer.Open {
 			t.Errorf("used %d s ago the gate is open", absurd)
 		}

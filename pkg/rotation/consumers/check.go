@@ -13,13 +13,14 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Check returns all reasons why the consumers of a set cannot be followed. Objects may be
-// missing or unreadable. Pods may not answer, may lack the primary, or are not asked. A
-// migration may be unable to begin.
-func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems []string) {
+// Check returns all reasons why the consumers of a set cannot be followed. Reasons are
+// objects that are missing or unreadable, Pods that do not answer or lack the primary,
+// Pods that are not asked, and a migration that could not begin.
+func (c *Consumers) Check(ctx context.Context, doc *versions.Document, shown []rotation.Shown) (problems []string) {
 	primary, used := doc.Primary()
-	secrets, unread, problems := c.secrets(doc, primary.Step)
-	if a := c.unread(unread, true); !a.Open {
+	secrets := readable(shown)
+	problems = behind(secrets, primary.Step)
+	if a := c.unread(doc, shown, true); !a.Open {
 		problems = append(problems, a.Waits)
 	}
 	if c.asks() {
@@ -45,12 +46,10 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document) (problems
 }
 
 // Unasked returns the Pods that use a Secret of the set but are not asked, as seen within
-// the last hour.
-func (c *Consumers) Unasked(ctx context.Context) []string {
-	if c.hasPods() && time.Since(c.listed) > time.Hour {
-		if secrets, _, unknown := c.secrets(nil, 0); len(unknown) == 0 {
-			_ = c.lookAtPods(ctx, &survey{}, secrets) // Check reports the errors
-		}
+// the last hour. If shown is nil, it is unknown what uses the set.
+func (c *Consumers) Unasked(ctx context.Context, shown []rotation.Shown) []string {
+	if shown != nil && c.hasPods() && time.Since(c.listed) > time.Hour {
+		_ = c.lookAtPods(ctx, &survey{}, readable(shown)) // Check reports the errors
 	}
 	return c.unasked
 }

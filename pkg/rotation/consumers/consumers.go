@@ -42,7 +42,6 @@ type Config struct {
 	Unused        time.Duration // how long nobody may have used an old key; 0: no condition
 	Migrate       string        // the suspended CronJob, as "cronjob/name"; empty: none
 
-	Targets rotation.Targets // nil: no Secrets are known
 	Cluster *kube.Client     // nil: no cluster, so settings that need it must be empty
 	Now     func() time.Time // Conjur's clock
 }
@@ -89,19 +88,19 @@ func New(config Config) (*Consumers, error) {
 }
 
 // Introduced implements rotation.Consumers.
-func (c *Consumers) Introduced(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
+func (c *Consumers) Introduced(ctx context.Context, doc *versions.Document, v versions.Version, shown []rotation.Shown) rotation.Answer {
 	c.forget(doc)
-	return c.answer(ctx, doc, v, false, "does not have "+v.ID, func(h Holding) bool { return slices.Contains(h.IDs, v.ID) })
+	return c.answer(ctx, doc, v, shown, false, "does not have "+v.ID, func(h Holding) bool { return slices.Contains(h.IDs, v.ID) })
 }
 
 // Left implements rotation.Consumers.
-func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions.Version) rotation.Answer {
+func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions.Version, shown []rotation.Shown) rotation.Answer {
 	c.forget(doc)
 	primary, ok := doc.Primary()
 	if !ok {
 		return rotation.Answer{Open: true} // therefore none was used
 	}
-	a := c.answer(ctx, doc, v, !settled(v), "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
+	a := c.answer(ctx, doc, v, shown, !settled(v), "still uses "+v.ID+" or an earlier one", func(h Holding) bool {
 		used, _ := doc.Version(h.Primary)
 		return h.Primary == primary.ID || used.Promoted.After(v.Promoted)
 	})
@@ -109,7 +108,7 @@ func (c *Consumers) Left(ctx context.Context, doc *versions.Document, v versions
 		return a
 	}
 	if !settled(v) {
-		if a = c.migrate(ctx, v.ID, primary.ID); !a.Open {
+		if a = c.migrate(ctx, readable(shown), v.ID, primary.ID); !a.Open {
 			return a
 		}
 	}
@@ -142,12 +141,12 @@ func (c *Consumers) forget(doc *versions.Document) {
 // answer finds out whether all consumers have reached v's state; has judges each
 // consumer. Secrets that can no longer be followed get the same wait as Pods that are not
 // asked. With all, the gate waits until the Secrets can be followed again.
-func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versions.Version, all bool, lacks string, has func(Holding) bool) rotation.Answer {
-	secrets, unread, behind := c.secrets(doc, v.Step)
-	if len(behind) > 0 {
+func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versions.Version, shown []rotation.Shown, all bool, lacks string, has func(Holding) bool) rotation.Answer {
+	secrets := readable(shown)
+	if behind := behind(secrets, v.Step); len(behind) > 0 {
 		return rotation.Answer{Waits: brief.List(behind)}
 	}
-	if a := c.unread(unread, all); !a.Open {
+	if a := c.unread(doc, shown, all); !a.Open {
 		return a
 	}
 	p := c.progress(v, secrets)
@@ -197,45 +196,42 @@ func (c *Consumers) progress(v versions.Version, secrets []rotation.Shown) *prog
 	return p
 }
 
-// secrets returns the Secrets of the set, those that can no longer be followed, and those
-// of the others that are behind a step.
-func (c *Consumers) secrets(doc *versions.Document, step uint64) (secrets, unread []rotation.Shown, behind []string) {
-	if c.Targets == nil {
-		return nil, nil, nil
-	}
-	shown, err := c.Targets.Shown(c.Set)
-	if err != nil {
-		return nil, nil, []string{fmt.Sprintf("not all Secrets of the set are known: %v", err)}
-	}
+// readable returns the Secrets that can be followed.
+func readable(shown []rotation.Shown) (secrets []rotation.Shown) {
 	for _, s := range shown {
-		switch {
-		case s.Unread == "":
+		if s.Unread == "" {
 			secrets = append(secrets, s)
-		case doc != nil && s.Counts(doc):
-			unread = append(unread, s)
 		}
 	}
+	return secrets
+}
+
+// behind names the Secrets that do not show a step yet.
+func behind(secrets []rotation.Shown, step uint64) (names []string) {
 	for _, s := range secrets {
 		if s.Step < step {
-			behind = append(behind, fmt.Sprintf("%s has step %d, not %d", s, s.Step, step))
+			names = append(names, fmt.Sprintf("%s has step %d, not %d", s, s.Step, step))
 		}
 	}
-	return secrets, unread, behind
+	return names
 }
 
 // unread answers for the Secrets that can no longer be followed: decision 051.
-func (c *Consumers) unread(unread []rotation.Shown, all bool) rotation.Answer {
+func (c *Consumers) unread(doc *versions.Document, shown []rotation.Shown, all bool) rotation.Answer {
 	a := rotation.Answer{Open: true}
 	var last time.Time
 	var names []string
-	for _, s := range unread {
+	for _, s := range shown {
+		if s.Unread == "" || !s.Counts(doc) {
+			continue
+		}
 		if s.Since.After(last) {
 			last = s.Since
 		}
 		names = append(names, fmt.Sprintf("%s: %s", s, s.Unread))
 	}
 	switch text := "what shows the set and cannot be followed: " + brief.List(names); {
-	case len(unread) == 0:
+	case len(names) == 0:
 	case all:
 		a = rotation.Answer{Waits: text + "; give Syncer its rights there, or take the namespace out of confirm.namespaces"}
 	default:

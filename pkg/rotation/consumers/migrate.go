@@ -18,11 +18,11 @@ import (
 
 // migrate renews, with one Job, everything that was made with a version, and uses the
 // primary for that. It answers whether the migration is complete.
-func (c *Consumers) migrate(ctx context.Context, from, to string) rotation.Answer {
+func (c *Consumers) migrate(ctx context.Context, secrets []rotation.Shown, from, to string) rotation.Answer {
 	if c.cronJob == "" || c.migrated[from] {
 		return rotation.Answer{Open: true}
 	}
-	job, err := c.job(ctx, from, to)
+	job, err := c.job(ctx, secrets, from, to)
 	if err != nil {
 		return rotation.Answer{Waits: err.Error()}
 	}
@@ -42,8 +42,7 @@ func (c *Consumers) migrate(ctx context.Context, from, to string) rotation.Answe
 }
 
 // job returns the Job of a version. It makes the Job if none exists.
-func (c *Consumers) job(ctx context.Context, from, to string) (*batchv1.Job, error) {
-	secrets, _, _ := c.secrets(nil, 0)
+func (c *Consumers) job(ctx context.Context, secrets []rotation.Shown, from, to string) (*batchv1.Job, error) {
 	namespace, err := c.home(secrets)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestConsumersByURL(t *testing.T) {
 	}
 	w.says(w.shut(c, introduced).Waits, config.Ask[0]+": does not have r3")
 	a.has("r2", "r3")
-	if answer := introduced(t.Context(), c); !answer.Open {
+	if answer := introduced(t.Context(), c, nil); !answer.Open {
 		t.Errorf("the gate is shut: %s", answer.Waits)
 	}
 	for at, says := range map[string]string{
@@ -53,32 +53,32 @@ func TestWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := introduced(t.Context(), c); a.Open || !strings.Contains(a.Waits, "2h0m0s for files to follow, of which 59m") {
+	if a := introduced(t.Context(), c, nil); a.Open || !strings.Contains(a.Waits, "2h0m0s for files to follow, of which 59m") {
 		t.Errorf("the gate is %+v", a)
 	}
 	config.Wait = time.Minute
 	if c, err = consumers.New(config); err != nil {
 		t.Fatal(err)
 	}
-	if a := introduced(t.Context(), c); !a.Open {
+	if a := introduced(t.Context(), c, nil); !a.Open {
 		t.Errorf("the gate is shut: %s", a.Waits)
 	}
-	config.Targets = &shown{secrets: []rotation.Shown{{Namespace: "shop", Name: "jwt", Step: 9}}} // as of now
+	secrets := []rotation.Shown{{Namespace: "shop", Name: "jwt", Step: 9}} // as of now
 	if c, err = consumers.New(config); err != nil {
 		t.Fatal(err)
 	}
-	if a := introduced(t.Context(), c); a.Open || time.Until(a.Until) < 30*time.Second {
+	if a := introduced(t.Context(), c, secrets); a.Open || time.Until(a.Until) < 30*time.Second {
 		t.Errorf("the time does not count from when the Secret has it: %+v", a)
 	}
 }
 
 func TestConfigurationsThatAreRefused(t *testing.T) {
 	for says, config := range map[string]consumers.Config{
-		"neither a URL nor the port":       {Ask: []string{"deployment/shop"}},
-		"deployment/app:8080/keys":         {Ask: []string{"pod/shop:80/keys"}},
-		"not a workload":                   {Restarted: []string{"pod/a"}},
-		"write cronjob/ and its name":      {Migrate: "job/x"},
-		"need a cluster; where there is n": {Migrate: "cronjob/x"},
+		"neither a URL nor the port":           {Ask: []string{"deployment/shop"}},
+		"deployment/app:8080/keys":             {Ask: []string{"pod/shop:80/keys"}},
+		"not a workload":                       {Restarted: []string{"pod/a"}},
+		"is not a CronJob; write cronjob/NAME": {Migrate: "job/x"},
+		"need a cluster; where there is n":     {Migrate: "cronjob/x"},
 	} {
 		if _, err := consumers.New(config); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", config, err)

@@ -31,19 +31,9 @@ type world struct {
 	*kube.Client
 	ns      string
 	port    string
-	next    byte // the last byte of the next Pod's address
-	secrets shown
+	next    byte             // the last byte of the next Pod's address
+	secrets []rotation.Shown // that show the set
 }
-
-// shown is what the targets of the set show.
-type shown struct {
-	secrets []rotation.Shown
-	err     error
-}
-
-func (s *shown) Shown(string) ([]rotation.Shown, error) { return s.secrets, s.err }
-
-func (s *shown) Since(context.Context, []string) (time.Time, error) { return time.Time{}, s.err }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -54,14 +44,14 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(client.Close)
 	w := &world{T: t, Client: client, ns: cluster.Namespace(t), next: 2}
 	cluster.Token(t, w.ns, "default")
-	w.secrets.secrets = []rotation.Shown{{Namespace: w.ns, Name: "jwt", Step: 9}}
+	w.secrets = []rotation.Shown{{Namespace: w.ns, Name: "jwt", Step: 9}}
 	return w
 }
 
 // consumers returns what is tested; Pods are looked at twice at once.
 func (w *world) consumers(config consumers.Config) *consumers.Consumers {
 	w.Helper()
-	config.Set, config.Targets, config.Cluster, config.Now = set, &w.secrets, w.Client, time.Now
+	config.Set, config.Cluster, config.Now = set, w.Client, time.Now
 	config.Again = time.Millisecond
 	c, err := consumers.New(config)
 	if err != nil {
@@ -213,23 +203,23 @@ func leave() (*versions.Document, versions.Version) {
 }
 
 // gate is one of the two, with a set that waits for it.
-type gate func(context.Context, *consumers.Consumers) rotation.Answer
+type gate func(context.Context, *consumers.Consumers, []rotation.Shown) rotation.Answer
 
-func introduced(ctx context.Context, c *consumers.Consumers) rotation.Answer {
+func introduced(ctx context.Context, c *consumers.Consumers, secrets []rotation.Shown) rotation.Answer {
 	d, v := introduce()
-	return c.Introduced(ctx, d, v)
+	return c.Introduced(ctx, d, v, secrets)
 }
 
-func left(ctx context.Context, c *consumers.Consumers) rotation.Answer {
+func left(ctx context.Context, c *consumers.Consumers, secrets []rotation.Shown) rotation.Answer {
 	d, v := leave()
-	return c.Left(ctx, d, v)
+	return c.Left(ctx, d, v, secrets)
 }
 
 // opens asks until the gate is open, and fails where it waits for more than time.
 func (w *world) opens(c *consumers.Consumers, g gate) {
 	w.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		a := g(w.Context(), c)
+		a := g(w.Context(), c, w.secrets)
 		if a.Open {
 			return
 		}
@@ -247,7 +237,7 @@ func (w *world) shut(c *consumers.Consumers, g gate) rotation.Answer {
 	w.Helper()
 	var last rotation.Answer
 	for range 3 {
-		if last = g(w.Context(), c); last.Open || !last.Until.IsZero() {
+		if last = g(w.Context(), c, w.secrets); last.Open || !last.Until.IsZero() {
 			w.Fatalf("the gate is not shut: %+v", last)
 		}
 		time.Sleep(time.Millisecond)

@@ -28,6 +28,20 @@ func (l *Lane) ByVariable(ids ...string) []targets.Key {
 	return l.byVariable.union(ids)
 }
 
+// ByVariable lists the targets of all lanes that mention a variable, with their known
+// state, by key.
+func (s *Set) ByVariable(id string) (all []Record) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, l := range s.lanes {
+		for _, key := range l.byVariable[id] {
+			all = append(all, s.copy(s.records[key]))
+		}
+	}
+	slices.SortFunc(all, func(a, b Record) int { return cmp.Compare(a.Spec.Key, b.Spec.Key) })
+	return all
+}
+
 // TemplateFiles lists the template files in use, each once.
 func (l *Lane) TemplateFiles() []string {
 	s := l.all()
