@@ -76,7 +76,7 @@ type state struct {
 	trigger   string
 	since     time.Time
 	err       error     // of the last sync
-	retryAt   time.Time // zero: no retry is scheduled
+	retryAt   time.Time // of a retry, or by DoneUntil; zero: nothing is scheduled
 }
 
 // New returns a queue and starts its timer goroutine.
@@ -228,7 +228,7 @@ func (q *Queue) Done(key targets.Key, err error) {
 	if err != nil && !s.wakes {
 		s.hinted = false // a tick in the meantime does not shorten the delay
 	}
-	if err == nil && !s.hinted {
+	if err == nil && !s.hinted && s.retryAt.IsZero() {
 		delete(q.keys, key)
 	}
 	q.announceLocked()
