@@ -16,71 +16,68 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// do carries out the due action: first the acts outside, one after the other while their
-// outcomes are known, then one write.
-func (r *Rotator) do(ctx context.Context, s *rotated, facts versions.Facts, g gates, action versions.Action) (outcome, error) {
-	var known time.Time // when the first outcome was known
-	for {
-		switch action.Verb {
-		case versions.Wait, versions.Idle:
-			if g.unknown != nil {
-				return outcome{}, g.unknown
-			}
-			if err := r.verifyIdle(ctx, s); err != nil {
-				return r.held(ctx, s, g, facts.Now, err)
-			}
-			return r.wait(ctx, s, g, facts.Now, action)
-		case versions.Write:
-			if wait, ok := r.tooEarly(s, action.Doc, facts.Now); ok {
-				return r.wait(ctx, s, g, facts.Now, wait)
-			}
-			if err := r.mayPromote(ctx, s, action.Doc); err != nil {
-				return r.held(ctx, s, g, facts.Now, err)
-			}
-			return r.held(ctx, s, g, facts.Now, r.write(ctx, s, action.Doc))
-		case versions.Revoke:
-			if _, err := r.untouched(ctx, s); err != nil { // another writer may use the variables
-				return r.held(ctx, s, g, facts.Now, err)
-			}
-		case versions.Make:
-			if err := r.vacant(ctx, s); err != nil {
-				return r.held(ctx, s, g, facts.Now, err)
-			}
-			if err := r.alone(ctx, s); err != nil {
-				return r.held(ctx, s, g, facts.Now, err)
-			}
-			if err := r.takeStock(ctx, facts.Now); err != nil {
-				return outcome{}, err
-			}
-			if barred := r.ledger.begin(s, s.doc(), facts.Now); barred != "" {
-				return r.wait(ctx, s, g, facts.Now, versions.Action{Verb: versions.Wait, Why: barred})
-			}
-			return r.held(ctx, s, g, facts.Now, r.make(ctx, s, facts, action))
+// act carries out an action that is due. done means that the step is over. Otherwise the
+// outcome of an act outside is a new fact.
+func (s *step) act(ctx context.Context, action versions.Action) (done bool, err error) {
+	switch action.Verb {
+	case versions.Write:
+		if err := s.tooEarly(action.Doc); err != nil {
+			return false, err
 		}
-		if !known.IsZero() && time.Since(known) > r.tried/2 {
-			return outcome{}, nil
+		if err := s.mayPromote(ctx, action.Doc); err != nil {
+			return false, err
 		}
-		good, minted, err := s.act(ctx, action)
-		if err != nil {
-			return outcome{}, err
+		return true, s.write(ctx, action.Doc)
+	case versions.Make:
+		if err := s.mayMake(ctx); err != nil {
+			return false, err
 		}
-		if v, _ := s.doc().Version(action.Version); mintedAnew(v, minted) {
-			if v.Filled {
-				return outcome{}, fmt.Errorf("what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", action.Version)
-			}
-			return r.held(ctx, s, g, facts.Now, r.write(ctx, s, s.doc().Fill(action.Version, minted, versions.Entry{At: facts.Now})))
+		return true, s.make(ctx, action)
+	case versions.Revoke:
+		if _, err := s.untouched(ctx); err != nil { // another writer may use the variables
+			return false, err
 		}
-		if known.IsZero() {
-			known = time.Now()
-		}
-		facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
-		facts.Refusal = s.refusal
-		action = s.next(facts)
 	}
+	if !s.known.IsZero() && time.Since(s.known) > s.r.tried/2 {
+		return true, nil
+	}
+	good, minted, err := s.actOutside(ctx, action)
+	if err != nil {
+		return false, err
+	}
+	if v, _ := s.doc().Version(action.Version); mintedAnew(v, minted) {
+		if v.Filled {
+			return false, fmt.Errorf("what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", action.Version)
+		}
+		return true, s.write(ctx, s.doc().Fill(action.Version, minted, versions.Entry{At: s.now}))
+	}
+	if s.known.IsZero() {
+		s.known = time.Now()
+	}
+	s.facts.Tried[versions.Try{Verb: action.Verb, Version: action.Version}] = good
+	s.facts.Refusal = s.refusal
+	return false, nil
+}
+
+// mayMake returns nil if a version may be made now. The ledger then counts it.
+func (s *step) mayMake(ctx context.Context) error {
+	if err := s.vacant(ctx); err != nil {
+		return err
+	}
+	if err := s.alone(ctx); err != nil {
+		return err
+	}
+	if err := s.r.takeStock(ctx, s.now); err != nil {
+		return err
+	}
+	if barred := s.r.ledger.begin(&s.Plan, s.doc(), s.now); barred != "" {
+		return &holdError{why: barred}
+	}
+	return nil
 }
 
 // watch records since when this process has seen versions without consumers.
-func (s *rotated) watch() {
+func (s *step) watch() {
 	for _, v := range s.doc().Versions {
 		if v.State != versions.Retiring || v.Left.IsZero() {
 			delete(s.watched, v.ID)
@@ -92,15 +89,15 @@ func (s *rotated) watch() {
 
 // tooEarly stops the revocation of a version that this process has not seen without
 // consumers for long enough, whatever the clock says.
-func (r *Rotator) tooEarly(s *rotated, next *versions.Document, now time.Time) (versions.Action, bool) {
-	least := min(s.Policy.Keep, r.config.Watch)
+func (s *step) tooEarly(next *versions.Document) error {
+	least := min(s.Policy.Keep, s.r.config.Watch)
 	for id, since := range s.watched {
 		v, _ := next.Version(id)
-		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !r.once && rest > 0 {
-			return versions.Action{Verb: versions.Wait, Why: fmt.Sprintf("%s is watched for another %v", id, rest.Round(time.Second)), Until: now.Add(rest)}, true
+		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !s.r.once && rest > 0 {
+			return &holdError{why: fmt.Sprintf("%s is watched for another %v", id, rest.Round(time.Second)), until: s.now.Add(rest)}
 		}
 	}
-	return versions.Action{}, false
+	return nil
 }
 
 // takeStock reads the sets that this process has not read yet. Versions that an earlier
@@ -124,7 +121,7 @@ func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
 }
 
 // make creates a version.
-func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, action versions.Action) error {
+func (s *step) make(ctx context.Context, action versions.Action) error {
 	s.doing = string(versions.Make)
 	doc := s.doc()
 	parts := map[string]secret.Value{}
@@ -135,7 +132,7 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 		}
 		maps.Copy(parts, prepared)
 	}
-	generated, since, err := r.generate(ctx, s, facts.Now)
+	generated, since, err := s.generate(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,12 +146,12 @@ func (r *Rotator) make(ctx context.Context, s *rotated, facts versions.Facts, ac
 			return err
 		}
 	}
-	next := doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: facts.Now, Command: action.Command, Reason: s.reason(action.Command)})
+	next := doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: s.now, Command: action.Command, Reason: s.reason(action.Command)})
 	next.Versions[0].Made = since
-	return r.write(ctx, s, next)
+	return s.write(ctx, next)
 }
 
-func (s *rotated) reason(command string) string {
+func (s *step) reason(command string) string {
 	if command == "" {
 		return ""
 	}
@@ -163,18 +160,18 @@ func (s *rotated) reason(command string) string {
 
 // generate makes the parts of a version and returns the time since when they exist. The
 // first version may adopt existing values.
-func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
+func (s *step) generate(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
 	if len(s.Adopt) > 0 && len(s.doc().Versions) == 0 {
-		return r.adopt(ctx, s, now)
+		return s.adopt(ctx)
 	}
 	if s.Generate == (generate.Config{}) {
-		return nil, now, nil
+		return nil, s.now, nil
 	}
 	var issuer *generate.Issuer
 	if s.Generate.X509 != nil && s.Generate.X509.CA != "" {
-		held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
+		held, err := Set{Conjur: s.r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
 		if err != nil {
-			return nil, now, fmt.Errorf("the certificate's authority: %w", err)
+			return nil, s.now, fmt.Errorf("the certificate's authority: %w", err)
 		}
 		if held.Document != nil {
 			defer held.Wipe()
@@ -182,39 +179,39 @@ func (r *Rotator) generate(ctx context.Context, s *rotated, now time.Time) (part
 			issuer = &generate.Issuer{Crt: primary.Parts["crt"], Private: primary.Parts["private"]}
 		}
 	}
-	parts, err = s.Generate.Parts(now, issuer)
-	return parts, now, err
+	parts, err = s.Generate.Parts(s.now, issuer)
+	return parts, s.now, err
 }
 
 // adopt reads the variables that become the first version. The version is as old as the
 // Secret that holds them, or new if no Secret does.
-func (r *Rotator) adopt(ctx context.Context, s *rotated, now time.Time) (parts map[string]secret.Value, since time.Time, err error) {
+func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
 	parts = map[string]secret.Value{}
 	for part, id := range s.Adopt {
-		values := r.config.Conjur.Variable(ctx, id, "")
+		values := s.r.config.Conjur.Variable(ctx, id, "")
 		value, ok := values.Found[id]
 		if !ok {
-			return nil, now, fmt.Errorf("%q, which this set adopts, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
+			return nil, s.now, fmt.Errorf("%q, which is to be adopted, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
 		}
 		parts[part] = value
 	}
-	if r.config.Targets != nil {
-		if since, err = r.config.Targets.Since(ctx, slices.Collect(maps.Values(s.Adopt))); err != nil {
-			return nil, now, fmt.Errorf("cannot read the creation time of the Secret with the value to adopt: %w", err)
+	if s.r.config.Targets != nil {
+		if since, err = s.r.config.Targets.Since(ctx, slices.Collect(maps.Values(s.Adopt))); err != nil {
+			return nil, s.now, fmt.Errorf("how old the Secret is that has what is to be adopted is not known: %w", err)
 		}
 	}
-	if since.IsZero() || since.After(now) { // a different clock
-		since = now
+	if since.IsZero() || since.After(s.now) { // a different clock
+		since = s.now
 	}
 	return parts, since.UTC(), nil
 }
 
 // write writes the set and the values that it publishes, and emits the Event for the
 // step.
-func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document) error {
+func (s *step) write(ctx context.Context, next *versions.Document) error {
 	s.doing = string(versions.Write)
 	before := s.doc()
-	others, err := r.following(ctx, s, next)
+	others, err := s.following(ctx, next)
 	defer wipe(others)
 	if err != nil {
 		return err
@@ -227,45 +224,20 @@ func (r *Rotator) write(ctx context.Context, s *rotated, next *versions.Document
 	}
 	s.wrote = next
 	err = s.set.write(ctx, s.held, next, others...)
-	if s.Policy.Lease == 0 && r.server.uncompared.Load() {
-		r.warn.Do(func() {
-			r.config.Log.Warn("This server has no compare-and-swap, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", r.config.Owner))
+	if s.Policy.Lease == 0 && s.r.server.uncompared.Load() {
+		s.r.warn.Do(func() {
+			s.r.config.Log.Warn("This server does not compare what is written over, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", s.r.config.Owner))
 		})
 	}
 	switch {
 	case errors.Is(err, ErrUncertain):
-		r.server.quiet(r.config.Quiet)
+		s.r.server.quiet(s.r.config.Quiet)
 		s.unmended.Store(true)
 		return err
 	case err != nil:
 		s.unmended.Store(len(s.Publish) > 0)
 		return err
 	}
-	for _, e := range r.news(s, before, next) {
-		r.emit(s, e)
-	}
+	s.emitChanges(before, next)
 	return nil
-}
-
-// news returns the name of a step.
-func (r *Rotator) news(s *rotated, before, after *versions.Document) (events []Event) {
-	for _, v := range after.Versions {
-		was, known := before.Version(v.ID)
-		switch {
-		case !known:
-			events = append(events, Event{Reason: EventStarted, Message: "made " + v.ID})
-		case v.State == was.State:
-		case v.State == versions.Primary && was.State == versions.Returning:
-			events = append(events, Event{Reason: EventRolledBack, Message: v.ID + " is the primary again", Result: ResultRolledBack})
-		case v.State == versions.Primary:
-			r.ledger.outcome(s, true)
-			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
-		case v.State == versions.Retiring && was.State != versions.Primary:
-			r.ledger.outcome(s, false)
-			events = append(events, Event{Reason: EventFailed, Message: s.because(after.Log[len(after.Log)-1].What), Warning: true, Result: ResultDropped})
-		case v.State == versions.Retired:
-			events = append(events, Event{Reason: EventDone, Message: "retired " + v.ID})
-		}
-	}
-	return events
 }

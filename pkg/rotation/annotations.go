@@ -30,7 +30,7 @@ const (
 const annotatedFor = 10 * time.Minute
 
 // annotatedAgain returns the time until the annotations are read again.
-func (s *rotated) annotatedAgain() time.Duration {
+func (s *step) annotatedAgain() time.Duration {
 	if s.unclear != "" {
 		return longest
 	}
@@ -45,18 +45,18 @@ type wanted struct {
 }
 
 // asksPolicy reports whether annotations influence a set.
-func (r *Rotator) asksPolicy(s *rotated) bool { return r.config.FromPolicy && len(s.Publish) > 0 }
+func (s *step) asksPolicy() bool { return s.r.config.FromPolicy && len(s.Publish) > 0 }
 
-// annotations periodically reads the annotations of the variables that a set publishes
+// readAnnotations periodically reads the annotations of the variables that a set publishes
 // to. While the annotations have a fault, no version begins.
-func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
-	if !r.asksPolicy(s) || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
+func (s *step) readAnnotations(ctx context.Context) error {
+	if !s.asksPolicy() || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
 		return nil
 	}
 	var all wanted
 	var problems []string
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		about, reading := r.config.Conjur.Resource(ctx, nil, id)
+		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
 		if reading.Form != conjur.Given {
 			return fmt.Errorf("what the policy says of %q is not known: %w", id, reading.Err)
 		}
@@ -67,11 +67,11 @@ func (r *Rotator) annotations(ctx context.Context, s *rotated) error {
 		all = all.and(w)
 	}
 	s.annotated, s.unclear = time.Now(), strings.Join(problems, "; ")
-	if s.Rotated = s.configured; s.unclear == "" {
-		all.fill(&s.Rotated)
+	if s.Plan = s.configured; s.unclear == "" {
+		all.fill(&s.Plan)
 		return nil
 	}
-	r.waiting(s, Event{Reason: EventWaiting, Message: s.unclear, Warning: true})
+	s.emitOnce(Event{Reason: EventWaiting, Message: s.unclear, Warning: true})
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (w wanted) and(other wanted) wanted {
 }
 
 // fill sets the values of the set that its definition leaves open.
-func (w wanted) fill(set *Rotated) {
+func (w wanted) fill(set *Plan) {
 	if w.every > 0 && set.Schedule.General {
 		set.Schedule.Every = w.every
 	}

@@ -23,7 +23,7 @@ func (s *site) annotate(id, rotator, ttl, length string) {
 }
 
 // passwords is a set of passwords, which follow in a variable.
-func (s *site) passwords(id string) Rotated {
+func (s *site) passwords(id string) Plan {
 	set := s.keys(nil)
 	set.Generate = generate.Config{Password: &generate.Password{}}
 	set.Schedule.General, set.Schedule.Every = true, 30*24*time.Hour
@@ -37,15 +37,15 @@ func TestAPolicySaysHowOftenAndHowLong(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		off    bool
-		adjust func(*Rotated)
+		adjust func(*Plan)
 		every  time.Duration
 		length int
 	}{
 		"off":                   {off: true, every: 30 * day, length: 32},
 		"on":                    {every: day, length: 20},
-		"a schedule of its own": {adjust: func(set *Rotated) { set.Schedule.General = false }, every: 30 * day, length: 20},
-		"a length of its own":   {adjust: func(set *Rotated) { set.Generate.Password.Length = 40 }, every: day, length: 40},
-		"no password of Syncer's": {adjust: func(set *Rotated) {
+		"a schedule of its own": {adjust: func(set *Plan) { set.Schedule.General = false }, every: 30 * day, length: 20},
+		"a length of its own":   {adjust: func(set *Plan) { set.Generate.Password.Length = 40 }, every: day, length: 40},
+		"no password of Syncer's": {adjust: func(set *Plan) {
 			set.Generate, set.Publish["shop"] = generate.Config{Random: 16}, Published{Text: "key"}
 		}, every: day, length: 16},
 	} {

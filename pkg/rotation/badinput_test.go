@@ -36,7 +36,7 @@ func TestBadSetsAreLeftAlone(t *testing.T) {
 		"no JSON":           "canary",
 		"a plain value":     `"canary"`,
 	}
-	var sets []Rotated
+	var sets []Plan
 	for what := range bad {
 		rotated := s.keys(nil)
 		rotated.ID = strings.ReplaceAll(what, " ", "-")
@@ -78,7 +78,7 @@ func TestOddSetsAreExplained(t *testing.T) {
 		"of-another":     {"you", "2026-11-22T00:00:00Z", `the set is "you"'s; to take it over, "claim" it`},
 		"of-another-day": {"me", "2999-11-22T00:00:00Z", "version r1 is from 2999-11-22T00:00:00Z, which is still to come"},
 	}
-	var sets []Rotated
+	var sets []Plan
 	value := func(owner, since string) string {
 		return fmt.Sprintf(`{"syncerSet":1,"step":3,"owner":%q,"versions":[{"id":"r1","state":"primary","since":%q,"promoted":%q,"parts":{"key":"Y2FuYXJ5"}}]}`, owner, since, since)
 	}

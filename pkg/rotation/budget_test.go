@@ -29,7 +29,7 @@ func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sets []Rotated
+	var sets []Plan
 	for i := range n {
 		set := s.keys(nil)
 		set.ID, set.Schedule.Every = fmt.Sprintf("s%d", i), 30*24*time.Hour

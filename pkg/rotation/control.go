@@ -179,49 +179,49 @@ func (c control) value() secret.Value {
 	return secret.New(text)
 }
 
-// control reads the operator's command. It initializes the control variable if that has
+// readCommand reads the operator's command. It initializes the control variable if that has
 // no value. Without the variable, operators cannot send commands.
-func (r *Rotator) control(ctx context.Context, s *rotated, now time.Time) error {
-	s.controlled = time.Now()
+func (s *step) readCommand(ctx context.Context) error {
+	s.controlRead = time.Now()
 	id := versions.ControlOf(s.ID)
 	c, err := s.set.readControl(ctx)
 	switch {
 	case errors.Is(err, ErrUndeclared):
-		s.control, s.steered = control{}, false
-		r.unsteered(s)
+		s.control, s.hasControl = control{}, false
+		s.warnNoControl()
 		return nil
 	case err == nil && c.at == 0:
-		return r.beginControl(ctx, s)
-	case err == nil && c.command.Early(now):
+		return s.beginControl(ctx)
+	case err == nil && c.command.Early(s.now):
 		c.command, err = versions.Command{}, fmt.Errorf("its time, %s, is still to come; send it again", c.command.At.Format(time.RFC3339))
 	case err != nil && !errors.Is(err, errNoCommand):
 		return err
 	}
-	s.control, s.steered = c, true
+	s.control, s.hasControl = c, true
 	if err != nil {
-		r.emit(s, Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
+		s.emit(Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
 	}
 	return nil
 }
 
 // beginControl writes the first value of a control variable, unless a command arrived.
-func (r *Rotator) beginControl(ctx context.Context, s *rotated) error {
-	s.control, s.steered = control{}, false
+func (s *step) beginControl(ctx context.Context) error {
+	s.control, s.hasControl = control{}, false
 	err := s.set.putControl(ctx, control{}, control{})
 	switch {
 	case err == nil:
-		s.steered = true
+		s.hasControl = true
 	case errors.Is(err, ErrConflict):
 		return errors.New("a command came just now")
 	case forbidden(err):
-		r.unsteered(s)
+		s.warnNoControl()
 		return nil
 	}
 	return err
 }
 
-func (r *Rotator) unsteered(s *rotated) {
-	r.emit(s, Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", versions.ControlOf(s.ID)), Warning: true})
+func (s *step) warnNoControl() {
+	s.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", versions.ControlOf(s.ID)), Warning: true})
 }
 
 // forbidden reports whether an answer to a write proves that nothing was written.
@@ -233,21 +233,21 @@ func forbidden(err error) bool {
 
 // answer tells the sender of a command its outcome. It reports whether it wrote an
 // answer.
-func (r *Rotator) answer(ctx context.Context, s *rotated) (bool, error) {
+func (s *step) answer(ctx context.Context) (bool, error) {
 	e, ok := s.doc().Answer(s.control.command.ID)
 	if !ok || s.control.answer != "" || s.doc().Owner != s.Policy.Owner {
 		return false, nil
 	}
-	return r.reply(ctx, s, e)
+	return s.reply(ctx, e)
 }
 
 // refuse answers commands that a set cannot obey while it is paused, or while a later
 // step was delivered. In these states nothing is written to the set. A command that
 // stayed pending would block "resume" and "claim".
-func (r *Rotator) refuse(ctx context.Context, s *rotated, now time.Time) (bool, error) {
+func (s *step) refuse(ctx context.Context) (bool, error) {
 	verb, why := s.control.command.Verb, ""
 	switch {
-	case s.doc().Owner != s.Policy.Owner || !s.control.pending(now) || verb == "claim":
+	case s.doc().Owner != s.Policy.Owner || !s.control.pending(s.now) || verb == "claim":
 	case !s.mine():
 		why = `the set waits for "claim"`
 	case s.doc().Paused && verb != "pause" && verb != "resume":
@@ -256,11 +256,11 @@ func (r *Rotator) refuse(ctx context.Context, s *rotated, now time.Time) (bool, 
 	if why == "" {
 		return false, nil
 	}
-	return r.reply(ctx, s, versions.Entry{What: "refused: " + why, Refused: true})
+	return s.reply(ctx, versions.Entry{What: "refused: " + why, Refused: true})
 }
 
 // reply writes an answer beside the command.
-func (r *Rotator) reply(ctx context.Context, s *rotated, e versions.Entry) (bool, error) {
+func (s *step) reply(ctx context.Context, e versions.Entry) (bool, error) {
 	s.doing = "answer"
 	answered := s.control
 	answered.answer, answered.refused = e.What, e.Refused

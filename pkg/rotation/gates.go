@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -117,4 +119,68 @@ func (g Gate) pass(against []string) error {
 		return errors.New("--force needs a --reason, which the set's log keeps")
 	}
 	return fmt.Errorf("%s (to go on all the same, add --force --reason …)", strings.Join(against, "; "))
+}
+
+// gates are the consumers' answers for one set.
+type gates struct {
+	introduced bool
+	left       map[string]bool // false: known to be in use; absent: unknown
+	waits      string          // what the first closed gate waits for
+	until      time.Time       // by the local clock, when to ask again; zero: unknown
+	unknown    error           // why not all could be asked; their gates are closed
+}
+
+// ask asks the consumers of a set for their progress.
+func (s *step) ask(ctx context.Context) gates {
+	doc := s.doc()
+	g := gates{left: map[string]bool{}}
+	for _, v := range doc.Versions {
+		v, _ := doc.Version(v.ID)
+		switch v.State {
+		case versions.Accepted:
+			_, used := doc.Primary()
+			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.take(s.Consumers.Introduced(ctx, doc, v, s.shown))
+		case versions.Retiring, versions.Revoking:
+			left := Answer{Open: true}
+			if s.Consumers != nil {
+				left = s.Consumers.Left(ctx, doc, v, s.shown)
+			}
+			if left.Open {
+				if left, g.unknown = s.unused(ctx, v); g.unknown != nil {
+					return g
+				}
+			}
+			if open := g.take(left); open || left.InUse {
+				g.left[v.ID] = open
+			}
+		}
+	}
+	return g
+}
+
+// take reports whether a gate is open, and records what a closed gate waits for.
+func (g *gates) take(a Answer) bool {
+	if !a.Open && g.waits == "" {
+		g.waits = a.Waits
+	}
+	if !a.Until.IsZero() && (g.until.IsZero() || a.Until.Before(g.until)) {
+		g.until = a.Until
+	}
+	return a.Open
+}
+
+// unused answers whether nobody uses a version outside.
+func (s *step) unused(ctx context.Context, v versions.Version) (Answer, error) {
+	user, ok := s.Actuator.(actuators.User)
+	if !ok {
+		return Answer{Open: true}, nil
+	}
+	who, err := user.InUse(ctx, v)
+	if err != nil {
+		return Answer{}, fmt.Errorf("who uses %s is not known: %w", v.ID, err)
+	}
+	if len(who) == 0 {
+		return Answer{Open: true}, nil
+	}
+	return Answer{Waits: fmt.Sprintf("%s is used by %s", v.ID, brief.List(who)), InUse: true}, nil
 }

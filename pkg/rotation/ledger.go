@@ -49,25 +49,25 @@ func (l *ledger) knows(set string) bool {
 
 // begin records that a set begins a version, or returns why it may not. Several sets may
 // have found room for one more version at the same time.
-func (l *ledger) begin(s *rotated, doc *versions.Document, now time.Time) (barred string) {
+func (l *ledger) begin(p *Plan, doc *versions.Document, now time.Time) (barred string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if barred = l.barredLocked(s, doc, now); barred == "" {
-		l.begun[s.ID] = append(l.begun[s.ID], now)
+	if barred = l.barredLocked(p, doc, now); barred == "" {
+		l.begun[p.ID] = append(l.begun[p.ID], now)
 	}
 	return barred
 }
 
 // barred returns why a set may not begin a version.
-func (l *ledger) barred(s *rotated, doc *versions.Document, now time.Time) string {
+func (l *ledger) barred(p *Plan, doc *versions.Document, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.barredLocked(s, doc, now)
+	return l.barredLocked(p, doc, now)
 }
 
-func (l *ledger) barredLocked(s *rotated, doc *versions.Document, now time.Time) string {
-	if failed := l.failed[s.Outside]; s.Actuator != nil && len(failed) >= mostFailures {
-		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; mend that and start the rotation anew", len(failed), s.Outside, failed[len(failed)-1])
+func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) string {
+	if failed := l.failed[p.Outside]; p.Actuator != nil && len(failed) >= mostFailures {
+		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; mend that and start the rotation anew", len(failed), p.Outside, failed[len(failed)-1])
 	}
 	if _, used := doc.Primary(); !used || l.perHour == 0 {
 		return ""
@@ -87,7 +87,7 @@ func (l *ledger) barredLocked(s *rotated, doc *versions.Document, now time.Time)
 }
 
 // outcome records the outcome of a version at an outside system.
-func (l *ledger) outcome(s *rotated, good bool) {
+func (l *ledger) outcome(p *Plan, good bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed == nil {
@@ -95,8 +95,8 @@ func (l *ledger) outcome(s *rotated, good bool) {
 	}
 	switch {
 	case good:
-		delete(l.failed, s.Outside)
-	case !slices.Contains(l.failed[s.Outside], s.ID):
-		l.failed[s.Outside] = append(l.failed[s.Outside], s.ID)
+		delete(l.failed, p.Outside)
+	case !slices.Contains(l.failed[p.Outside], p.ID):
+		l.failed[p.Outside] = append(l.failed[p.Outside], p.ID)
 	}
 }

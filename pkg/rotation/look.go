@@ -19,61 +19,59 @@ import (
 // changes nothing.
 func (r *Rotator) Look(ctx context.Context) (reports []Report) {
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
-		s := r.sets[id]
-		err := r.lookAt(ctx, s)
-		report := s.set.report(s.held, err)
-		if err == nil {
-			report.Problem = "" // a set without versions begins automatically
-			report.Due, report.WaitsFor = s.Schedule.next(id, s.doc()), s.awaited()
-			report.Unasked, report.Unread = s.unasked(ctx), s.reportUnread()
+		s := r.begin(r.sets[id])
+		if err := s.inspect(ctx); err != nil {
+			reports = append(reports, s.set.report(s.held, err))
+			continue
 		}
+		report := s.reportNow(ctx)
+		report.Due = s.Schedule.next(id, s.doc())
 		reports = append(reports, report)
 	}
 	return reports
 }
 
-// lookAt finds out why a set waits.
-func (r *Rotator) lookAt(ctx context.Context, s *rotated) error {
-	now, err := r.now(ctx)
+// inspect finds out why a set waits.
+func (s *step) inspect(ctx context.Context) (err error) {
+	s.now, err = s.r.now(ctx)
 	if err == nil {
-		err = r.annotations(ctx, s)
+		err = s.readAnnotations(ctx)
 	}
 	if err == nil {
-		err = r.read(ctx, s)
+		err = s.read(ctx)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.gather(ctx)
 	}
-	facts, g, err := r.facts(ctx, s, now)
-	if err = cmp.Or(err, g.unknown); err != nil {
+	if err = cmp.Or(err, s.gates.unknown); err != nil {
 		return err
 	}
 	barred := s.barred(ctx)
-	var hand *otherHandError
-	if s.mine() && errors.As(r.vacant(ctx, s), &hand) {
-		barred = hand.why
+	var hold *holdError
+	if s.mine() && errors.As(s.vacant(ctx), &hold) {
+		barred = hold.why
 	}
-	switch action := s.next(facts); {
+	switch action := s.next(); {
 	case barred != "":
-		s.why = barred
-	case g.waits != "":
-		s.why = g.waits
+		s.waitsFor = barred
+	case s.gates.waits != "":
+		s.waitsFor = s.gates.waits
 	case action.Verb == versions.Idle:
-		s.why = dueIn(s.Schedule.next(s.ID, s.doc()), now)
+		s.waitsFor = dueIn(s.Schedule.next(s.ID, s.doc()), s.now)
 	case action.Verb == versions.Wait:
-		s.why = action.Why
+		s.waitsFor = action.Why
 	default:
-		s.why = "its next step, " + string(action.Verb)
+		s.waitsFor = "its next step, " + string(action.Verb)
 	}
-	if r.config.Paused {
-		s.why = "rotation.paused is set"
+	if s.r.config.Paused {
+		s.waitsFor = pausedWhy
 	}
 	return nil
 }
 
 // barred returns the outside objects that belong to another set, or to a later state of
 // this set.
-func (s *rotated) barred(ctx context.Context) string {
+func (s *step) barred(ctx context.Context) string {
 	fenced, ok := s.Actuator.(actuators.Fenced)
 	if !ok || s.doc().Owner != s.Policy.Owner {
 		return ""
@@ -98,7 +96,7 @@ func dueIn(at, now time.Time) string {
 func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		if problems := r.check(ctx, s); len(problems) > 0 {
+		if problems := r.begin(s).check(ctx); len(problems) > 0 {
 			all[id] = problems
 		}
 	}
@@ -106,18 +104,18 @@ func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	return all
 }
 
-func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
+func (s *step) check(ctx context.Context) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	changed := append([]string{s.ID, versions.ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
 	for _, id := range changed {
-		problems = append(problems, r.lacks(ctx, id, "execute", "update")...)
+		problems = append(problems, s.r.lacks(ctx, id, "execute", "update")...)
 	}
-	if err := r.annotations(ctx, s); err != nil {
+	if err := s.readAnnotations(ctx); err != nil {
 		add("%v", err)
 	} else if s.unclear != "" {
 		add("%s", s.unclear)
 	}
-	if err := r.read(ctx, s); err != nil && !errors.Is(err, ErrUndeclared) {
+	if err := s.read(ctx); err != nil && !errors.Is(err, ErrUndeclared) {
 		add("%v", err)
 	}
 	if checker, ok := s.Actuator.(actuators.Checker); ok {
@@ -125,7 +123,7 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 			add("%v", problem)
 		}
 	}
-	shown, err := r.shown(ctx, s.ID)
+	shown, err := s.r.shown(ctx, s.ID)
 	if err != nil {
 		add("%v", err)
 	}
@@ -134,25 +132,25 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	}); ok {
 		problems = append(problems, checker.Check(ctx, s.doc(), shown)...)
 	}
-	if checker, ok := r.config.Targets.(interface {
+	if checker, ok := s.r.config.Targets.(interface {
 		Check(context.Context, []Shown) []string
 	}); ok {
 		problems = append(problems, checker.Check(ctx, shown)...)
 	}
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
-		lacks := r.lacks(ctx, id, "execute")
+		lacks := s.r.lacks(ctx, id, "execute")
 		problems = append(problems, lacks...)
-		if len(s.doc().Versions) == 0 && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
-			add("%q, which this set adopts, has no value; set it", id)
+		if len(s.doc().Versions) == 0 && lacks == nil && s.r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
+			add("%q, which is to be adopted, has no value; set it", id)
 		}
 	}
-	problems = append(problems, r.taken(ctx, s)...)
+	problems = append(problems, s.taken(ctx)...)
 	values, err := s.publications(s.doc())
 	wipe(values)
 	if err != nil {
 		add("%v", err)
 	}
-	if now, err := r.now(ctx); err == nil {
+	if now, err := s.r.now(ctx); err == nil {
 		if ahead := s.doc().Ahead(now); ahead != "" {
 			add("%s", ahead)
 		}
@@ -161,8 +159,8 @@ func (r *Rotator) check(ctx context.Context, s *rotated) (problems []string) {
 	if !ok {
 		return problems
 	}
-	if s.doc().Owner != r.config.Owner {
-		add("%s; this is %q", s.doc().Owned(), r.config.Owner)
+	if s.doc().Owner != s.r.config.Owner {
+		add("%s; this is %q", s.doc().Owned(), s.r.config.Owner)
 	}
 	if s.Actuator != nil {
 		if err := s.Actuator.Verify(ctx, primary); err != nil {

@@ -16,21 +16,21 @@ import (
 // other sets go on.
 func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
 	for name, c := range map[string]struct {
-		set  func(*Rotated)
+		set  func(*Plan)
 		says []string
 	}{
 		"publish": {
-			func(s *Rotated) {
+			func(s *Plan) {
 				s.Publish = map[string]Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "unset": {Text: "key"}, "unset/control": {Text: "key"}, "url": {Text: "key"}}
 			},
 			[]string{`"other" holds a set of versions`, `"other/control" holds the commands of a set`, `"unset/control" holds the commands of a set`},
 		},
 		"publish a view": {
-			func(s *Rotated) { s.Publish = map[string]Published{"other": {Parts: []string{"key"}}} },
+			func(s *Plan) { s.Publish = map[string]Published{"other": {Parts: []string{"key"}}} },
 			[]string{`"other" holds a set of versions`},
 		},
 		"adopt": {
-			func(s *Rotated) { s.Adopt = map[string]string{"key": "other"} },
+			func(s *Plan) { s.Adopt = map[string]string{"key": "other"} },
 			[]string{`"other" holds a set of versions; adopt another`},
 		},
 	} {
@@ -46,7 +46,7 @@ func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
 - !variable third/control
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable other, !variable other/control, !variable unset, !variable unset/control, !variable third, !variable third/control] }
 `)
-				named := func(id string) Rotated {
+				named := func(id string) Plan {
 					set := s.keys(nil)
 					set.ID = id
 					return set
@@ -107,7 +107,7 @@ var written = map[string]int{"other": 2, "other/control": 1}
 func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		s := newSite(t)
-		published := func() Rotated {
+		published := func() Plan {
 			set := s.keys(nil)
 			set.Publish = map[string]Published{"url": {Text: "key"}}
 			return set

@@ -22,8 +22,8 @@ func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 	return false
 }
 
-// act lets the actuator carry out an action. The error means that the outcome is unknown.
-func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
+// actOutside lets the actuator carry out an action. The error means that the outcome is unknown.
+func (s *step) actOutside(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
 	v, _ := s.doc().Version(action.Version)
 	s.doing = string(action.Verb)
 	switch action.Verb {
@@ -54,28 +54,31 @@ func (s *rotated) act(ctx context.Context, action versions.Action) (good bool, m
 const longestReason = versions.MaxRefusal - 12
 
 // because returns the event, and the reason if the outside gave one in this step.
-func (s *rotated) because(what string) string {
+func (s *step) because(what string) string {
 	if s.refusal == "" {
 		return what
 	}
 	return what + ": " + s.refusal
 }
 
-// verifyIdle periodically uses the primary, even if nothing is due. An outside system may
+// confirmIdle periodically uses the primary, even if nothing is due. An outside system may
 // have forgotten the primary, for example after a restore. It then receives the primary
 // again, with the same bytes.
-func (r *Rotator) verifyIdle(ctx context.Context, s *rotated) error {
+func (s *step) confirmIdle(ctx context.Context) error {
+	if s.gates.unknown != nil {
+		return s.gates.unknown
+	}
 	primary, ok := s.doc().Primary()
-	if s.Actuator == nil || !ok || time.Since(s.verified) < verifiedFor || !s.mine() || s.doc().Paused {
+	if s.Actuator == nil || !ok || s.r.config.Paused || time.Since(s.verified) < verifiedFor || !s.mine() || s.doc().Paused {
 		return nil
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
 		if verb == versions.Apply {
-			if err := r.alone(ctx, s); err != nil { // another writer is active
+			if err := s.alone(ctx); err != nil { // another writer is active
 				return err
 			}
 		}
-		good, _, err := s.act(ctx, versions.Action{Verb: verb, Version: primary.ID})
+		good, _, err := s.actOutside(ctx, versions.Action{Verb: verb, Version: primary.ID})
 		switch {
 		case err != nil:
 			return err

@@ -81,7 +81,7 @@ func (o *outside) set(do func()) {
 }
 
 // logins is a set of what the outside mints.
-func (s *site) logins(o *outside) Rotated {
+func (s *site) logins(o *outside) Plan {
 	set := s.keys(nil)
 	set.Generate.Random, set.Actuator, set.Outside = 0, o, "the outside"
 	set.Policy.GiveUp = time.Hour
@@ -170,7 +170,7 @@ func TestMintedPartsWhoseWriteIsLost(t *testing.T) {
 func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}, refuses: true}
-	var sets []Rotated
+	var sets []Plan
 	for i := range mostFailures + 1 {
 		set := s.logins(o)
 		set.ID = fmt.Sprintf("login%d", i)
@@ -185,7 +185,7 @@ func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 	if n := strings.Count(heard.reasons(), " was refused: no more: refused "+ResultDropped); n != mostFailures {
 		t.Errorf("%d sets failed:\n%s", n, heard.reasons())
 	}
-	last := &rotated{Rotated: sets[mostFailures]}
+	last := &sets[mostFailures]
 	if why := r.ledger.barred(last, versions.New("me"), time.Now()); !strings.Contains(why, "3 sets in a row failed at the outside") {
 		t.Errorf("another set is barred by %q", why)
 	}

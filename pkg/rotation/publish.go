@@ -38,15 +38,15 @@ func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
 
 // following returns the values to publish with a step. A command is obeyed even while
 // publishing is not allowed.
-func (r *Rotator) following(ctx context.Context, s *rotated, next *versions.Document) ([]conjur.NewValue, error) {
+func (s *step) following(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
 	was, _ := s.doc().Primary()
 	is, _ := next.Primary()
 	promoted := was.ID != is.ID
 	if !s.follows(promoted) {
 		return nil, nil
 	}
-	var hand *otherHandError
-	if err := r.vacant(ctx, s); errors.As(err, &hand) && !promoted && s.answers(next) {
+	var hold *holdError
+	if err := s.vacant(ctx); errors.As(err, &hold) && !promoted && s.answers(next) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -55,14 +55,14 @@ func (r *Rotator) following(ctx context.Context, s *rotated, next *versions.Docu
 }
 
 // answers reports whether a step obeys an operator's command.
-func (s *rotated) answers(next *versions.Document) bool {
+func (s *step) answers(next *versions.Document) bool {
 	_, before := s.doc().Answer(s.control.command.ID)
 	_, after := next.Answer(s.control.command.ID)
 	return after && !before
 }
 
 // follows reports whether a published value changes with a step.
-func (s *rotated) follows(promoted bool) bool {
+func (s *step) follows(promoted bool) bool {
 	for _, p := range s.Publish {
 		if promoted || p.Text == "" {
 			return true
@@ -72,7 +72,7 @@ func (s *rotated) follows(promoted bool) bool {
 }
 
 // publications returns the values to publish for a set, by id in ascending order.
-func (s *rotated) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
+func (s *step) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		value, ok, err := s.Publish[id].value(doc)
 		if err != nil {
@@ -93,20 +93,20 @@ func wipe(values []conjur.NewValue) {
 }
 
 // mend rewrites published values that differ from the set.
-func (r *Rotator) mend(ctx context.Context, s *rotated) error {
-	values, err := s.outdated(ctx, r.config.Conjur)
+func (s *step) mend(ctx context.Context) error {
+	values, err := s.outdated(ctx, s.r.config.Conjur)
 	defer wipe(values)
 	if err != nil || len(values) == 0 {
 		return err
 	}
-	if err := r.vacant(ctx, s); err != nil {
+	if err := s.vacant(ctx); err != nil {
 		return err
 	}
-	if err := r.alone(ctx, s); err != nil {
+	if err := s.alone(ctx); err != nil {
 		return err
 	}
 	for _, v := range values {
-		if err := r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
+		if err := s.r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
 			return fmt.Errorf("%q is not published: %w", v.ID, err)
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Rotator) mend(ctx context.Context, s *rotated) error {
 
 // outdated returns the published values that differ from the set. The caller wipes them,
 // even with an error.
-func (s *rotated) outdated(ctx context.Context, client Client) (outdated []conjur.NewValue, err error) {
+func (s *step) outdated(ctx context.Context, client Client) (outdated []conjur.NewValue, err error) {
 	values, err := s.publications(s.held.Document)
 	if err != nil {
 		return values, err

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"k8s.io/client-go/util/workqueue"
 
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Client is the part of the Conjur client that a Rotator needs.
@@ -35,7 +37,7 @@ type Changes interface {
 type Config struct {
 	Conjur  Client
 	Changes Changes
-	Sets    []Rotated
+	Sets    []Plan
 	Targets Targets // nil: no targets show a step
 	Seen    *Seen   // nil: only Targets keep steps after the process ends
 	// Owner is the name of this controller in the sets.
@@ -77,13 +79,27 @@ type Rotator struct {
 	once   bool
 	tried  time.Duration // how long an outside outcome counts as a fact
 	ledger ledger
-	warn   sync.Once                                // about a server without compare-and-swap
-	queue  workqueue.TypedDelayingInterface[string] // made by Run
-	looked map[string]bool                          // sets that the poll has seen once
+	warn   sync.Once       // about a server without compare-and-swap
+	queue  *queue.Queue    // made by Run and Once; its keys are the ids of sets
+	looked map[string]bool // sets that the poll has seen once
 }
 
-// workers is the number of sets processed concurrently.
-const workers = 4
+const (
+	// workers is the number of sets processed concurrently.
+	workers = 4
+	// onceRetries is how often Once retries a step that fails.
+	onceRetries = 5
+	// longestBackoff limits the delay before a failed step is retried.
+	longestBackoff = 5 * time.Minute
+	// controlAgain is the time between checks for a control variable that could not be
+	// set.
+	controlAgain = 10 * time.Minute
+	// mostActs is the maximum number of outside acts in a step: one before the
+	// revocation, and three for the revocation.
+	mostActs = 4
+	// triedFor is how long an outside outcome counts as a fact.
+	triedFor = time.Minute
+)
 
 // New returns a Rotator that has not started.
 func New(config Config) *Rotator {
@@ -105,11 +121,7 @@ func New(config Config) *Rotator {
 	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, tried: triedFor, ledger: ledger{perHour: config.PerHour}}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
-		s := &rotated{Rotated: set, configured: set, set: Set{Conjur: config.Conjur, ID: set.ID, server: r.server}, watched: map[string]time.Time{}, seen: config.Seen.step(set.ID)}
-		s.commanded.Store(true)
-		s.unmended.Store(true)
-		s.polled.Store(&[]string{})
-		r.sets[set.ID] = s
+		r.sets[set.ID] = newRotated(set, config.Conjur, r.server, config.Seen.step(set.ID))
 	}
 	for _, report := range config.Reports {
 		if s := r.sets[report.Set]; s != nil {
@@ -135,97 +147,97 @@ func (r *Rotator) start() {
 	}
 }
 
+// begin returns a step of a set.
+func (r *Rotator) begin(s *rotated) *step { return &step{rotated: s, r: r} }
+
 // Run rotates until ctx ends. It returns after the current steps have finished.
 func (r *Rotator) Run(ctx context.Context) {
+	r.work(ctx, -1, func() {
+		r.warnOfUnpublished(ctx)
+		r.poll(ctx)
+		<-ctx.Done()
+	})
+}
+
+// Once does everything that is possible now: it advances each set until the set must
+// wait. The error lists the sets that did not get that far, with the reasons.
+func (r *Rotator) Once(ctx context.Context) error {
+	r.once = true
+	var errs []error
+	r.work(ctx, onceRetries, func() { errs = append(errs, r.queue.WaitDone(ctx)) })
+	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
+		errs = append(errs, errorOf(id, r.sets[id].err))
+	}
+	return errors.Join(errs...)
+}
+
+// work starts the workers, with all sets in the queue. After until has returned, it waits
+// for the current steps.
+func (r *Rotator) work(ctx context.Context, retries int, until func()) {
 	r.start()
-	r.queue = workqueue.NewTypedDelayingQueue[string]()
+	r.queue = queue.New(queue.Config{Backoff: retry.Backoff{First: r.config.Retry, Max: longestBackoff}, Limit: retries})
 	var all sync.WaitGroup
+	defer all.Wait()
+	defer r.queue.ShutDown()
+	for id := range r.sets {
+		r.enqueue("start", id)
+	}
 	for range min(workers, len(r.sets)) {
 		all.Go(func() {
 			for r.processNext(ctx) {
 			}
 		})
 	}
-	for id := range r.sets {
-		r.queue.Add(id)
-	}
-	r.warnOfUnpublished(ctx)
-	r.poll(ctx)
-	<-ctx.Done()
-	r.queue.ShutDown()
-	all.Wait()
+	until()
+}
+
+func (r *Rotator) enqueue(trigger, id string) {
+	r.queue.Add(queue.Hint{Trigger: trigger, Wakes: true}, targets.Key(id))
 }
 
 func (r *Rotator) processNext(ctx context.Context) bool {
-	id, shut := r.queue.Get()
-	if shut {
-		return false
-	}
-	defer r.queue.Done(id)
-	if ctx.Err() != nil {
-		return true
-	}
-	if again := r.Sync(ctx, id); again >= 0 {
-		r.queue.AddAfter(id, again)
-	}
-	return true
-}
-
-// Once does everything that is possible now: it advances each set until the set must
-// wait. The error lists the sets that did not get that far, with the reasons.
-func (r *Rotator) Once(ctx context.Context) error {
-	r.start()
-	r.once = true
-	var all sync.WaitGroup
-	errs := make(chan error, len(r.sets))
-	turns := make(chan struct{}, workers)
-	for _, s := range r.sets {
-		all.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			errs <- errorOf(s.ID, r.untilItWaits(ctx, s))
-		})
-	}
-	all.Wait()
-	close(errs)
-	var joined []error
-	for err := range errs {
-		joined = append(joined, err)
-	}
-	return errors.Join(joined...)
-}
-
-// untilItWaits advances one set until it must wait. It retries failures a few times.
-func (r *Rotator) untilItWaits(ctx context.Context, s *rotated) error {
-	for failures := 0; ; {
-		err := ctx.Err()
-		var outcome outcome
-		if err == nil {
-			outcome, err = r.step(ctx, s)
-		}
-		early := errors.Is(err, ErrEarly)
-		switch {
-		case err == nil && outcome.waits:
-			return nil
-		case err == nil:
-			failures = 0
-			continue
-		case ctx.Err() != nil || failures >= 5 && !early:
-			return err
-		case !early:
-			failures++
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(r.retryAfter(failures)):
+	items := r.queue.Take(func(int) int { return 1 })
+	for _, item := range items {
+		if ctx.Err() != nil {
+			r.queue.Done(item.Key, ctx.Err())
+		} else if again, err := r.Sync(ctx, string(item.Key)); err != nil || again < 0 {
+			r.queue.Done(item.Key, err)
+		} else {
+			r.queue.DoneUntil(item.Key, again)
 		}
 	}
+	return len(items) > 0
 }
 
-// retryAfter returns the delay after the given number of failures in a row.
-func (r *Rotator) retryAfter(failures int) time.Duration {
-	d := min(r.config.Retry<<min(max(failures-1, 0), 9), 5*time.Minute)
-	return d - time.Duration(rand.Float64()*float64(d)/4)
+// Sync takes one step of a set. It returns the time until the next step; negative means
+// that none is due before something changes. With an error, the step must be retried.
+func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration, err error) {
+	s := r.sets[id]
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout+mostActs*s.Timeout)
+	defer cancel()
+	step := r.begin(s)
+	o, err := step.take(ctx)
+	switch s.err = err; {
+	case err == nil:
+		s.failures = 0
+		if r.once && o.waits {
+			return -1, nil
+		}
+		return o.again, nil
+	case errors.Is(err, ErrEarly):
+		return r.server.untilWrites(), nil
+	case errors.Is(err, ErrConflict) && !r.once:
+		return 0, nil
+	}
+	s.failures++
+	if r.config.Listener != nil {
+		r.config.Listener.Failed(s.ID, step.doing)
+	}
+	if s.failures >= 3 {
+		step.emitOnce(Event{Reason: EventFailed, Message: err.Error(), Warning: true})
+	}
+	r.config.Log.Debug("A step with a set failed", zap.String("set", id), zap.Error(err))
+	return 0, err
 }
 
 // poll checks at each interval whether somebody else changed anything.
@@ -250,8 +262,8 @@ func (r *Rotator) look(ctx context.Context) {
 	of := map[string]*rotated{}
 	var ids []string
 	for _, s := range r.sets {
-		if s.news.Swap(false) {
-			r.queue.Add(s.ID)
+		if s.moved.Swap(false) {
+			r.enqueue("poll", s.ID)
 		}
 		for _, id := range *s.polled.Load() {
 			of[id] = s
@@ -280,19 +292,6 @@ func (r *Rotator) look(ctx context.Context) {
 		default:
 			s.unmended.Store(true)
 		}
-		r.queue.Add(s.ID)
-	}
-}
-
-// emit passes an Event to the listener.
-func (r *Rotator) emit(s *rotated, e Event) {
-	e.Set = s.ID
-	level := zap.InfoLevel
-	if e.Warning {
-		level = zap.WarnLevel
-	}
-	r.config.Log.Log(level, e.Reason, zap.String("set", e.Set), zap.String("message", e.Message))
-	if r.config.Listener != nil {
-		r.config.Listener.Rotated(e)
+		r.enqueue("poll", s.ID)
 	}
 }

@@ -76,8 +76,8 @@ func (s *site) primary() string {
 }
 
 // keys is a set of keys that is rotated without any wait.
-func (s *site) keys(consumers Consumers) Rotated {
-	return Rotated{ID: "jwt", Generate: generate.Config{Random: 32}, Schedule: Schedule{Retry: time.Second}, Consumers: consumers}
+func (s *site) keys(consumers Consumers) Plan {
+	return Plan{ID: "jwt", Generate: generate.Config{Random: 32}, Schedule: Schedule{Retry: time.Second}, Consumers: consumers}
 }
 
 // slow is a consumer that has what it is told to have.
@@ -103,7 +103,7 @@ func (c *slow) answer(is *atomic.Pointer[string], want, lacks string) Answer {
 }
 
 // rotator returns one for sets, with the client, as owner.
-func (s *site) rotator(client *conjur.Client, owner string, sets ...Rotated) (*Rotator, *heard) {
+func (s *site) rotator(client *conjur.Client, owner string, sets ...Plan) (*Rotator, *heard) {
 	values, err := variables.New(client, variables.Config{})
 	if err != nil {
 		s.t.Fatal(err)
@@ -270,14 +270,14 @@ func TestAStepCostsThreeRequests(t *testing.T) {
 			s.command("now", versions.Command{})
 			set := r.sets["jwt"]
 			set.commanded.Store(true)
-			if err := r.control(ctx, set, time.Now()); err != nil { // the poll says that there is one
+			if err := (&step{rotated: set, r: r, now: time.Now()}).readCommand(ctx); err != nil { // the poll says that there is one
 				t.Fatal(err)
 			}
 			set.commanded.Store(false)
 			for steps := 0; ; steps++ {
 				before := s.doc().Step
 				s.ResetCounts()
-				_, err := r.step(ctx, set)
+				_, err := r.begin(set).take(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -313,7 +313,7 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 		}
 	}
 	s.Policy(policy)
-	var sets []Rotated
+	var sets []Plan
 	for i := range n {
 		set := s.keys(nil)
 		set.ID = fmt.Sprintf("many/%d", i)
@@ -357,7 +357,7 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 
 // TestWhatWasKnownOfASetIsSaid until the set was read.
 func TestWhatWasKnownOfASetIsSaid(t *testing.T) {
-	r := New(Config{Sets: []Rotated{{ID: "jwt"}, {ID: "new"}}, Reports: []Report{{Set: "jwt", Stage: "idle"}, {Set: "gone"}}})
+	r := New(Config{Sets: []Plan{{ID: "jwt"}, {ID: "new"}}, Reports: []Report{{Set: "jwt", Stage: "idle"}, {Set: "gone"}}})
 	if reports := r.Reports(); len(reports) != 1 || reports[0].Set != "jwt" || reports[0].Stage != "idle" {
 		t.Errorf("known is %+v", reports)
 	}

@@ -85,7 +85,10 @@ type server struct {
 // quiet forbids writes of sets for a while, on a server without compare-and-swap.
 func (s *server) quiet(d time.Duration) { s.from.Store(int64(time.Since(s.begin) + d)) }
 
-func (s *server) isQuiet() bool { return int64(time.Since(s.begin)) >= s.from.Load() }
+// untilWrites returns the time until writes of sets are permitted; 0 means now.
+func (s *server) untilWrites() time.Duration {
+	return max(time.Duration(s.from.Load())-time.Since(s.begin), 0)
+}
 
 // Held is a set as it was read.
 type Held struct {
@@ -196,7 +199,7 @@ func (s Set) uncertain(err error) error {
 // ago, it first checks whether the set has changed. Afterwards it checks whether another
 // value was written in between.
 func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Document, value secret.Value, others []conjur.NewValue) error {
-	if s.server != nil && !s.server.isQuiet() {
+	if s.server != nil && s.server.untilWrites() > 0 {
 		return ErrEarly
 	}
 	if s.server == nil || time.Since(base.read) > fresh {

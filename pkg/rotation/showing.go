@@ -31,7 +31,7 @@ func (r *Rotator) shown(ctx context.Context, set string) ([]Shown, error) {
 }
 
 // showing returns the namespaces that show the set; nil means unknown.
-func (s *rotated) showing() (namespaces []string) {
+func (s *step) showing() (namespaces []string) {
 	if s.shown == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *rotated) showing() (namespaces []string) {
 }
 
 // nameUnread records which targets can no longer be read. One Event names them.
-func (r *Rotator) nameUnread(s *rotated) {
+func (s *step) nameUnread() {
 	s.unread = nil
 	var names []string
 	for _, target := range s.shown {
@@ -55,16 +55,16 @@ func (r *Rotator) nameUnread(s *rotated) {
 			names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
 		}
 	}
-	if is := brief.List(names); is != s.blind && !r.config.Paused {
-		if s.blind = is; is != "" {
-			r.emit(s, Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
+	if is := brief.List(names); is != s.unreadEvent && !s.r.config.Paused {
+		if s.unreadEvent = is; is != "" {
+			s.emit(Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
 		}
 	}
 }
 
 // unnoted reports whether the set, if this process may change it, lacks a namespace that
 // shows it. A later process that cannot read the namespace must know about it.
-func (s *rotated) unnoted() bool {
+func (s *step) unnoted() bool {
 	showing := s.showing()
 	return s.held.Document != nil && showing != nil && s.mine() && !s.doc().Paused && !s.doc().Noted(showing)
 }
@@ -77,13 +77,13 @@ func (r *Rotator) Delivered(set, namespace string) {
 		return
 	}
 	if noted := s.namespaces.Load(); noted == nil || !(&versions.Document{Namespaces: *noted}).Shows(namespace) {
-		s.news.Store(true)
+		s.moved.Store(true)
 	}
 }
 
 // reportUnread returns the targets that can no longer be read: for each namespace, the
 // oldest problem.
-func (s *rotated) reportUnread() (all []Unread) {
+func (s *step) reportUnread() (all []Unread) {
 	for _, target := range s.unread {
 		i := slices.IndexFunc(all, func(u Unread) bool { return u.Namespace == target.Namespace })
 		switch {

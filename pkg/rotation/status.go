@@ -76,43 +76,31 @@ func (s Set) report(held Held, err error) Report {
 	return r
 }
 
-// waitsFor records why the set waits; "" means that it does not wait.
-func (s *rotated) waitsFor(why string) { s.why = why }
+// reportNow returns the status of a set, as far as it was read. The set need not have
+// begun, because it begins automatically.
+func (s *step) reportNow(ctx context.Context) Report {
+	report := s.set.report(s.held, nil)
+	report.Problem, report.WaitsFor, report.Unread = "", s.awaited(), s.reportUnread()
+	if s.held.Document != nil {
+		report.Due, report.Unasked = s.Schedule.next(s.ID, s.doc()), s.unasked(ctx)
+	}
+	return report
+}
 
 // awaited returns why the set waits, why that may take long, and earlier errors.
-func (s *rotated) awaited() string {
-	said := []string{s.why, s.ahead, s.doc().Refused()}
+func (s *step) awaited() string {
+	said := []string{s.waitsFor, s.ahead, s.doc().Refused()}
 	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
 }
 
 // unasked returns the Pods that use a set but are not asked.
-func (s *rotated) unasked(ctx context.Context) []string {
+func (s *step) unasked(ctx context.Context) []string {
 	if consumers, ok := s.Consumers.(interface {
 		Unasked(context.Context, []Shown) []string
 	}); ok {
 		return consumers.Unasked(ctx, s.shown)
 	}
 	return nil
-}
-
-// reported records the status of a set after a step.
-func (s *rotated) reported(ctx context.Context, err error) {
-	report := s.set.report(s.held, nil)
-	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
-		report = *before
-	}
-	report.WaitsFor, report.Unread = s.awaited(), s.reportUnread()
-	if s.held.Document == nil {
-		report.Problem = "" // it begins automatically
-	}
-	if err != nil {
-		report.WaitsFor = err.Error()
-	}
-	if s.held.Document != nil {
-		report.Due = s.Schedule.next(s.ID, s.held.Document)
-		report.Unasked = s.unasked(ctx)
-	}
-	s.report.Store(&report)
 }
 
 // Check returns all reasons why the set cannot be rotated: faults of the set, missing

@@ -15,14 +15,14 @@ import (
 
 // taken returns the variables of a set that cannot serve their purpose because of their
 // values. Another configuration may store a set in one of them.
-func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
-	problems, _ = r.occupied(ctx, s) // rights are checked elsewhere
+func (s *step) taken(ctx context.Context) (problems []string) {
+	problems, _ = s.occupied(ctx) // rights are checked elsewhere
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
 		return problems
 	}
-	held, err := Set{Conjur: r.config.Conjur, ID: s.Generate.X509.CA}.read(ctx)
-	if _, listed := r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
+	held, err := Set{Conjur: s.r.config.Conjur, ID: s.Generate.X509.CA}.read(ctx)
+	if _, listed := s.r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
 		if listed { // it begins automatically
 			return problems
 		}
@@ -39,20 +39,20 @@ func (r *Rotator) taken(ctx context.Context, s *rotated) (problems []string) {
 }
 
 // vacant returns nil if publishing and adopting overwrite and copy no variable that
-// controls rotation. Otherwise the error is an *otherHandError.
-func (r *Rotator) vacant(ctx context.Context, s *rotated) error {
-	problems, err := r.occupied(ctx, s)
+// controls rotation. Otherwise the error is a *holdError.
+func (s *step) vacant(ctx context.Context) error {
+	problems, err := s.occupied(ctx)
 	if len(problems) > 0 {
-		return &otherHandError{strings.Join(problems, "; ")}
+		return &holdError{why: strings.Join(problems, "; "), foreign: true}
 	}
 	return err
 }
 
 // occupied returns the variables to publish to or to adopt that hold a set or its
 // commands. The error names those that cannot be read.
-func (r *Rotator) occupied(ctx context.Context, s *rotated) (problems []string, err error) {
+func (s *step) occupied(ctx context.Context) (problems []string, err error) {
 	look := func(id string, view bool, advice string) {
-		what, unknown := r.holds(ctx, id, view)
+		what, unknown := s.r.holds(ctx, id, view)
 		if what != "" {
 			problems = append(problems, fmt.Sprintf("%q holds %s%s", id, what, advice))
 		}

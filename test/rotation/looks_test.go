@@ -41,7 +41,7 @@ func TestARotationIsAFewLooks(t *testing.T) {
 	var worked time.Duration
 	for looks := 1; ; looks++ {
 		begin := time.Now()
-		again := engine.Sync(t.Context(), set)
+		again, _ := engine.Sync(t.Context(), set)
 		worked += time.Since(begin)
 		if primary, idle, err := s.look(t.Context()); err == nil && idle && primary != old.ID {
 			t.Logf("%d looks of %v together", looks, worked)

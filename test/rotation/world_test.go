@@ -128,7 +128,7 @@ func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consu
 	config := rotation.Config{
 		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second,
 		Retry: 10 * time.Millisecond, Watch: time.Nanosecond, Log: zap.NewNop(),
-		Sets: []rotation.Rotated{{
+		Sets: []rotation.Plan{{
 			ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: actuator, Outside: "postgresql", Consumers: consumers,
 			Policy: versions.Policy{GiveUp: time.Hour},
 		}},

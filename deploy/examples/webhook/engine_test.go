@@ -85,7 +85,7 @@ func (s *shop) engine(client *conjur.Client) *rotation.Rotator {
 	}}
 	return rotation.New(rotation.Config{
 		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second, Retry: 10 * time.Millisecond, Watch: time.Nanosecond,
-		Sets: []rotation.Rotated{{ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: steps, Outside: "the service", Policy: versions.Policy{GiveUp: time.Hour}}},
+		Sets: []rotation.Plan{{ID: set, Generate: generate.Config{Password: &generate.Password{}}, Actuator: steps, Outside: "the service", Policy: versions.Policy{GiveUp: time.Hour}}},
 	})
 }
 

@@ -52,14 +52,14 @@ func New(c config.Rotation, client *conjur.Client, parts Parts) (*rotation.Rotat
 		return nil, err
 	}
 	a := assembly{c, parts, client}
-	var sets []rotation.Rotated
+	var sets []rotation.Plan
 	var errs []error
 	for _, set := range c.Sets {
-		rotated, err := a.set(set)
+		plan, err := a.plan(set)
 		if err != nil {
 			errs = append(errs, &rotation.SetError{Set: set.Set, Err: err})
 		}
-		sets = append(sets, rotated)
+		sets = append(sets, plan)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -84,7 +84,7 @@ type assembly struct {
 	client *conjur.Client
 }
 
-func (a assembly) set(set config.RotatedSet) (rotation.Rotated, error) {
+func (a assembly) plan(set config.RotatedSet) (rotation.Plan, error) {
 	var errs []error
 	who, err := consumers.New(consumers.Config{
 		Set: set.Set, Wait: set.Confirm.Wait, Restarted: set.Confirm.Restarted, Ask: set.Confirm.Ask, Namespace: set.Namespace,
@@ -93,19 +93,19 @@ func (a assembly) set(set config.RotatedSet) (rotation.Rotated, error) {
 	errs = append(errs, err)
 	actuator, outside, err := a.actuator(set)
 	errs = append(errs, err)
-	rotated := rotation.Rotated{
+	plan := rotation.Plan{
 		ID: set.Set, Generate: set.Generate,
 		Schedule:  rotation.Schedule{Every: set.Every, Cron: set.Times, Before: set.Before, General: set.General, Retry: set.GiveUp},
 		Policy:    versions.Policy{Keep: set.Keep, Lease: a.parts.Lease, GiveUp: set.GiveUp},
 		Consumers: who, Actuator: actuator, Outside: outside, Timeout: set.Timeout, Adopt: set.Adopt,
 	}
 	if len(set.Publish) > 0 {
-		rotated.Publish = map[string]rotation.Published{}
+		plan.Publish = map[string]rotation.Published{}
 		for id, p := range set.Publish {
-			rotated.Publish[id] = rotation.Published(p)
+			plan.Publish[id] = rotation.Published(p)
 		}
 	}
-	return rotated, errors.Join(errs...)
+	return plan, errors.Join(errs...)
 }
 
 // now returns the time of Conjur's clock, or the local time while Conjur's is

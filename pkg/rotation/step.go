@@ -1,0 +1,225 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// step is one step of a set: what is known during the step, and how it is taken.
+type step struct {
+	*rotated
+	r   *Rotator
+	now time.Time // by Conjur's clock
+
+	held    Held               // as it was read
+	wrote   *versions.Document // nil: nothing was written
+	shown   []Shown            // what the targets show of it; nil: unknown
+	facts   versions.Facts
+	gates   gates
+	doing   string    // the present action
+	refusal string    // why the outside refused
+	foreign string    // who else changes the published values; empty: nobody was seen
+	known   time.Time // when the first outcome outside was known
+}
+
+// outcome is the result of one step.
+type outcome struct {
+	waits bool          // nothing can be done now
+	again time.Duration // when to check the set again; negative: after a change
+}
+
+// holdError says why the set must wait although an action is due.
+type holdError struct {
+	why   string
+	until time.Time
+	// foreign means that a variable which the set publishes or adopts does not belong to
+	// it: somebody else changes the variable, or controls rotation with it.
+	foreign bool
+}
+
+func (e *holdError) Error() string { return e.why }
+
+// take takes the step: it looks at the set, decides what is due, acts, and records what
+// is known now. After an act outside with a known outcome, it decides again.
+func (s *step) take(ctx context.Context) (o outcome, err error) {
+	defer func() { s.record(ctx, err) }()
+	if answered, err := s.look(ctx); answered || err != nil {
+		return outcome{}, err
+	}
+	for {
+		action := s.decide()
+		wait := action.Verb == versions.Wait || action.Verb == versions.Idle
+		done := false
+		if wait {
+			err = s.confirmIdle(ctx)
+		} else {
+			done, err = s.act(ctx, action)
+		}
+		switch {
+		case err != nil:
+			return s.hold(ctx, err)
+		case wait:
+			return s.wait(ctx, action)
+		case done:
+			return outcome{}, nil
+		}
+	}
+}
+
+// look reads the command, the annotations and the set, and gathers the other facts. It
+// reports whether it answered a command; then the step is over.
+func (s *step) look(ctx context.Context) (answered bool, err error) {
+	s.doing = "read"
+	if s.now, err = s.r.now(ctx); err != nil {
+		return false, err
+	}
+	if s.commanded.Swap(false) || !s.hasControl && time.Since(s.controlRead) > controlAgain {
+		if err := s.readCommand(ctx); err != nil {
+			s.commanded.Store(true)
+			return false, err
+		}
+	}
+	if err := s.readAnnotations(ctx); err != nil {
+		return false, err
+	}
+	if err := s.read(ctx); err != nil {
+		return false, err
+	}
+	if err := s.r.config.Seen.note(s.ID, s.seen); err != nil {
+		return false, err
+	}
+	if answered, err := s.answer(ctx); answered || err != nil || s.r.config.Paused {
+		return answered, err
+	}
+	if err := s.gather(ctx); err != nil {
+		return false, err
+	}
+	return s.refuse(ctx)
+}
+
+// decide returns the due action.
+func (s *step) decide() versions.Action {
+	switch {
+	case s.r.config.Paused:
+		return versions.Action{Verb: versions.Wait, Why: pausedWhy}
+	case s.unnoted():
+		return versions.Action{Verb: versions.Write, Doc: s.doc().NoteAlone(s.showing(), versions.Entry{At: s.now})}
+	}
+	return s.next()
+}
+
+// pausedWhy is the reason of a wait.
+const pausedWhy = "rotation.paused is set"
+
+// next returns the due action of the set. If the set is idle, a fault of its policy takes
+// precedence as the reason.
+func (s *step) next() versions.Action {
+	action := versions.Next(s.doc(), s.Policy, s.facts)
+	if action.Verb == versions.Idle && s.unclear != "" {
+		return versions.Action{Verb: versions.Wait, Why: s.unclear}
+	}
+	return action
+}
+
+// record records what the poll must check and the status of the set. Then it clears
+// everything that was read or made.
+func (s *step) record(ctx context.Context, err error) {
+	ids := s.variables()
+	s.polled.Store(&ids)
+	if doc := s.doc(); doc.Namespaces != nil && doc.Owner == s.Policy.Owner {
+		s.namespaces.Store(&doc.Namespaces)
+	}
+	report := s.reportNow(ctx)
+	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
+		waitsFor, unread := report.WaitsFor, report.Unread
+		report = *before
+		report.Problem, report.WaitsFor, report.Unread = "", waitsFor, unread
+	}
+	if err != nil {
+		report.WaitsFor = err.Error()
+	}
+	s.report.Store(&report)
+	for _, doc := range []*versions.Document{s.held.Document, s.wrote} {
+		if doc != nil {
+			doc.Wipe()
+		}
+	}
+	s.held, s.wrote = Held{}, nil
+}
+
+// now returns the time of Conjur's clock.
+func (r *Rotator) now(ctx context.Context) (time.Time, error) {
+	now, err := r.config.Conjur.Time(ctx)
+	switch {
+	case err != nil:
+		return now, err
+	case now.IsZero():
+		return now, errors.New("the access tokens do not have the time at which they were made, which rotation goes by")
+	}
+	return now.UTC().Truncate(time.Second), nil
+}
+
+// read reads the set again.
+func (s *step) read(ctx context.Context) error {
+	held, err := s.set.read(ctx)
+	if err != nil {
+		return err
+	}
+	s.held, s.begun = held, held.Document != nil
+	s.seen = max(s.seen, s.doc().Step)
+	return nil
+}
+
+// doc returns the set as it was read; empty if the set has not begun.
+func (s *step) doc() *versions.Document {
+	if s.held.Document == nil {
+		return versions.New(s.Policy.Owner)
+	}
+	return s.held.Document
+}
+
+// mine reports whether this process may change the set: it is the owner, and no later
+// step was delivered. Otherwise only a "claim" counts.
+func (s *step) mine() bool {
+	return s.doc().Owner == s.Policy.Owner && s.seen <= s.doc().Step
+}
+
+// gather gathers the known facts beside the set.
+func (s *step) gather(ctx context.Context) (err error) {
+	doc, f := s.doc(), &s.facts
+	s.ahead = doc.Ahead(s.now)
+	*f = versions.Facts{Now: s.now, Seen: s.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
+	if s.control.answer == "" {
+		f.Command = s.control.command
+	}
+	if s.r.config.Targets != nil {
+		if s.shown, err = s.r.shown(ctx, s.ID); err != nil {
+			return err
+		}
+		for _, target := range s.shown {
+			f.Seen = max(f.Seen, target.Step)
+			f.Shown[target.Primary] = true
+		}
+		s.nameUnread()
+	}
+	s.seen = f.Seen
+	if !s.mine() {
+		return nil // only a command counts
+	}
+	s.watch()
+	s.r.ledger.note(s.ID, doc, s.now)
+	if doc.Paused {
+		return nil // consumers are not asked in this state
+	}
+	due := s.Schedule.next(s.ID, doc)
+	f.Due = !due.IsZero() && !s.now.Before(due)
+	if f.Barred = s.unclear; f.Barred == "" {
+		f.Barred = s.r.ledger.barred(&s.Plan, doc, s.now)
+	}
+	s.gates = s.ask(ctx)
+	f.Introduced, f.Left = s.gates.introduced, s.gates.left
+	return nil
+}
