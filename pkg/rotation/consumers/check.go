@@ -49,7 +49,7 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document, shown []r
 // the last hour. If shown is nil, it is unknown what uses the set.
 func (c *Consumers) Unasked(ctx context.Context, shown []rotation.Shown) []string {
 	if shown != nil && c.hasPods() && time.Since(c.listed) > time.Hour {
-		_ = c.lookAtPods(ctx, &survey{}, readable(shown)) // Check reports the errors
+		_ = c.lookAtPods(ctx, &snapshot{}, readable(shown)) // Check reports the errors
 	}
 	return c.unasked
 }

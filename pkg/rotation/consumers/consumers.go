@@ -53,21 +53,21 @@ type Consumers struct {
 	parsed
 	client *http.Client
 
-	ways     map[way]*progress
+	followed map[stage]*progress
 	unused   map[string]*watch // by the id of the version that will be removed
 	migrated map[string]bool   // the ids of versions with a complete migration
-	last     survey
+	last     snapshot
 	listed   time.Time // when Pods were last listed
 	unasked  []string  // Pods that use a Secret of the set but are not asked
 }
 
-// way identifies a version in its present state, for which consumers are followed.
-type way struct {
+// stage identifies a version in its present state, for which consumers are followed.
+type stage struct {
 	id   string
 	step uint64
 }
 
-// progress is the observations for a way.
+// progress is the observations for a stage.
 type progress struct {
 	shown  time.Time // when all Secrets first showed the step
 	again  time.Time // when the second check is due; zero: the first one has not succeeded
@@ -83,7 +83,7 @@ func New(config Config) (*Consumers, error) {
 	}
 	return &Consumers{
 		Config: config, parsed: parsed, client: newClient(),
-		ways: map[way]*progress{}, unused: map[string]*watch{}, migrated: map[string]bool{},
+		followed: map[stage]*progress{}, unused: map[string]*watch{}, migrated: map[string]bool{},
 	}, nil
 }
 
@@ -126,9 +126,9 @@ func settled(v versions.Version) bool {
 
 // forget drops the observations for versions that have changed their state.
 func (c *Consumers) forget(doc *versions.Document) {
-	maps.DeleteFunc(c.ways, func(w way, _ *progress) bool {
-		v, _ := doc.Version(w.id)
-		return v.Step != w.step
+	maps.DeleteFunc(c.followed, func(at stage, _ *progress) bool {
+		v, _ := doc.Version(at.id)
+		return v.Step != at.step
 	})
 	over := func(id string) bool {
 		v, _ := doc.Version(id)
@@ -182,16 +182,16 @@ func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versio
 	return rotation.Answer{Open: true}
 }
 
-// progress returns the observations for a version's way so far.
+// progress returns the observations for a version's stage so far.
 func (c *Consumers) progress(v versions.Version, secrets []rotation.Shown) *progress {
-	w := way{v.ID, v.Step}
-	p := c.ways[w]
+	at := stage{v.ID, v.Step}
+	p := c.followed[at]
 	if p == nil {
 		p = &progress{shown: time.Now(), proven: settled(v)}
 		if len(secrets) == 0 { // consumers read the set from Conjur
 			p.shown = p.shown.Add(v.Since.Sub(c.Now()))
 		}
-		c.ways[w] = p
+		c.followed[at] = p
 	}
 	return p
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation"
 )
 
-// survey is the state of all consumers at one moment.
-type survey struct {
-	at      time.Time // when the survey began
+// snapshot is the state of all consumers at one moment.
+type snapshot struct {
+	at      time.Time // when the snapshot began
 	pods    bool      // some of the consumers are Pods
 	broken  []string  // objects that could not be checked
 	groups  []group
@@ -37,13 +37,13 @@ type member struct {
 	old     bool  // known to date from before the step
 }
 
-// look surveys all consumers after the given time. Versions that are checked at the same
-// moment share one survey.
-func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotation.Shown) survey {
+// look takes a snapshot of all consumers after the given time. Versions that are checked
+// at the same moment share one.
+func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotation.Shown) snapshot {
 	if at := c.last.at; !at.IsZero() && time.Since(at) < c.Again/10 && !at.Before(after) {
 		return c.last
 	}
-	s := survey{at: time.Now(), pods: c.hasPods()}
+	s := snapshot{at: time.Now(), pods: c.hasPods()}
 	var asks []func()
 	urls := group{answers: true, members: make([]member, len(c.urls))}
 	for i, to := range c.urls {
@@ -69,7 +69,7 @@ func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotatio
 	return s
 }
 
-// hasPods reports whether the survey includes Pods.
+// hasPods reports whether the snapshot includes Pods.
 func (c *Consumers) hasPods() bool { return len(c.parsed.pods)+len(c.restarted) > 0 }
 
 // all calls each function, several concurrently.
@@ -87,13 +87,13 @@ func all(calls []func()) {
 }
 
 // others names the Pods that are not asked.
-func (s survey) others() string {
+func (s snapshot) others() string {
 	return "Pods that confirm does not name, but that use the set's Secrets: " + brief.List(s.unasked)
 }
 
 // against returns the reasons against going on, or "". It also reports whether a consumer
 // is known to be behind.
-func (s survey) against(lacks string, has func(Holding) bool) (text string, inUse bool) {
+func (s snapshot) against(lacks string, has func(Holding) bool) (text string, inUse bool) {
 	lines := slices.Clone(s.broken)
 	pods := false
 	for _, g := range s.groups {

@@ -23,9 +23,9 @@ type pods struct {
 	selectors []labels.Selector // of the workloads seen so far
 }
 
-// lookAtPods adds the Pods of the workloads to a survey, and other Pods that use a Secret
-// of the set.
-func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotation.Shown) error {
+// lookAtPods adds the Pods of the workloads to a snapshot, and other Pods that use a
+// Secret of the set.
+func (c *Consumers) lookAtPods(ctx context.Context, s *snapshot, secrets []rotation.Shown) error {
 	c.listed = time.Now()
 	home, err := c.home(secrets)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Consumers) lookAtPods(ctx context.Context, s *survey, secrets []rotatio
 }
 
 // lookAtRestarts adds the Pods of workloads that must be restarted.
-func (c *Consumers) lookAtRestarts(ctx context.Context, s *survey, p *pods, secrets []rotation.Shown) error {
+func (c *Consumers) lookAtRestarts(ctx context.Context, s *snapshot, p *pods, secrets []rotation.Shown) error {
 	if len(c.restarted) == 0 {
 		return nil
 	}
