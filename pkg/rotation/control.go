@@ -95,17 +95,8 @@ func parseControl(value []byte) (control, error) {
 // other value stays and the error is ErrConflict.
 func (s Set) putControl(ctx context.Context, over, c control) error {
 	value, id := c.value(), versions.ControlOf(s.ID)
-	if s.server == nil || !s.server.uncompared.Load() {
-		err := s.Conjur.SetAll(ctx, []conjur.NewValue{{ID: id, Value: value, Version: &over.at}})
-		var refused *conjur.RefusedError
-		switch {
-		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
-			return ErrConflict
-		case !errors.Is(err, conjur.ErrNotOffered):
-			return err
-		case s.server != nil:
-			s.server.uncompared.Store(true)
-		}
+	if offered, err := s.swap(ctx, conjur.NewValue{ID: id, Value: value, Version: &over.at}); offered {
+		return err
 	}
 	if err := s.Conjur.Set(ctx, id, value); err != nil {
 		return err

@@ -108,7 +108,7 @@ func (s *step) check(ctx context.Context) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	changed := append([]string{s.ID, versions.ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
 	for _, id := range changed {
-		problems = append(problems, s.r.lacks(ctx, id, "execute", "update")...)
+		problems = append(problems, lacks(ctx, s.r.config.Conjur, id, "execute", "update")...)
 	}
 	if err := s.readAnnotations(ctx); err != nil {
 		add("%v", err)
@@ -138,7 +138,7 @@ func (s *step) check(ctx context.Context) (problems []string) {
 		problems = append(problems, checker.Check(ctx, shown)...)
 	}
 	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
-		lacks := s.r.lacks(ctx, id, "execute")
+		lacks := lacks(ctx, s.r.config.Conjur, id, "execute")
 		problems = append(problems, lacks...)
 		if len(s.doc().Versions) == 0 && lacks == nil && s.r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
 			add("%q, which is to be adopted, has no value; set it", id)
@@ -171,9 +171,9 @@ func (s *step) check(ctx context.Context) (problems []string) {
 }
 
 // lacks returns the missing privileges on a variable.
-func (r *Rotator) lacks(ctx context.Context, id string, privileges ...string) (problems []string) {
+func lacks(ctx context.Context, client Conjur, id string, privileges ...string) (problems []string) {
 	for _, privilege := range privileges {
-		switch reading := r.config.Conjur.Check(ctx, nil, id, privilege); {
+		switch reading := client.Check(ctx, nil, id, privilege); {
 		case reading.Form == conjur.Missing:
 			return []string{fmt.Sprintf("%q is not declared, or this identity cannot see it", id)}
 		case reading.Form == conjur.No:

@@ -83,13 +83,12 @@ func (s *step) mayPromote(ctx context.Context, next *versions.Document) error {
 			return err
 		}
 		values, err := s.publications(next)
+		defer wipe(values)
 		if err != nil {
 			return err
 		}
-		for _, v := range values {
-			if err := s.r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
-				return fmt.Errorf("%q is not published: %w", v.ID, err)
-			}
+		if err := publish(ctx, s.r.config.Conjur, values); err != nil {
+			return err
 		}
 	}
 	return s.alone(ctx)

@@ -92,6 +92,16 @@ func wipe(values []conjur.NewValue) {
 	}
 }
 
+// publish writes published values.
+func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error {
+	for _, v := range values {
+		if err := client.Set(ctx, v.ID, v.Value); err != nil {
+			return fmt.Errorf("%q is not published: %w", v.ID, err)
+		}
+	}
+	return nil
+}
+
 // mend rewrites published values that differ from the set.
 func (s *step) mend(ctx context.Context) error {
 	values, err := s.outdated(ctx, s.r.config.Conjur)
@@ -105,12 +115,7 @@ func (s *step) mend(ctx context.Context) error {
 	if err := s.alone(ctx); err != nil {
 		return err
 	}
-	for _, v := range values {
-		if err := s.r.config.Conjur.Set(ctx, v.ID, v.Value); err != nil {
-			return fmt.Errorf("%q is not published: %w", v.ID, err)
-		}
-	}
-	return nil
+	return publish(ctx, s.r.config.Conjur, values)
 }
 
 // outdated returns the published values that differ from the set. The caller wipes them,

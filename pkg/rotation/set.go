@@ -165,25 +165,36 @@ func (s Set) write(ctx context.Context, base Held, doc *versions.Document, other
 	}
 	value := secret.New(encoded)
 	defer value.Wipe()
-	if s.server != nil && s.server.uncompared.Load() {
-		return s.writeUncompared(ctx, base, doc, value, others)
-	}
-	err = s.Conjur.SetAll(ctx, append([]conjur.NewValue{{ID: s.ID, Value: value, Version: &base.at}}, others...))
+	offered, err := s.swap(ctx, append([]conjur.NewValue{{ID: s.ID, Value: value, Version: &base.at}}, others...)...)
 	var refused *conjur.RefusedError
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
-		return fmt.Errorf("%w; nothing was written, look at it again", ErrConflict)
-	case errors.As(err, &refused):
-		return err
-	case errors.Is(err, conjur.ErrNotOffered):
-		if s.server != nil {
-			s.server.uncompared.Store(true)
-		}
+	case !offered:
 		return s.writeUncompared(ctx, base, doc, value, others)
+	case errors.Is(err, ErrConflict):
+		return fmt.Errorf("%w; nothing was written, look at it again", err)
+	case err == nil, errors.As(err, &refused):
+		return err
 	}
 	return s.uncertain(err)
+}
+
+// swap writes values together, if the first variable still has the version that its value
+// names. offered is false if the server has no compare-and-swap; then nothing is written.
+func (s Set) swap(ctx context.Context, values ...conjur.NewValue) (offered bool, err error) {
+	if s.server != nil && s.server.uncompared.Load() {
+		return false, nil
+	}
+	err = s.Conjur.SetAll(ctx, values)
+	var refused *conjur.RefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+		return true, ErrConflict
+	case !errors.Is(err, conjur.ErrNotOffered):
+		return true, err
+	case s.server != nil:
+		s.server.uncompared.Store(true)
+	}
+	return false, nil
 }
 
 // uncertain translates err into its meaning for a write.
@@ -217,10 +228,8 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 	if err := s.settle(ctx, base.at, doc); err != nil {
 		return err
 	}
-	for _, other := range others {
-		if err := s.Conjur.Set(ctx, other.ID, other.Value); err != nil {
-			return fmt.Errorf("it was written, but %q was not published: %w", other.ID, err)
-		}
+	if err := publish(ctx, s.Conjur, others); err != nil {
+		return fmt.Errorf("it was written, but %w", err)
 	}
 	return nil
 }

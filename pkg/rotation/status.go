@@ -2,13 +2,12 @@ package rotation
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -106,23 +105,13 @@ func (s *step) unasked(ctx context.Context) []string {
 // Check returns all reasons why the set cannot be rotated: faults of the set, missing
 // rights, consumers that do not answer.
 func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
-	for _, privilege := range []string{"execute", "update"} {
-		switch r := s.Conjur.Check(ctx, nil, s.ID, privilege); {
-		case r.Form == conjur.Missing:
-			return []string{ErrUndeclared.Error()}
-		case r.Form == conjur.No:
-			problems = append(problems, fmt.Sprintf("this identity lacks %q on it; permit that in the policy", privilege))
-		case r.Err != nil:
-			problems = append(problems, fmt.Sprintf("whether this identity has %q is not known: %v", privilege, r.Err))
-		}
-	}
-	report := s.Status(ctx)
-	if report.Problem != "" {
-		return append(problems, report.Problem)
-	}
+	problems = lacks(ctx, s.Conjur, s.ID, "execute", "update")
 	held, err := s.read(ctx)
-	if err != nil {
-		return append(problems, err.Error())
+	if errors.Is(err, ErrUndeclared) {
+		return problems
+	}
+	if report := s.report(held, err); report.Problem != "" {
+		return append(problems, report.Problem)
 	}
 	primary, _ := held.Primary()
 	return append(problems, gate.introduced(ctx, held.Document, primary)...)
