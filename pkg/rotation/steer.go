@@ -26,9 +26,9 @@ var (
 
 const (
 	lookEvery = 250 * time.Millisecond // while a command is pending
-	// strange is how many checks in a row must find another command instead of this one.
+	// mostMissed is how many checks in a row must find another command instead of this one.
 	// Without compare-and-swap, a late command is visible for a moment.
-	strange = 8
+	mostMissed = 8
 )
 
 // Steer sends a command to the rotator of the set and does not wait. The command is
@@ -83,12 +83,13 @@ func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 	if there.pending(c.At) && there.command.ID != c.ID {
 		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.command.At.Format(time.RFC3339), name(there.command))
 	}
-	if err = s.putControl(ctx, there, control{command: c}); errors.Is(err, ErrConflict) {
-		err = fmt.Errorf("%w, sent at the same moment", ErrPending)
-	} else if err != nil {
-		err = s.unsent(err)
+	switch err = s.putControl(ctx, there, control{command: c}); {
+	case errors.Is(err, ErrConflict):
+		return 0, fmt.Errorf("%w, sent at the same moment", ErrPending)
+	case err != nil:
+		return 0, s.unsent(err)
 	}
-	return there.at + 1, err
+	return there.at + 1, nil
 }
 
 func (s Set) unsent(err error) error {
@@ -110,23 +111,22 @@ func (s Set) command(ctx context.Context, c versions.Command, most time.Duration
 	if c, err = identified(c); err != nil {
 		return "", err
 	}
+	unanswered := fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
 	var at uint64 // 0: not sent yet
-	for strangers := 0; ; {
+	missed := 0   // checks in a row that found another command
+	for {
 		if at == 0 {
-			var sent uint64
-			if sent, err = s.send(ctx, c); err == nil {
-				at = sent
-			} else if !errors.Is(err, ErrPending) {
+			at, err = s.send(ctx, c)
+			if err != nil && !errors.Is(err, ErrPending) {
 				return "", err
 			}
 		} else {
-			var answered control
-			if answered, err = s.answered(ctx, c, at); err != nil {
-				return "", err
-			}
+			answered, err := s.answered(ctx, c, at)
 			switch {
+			case err != nil:
+				return "", err
 			case answered.command.ID != c.ID:
-				if strangers++; strangers >= strange {
+				if missed++; missed >= mostMissed {
 					return s.logged(ctx, c)
 				}
 			case answered.refused:
@@ -134,9 +134,11 @@ func (s Set) command(ctx context.Context, c versions.Command, most time.Duration
 			case answered.answer != "":
 				return answered.answer, nil
 			default:
-				strangers = 0
+				missed = 0
 			}
-			err = fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
+		}
+		if at != 0 {
+			err = unanswered
 		}
 		select {
 		case <-time.After(lookEvery):

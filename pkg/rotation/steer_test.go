@@ -197,3 +197,13 @@ func TestWhatHoldsInAControlVariable(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandThatNobodyAnswers is never taken for one that was obeyed, however short the
+// wait is.
+func TestACommandThatNobodyAnswers(t *testing.T) {
+	s := newSite(t)
+	what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Nanosecond)
+	if what != "" || !errors.Is(err, ErrUnanswered) {
+		t.Errorf("after a moment: %q, %v", what, err)
+	}
+}
