@@ -21,20 +21,20 @@ import (
 func (s *step) act(ctx context.Context, action versions.Action) (done bool, err error) {
 	switch action.Verb {
 	case versions.Write:
-		if err := s.tooEarly(action.Doc); err != nil {
+		if err := s.checkWatched(action.Doc); err != nil {
 			return false, err
 		}
-		if err := s.mayPromote(ctx, action.Doc); err != nil {
+		if err := s.checkPromote(ctx, action.Doc); err != nil {
 			return false, err
 		}
 		return true, s.write(ctx, action.Doc)
 	case versions.Make:
-		if err := s.mayMake(ctx); err != nil {
+		if err := s.checkMake(ctx); err != nil {
 			return false, err
 		}
 		return true, s.make(ctx, action)
 	case versions.Revoke:
-		if _, err := s.untouched(ctx); err != nil { // another writer may use the variables
+		if _, err := s.annotatedNumbers(ctx); err != nil { // another writer may use the variables
 			return false, err
 		}
 	}
@@ -59,15 +59,15 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 	return false, nil
 }
 
-// mayMake returns nil if a version may be made now. The ledger then counts it.
-func (s *step) mayMake(ctx context.Context) error {
-	if err := s.vacant(ctx); err != nil {
+// checkMake returns nil if a version may be made now. The ledger then counts it.
+func (s *step) checkMake(ctx context.Context) error {
+	if err := s.checkVacant(ctx); err != nil {
 		return err
 	}
-	if err := s.alone(ctx); err != nil {
+	if err := s.checkAlone(ctx); err != nil {
 		return err
 	}
-	if err := s.r.takeStock(ctx, s.now); err != nil {
+	if err := s.r.readOthers(ctx, s.now); err != nil {
 		return err
 	}
 	if barred := s.r.ledger.begin(&s.Plan, s.doc(), s.now); barred != "" {
@@ -87,9 +87,9 @@ func (s *step) watch() {
 	}
 }
 
-// tooEarly stops the revocation of a version that this process has not seen without
+// checkWatched stops the revocation of a version that this process has not seen without
 // consumers for long enough, whatever the clock says.
-func (s *step) tooEarly(next *versions.Document) error {
+func (s *step) checkWatched(next *versions.Document) error {
 	least := min(s.Policy.Keep, s.r.config.Watch)
 	for id, since := range s.watched {
 		v, _ := next.Version(id)
@@ -100,9 +100,9 @@ func (s *step) tooEarly(next *versions.Document) error {
 	return nil
 }
 
-// takeStock reads the sets that this process has not read yet. Versions that an earlier
+// readOthers reads the sets that this process has not read yet. Versions that an earlier
 // process began count too. A set that cannot be read contributes nothing.
-func (r *Rotator) takeStock(ctx context.Context, now time.Time) error {
+func (r *Rotator) readOthers(ctx context.Context, now time.Time) error {
 	for id, s := range r.sets {
 		if r.ledger.knows(id) {
 			continue
@@ -211,7 +211,7 @@ func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since 
 func (s *step) write(ctx context.Context, next *versions.Document) error {
 	s.doing = string(versions.Write)
 	before := s.doc()
-	others, err := s.following(ctx, next)
+	others, err := s.publishedWith(ctx, next)
 	defer wipe(others)
 	if err != nil {
 		return err

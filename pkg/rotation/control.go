@@ -170,8 +170,8 @@ func (c control) value() secret.Value {
 	return secret.New(text)
 }
 
-// readCommand reads the operator's command. It initializes the control variable if that has
-// no value. Without the variable, operators cannot send commands.
+// readCommand reads the operator's command. It initializes the control variable if that
+// has no value. Without the variable, operators cannot send commands.
 func (s *step) readCommand(ctx context.Context) error {
 	s.controlRead = time.Now()
 	id := versions.ControlOf(s.ID)

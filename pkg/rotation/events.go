@@ -75,7 +75,7 @@ func (s *step) emitChanges(before, after *versions.Document) {
 			s.emit(Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
 		case v.State == versions.Retiring && was.State != versions.Primary:
 			s.r.ledger.outcome(&s.Plan, false)
-			s.emit(Event{Reason: EventFailed, Message: s.because(after.Log[len(after.Log)-1].What), Warning: true, Result: ResultDropped})
+			s.emit(Event{Reason: EventFailed, Message: s.withRefusal(after.Log[len(after.Log)-1].What), Warning: true, Result: ResultDropped})
 		case v.State == versions.Retired:
 			s.emit(Event{Reason: EventDone, Message: "retired " + v.ID})
 		}

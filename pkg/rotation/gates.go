@@ -130,8 +130,8 @@ type gates struct {
 	unknown    error           // why not all could be asked; their gates are closed
 }
 
-// ask asks the consumers of a set for their progress.
-func (s *step) ask(ctx context.Context) gates {
+// askConsumers asks the consumers of a set for their progress.
+func (s *step) askConsumers(ctx context.Context) gates {
 	doc := s.doc()
 	g := gates{left: map[string]bool{}}
 	for _, v := range doc.Versions {

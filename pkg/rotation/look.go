@@ -48,7 +48,7 @@ func (s *step) inspect(ctx context.Context) (err error) {
 	}
 	barred := s.barred(ctx)
 	var hold *holdError
-	if s.mine() && errors.As(s.vacant(ctx), &hold) {
+	if s.mine() && errors.As(s.checkVacant(ctx), &hold) {
 		barred = hold.why
 	}
 	switch action := s.next(); {
@@ -144,7 +144,7 @@ func (s *step) check(ctx context.Context) (problems []string) {
 			add("%q, which is to be adopted, has no value; set it", id)
 		}
 	}
-	problems = append(problems, s.taken(ctx)...)
+	problems = append(problems, s.unusable(ctx)...)
 	values, err := s.publications(s.doc())
 	wipe(values)
 	if err != nil {

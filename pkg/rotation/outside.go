@@ -22,7 +22,8 @@ func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 	return false
 }
 
-// actOutside lets the actuator carry out an action. The error means that the outcome is unknown.
+// actOutside lets the actuator carry out an action. The error means that the outcome is
+// unknown.
 func (s *step) actOutside(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
 	v, _ := s.doc().Version(action.Version)
 	s.doing = string(action.Verb)
@@ -53,8 +54,8 @@ func (s *step) actOutside(ctx context.Context, action versions.Action) (good boo
 // longestReason limits the reported reason of a refusal, in bytes. A cut adds some bytes.
 const longestReason = versions.MaxRefusal - 12
 
-// because returns the event, and the reason if the outside gave one in this step.
-func (s *step) because(what string) string {
+// withRefusal returns the event, and the reason if the outside gave one in this step.
+func (s *step) withRefusal(what string) string {
 	if s.refusal == "" {
 		return what
 	}
@@ -74,7 +75,7 @@ func (s *step) confirmIdle(ctx context.Context) error {
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
 		if verb == versions.Apply {
-			if err := s.alone(ctx); err != nil { // another writer is active
+			if err := s.checkAlone(ctx); err != nil { // another writer is active
 				return err
 			}
 		}

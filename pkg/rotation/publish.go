@@ -36,17 +36,17 @@ func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
 	return value, err == nil, err
 }
 
-// following returns the values to publish with a step. A command is obeyed even while
+// publishedWith returns the values to publish with a step. A command is obeyed even while
 // publishing is not allowed.
-func (s *step) following(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
+func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
 	was, _ := s.doc().Primary()
 	is, _ := next.Primary()
 	promoted := was.ID != is.ID
-	if !s.follows(promoted) {
+	if !s.changesPublished(promoted) {
 		return nil, nil
 	}
 	var hold *holdError
-	if err := s.vacant(ctx); errors.As(err, &hold) && !promoted && s.answers(next) {
+	if err := s.checkVacant(ctx); errors.As(err, &hold) && !promoted && s.answersCommand(next) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -54,15 +54,15 @@ func (s *step) following(ctx context.Context, next *versions.Document) ([]conjur
 	return s.publications(next)
 }
 
-// answers reports whether a step obeys an operator's command.
-func (s *step) answers(next *versions.Document) bool {
+// answersCommand reports whether a step obeys an operator's command.
+func (s *step) answersCommand(next *versions.Document) bool {
 	_, before := s.doc().Answer(s.control.command.ID)
 	_, after := next.Answer(s.control.command.ID)
 	return after && !before
 }
 
-// follows reports whether a published value changes with a step.
-func (s *step) follows(promoted bool) bool {
+// changesPublished reports whether a published value changes with a step.
+func (s *step) changesPublished(promoted bool) bool {
 	for _, p := range s.Publish {
 		if promoted || p.Text == "" {
 			return true
@@ -109,10 +109,10 @@ func (s *step) mend(ctx context.Context) error {
 	if err != nil || len(values) == 0 {
 		return err
 	}
-	if err := s.vacant(ctx); err != nil {
+	if err := s.checkVacant(ctx); err != nil {
 		return err
 	}
-	if err := s.alone(ctx); err != nil {
+	if err := s.checkAlone(ctx); err != nil {
 		return err
 	}
 	return publish(ctx, s.r.config.Conjur, values)

@@ -219,7 +219,7 @@ func (s *step) gather(ctx context.Context) (err error) {
 	if f.Barred = s.unclear; f.Barred == "" {
 		f.Barred = s.r.ledger.barred(&s.Plan, doc, s.now)
 	}
-	s.gates = s.ask(ctx)
+	s.gates = s.askConsumers(ctx)
 	f.Introduced, f.Left = s.gates.introduced, s.gates.left
 	return nil
 }

@@ -46,7 +46,7 @@ func (s *step) wait(ctx context.Context, action versions.Action) (outcome, error
 			s.foreign = hold.why
 		}
 	}
-	why := cmp.Or(s.foreign, s.gates.waits, s.because(action.Why))
+	why := cmp.Or(s.foreign, s.gates.waits, s.withRefusal(action.Why))
 	stage := s.doc().Stage()
 	switch {
 	case !s.mine() || s.foreign != "":

@@ -13,9 +13,9 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// taken returns the variables of a set that cannot serve their purpose because of their
-// values. Another configuration may store a set in one of them.
-func (s *step) taken(ctx context.Context) (problems []string) {
+// unusable returns the variables of a set that cannot serve their purpose because of
+// their values. Another configuration may store a set in one of them.
+func (s *step) unusable(ctx context.Context) (problems []string) {
 	problems, _ = s.occupied(ctx) // rights are checked elsewhere
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
@@ -38,9 +38,9 @@ func (s *step) taken(ctx context.Context) (problems []string) {
 	return problems
 }
 
-// vacant returns nil if publishing and adopting overwrite and copy no variable that
+// checkVacant returns nil if publishing and adopting overwrite and copy no variable that
 // controls rotation. Otherwise the error is a *holdError.
-func (s *step) vacant(ctx context.Context) error {
+func (s *step) checkVacant(ctx context.Context) error {
 	problems, err := s.occupied(ctx)
 	if len(problems) > 0 {
 		return &holdError{why: strings.Join(problems, "; "), foreign: true}

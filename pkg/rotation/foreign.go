@@ -19,10 +19,10 @@ import (
 // ownRotator is the problem of a published variable that has an expiry.
 const ownRotator = "the server's own rotator has changed it; disable that rotator, then clear the variable's expiry: POST /secrets/ACCOUNT/variable/ID?expirations"
 
-// untouched returns the version numbers of published variables for which the policy
-// requests the server's own rotator. The error is a *holdError if that rotator has
+// annotatedNumbers returns the version numbers of published variables for which the
+// policy requests the server's own rotator. The error is a *holdError if that rotator has
 // changed one.
-func (s *step) untouched(ctx context.Context) (map[string]uint64, error) {
+func (s *step) annotatedNumbers(ctx context.Context) (map[string]uint64, error) {
 	newest := map[string]uint64{}
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		if s.Publish[id].Text == "" { // a set is not a password
@@ -41,11 +41,11 @@ func (s *step) untouched(ctx context.Context) (map[string]uint64, error) {
 	return newest, nil
 }
 
-// alone returns nil if nobody else changes the variables that a set publishes. A missing
-// expiry is not sufficient proof: the server's own rotator sets it a moment after a
-// write. Therefore an annotated variable must have been unchanged for a while.
-func (s *step) alone(ctx context.Context) error {
-	before, err := s.untouched(ctx)
+// checkAlone returns nil if nobody else changes the variables that a set publishes. A
+// missing expiry is not sufficient proof: the server's own rotator sets it a moment after
+// a write. Therefore an annotated variable must have been unchanged for a while.
+func (s *step) checkAlone(ctx context.Context) error {
+	before, err := s.annotatedNumbers(ctx)
 	if err != nil || len(before) == 0 {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *step) alone(ctx context.Context) error {
 		return ctx.Err()
 	case <-time.After(min(s.r.config.Calm, s.r.config.Timeout/3)):
 	}
-	after, err := s.untouched(ctx)
+	after, err := s.annotatedNumbers(ctx)
 	for id, number := range after {
 		if was, ok := before[id]; err == nil && ok && was != number {
 			return &holdError{why: fmt.Sprintf("%q: somebody else has changed it just now; it is looked at again", id), foreign: true}
@@ -63,23 +63,23 @@ func (s *step) alone(ctx context.Context) error {
 	return err
 }
 
-// mayPromote returns nil if a primary may be published. Before the first primary,
+// checkPromote returns nil if a primary may be published. Before the first primary,
 // variables without a value get theirs. The server's own rotator never changes a variable
 // without a value. If that rotator runs, it must change the login before a consumer has
 // it.
-func (s *step) mayPromote(ctx context.Context, next *versions.Document) error {
+func (s *step) checkPromote(ctx context.Context, next *versions.Document) error {
 	was, used := s.doc().Primary()
 	is, _ := next.Primary()
 	if was.ID == is.ID {
 		return nil
 	}
-	newest, err := s.untouched(ctx)
+	newest, err := s.annotatedNumbers(ctx)
 	if err != nil || len(newest) == 0 {
 		return err
 	}
 	if !used && slices.Contains(slices.Collect(maps.Values(newest)), 0) {
 		s.doing = "publish"
-		if err := s.vacant(ctx); err != nil {
+		if err := s.checkVacant(ctx); err != nil {
 			return err
 		}
 		values, err := s.publications(next)
@@ -91,7 +91,7 @@ func (s *step) mayPromote(ctx context.Context, next *versions.Document) error {
 			return err
 		}
 	}
-	return s.alone(ctx)
+	return s.checkAlone(ctx)
 }
 
 // Reminders returns, by set, facts that this process cannot see and an operator must
@@ -99,7 +99,7 @@ func (s *step) mayPromote(ctx context.Context, next *versions.Document) error {
 func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		newest, _ := r.begin(s).untouched(ctx) // Check reports the error
+		newest, _ := r.begin(s).annotatedNumbers(ctx) // Check reports the error
 		for _, variable := range slices.Sorted(maps.Keys(newest)) {
 			all[id] = append(all[id], fmt.Sprintf("disable the server's own rotator, if it is enabled: the policy annotates %q with %s, and Syncer cannot see a rotator before its first run", variable, conjur.RotatorAnnotation))
 		}
