@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -21,10 +20,10 @@ func (l *loader) published(it item, set *RotatedSet) {
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
 		}
 		if set.Publish == nil {
-			set.Publish = map[string]Published{}
+			set.Publish = map[string]versions.Published{}
 		}
-		set.Publish[id] = Published{Text: p["text"].text, Parts: p["parts"].texts()}
-		if err := set.Publish[id].check(set.sample(it["adopt"].keys)); err != nil && !bad(p) && !bad(it["generate"].object()) {
+		set.Publish[id] = versions.Published{Text: p["text"].text, Parts: p["parts"].texts()}
+		if err := set.Publish[id].Check(set.sample(it["adopt"].keys)); err != nil && !bad(p) && !bad(it["generate"].object()) {
 			l.failAll(fmt.Sprintf("%s.%s", val.key, id), err)
 		}
 	}
@@ -56,21 +55,3 @@ func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 // longPart is the length in bytes of a sample part. It is long enough for a template to
 // take any of the bytes.
 const longPart = 4 << 10
-
-// check returns why a variable can never be published. Without parts it finds only
-// problems that do not depend on them.
-func (p Published) check(sample versions.Version) error {
-	text, err := versions.ParseText(p.Text)
-	if err != nil || sample.Parts == nil {
-		return err
-	}
-	if p.Text != "" {
-		_, err = text.Of(sample)
-		return err
-	}
-	var lacks []error
-	for _, part := range p.Parts {
-		lacks = append(lacks, sample.Lacks(part))
-	}
-	return errors.Join(lacks...)
-}

@@ -6,6 +6,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // Rotation contains the sets of versions that Syncer rotates. The zero Rotation has no
@@ -61,9 +62,9 @@ type RotatedSet struct {
 	// HTTPTimeout.
 	Timeout time.Duration `name:"timeout" kind:"period" least:"1s" follows:"30s, or three times \"conjur.httpTimeoutSeconds\" if that is less"`
 
-	Publish map[string]Published `name:"publish" is:"short"` // by the variable's id
-	Adopt   map[string]string    // the variable's id by the part that it becomes
-	_       map[string]adopted   `name:"adopt" is:"short"`
+	Publish map[string]versions.Published `name:"publish" is:"short"` // by the variable's id
+	Adopt   map[string]string             // the variable's id by the part that it becomes
+	_       map[string]adopted            `name:"adopt" is:"short"`
 
 	// At most one is set. Without one, the versions are keys.
 	PostgreSQL *PostgreSQL `name:"postgresql"`
@@ -88,12 +89,6 @@ type Confirm struct {
 	// Namespaces are those whose Secrets and Pods are consumers. If empty, they are all
 	// namespaces whose identity may read the set.
 	Namespaces []string `name:"confirm.namespaces" kind:"texts" follows:"all namespaces whose identity may read the set"`
-}
-
-// Published is a variable that follows the primary of a set.
-type Published struct {
-	Text  string   `name:"text"`               // a part's name, or a template of parts
-	Parts []string `name:"parts" kind:"texts"` // or the set itself with these parts only, if Text is empty
 }
 
 // PostgreSQL is a database with alternating users.

@@ -143,7 +143,7 @@ func (s *site) engine(id string) *Rotator {
 		panic(err)
 	}
 	set := s.keys(nil)
-	set.ID, set.Publish = id, map[string]Published{id + "/public": {Text: "key"}}
+	set.ID, set.Publish = id, map[string]versions.Published{id + "/public": {Text: "key"}}
 	r, _ := s.rotator(client, "me", set)
 	r.config.Retry, r.config.Quiet, r.config.Interval = 5*time.Millisecond, 5*time.Millisecond, 100*time.Millisecond
 	return r

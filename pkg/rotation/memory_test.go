@@ -85,7 +85,7 @@ func TestAnIdleEngineKeepsNothing(t *testing.T) {
 			client := &seen{Client: s.client}
 			set := s.logins(&outside{accepts: map[string]string{}})
 			set.Actuator = acted{set.Actuator.(*outside), client}
-			set.Publish = map[string]Published{"url": {Text: "{{.user}}:{{.token}}"}, "jwt-public": {Parts: []string{"user"}}}
+			set.Publish = map[string]versions.Published{"url": {Text: "{{.user}}:{{.token}}"}, "jwt-public": {Parts: []string{"user"}}}
 			r.config.Conjur, r.config.Sets = client, []Plan{set}
 			r = New(r.config)
 			for range 2 {

@@ -21,12 +21,12 @@ func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
 	}{
 		"publish": {
 			func(s *Plan) {
-				s.Publish = map[string]Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "unset": {Text: "key"}, "unset/control": {Text: "key"}, "url": {Text: "key"}}
+				s.Publish = map[string]versions.Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "unset": {Text: "key"}, "unset/control": {Text: "key"}, "url": {Text: "key"}}
 			},
 			[]string{`"other" holds a set of versions`, `"other/control" holds the commands of a set`, `"unset/control" holds the commands of a set`},
 		},
 		"publish a view": {
-			func(s *Plan) { s.Publish = map[string]Published{"other": {Parts: []string{"key"}}} },
+			func(s *Plan) { s.Publish = map[string]versions.Published{"other": {Parts: []string{"key"}}} },
 			[]string{`"other" holds a set of versions`},
 		},
 		"adopt": {
@@ -109,7 +109,7 @@ func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 		s := newSite(t)
 		published := func() Plan {
 			set := s.keys(nil)
-			set.Publish = map[string]Published{"url": {Text: "key"}}
+			set.Publish = map[string]versions.Published{"url": {Text: "key"}}
 			return set
 		}
 		r, _ := s.rotator(s.client, "me", published())
@@ -143,7 +143,7 @@ func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 func TestACommandIsObeyedThoughNothingIsPublished(t *testing.T) {
 	s := newSite(t)
 	set := s.keys(nil)
-	set.Publish = map[string]Published{"jwt-public": {Parts: []string{"key"}}}
+	set.Publish = map[string]versions.Published{"jwt-public": {Parts: []string{"key"}}}
 	r, _ := s.rotator(s.client, "me", set)
 	if err := r.Once(t.Context()); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,6 @@ type Plan struct {
 	// Timeout is the time limit of one act of Actuator, which enforces the limit itself.
 	// The step gets this time in addition to Config.Timeout; 0 adds nothing.
 	Timeout time.Duration
-	Publish map[string]Published // by the variable's id
-	Adopt   map[string]string    // the variable's id, by the part that it becomes
+	Publish map[string]versions.Published // by the variable's id
+	Adopt   map[string]string             // the variable's id, by the part that it becomes
 }

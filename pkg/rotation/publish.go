@@ -9,32 +9,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
-	"github.com/secretsync/syncer/pkg/secret"
 )
-
-// Published is the content of a variable that follows the primary of a set.
-type Published struct {
-	Text  string   // a part's name, or a template of parts
-	Parts []string // if Text is empty: the set itself, with only these parts
-}
-
-// value returns the value to publish for a set; false if there is no primary yet.
-func (p Published) value(doc *versions.Document) (secret.Value, bool, error) {
-	primary, ok := doc.Primary()
-	switch {
-	case !ok:
-		return secret.Value{}, false, nil
-	case p.Text == "":
-		text, err := doc.With(p.Parts).Encode()
-		return secret.New(text), true, err
-	}
-	text, err := versions.ParseText(p.Text)
-	if err != nil {
-		return secret.Value{}, false, err
-	}
-	value, err := text.Of(primary)
-	return value, err == nil, err
-}
 
 // publishedWith returns the values to publish with a step. A command is obeyed even while
 // publishing is not allowed.
@@ -74,7 +49,7 @@ func (s *step) changesPublished(promoted bool) bool {
 // publications returns the values to publish for a set, by id in ascending order.
 func (s *step) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		value, ok, err := s.Publish[id].value(doc)
+		value, ok, err := s.Publish[id].Of(doc)
 		if err != nil {
 			return values, fmt.Errorf("%q cannot be published: %w", id, err)
 		}

@@ -97,13 +97,7 @@ func (a assembly) plan(set config.RotatedSet) (rotation.Plan, error) {
 		ID: set.Set, Generate: set.Generate,
 		Schedule:  rotation.Schedule{Every: set.Every, Cron: set.Times, Before: set.Before, General: set.General, Retry: set.GiveUp},
 		Policy:    versions.Policy{Keep: set.Keep, Lease: a.parts.Lease, GiveUp: set.GiveUp},
-		Consumers: who, Actuator: actuator, Outside: outside, Timeout: set.Timeout, Adopt: set.Adopt,
-	}
-	if len(set.Publish) > 0 {
-		plan.Publish = map[string]rotation.Published{}
-		for id, p := range set.Publish {
-			plan.Publish[id] = rotation.Published(p)
-		}
+		Consumers: who, Actuator: actuator, Outside: outside, Timeout: set.Timeout, Publish: set.Publish, Adopt: set.Adopt,
 	}
 	return plan, errors.Join(errs...)
 }
