@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -106,19 +107,12 @@ func New(config Config) *Rotator {
 	if config.Log == nil {
 		config.Log = zap.NewNop()
 	}
-	if config.Timeout == 0 {
-		config.Timeout = time.Minute
+	config.Timeout, config.Retry = cmp.Or(config.Timeout, time.Minute), cmp.Or(config.Retry, time.Second)
+	config.Watch, config.Calm = cmp.Or(config.Watch, 10*time.Minute), cmp.Or(config.Calm, 10*time.Second)
+	r := &Rotator{
+		config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, tried: triedFor,
+		ledger: ledger{perHour: config.PerHour, begun: map[string][]time.Time{}, failed: map[string][]string{}},
 	}
-	if config.Retry == 0 {
-		config.Retry = time.Second
-	}
-	if config.Watch == 0 {
-		config.Watch = 10 * time.Minute
-	}
-	if config.Calm == 0 {
-		config.Calm = 10 * time.Second
-	}
-	r := &Rotator{config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, tried: triedFor, ledger: ledger{perHour: config.PerHour}}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
 		r.sets[set.ID] = newRotated(set, config.Conjur, r.server, config.Seen.step(set.ID))
