@@ -20,6 +20,8 @@ import (
 // outcome of an act outside is a new fact.
 func (s *step) act(ctx context.Context, action versions.Action) (done bool, err error) {
 	switch action.Verb {
+	case versions.Wait, versions.Idle:
+		return true, s.confirmIdle(ctx)
 	case versions.Write:
 		if err := s.checkWatched(action.Doc); err != nil {
 			return false, err
@@ -70,7 +72,7 @@ func (s *step) checkMake(ctx context.Context) error {
 	if err := s.r.readOthers(ctx, s.now); err != nil {
 		return err
 	}
-	if barred := s.r.ledger.begin(&s.Plan, s.doc(), s.now); barred != "" {
+	if barred := s.r.ledger.barred(&s.Plan, s.doc(), s.now, true); barred != "" {
 		return &holdError{why: barred}
 	}
 	return nil
@@ -114,7 +116,7 @@ func (r *Rotator) readOthers(ctx context.Context, now time.Time) error {
 		if err != nil || held.Document == nil {
 			held.Document = versions.New("")
 		}
-		r.ledger.note(id, held.Document, now)
+		r.ledger.note(id, held.Document, now, true)
 		held.Wipe()
 	}
 	return nil

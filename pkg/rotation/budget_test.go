@@ -61,3 +61,19 @@ func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
 		ahead.Add(int64(time.Hour + time.Minute))
 	}
 }
+
+// TestALateReadGivesNoBudgetBack that the set's own step has used since.
+func TestALateReadGivesNoBudgetBack(t *testing.T) {
+	now := time.Now()
+	by := versions.Entry{At: now.Add(-24 * time.Hour)}
+	doc := versions.New("me").Make("r1", parts("x"), false, by).Promote("r1", by)
+	l := ledger{perHour: 1, begun: map[string][]time.Time{}}
+	l.note("a", doc, now, false)
+	if why := l.barred(&Plan{ID: "a"}, doc, now, true); why != "" {
+		t.Fatal(why)
+	}
+	l.note("a", doc, now, true) // another set read it before
+	if l.barred(&Plan{ID: "b"}, doc, now, true) == "" {
+		t.Error("a second version begins within the hour")
+	}
+}

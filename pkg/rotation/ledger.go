@@ -23,18 +23,19 @@ type ledger struct {
 }
 
 // note records the versions that a set began within the last hour, after the set was
-// read.
-func (l *ledger) note(set string, doc *versions.Document, now time.Time) {
+// read. With first, it records nothing if the set's own step has done so: what that step
+// has read and begun is newer.
+func (l *ledger) note(set string, doc *versions.Document, now time.Time, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, known := l.begun[set]; first && known {
+		return
+	}
 	var begun []time.Time
 	for i, v := range doc.Versions {
 		if first := i == len(doc.Versions)-1; !first && now.Sub(v.Made) < time.Hour {
 			begun = append(begun, v.Made)
 		}
-	}
-	if l.begun == nil {
-		l.begun = map[string][]time.Time{}
 	}
 	l.begun[set] = begun
 }
@@ -47,22 +48,15 @@ func (l *ledger) knows(set string) bool {
 	return ok
 }
 
-// begin records that a set begins a version, or returns why it may not. Several sets may
-// have found room for one more version at the same time.
-func (l *ledger) begin(p *Plan, doc *versions.Document, now time.Time) (barred string) {
+// barred returns why a set may not begin a version. With begin, the version counts from
+// now on, because several sets may have found room for one more version at the same time.
+func (l *ledger) barred(p *Plan, doc *versions.Document, now time.Time, begin bool) (why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if barred = l.barredLocked(p, doc, now); barred == "" {
+	if why = l.barredLocked(p, doc, now); why == "" && begin {
 		l.begun[p.ID] = append(l.begun[p.ID], now)
 	}
-	return barred
-}
-
-// barred returns why a set may not begin a version.
-func (l *ledger) barred(p *Plan, doc *versions.Document, now time.Time) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.barredLocked(p, doc, now)
+	return why
 }
 
 func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) string {
@@ -90,9 +84,6 @@ func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) st
 func (l *ledger) outcome(p *Plan, good bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failed == nil {
-		l.failed = map[string][]string{}
-	}
 	switch {
 	case good:
 		delete(l.failed, p.Outside)

@@ -51,17 +51,11 @@ func (s *step) take(ctx context.Context) (o outcome, err error) {
 	}
 	for {
 		action := s.decide()
-		wait := action.Verb == versions.Wait || action.Verb == versions.Idle
-		done := false
-		if wait {
-			err = s.confirmIdle(ctx)
-		} else {
-			done, err = s.act(ctx, action)
-		}
+		done, err := s.act(ctx, action)
 		switch {
 		case err != nil:
 			return s.hold(ctx, err)
-		case wait:
+		case action.Verb == versions.Wait, action.Verb == versions.Idle:
 			return s.wait(ctx, action)
 		case done:
 			return outcome{}, nil
@@ -134,9 +128,9 @@ func (s *step) record(ctx context.Context, err error) {
 	}
 	report := s.reportNow(ctx)
 	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
-		waitsFor, unread := report.WaitsFor, report.Unread
-		report = *before
-		report.Problem, report.WaitsFor, report.Unread = "", waitsFor, unread
+		known := *before
+		known.Problem, known.WaitsFor, known.Unread = "", report.WaitsFor, report.Unread
+		report = known
 	}
 	if err != nil {
 		report.WaitsFor = err.Error()
@@ -210,14 +204,14 @@ func (s *step) gather(ctx context.Context) (err error) {
 		return nil // only a command counts
 	}
 	s.watch()
-	s.r.ledger.note(s.ID, doc, s.now)
+	s.r.ledger.note(s.ID, doc, s.now, false)
 	if doc.Paused {
 		return nil // consumers are not asked in this state
 	}
 	due := s.Schedule.next(s.ID, doc)
 	f.Due = !due.IsZero() && !s.now.Before(due)
 	if f.Barred = s.unclear; f.Barred == "" {
-		f.Barred = s.r.ledger.barred(&s.Plan, doc, s.now)
+		f.Barred = s.r.ledger.barred(&s.Plan, doc, s.now, false)
 	}
 	s.gates = s.askConsumers(ctx)
 	f.Introduced, f.Left = s.gates.introduced, s.gates.left
