@@ -157,7 +157,7 @@ func (s *step) reason(command string) string {
 	if command == "" {
 		return ""
 	}
-	return s.control.command.Reason
+	return s.control.Reason
 }
 
 // generate makes the parts of a version and returns the time since when they exist. The

@@ -25,32 +25,20 @@ const maxCommand = 4 << 10
 var errNoCommand = errors.New(`the value is not a command; send one with "syncer rotate now" and the like`)
 
 // control is the content of a control variable: one command and its outcome. The zero
-// control contains no command.
+// control contains no command. The names are those in Conjur.
 type control struct {
-	at      uint64 // Conjur's version number of the value; 0: none
-	command versions.Command
-	answer  string // from the set's rotator; empty: the command is pending
-	refused bool   // the answer is no
-	again   uint64 // if it was restored: the version number before that
-}
-
-// controlJSON is the form in Conjur.
-type controlJSON struct {
-	ID      string    `json:"id"`
-	At      time.Time `json:"at"`
-	Verb    string    `json:"verb"`
-	Version string    `json:"version,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	Answer  string    `json:"answer,omitempty"`
-	Refused bool      `json:"refused,omitempty"`
-	// Again distinguishes a restored value from the same value before. A process that has
+	versions.Command
+	Answer  string `json:"answer,omitempty"`  // from the set's rotator; empty: the command is pending
+	Refused bool   `json:"refused,omitempty"` // the answer is no
+	// Again is the version number before, if the value was restored. A process that has
 	// seen the earlier value therefore reads again.
 	Again uint64 `json:"again,omitempty"`
+	at    uint64 // Conjur's version number of the value; 0: none
 }
 
 // pending reports whether the command still waits for an answer.
 func (c control) pending(now time.Time) bool {
-	return c.command.ID != "" && c.answer == "" && !now.After(c.command.Void()) && !c.command.Early(now)
+	return c.ID != "" && c.Answer == "" && !now.After(c.Void()) && !c.Early(now)
 }
 
 // readControl returns the content of the control variable. With errNoCommand, the version
@@ -80,15 +68,15 @@ func parseControl(value []byte) (control, error) {
 	if string(value) == noCommand {
 		return control{}, nil
 	}
-	var raw controlJSON
-	if len(value) > maxCommand || json.Unmarshal(value, &raw) != nil {
+	var c control
+	if len(value) > maxCommand || json.Unmarshal(value, &c) != nil {
 		return control{}, errNoCommand
 	}
-	c := versions.Command{ID: raw.ID, At: raw.At, Verb: raw.Verb, Version: raw.Version, Reason: raw.Reason}
 	if err := c.Check(); err != nil {
 		return control{}, fmt.Errorf("%w: %w", errNoCommand, err)
 	}
-	return control{command: c, answer: raw.Answer, refused: raw.Refused}, nil
+	c.Again = 0 // it has served its purpose
+	return c, nil
 }
 
 // putControl writes c over the value that was read. If somebody else wrote first, the
@@ -130,13 +118,13 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 		if last.same(holds) {
 			break // another process has settled it
 		}
-		holds.again = newest
+		holds.Again = newest
 		if err := s.Conjur.Set(ctx, id, holds.value()); err != nil {
 			return err
 		}
 		put = newest
 	}
-	if answered := mine.answer == "" && holds.command.ID == mine.command.ID; !answered && !holds.same(mine) {
+	if answered := mine.Answer == "" && holds.ID == mine.ID; !answered && !holds.same(mine) {
 		return ErrConflict
 	}
 	return nil
@@ -145,25 +133,25 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 // then returns the control that holds after next was written over c.
 func (c control) then(next control) control {
 	switch {
-	case next.command.ID == c.command.ID && c.answer != "": // the same command was sent again
+	case next.ID == c.ID && c.Answer != "": // the same command was sent again
 		return c
-	case next.command.ID == "" && c.pending(c.command.At), next.command.ID != c.command.ID && c.pending(next.command.At):
+	case next.ID == "" && c.pending(c.At), next.ID != c.ID && c.pending(next.At):
 		return c
 	}
 	return next
 }
 
 func (c control) same(other control) bool {
-	return c.command.ID == other.command.ID && c.answer == other.answer
+	return c.ID == other.ID && c.Answer == other.Answer
 }
 
 // value returns the value of the variable.
 func (c control) value() secret.Value {
-	k := c.command
-	if k.ID == "" {
+	if c.ID == "" {
 		return secret.New([]byte(noCommand))
 	}
-	text, err := json.Marshal(controlJSON{k.ID, k.At.UTC(), k.Verb, k.Version, k.Reason, c.answer, c.refused, c.again})
+	c.At = c.At.UTC()
+	text, err := json.Marshal(c)
 	if err != nil {
 		panic(err) // encoding cannot fail: the command was checked
 	}
@@ -183,8 +171,8 @@ func (s *step) readCommand(ctx context.Context) error {
 		return nil
 	case err == nil && c.at == 0:
 		return s.beginControl(ctx)
-	case err == nil && c.command.Early(s.now):
-		c.command, err = versions.Command{}, fmt.Errorf("its time, %s, is still to come; send it again", c.command.At.Format(time.RFC3339))
+	case err == nil && c.Early(s.now):
+		c.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is still to come; send it again", c.At.Format(time.RFC3339))
 	case err != nil && !errors.Is(err, errNoCommand):
 		return err
 	}
@@ -225,8 +213,8 @@ func forbidden(err error) bool {
 // answer tells the sender of a command its outcome. It reports whether it wrote an
 // answer.
 func (s *step) answer(ctx context.Context) (bool, error) {
-	e, ok := s.doc().Answer(s.control.command.ID)
-	if !ok || s.control.answer != "" || s.doc().Owner != s.Policy.Owner {
+	e, ok := s.doc().Answer(s.control.ID)
+	if !ok || s.control.Answer != "" || s.doc().Owner != s.Policy.Owner {
 		return false, nil
 	}
 	return s.reply(ctx, e)
@@ -236,7 +224,7 @@ func (s *step) answer(ctx context.Context) (bool, error) {
 // step was delivered. In these states nothing is written to the set. A command that
 // stayed pending would block "resume" and "claim".
 func (s *step) refuse(ctx context.Context) (bool, error) {
-	verb, why := s.control.command.Verb, ""
+	verb, why := s.control.Verb, ""
 	switch {
 	case s.doc().Owner != s.Policy.Owner || !s.control.pending(s.now) || verb == "claim":
 	case !s.mine():
@@ -254,7 +242,7 @@ func (s *step) refuse(ctx context.Context) (bool, error) {
 func (s *step) reply(ctx context.Context, e versions.Entry) (bool, error) {
 	s.doing = "answer"
 	answered := s.control
-	answered.answer, answered.refused = e.What, e.Refused
+	answered.Answer, answered.Refused = e.What, e.Refused
 	err := s.set.putControl(ctx, s.control, answered)
 	switch {
 	case errors.Is(err, ErrConflict):

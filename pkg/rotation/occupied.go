@@ -77,7 +77,7 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, erro
 	value, found, err := r.value(ctx, id)
 	defer value.Wipe()
 	set, steers := versions.ControlledBy(id)
-	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.command.ID != "") {
+	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.ID != "") {
 		return commands, nil
 	}
 	if steers && err == nil { // it may have no value yet, or a damaged one

@@ -31,8 +31,8 @@ func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]co
 
 // answersCommand reports whether a step obeys an operator's command.
 func (s *step) answersCommand(next *versions.Document) bool {
-	_, before := s.doc().Answer(s.control.command.ID)
-	_, after := next.Answer(s.control.command.ID)
+	_, before := s.doc().Answer(s.control.ID)
+	_, after := next.Answer(s.control.ID)
 	return after && !before
 }
 
@@ -79,7 +79,7 @@ func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error
 
 // mend rewrites published values that differ from the set.
 func (s *step) mend(ctx context.Context) error {
-	values, err := s.outdated(ctx, s.r.config.Conjur)
+	values, err := s.outdated(ctx)
 	defer wipe(values)
 	if err != nil || len(values) == 0 {
 		return err
@@ -95,24 +95,23 @@ func (s *step) mend(ctx context.Context) error {
 
 // outdated returns the published values that differ from the set. The caller wipes them,
 // even with an error.
-func (s *step) outdated(ctx context.Context, client Client) (outdated []conjur.NewValue, err error) {
+func (s *step) outdated(ctx context.Context) (outdated []conjur.NewValue, err error) {
 	values, err := s.publications(s.held.Document)
 	if err != nil {
 		return values, err
 	}
 	for i, v := range values {
-		there := client.Variable(ctx, v.ID, "")
-		is, found := there.Found[v.ID]
-		same := is.Equal(v.Value)
+		is, found, err := s.r.value(ctx, v.ID)
+		same := found && is.Equal(v.Value)
 		is.Wipe()
 		switch {
-		case found && same:
+		case err != nil:
+			return append(outdated, values[i:]...), err
+		case same:
 			v.Value.Wipe()
-			continue
-		case !found && there.Form != conjur.Missing:
-			return append(outdated, values[i:]...), fmt.Errorf("the published %q cannot be read: %w", v.ID, there.Err)
+		default:
+			outdated = append(outdated, v)
 		}
-		outdated = append(outdated, v)
 	}
 	return outdated, nil
 }

@@ -44,11 +44,7 @@ func (s Set) Steer(ctx context.Context, c versions.Command) error {
 
 // Withdraw cancels the pending command and returns its name; empty if none is pending.
 func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err error) {
-	what, err = s.withdraw(ctx, now)
-	return what, errorOf(s.ID, err)
-}
-
-func (s Set) withdraw(ctx context.Context, now time.Time) (what string, err error) {
+	defer func() { err = errorOf(s.ID, err) }()
 	for {
 		there, err := s.readControl(ctx)
 		if err != nil && !errors.Is(err, errNoCommand) {
@@ -57,8 +53,8 @@ func (s Set) withdraw(ctx context.Context, now time.Time) (what string, err erro
 		if !there.pending(now) {
 			return "", nil
 		}
-		if err := s.putControl(ctx, there, control{command: there.command, answer: "withdrawn", refused: true}); err == nil {
-			return name(there.command), nil
+		if err := s.putControl(ctx, there, control{Command: there.Command, Answer: "withdrawn", Refused: true}); err == nil {
+			return name(there.Command), nil
 		} else if !errors.Is(err, ErrConflict) { // otherwise it was answered just now
 			return "", s.unsent(err)
 		}
@@ -80,10 +76,10 @@ func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 	if err != nil && !errors.Is(err, errNoCommand) {
 		return 0, s.unsent(err)
 	}
-	if there.pending(c.At) && there.command.ID != c.ID {
-		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.command.At.Format(time.RFC3339), name(there.command))
+	if there.pending(c.At) && there.ID != c.ID {
+		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.At.Format(time.RFC3339), name(there.Command))
 	}
-	switch err = s.putControl(ctx, there, control{command: c}); {
+	switch err = s.putControl(ctx, there, control{Command: c}); {
 	case errors.Is(err, ErrConflict):
 		return 0, fmt.Errorf("%w, sent at the same moment", ErrPending)
 	case err != nil:
@@ -101,11 +97,7 @@ func (s Set) unsent(err error) error {
 // the error is ErrPending or ErrUnanswered. The maximum wait does not cancel requests, so
 // that a slow request is not mistaken for a missing right.
 func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
-	what, err = s.command(ctx, c, most)
-	return what, errorOf(s.ID, err)
-}
-
-func (s Set) command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
+	defer func() { err = errorOf(s.ID, err) }()
 	end := time.NewTimer(most)
 	defer end.Stop()
 	if c, err = identified(c); err != nil {
@@ -125,14 +117,14 @@ func (s Set) command(ctx context.Context, c versions.Command, most time.Duration
 			switch {
 			case err != nil:
 				return "", err
-			case answered.command.ID != c.ID:
+			case answered.ID != c.ID:
 				if missed++; missed >= mostMissed {
 					return s.logged(ctx, c)
 				}
-			case answered.refused:
-				return "", fmt.Errorf("%w: %s", ErrRejected, answered.answer)
-			case answered.answer != "":
-				return answered.answer, nil
+			case answered.Refused:
+				return "", fmt.Errorf("%w: %s", ErrRejected, answered.Answer)
+			case answered.Answer != "":
+				return answered.Answer, nil
 			default:
 				missed = 0
 			}
@@ -172,11 +164,11 @@ func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there
 	if errors.Is(err, errNoCommand) {
 		err = nil
 	}
-	if err != nil || newest.command.ID == c.ID {
+	if err != nil || newest.ID == c.ID {
 		return newest, err
 	}
 	for n := newest.at - 1; n > at && n+10 > newest.at; n-- {
-		if there, err = s.controlAt(ctx, n); err == nil && there.command.ID == c.ID && there.answer != "" {
+		if there, err = s.controlAt(ctx, n); err == nil && there.ID == c.ID && there.Answer != "" {
 			return there, nil
 		}
 	}

@@ -108,7 +108,7 @@ func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, err := range errs {
-					if sent := there.command.ID == fmt.Sprint("c", i); sent != (err == nil) || err != nil && !errors.Is(err, ErrPending) {
+					if sent := there.ID == fmt.Sprint("c", i); sent != (err == nil) || err != nil && !errors.Is(err, ErrPending) {
 						t.Errorf("round %d: c%d is there: %v; its sender was told %v", round, i, sent, err)
 					}
 				}
@@ -125,7 +125,7 @@ func (c answering) Set(ctx context.Context, id string, value secret.Value) error
 	if err == nil {
 		err = c.Conjur.Set(ctx, id, value)
 	}
-	if sent.answer = "done"; err == nil {
+	if sent.Answer = "done"; err == nil {
 		err = c.Conjur.Set(ctx, id, sent.value())
 	}
 	return err
@@ -174,10 +174,10 @@ func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 func TestWhatHoldsInAControlVariable(t *testing.T) {
 	now := time.Now()
 	command := func(id, answer string) control {
-		return control{command: versions.Command{ID: id, At: now, Verb: "now"}, answer: answer}
+		return control{Command: versions.Command{ID: id, At: now, Verb: "now"}, Answer: answer}
 	}
 	old := command("old", "")
-	old.command.At = now.Add(-2 * time.Hour)
+	old.At = now.Add(-2 * time.Hour)
 	for name, c := range map[string]struct {
 		was, next control
 		holds     string
@@ -192,8 +192,8 @@ func TestWhatHoldsInAControlVariable(t *testing.T) {
 		"emptied":            {command("a", "done"), control{}, " "},
 		"an answer too late": {command("a", ""), command("b", "done"), "a "},
 	} {
-		if is := c.was.then(c.next); is.command.ID+" "+is.answer != c.holds {
-			t.Errorf("%s: %q holds", name, is.command.ID+" "+is.answer)
+		if is := c.was.then(c.next); is.ID+" "+is.Answer != c.holds {
+			t.Errorf("%s: %q holds", name, is.ID+" "+is.Answer)
 		}
 	}
 }

@@ -186,8 +186,8 @@ func (s *step) gather(ctx context.Context) (err error) {
 	doc, f := s.doc(), &s.facts
 	s.ahead = doc.Ahead(s.now)
 	*f = versions.Facts{Now: s.now, Seen: s.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
-	if s.control.answer == "" {
-		f.Command = s.control.command
+	if s.control.Answer == "" {
+		f.Command = s.control.Command
 	}
 	if s.r.config.Targets != nil {
 		if s.shown, err = s.r.shown(ctx, s.ID); err != nil {

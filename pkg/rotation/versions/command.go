@@ -38,15 +38,15 @@ func ControlledBy(control string) (set string, ok bool) { return strings.CutSuff
 // Command is an operator's order. It is obeyed only once: the set's log has the IDs of
 // the obeyed commands.
 type Command struct {
-	ID string // "": no command
-	At time.Time
+	ID string    `json:"id"` // "": no command
+	At time.Time `json:"at"`
 	// Verb is now, promote, retire, rollback, abort, pause, resume or claim. Promote and
 	// retire override a closed gate.
-	Verb string
+	Verb string `json:"verb"`
 	// Version is required for retire. For promote it is set if known: a sender who may
 	// not read the set means the pending version.
-	Version string
-	Reason  string // if it overrides a gate
+	Version string `json:"version,omitempty"`
+	Reason  string `json:"reason,omitempty"` // if it overrides a gate
 }
 
 // Check returns all faults of a command. Senders of commands are not trusted with sizes,
