@@ -193,13 +193,13 @@ func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since 
 		values := s.r.config.Conjur.Variable(ctx, id, "")
 		value, ok := values.Found[id]
 		if !ok {
-			return nil, s.now, fmt.Errorf("%q, which is to be adopted, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
+			return nil, s.now, fmt.Errorf("%q, which this set adopts, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
 		}
 		parts[part] = value
 	}
 	if s.r.config.Targets != nil {
 		if since, err = s.r.config.Targets.Since(ctx, slices.Collect(maps.Values(s.Adopt))); err != nil {
-			return nil, s.now, fmt.Errorf("how old the Secret is that has what is to be adopted is not known: %w", err)
+			return nil, s.now, fmt.Errorf("cannot read the creation time of the Secret with the value to adopt: %w", err)
 		}
 	}
 	if since.IsZero() || since.After(s.now) { // a different clock
@@ -228,7 +228,7 @@ func (s *step) write(ctx context.Context, next *versions.Document) error {
 	err = s.set.write(ctx, s.held, next, others...)
 	if s.Policy.Lease == 0 && s.r.server.uncompared.Load() {
 		s.r.warn.Do(func() {
-			s.r.config.Log.Warn("This server does not compare what is written over, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", s.r.config.Owner))
+			s.r.config.Log.Warn("This server has no compare-and-swap, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", s.r.config.Owner))
 		})
 	}
 	switch {

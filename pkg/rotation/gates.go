@@ -32,8 +32,8 @@ type Consumers interface {
 	// Introduced answers for gate A: every consumer has v, from v's step or a later one.
 	// shown is what the targets of the set show.
 	Introduced(ctx context.Context, doc *versions.Document, v versions.Version, shown []Shown) Answer
-	// Left answers for gate B, without keep or grace: every consumer uses the primary of
-	// doc instead of v, from v's step or a later one, and the migration is complete.
+	// Left answers for gate B, without keep or grace. Every consumer must use the primary
+	// of doc instead of v, from v's step or a later one. The migration must be complete.
 	Left(ctx context.Context, doc *versions.Document, v versions.Version, shown []Shown) Answer
 }
 

@@ -141,7 +141,7 @@ func (s *step) check(ctx context.Context) (problems []string) {
 		lacks := lacks(ctx, s.r.config.Conjur, id, "execute")
 		problems = append(problems, lacks...)
 		if len(s.doc().Versions) == 0 && lacks == nil && s.r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
-			add("%q, which is to be adopted, has no value; set it", id)
+			add("%q, which this set adopts, has no value; set it", id)
 		}
 	}
 	problems = append(problems, s.unusable(ctx)...)

@@ -13,9 +13,9 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// Check returns all reasons why the consumers of a set cannot be followed. Reasons are
-// objects that are missing or unreadable, Pods that do not answer or lack the primary,
-// Pods that are not asked, and a migration that could not begin.
+// Check returns all reasons why the consumers of a set cannot be followed. Objects may be
+// missing or unreadable. Pods may not answer, may lack the primary, or are not asked. A
+// migration may be unable to begin.
 func (c *Consumers) Check(ctx context.Context, doc *versions.Document, shown []rotation.Shown) (problems []string) {
 	primary, used := doc.Primary()
 	secrets := readable(shown)
