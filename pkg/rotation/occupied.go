@@ -17,23 +17,22 @@ import (
 // their values. Another configuration may store a set in one of them.
 func (s *step) unusable(ctx context.Context) (problems []string) {
 	problems, _ = s.occupied(ctx) // rights are checked elsewhere
-	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
 		return problems
 	}
-	held, err := Set{Conjur: s.r.config.Conjur, ID: s.Generate.X509.CA}.read(ctx)
-	if _, listed := s.r.sets[s.Generate.X509.CA]; err == nil && held.Document == nil {
-		if listed { // it begins automatically
+	ca := s.Generate.X509.CA
+	held, err := Set{Conjur: s.r.config.Conjur, ID: ca}.read(ctx)
+	if err == nil && held.Document == nil {
+		if s.r.sets[ca] != nil { // it begins automatically
 			return problems
 		}
 		err = errors.New("the set has not begun")
 	}
 	if err != nil {
-		add("cannot read the certificate's authority %q: %v", s.Generate.X509.CA, err)
-		return problems
+		return append(problems, fmt.Sprintf("cannot read the certificate's authority %q: %v", ca, err))
 	}
 	if primary, _ := held.Primary(); primary.Parts["crt"].Len() == 0 || primary.Parts["private"].Len() == 0 {
-		add("the primary of %q has no parts crt and private; name the set of an authority", s.Generate.X509.CA)
+		problems = append(problems, fmt.Sprintf("the primary of %q has no parts crt and private; name the set of an authority", ca))
 	}
 	return problems
 }
