@@ -176,7 +176,7 @@ func (r *Rotator) work(ctx context.Context, retries int, until func()) {
 	for id := range r.sets {
 		r.enqueue("start", id)
 	}
-	for range min(workers, len(r.sets)) {
+	for range min(workers, len(r.sets)) + 1 { // the queue keeps one free for other namespaces
 		all.Go(func() {
 			for r.processNext(ctx) {
 			}

@@ -40,3 +40,31 @@ func TestASlowActIsDoneOnce(t *testing.T) {
 		t.Errorf("an act of an hour has %v", may)
 	}
 }
+
+// hanging is an outside whose Apply waits for the test.
+type hanging struct {
+	outside
+	waits chan struct{}
+}
+
+func (o *hanging) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
+	<-o.waits
+	return o.outside.Apply(ctx, v)
+}
+
+// TestAnOutsideThatHangsDelaysNoOtherSet, however few there are.
+func TestAnOutsideThatHangsDelaysNoOtherSet(t *testing.T) {
+	s := newSite(t)
+	s.Policy("- !variable other\n- !variable other/control\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable other, !variable other/control] }\n")
+	o := &hanging{outside: outside{accepts: map[string]string{}}, waits: make(chan struct{})}
+	hangs := s.logins(&o.outside)
+	hangs.ID, hangs.Actuator = "other", o
+	r, _ := s.rotator(s.client, "me", hangs, s.keys(nil))
+	stop := run(t, r)
+	defer stop()
+	defer close(o.waits)
+	first := s.until("a first key", idleWith(""))
+	s.command("now", versions.Command{})
+	primary, _ := first.Primary()
+	s.until("a second key", idleWith(primary.ID))
+}
