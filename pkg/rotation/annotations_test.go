@@ -69,7 +69,7 @@ func TestAPolicySaysHowOftenAndHowLong(t *testing.T) {
 			if problems := r.Check(t.Context()); len(problems) > 0 {
 				t.Errorf("the check says %q", problems)
 			}
-			if reminders := r.Reminders(t.Context())["jwt"]; len(reminders) != 1 || !strings.Contains(reminders[0], `own rotator is off: the policy annotates "shop"`) {
+			if reminders := r.Reminders(t.Context())["jwt"]; len(reminders) != 1 || !strings.Contains(reminders[0], `own rotator, if it is enabled: the policy annotates "shop"`) {
 				t.Errorf("the reminders are %q", reminders)
 			}
 		})

@@ -47,7 +47,7 @@ type signals struct {
 	report     atomic.Pointer[Report]
 }
 
-// status is what is known about a set between two steps. It belongs to the goroutine that
+// status is the knowledge about a set between two steps. It belongs to the goroutine that
 // holds the set's key.
 type status struct {
 	begun       bool   // the variable had a value at the last read

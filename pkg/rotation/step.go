@@ -8,7 +8,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// step is one step of a set: what is known during the step, and how it is taken.
+// step is one step of a set, with the knowledge that lasts for the step.
 type step struct {
 	*rotated
 	r   *Rotator
@@ -36,14 +36,14 @@ type holdError struct {
 	why   string
 	until time.Time
 	// foreign means that a variable which the set publishes or adopts does not belong to
-	// it: somebody else changes the variable, or controls rotation with it.
+	// it. Somebody else changes the variable, or controls rotation with it.
 	foreign bool
 }
 
 func (e *holdError) Error() string { return e.why }
 
-// take takes the step: it looks at the set, decides what is due, acts, and records what
-// is known now. After an act outside with a known outcome, it decides again.
+// take takes the step: it looks at the set, decides which action is due, acts, and
+// records the status. After an act outside with a known outcome, it decides again.
 func (s *step) take(ctx context.Context) (o outcome, err error) {
 	defer func() { s.record(ctx, err) }()
 	if answered, err := s.look(ctx); answered || err != nil {

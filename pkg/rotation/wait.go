@@ -32,8 +32,8 @@ func (s *step) hold(ctx context.Context, err error) (outcome, error) {
 	return s.wait(ctx, versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until})
 }
 
-// wait handles a set that waits: it mends the published values, an Event says why the set
-// waits, and the set is checked again in time.
+// wait handles a set that waits. It mends the published values, emits the reason of the
+// wait as an Event, and returns the time of the next check.
 func (s *step) wait(ctx context.Context, action versions.Action) (outcome, error) {
 	if s.held.Document != nil && s.mine() && !s.r.config.Paused && s.unmended.Swap(false) {
 		s.doing = "publish"
