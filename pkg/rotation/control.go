@@ -41,20 +41,32 @@ func (c control) pending(now time.Time) bool {
 	return c.ID != "" && c.Answer == "" && !now.After(c.Void()) && !c.Early(now)
 }
 
+// errDropped means that Conjur no longer keeps the wanted value of a control variable: it
+// keeps 20, and others wrote as many meanwhile.
+var errDropped = errors.New("somebody wrote many other values meanwhile")
+
 // readControl returns the content of the control variable. With errNoCommand, the version
 // number is valid.
-func (s Set) readControl(ctx context.Context) (control, error) {
+func (s Set) readControl(ctx context.Context) (c control, err error) {
 	variable := Set{Conjur: s.Conjur, ID: versions.ControlOf(s.ID)}
-	at, err := variable.newest(ctx)
-	if err != nil || at == 0 {
-		return control{}, err
+	for before := uint64(0); ; before = c.at {
+		at, newestErr := variable.newest(ctx)
+		if newestErr != nil || at == 0 {
+			return control{}, newestErr
+		}
+		if c, err = s.controlAt(ctx, at); !errors.Is(err, errDropped) || at == before {
+			return c, err
+		}
+		c.at = at
 	}
-	return s.controlAt(ctx, at)
 }
 
 func (s Set) controlAt(ctx context.Context, at uint64) (control, error) {
 	value, reading := s.Conjur.VariableAt(ctx, versions.ControlOf(s.ID), at)
-	if reading.Err != nil {
+	switch {
+	case reading.Status == http.StatusNotFound:
+		return control{}, fmt.Errorf("%q cannot be read: %w: %w", versions.ControlOf(s.ID), reading.Err, errDropped)
+	case reading.Err != nil:
 		return control{}, fmt.Errorf("%q cannot be read: %w", versions.ControlOf(s.ID), reading.Err)
 	}
 	defer value.Wipe()
@@ -110,6 +122,9 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 		var last control
 		for at := over.at + 1; at <= newest; at++ {
 			last, err = s.controlAt(ctx, at)
+			if errors.Is(err, errDropped) {
+				return ErrConflict // those who wrote later settle it
+			}
 			if err != nil && !errors.Is(err, errNoCommand) {
 				return err
 			}

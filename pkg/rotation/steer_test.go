@@ -84,6 +84,26 @@ func TestCommandsAtOnce(t *testing.T) {
 	}
 }
 
+// TestACommandAmongManyOthersIsInConflict: Conjur keeps 20 values. Who wrote one before
+// them cannot tell what holds, and leaves that to later writers.
+func TestACommandAmongManyOthersIsInConflict(t *testing.T) {
+	s := newSite(t, servers["genuine"]...)
+	s.Set("jwt/control", noCommand)
+	set := Set{Conjur: s.reader, ID: "jwt"}
+	over, err := set.readControl(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := control{Command: versions.Command{ID: "mine", At: time.Now(), Verb: "pause"}}
+	s.Set("jwt/control", string(mine.value().Bytes()))
+	for i := range 21 {
+		s.Set("jwt/control", string(control{Command: versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: "pause"}}.value().Bytes()))
+	}
+	if err := set.settleControl(t.Context(), over, mine); !errors.Is(err, ErrConflict) {
+		t.Errorf("the command that 21 others followed: %v", err)
+	}
+}
+
 // TestOneOfTheCommandsAtOneMomentIsSent, the others fail, and it is the one that
 // stays.
 func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
