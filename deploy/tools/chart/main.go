@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"helm.sh/helm/v4/pkg/strvals"
+
+	"github.com/secretsync/syncer/deploy/tools/internal/charts"
 )
 
 const usage = `usage: chart render [flags] CHART      print the objects of a release
@@ -33,21 +35,21 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		if len(args) != 2 {
 			return fmt.Errorf("want one directory\n%s", usage)
 		}
-		return kustomize(out, args[1])
+		return charts.Kustomize(out, args[1])
 	}
 	return fmt.Errorf("no command %q\n%s", args[0], usage)
 }
 
 func runRender(args []string, in io.Reader, out io.Writer) error {
-	r := release{set: map[string]any{}}
+	r := charts.Release{Set: map[string]any{}}
 	flags := flag.NewFlagSet("render", flag.ExitOnError)
-	flags.StringVar(&r.name, "release", "syncer", "the release's name")
-	flags.StringVar(&r.namespace, "namespace", "syncer", "the release's namespace")
-	flags.IntVar(&r.revision, "revision", 1, "the release's revision")
-	flags.StringVar(&r.kubeVersion, "kube-version", "v1.36.0", "the cluster's version")
-	flags.BoolVar(&r.notes, "notes", false, "print the notes instead")
+	flags.StringVar(&r.Name, "release", "syncer", "the release's name")
+	flags.StringVar(&r.Namespace, "namespace", "syncer", "the release's namespace")
+	flags.IntVar(&r.Revision, "revision", 1, "the release's revision")
+	flags.StringVar(&r.KubeVersion, "kube-version", "v1.36.0", "the cluster's version")
+	flags.BoolVar(&r.Notes, "notes", false, "print the notes instead")
 	values := flags.String("values", "", "a file with values; - is standard input (default none)")
-	flags.Func("set", "more values, as Helm's flag takes them", func(text string) error { return strvals.ParseInto(text, r.set) })
+	flags.Func("set", "more values, as Helm's flag takes them", func(text string) error { return strvals.ParseInto(text, r.Set) })
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func runRender(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return r.render(out, flags.Arg(0), text)
+	return r.Render(out, flags.Arg(0), text)
 }
 
 // readValues reads the file with values, if there is one.

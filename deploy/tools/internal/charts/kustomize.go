@@ -1,4 +1,4 @@
-package main
+package charts
 
 import (
 	"io"
@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// kustomize prints the objects of the kustomization in a folder.
-func kustomize(out io.Writer, dir string) error {
+// Kustomize prints the objects of the kustomization in a folder.
+func Kustomize(out io.Writer, dir string) error {
 	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		return err

@@ -1,4 +1,6 @@
-package main
+// Package charts renders charts and kustomizations with the engines of Helm and
+// Kustomize, but without their programs.
+package charts
 
 import (
 	"bytes"
@@ -16,18 +18,18 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// release is one installation of a chart.
-type release struct {
-	name, namespace string
-	revision        int
-	kubeVersion     string
-	notes           bool           // only these
-	set             map[string]any // goes before the values
+// Release is one installation of a chart.
+type Release struct {
+	Name, Namespace string
+	Revision        int            // 1 is an installation, more is an upgrade
+	KubeVersion     string         // of the cluster, such as v1.36.0
+	Notes           bool           // print the notes instead of the objects
+	Set             map[string]any // goes before the values
 }
 
-// render prints the release's objects in the order of their files, or its
+// Render prints the release's objects in the order of their files, or its
 // notes. Values that the chart's schema does not allow are an error.
-func (r release) render(out io.Writer, dir string, values []byte) error {
+func (r Release) Render(out io.Writer, dir string, values []byte) error {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return err
@@ -36,11 +38,11 @@ func (r release) render(out io.Writer, dir string, values []byte) error {
 	if err != nil {
 		return err
 	}
-	given = util.MergeTables(r.set, given)
+	given = util.MergeTables(r.Set, given)
 	if err := chartutil.ProcessDependencies(chart, given); err != nil {
 		return err
 	}
-	version, err := common.ParseKubeVersion(r.kubeVersion)
+	version, err := common.ParseKubeVersion(r.KubeVersion)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (r release) render(out io.Writer, dir string, values []byte) error {
 		return fmt.Errorf("the chart needs Kubernetes %s, not %s", wanted, version.Version)
 	}
 	full, err := util.ToRenderValues(chart, given, common.ReleaseOptions{
-		Name: r.name, Namespace: r.namespace, Revision: r.revision, IsInstall: r.revision == 1, IsUpgrade: r.revision > 1,
+		Name: r.Name, Namespace: r.Namespace, Revision: r.Revision, IsInstall: r.Revision == 1, IsUpgrade: r.Revision > 1,
 	}, &capabilities)
 	if err != nil {
 		return err
@@ -62,12 +64,12 @@ func (r release) render(out io.Writer, dir string, values []byte) error {
 	return r.print(out, chart.Name(), files)
 }
 
-func (r release) print(out io.Writer, chart string, files map[string]string) error {
+func (r Release) print(out io.Writer, chart string, files map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := strings.TrimSpace(files[name])
 		isNotes := path.Base(name) == "NOTES.txt"
 		switch {
-		case text == "" || isNotes != r.notes:
+		case text == "" || isNotes != r.Notes:
 			continue
 		case isNotes && path.Dir(name) != chart+"/templates":
 			continue // of a chart that this one depends on

@@ -1,0 +1,103 @@
+// Package oci writes Syncer's container image, for several platforms at once,
+// as an OCI layout in a tar archive. It needs no container engine: the static
+// binary is all that is in the image, besides a user and a few folders. The same
+// binaries make the same bytes.
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Options say which image is written, and where to.
+type Options struct {
+	Out          string   // the archive
+	Name         string   // of the image, with its tag
+	Certificates string   // a PEM file with the authorities that the image trusts; "" is none
+	Binaries     []string // PLATFORM=FILE each
+	Epoch        string   // SOURCE_DATE_EPOCH; "" is the time of the binaries' commit
+}
+
+// Write makes the archive, lists each platform's image, and returns the digest
+// of the image for all platforms.
+func Write(w io.Writer, o Options) (digest v1.Hash, err error) {
+	as, err := name.NewTag(o.Name)
+	if err != nil {
+		return digest, err
+	}
+	binaries, err := openBinaries(o.Binaries)
+	if err != nil {
+		return digest, err
+	}
+	created, err := creationTime(o.Epoch, binaries)
+	if err != nil {
+		return digest, err
+	}
+	var certificates []byte
+	if o.Certificates != "" {
+		if certificates, err = os.ReadFile(o.Certificates); err != nil {
+			return digest, err
+		}
+	}
+	index, err := imageIndex(binaries, certificates, created)
+	if err != nil {
+		return digest, err
+	}
+	if err := writeArchive(o.Out, as, index); err != nil {
+		return digest, err
+	}
+	if digest, err = index.Digest(); err != nil {
+		return digest, err
+	}
+	fmt.Fprintf(w, "%s: %s %s\n", o.Out, fullName(as), digest)
+	for _, b := range binaries {
+		fmt.Fprintf(w, "  %s %s\n", b.platform, b.version)
+	}
+	return digest, nil
+}
+
+// openBinaries reads PLATFORM=FILE arguments.
+func openBinaries(args []string) (binaries []*binary, err error) {
+	if len(args) == 0 {
+		return nil, errors.New("no binary; give one as linux/amd64=FILE for each platform")
+	}
+	seen := map[string]bool{}
+	for _, arg := range args {
+		platform, path, ok := strings.Cut(arg, "=")
+		if !ok || seen[platform] {
+			err = errors.Join(err, fmt.Errorf("%s: want one PLATFORM=FILE for each platform", arg))
+			continue
+		}
+		seen[platform] = true
+		b, openErr := openBinary(platform, path)
+		binaries, err = append(binaries, b), errors.Join(err, openErr)
+	}
+	return binaries, err
+}
+
+// creationTime returns SOURCE_DATE_EPOCH, as reproducible-builds.org defines it, or
+// else the time of the commit of the binaries, or else the epoch. It never returns
+// the current time.
+func creationTime(epoch string, binaries []*binary) (time.Time, error) {
+	if epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %q is not a number of seconds", epoch)
+		}
+		return time.Unix(seconds, 0).UTC(), nil
+	}
+	for _, b := range binaries {
+		if !b.committed.IsZero() {
+			return b.committed, nil
+		}
+	}
+	return time.Unix(0, 0).UTC(), nil
+}
