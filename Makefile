@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build format test test-all test-node bench-node test-page test-alerts kube node image lint bench soak demo conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-alerts kube node image release lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,13 @@ image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
 	done
 	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -certificates '$(CERTIFICATES)' \
 		linux/amd64='$(CURDIR)/bin/linux-amd64/syncer' linux/arm64='$(CURDIR)/bin/linux-arm64/syncer'
+
+# The key is made if it is missing; docs/verify.md says what users do with its public half.
+DIST ?= dist
+KEY  ?= $(HOME)/.config/syncer/release.key
+
+release: ## Make all of a release, in dist (VERSION=…, that of the chart; KEY=…, the private key)
+	$(GO) -C deploy/tools run ./release -repo '$(CURDIR)' -version '$(VERSION)' -out '$(abspath $(DIST))' -key '$(KEY)'
 
 format: ## Fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi

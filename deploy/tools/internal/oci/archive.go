@@ -13,6 +13,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
+// WriteIndex writes the index under a name with a tag, as [Write] does.
+func WriteIndex(path, tagged string, index v1.ImageIndex) error {
+	as, err := name.NewTag(tagged)
+	if err != nil {
+		return err
+	}
+	return writeArchive(path, as, index)
+}
+
 // writeArchive writes the index, with its name, as an OCI layout in a tar
 // archive; all at once, so that no half of one is ever found.
 func writeArchive(path string, as name.Tag, index v1.ImageIndex) (err error) {

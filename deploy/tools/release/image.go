@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+
+	"github.com/secretsync/syncer/deploy/tools/internal/charts"
+	"github.com/secretsync/syncer/deploy/tools/internal/oci"
+)
+
+// repository is where the image is to be pushed to; the chart's default.
+const repository = "secretsync/syncer"
+
+// writeImage writes the image, its signature, the chart that names the image by its
+// digest, and the manifests that this chart renders.
+func (r *release) writeImage(signer *signer, work string) error {
+	roots := filepath.Join(work, "roots.pem")
+	if err := os.WriteFile(roots, mozillaRoots(), 0o644); err != nil {
+		return err
+	}
+	o := oci.Options{
+		Out:          r.file("syncer_" + r.version + "_image.tar"),
+		Name:         repository + ":" + r.version,
+		Certificates: roots,
+		Epoch:        strconv.FormatInt(r.committed.Unix(), 10),
+	}
+	for _, b := range r.binaries {
+		if b.system == "linux" {
+			o.Binaries = append(o.Binaries, "linux/"+b.architecture+"="+b.path)
+		}
+	}
+	digest, err := oci.Write(r.log, o)
+	if err != nil {
+		return err
+	}
+	signature, err := signer.imageSignature(repository, digest)
+	if err != nil {
+		return err
+	}
+	if err := oci.WriteIndex(r.file("syncer_"+r.version+"_image.sig.tar"), repository+":sha256-"+digest.Hex+".sig", signature); err != nil {
+		return err
+	}
+	dir := filepath.Join(work, "chart")
+	if err := r.writeChart(dir, digest.String()); err != nil {
+		return err
+	}
+	return r.writeManifests(dir)
+}
+
+// mozillaRoots are the certificate authorities that the image trusts: those of a
+// module, so that they do not depend on this machine.
+func mozillaRoots() []byte {
+	var out bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil { // a file cannot say what else must hold
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+		}
+	}
+	return out.Bytes()
+}
+
+// imageDigest is the line of values.yaml that names the image by its digest.
+var imageDigest = regexp.MustCompile(`(?m)^(  digest: )"" `)
+
+// writeChart writes the chart into the folder, with the image's digest as its default,
+// and its archive.
+func (r *release) writeChart(dir, digest string) error {
+	if err := os.CopyFS(dir, os.DirFS(r.chart(""))); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "values.yaml")
+	values, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if n := len(imageDigest.FindAll(values, -1)); n != 1 {
+		return fmt.Errorf("values.yaml has %d lines for the image's digest, not one", n)
+	}
+	values = imageDigest.ReplaceAll(values, []byte(`${1}"`+digest+`" `))
+	if err := os.WriteFile(path, values, 0o644); err != nil {
+		return err
+	}
+	path, err = charts.Archive(dir, r.out, r.committed)
+	if err == nil {
+		fmt.Fprintln(r.log, "writing", filepath.Base(path))
+	}
+	return err
+}
+
+// writeManifests writes what the chart renders with the values of the plain manifests.
+func (r *release) writeManifests(chart string) error {
+	values, err := os.ReadFile(filepath.Join(r.source, "deploy/kustomize/base/values.yaml"))
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	one := charts.Release{Name: "syncer", Namespace: "syncer", Revision: 1, KubeVersion: "v1.36.0"}
+	if err := one.Render(&out, chart, values); err != nil {
+		return err
+	}
+	return r.write("syncer_"+r.version+"_manifests.yaml", out.Bytes())
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+	"github.com/sigstore/sigstore/pkg/signature/dsse"
+	"github.com/sigstore/sigstore/pkg/signature/payload"
+)
+
+// signer signs as cosign does: ECDSA over SHA-256, so that cosign and openssl verify it.
+type signer struct{ signature.SignerVerifier }
+
+// openKey reads the private key, and makes one if there is none. COSIGN_PASSWORD is
+// the password of an encrypted one, as for cosign.
+func openKey(path string, log io.Writer) (*signer, error) {
+	password := cryptoutils.StaticPasswordFunc([]byte(os.Getenv("COSIGN_PASSWORD")))
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = makeKey(path, password, log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := signature.LoadSignerVerifierFromPEMFile(path, crypto.SHA256, password)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; if the key has a password, give it in COSIGN_PASSWORD", path, err)
+	}
+	return &signer{s}, nil
+}
+
+// makeKey writes a new private key that only this user may read.
+func makeKey(path string, password cryptoutils.PassFunc, log io.Writer) error {
+	if os.Getenv("COSIGN_PASSWORD") == "" {
+		password = nil // no encryption
+	}
+	private, public, err := cryptoutils.GeneratePEMEncodedECDSAKeyPair(elliptic.P256(), password)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, private, 0o600); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "made a new key, %s: keep it safe, and publish this public key where users find it:\n%s", path, public)
+	return nil
+}
+
+// sign returns the signature of a message.
+func (s *signer) sign(message []byte) ([]byte, error) {
+	return s.SignMessage(bytes.NewReader(message))
+}
+
+// envelope wraps a statement of in-toto in a signed envelope.
+func (s *signer) envelope(statement []byte) ([]byte, error) {
+	return dsse.WrapSigner(s.SignerVerifier, "application/vnd.in-toto+json").SignMessage(bytes.NewReader(statement))
+}
+
+// publicKey returns the public key as PEM.
+func (s *signer) publicKey() ([]byte, error) {
+	key, err := s.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	return cryptoutils.MarshalPublicKeyToPEM(key)
+}
+
+// imageSignature is the image's signature, in the form that cosign looks for beside an
+// image: an image of its own.
+func (s *signer) imageSignature(repository string, digest v1.Hash) (v1.ImageIndex, error) {
+	image, err := name.NewDigest(repository + "@" + digest.String())
+	if err != nil {
+		return nil, err
+	}
+	claim, err := json.Marshal(payload.Cosign{Image: image})
+	if err != nil {
+		return nil, err
+	}
+	signed, err := s.sign(claim)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	one, err := mutate.Append(base, mutate.Addendum{
+		Layer:       static.NewLayer(claim, "application/vnd.dev.cosign.simplesigning.v1+json"),
+		Annotations: map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: one}), nil
+}
+
+// writeChecksums writes the checksums of all artifacts, their signature, and the
+// public key.
+func (r *release) writeChecksums(s *signer) error {
+	list, err := os.ReadDir(r.out) // in order of names
+	if err != nil {
+		return err
+	}
+	var sums bytes.Buffer
+	for _, f := range list {
+		sum, err := checksum(r.file(f.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&sums, "%s  %s\n", sum, f.Name())
+	}
+	signed, err := s.sign(sums.Bytes())
+	if err != nil {
+		return err
+	}
+	key, err := s.publicKey()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		r.write("SHA256SUMS", sums.Bytes()),
+		r.write("SHA256SUMS.sig", signed),
+		r.write("syncer.pub", key),
+	)
+}
+
+// checksum is a file's SHA-256 sum in hex.
+func checksum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)), nil
+}

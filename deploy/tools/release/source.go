@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// checkOut clones the commit that is checked out, so that nothing but the commit takes
+// part in the build, and gives it the release's tag, from which the go command takes
+// the version of the binaries.
+func (r *release) checkOut(ctx context.Context, repo string) error {
+	changed, err := r.output(ctx, repo, nil, "git", "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		return fmt.Errorf("the working tree has changes that are not committed: commit or stash them\n%s", changed)
+	}
+	if r.commit, err = r.output(ctx, repo, nil, "git", "rev-parse", "HEAD"); err != nil {
+		return err
+	}
+	root, err := r.output(ctx, repo, nil, "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	when, err := r.output(ctx, repo, nil, "git", "show", "-s", "--format=%cI", "HEAD")
+	if err != nil {
+		return err
+	}
+	if r.committed, err = time.Parse(time.RFC3339, when); err != nil {
+		return err
+	}
+	r.committed = r.committed.UTC()
+	for _, args := range [][]string{
+		{"clone", "--quiet", "--no-tags", root, r.source},
+		{"-C", r.source, "checkout", "--quiet", "--detach", r.commit},
+		{"-C", r.source, "tag", "v" + r.version},
+	} {
+		if _, err := r.output(ctx, repo, nil, "git", args...); err != nil {
+			return err
+		}
+	}
+	return r.checkVersion()
+}
+
+// checkVersion refuses a version that the commit does not have in its chart.
+func (r *release) checkVersion() error {
+	text, err := os.ReadFile(r.chart("Chart.yaml"))
+	if err != nil {
+		return err
+	}
+	var chart struct{ Version, AppVersion string }
+	if err := yaml.Unmarshal(text, &chart); err != nil {
+		return err
+	}
+	if chart.Version != r.version || chart.AppVersion != r.version {
+		return fmt.Errorf("the version is %q, but Chart.yaml says version %s and appVersion %s: commit a Chart.yaml with the release's version first",
+			r.version, chart.Version, chart.AppVersion)
+	}
+	return nil
+}
+
+// chart is the path of a file of the chart.
+func (r *release) chart(name string) string {
+	return filepath.Join(r.source, "deploy/chart/syncer", name)
+}
+
+// output runs a command in a folder and returns what it prints. Its environment is
+// that of this process and env.
+func (r *release) output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err), errors.New(strings.TrimSpace(errs.String())))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
