@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,9 +19,9 @@ import (
 // repository is where the image is to be pushed to; the chart's default.
 const repository = "secretsync/syncer"
 
-// writeImage writes the image, its signature, the chart that names the image by its
-// digest, and the manifests that this chart renders.
-func (r *release) writeImage(signer *signer, work string) error {
+// writeImage writes the image, the chart that names the image by its digest, and the
+// manifests that this chart renders.
+func (r *release) writeImage(work string) error {
 	roots := filepath.Join(work, "roots.pem")
 	if err := os.WriteFile(roots, mozillaRoots(), 0o644); err != nil {
 		return err
@@ -36,19 +37,13 @@ func (r *release) writeImage(signer *signer, work string) error {
 			o.Binaries = append(o.Binaries, "linux/"+b.architecture+"="+b.path)
 		}
 	}
-	digest, err := oci.Write(r.log, o)
-	if err != nil {
+	var err error
+	if r.image, err = oci.Write(io.Discard, o); err != nil {
 		return err
 	}
-	signature, err := signer.imageSignature(repository, digest)
-	if err != nil {
-		return err
-	}
-	if err := oci.WriteIndex(r.file("syncer_"+r.version+"_image.sig.tar"), repository+":sha256-"+digest.Hex+".sig", signature); err != nil {
-		return err
-	}
+	fmt.Fprintf(r.log, "writing %s: %s@%s\n", filepath.Base(o.Out), repository, r.image)
 	dir := filepath.Join(work, "chart")
-	if err := r.writeChart(dir, digest.String()); err != nil {
+	if err := r.writeChart(dir, r.image.String()); err != nil {
 		return err
 	}
 	return r.writeManifests(dir)

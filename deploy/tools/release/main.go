@@ -3,8 +3,8 @@
 // bills of materials, checksums, provenance and signatures. docs/verify.md says how
 // users check them.
 //
-// The same commit makes the same bytes, on every machine with the same Go, except
-// for the signatures.
+// The same commit makes the same bytes with the same Go, and so the same SHA256SUMS.
+// Only the signatures differ.
 package main
 
 import (
@@ -18,6 +18,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // options are what the command line says.
@@ -55,6 +57,7 @@ type release struct {
 	out       string
 	binaries  []binary
 	licenses  map[debug.Module]license
+	image     v1.Hash // the digest of the image for all platforms
 	log       io.Writer
 }
 
@@ -94,9 +97,9 @@ func run(ctx context.Context, log io.Writer, o options) (err error) {
 		r.writeNotice,
 		r.writeArchives,
 		r.writeBills,
-		func() error { return r.writeImage(signer, work) },
-		func() error { return r.writeProvenance(signer) },
-		func() error { return r.writeChecksums(signer) },
+		func() error { return r.writeImage(work) },
+		r.writeChecksums,
+		func() error { return r.sign(signer) },
 	}
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {

@@ -5,82 +5,62 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"os"
 	"strings"
 
-	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
+	slsa "github.com/in-toto/attestation/go/predicates/provenance/v1"
 	intoto "github.com/in-toto/attestation/go/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // buildType names the build that the provenance describes: this command.
 const buildType = "https://github.com/secretsync/syncer/deploy/tools/release@v1"
 
-// writeProvenance writes who made the artifacts from what: the commit, Go's version
-// and the modules' sums, as a signed statement of in-toto (slsa.dev/provenance/v1).
-func (r *release) writeProvenance(s *signer) error {
-	subjects, err := r.subjects()
+// provenance says from what the artifacts were made: the commit, Go's version and the
+// modules' sums, as a signed statement of in-toto (slsa.dev/provenance/v1).
+func (r *release) provenance(s *signer) ([]byte, error) {
+	list, err := r.artifacts()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	var subjects []*intoto.ResourceDescriptor
+	for _, a := range list {
+		subjects = append(subjects, &intoto.ResourceDescriptor{Name: a.name, Digest: map[string]string{"sha256": a.sum}})
 	}
 	parameters, err := structpb.NewStruct(map[string]any{"version": r.version})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	about := &provenance.Provenance{
-		BuildDefinition: &provenance.BuildDefinition{
+	about := &slsa.Provenance{
+		BuildDefinition: &slsa.BuildDefinition{
 			BuildType:            buildType,
 			ExternalParameters:   parameters,
 			ResolvedDependencies: r.materials(),
 		},
-		RunDetails: &provenance.RunDetails{
-			Builder:  &provenance.Builder{Id: buildType, Version: map[string]string{"go": r.binaries[0].info.GoVersion}},
-			Metadata: &provenance.BuildMetadata{StartedOn: timestamppb.New(r.committed)},
+		RunDetails: &slsa.RunDetails{
+			Builder: &slsa.Builder{Id: buildType, Version: map[string]string{"go": r.binaries[0].info.GoVersion}},
 		},
 	}
 	text, err := protojson.Marshal(about)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	predicate := &structpb.Struct{}
 	if err := protojson.Unmarshal(text, predicate); err != nil {
-		return err
+		return nil, err
 	}
 	text, err = protojson.Marshal(&intoto.Statement{
 		Type: intoto.StatementTypeUri, Subject: subjects,
 		PredicateType: "https://slsa.dev/provenance/v1", Predicate: predicate,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var statement bytes.Buffer // protojson varies its spaces
 	if err := json.Compact(&statement, text); err != nil {
-		return err
-	}
-	signed, err := s.envelope(statement.Bytes())
-	if err != nil {
-		return err
-	}
-	return r.write("syncer_"+r.version+"_provenance.json", signed)
-}
-
-// subjects are the artifacts that were made so far.
-func (r *release) subjects() ([]*intoto.ResourceDescriptor, error) {
-	list, err := os.ReadDir(r.out)
-	if err != nil {
 		return nil, err
 	}
-	var subjects []*intoto.ResourceDescriptor
-	for _, f := range list {
-		sum, err := checksum(r.file(f.Name()))
-		if err != nil {
-			return nil, err
-		}
-		subjects = append(subjects, &intoto.ResourceDescriptor{Name: f.Name(), Digest: map[string]string{"sha256": sum}})
-	}
-	return subjects, nil
+	return s.envelope(statement.Bytes())
 }
 
 // materials are what the artifacts were made from.

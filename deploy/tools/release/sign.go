@@ -24,6 +24,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
 	"github.com/sigstore/sigstore/pkg/signature/payload"
+
+	"github.com/secretsync/syncer/deploy/tools/internal/oci"
 )
 
 // signer signs as cosign does: ECDSA over SHA-256, so that cosign and openssl verify it.
@@ -111,22 +113,34 @@ func (s *signer) imageSignature(repository string, digest v1.Hash) (v1.ImageInde
 	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: one}), nil
 }
 
-// writeChecksums writes the checksums of all artifacts, their signature, and the
-// public key.
-func (r *release) writeChecksums(s *signer) error {
-	list, err := os.ReadDir(r.out) // in order of names
+// sumsName is the file with the checksums.
+const sumsName = "SHA256SUMS"
+
+// writeChecksums writes the checksums of what was made so far.
+func (r *release) writeChecksums() error {
+	list, err := r.artifacts()
 	if err != nil {
 		return err
 	}
 	var sums bytes.Buffer
-	for _, f := range list {
-		sum, err := checksum(r.file(f.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&sums, "%s  %s\n", sum, f.Name())
+	for _, a := range list {
+		fmt.Fprintf(&sums, "%s  %s\n", a.sum, a.name)
 	}
-	signed, err := s.sign(sums.Bytes())
+	return r.write(sumsName, sums.Bytes())
+}
+
+// sign writes the signatures: that of the checksums, that of the image, and the
+// signed provenance.
+func (r *release) sign(s *signer) error {
+	sums, err := os.ReadFile(r.file(sumsName))
+	if err != nil {
+		return err
+	}
+	provenance, err := r.provenance(s)
+	if err != nil {
+		return err
+	}
+	signed, err := s.sign(sums)
 	if err != nil {
 		return err
 	}
@@ -134,11 +148,41 @@ func (r *release) writeChecksums(s *signer) error {
 	if err != nil {
 		return err
 	}
+	image, err := s.imageSignature(repository, r.image)
+	if err != nil {
+		return err
+	}
+	file := "syncer_" + r.version + "_image.sig.tar"
+	fmt.Fprintln(r.log, "writing", file)
 	return errors.Join(
-		r.write("SHA256SUMS", sums.Bytes()),
-		r.write("SHA256SUMS.sig", signed),
+		r.write(sumsName+".sig", signed),
+		r.write("syncer_"+r.version+"_provenance.json", provenance),
 		r.write("syncer.pub", key),
+		oci.WriteIndex(r.file(file), repository+":sha256-"+r.image.Hex+".sig", image),
 	)
+}
+
+// artifact is a file of the release.
+type artifact struct {
+	name string
+	sum  string // SHA-256 in hex
+}
+
+// artifacts are the files that were made so far, in order of their names.
+func (r *release) artifacts() ([]artifact, error) {
+	list, err := os.ReadDir(r.out)
+	if err != nil {
+		return nil, err
+	}
+	var made []artifact
+	for _, f := range list {
+		sum, err := checksum(r.file(f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, artifact{f.Name(), sum})
+	}
+	return made, nil
 }
 
 // checksum is a file's SHA-256 sum in hex.
