@@ -68,7 +68,7 @@ func (r *release) modules() []debug.Module {
 	return list
 }
 
-// standardLibrary is what stands for Go's standard library in a list of modules.
+// standardLibrary is the name of Go's standard library in a list of modules.
 const standardLibrary = "std"
 
 // modules are the modules that the binary links, Go's standard library among them.

@@ -16,7 +16,7 @@ import (
 	"github.com/secretsync/syncer/deploy/tools/internal/oci"
 )
 
-// repository is where the image is to be pushed to; the chart's default.
+// repository is the default repository of the chart's image.
 const repository = "secretsync/syncer"
 
 // writeImage writes the image, the chart that names the image by its digest, and the

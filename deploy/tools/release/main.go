@@ -1,7 +1,5 @@
-// Command release makes all that a release of Syncer consists of, from the commit
-// that is checked out: binaries, archives, the image, the chart, manifests, their
-// bills of materials, checksums, provenance and signatures. docs/verify.md says how
-// users check them.
+// Command release makes a release of Syncer from the present commit. docs/verify.md
+// lists the artifacts and says how users check them.
 //
 // The same commit makes the same bytes with the same Go, and so the same SHA256SUMS.
 // Only the signatures differ.
@@ -112,8 +110,8 @@ func run(ctx context.Context, log io.Writer, o options) (err error) {
 	return moveFolder(r.out, out)
 }
 
-// moveFolder puts a folder in the place of an empty or missing one, also on another
-// file system.
+// moveFolder replaces an empty or missing folder by another one, also on another file
+// system.
 func moveFolder(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err

@@ -87,8 +87,8 @@ func (s *signer) publicKey() ([]byte, error) {
 	return cryptoutils.MarshalPublicKeyToPEM(key)
 }
 
-// imageSignature is the image's signature, in the form that cosign looks for beside an
-// image: an image of its own.
+// imageSignature returns the image's signature in the form that cosign looks for beside
+// an image. It is another image.
 func (s *signer) imageSignature(repository string, digest v1.Hash) (v1.ImageIndex, error) {
 	image, err := name.NewDigest(repository + "@" + digest.String())
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *signer) imageSignature(repository string, digest v1.Hash) (v1.ImageInde
 // sumsName is the file with the checksums.
 const sumsName = "SHA256SUMS"
 
-// writeChecksums writes the checksums of what was made so far.
+// writeChecksums writes the checksums of the artifacts.
 func (r *release) writeChecksums() error {
 	list, err := r.artifacts()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkOut clones the commit that is checked out, so that nothing but the commit takes
-// part in the build, and gives it the release's tag, from which the go command takes
-// the version of the binaries.
+// checkOut clones the present commit, so that nothing else takes part in the build. It
+// gives the clone the release's tag: the go command takes the version of the binaries
+// from it.
 func (r *release) checkOut(ctx context.Context, repo string) error {
 	changed, err := r.output(ctx, repo, nil, "git", "status", "--porcelain")
 	if err != nil {
@@ -74,8 +74,8 @@ func (r *release) chart(name string) string {
 	return filepath.Join(r.source, "deploy/chart/syncer", name)
 }
 
-// output runs a command in a folder and returns what it prints. Its environment is
-// that of this process and env.
+// output runs a command in a folder and returns its standard output. The environment is
+// that of this process, and env.
 func (r *release) output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
