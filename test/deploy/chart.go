@@ -34,6 +34,9 @@ type Release struct {
 	Revision        int
 	Values          string // YAML
 	Chart           string // the chart's folder; empty: Syncer's
+
+	KubeVersion string   // such as v1.36.0
+	APIVersions []string // that the cluster serves; nil: there is no cluster
 }
 
 // Objects renders the release's objects, in the order of their files.
@@ -88,6 +91,12 @@ func (r Release) run(args ...string) ([]byte, error) {
 	}
 	if r.Revision != 0 {
 		args = append(args, "-revision", strconv.Itoa(r.Revision))
+	}
+	if r.KubeVersion != "" {
+		args = append(args, "-kube-version", r.KubeVersion)
+	}
+	for _, version := range r.APIVersions {
+		args = append(args, "-api-version", version)
 	}
 	chart := r.Chart
 	if chart == "" {

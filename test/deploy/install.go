@@ -61,6 +61,25 @@ func (c *Cluster) Create(ctx context.Context, namespace string, o *unstructured.
 	return c.client.Resource(mapping.Resource).Namespace(namespace).Create(ctx, o, options)
 }
 
+// Upgrade applies all objects of a release that is installed, as Helm does.
+func (c *Cluster) Upgrade(t testing.TB, r Release) {
+	t.Helper()
+	for _, o := range r.Objects(t) {
+		kind := o.GroupVersionKind()
+		mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := dynamic.ResourceInterface(c.client.Resource(mapping.Resource))
+		if mapping.Scope.Name() != meta.RESTScopeNameRoot {
+			resource = c.client.Resource(mapping.Resource).Namespace(o.GetNamespace())
+		}
+		if _, err := resource.Apply(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "helm", Force: true}); err != nil {
+			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+}
+
 // Delete deletes an object that belongs to no namespace.
 func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) error {
 	kind := o.GroupVersionKind()

@@ -20,14 +20,8 @@ import (
 // TestChartsMayIncludeTheSidecar: a chart that depends on Syncer's takes the
 // templates from it and nothing else.
 func TestChartsMayIncludeTheSidecar(t *testing.T) {
-	dir := t.TempDir()
-	for from, to := range map[string]string{"testdata/app": dir, chartDir: filepath.Join(dir, "charts", "syncer")} {
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	ns := restricted(t)
-	objects := deploy.Release{Name: "shop", Namespace: ns, Chart: dir}.Objects(t)
+	objects := deploy.Release{Name: "shop", Namespace: ns, Chart: appChart(t)}.Objects(t)
 	if len(objects) != 1 {
 		t.Fatalf("%d objects, want the application's Deployment only", len(objects))
 	}

@@ -47,6 +47,10 @@ func runRender(args []string, in io.Reader, out io.Writer) error {
 	flags.StringVar(&r.Namespace, "namespace", "syncer", "the release's namespace")
 	flags.IntVar(&r.Revision, "revision", 1, "the release's revision")
 	flags.StringVar(&r.KubeVersion, "kube-version", "v1.36.0", "the cluster's version")
+	flags.Func("api-version", "an API version, or its kind, that the cluster serves (repeatable)", func(text string) error {
+		r.APIVersions = append(r.APIVersions, text)
+		return nil
+	})
 	flags.BoolVar(&r.Notes, "notes", false, "print the notes instead")
 	values := flags.String("values", "", "a file with values; - is standard input (default none)")
 	flags.Func("set", "more values, as Helm's flag takes them", func(text string) error { return strvals.ParseInto(text, r.Set) })

@@ -135,6 +135,9 @@ than Syncer's could not delete what it has taken up.
 - name: conjur-secrets
   emptyDir:
     medium: Memory
+    {{- with dig "limits" "memory" "" .Values.sidecar.resources }}
+    sizeLimit: {{ . | quote }} # files count as the container's memory
+    {{- end }}
 - name: conjur-status
   emptyDir: {}
 {{- with .Values.sidecar.templatesConfigMap }}

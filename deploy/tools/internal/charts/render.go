@@ -23,6 +23,7 @@ type Release struct {
 	Name, Namespace string
 	Revision        int            // 1 is an installation, more is an upgrade
 	KubeVersion     string         // of the cluster, such as v1.36.0
+	APIVersions     []string       // that the cluster serves; nil: there is no cluster
 	Notes           bool           // print the notes instead of the objects
 	Set             map[string]any // goes before the values
 }
@@ -48,6 +49,9 @@ func (r Release) Render(out io.Writer, dir string, values []byte) error {
 	}
 	capabilities := *common.DefaultCapabilities
 	capabilities.KubeVersion = *version
+	if r.APIVersions != nil {
+		capabilities.APIVersions = r.APIVersions
+	}
 	if wanted := chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, version.Version) {
 		return fmt.Errorf("the chart needs Kubernetes %s, not %s", wanted, version.Version)
 	}

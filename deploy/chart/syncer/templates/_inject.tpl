@@ -1,0 +1,142 @@
+{{/*
+A value as a CEL literal. Lists and maps of CEL hold values of one type, which is dyn
+here. A text of JSON is a text of CEL with the same meaning.
+*/}}
+{{- define "syncer.cel" -}}
+{{- if kindIs "map" . -}}
+{ {{- range $i, $key := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ toJson $key }}: dyn({{ include "syncer.cel" (get $ $key) }}){{ end -}} }
+{{- else if kindIs "slice" . -}}
+[{{- range $i, $item := . }}{{ if $i }}, {{ end }}dyn({{ include "syncer.cel" $item }}){{ end -}}]
+{{- else -}}
+{{ toJson . }}
+{{- end -}}
+{{- end -}}
+
+{{/* The scope of the templates of _sidecar.tpl with another mode: (list $ "init"). */}}
+{{- define "syncer.sidecarIn" -}}
+{{- $ := index . 0 -}}
+{{- $values := mergeOverwrite (deepCopy $.Values) (dict "sidecar" (dict "mode" (index . 1))) -}}
+{{- include "syncer.sidecar" (dict "Values" $values "Chart" $.Chart "Release" $.Release) -}}
+{{- end -}}
+
+{{/* The Pods of a binding: (list $ "Pod"), or "Namespace" for those that lack the label. */}}
+{{- define "syncer.injected" -}}
+{{- $label := (index . 0).Values.inject.label -}}
+{{ eq (index . 1) "Pod" | ternary "objectSelector" "namespaceSelector" }}:
+  matchExpressions:
+    - {key: {{ quote $label }}, operator: Exists}
+    - {key: {{ quote $label }}, operator: NotIn, values: ["false"]}
+{{- if eq (index . 1) "Namespace" }}
+objectSelector:
+  matchExpressions:
+    - {key: {{ quote $label }}, operator: DoesNotExist}
+{{- end }}
+{{- end -}}
+
+{{/*
+What both policies know of a Pod. The texts that a user writes are only ever values of
+these expressions, never a part of them.
+*/}}
+{{- define "syncer.injectVariables" -}}
+{{- $label := .Values.inject.label -}}
+{{- $mounts := include "syncer.sidecarMounts" . | fromYamlArray -}}
+{{- $volumes := list -}}
+{{- range include "syncer.sidecarVolumes" . | fromYamlArray }}{{ $volumes = append $volumes .name }}{{ end -}}
+- name: annotations
+  expression: object.metadata.?annotations.orValue({})
+- name: label
+  {{- if .Values.inject.namespaces }}
+  expression: >-
+    object.metadata.?labels[?{{ toJson $label }}].orValue(
+    namespaceObject.metadata.?labels[?{{ toJson $label }}].orValue(""))
+  {{- else }}
+  expression: object.metadata.?labels[?{{ toJson $label }}].orValue("")
+  {{- end }}
+- name: ownMode # an empty annotation counts as not set
+  expression: variables.annotations[?"conjur.org/container-mode"].orValue("")
+- name: mode
+  expression: >-
+    variables.label == "init" ? "init" :
+    variables.ownMode == "" ? {{ toJson .Values.sidecar.mode }} : variables.ownMode
+- name: ownFolder
+  expression: variables.annotations[?"conjur.org/inject-folder"].orValue("")
+- name: folder
+  expression: >-
+    variables.ownFolder == "" ? {{ toJson (index $mounts 0).mountPath }} : variables.ownFolder
+- name: inits
+  expression: object.spec.?initContainers.orValue([])
+- name: containers
+  expression: object.spec.?containers.orValue([])
+- name: listed
+  expression: >-
+    variables.annotations[?"conjur.org/inject-containers"].orValue("")
+    .split(",").map(name, name.trim()).filter(name, name != "")
+- name: chosen # the names of the containers that get the secrets
+  expression: "variables.listed.size() > 0 ? variables.listed : variables.containers.map(c, c.name)"
+- name: mistakes
+  expression: >-
+    (variables.label in ["true", "init"] ? [] :
+    [{{ printf "set the label %s to \"true\", \"init\" or \"false\"" $label | toJson }}]) +
+    (variables.ownMode in ["", "sidecar", "init"] ? [] :
+    ["set the annotation conjur.org/container-mode to sidecar or init"]) +
+    (variables.label == "init" && variables.ownMode == "sidecar" ?
+    [{{ printf "the label %s is \"init\", but the annotation conjur.org/container-mode is sidecar: remove one of them" $label | toJson }}] : []) +
+    (variables.folder.matches("^(/[A-Za-z0-9._-]+)+$") && variables.folder.size() <= 256 &&
+    !variables.folder.split("/").exists(name, name in [".", ".."])
+    {{- range slice $mounts 1 }} &&
+    !(variables.folder + "/").startsWith({{ printf "%s/" .mountPath | toJson }}) &&
+    !{{ printf "%s/" .mountPath | toJson }}.startsWith(variables.folder + "/")
+    {{- end }} ? [] :
+    ["set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside
+    {{- range slice $mounts 1 }} {{ .mountPath }}{{ end }}"]) +
+    (variables.annotations.exists(key, key.startsWith("conjur.org/inject-") &&
+    !(key in ["conjur.org/inject-containers", "conjur.org/inject-folder"])) ?
+    ["of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others"] : []) +
+    (variables.annotations[?"conjur.org/inject-containers"].orValue("") != "" && variables.listed.size() == 0 ||
+    variables.listed.exists(name, !(variables.inits + variables.containers).exists(c, c.name == name)) ?
+    ["the annotation conjur.org/inject-containers lists a container that the Pod does not have: list names of its containers, separated by commas"] : []) +
+    (object.spec.?securityContext.?runAsUser.orValue(1) == 0 ?
+    ["the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it"] : [])
+- name: occupied # the chosen containers that mount something at or below a folder of the secrets
+  expression: >-
+    (variables.inits + variables.containers).filter(c, c.name in variables.chosen &&
+    c.?volumeMounts.orValue([]).exists(m,
+    [variables.folder{{ range slice $mounts 1 }}, {{ toJson .mountPath }}{{ end }}].exists(folder,
+    ("/" + m.mountPath.split("/").filter(s, !(s in ["", "."])).join("/") + "/").startsWith(folder + "/"))))
+    .map(c, string(c.name))
+- name: parts # what would exist twice
+  expression: >-
+    (variables.inits + variables.containers).filter(c, c.name == "syncer")
+    .map(c, "the Pod already has a container syncer: rename it") +
+    object.spec.?volumes.orValue([]).filter(v, v.name in {{ toJson $volumes }})
+    .map(v, "the Pod already has a volume " + v.name + ": rename it") +
+    (variables.occupied.size() == 0 ? [] :
+    ["move the mounts in " + variables.folder +
+    {{- range slice $mounts 1 }} {{ printf " or %s" .mountPath | toJson }} +{{ end }} " of " +
+    (variables.occupied.size() > 9 ? [variables.occupied[0], string(variables.occupied.size() - 1) + " other containers"] : variables.occupied).join(", ")])
+{{- end -}}
+
+{{/* The change of a Pod, as the operations of a JSON patch. */}}
+{{- define "syncer.injectPatch" -}}
+{{- $mounts := include "syncer.sidecarMounts" . | fromYamlArray -}}
+variables.mistakes.size() + variables.parts.size() > 0 ? [] :
+{{- range $list := list "initContainers" "containers" }}
+{{- $of := eq $list "containers" | ternary "variables.containers" "variables.inits" }}
+{{ $of }}.filter(c, c.name in variables.chosen && !has(c.volumeMounts)).map(c,
+JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $of }}.map(o, o.name).indexOf(c.name)) + "/volumeMounts", value: []}) +
+{{- range $i, $mount := $mounts }}
+{{ $of }}.filter(c, c.name in variables.chosen).map(c,
+JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $of }}.map(o, o.name).indexOf(c.name)) + "/volumeMounts/-", value: {{ include "syncer.cel" $mount | replace (printf "dyn(%s)" (toJson (index $mounts 0).mountPath)) "dyn(variables.folder)" }}}) +
+{{- end }}
+{{- end }}
+(has(object.spec.volumes) ? [] : [JSONPatch{op: "add", path: "/spec/volumes", value: []}]) +
+[
+{{- range include "syncer.sidecarVolumes" . | fromYamlArray }}
+JSONPatch{op: "add", path: "/spec/volumes/-", value: {{ include "syncer.cel" . }}},
+{{- end }}
+] +
+(has(object.spec.initContainers) ? [] : [JSONPatch{op: "add", path: "/spec/initContainers", value: []}]) +
+[JSONPatch{op: "add", path: "/spec/initContainers/0", value: variables.mode == "init" ?
+{{ include "syncer.sidecarIn" (list . "init") | fromYamlArray | first | include "syncer.cel" }} :
+{{ include "syncer.sidecarIn" (list . "sidecar") | fromYamlArray | first | include "syncer.cel" }}}]
+{{- end -}}
