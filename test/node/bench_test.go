@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // BenchmarkStart measures how long after a Pod is created its application
@@ -35,28 +36,52 @@ func BenchmarkStart(b *testing.B) {
 		b.Run(form.name, func(b *testing.B) {
 			w := *w
 			w.t = b
-			var took, deleted []float64
-			for b.Loop() {
-				spec := w.documented(files("secrets-refresh-interval", "1m"), "now")
-				form.change(spec)
-				began := time.Now()
-				p := w.start(fmt.Sprintf("%s-%d", label(form.name), len(took)), spec)
-				p.awaitLog("app", "\n")
-				at, err := strconv.ParseInt(strings.TrimSpace(p.log("app")), 10, 64)
-				w.check(err)
-				took = append(took, time.Unix(0, at).Sub(began).Seconds())
-				began = time.Now()
-				p.delete()
-				deleted = append(deleted, time.Since(began).Seconds())
-			}
-			slices.Sort(took)
-			slices.Sort(deleted)
-			b.ReportMetric(took[len(took)/2], "s/start")
-			b.ReportMetric(took[0], "s/fastest")
-			b.ReportMetric(deleted[len(deleted)/2], "s/deletion")
-			b.ReportMetric(0, "ns/op")
+			spec := w.documented(files("secrets-refresh-interval", "1m"), "now")
+			form.change(spec)
+			w.measureStarts(b, label(form.name), spec)
 		})
 	}
+}
+
+// BenchmarkStartInjected compares a Pod to which the chart's admission policy adds Syncer
+// with the same Pod as somebody would write it.
+func BenchmarkStartInjected(b *testing.B) {
+	w := newWorld(b, shop())
+	key := w.injecting()
+	injected := w.labelled(key, "now")
+	written := w.asAdmitted(injected)
+	delete(written.Labels, key)
+	written.ObjectMeta = metav1.ObjectMeta{Annotations: written.Annotations}
+	for name, spec := range map[string]*corev1.Pod{"written": written, "injected": injected} {
+		b.Run(name, func(b *testing.B) {
+			w := *w
+			w.t = b
+			w.measureStarts(b, name, spec)
+		})
+	}
+}
+
+// measureStarts starts and deletes Pods one after the other.
+func (w *world) measureStarts(b *testing.B, name string, spec *corev1.Pod) {
+	b.Helper()
+	var took, deleted []float64
+	for b.Loop() {
+		began := time.Now()
+		p := w.start(fmt.Sprintf("%s-%d", name, len(took)), spec)
+		p.awaitLog("app", "\n")
+		at, err := strconv.ParseInt(strings.TrimSpace(p.log("app")), 10, 64)
+		w.check(err)
+		took = append(took, time.Unix(0, at).Sub(began).Seconds())
+		began = time.Now()
+		p.delete()
+		deleted = append(deleted, time.Since(began).Seconds())
+	}
+	slices.Sort(took)
+	slices.Sort(deleted)
+	b.ReportMetric(took[len(took)/2], "s/start")
+	b.ReportMetric(took[0], "s/fastest")
+	b.ReportMetric(deleted[len(deleted)/2], "s/deletion")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkIdle measures what a sidecar costs while nothing changes, from its

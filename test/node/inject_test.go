@@ -1,0 +1,141 @@
+//go:build node
+
+package node
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// injecting installs the chart's admission policy for a label that no other test has,
+// and returns the label when the policy is in force.
+func (w *world) injecting() (label string) {
+	w.t.Helper()
+	label = "test.example/" + w.namespace
+	w.release(map[string]any{"shape": "none", "inject": map[string]any{"enabled": true, "label": label}})
+	w.eventually("policy in force", func() bool {
+		_, err := client.CoreV1().ServiceAccounts(w.namespace).Get(w.t.Context(), "app", metav1.GetOptions{})
+		return err == nil && w.asAdmitted(w.labelled(label, "now")) != nil
+	})
+	return label
+}
+
+// asAdmitted is a Pod as the API server would admit it, or nil without Syncer.
+func (w *world) asAdmitted(pod *corev1.Pod) *corev1.Pod {
+	w.t.Helper()
+	pod = pod.DeepCopy()
+	pod.GenerateName = "try-"
+	made, err := client.CoreV1().Pods(w.namespace).Create(w.t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || len(made.Spec.InitContainers) == 0 {
+		return nil
+	}
+	return made
+}
+
+// labelled is an application's Pod that has of Syncer only the label and annotations.
+// Restricted Pod Security admits it.
+func (w *world) labelled(label string, args ...string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "true"}, Annotations: files("secrets-refresh-interval", "1s")},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            "app",
+			TerminationGracePeriodSeconds: new(int64(5)),
+			SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: "app", Image: appImage, Args: args,
+				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(10001)), AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}
+}
+
+// template is the Pod's, for a workload that finds its Pods by a label.
+func template(pod *corev1.Pod, app string) corev1.PodTemplateSpec {
+	t := corev1.PodTemplateSpec{ObjectMeta: *pod.ObjectMeta.DeepCopy(), Spec: pod.Spec}
+	t.Labels = maps.Clone(t.Labels)
+	t.Labels["app"] = app
+	return t
+}
+
+// TestLabelledWorkloadsGetTheirSecrets, and a rotated value: Pods of a Deployment, a
+// StatefulSet and a DaemonSet under restricted Pod Security.
+func TestLabelledWorkloadsGetTheirSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	w.restricted()
+	label := w.injecting()
+	spec := w.labelled(label, "run", dbFile)
+	selector := func(app string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	}
+	apps := client.AppsV1()
+	_, err := apps.Deployments(w.namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "deployment"},
+		Spec: appsv1.DeploymentSpec{Selector: selector("deployment"), Template: template(spec, "deployment")}}, metav1.CreateOptions{})
+	w.check(err)
+	_, err = apps.StatefulSets(w.namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "statefulset"},
+		Spec: appsv1.StatefulSetSpec{Selector: selector("statefulset"), Template: template(spec, "statefulset")}}, metav1.CreateOptions{})
+	w.check(err)
+	_, err = apps.DaemonSets(w.namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemonset"},
+		Spec: appsv1.DaemonSetSpec{Selector: selector("daemonset"), Template: template(spec, "daemonset")}}, metav1.CreateOptions{})
+	w.check(err)
+	var started []*pod
+	for _, app := range []string{"deployment", "statefulset", "daemonset"} {
+		p := w.podOf("app=" + app)
+		p.ready()
+		p.startedWith(dbFile, db("first"))
+		started = append(started, p)
+		if !slices.ContainsFunc(p.get().Spec.InitContainers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+			return m.MountPath == "/var/run/secrets/kubernetes.io/serviceaccount"
+		}) {
+			t.Errorf("the token for the API server is missing in Syncer's container of the %s, which a hand-written one has", app)
+		}
+	}
+	w.set(map[string]string{"shop/password": "second"})
+	for _, p := range started {
+		p.awaitFile(dbFile, db("second"))
+		if n := p.restarts("syncer") + p.restarts("app"); n != 0 {
+			t.Errorf("Pod %s: %d restarts", p.name, n)
+		}
+	}
+}
+
+// TestLabelledJobsComplete, and those of a CronJob: the kubelet ends sidecars after all
+// else, and an init container ends by itself.
+func TestLabelledJobsComplete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	w.restricted()
+	label := w.injecting()
+	pod := w.labelled(label, "read", dbFile)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	once := pod.DeepCopy()
+	once.Labels[label] = "init"
+	delete(once.Annotations, "conjur.org/secrets-refresh-interval") // an init container cannot refresh
+	for name, pod := range map[string]*corev1.Pod{"sidecar": pod, "init": once} {
+		_, err := client.BatchV1().Jobs(w.namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: template(pod, name)}}, metav1.CreateOptions{})
+		w.check(err)
+	}
+	_, err := client.BatchV1().CronJobs(w.namespace).Create(t.Context(), &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "cron"},
+		Spec: batchv1.CronJobSpec{Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{
+			Spec: batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: template(pod, "cron")}}}}, metav1.CreateOptions{})
+	w.check(err)
+	for _, name := range []string{"sidecar", "init"} {
+		w.awaitJob(name, batchv1.JobComplete)
+		w.podOf("app="+name).awaitLog("app", db("first"))
+	}
+	w.eventually("a Job of the CronJob that is complete", func() bool {
+		jobs, err := client.BatchV1().Jobs(w.namespace).List(t.Context(), metav1.ListOptions{})
+		w.check(err)
+		return slices.ContainsFunc(jobs.Items, func(j batchv1.Job) bool {
+			return strings.HasPrefix(j.Name, "cron-") && j.Status.Succeeded > 0
+		})
+	})
+}
