@@ -198,6 +198,9 @@ func TestUnknownAnnotations(t *testing.T) {
 		_, warnings := load(t, sources(t, group.with(dict{"conjur.org/" + name: "SIGHUP"}), connection))
 		assertOne(t, warnings, "conjur.org/"+name, want)
 	}
+	if _, warnings := load(t, sources(t, group.with(dict{"conjur.org/inject-containers": "app", "conjur.org/inject-folder": "/a"}), connection)); len(warnings) > 0 {
+		t.Errorf("those of the admission policy are warned of: %q", warnings)
+	}
 	if _, warnings := load(t, sources(t, group.with(dict{"example.com/container-mode": "y"}), connection)); len(warnings) > 0 {
 		t.Errorf("another domain is warned of: %q", warnings)
 	}

@@ -57,6 +57,9 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		}
 		s, group, ok := v.annotated(name)
 		if !ok {
+			if name == "inject-containers" || name == "inject-folder" {
+				continue // for the chart's admission policy
+			}
 			if s, ok := slipOf(key, name); ok {
 				v.slips = append(v.slips, s)
 			} else {

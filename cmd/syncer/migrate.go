@@ -14,10 +14,15 @@ the image of the Secrets Provider; nothing else changes. Standard error shows wh
 settings Syncer reads differently, which rights are missing, and what you must
 change by hand.
 
+With --inject, workloads with the label of the chart's admission policy also get the
+sidecar, for clusters without that policy. The file contains the chart's values. Only
+lines are inserted.
+
 Exit status: 0, or 1 if something in the manifest cannot work. Then no manifest is
 written.`, 1,
 		func(*cobra.Command, []string) error { return t.Migrate(image) }, "yaml", "json", "text")
 	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
+	cmd.Flags().StringVar(&t.Inject, "inject", "", "the chart's values, as a file: write the sidecar that they describe into workloads with the label")
 	addManifestFlags(cmd, &t)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd

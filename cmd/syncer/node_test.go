@@ -128,8 +128,10 @@ func TestNodeList(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfANodeAgentIsValid(t *testing.T) {
-	if _, said, err := told(t, "", "validate", "-f", "../../deploy/examples/node-agent/daemonset.yaml"); err != nil || said != "" {
-		t.Errorf("%v: %s", err, said)
+func TestManifestsOfTheExamplesAreValid(t *testing.T) {
+	for _, path := range []string{"node-agent/daemonset.yaml", "inject.yaml"} {
+		if _, said, err := told(t, "", "validate", "-f", "../../deploy/examples/"+path); err != nil || said != "" {
+			t.Errorf("%s: %v: %s", path, err, said)
+		}
 	}
 }

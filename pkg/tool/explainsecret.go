@@ -40,8 +40,8 @@ func (t *Tool) explainOfManifest(name string) error {
 		return err
 	}
 	found, problems := t.providers(m)
-	alone := len(found)+len(problems) == 1
-	var filling secretsprovider.Provider // the one that fills the Secrets
+	alone := len(found)+min(len(problems), 1) == 1 // one workload can have several problems
+	var filling secretsprovider.Provider           // the one that fills the Secrets
 	if alone && len(found) == 1 {
 		filling = found[0]
 		filling.Config, _ = filling.Load(t.Sources, t.TemplatesNamed, false)

@@ -86,8 +86,19 @@ func (t *Tool) manifestName() string {
 // provider's annotations needs no container, if another workload has one.
 func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider, problems []config.Problem) {
 	var without []config.Problem
+	sidecar, err := t.sidecar()
+	if err != nil {
+		return nil, []config.Problem{{Key: "--inject", Message: err.Error()}}
+	}
 	for _, w := range m.Workloads {
 		containers, err := w.Providers(t.Container)
+		injected, reasons := t.injected(m, w, sidecar)
+		if problems = append(problems, reasons...); injected != nil || len(reasons) > 0 {
+			err = nil
+		}
+		if injected != nil {
+			found = append(found, secretsprovider.Provider{Workload: w, Container: injected, Injected: true})
+		}
 		for _, c := range containers {
 			found = append(found, secretsprovider.Provider{Workload: w, Container: c})
 		}

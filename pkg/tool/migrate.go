@@ -65,6 +65,9 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	var containers []*manifest.Container
 	var logins []config.Problem // manual work for the logins
 	for _, p := range found {
+		if p.Injected {
+			continue // no image to replace
+		}
 		prefix := p.Workload.String() + ": "
 		result.Errors = append(result.Errors, prefixed(prefix, ownCommand(p.Container))...)
 		notes, byHand := p.Notes()
@@ -81,6 +84,9 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 		return result, nil
 	}
 	text, err := m.WithImage(image, containers...)
+	if err == nil && t.Inject != "" {
+		text, err = t.inject(text)
+	}
 	result.Manifest = string(text)
 	return result, err
 }
@@ -89,6 +95,9 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 // manifest.
 func unchecked(found []secretsprovider.Provider) (warnings []config.Problem) {
 	for _, p := range found {
+		if p.Injected {
+			continue // the chart knows them
+		}
 		var names []string
 		for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_AUTHN_URL", "CONJUR_ACCOUNT"} {
 			if p.Unknown(name) {

@@ -39,6 +39,9 @@ type Tool struct {
 	Container string
 	// Values is the file of values for rendering; "-" is standard input.
 	Values string
+	// Inject is a file of the chart's values. Migrate writes the sidecar that they describe
+	// into the workloads with the chart's label. If empty, it writes none.
+	Inject string
 	// JSON selects output for programs.
 	JSON     bool
 	In       io.Reader

@@ -36,13 +36,14 @@ var allowed = map[string][]string{
 	"pkg/kube":     {"internal", "pkg/targets"},
 	"pkg/rotation": {"internal", "pkg/conjur", "pkg/kube", "pkg/notify", "pkg/queue", "pkg/rotation/versions", "pkg/secret", "pkg/targets"},
 	"pkg/health":   {"internal", "pkg/targets"},
-	"pkg/tool":     {"config", "internal", "pkg/conjur", "pkg/conjurd", "pkg/kube", "pkg/pipeline", "pkg/queue", "pkg/render", "pkg/rotation", "pkg/rotation/versions", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/workers"},
+	"pkg/tool":     {"config", "deploy/chart", "internal", "pkg/conjur", "pkg/conjurd", "pkg/kube", "pkg/pipeline", "pkg/queue", "pkg/render", "pkg/rotation", "pkg/rotation/versions", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/workers"},
 	"pkg/conjurd":  {},
 
 	// What may happen next to a set is pure.
 	"pkg/rotation/versions": {"pkg/secret"},
 
 	"cmd/syncer":      {"config", "internal", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/notify", "pkg/pipeline", "pkg/rotation", "pkg/rotation/versions", "pkg/sinks", "pkg/tool"},
+	"deploy/chart":    {},
 	"deploy/examples": {},
 	"bench":           {"internal", "pkg/conjurd"},
 	// test/kube is a module that nothing here can import.

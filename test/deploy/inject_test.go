@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	toolinjection "github.com/secretsync/syncer/pkg/tool/injection"
 	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -161,8 +162,33 @@ func TestInjectedPodIsTheOneOfTheTemplates(t *testing.T) {
 				t.Fatal(err)
 			}
 			assertSame(t, want.Spec, got.Spec)
+			i.assertToolAdds(t, labelled, got)
 		})
 	}
+}
+
+// assertToolAdds checks that the tool makes the same of a Pod as the API server.
+func (i injection) assertToolAdds(t *testing.T, pod, want *corev1.Pod) {
+	t.Helper()
+	template := corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: *pod.Spec.DeepCopy()}
+	if added, problems := i.sidecar(t).Add(&template); !added || len(problems) > 0 {
+		t.Errorf("the tool adds nothing: %q", problems)
+	}
+	got, err := i.try(t, &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	assertSame(t, want.Spec, got.Spec)
+}
+
+// sidecar is what the tool makes of the release's values.
+func (i injection) sidecar(t *testing.T) *toolinjection.Sidecar {
+	t.Helper()
+	s, err := toolinjection.Render([]byte(i.release(t, "r").Values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func assertSame(t *testing.T, want, got any) {

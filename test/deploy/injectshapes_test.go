@@ -189,6 +189,7 @@ func TestPodsOfEveryShapeGetSyncer(t *testing.T) {
 				t.Errorf("the secrets are at %s of %v, want %v", folder, got, want)
 			}
 			assertRestUnchanged(t, pod, made)
+			i.assertToolAdds(t, pod, made)
 
 			made.ResourceVersion, made.UID = "", ""
 			again, err := i.try(t, made)
@@ -254,6 +255,10 @@ func TestPodsThatCannotGetSyncer(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), words) || strings.Count(err.Error(), "\n") > 0 {
 					t.Errorf("%v, want %q", err, words)
 				}
+			}
+			template := corev1.PodTemplateSpec{ObjectMeta: strictly.ObjectMeta, Spec: strictly.Spec}
+			if added, problems := strict.sidecar(t).Add(&template); added || err != nil && !strings.HasSuffix(err.Error(), "Syncer cannot be added to the Pod: "+strings.Join(problems, "; ")) {
+				t.Errorf("the tool says %q, the API server %v", problems, err)
 			}
 
 			pod, warned := lenient.pod(), &warnings{}

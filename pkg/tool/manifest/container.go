@@ -67,8 +67,9 @@ func (c *Container) MountOf(folder string) string {
 	}
 }
 
-// container makes a Container from a Pod's container and volumes.
-func (m *Manifest) container(c corev1.Container, volumes []corev1.Volume) *Container {
+// Container makes a Container from a Pod's container and volumes. It has no position in a
+// text.
+func (m *Manifest) Container(c corev1.Container, volumes []corev1.Volume) *Container {
 	made := &Container{
 		Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args,
 		Env: map[string]Variable{}, mounts: map[string]map[string]string{}, Kept: kept(c, volumes),

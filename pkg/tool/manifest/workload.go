@@ -21,8 +21,13 @@ type Workload struct {
 	Annotations map[string]string
 	// Outside lists the annotations of a provider that only the workload object has.
 	Outside []string
+	// Pod is the whole Pod, and Text the index of its text.
+	Pod  corev1.PodTemplateSpec
+	Text int
 	// Containers are all containers of the Pod, init containers first.
 	Containers []*Container
+
+	spec *yaml.Node // of the Pod
 }
 
 // String is the kind and the name, such as "Deployment/shop".
@@ -83,7 +88,7 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	if path == nil {
 		return nil
 	}
-	w := &Workload{Kind: o.Kind, Name: nameIn(valueIn(o.node, "metadata")), Annotations: pod.Annotations}
+	w := &Workload{Kind: o.Kind, Name: nameIn(valueIn(o.node, "metadata")), Annotations: pod.Annotations, Pod: pod, Text: text}
 	if err != nil {
 		return within(w.String(), err)
 	}
@@ -103,9 +108,10 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	if err := valueIn(o.node, path...).Decode(&nodes); err != nil {
 		return within(w.String(), explain(err))
 	}
+	w.spec = valueIn(o.node, path...)
 	images := slices.Concat(nodes.InitContainers, nodes.Containers)
 	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		made := m.container(c, pod.Spec.Volumes)
+		made := m.Container(c, pod.Spec.Volumes)
 		made.text, made.image = text, images[i].Image
 		w.Containers = append(w.Containers, made)
 	}

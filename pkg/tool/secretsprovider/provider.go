@@ -15,6 +15,9 @@ type Provider struct {
 	Workload  *manifest.Workload
 	Container *manifest.Container
 	Config    *config.Config // nil: invalid or unknown
+	// Injected means that the manifest has only the label of the chart's admission policy,
+	// which adds the container.
+	Injected bool
 }
 
 // AuthnURL is the variable that selects the provider's authenticator.

@@ -1,0 +1,77 @@
+package tool
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/tool/injection"
+	"github.com/secretsync/syncer/pkg/tool/manifest"
+)
+
+// sidecar returns what the chart's admission policy adds to a Pod: of the chart's values
+// in Inject, else of the default values.
+func (t *Tool) sidecar() (*injection.Sidecar, error) {
+	if t.Inject == "" {
+		return injection.Assumed()
+	}
+	values, err := read(t.Inject, t.In)
+	if err != nil {
+		return nil, err
+	}
+	s, err := injection.Render(values)
+	if err != nil {
+		return nil, about(inputName(t.Inject), err)
+	}
+	return s, nil
+}
+
+// injected returns the container that the chart's admission policy adds to a workload
+// with its label, or nil. If the policy would reject the Pod, problems says why.
+func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *injection.Sidecar) (c *manifest.Container, problems []config.Problem) {
+	if !sidecar.Wanted(&w.Pod) || t.Container != "" && t.Container != injection.Name {
+		return nil, nil
+	}
+	pod := w.Pod.DeepCopy()
+	added, reasons := sidecar.Add(pod)
+	for _, reason := range reasons {
+		problems = append(problems, config.Problem{Key: w.String(), Message: reason})
+	}
+	if !added {
+		return nil, problems
+	}
+	container := pod.Spec.InitContainers[0]
+	if t.Inject != "" {
+		return m.Container(container, pod.Spec.Volumes), nil
+	}
+	// The manifest does not contain the chart's values.
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{MountPath: t.Sources.TemplatesDir})
+	c = m.Container(container, pod.Spec.Volumes)
+	for _, name := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_ACCOUNT", "CONJUR_AUTHN_URL"} {
+		c.Env[name] = manifest.Variable{}
+	}
+	c.Open = true
+	return c, nil
+}
+
+// inject writes the sidecar into every workload of a manifest that asks for it and does
+// not have it.
+func (t *Tool) inject(text []byte) ([]byte, error) {
+	sidecar, err := t.sidecar()
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	additions := map[*manifest.Workload]manifest.Addition{}
+	for _, w := range m.Workloads {
+		if pod := w.Pod.DeepCopy(); sidecar.Wanted(pod) {
+			readers, mounts := sidecar.Readers(pod)
+			if added, _ := sidecar.Add(pod); added {
+				additions[w] = manifest.Addition{Init: pod.Spec.InitContainers[0], Volumes: sidecar.Volumes, Mounts: mounts, Readers: readers}
+			}
+		}
+	}
+	return m.With(additions)
+}

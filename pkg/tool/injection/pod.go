@@ -1,0 +1,188 @@
+package injection
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Name is the name of the container that is added.
+const Name = "syncer"
+
+// Annotations of a Pod for the policy.
+const (
+	containersAnnotation = "conjur.org/inject-containers"
+	folderAnnotation     = "conjur.org/inject-folder"
+	modeAnnotation       = "conjur.org/container-mode"
+)
+
+// Wanted reports whether a Pod asks for Syncer, as the policy's binding does.
+func (s *Sidecar) Wanted(pod *corev1.PodTemplateSpec) bool {
+	value, ok := pod.Labels[s.Label]
+	return ok && value != "false"
+}
+
+// Add adds Syncer to a Pod that asks for it. If the Pod has it already, as a whole, Add
+// returns false. If it cannot be added, problems says why, with the words of the policy.
+func (s *Sidecar) Add(pod *corev1.PodTemplateSpec) (added bool, problems []string) {
+	p := s.look(pod)
+	problems = p.mistakes()
+	if p.whole() {
+		return false, problems
+	}
+	if problems = append(problems, p.parts()...); len(problems) > 0 {
+		return false, problems
+	}
+	readers, mounts := s.Readers(pod)
+	for _, c := range p.containers() {
+		if slices.Contains(readers, c.Name) {
+			c.VolumeMounts = append(c.VolumeMounts, mounts...)
+		}
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, s.Volumes...)
+	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, s.Containers[p.mode])
+	return true, nil
+}
+
+// Readers returns the names of the containers that get the secrets, and their mounts.
+func (s *Sidecar) Readers(pod *corev1.PodTemplateSpec) (names []string, mounts []corev1.VolumeMount) {
+	p := s.look(pod)
+	mounts = slices.Clone(s.Mounts)
+	mounts[0].MountPath = p.folder
+	return p.chosen, mounts
+}
+
+// shape is what matters of a Pod. Its fields are the variables of the policy.
+type shape struct {
+	*Sidecar
+	pod                    *corev1.PodTemplateSpec
+	label, ownMode, mode   string
+	folder, containersList string
+	listed, chosen         []string
+}
+
+func (s *Sidecar) look(pod *corev1.PodTemplateSpec) *shape {
+	p := &shape{
+		Sidecar: s, pod: pod, label: pod.Labels[s.Label], mode: s.Mode, folder: s.Mounts[0].MountPath,
+		ownMode: pod.Annotations[modeAnnotation], containersList: pod.Annotations[containersAnnotation],
+	}
+	switch {
+	case p.label == "init":
+		p.mode = "init"
+	case p.ownMode != "":
+		p.mode = p.ownMode
+	}
+	if own := pod.Annotations[folderAnnotation]; own != "" {
+		p.folder = own
+	}
+	for name := range strings.SplitSeq(p.containersList, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			p.listed = append(p.listed, name)
+		}
+	}
+	if p.chosen = p.listed; len(p.listed) == 0 {
+		for _, c := range pod.Spec.Containers {
+			p.chosen = append(p.chosen, c.Name)
+		}
+	}
+	return p
+}
+
+// containers returns all containers, init containers first.
+func (p *shape) containers() (all []*corev1.Container) {
+	for i := range p.pod.Spec.InitContainers {
+		all = append(all, &p.pod.Spec.InitContainers[i])
+	}
+	for i := range p.pod.Spec.Containers {
+		all = append(all, &p.pod.Spec.Containers[i])
+	}
+	return all
+}
+
+var folders = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
+
+// mistakes lists the errors in the label, the annotations and the user of the Pod.
+func (p *shape) mistakes() (list []string) {
+	add := func(wrong bool, format string, args ...any) {
+		if wrong {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	add(p.label != "true" && p.label != "init", `set the label %s to "true", "init" or "false"`, p.Label)
+	add(!slices.Contains([]string{"", "sidecar", "init"}, p.ownMode), "set the annotation conjur.org/container-mode to sidecar or init")
+	add(p.label == "init" && p.ownMode == "sidecar", `the label %s is "init", but the annotation conjur.org/container-mode is sidecar: remove one of them`, p.Label)
+	others := p.Mounts[1:]
+	wrong := !folders.MatchString(p.folder) || len(p.folder) > 256 || path.Clean(p.folder) != p.folder
+	var places []string
+	for _, m := range others {
+		wrong = wrong || within(p.folder, m.MountPath) || within(m.MountPath, p.folder)
+		places = append(places, m.MountPath)
+	}
+	add(wrong, "set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside %s", strings.Join(places, " "))
+	for key := range maps.Keys(p.pod.Annotations) {
+		if strings.HasPrefix(key, "conjur.org/inject-") && key != containersAnnotation && key != folderAnnotation {
+			add(true, "of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others")
+			break
+		}
+	}
+	add(p.containersList != "" && len(p.listed) == 0 || slices.ContainsFunc(p.listed, func(name string) bool {
+		return !slices.ContainsFunc(p.containers(), func(c *corev1.Container) bool { return c.Name == name })
+	}), "the annotation conjur.org/inject-containers lists a container that the Pod does not have: list names of its containers, separated by commas")
+	security := p.pod.Spec.SecurityContext
+	add(security != nil && security.RunAsUser != nil && *security.RunAsUser == 0,
+		"the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it")
+	return list
+}
+
+// parts lists what the Pod has already and would then have twice.
+func (p *shape) parts() (list []string) {
+	var occupied []string
+	places := []string{p.folder}
+	for _, m := range p.Mounts[1:] {
+		places = append(places, m.MountPath)
+	}
+	for _, c := range p.containers() {
+		if c.Name == Name {
+			list = append(list, "the Pod already has a container syncer: rename it")
+		}
+		if slices.Contains(p.chosen, c.Name) && slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return slices.ContainsFunc(places, func(place string) bool { return within(path.Clean("/"+m.MountPath), place) })
+		}) {
+			occupied = append(occupied, c.Name)
+		}
+	}
+	for _, v := range p.pod.Spec.Volumes {
+		if slices.ContainsFunc(p.Volumes, func(own corev1.Volume) bool { return own.Name == v.Name }) {
+			list = append(list, fmt.Sprintf("the Pod already has a volume %s: rename it", v.Name))
+		}
+	}
+	if n := len(occupied); n > 9 {
+		occupied = []string{occupied[0], fmt.Sprintf("%d other containers", n-1)}
+	}
+	if len(occupied) > 0 {
+		list = append(list, fmt.Sprintf("move the mounts in %s of %s", strings.Join(places, " or "), strings.Join(occupied, ", ")))
+	}
+	return list
+}
+
+// whole reports whether the Pod has Syncer, and each listed container has the secrets.
+func (p *shape) whole() bool {
+	var readers []string
+	for _, c := range p.containers() {
+		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == p.Mounts[0].Name }) {
+			readers = append(readers, c.Name)
+		}
+	}
+	init := slices.ContainsFunc(p.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == Name })
+	others := slices.DeleteFunc(slices.Clone(readers), func(name string) bool { return name == Name })
+	return init && slices.Contains(readers, Name) && len(others) > 0 &&
+		!slices.ContainsFunc(p.listed, func(name string) bool { return !slices.Contains(others, name) })
+}
+
+// within reports whether a path is a folder, or below it.
+func within(path, folder string) bool { return strings.HasPrefix(path+"/", folder+"/") }
