@@ -18,6 +18,8 @@ func TestNotesTellWhatWasInstalled(t *testing.T) {
 		connection + "shape: job":     {"Job a-2", "served: ns"},
 		connection + "shape: example": {"Deployment a", "deploy/a -c syncer"},
 		"shape: none":                 {"Nothing is installed"},
+		connection + "shape: none\ninject: {enabled: true}":                                                            {"New Pods with this label", `conjur.org/inject: "true"`},
+		connection + "inject: {enabled: true, label: a}":                                                               {"Deployment a", `a: "true"`},
 		conjurWith("kubernetes: {secrets: [{name: x, namespace: shop}]}") + "credentials: {apiKey: {secretName: key}}": {"served: shop", "lists", "Secret key"},
 	} {
 		text, err := deploy.Release{Name: "a", Namespace: "ns", Revision: 2, Values: values}.Notes()

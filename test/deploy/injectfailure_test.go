@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/test/deploy"
@@ -235,6 +236,25 @@ func TestRootPodsAreToldWhy(t *testing.T) {
 	if _, err := i.try(t, pod); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTheGuideOfTheInjection: its values make its example a Pod with Syncer.
+func TestTheGuideOfTheInjection(t *testing.T) {
+	_, values, _ := strings.Cut(string(readFile(t, "../../docs/howto/inject.md")), "```yaml\n   # values.yaml\n")
+	values, _, _ = strings.Cut(values, "```")
+	ns := restricted(t)
+	apiServer := deploy.Connect(t, cluster.Config())
+	apiServer.Install(t, deploy.Release{Name: "inject", Namespace: ns, Values: values})
+	example := deploy.Decode(t, readFile(t, "../../deploy/examples/inject.yaml"))
+	proctest.Eventually(t, "the example with Syncer", func() bool {
+		made, err := apiServer.Create(t.Context(), ns, podOf(t, example[0]), true)
+		if err != nil {
+			t.Log(err)
+			return false
+		}
+		init, _, err := unstructured.NestedSlice(made.Object, "spec", "initContainers")
+		return err == nil && len(init) == 1
+	})
 }
 
 // TestOlderClustersAreTold: with one sentence.
