@@ -28,6 +28,9 @@ func (t *Tool) sidecar() (*injection.Sidecar, error) {
 // injected returns the container that the chart's admission policy adds to a workload
 // with its label, or nil. If the policy would reject the Pod, problems says why.
 func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *injection.Sidecar) (c *manifest.Container, problems []config.Problem) {
+	if _, inside := w.Pod.Labels[sidecar.Label]; !inside && w.OwnLabels[sidecar.Label] != "" {
+		return nil, []config.Problem{{Key: w.String(), Message: "the label " + sidecar.Label + " is the " + w.Kind + "'s own; put it below the Pod template's metadata.labels"}}
+	}
 	if !sidecar.Wanted(&w.Pod) || t.Container != "" && t.Container != injection.Name {
 		return nil, nil
 	}

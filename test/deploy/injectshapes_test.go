@@ -152,6 +152,7 @@ var refused = map[string]struct {
 	"the end of an expression":  {annotate("inject-containers", "app\")] + [JSONPatch{op: \"remove\", path: \"/spec\"}] //\n"), []string{"lists a container that the Pod does not have"}},
 	"an unknown annotation":     {annotate("inject-container", "app"), []string{"only conjur.org/inject-containers and conjur.org/inject-folder exist"}},
 	"several":                   {all(labelled("yes"), annotate("inject-folder", "a"), mounting("/conjur/status")), []string{`to "true", "init"`, "absolute path", "move the mounts"}},
+	"a line break and a mount":  {all(annotate("inject-folder", "/etc/a\nb"), mounting("/conjur/secrets")), []string{"inject-folder to an absolute path", "move the mounts in /conjur/secrets"}},
 	"many containers": {func(p *corev1.Pod, _ string) {
 		p.Spec.Volumes = []corev1.Volume{emptyVolume("own")}
 		for n := range 100 {

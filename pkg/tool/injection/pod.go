@@ -63,6 +63,7 @@ type shape struct {
 	pod                    *corev1.PodTemplateSpec
 	label, ownMode, mode   string
 	folder, containersList string
+	wrongFolder            bool
 	listed, chosen         []string
 }
 
@@ -78,9 +79,15 @@ func (s *Sidecar) look(pod *corev1.PodTemplateSpec) *shape {
 		p.mode = p.ownMode
 	}
 	if own := pod.Annotations[folderAnnotation]; own != "" {
-		p.folder = own
+		if p.wrongFolder = s.wrongFolder(own); !p.wrongFolder {
+			p.folder = own
+		}
 	}
-	for name := range strings.SplitSeq(p.containersList, ",") {
+	list := p.containersList
+	if len(list) > 16384 {
+		list = "" // as the policy does
+	}
+	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			p.listed = append(p.listed, name)
 		}
@@ -104,6 +111,14 @@ func (p *shape) containers() (all []*corev1.Container) {
 	return all
 }
 
+// wrongFolder reports whether the secrets cannot be mounted at a folder.
+func (s *Sidecar) wrongFolder(folder string) bool {
+	return !folders.MatchString(folder) || len(folder) > 256 || path.Clean(folder) != folder ||
+		slices.ContainsFunc(s.Mounts[1:], func(m corev1.VolumeMount) bool {
+			return within(folder, m.MountPath) || within(m.MountPath, folder)
+		})
+}
+
 var folders = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
 
 // mistakes lists the errors in the label, the annotations and the user of the Pod.
@@ -116,14 +131,11 @@ func (p *shape) mistakes() (list []string) {
 	add(p.label != "true" && p.label != "init", `set the label %s to "true", "init" or "false"`, p.Label)
 	add(!slices.Contains([]string{"", "sidecar", "init"}, p.ownMode), "set the annotation conjur.org/container-mode to sidecar or init")
 	add(p.label == "init" && p.ownMode == "sidecar", `the label %s is "init", but the annotation conjur.org/container-mode is sidecar: remove one of them`, p.Label)
-	others := p.Mounts[1:]
-	wrong := !folders.MatchString(p.folder) || len(p.folder) > 256 || path.Clean(p.folder) != p.folder
 	var places []string
-	for _, m := range others {
-		wrong = wrong || within(p.folder, m.MountPath) || within(m.MountPath, p.folder)
+	for _, m := range p.Mounts[1:] {
 		places = append(places, m.MountPath)
 	}
-	add(wrong, "set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside %s", strings.Join(places, " "))
+	add(p.wrongFolder, "set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside %s", strings.Join(places, " "))
 	for key := range maps.Keys(p.pod.Annotations) {
 		if strings.HasPrefix(key, "conjur.org/inject-") && key != containersAnnotation && key != folderAnnotation {
 			add(true, "of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others")

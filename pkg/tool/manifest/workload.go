@@ -24,6 +24,8 @@ type Workload struct {
 	// Pod is the whole Pod, and Text the index of its text.
 	Pod  corev1.PodTemplateSpec
 	Text int
+	// OwnLabels are the labels of the workload object, not those of the Pod.
+	OwnLabels map[string]string
 	// Containers are all containers of the Pod, init containers first.
 	Containers []*Container
 
@@ -90,6 +92,9 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	}
 	w := &Workload{Kind: o.Kind, Name: nameIn(valueIn(o.node, "metadata")), Annotations: pod.Annotations, Pod: pod, Text: text}
 	if err != nil {
+		return within(w.String(), err)
+	}
+	if err := decode(valueIn(o.node, "metadata", "labels"), &w.OwnLabels); err != nil {
 		return within(w.String(), err)
 	}
 	var own map[string]yaml.Node

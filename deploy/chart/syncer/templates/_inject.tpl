@@ -60,19 +60,32 @@ these expressions, never a part of them.
     variables.ownMode == "" ? {{ toJson .Values.sidecar.mode }} : variables.ownMode
 - name: ownFolder
   expression: variables.annotations[?"conjur.org/inject-folder"].orValue("")
-- name: folder
+- name: rightFolder
   expression: >-
-    variables.ownFolder == "" ? {{ toJson (index $mounts 0).mountPath }} : variables.ownFolder
+    variables.ownFolder == "" || variables.ownFolder.matches("^(/[A-Za-z0-9._-]+)+$") && variables.ownFolder.size() <= 256 &&
+    !variables.ownFolder.split("/").exists(name, name in [".", ".."])
+    {{- range slice $mounts 1 }} &&
+    !(variables.ownFolder + "/").startsWith({{ printf "%s/" .mountPath | toJson }}) &&
+    !{{ printf "%s/" .mountPath | toJson }}.startsWith(variables.ownFolder + "/")
+    {{- end }}
+- name: folder # fit for a message
+  expression: >-
+    variables.ownFolder == "" || !variables.rightFolder ? {{ toJson (index $mounts 0).mountPath }} : variables.ownFolder
 - name: inits
   expression: object.spec.?initContainers.orValue([])
 - name: containers
   expression: object.spec.?containers.orValue([])
-- name: listed
+- name: initNames
+  expression: variables.inits.map(c, string(c.name))
+- name: containerNames
+  expression: variables.containers.map(c, string(c.name))
+- name: list
+  expression: variables.annotations[?"conjur.org/inject-containers"].orValue("")
+- name: listed # a long list would take the API server seconds
   expression: >-
-    variables.annotations[?"conjur.org/inject-containers"].orValue("")
-    .split(",").map(name, name.trim()).filter(name, name != "")
+    (variables.list.size() > 16384 ? "" : variables.list).split(",").map(name, name.trim()).filter(name, name != "")
 - name: chosen # the names of the containers that get the secrets
-  expression: "variables.listed.size() > 0 ? variables.listed : variables.containers.map(c, c.name)"
+  expression: "variables.listed.size() > 0 ? variables.listed : variables.containerNames"
 - name: mistakes
   expression: >-
     (variables.label in ["true", "init"] ? [] :
@@ -81,19 +94,14 @@ these expressions, never a part of them.
     ["set the annotation conjur.org/container-mode to sidecar or init"]) +
     (variables.label == "init" && variables.ownMode == "sidecar" ?
     [{{ printf "the label %s is \"init\", but the annotation conjur.org/container-mode is sidecar: remove one of them" $label | toJson }}] : []) +
-    (variables.folder.matches("^(/[A-Za-z0-9._-]+)+$") && variables.folder.size() <= 256 &&
-    !variables.folder.split("/").exists(name, name in [".", ".."])
-    {{- range slice $mounts 1 }} &&
-    !(variables.folder + "/").startsWith({{ printf "%s/" .mountPath | toJson }}) &&
-    !{{ printf "%s/" .mountPath | toJson }}.startsWith(variables.folder + "/")
-    {{- end }} ? [] :
+    (variables.rightFolder ? [] :
     ["set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside
     {{- range slice $mounts 1 }} {{ .mountPath }}{{ end }}"]) +
     (variables.annotations.exists(key, key.startsWith("conjur.org/inject-") &&
     !(key in ["conjur.org/inject-containers", "conjur.org/inject-folder"])) ?
     ["of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others"] : []) +
-    (variables.annotations[?"conjur.org/inject-containers"].orValue("") != "" && variables.listed.size() == 0 ||
-    variables.listed.exists(name, !(variables.inits + variables.containers).exists(c, c.name == name)) ?
+    (variables.list != "" && variables.listed.size() == 0 ||
+    variables.listed.exists(name, !(name in variables.initNames || name in variables.containerNames)) ?
     ["the annotation conjur.org/inject-containers lists a container that the Pod does not have: list names of its containers, separated by commas"] : []) +
     (object.spec.?securityContext.?runAsUser.orValue(1) == 0 ?
     ["the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it"] : [])
@@ -122,11 +130,12 @@ these expressions, never a part of them.
 variables.mistakes.size() + variables.parts.size() > 0 ? [] :
 {{- range $list := list "initContainers" "containers" }}
 {{- $of := eq $list "containers" | ternary "variables.containers" "variables.inits" }}
+{{- $names := eq $list "containers" | ternary "variables.containerNames" "variables.initNames" }}
 {{ $of }}.filter(c, c.name in variables.chosen && !has(c.volumeMounts)).map(c,
-JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $of }}.map(o, o.name).indexOf(c.name)) + "/volumeMounts", value: []}) +
+JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $names }}.indexOf(c.name)) + "/volumeMounts", value: []}) +
 {{- range $i, $mount := $mounts }}
 {{ $of }}.filter(c, c.name in variables.chosen).map(c,
-JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $of }}.map(o, o.name).indexOf(c.name)) + "/volumeMounts/-", value: {{ include "syncer.cel" $mount | replace (printf "dyn(%s)" (toJson (index $mounts 0).mountPath)) "dyn(variables.folder)" }}}) +
+JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $names }}.indexOf(c.name)) + "/volumeMounts/-", value: {{ include "syncer.cel" $mount | replace (printf "dyn(%s)" (toJson (index $mounts 0).mountPath)) "dyn(variables.folder)" }}}) +
 {{- end }}
 {{- end }}
 (has(object.spec.volumes) ? [] : [JSONPatch{op: "add", path: "/spec/volumes", value: []}]) +

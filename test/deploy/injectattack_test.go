@@ -1,0 +1,76 @@
+package deploy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+// TestAppliedPodsKeepSyncer: also if the manifest, which does not have it, is applied
+// again.
+func TestAppliedPodsKeepSyncer(t *testing.T) {
+	i := inject(t, "")
+	i.account(t)
+	pod := corev1apply.Pod("app", i.namespace).WithLabels(map[string]string{i.label: "true"}).WithSpec(corev1apply.PodSpec().
+		WithSecurityContext(corev1apply.PodSecurityContext().WithRunAsNonRoot(true).WithSeccompProfile(corev1apply.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithServiceAccountName("default").
+		WithContainers(corev1apply.Container().WithName("app").WithImage("app").WithSecurityContext(corev1apply.SecurityContext().
+			WithAllowPrivilegeEscalation(false).WithCapabilities(corev1apply.Capabilities().WithDrop("ALL")))))
+	client := pods(t, i.namespace, &warnings{})
+	for n := range 2 {
+		got, err := client.Apply(t.Context(), pod, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
+		if err != nil {
+			t.Fatalf("applied %d times: %v", n, err)
+		}
+		if len(got.Spec.InitContainers) != 1 || len(got.Spec.Volumes) != 4 || len(readers(got, "/conjur/secrets")) != 1 {
+			t.Errorf("applied %d times: %+v", n, got.Spec)
+		}
+	}
+}
+
+// TestHugePodsGetSyncerAsAWhole, or are refused: the API server has a limit of cost for
+// the expressions. The log shows how long it takes.
+func TestHugePodsGetSyncerAsAWhole(t *testing.T) {
+	i := inject(t, "")
+	containers := func(many int) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			for n := range many {
+				p.Spec.Containers = append(p.Spec.Containers, confined(fmt.Sprint("c", n)))
+			}
+		}
+	}
+	listing := func(list string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations["conjur.org/inject-containers"] = list }
+	}
+	for name, change := range map[string]func(*corev1.Pod){
+		"a container many times": listing(strings.Repeat("app,", 50_000)),
+		"many others":            listing(strings.Repeat("a,", 100_000)),
+		"many commas":            listing(strings.Repeat(",", 200_000)),
+		"a long path": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{emptyVolume("own")}
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/a" + strings.Repeat("/", 500_000)}}
+		},
+		"many mounts": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{emptyVolume("own")}
+			for n := range 5000 {
+				p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "own", MountPath: fmt.Sprint("/a/", n)})
+			}
+		},
+		"200 containers":  containers(200),
+		"2000 containers": containers(2000),
+	} {
+		pod := i.pod()
+		change(pod)
+		began := time.Now()
+		made, err := i.try(t, pod)
+		t.Logf("%s: %.1f s, %.100v", name, time.Since(began).Seconds(), err)
+		if err == nil && len(readers(made, "/conjur/secrets")) != len(pod.Spec.Containers) {
+			t.Errorf("%s: admitted without the secrets", name)
+		}
+	}
+}
