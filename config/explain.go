@@ -33,7 +33,7 @@ func Explain(cfg *Config, name string) (Explanation, bool) {
 func explain(cfg *Config, t *targets.Target) Explanation {
 	e := Explanation{
 		effectiveTarget: newEffectiveTarget(cfg.Folders, t),
-		Variables:       t.Variables(),
+		Variables:       append([]string{}, t.Variables()...),
 		Triggers:        []Trigger{{"start", "once at the start"}},
 	}
 	for _, entry := range t.Entries {

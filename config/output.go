@@ -213,7 +213,7 @@ func (e *Effective) addSecrets(cfg *Config) {
 			of.Create, of.Type, of.Restart, of.PullFor, of.Entries = t.Secret.Create, t.Secret.Type, t.Secret.Restart, t.Secret.PullFor, t.Entries
 			for _, g := range t.Secret.Groups {
 				template, configMap := effectiveTemplate(Folders{}, g)
-				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, template, configMap, g.Entries})
+				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, template, configMap, append([]targets.Entry{}, g.Entries...)})
 			}
 		}
 		secrets = append(secrets, of)

@@ -19,8 +19,9 @@ sidecar, for clusters without that policy. The file contains the chart's values.
 lines are inserted.
 
 Exit status: 0, or 1 if something in the manifest cannot work. Then no manifest is
-written.`, 1,
-		func(*cobra.Command, []string) error { return t.Migrate(image) }, "yaml", "json", "text")
+written. With --output json, standard output is an object with the manifest, the notes
+and the problems.`, 1,
+		func(*cobra.Command, []string) error { return t.Migrate(image) })
 	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
 	cmd.Flags().StringVar(&t.Inject, "inject", "", "the chart's values, as a file: write the sidecar that they describe into workloads with the label")
 	addManifestFlags(cmd, &t)

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/tool"
 )
@@ -28,7 +29,7 @@ const baseUsage = "the path below which the variables are, like nodeSecretsBase"
 
 func newNodeListCommand() *cobra.Command {
 	var base string
-	var output *outputFlag
+	var format *outputFlag
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the node-specific variables",
@@ -42,13 +43,13 @@ whether they have a value. The connection to Conjur comes from the environment
 				if err != nil {
 					return err
 				}
-				t := tool.Tool{JSON: output.isJSON(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
+				t := tool.Tool{Output: format.Format, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
 				return t.PrintOverrides(all)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&base, "base", "", baseUsage)
-	output = addOutputFlag(cmd, "text", "json")
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
 

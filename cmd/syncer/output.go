@@ -6,34 +6,38 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/secretsync/syncer/internal/output"
 )
 
-// outputFlag is a flag for the form of a command's output.
-type outputFlag struct {
-	form  string
-	forms []string
-}
+// outputFlag is a flag for the format of a command's output.
+type outputFlag struct{ output.Format }
 
-// addOutputFlag adds the flag --output to a command. The first form is the default.
-func addOutputFlag(cmd *cobra.Command, forms ...string) *outputFlag {
-	o := &outputFlag{form: forms[0], forms: forms}
-	cmd.Flags().Var(o, "output", "the output format: "+o.list())
+// addOutputFlag adds the flag --output to a command that prints data.
+func addOutputFlag(cmd *cobra.Command, format output.Format) *outputFlag {
+	o := &outputFlag{format}
+	cmd.Flags().VarP(o, "output", "o", "the output format: "+formats())
 	return o
 }
 
-func (o *outputFlag) isJSON() bool { return o.form == "json" }
-
-func (o *outputFlag) list() string { return strings.Join(o.forms, " or ") }
+// formats lists the formats of the output.
+func formats() string {
+	names := make([]string, len(output.Formats()))
+	for i, f := range output.Formats() {
+		names[i] = string(f)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
 
 // String, Set and Type implement pflag.Value.
-func (o *outputFlag) String() string { return o.form }
+func (o *outputFlag) String() string { return string(o.Format) }
 
-func (o *outputFlag) Set(form string) error {
-	if !slices.Contains(o.forms, form) {
-		return errors.New("use " + o.list())
+func (o *outputFlag) Set(format string) error {
+	if !slices.Contains(output.Formats(), output.Format(format)) {
+		return errors.New("use " + formats())
 	}
-	o.form = form
+	o.Format = output.Format(format)
 	return nil
 }
 
-func (o *outputFlag) Type() string { return "form" }
+func (o *outputFlag) Type() string { return "format" }

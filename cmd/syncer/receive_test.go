@@ -110,7 +110,7 @@ func TestShellTakesUpACertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, awaited := podCertificate(t)
-			s := startShell(t, awaited, output(t, c.deaf))
+			s := startShell(t, awaited, received(t, c.deaf))
 			io.WriteString(s.in, scriptBefore+text+scriptAfter)
 			if c.end {
 				_ = s.in.Close()
@@ -123,8 +123,8 @@ func TestShellTakesUpACertificate(t *testing.T) {
 	}
 }
 
-// output is where a process writes to; a deaf one has nobody at the other end.
-func output(t *testing.T, deaf bool) *os.File {
+// received is where a process writes to; a deaf one has nobody at the other end.
+func received(t *testing.T, deaf bool) *os.File {
 	t.Helper()
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -153,7 +153,7 @@ func TestShellRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startShell(t, c.awaited, output(t, c.deaf), c.args...)
+			s := startShell(t, c.awaited, received(t, c.deaf), c.args...)
 			io.WriteString(s.in, c.input)
 			_ = s.in.Close()
 			s.wantStatus(t, 126)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation"
@@ -197,13 +197,13 @@ func newRotateRetire() *cobra.Command {
 }
 
 func newRotateStatus() *cobra.Command {
-	var output *outputFlag
+	var format *outputFlag
 	var file string
 	cmd := &cobra.Command{
 		Use: "status SET... | --config FILE", Short: "Show the versions of sets without their values; with --config, show what each set of a file waits for",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), output.isJSON())
+				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), format.Format)
 			}
 			reports := []rotation.Report{}
 			for _, set := range args {
@@ -215,16 +215,16 @@ func newRotateStatus() *cobra.Command {
 					return err
 				}
 			}
-			return printReports(cmd.OutOrStdout(), reports, output.isJSON())
+			return printReports(cmd.OutOrStdout(), reports, format.Format)
 		},
 	}
 	addConfigFlag(cmd, &file)
-	output = addOutputFlag(cmd, "text", "json")
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
 
 // printReports prints the reports, and returns an error if a set has a problem.
-func printReports(out io.Writer, reports []rotation.Report, asJSON bool) error {
+func printReports(out io.Writer, reports []rotation.Report, format output.Format) error {
 	var broken error
 	table := terminal.Columns(out)
 	fmt.Fprintln(table, "SET\tVERSION\tSTATE\tFOR\tPARTS")
@@ -237,10 +237,8 @@ func printReports(out io.Writer, reports []rotation.Report, asJSON bool) error {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\n", r.Set, v.ID, v.State, time.Since(v.Since).Round(time.Second), v.Parts)
 		}
 	}
-	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return errors.Join(encoder.Encode(reports), broken)
+	if format.ForPrograms() {
+		return errors.Join(format.Write(out, reports), broken)
 	}
 	return errors.Join(table.Flush(), broken)
 }
@@ -253,30 +251,25 @@ func oneLine(text string) string {
 func newRotateCheck() *cobra.Command {
 	var flags gateFlags
 	var file string
+	var format *outputFlag
 	cmd := &cobra.Command{
 		Use: "check SET | --config FILE", Short: "List everything that prevents the rotation of a set, or of all sets of a file", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return checkSets(cmd.Context(), file, cmd.OutOrStdout())
+				return checkSets(cmd.Context(), file, cmd.OutOrStdout(), format.Format)
 			}
 			gate, err := flags.gate(args[0])
 			if err != nil {
 				return err
 			}
 			return byHand(args[0], func(h rotation.Hand) error {
-				problems := h.Check(cmd.Context(), gate)
-				for _, problem := range problems {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", args[0], problem)
-				}
-				if len(problems) > 0 {
-					return errLogged
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s can be rotated\n", args[0])
-				return nil
+				found := map[string][]string{args[0]: h.Check(cmd.Context(), gate)}
+				return printChecks(cmd.OutOrStdout(), nil, found, args[0]+" can be rotated", format.Format)
 			})
 		},
 	}
 	flags.add(cmd)
 	addConfigFlag(cmd, &file)
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }

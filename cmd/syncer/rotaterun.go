@@ -18,6 +18,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/logs"
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/pipeline/rotators"
@@ -110,15 +111,15 @@ func loadLook(file string) (*rotation.Rotator, func(), error) {
 
 // lookAtSets prints the progress of the sets of a file, and what each waits for. It
 // returns an error if a set cannot be read.
-func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) error {
+func lookAtSets(ctx context.Context, file string, out io.Writer, format output.Format) error {
 	r, closing, err := loadLook(file)
 	if err != nil {
 		return err
 	}
 	defer closing()
 	reports := r.Look(ctx)
-	if asJSON {
-		return printReports(out, reports, true)
+	if format.ForPrograms() {
+		return printReports(out, reports, format)
 	}
 	var broken error
 	table := terminal.Columns(out)
@@ -146,28 +147,37 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, asJSON bool) er
 }
 
 // checkSets prints every problem that would prevent the rotation of the sets of a file.
-func checkSets(ctx context.Context, file string, out io.Writer) error {
+func checkSets(ctx context.Context, file string, out io.Writer, format output.Format) error {
 	r, closing, err := loadLook(file)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	for _, line := range lines(r.Reminders(ctx)) {
-		fmt.Fprintln(out, line)
+	return printChecks(out, r.Reminders(ctx), r.Check(ctx), "all sets can be rotated", format)
+}
+
+// printChecks prints the reminders and problems of sets, or that there is no problem. It
+// returns an error if there is one.
+func printChecks(out io.Writer, reminders, problems map[string][]string, fine string, format output.Format) (err error) {
+	reminding, found := lines(reminders), lines(problems)
+	if format.ForPrograms() {
+		err = format.Write(out, map[string][]string{"problems": found, "reminders": reminding})
+	} else {
+		all := slices.Concat(reminding, found)
+		if len(found) == 0 {
+			all = append(all, fine)
+		}
+		_, err = fmt.Fprintln(out, strings.Join(all, "\n"))
 	}
-	all := r.Check(ctx)
-	for _, line := range lines(all) {
-		fmt.Fprintln(out, line)
+	if err == nil && len(found) > 0 {
+		err = errLogged
 	}
-	if len(all) > 0 {
-		return errLogged
-	}
-	_, err = fmt.Fprintln(out, "all sets can be rotated")
 	return err
 }
 
 // lines returns one line for each remark on a set, in ascending order of the sets.
-func lines(said map[string][]string) (all []string) {
+func lines(said map[string][]string) []string {
+	all := []string{}
 	for _, set := range slices.Sorted(maps.Keys(said)) {
 		for _, text := range said[set] {
 			all = append(all, set+": "+oneLine(text))

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/pkg/health/status"
 )
 
 func newStatusCommand() *cobra.Command {
 	var o status.Overview
 	var watch bool
-	var output *outputFlag
+	var format *outputFlag
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which targets of a running process are not fresh, and why",
@@ -30,7 +31,7 @@ Exit status: 0 if every target is fresh, 1 if one is not, 2 if the status is
 unknown. With --watch, an interrupt ends the command with the status shown last.`,
 		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, cobra.NoArgs(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.JSON, o.Out = output.isJSON(), cmd.OutOrStdout()
+			o.Output, o.Out = format.Format, cmd.OutOrStdout()
 			var err error
 			if watch {
 				err = o.Watch(cmd.Context())
@@ -49,7 +50,7 @@ unknown. With --watch, an interrupt ends the command with the status shown last.
 	flags.StringVar(&o.TokenFile, "token-file", os.Getenv("SERVER_STATUS_TOKEN_FILE"), "the file of the bearer token that the process requires")
 	flags.BoolVar(&o.All, "all", false, "also list fresh targets")
 	flags.BoolVarP(&watch, "watch", "w", false, "continue, and show changes")
-	output = addOutputFlag(cmd, "text", "json")
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
 

@@ -9,23 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
 // newToolCommand makes a command with the common flags for reading a configuration. do
-// runs after the flags are checked. Errors end the process with the status. The output
-// forms are text and json unless others are given.
-func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*cobra.Command, []string) error, forms ...string) *cobra.Command {
-	if forms == nil {
-		forms = []string{"text", "json"}
-	}
-	var output *outputFlag
+// runs after the flags are checked. Errors end the process with the status.
+func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*cobra.Command, []string) error) *cobra.Command {
+	var format *outputFlag
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long,
 		Args: func(_ *cobra.Command, args []string) error { return asStatus(status, checkArgs(use, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.AnnotationsNamed, t.TemplatesNamed = cmd.Flags().Changed("annotations"), cmd.Flags().Changed("templates-dir")
-			t.JSON, t.In, t.Out, t.Err = output.isJSON(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			t.Output, t.In, t.Out, t.Err = format.Format, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return asStatus(status, t.Report(do(cmd, args)))
 		},
 	}
@@ -37,7 +34,7 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	flags.StringVar(&t.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are")
 	flags.StringVar(&t.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
 	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
-	output = addOutputFlag(cmd, forms...)
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
 

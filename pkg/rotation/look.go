@@ -17,7 +17,8 @@ import (
 
 // Look returns the state of all sets and what each waits for, in ascending order. It
 // changes nothing.
-func (r *Rotator) Look(ctx context.Context) (reports []Report) {
+func (r *Rotator) Look(ctx context.Context) []Report {
+	reports := []Report{} // JSON has a list, also without sets
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
 		s := r.begin(r.sets[id])
 		if err := s.inspect(ctx); err != nil {

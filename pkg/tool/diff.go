@@ -130,8 +130,8 @@ func (t *Tool) printDifferences(differences []difference) error {
 		}
 	}
 	var err error
-	if t.JSON {
-		err = t.printJSON(map[string]any{"targets": differences})
+	if t.Output.ForPrograms() {
+		err = t.print(map[string]any{"targets": differences})
 	} else {
 		_, err = io.WriteString(t.Out, lines.String())
 	}

@@ -45,8 +45,8 @@ func (t *Tool) explainOf(cfg *config.Config, p *secretsprovider.Provider, name s
 		}
 		e.Read = readOf(file.Entries, ids)
 	}
-	if t.JSON {
-		return t.printJSON(e)
+	if t.Output.ForPrograms() {
+		return t.print(e)
 	}
 	return t.printFile(e)
 }

@@ -94,14 +94,14 @@ func namesSecret(name, namespace, secret string) bool {
 // process with this configuration fills it; nil means an unknown one.
 func (tool *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Provider, t *targets.Target) secretExplanation {
 	e := secretExplanation{
-		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: t.Variables(),
+		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: append([]string{}, t.Variables()...),
 		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),
 	}
 	for _, entry := range t.Entries {
 		e.DataKeys = append(e.DataKeys, explainedDataKey{Name: entry.Alias, Entries: []targets.Entry{entry}})
 	}
 	for _, group := range t.Secret.Groups {
-		e.DataKeys = append(e.DataKeys, explainedDataKey{group.Group, group.Format, templatePlace(group), group.Entries})
+		e.DataKeys = append(e.DataKeys, explainedDataKey{group.Group, group.Format, templatePlace(group), append([]targets.Entry{}, group.Entries...)})
 	}
 	for _, part := range t.Parts() {
 		for _, entry := range part.Entries {
@@ -168,8 +168,8 @@ func secretTriggers(cfg *config.Config, t *targets.Target) []config.Trigger {
 }
 
 func (t *Tool) printSecret(e secretExplanation) error {
-	if t.JSON {
-		return t.printJSON(e)
+	if t.Output.ForPrograms() {
+		return t.print(e)
 	}
 	table := t.table()
 	table.row("target", string(e.Key))

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
 )
 
-// migration is the result of Migrate, which it prints as JSON.
+// migration is what Migrate prints as JSON.
 type migration struct {
 	Manifest string           `json:"manifest,omitempty"` // empty if there are errors
 	Notes    []config.Problem `json:"notes"`
@@ -34,7 +35,7 @@ func (t *Tool) Migrate(image string) error {
 	switch {
 	case err != nil:
 		return err
-	case t.JSON:
+	case t.Output == output.JSON:
 		return t.printFindings(result, result.Errors)
 	}
 	if err := t.write(result.Validation); err != nil {
@@ -47,9 +48,9 @@ func (t *Tool) Migrate(image string) error {
 	return err
 }
 
-// printFindings prints v, which contains these errors, as JSON.
+// printFindings prints v, which contains these errors, for programs.
 func (t *Tool) printFindings(v any, errs []config.Problem) error {
-	if err := t.printJSON(v); err != nil {
+	if err := t.print(v); err != nil {
 		return err
 	}
 	if len(errs) > 0 {
@@ -79,7 +80,7 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	}
 	must, better := secretsprovider.NotesOnRights(m, found)
 	result.Notes = append(result.Notes, better...)
-	result.Warnings = slices.Concat(must, logins, unchecked(found), result.Warnings)
+	result.Warnings = slices.Concat([]config.Problem{}, must, logins, unchecked(found), result.Warnings)
 	if len(result.Errors) > 0 {
 		return result, nil
 	}

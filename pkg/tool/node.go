@@ -81,8 +81,8 @@ func (t *Tool) PrintOverrides(all []Override) error {
 			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; create it, or other nodes get nothing", o.Node, o.Variable))
 		}
 	}
-	if t.JSON {
-		return t.printJSON(map[string]any{"overrides": all})
+	if t.Output.ForPrograms() {
+		return t.print(map[string]any{"overrides": all})
 	}
 	table := t.table()
 	table.row("NODE", "VARIABLE\tVALUE")

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,67 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// printJSON prints a value as indented JSON, which people can read too.
-func (t *Tool) printJSON(v any) error {
-	encoder := json.NewEncoder(t.Out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
-}
+// print writes a value in the format that the user chose.
+func (t *Tool) print(v any) error { return t.Output.Write(t.Out, v) }
 
-// printYAML prints the JSON form of a value as YAML, in the same order.
-func (t *Tool) printYAML(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	var doc yamlv3.Node
-	if err := yamlv3.Unmarshal(escapeJSON(text), &doc); err != nil {
-		return fmt.Errorf("as YAML: %w", err)
-	}
-	blockStyle(&doc)
-	encoder := yamlv3.NewEncoder(t.Out)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(&doc); err != nil {
-		return err
-	}
-	return encoder.Close()
-}
-
-// blockStyle lays out a tree in block style, except empty nodes. Texts such as "yes" keep
-// their quotes, because they are Booleans in YAML 1.1.
-func blockStyle(node *yamlv3.Node) {
-	switch {
-	case node.Kind == yamlv3.ScalarNode && node.Tag == "!!str" && len(node.Value) <= len("yes"):
-		_ = node.Encode(node.Value) // Encode knows them
-	case len(node.Content) > 0 || node.Kind == yamlv3.ScalarNode:
-		node.Style = 0
-	}
-	for _, child := range node.Content {
-		blockStyle(child)
-	}
-}
-
-// escapeJSON escapes the characters that a string may contain in JSON but not in YAML.
-func escapeJSON(text []byte) []byte {
-	var out bytes.Buffer
-	for _, r := range string(text) {
-		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
-			fmt.Fprintf(&out, `\u%04x`, r)
-		} else {
-			out.WriteRune(r)
-		}
-	}
-	return out.Bytes()
-}
-
-// renderedTarget is Render's JSON output for one target.
+// renderedTarget is what Render prints about one target, for programs.
 type renderedTarget struct {
 	Key    targets.Key    `json:"key"`
 	Path   string         `json:"path"`
@@ -86,7 +33,7 @@ type renderedPart struct {
 	Base64 string `json:"base64"`
 }
 
-// printRendered prints targets below dir as JSON, with or without their content.
+// printRendered prints targets below dir, with or without their content.
 func (t *Tool) printRendered(dir string, all []made, content bool) error {
 	list := make([]renderedTarget, len(all))
 	for i, m := range all {
@@ -99,10 +46,10 @@ func (t *Tool) printRendered(dir string, all []made, content bool) error {
 			list[i].Parts = append(list[i].Parts, renderedPart{name, base64.StdEncoding.EncodeToString(m.changes.Parts[name].Bytes())})
 		}
 	}
-	return t.printJSON(map[string]any{"targets": list})
+	return t.print(map[string]any{"targets": list})
 }
 
-// printList prints YAML documents, each a Kubernetes object, as one List in JSON.
+// printList prints YAML documents, each a Kubernetes object, as one List.
 func (t *Tool) printList(documents []string) error {
 	items := make([]json.RawMessage, len(documents))
 	for i, document := range documents {
@@ -112,5 +59,5 @@ func (t *Tool) printList(documents []string) error {
 		}
 		items[i] = item
 	}
-	return t.printJSON(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	return t.print(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }

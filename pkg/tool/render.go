@@ -10,6 +10,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/joined"
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -59,11 +60,11 @@ func (t *Tool) renderGroups(ctx context.Context, group, out string) error {
 	case err != nil:
 		return err
 	case out != "":
-		if err := writeAll(ctx, out, all); err != nil || !t.JSON {
+		if err := writeAll(ctx, out, all); err != nil || !t.Output.ForPrograms() {
 			return err
 		}
 		return t.printRendered(out, all, false)
-	case t.JSON:
+	case t.Output.ForPrograms():
 		return t.printRendered(t.Sources.SecretsDir, all, true)
 	}
 	whole, ok := all[0].changes.Parts[sinks.WholeFile]
@@ -160,7 +161,7 @@ func (t *Tool) printSecrets(secrets []readSecret, data []map[string][]byte) erro
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if t.JSON {
+	if t.Output == output.JSON {
 		return t.printList(documents)
 	}
 	_, err := t.Out.Write([]byte(strings.Join(documents, "---\n")))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/joined"
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
@@ -42,8 +43,8 @@ type Tool struct {
 	// Inject is a file of the chart's values. Migrate writes the sidecar that they describe
 	// into the workloads with the chart's label. If empty, it writes none.
 	Inject string
-	// JSON selects output for programs.
-	JSON     bool
+	// Output is the format of the output.
+	Output   output.Format
 	In       io.Reader
 	Out, Err io.Writer
 }

@@ -11,13 +11,10 @@ import (
 // Config writes the effective configuration without secrets.
 func (t *Tool) Config() error {
 	cfg, err := t.load()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case t.JSON:
-		return t.printJSON(config.NewEffective(cfg))
 	}
-	return t.printYAML(config.NewEffective(cfg))
+	return t.print(config.NewEffective(cfg))
 }
 
 // Validate checks the configuration, or every workload and Secret of the manifest, and
@@ -25,7 +22,7 @@ func (t *Tool) Config() error {
 // required. If it is false, they are required only if any of them is set.
 func (t *Tool) Validate(connection bool) error {
 	v := t.validate(connection)
-	if t.JSON {
+	if t.Output.ForPrograms() {
 		return t.printFindings(v, v.Errors)
 	}
 	return t.write(v)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/internal/terminal"
 )
@@ -23,9 +24,9 @@ type Overview struct {
 	URL       string
 	TokenFile string // "": none
 	// All lists the targets that are fresh too.
-	All  bool
-	JSON bool
-	Out  io.Writer
+	All    bool
+	Output output.Format
+	Out    io.Writer
 }
 
 // Once prints it once. The error is ErrNotFresh when that is so.
@@ -99,8 +100,16 @@ func (o Overview) client() (Client, error) {
 }
 
 func (o Overview) print(screen *terminal.Screen, s Status) error {
-	if o.JSON {
+	switch {
+	case o.Output == output.JSON && !screen.Live(): // a line for each Status
 		return json.NewEncoder(o.Out).Encode(s)
+	case o.Output == output.YAML:
+		if _, err := io.WriteString(o.Out, "---\n"); err != nil {
+			return err
+		}
+		fallthrough
+	case o.Output == output.JSON:
+		return o.Output.Write(o.Out, s)
 	}
 	return screen.Draw(o.lines(screen, s))
 }

@@ -1,4 +1,4 @@
-package tool
+package output_test
 
 import (
 	"bytes"
@@ -8,18 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 	oldyaml "sigs.k8s.io/yaml"
 
-	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/output"
 )
 
-// TestPrintYAML wants of each text that readers of YAML 1.2 and of YAML 1.1,
+// TestYAML wants of each text that readers of YAML 1.2 and of YAML 1.1,
 // such as kubectl, get it back.
-func TestPrintYAML(t *testing.T) {
+func TestYAML(t *testing.T) {
 	want := map[string]any{"empty": []any{}, "texts": []any{
 		"", "plain", "y", "No", "on", "yes", "null", "~", "7", "0644", "1e3", "0x1", "true", "a: b", "- a", "*", "&x", "!t", `"q"`, "'s'", "a #b",
 		" a ", "a\nb\n", "a\tb", "\x7f", "\u0085", "\u2028", "\ufeff", "\uffff", "ä", "🔑", "<<", "{a}", "[b]", "%x", "@y", "`z", "|", ">", "?", "---", "...", "2020-01-01",
 	}}
 	var out bytes.Buffer
-	if err := (&Tool{Out: &out}).printYAML(want); err != nil {
+	if err := output.YAML.Write(&out, want); err != nil {
 		t.Fatal(err)
 	}
 	for version, unmarshal := range map[string]func([]byte, any) error{
@@ -30,13 +30,5 @@ func TestPrintYAML(t *testing.T) {
 		if err := unmarshal(out.Bytes(), &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("YAML %s: %v, got %q\nof %s", version, err, got, out.String())
 		}
-	}
-}
-
-func TestAProblemOfSeveralLinesIsOneLine(t *testing.T) {
-	var out bytes.Buffer
-	v := config.Validation{Warnings: []config.Problem{{Key: "key", Message: "one\ntwo\n"}}}
-	if err := (&Tool{Err: &out}).write(v); err != nil || out.String() != "warning: key: one; two\n" {
-		t.Errorf("%v, printed %q", err, out.String())
 	}
 }
