@@ -1,8 +1,9 @@
 package config
 
 import (
-	"slices"
 	"strings"
+
+	"github.com/secretsync/syncer/internal/suggest"
 )
 
 // slipOf returns the setting that the annotation key probably means, or false if no
@@ -17,8 +18,8 @@ func slipOf(key, name string) (slip, bool) {
 		groups = append(groups, strings.TrimSuffix(s.annotation, "."))
 	}
 	s := slip{key: key}
-	best := nearest(name, known)
-	if near := nearest(base, groups); best == "" && near != "" {
+	best := suggest.Nearest(name, known)
+	if near := suggest.Nearest(base, groups); best == "" && near != "" {
 		best = near + ".{group}"
 		if hasGroup {
 			best, s.group = near+"."+group, &group
@@ -28,44 +29,9 @@ func slipOf(key, name string) (slip, bool) {
 	return s, best != ""
 }
 
-// nearest returns the name that differs from word in the fewest letters, if these are
-// few. Among several it returns the first. Without one it returns the empty string.
-func nearest(word string, names []string) string {
-	best, least := "", 1+min(3, len(word)/4)
-	for _, name := range names {
-		if len(word)-len(name) >= least {
-			continue
-		}
-		if d := distance(word, name); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance: letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		previous := slices.Clone(row)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(previous[j+1]+1, row[j]+1, previous[j]+cost)
-		}
-	}
-	return row[len(b)]
-}
-
 // suggestion names the known word that an unknown one probably means.
 func suggestion(word string, known []string) string {
-	if best := nearest(word, known); best != "" {
+	if best := suggest.Nearest(word, known); best != "" {
 		return "; did you mean " + best + "?"
 	}
 	return ""
