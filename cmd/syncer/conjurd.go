@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/conjurd/home"
 	"github.com/secretsync/syncer/pkg/kube"
@@ -21,7 +24,10 @@ func newConjurdCommand() *cobra.Command {
 		Short: "Serve a Conjur-compatible API, for trials, development and tests",
 		Long: `Serves the part of Conjur's API that its clients need, over TLS on loopback.
 With --dir, the server stores its data in that folder, encrypted; "conjurd init"
-prepares the folder. Without --dir, all data are lost when the server exits.`,
+prepares the folder. Without --dir, all data are lost when the server exits.
+
+It first prints the settings of a client and the address that it listens on.
+"conjurd env" prints the same settings with an API key.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
@@ -55,7 +61,6 @@ prepares the folder. Without --dir, all data are lost when the server exits.`,
 	initialize := &cobra.Command{
 		Use:   "init",
 		Short: "Prepare a folder: account, API key of admin, data key, CA",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
 				return err
@@ -70,7 +75,6 @@ prepares the folder. Without --dir, all data are lost when the server exits.`,
 folder, that server does it; otherwise this command does. The old key is deleted
 when no data need it any longer. You can kill the command at any moment and run it
 again. Older backups need the old key: first copy data.key to them.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return home.Rekey(cmd.Context(), o, cmd.OutOrStdout()) },
 	}
 	for _, c := range []*cobra.Command{cmd, initialize, rekey} {
@@ -79,9 +83,48 @@ again. Older backups need the old key: first copy data.key to them.`,
 	for _, c := range []*cobra.Command{cmd, initialize} {
 		c.Flags().StringVar(&o.Account, "account", "", "the account (default: the folder's account, or default)")
 		c.Flags().StringArrayVar(&o.Policies, "policy", nil, "a policy file to load into root; repeatable")
-		c.Flags().StringArrayVar(&values, "values", nil, "a YAML file of values to set, variable id: text; - for standard input; repeatable")
+		c.Flags().StringArrayVar(&values, "values", nil, "a YAML or JSON file of values to set, variable id: text; - for standard input; repeatable")
 	}
-	cmd.AddCommand(initialize, rekey)
+	cmd.AddCommand(initialize, rekey, newConjurdEnv())
+	return cmd
+}
+
+func newConjurdEnv() *cobra.Command {
+	var dir, url string
+	var format *outputFlag
+	cmd := &cobra.Command{
+		Use:   "env LOGIN",
+		Short: "Print the environment of a client, with its API key, for a shell",
+		Long: `Prints the settings with which a client logs in to the conjurd of a folder, as
+commands for a shell:
+
+    eval "$(syncer conjurd env --dir conjur host/app)"
+
+LOGIN is admin, a user, or a host that --policy created; "host/" may be omitted. The
+output contains the API key. The address is the one at which the folder was last
+served.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := home.Env(dir, args[0], url)
+			if err != nil {
+				return err
+			}
+			if format.ForPrograms() {
+				named := map[string]string{}
+				for _, s := range settings {
+					named[s.Name] = s.Value
+				}
+				return format.Write(cmd.OutOrStdout(), named)
+			}
+			for _, s := range settings {
+				fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", s.Name, strings.ReplaceAll(s.Value, "'", `'\''`))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "the folder of data, keys and CA")
+	cmd.Flags().StringVar(&url, "url", "", "the address of the server (default: the one at which the folder was last served)")
+	_ = cmd.MarkFlagRequired("dir")
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
 

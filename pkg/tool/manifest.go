@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,9 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	}
 	for i, path := range paths {
 		text, err := read(path, t.In)
+		if errors.Is(err, context.Canceled) {
+			return nil, err // it is no problem of the manifest
+		}
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err // the problem names the file
 		}

@@ -32,12 +32,12 @@ func (t *Tool) offline(templates *templates) (*offline, error) {
 	if t.Values == "" {
 		return nil, errors.New("name a file of values with --values")
 	}
-	data, err := read(t.Values, t.In)
-	if err != nil {
-		return nil, fmt.Errorf("the values cannot be read: %w", err)
+	texts, err := ReadValues(t.Values, t.In)
+	values := make(map[string]secret.Value, len(texts))
+	for id, text := range texts {
+		values[id] = secret.New(text)
 	}
-	values, err := parseValues(data)
-	return &offline{t, values, templates}, about(inputName(t.Values), err)
+	return &offline{t, values, templates}, err
 }
 
 // made is the result of a sync that was not written.

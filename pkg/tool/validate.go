@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -21,31 +23,37 @@ func (t *Tool) Config() error {
 // writes all problems. If connection is true, the connection settings of Conjur are
 // required. If it is false, they are required only if any of them is set.
 func (t *Tool) Validate(connection bool) error {
-	v := t.validate(connection)
+	v, err := t.validate(connection)
+	if err != nil {
+		return err
+	}
 	if t.Output.ForPrograms() {
 		return t.printFindings(v, v.Errors)
 	}
 	return t.write(v)
 }
 
-func (t *Tool) validate(connection bool) config.Validation {
+func (t *Tool) validate(connection bool) (config.Validation, error) {
 	if len(t.Manifests) > 0 {
 		m, err := t.readManifest()
-		if err != nil {
-			return config.NewValidation(nil, err)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return config.Validation{}, err
+		case err != nil:
+			return config.NewValidation(nil, err), nil
 		}
 		found, v := t.checkManifest(m, connection, len(m.Workloads) > 1)
 		for _, p := range found {
 			v = t.checkNodes(p.Config, v)
 		}
-		return v
+		return v, nil
 	}
 	src := t.Sources
 	inPlace := slices.ContainsFunc(os.Environ(), isConnection) // this is the process's environment
 	apart := !connection && !inPlace
 	src.Assume = config.Assumptions{Connection: apart, Namespace: !inPlace, Files: apart, Node: apart}
 	cfg, v := t.loadFrom(src)
-	return t.checkNodes(cfg, v)
+	return t.checkNodes(cfg, v), nil
 }
 
 // isConnection reports whether a variable, as NAME=value, is a connection setting of

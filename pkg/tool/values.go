@@ -7,32 +7,49 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// parseValues reads a JSON object. It maps each variable id to a text, or to an object
-// with the single key base64. Its errors show no value.
-func parseValues(data []byte) (map[string]secret.Value, error) {
-	var whole json.RawMessage
-	var syntax *json.SyntaxError
-	switch err := json.Unmarshal(data, &whole); {
-	case errors.As(err, &syntax):
-		return nil, fmt.Errorf("line %d: not valid JSON", 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")))
-	case err != nil || !bytes.HasPrefix(whole, []byte("{")):
-		return nil, errors.New("not a JSON object of variable id to value")
-	case !utf8.Valid(data):
-		return nil, errors.New(`not UTF-8; write other bytes as {"base64": "…"}`)
+// ReadValues reads a YAML or JSON file of values. It maps each variable id to a text, a
+// number or a Boolean, which is read as it is written, or to a mapping with the single key
+// base64. The path "-" is standard input, which is in. Its errors show no value.
+func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
+	text, err := read(path, in)
+	path = inputName(path)
+	if err != nil {
+		return nil, fmt.Errorf("the values cannot be read: %w", err)
 	}
-	values := map[string]secret.Value{}
+	defer clear(text)
+	parse := parseYAML
+	if json.Valid(text) { // JSON has escapes that YAML lacks
+		parse = parseJSON
+	}
+	values, err := parse(text)
+	return values, about(path, err)
+}
+
+var (
+	errNoMapping = errors.New("not a mapping of variable id to value")
+	errNoText    = errors.New("is neither a text nor {base64: …}")
+	errNoBase64  = errors.New("is not base64")
+	errTwice     = errors.New("is written twice")
+)
+
+// parseJSON reads valid JSON.
+func parseJSON(data []byte) (map[string][]byte, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil, errNoMapping
+	}
+	if !utf8.Valid(data) {
+		return nil, errors.New("not UTF-8; write other bytes as {base64: …}")
+	}
+	values := map[string][]byte{}
 	var errs []error
-	decoder := json.NewDecoder(bytes.NewReader(whole))
+	decoder := json.NewDecoder(bytes.NewReader(data))
 	_, _ = decoder.Token() // the brace; the whole is known to be valid
 	for decoder.More() {
 		key, _ := decoder.Token()
@@ -41,7 +58,7 @@ func parseValues(data []byte) (map[string]secret.Value, error) {
 		_ = decoder.Decode(&raw)
 		value, err := parseValue(raw)
 		if _, twice := values[id]; twice {
-			err = errors.New("is written twice")
+			err = errTwice
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("the value of %s %w", id, err))
@@ -51,61 +68,89 @@ func parseValues(data []byte) (map[string]secret.Value, error) {
 	return values, errors.Join(errs...)
 }
 
-// parseValue reads one value. The error continues the phrase "the value of x".
-func parseValue(raw json.RawMessage) (secret.Value, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' {
+// parseValue reads one value of a JSON object. The error continues the phrase "the value
+// of x".
+func parseValue(raw json.RawMessage) ([]byte, error) {
+	switch raw[0] {
+	case '"':
+		var text string
+		_ = json.Unmarshal(raw, &text)
 		if bytes.Count(raw, []byte("\uFFFD"))+strings.Count(strings.ToLower(string(raw)), `\ufffd`) < strings.Count(text, "\uFFFD") {
-			return secret.Value{}, errors.New("has half of a surrogate pair, which stands for no character")
+			return nil, errors.New("has half of a surrogate pair, which stands for no character")
 		}
-		return secret.New([]byte(text)), nil
+		return []byte(text), nil
+	case '{':
+		var object map[string]string
+		if err := json.Unmarshal(raw, &object); err != nil || len(object) != 1 {
+			return nil, errNoText
+		}
+		if encoded, ok := object["base64"]; ok {
+			return decoded(encoded)
+		}
+		return nil, errNoText
+	case '[', 'n':
+		return nil, errNoText
 	}
-	var object map[string]string
-	if err := json.Unmarshal(raw, &object); err != nil || len(object) != 1 {
-		return secret.Value{}, errors.New(`is neither a text nor {"base64": "…"}`)
-	}
-	encoded, ok := object["base64"]
-	if !ok {
-		return secret.Value{}, errors.New(`is neither a text nor {"base64": "…"}`)
-	}
-	decoded, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return secret.Value{}, errors.New("is not base64")
-	}
-	return secret.New(decoded), nil
+	return bytes.Clone(raw), nil // a number or a Boolean
 }
 
-// ReadValues reads a YAML file. It maps each variable id to a text, or to a mapping with
-// the single key base64. The path "-" is standard input, which is in. Its errors show no
-// value.
-func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
-	text, err := read(path, in)
-	path = inputName(path)
+func decoded(text string) ([]byte, error) {
+	value, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, errNoBase64 // the error quotes a byte
 	}
-	var entries map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &entries); err != nil {
-		return nil, fmt.Errorf("%s: not a YAML mapping of variable id to value", path) // the error may quote a value
-	}
-	values := make(map[string][]byte, len(entries))
-	var errs []error
-	for _, id := range slices.Sorted(maps.Keys(entries)) {
-		node := entries[id]
-		var encoded struct{ Base64 string }
-		switch {
-		case node.Kind == yaml.ScalarNode:
-			values[id] = []byte(node.Value)
-		case node.Decode(&encoded) == nil && encoded.Base64 != "":
-			if values[id], err = base64.StdEncoding.DecodeString(encoded.Base64); err != nil {
-				errs = append(errs, fmt.Errorf("line %d: the value of %s is not base64", node.Line, id))
-			}
-		default:
-			errs = append(errs, fmt.Errorf("line %d: the value of %s is neither a text nor {base64: …}", node.Line, id))
+	return value, nil
+}
+
+// parseYAML reads a YAML document.
+func parseYAML(data []byte) (map[string][]byte, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		line := yamlLine.FindStringSubmatch(err.Error()) // the rest may quote a value
+		if line == nil {
+			return nil, errors.New("not valid YAML or JSON")
 		}
+		return nil, fmt.Errorf("line %s: not valid YAML or JSON", line[1])
 	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("%s: %w", path, errors.Join(errs...))
+	values := map[string][]byte{}
+	if len(document.Content) == 0 { // an empty file
+		return values, nil
 	}
-	return values, nil
+	top := document.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, errNoMapping
+	}
+	var errs []error
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		id, node := top.Content[i].Value, top.Content[i+1]
+		value, err := valueOf(node)
+		if _, twice := values[id]; twice {
+			err = errTwice
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("line %d: the value of %s %w", node.Line, id, err))
+		}
+		values[id] = value
+	}
+	return values, errors.Join(errs...)
+}
+
+// yamlLine is the position in an error of the YAML parser.
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// valueOf reads one value of a YAML mapping. The error continues the phrase "the value of
+// x".
+func valueOf(node *yaml.Node) ([]byte, error) {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!binary":
+		return decoded(node.Value)
+	case node.Kind == yaml.ScalarNode && node.ShortTag() != "!!null":
+		return []byte(node.Value), nil
+	case node.Kind == yaml.MappingNode && len(node.Content) == 2 && node.Content[0].Value == "base64" && node.Content[1].Kind == yaml.ScalarNode:
+		return decoded(node.Content[1].Value)
+	}
+	return nil, errNoText
 }

@@ -1,8 +1,7 @@
 package tool
 
 import (
-	"os"
-	"path/filepath"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -10,33 +9,26 @@ import (
 // TestBadValuesAreNotShown wants errors without a byte of the values.
 func TestBadValuesAreNotShown(t *testing.T) {
 	for _, c := range []struct{ values, says string }{
-		{"{\"v\":\n canary}", "line 2"},
-		{`["canary"]`, "object"},
-		{`{"v": 12345678}`, "the value of v is neither"},
+		{"{\"v\":\n canary: canary}", "not valid YAML or JSON"},
+		{"{\"v\": canary", "not valid YAML or JSON"},
+		{`["canary"]`, "not a mapping"},
+		{"- canary", "not a mapping"},
 		{`{"v": null}`, "the value of v is neither"},
+		{`v:`, "line 1: the value of v is neither"},
 		{`{"v": {"base64": "Y2FuYXJ5", "more": "canary"}}`, "the value of v is neither"},
 		{`{"v": {"hex": "canary"}}`, "the value of v is neither"},
 		{`{"v": {"base64": "canary!"}}`, "the value of v is not base64"},
 		{`{"v": "canary", "v": "canary"}`, "the value of v is written twice"},
+		{"v: canary\nv: canary", "line 2: the value of v is written twice"},
 		{`{"v": "canary\ud800"}`, "surrogate"},
 		{"{\"v\": \"canary\xff\"}", "not UTF-8; write"},
-	} {
-		refused(t, c.values, c.says, func(text string) error {
-			_, err := parseValues([]byte(text))
-			return err
-		})
-	}
-	for _, c := range []struct{ values, says string }{
-		{"- canary", "not a YAML mapping"},
 		{"v: [canary]", "line 1: the value of v is neither"},
 		{"v: {base64: canary!}", "line 1: the value of v is not base64"},
+		{"v: !!binary canary!", "line 1: the value of v is not base64"},
+		{"v: [canary\nw: canary", "not valid YAML or JSON"},
 	} {
 		refused(t, c.values, c.says, func(text string) error {
-			path := filepath.Join(t.TempDir(), "values.yaml")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := ReadValues(path, nil)
+			_, err := ReadValues("-", strings.NewReader(text))
 			return err
 		})
 	}
@@ -57,8 +49,23 @@ func refused(t *testing.T, values, says string, read func(string) error) {
 }
 
 func TestValuesAsTheyAre(t *testing.T) {
-	values, err := parseValues([]byte(`{"text": "a\u00e9\ufffd", "bytes": {"base64": "3q2+7wA="}, "empty": ""}`))
-	if err != nil || string(values["text"].Bytes()) != "aé\ufffd" || string(values["bytes"].Bytes()) != "\xde\xad\xbe\xef\x00" || values["empty"].Len() != 0 {
-		t.Errorf("%v, got %q", err, values["text"].Bytes())
+	for text, want := range map[string]map[string]string{
+		`{"text": "a\u00e9\ufffd", "pair": "\ud83d\ude00", "bytes": {"base64": "3q2+7wA="}, "empty": "", "port": 5432, "on": true}`: {
+			"text": "aé\ufffd", "pair": "😀", "bytes": "\xde\xad\xbe\xef\x00", "empty": "", "port": "5432", "on": "true",
+		},
+		"text: aé\nbytes: {base64: 3q2+7wA=}\nempty: ''\nport: 5432\noctal: 0644\non: yes\nlines: |\n  a\n  b\n": {
+			"text": "aé", "bytes": "\xde\xad\xbe\xef\x00", "empty": "", "port": "5432", "octal": "0644", "on": "yes", "lines": "a\nb\n",
+		},
+		"{a: b, \"c\": 'd'}": {"a": "b", "c": "d"},
+		"":                   {},
+	} {
+		values, err := ReadValues("-", strings.NewReader(text))
+		got := map[string]string{}
+		for id, value := range values {
+			got[id] = string(value)
+		}
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: %v, got %q", text, err, got)
+		}
 	}
 }

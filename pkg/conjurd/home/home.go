@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 )
 
 // The files in the folder of a conjurd.
@@ -26,6 +27,7 @@ const (
 	caKeyFile    = "ca.key"
 	adminKeyFile = "admin.key"
 	apiKeysFile  = "api-keys.json" // API keys of users and hosts from --policy
+	addressFile  = "address.json"  // where clients find the server, without any key
 )
 
 // Options extend the server's options. The folder replaces the options that concern
@@ -72,8 +74,9 @@ func Init(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	err = h.note("")
 	h.print(out, "")
-	return h.close()
+	return errors.Join(err, h.close())
 }
 
 // Serve serves until ctx ends. It first writes connection information to out.
@@ -107,8 +110,27 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 	if !temporary {
 		defer h.followKey()()
 	}
-	h.print(out, scheme+ln.Addr().String())
+	url := scheme + h.reachable(ln.Addr())
+	if err := h.note(url); err != nil {
+		return err
+	}
+	h.print(out, url)
+	fmt.Fprintf(out, "# conjurd listens on %s; ^C stops it\n", ln.Addr())
 	return h.server.Serve(ctx, ln, config)
+}
+
+// reachable returns the address for clients. A server that listens on all addresses is
+// found by a name in its certificate.
+func (h *home) reachable(listening net.Addr) string {
+	host, port, err := net.SplitHostPort(listening.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return listening.String()
+	}
+	host = "127.0.0.1"
+	if len(h.Hosts) > 0 {
+		host = h.Hosts[0]
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // tlsConfig returns nil for plain HTTP.
@@ -213,6 +235,9 @@ func (h *home) loadPolicy(ctx context.Context, path string, keys map[string]stri
 	defer func() { _ = text.Close() }()
 	roles, err := h.server.LoadPolicy(ctx, conjurd.Update, "root", text)
 	if err != nil {
+		if fault, ok := errors.AsType[*policy.Error](err); ok && fault.Located() {
+			return fmt.Errorf("%s:%d:%d: %s", path, max(fault.Line, 1), fault.Column+1, fault.Message)
+		}
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, role := range roles {

@@ -35,8 +35,8 @@ func Run(ctx context.Context, life time.Duration, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Server   %s (account %s, 25 variables)\nFiles    %s\nRefresh  every %v\nPage     http://%s/status\n\n",
-		world.served.URL, account, cfg.Folders.Secrets, cfg.Refresh.Interval, cfg.Server.Address)
+	fmt.Fprintf(out, "Server   %s (account %s, 25 variables)\nFiles    %s\nRefresh  every %v\nPage     http://%s/status\nEnds     after %v; run syncer demo --for 1h to keep it running, and stop it with ^C\n\n",
+		world.served.URL, account, cfg.Folders.Secrets, cfg.Refresh.Interval, cfg.Server.Address, life)
 
 	stage := &stage{world: world, board: newBoard(out, world.groups), outcomes: make(chan outcome, 100)}
 	parts := pipeline.Parts{Workers: 4, Grace: 5 * time.Second, Log: zap.NewNop(), Listener: stage}
@@ -122,13 +122,13 @@ func (s *stage) play(ctx context.Context, end time.Time) error {
 			return err
 		}
 		if err := s.await(ctx, change.what, made, change.there); err != nil {
-			return err
+			return ignoreStop(ctx, err)
 		}
 	}
 }
 
 // ignoreStop replaces an error by nil if its only cause is that the user stopped the
-// demonstration before it began.
+// demonstration.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
