@@ -25,7 +25,6 @@ verify tokens. Meanwhile both receive a new key and confirm it. The new key is t
 promoted, and the old one is retired.
 
 Exit status: 0 only if every change arrived, or no token was rejected.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if rotation {
 				return demo.Rotate(cmd.Context(), cmd.OutOrStdout())

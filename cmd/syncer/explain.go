@@ -25,6 +25,6 @@ Exit status: 0, or 1 if the target does not exist or the configuration is invali
 		func(_ *cobra.Command, args []string) error { return t.Explain(args[0]) })
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values, whose keys are the existing variables; - for standard input")
+	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values, whose keys are the existing variables; - for standard input")
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,8 +14,9 @@ func newInstallCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "install DIR",
 		Short: "Copy this binary into a folder, such as a volume shared with a container without a shell",
-		Args:  cobra.ExactArgs(1),
-		RunE:  func(_ *cobra.Command, args []string) error { return install(args[0]) },
+		Long: `Copies this binary to DIR/syncer, for a container without a shell that shares the
+volume. Creates the folder if it does not exist.`,
+		RunE: func(_ *cobra.Command, args []string) error { return install(args[0]) },
 	}
 }
 
@@ -30,9 +32,12 @@ func install(dir string) (err error) {
 		return err
 	}
 	defer func() { _ = from.Close() }()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("the folder %s cannot be created: %w; mount a volume there that this user may write to", dir, err)
+	}
 	next, err := os.CreateTemp(dir, ".syncer-*")
 	if err != nil {
-		return err
+		return fmt.Errorf("the folder %s cannot be written to: %w", dir, err)
 	}
 	defer func() {
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 )
 
@@ -29,16 +30,25 @@ func main() {
 func start(root *cobra.Command) int {
 	// net/http logs unsolicited responses to the standard log, with bytes of them.
 	log.SetOutput(io.Discard)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	terminated, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(terminated, stop) // a second signal ends the process at once
+	ctx, stop := signal.NotifyContext(terminated, os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop)
 	root.SetArgs(commandLine(os.Args))
+	root.SetIn(interruptible{ctx, os.Stdin})
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		return 0
-	}
-	if !errors.Is(err, errLogged) {
-		fmt.Fprintf(os.Stderr, "syncer: %v\n", err)
+	case ctx.Err() != nil && context.Cause(terminated) == nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "syncer: interrupted")
+		return 128 + int(syscall.SIGINT) // as a shell has it
+	case !errors.Is(err, errLogged):
+		for _, problem := range joined.Errors(err) {
+			fmt.Fprintf(os.Stderr, "syncer: %s\n", oneLine(problem.Error()))
+		}
 	}
 	return exitStatus(err)
 }
@@ -63,7 +73,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(run, newExecCommand(), newConjurdCommand(), newDemoCommand(), newSetCommand(), newRotateCommand(), newNodeCommand(),
 		newStatusCommand(), newProbeCommand(), newWaitCommand(), newInstallCommand(),
 		newValidateCommand(), newConfigCommand(), newExplainCommand(),
-		newRenderCommand(), newDiffCommand(), newMigrateCommand())
+		newRenderCommand(), newDiffCommand(), newMigrateCommand(), newVersionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -74,7 +84,21 @@ func newCommand() *cobra.Command {
 			cmd.Args = noSuchTopic
 		}
 	}
+	root.SetFlagErrorFunc(flagError)
+	eachCommand(root, func(cmd *cobra.Command) {
+		if cmd.Args == nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+			cmd.Args = checkUsage
+		}
+	})
 	return root
+}
+
+// eachCommand calls do with a command and all commands below it.
+func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, sub := range cmd.Commands() {
+		eachCommand(sub, do)
+	}
 }
 
 // needsCommand refuses a command that only groups others. If it printed its help, a

@@ -36,7 +36,6 @@ func newNodeListCommand() *cobra.Command {
 		Long: `Lists the node-specific variables that the identity can see, by name only, and
 whether they have a value. The connection to Conjur comes from the environment
 (CONJUR_APPLIANCE_URL, CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …).`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withConjur(func(client *conjur.Client) error {
 				all, err := tool.Overrides(cmd.Context(), client, base)
@@ -61,7 +60,6 @@ func newNodePolicyCommand() *cobra.Command {
 		Long: `Prints a policy for the root of the account. It declares a node-specific variable
 for each of the nodes and each of the variables, and lets the node's host read it.
 With --remove, the policy deletes these variables.`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.IDs = args
 			policy, err := p.YAML()

@@ -18,7 +18,7 @@ func newProbeCommand() *cobra.Command {
 	probe.PersistentFlags().StringVar(&dir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	add := func(name, short string, ask func(dir string) error) {
 		probe.AddCommand(&cobra.Command{
-			Use: name, Short: short, Args: cobra.NoArgs,
+			Use: name, Short: short,
 			RunE: func(*cobra.Command, []string) error { return ask(dir) },
 		})
 	}

@@ -9,8 +9,8 @@ import (
 func newRenderCommand() *cobra.Command {
 	var t tool.Tool
 	var group, out string
-	cmd := newToolCommand(&t, "render", "Render groups and Secrets with values from a file, without a server", `Renders the output of run with values from a file: a JSON object of variable id to
-a text or to {"base64": "…"}. The result is:
+	cmd := newToolCommand(&t, "render", "Render groups and Secrets with values from a file, without a server", `Renders the output of run with values from a file: a YAML or JSON mapping of variable
+id to a text or to {base64: …}. The result is:
 - with --group, the file of one group on standard output, byte for byte
 - with --out, the files of all groups, below a folder
 - with -f and without both, the manifest's Secrets on standard output as YAML,
@@ -30,7 +30,7 @@ Exit status: 0, or 1 after an error. Then nothing is written.`, 1,
 		func(cmd *cobra.Command, _ []string) error { return t.Render(cmd.Context(), group, out) })
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values; - for standard input")
+	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
 	cmd.Flags().StringVar(&group, "group", "", "the group whose file is printed")
 	cmd.Flags().StringVar(&out, "out", "", "the folder below which all files are written")
 	return cmd

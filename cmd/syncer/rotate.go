@@ -67,7 +67,7 @@ func newRotateInit() *cobra.Command {
 	var file string
 	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file", rotation.Hand.Init)
 	byHand := cmd.RunE
-	cmd.Use, cmd.Args = "init SET | --config FILE", cobra.MaximumNArgs(1)
+	cmd.Use = "init SET | --config FILE"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return printPolicy(file, cmd.OutOrStdout())
@@ -84,7 +84,7 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 	var alphabet, htpasswd, subject string
 	var length int
 	cmd := &cobra.Command{
-		Use: name + " SET", Short: short, Args: cobra.ExactArgs(1),
+		Use: name + " SET", Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if password {
 				c.Password = &generate.Password{Length: length, Alphabet: alphabet}
@@ -151,7 +151,7 @@ func (f *gateFlags) gate(set string) (rotation.Gate, error) {
 func newRotatePromote() *cobra.Command {
 	var flags gateFlags
 	cmd := &cobra.Command{
-		Use: "promote SET", Short: "Make the added version the primary if every consumer has it", Args: cobra.ExactArgs(1),
+		Use: "promote SET", Short: "Make the added version the primary if every consumer has it",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			gate, err := flags.gate(args[0])
 			if err != nil {
@@ -175,7 +175,7 @@ func newRotatePromote() *cobra.Command {
 func newRotateRetire() *cobra.Command {
 	var flags gateFlags
 	cmd := &cobra.Command{
-		Use: "retire SET ID", Short: "Remove a version if no consumer uses it", Args: cobra.ExactArgs(2),
+		Use: "retire SET ID", Short: "Remove a version if no consumer uses it",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			gate, err := flags.gate(args[0])
 			if err != nil {
@@ -253,7 +253,7 @@ func newRotateCheck() *cobra.Command {
 	var file string
 	var format *outputFlag
 	cmd := &cobra.Command{
-		Use: "check SET | --config FILE", Short: "List everything that prevents the rotation of a set, or of all sets of a file", Args: cobra.MaximumNArgs(1),
+		Use: "check SET | --config FILE", Short: "List everything that prevents the rotation of a set, or of all sets of a file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return checkSets(cmd.Context(), file, cmd.OutOrStdout(), format.Format)

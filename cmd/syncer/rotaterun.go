@@ -36,7 +36,6 @@ call it regularly. On a terminal, it shows the progress of each set.
 
 Exit status with --once: 0 if each set waits for its schedule or for its consumers,
 1 if a set could not reach that state.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			standFast(unix.SIGPIPE, unix.SIGHUP)
 			lines := logs.NewQueue(os.Stderr)
@@ -75,7 +74,10 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 	stop := showProgress(os.Stdout, r.Reports)
 	err = r.Once(ctx)
 	stop()
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
 		log.Error("Not all sets could be brought to where they wait", zap.Error(err))
 		return errLogged
 	}

@@ -26,7 +26,7 @@ func newRotateCommands() (all []*cobra.Command) {
 	} {
 		var flags steerFlags
 		cmd := &cobra.Command{
-			Use: verb + " SET", Short: short, Args: cobra.ExactArgs(1),
+			Use: verb + " SET", Short: short,
 			Long: short + ".\nThe command waits until the process that rotates the set answers.\n\n" + steerStatus,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return flags.steer(cmd.Context(), args[0], versions.Command{Verb: verb}, cmd.OutOrStdout())

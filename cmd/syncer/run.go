@@ -27,7 +27,6 @@ sidecar, it continues to keep the secrets fresh. As standalone, it does so for m
 applications.
 
 Exit status: 0 after success, 1 after an error.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) },
 	}
 	flags := cmd.Flags()

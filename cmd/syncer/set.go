@@ -20,15 +20,14 @@ func newSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set ID | set -f values.yaml",
 		Short: "Set variables in Conjur, all of them or none",
-		Long: `Sets one variable to the bytes of standard input. With -f, it reads a YAML mapping of
-variable id to value, a text or {base64: …}. It sets all values in one transaction.
+		Long: `Sets one variable to the bytes of standard input. With -f, it reads a YAML or JSON
+mapping of variable id to value, a text or {base64: …}. It sets all values in one transaction.
 The connection to Conjur comes from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …).
 
 The genuine server cannot set several values at once. With --allow-non-atomic, the
 command then sets them one by one. If one fails, the command restores the earlier
 values as far as possible.`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && file == "":
@@ -41,7 +40,7 @@ values as far as possible.`,
 			return setValues(cmd, file, nonAtomic)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the YAML file of the values; - for standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the YAML or JSON file of the values; - for standard input")
 	cmd.Flags().BoolVar(&nonAtomic, "allow-non-atomic", false, "set values one by one if the server cannot set all at once")
 	return cmd
 }

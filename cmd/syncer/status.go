@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +31,7 @@ From outside, run kubectl port-forward deploy/syncer 8080 at the same time.
 
 Exit status: 0 if every target is fresh, 1 if one is not, 2 if the status is
 unknown. With --watch, an interrupt ends the command with the status shown last.`,
-		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, cobra.NoArgs(cmd, args)) },
+		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, checkUsage(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Output, o.Out = format.Format, cmd.OutOrStdout()
 			var err error
@@ -41,18 +43,48 @@ unknown. With --watch, an interrupt ends the command with the status shown last.
 			if errors.Is(err, status.ErrNotFresh) {
 				return errLogged
 			}
-			return asStatus(2, err)
+			return asStatus(2, explained(cmd, o, err))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asStatus(2, err) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return asStatus(2, flagError(cmd, err)) })
 	flags := cmd.Flags()
-	flags.StringVar(&o.URL, "url", ownURL(os.Getenv("SERVER_ADDRESS")), "the address at which the process serves its probes")
-	flags.StringVar(&o.TokenFile, "token-file", os.Getenv("SERVER_STATUS_TOKEN_FILE"), "the file of the bearer token that the process requires")
+	flags.StringVar(&o.URL, "url", ownURL(os.Getenv(addressVariable)), "the address at which the process serves its probes")
+	flags.StringVar(&o.TokenFile, "token-file", os.Getenv(tokenVariable), "the file of the bearer token that the process requires")
 	flags.BoolVar(&o.All, "all", false, "also list fresh targets")
 	flags.BoolVarP(&watch, "watch", "w", false, "continue, and show changes")
 	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
+
+// explained adds what to do about an address or a token to an error of status.
+func explained(cmd *cobra.Command, o status.Overview, err error) error {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: no process listens at the address of %s; set server.address and server.status of the process, or from outside its Pod run kubectl port-forward deploy/syncer 8080", err, origin(cmd, "url", addressVariable))
+	case errors.Is(err, status.ErrUnauthorized) && o.TokenFile == "":
+		return fmt.Errorf("%w: the process requires a token; name its file with --token-file or %s", err, tokenVariable)
+	case errors.Is(err, status.ErrUnauthorized):
+		return fmt.Errorf("%w: the token in %s, named by %s, is not the one in the process's server.statusTokenFile", err, o.TokenFile, origin(cmd, "token-file", tokenVariable))
+	}
+	return err
+}
+
+// origin names the flag or the variable that a setting comes from.
+func origin(cmd *cobra.Command, flag, variable string) string {
+	switch {
+	case cmd.Flags().Changed(flag):
+		return "--" + flag
+	case os.Getenv(variable) != "":
+		return variable
+	}
+	return "the default of --" + flag
+}
+
+// The variables that sidecars get as settings.
+const (
+	addressVariable = "SERVER_ADDRESS"
+	tokenVariable   = "SERVER_STATUS_TOKEN_FILE"
+)
 
 // ownURL is the URL on this machine of a process that serves its probes at an address.
 func ownURL(address string) string {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,14 +17,14 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	var format *outputFlag
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long,
-		Args: func(_ *cobra.Command, args []string) error { return asStatus(status, checkArgs(use, args)) },
+		Args: func(cmd *cobra.Command, args []string) error { return asStatus(status, checkUsage(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.AnnotationsNamed, t.TemplatesNamed = cmd.Flags().Changed("annotations"), cmd.Flags().Changed("templates-dir")
 			t.Output, t.In, t.Out, t.Err = format.Format, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return asStatus(status, t.Report(do(cmd, args)))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asStatus(status, err) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return asStatus(status, flagError(cmd, err)) })
 	t.Sources.Getenv = os.Getenv
 	flags := cmd.Flags()
 	flags.StringVar(&t.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the file of the Pod's annotations, as the Downward API writes it")
@@ -36,18 +34,6 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	format = addOutputFlag(cmd, output.Text)
 	return cmd
-}
-
-// checkArgs requires as many arguments as use names.
-func checkArgs(use string, args []string) error {
-	switch want := strings.Count(use, " "); {
-	case strings.HasSuffix(use, "...]"): // any number
-	case len(args) < want:
-		return fmt.Errorf("an argument is missing: syncer %s", use)
-	case len(args) > want:
-		return fmt.Errorf("the argument %q is not for syncer %s; files are named by flags, see --help", args[want], use)
-	}
-	return nil
 }
 
 // addManifestFlags adds the flags of the commands that read manifests.

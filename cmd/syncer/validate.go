@@ -36,6 +36,6 @@ not problems.`, 1,
 	cmd.Flags().BoolVar(&connection, "connection", false, "check the connection to Conjur even if no variable CONJUR_… is set")
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the file of values, whose keys are the existing variables; - for standard input")
+	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values, whose keys are the existing variables; - for standard input")
 	return cmd
 }

@@ -23,7 +23,6 @@ func newWaitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait",
 		Short: "Wait until all secrets were provided; for a postStart hook",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := notify.Wait(cmd.Context(), dir, most)
 			if err != nil {

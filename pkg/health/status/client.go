@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,9 @@ type Client struct {
 	URL   string // of its probes, such as http://127.0.0.1:8080
 	Token string // "" if none is needed
 }
+
+// ErrUnauthorized means that the process requires another token.
+var ErrUnauthorized = errors.New("401 Unauthorized")
 
 // most bounds one answer or event, in bytes.
 const most = 64 << 20
@@ -111,8 +116,11 @@ func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableKeepAlives: true}}
 	answer, err := client.Do(r)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // which repeats the address
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", c.URL, err)
 	}
 	if answer.StatusCode == http.StatusOK {
 		return answer.Body, nil
@@ -120,8 +128,11 @@ func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
 	defer func() { _ = answer.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
 	why := strings.TrimSpace(string(text))
-	if answer.StatusCode == http.StatusNotFound {
+	switch answer.StatusCode {
+	case http.StatusNotFound:
 		why = "the status page is off there; set server.status"
+	case http.StatusUnauthorized:
+		return nil, fmt.Errorf("%s: %w", c.URL, ErrUnauthorized)
 	}
 	return nil, fmt.Errorf("%s: %s: %s", c.URL+path, answer.Status, why)
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/health/status"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// TestStatusNamesWhatIsInDoubt: which setting says where the process is, and which one
+// names the token.
+func TestStatusNamesWhatIsInDoubt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	right, wrong := file("right", "open-sesame\n"), file("wrong", "expired\n")
+	server := httptest.NewServer(&status.Handler{TokenFile: right, Look: func() status.Status { return status.Status{} }})
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	closed := proctest.FreeAddress(t)
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		want string
+	}{
+		{"a closed port", nil, []string{"--url", "http://" + closed}, "connection refused: no process listens at the address of --url; set server.address and server.status of the process, or from outside its Pod run kubectl port-forward"},
+		{"a closed port of the environment", []string{"SERVER_ADDRESS=" + closed}, nil, "at the address of SERVER_ADDRESS;"},
+		{"no token", []string{"SERVER_ADDRESS=" + address}, nil, "401 Unauthorized: the process requires a token; name its file with --token-file or SERVER_STATUS_TOKEN_FILE"},
+		{"an old token", []string{"SERVER_ADDRESS=" + address}, []string{"--token-file", wrong}, "the token in " + wrong + ", named by --token-file, is not the one in the process's server.statusTokenFile"},
+		{"an old token of the environment", []string{"SERVER_ADDRESS=" + address, "SERVER_STATUS_TOKEN_FILE=" + wrong}, []string{"--watch"}, "named by SERVER_STATUS_TOKEN_FILE,"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := spawn(t, c.env, append([]string{"status"}, c.args...)...)
+			p.Exit(2)
+			if !strings.Contains(p.Log(), c.want) || strings.Contains(p.Log(), "expired") || strings.Count(p.Log(), "\n") != 1 {
+				t.Errorf("said: %s, want %q", p.Log(), c.want)
+			}
+		})
+	}
+	p := spawn(t, []string{"SERVER_ADDRESS=" + address, "SERVER_STATUS_TOKEN_FILE=" + right}, "status")
+	p.Exit(0)
+}
