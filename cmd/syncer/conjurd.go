@@ -124,6 +124,7 @@ served.`,
 	cmd.Flags().StringVar(&dir, "dir", "", "the folder of data, keys and CA")
 	cmd.Flags().StringVar(&url, "url", "", "the address of the server (default: the one at which the folder was last served)")
 	_ = cmd.MarkFlagRequired("dir")
+	cmd.ValidArgsFunction = completer(completer(loginsOf).first).complete
 	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }

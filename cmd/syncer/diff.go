@@ -27,6 +27,7 @@ tool owns some of them. "syncer run" would take them over.
 Exit status, like diff(1): 0 if nothing differs, 1 if something does, 2 after an
 error.`, 2,
 		func(cmd *cobra.Command, args []string) error { return t.Diff(cmd.Context(), args, cluster) })
+	cmd.ValidArgsFunction = secretsOf(&t).complete
 	flags := cmd.Flags()
 	addNodeFlag(cmd, &t)
 	flags.StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")

@@ -19,6 +19,7 @@ import (
 	processes "github.com/secretsync/syncer/pkg/notify/process"
 	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/tool"
 )
 
 // execFlags are the flags of exec.
@@ -70,8 +71,12 @@ Exit status:
 		},
 	}
 	cmd.Flags().AddFlagSet(run.Flags())
-	cmd.Flags().SetInterspersed(false) // the rest belongs to the command
+	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault) // programs and files
+	cmd.Flags().SetInterspersed(false)                                                   // the rest belongs to the command
 	cmd.Flags().StringArrayVar(&f.groups, "env", nil, "a secret group that becomes environment variables; repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("env", func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return groupsOf(&tool.Tool{Sources: f.options.Sources}).complete(cmd, args, begun)
+	})
 	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "the effect of a change on the command: restart, signal:SIGHUP (or another signal) or none")
 	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "time for the command to exit when syncer restarts or stops it, before syncer kills it; signals that syncer forwards start no timeout")
 	return cmd

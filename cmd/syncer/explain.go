@@ -23,6 +23,7 @@ which of the two each entry reads.
 
 Exit status: 0, or 1 if the target does not exist or the configuration is invalid.`, 1,
 		func(_ *cobra.Command, args []string) error { return t.Explain(args[0]) })
+	cmd.ValidArgsFunction = completer(targetsOf(&t).first).complete
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
 	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values, whose keys are the existing variables; - for standard input")

@@ -12,6 +12,9 @@ import (
 
 func newInstallCommand() *cobra.Command {
 	return &cobra.Command{
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 		Use:   "install DIR",
 		Short: "Copy this binary into a folder, such as a volume shared with a container without a shell",
 		Long: `Copies this binary to DIR/syncer, for a container without a shell that shares the

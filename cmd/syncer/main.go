@@ -89,6 +89,7 @@ func newCommand() *cobra.Command {
 		if cmd.Args == nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 			cmd.Args = checkUsage
 		}
+		addCompletion(cmd)
 	})
 	return root
 }

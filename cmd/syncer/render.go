@@ -32,6 +32,7 @@ Exit status: 0, or 1 after an error. Then nothing is written.`, 1,
 	addNodeFlag(cmd, &t)
 	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
 	cmd.Flags().StringVar(&group, "group", "", "the group whose file is printed")
+	_ = cmd.RegisterFlagCompletionFunc("group", groupsOf(&t).complete)
 	cmd.Flags().StringVar(&out, "out", "", "the folder below which all files are written")
 	return cmd
 }

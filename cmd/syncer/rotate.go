@@ -38,6 +38,11 @@ CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 		newRotateMake("add", "Add a version, which all consumers receive in addition to the primary", rotation.Hand.Add),
 		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck(), newRotateRun())
 	cmd.AddCommand(newRotateCommands()...)
+	for _, sub := range cmd.Commands() {
+		if _, most := arguments(sub.Use); most > 0 {
+			sub.ValidArgsFunction = completer(completer(setsInFile).first).complete
+		}
+	}
 	return cmd
 }
 

@@ -39,13 +39,9 @@ func Env(dir, login, url string) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, addressFile))
+	a, err := readAddress(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the folder %s has no %s; prepare it with conjurd init, or serve it once", dir, addressFile)
-	}
-	var a address
-	if err == nil {
-		err = json.Unmarshal(text, &a)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, addressFile), err)
@@ -69,13 +65,46 @@ func apiKey(dir, account, login string) (string, string, error) {
 		key, err := os.ReadFile(filepath.Join(dir, adminKeyFile))
 		return login, strings.TrimSpace(string(key)), err
 	}
+	logins, err := knownLogins(dir, account)
+	if err != nil {
+		return "", "", err
+	}
+	for _, name := range []string{login, "host/" + login} {
+		if key := logins[name]; key != "" {
+			return name, key, nil
+		}
+	}
+	return "", "", fmt.Errorf("the API key of %q is not known; known are %s, of those that --policy created", login, strings.Join(slices.Sorted(maps.Keys(logins)), ", "))
+}
+
+// Logins returns the logins whose API keys are in the folder of a conjurd.
+func Logins(dir string) []string {
+	a, err := readAddress(dir)
+	if err != nil {
+		return nil
+	}
+	logins, _ := knownLogins(dir, a.Account)
+	return slices.Sorted(maps.Keys(logins))
+}
+
+func readAddress(dir string) (a address, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, addressFile))
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	return a, err
+}
+
+// knownLogins returns the API keys of the users and hosts that --policy created, by
+// login. The key of admin is elsewhere.
+func knownLogins(dir, account string) (map[string]string, error) {
 	keys := map[string]string{}
 	text, err := os.ReadFile(filepath.Join(dir, apiKeysFile))
 	if err == nil {
 		err = json.Unmarshal(text, &keys)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", fmt.Errorf("%s: %w", filepath.Join(dir, apiKeysFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, apiKeysFile), err)
 	}
 	logins := map[string]string{"admin": ""}
 	for role, key := range keys {
@@ -85,10 +114,5 @@ func apiKey(dir, account, login string) (string, string, error) {
 		}
 		logins[id] = key
 	}
-	for _, name := range []string{login, "host/" + login} {
-		if key := logins[name]; key != "" {
-			return name, key, nil
-		}
-	}
-	return "", "", fmt.Errorf("the API key of %q is not known; known are %s, of those that --policy created", login, strings.Join(slices.Sorted(maps.Keys(logins)), ", "))
+	return logins, nil
 }
