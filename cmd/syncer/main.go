@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,14 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/secretsync/syncer/internal/joined"
+	"github.com/secretsync/syncer/internal/suggest"
 	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 )
 
@@ -129,6 +132,9 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		slices.SortStableFunc(near, func(a, b string) int {
+			return cmp.Compare(suggest.Distance(args[0], a), suggest.Distance(args[0], b))
+		})
 		return fmt.Errorf("unknown command %q; did you mean %s %s?", args[0], cmd.CommandPath(), near[0])
 	}
 	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())

@@ -11,15 +11,16 @@ func Nearest(word string, names []string) string {
 		if len(word)-len(name) >= least {
 			continue
 		}
-		if d := distance(word, name); d < least {
+		if d := Distance(word, name); d < least {
 			best, least = name, d
 		}
 	}
 	return best
 }
 
-// distance is the Levenshtein distance: letters to insert, delete or replace.
-func distance(a, b string) int {
+// Distance is the number of letters to insert, delete, replace or swap with the next one.
+func Distance(a, b string) int {
+	var earlier []int // the row before previous
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -33,7 +34,11 @@ func distance(a, b string) int {
 				cost = 0
 			}
 			row[j+1] = min(previous[j+1]+1, row[j]+1, previous[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], earlier[j-1]+1)
+			}
 		}
+		earlier = previous
 	}
 	return row[len(b)]
 }

@@ -235,8 +235,10 @@ func (h *home) loadPolicy(ctx context.Context, path string, keys map[string]stri
 	defer func() { _ = text.Close() }()
 	roles, err := h.server.LoadPolicy(ctx, conjurd.Update, "root", text)
 	if err != nil {
-		if fault, ok := errors.AsType[*policy.Error](err); ok && fault.Located() {
-			return fmt.Errorf("%s:%d:%d: %s", path, max(fault.Line, 1), fault.Column+1, fault.Message)
+		if fault, ok := errors.AsType[*policy.Error](err); ok {
+			if line, column, ok := fault.Position(); ok {
+				return fmt.Errorf("%s:%d:%d: %s", path, line, column, fault.Message)
+			}
 		}
 		return fmt.Errorf("%s: %w", path, err)
 	}

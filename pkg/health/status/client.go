@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,7 +118,10 @@ func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableKeepAlives: true}}
 	answer, err := client.Do(r)
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // which repeats the address
+		err = wrapped.Err // the rest repeats the address
+	}
+	if wrapped, ok := errors.AsType[*net.OpError](err); ok {
+		err = wrapped.Err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.URL, err)

@@ -169,7 +169,7 @@ func (l *loader) delete() error {
 func (l *loader) known(refs ...policy.Ref) error {
 	for _, ref := range refs {
 		if !l.tx.Exists(string(ref)) {
-			return &policy.Error{Message: ref.NotFound()}
+			return l.st.NotFound(ref)
 		}
 	}
 	return nil

@@ -21,6 +21,19 @@ type Error struct {
 	Bare bool
 	// Genuine is the genuine server's message, if it is less detailed than Message.
 	Genuine string
+	mention place // of an object that does not exist; no part of an answer
+}
+
+// Position returns the line and the column of the fault, both from 1, and false if they
+// are unknown.
+func (e *Error) Position() (line, column int, ok bool) {
+	switch {
+	case e.Located():
+		return max(e.Line, 1), e.Column + 1, true
+	case e.mention != place{}:
+		return e.mention.line, e.mention.column + 1, true
+	}
+	return 0, 0, false
 }
 
 // Located reports whether the fault has a position. If not, line and column are

@@ -22,7 +22,7 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 		return nil, syntaxError(cmp.Or(err, errors.New("invalid UTF-8")))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
-	p := parser{out: &Statements{}, owners: map[Ref]Ref{ns.Standing("policy"): ""}, paths: map[*yaml.Node]string{}, seen: map[*yaml.Node]bool{}}
+	p := parser{out: &Statements{mentions: map[Ref]place{}}, owners: map[Ref]Ref{ns.Standing("policy"): ""}, paths: map[*yaml.Node]string{}, seen: map[*yaml.Node]bool{}}
 	var doc, more yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):

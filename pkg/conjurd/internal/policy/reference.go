@@ -71,7 +71,16 @@ func (p *parser) subject(ns Namespace, want, attribute string, v *yaml.Node) (Re
 	if err != nil {
 		return "", err
 	}
-	return fixed(ns, kind, placeOf(unalias(v)), path)
+	ref, err := fixed(ns, kind, placeOf(unalias(v)), path)
+	p.mention(ref, v)
+	return ref, err
+}
+
+// mention notes the first place of a reference.
+func (p *parser) mention(ref Ref, v *yaml.Node) {
+	if _, noted := p.out.mentions[ref]; !noted {
+		p.out.mentions[ref] = placeOf(unalias(v))
+	}
 }
 
 // subjects reads one object of a statement, or a list.
@@ -101,5 +110,7 @@ func (p *parser) role(ns Namespace, want, attribute string, v *yaml.Node) (Ref, 
 	if !ok {
 		return "", placeOf(unalias(v)).bare("Invalid relative reference: %s", strings.TrimPrefix(path, "/"))
 	}
-	return ns.ref(kind, climbed), nil
+	ref := ns.ref(kind, climbed)
+	p.mention(ref, v)
+	return ref, nil
 }

@@ -12,6 +12,12 @@ type Statements struct {
 	Denies   []Permit
 	Deletes  []Ref
 	Warnings []string // for the answer; the text is valid nevertheless
+	mentions map[Ref]place
+}
+
+// NotFound returns the error for a reference to an object that does not exist.
+func (s *Statements) NotFound(ref Ref) *Error {
+	return &Error{Message: ref.NotFound(), mention: s.mentions[ref]}
 }
 
 // Deleting reports whether the text removes anything, which requires an update.
