@@ -32,7 +32,7 @@ const (
 //	/healthz   200 while Healthy returns no error, else 503 with the reason
 //	/readyz    the same with Ready; its remarks are lines of the body
 //	/metrics   Metrics, in Prometheus' text format
-//	/status    Status, with everything below; nil: absent
+//	/status    Status, with everything below, and for /; nil: absent
 //	/keys      Keys; nil: absent
 type Server struct {
 	// Address is host:port, or :port for all addresses.
@@ -87,7 +87,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", probe(func() ([]string, error) { return s.Process.Ready() }))
 	mux.Handle("GET /metrics", s.Metrics)
 	if s.Status != nil {
-		for _, path := range []string{"/status", "/status.json", "/status/"} {
+		for _, path := range []string{"/{$}", "/status", "/status.json", "/status/"} {
 			mux.Handle(path, s.Status)
 		}
 	}

@@ -3,10 +3,13 @@ package pipeline
 import (
 	"cmp"
 	"errors"
+	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/pkg/queue"
@@ -27,7 +30,11 @@ func (s *supervisor) page() *status.Handler {
 
 // overview returns the current state of all targets.
 func (s *supervisor) overview() (view status.Status) {
-	view = status.Status{At: time.Now(), Version: s.parts.Version, Mode: string(s.settings.config().Mode), Lanes: []status.Lane{}, Targets: []status.Target{}}
+	cfg := s.settings.config()
+	view = status.Status{
+		At: time.Now(), Version: s.parts.Version, Mode: string(cfg.Mode), Lanes: []status.Lane{}, Targets: []status.Target{},
+		Namespace: cfg.Kubernetes.Namespace, Pod: podName(cfg), Started: s.started,
+	}
 	p := s.active()
 	if p == nil {
 		view.Standby = s.leader()
@@ -44,6 +51,15 @@ func (s *supervisor) overview() (view status.Status) {
 	return view
 }
 
+// podName returns the name of the Pod of this process, or "" outside a Pod.
+func podName(cfg *config.Config) string {
+	if cfg.Kubernetes.PodName != "" || cfg.Kubernetes.Namespace == "" {
+		return cfg.Kubernetes.PodName
+	}
+	name, _ := os.Hostname() // in a Pod it is the name, unless the Pod sets another one
+	return name
+}
+
 // unread names the namespaces that show a set but cannot be watched.
 func unread(r rotation.Report) string {
 	var names []string
@@ -56,6 +72,11 @@ func unread(r rotation.Report) string {
 func (l *lane) overview() (status.Lane, []status.Target) {
 	all, waits := l.targets.Records(), l.queue.Waiting()
 	lane := status.Lane{Name: l.name, Targets: len(all), Polled: l.targets.LastPoll()}
+	conjur := l.settings.config().Conjur
+	if l.identity.Name != "" {
+		conjur = l.identity.Conjur
+	}
+	lane.Login, lane.URL = conjur.Login, conjur.ApplianceURL
 	ids, hold := l.values.Doubted()
 	if hold.State != "" {
 		lane.Held = status.Held{Gone: hold.Gone, Of: hold.Of, Until: hold.Until}
@@ -67,6 +88,7 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 	ts := make([]status.Target, len(all))
 	for i, r := range all {
 		t := status.Target{Name: string(r.Spec.Key), Lane: l.name, Proven: r.Status.Proven, Changed: r.Status.Changed}
+		t.Place, t.Variables = l.place(r.Spec), brief.List(r.Spec.Variables())
 		t.Expires = r.Status.Expires.At
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
 		t.State = l.state(r.Status, &t.Proven, uncertain[r.Spec.Key])
@@ -77,6 +99,17 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 		ts[i] = t
 	}
 	return lane, ts
+}
+
+// place returns where a target is: the path of its file, or the name of its Secret.
+func (l *lane) place(t *targets.Target) string {
+	if t.Secret != nil {
+		return t.Secret.Namespace + "/" + t.Secret.Name
+	}
+	if t.File.Path == "" { // a command gets it
+		return ""
+	}
+	return path.Join(l.settings.config().Folders.Secrets, t.File.Path)
 }
 
 // overrides lists the node-specific variables that a target reads.

@@ -27,6 +27,7 @@ type supervisor struct {
 	set      *records.Set    // of files
 	metrics  *health.Metrics // nil if no server exposes them
 	cluster  *kube.Client    // nil if not needed
+	started  time.Time
 
 	mu      sync.Mutex
 	current *pipeline // the active pipeline, or nil
@@ -35,7 +36,7 @@ type supervisor struct {
 
 // newSupervisor makes the parts that the configuration needs. It starts nothing.
 func newSupervisor(settings *settings, parts Parts, set *records.Set) (s *supervisor, err error) {
-	s = &supervisor{settings: settings, parts: parts, set: set}
+	s = &supervisor{settings: settings, parts: parts, set: set, started: time.Now()}
 	cfg := settings.config()
 	if cfg.Server.Address != "" {
 		s.metrics = health.NewMetrics()

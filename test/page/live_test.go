@@ -64,10 +64,6 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	b.shows("file/db", status.Revoked)
 	b.run(chromedp.Click(`th[data-by=state] button`))
 	b.await(`document.querySelector("#targets tbody tr").cells[1].textContent === "file/db"`)
-	for _, scheme := range []string{"light", "dark"} {
-		b.prefer(scheme)
-		b.picture("status-" + scheme + ".png")
-	}
 	var text string
 	b.run(chromedp.Evaluate("document.documentElement.outerHTML", &text))
 	if s.Leak(text) != "" {

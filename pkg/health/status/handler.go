@@ -26,11 +26,12 @@ var assets embed.FS
 
 // Handler serves the Status that Look returns.
 //
+//	/                leads to the page
 //	/status          the page, which contains no data itself
 //	/status.json     a Status
 //	/status/events   the Status, and then each second the changes
 //
-// Register it for /status, /status.json and /status/.
+// Register it for /{$}, /status, /status.json and /status/.
 type Handler struct {
 	// Look returns the current Status. It is called at most once a second.
 	Look func() Status
@@ -47,9 +48,8 @@ type Handler struct {
 
 // Times of the stream.
 const (
-	step  = time.Second      // between two calls of Look
-	quiet = 15 * time.Second // after which something is always sent
-	slow  = 30 * time.Second // for a reader to receive data
+	step = time.Second      // between two calls of Look
+	slow = 30 * time.Second // for a reader to receive data
 )
 
 // mostStreams bounds the number of concurrent streams.
@@ -68,6 +68,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.URL.Path {
+	case "/":
+		http.Redirect(w, r, "/status", http.StatusFound)
 	case "/status":
 		asset(w, r, "status.html")
 	case "/status/status.css", "/status/status.js":
@@ -164,7 +166,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 		_, err := fmt.Fprintf(w, format, args...)
 		return err == nil && control.Flush() == nil
 	}
-	before, sent := h.look(), time.Now()
+	before := h.look()
 	if !send("event: status\ndata: %s\n\n", text(before)) {
 		return
 	}
@@ -179,11 +181,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 		now, ok := h.look(), true
 		switch c := now.since(before); {
 		case now.Standby != before.Standby || len(now.Lanes) != len(before.Lanes):
-			ok, sent = send("event: status\ndata: %s\n\n", text(now)), now.At
+			ok = send("event: status\ndata: %s\n\n", text(now))
 		case len(c.Targets) > 0 || len(c.Gone) > 0 || !slices.Equal(now.Lanes, before.Lanes) || !slices.Equal(now.Rotations, before.Rotations):
-			ok, sent = send("event: change\ndata: %s\n\n", text(c)), now.At
-		case time.Since(sent) >= quiet:
-			ok, sent = send(": all is as before\n\n"), time.Now()
+			ok = send("event: change\ndata: %s\n\n", text(c))
+		default: // readers notice within two seconds that the process is gone
+			ok = send(": all is as before\n\n")
 		}
 		if !ok {
 			return

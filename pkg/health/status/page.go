@@ -12,6 +12,10 @@ type Status struct {
 	At      time.Time `json:"at"`
 	Version string    `json:"version,omitempty"` // of the build
 	Mode    string    `json:"mode"`
+	// Namespace and Pod name the Pod of the process, and Started is when it began.
+	Namespace string    `json:"namespace,omitempty"`
+	Pod       string    `json:"pod,omitempty"`
+	Started   time.Time `json:"started,omitzero"`
 	// Standby names the process that works while this one waits.
 	Standby string   `json:"standby,omitempty"`
 	Lanes   []Lane   `json:"lanes"`
@@ -41,6 +45,8 @@ type Rotation struct {
 type Lane struct {
 	Name    string `json:"name"`
 	Targets int    `json:"targets"`
+	Login   string `json:"login,omitempty"` // at Conjur; "" if the authenticator knows it
+	URL     string `json:"url,omitempty"`   // of Conjur
 	// Polled is the time of the last poll that checked every variable of the lane.
 	Polled time.Time `json:"polled,omitzero"`
 	// Held is not zero while the brake delays removals.
@@ -73,6 +79,10 @@ type Target struct {
 	Name  string `json:"target"` // such as file/db or secret/shop/db
 	Lane  string `json:"lane"`
 	State State  `json:"state"`
+	// Place is the path of a file, or the namespace and the name of a Secret.
+	Place string `json:"place,omitempty"`
+	// Variables lists the ids of its variables, separated by commas.
+	Variables string `json:"variables,omitempty"`
 	// Overrides lists the node-specific variables that replace general ones,
 	// separated by commas.
 	Overrides string `json:"overrides,omitempty"`

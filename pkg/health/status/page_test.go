@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -142,6 +143,52 @@ func TestABrowserMayRunNothingElse(t *testing.T) {
 	if got := ask(h, "POST", "/status.json", here, "localhost", "").Code; got != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", got)
 	}
+}
+
+func TestTheRootLeadsToThePage(t *testing.T) {
+	h := &status.Handler{Look: (&source{}).look}
+	if w := ask(h, "GET", "/", here, "localhost", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "/status" {
+		t.Errorf("%d to %q", w.Code, w.Header().Get("Location"))
+	}
+	if w := ask(h, "GET", "/", "10.1.2.3:4", "localhost", ""); w.Code != http.StatusForbidden {
+		t.Errorf("from elsewhere: %d", w.Code)
+	}
+}
+
+// TestThePageIsSmallAndComplete: one short script, and nothing from another server.
+func TestThePageIsSmallAndComplete(t *testing.T) {
+	h := &status.Handler{Look: (&source{}).look}
+	script := ask(h, "GET", "/status/status.js", here, "localhost", "").Body.String()
+	if lines := strings.Count(script, "\n"); lines >= 400 {
+		t.Errorf("the script has %d lines", lines)
+	}
+	page := ask(h, "GET", "/status", here, "localhost", "").Body.String()
+	if strings.Count(page, "<script") != 1 || strings.Count(page, "src=") != 1 || strings.Contains(script, "import ") {
+		t.Error("there is more than one script")
+	}
+	if strings.Count(script, "fetch(") != 1 || !strings.Contains(script, `fetch("/status/events"`) || strings.Contains(script, "innerHTML") {
+		t.Error("the script asks for more than the stream, or writes HTML")
+	}
+}
+
+// TestTheStreamSendsASignOfLifeEachSecond, also if nothing changes, so that a page knows
+// when the process is gone.
+func TestTheStreamSendsASignOfLifeEachSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &status.Handler{Look: (&source{}).look}
+		ctx, stop := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost/status/events", nil)
+		r.RemoteAddr = here
+		w := httptest.NewRecorder()
+		done := make(chan struct{})
+		go func() { defer close(done); h.ServeHTTP(w, r) }()
+		time.Sleep(5500 * time.Millisecond)
+		stop()
+		<-done
+		if got := strings.Count(w.Body.String(), ": all is as before"); got != 5 {
+			t.Errorf("%d signs of life in five seconds", got)
+		}
+	})
 }
 
 // serve runs a Handler on an address of this machine.
