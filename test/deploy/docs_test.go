@@ -114,7 +114,7 @@ func TestEverybodyNamesTheSameImage(t *testing.T) {
 	for path, what := range map[string]string{
 		"../../docs/install.md":                   "image: " + image,
 		"../../deploy/kustomize/base/syncer.yaml": `image: "` + image + `"`,
-		"../../cmd/syncer/version.go":             `defaultImage = "` + image + `"`,
+		"../../cmd/syncer/version.go":             `release = "` + image[strings.LastIndex(image, ":")+1:] + `"`,
 	} {
 		if !strings.Contains(string(readFile(t, path)), what) {
 			t.Errorf("%s does not have %s", path, what)
