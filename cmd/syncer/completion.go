@@ -16,7 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/tool"
 )
 
-// completer returns the words that may stand in one place of a command line.
+// completer returns the words for one place of a command line.
 type completer func(cmd *cobra.Command, args []string) []string
 
 // words is a completer with fixed words.
@@ -49,8 +49,8 @@ var (
 	folderFlags = map[string]bool{"dir": true, "out": true, "secrets-dir": true, "status-dir": true, "templates-dir": true}
 )
 
-// addCompletion makes a shell offer for a command's flags and arguments what can stand
-// there, and files only where a file can.
+// addCompletion makes a shell offer the words of a command's flags and arguments. It offers
+// files only where a file can stand.
 func addCompletion(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		switch _, has := cmd.GetFlagCompletionFunc(f.Name); {

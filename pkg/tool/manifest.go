@@ -30,7 +30,7 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	for i, path := range paths {
 		text, err := read(path, t.In)
 		if errors.Is(err, context.Canceled) {
-			return nil, err // it is no problem of the manifest
+			return nil, err // the user ended it; the manifest may be valid
 		}
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err // the problem names the file

@@ -14,9 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ReadValues reads a YAML or JSON file of values. It maps each variable id to a text, a
-// number or a Boolean, which is read as it is written, or to a mapping with the single key
-// base64. The path "-" is standard input, which is in. Its errors show no value.
+// ReadValues reads a YAML or JSON file of values. It maps each variable id to a text, or
+// to a mapping with the single key base64. A number or a Boolean counts as the text that is
+// written. The path "-" is standard input, which is in. Its errors show no value.
 func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
 	text, err := read(path, in)
 	path = inputName(path)
