@@ -126,6 +126,9 @@ func TestNodeList(t *testing.T) {
 	if _, _, err = told(t, "", "node", "list", "--base", "a, b"); err == nil || !strings.Contains(err.Error(), "there is one base for all groups") {
 		t.Errorf("below two bases: %v", err)
 	}
+	if out, _, err = told(t, "", "__complete", "explain", "--node", ""); err != nil || out != "n1\nn2\n:4\n" {
+		t.Errorf("a shell offers the nodes %q, %v", out, err)
+	}
 }
 
 func TestManifestsOfTheExamplesAreValid(t *testing.T) {

@@ -60,6 +60,12 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 	if got := s.Targets[0]; got.Name != "file/db" || got.Lane != "default" || got.Changed.IsZero() || got.Error != "" || s.Mode != "sidecar" {
 		t.Errorf("got %+v", s)
 	}
+	if got := s.Targets[0]; got.Place != w.Path("secrets", "db.json") || got.Variables != "db/password" {
+		t.Errorf("it is at %q, and has %q", got.Place, got.Variables)
+	}
+	if l := s.Lanes[0]; l.Login != w.Env["CONJUR_AUTHN_LOGIN"] || l.URL != w.Env["CONJUR_APPLIANCE_URL"] || s.Started.IsZero() {
+		t.Errorf("whose: %+v, started %v", l, s.Started)
+	}
 	proven := s.Targets[0].Proven
 	w.awaitStatus(c, "a poll to prove it anew", func(s statuspage.Status) bool { return s.Targets[0].Proven.After(proven) })
 	if out, code := w.ofStatus(c); code != 0 || out != "1 targets, 1 fresh\n" {
