@@ -1,11 +1,10 @@
 package conjur
 
 import (
-	"crypto/x509"
 	"errors"
-	"net"
 	"slices"
-	"syscall"
+
+	"github.com/secretsync/syncer/internal/advice"
 )
 
 // statusAdvice says what to do about a status. The first line that fits counts.
@@ -44,56 +43,15 @@ func (e *StatusError) advice() string {
 	return ""
 }
 
-// causeAdvice says what to do if there is no answer. The first line that fits counts.
-var causeAdvice = []struct {
-	is   func(error) bool
-	text string
-}{
-	{func(err error) bool { e, ok := errors.AsType[*net.DNSError](err); return ok && e.IsNotFound }, "check the address and the Pod's DNS"},
-	{as[*net.DNSError], "the DNS server does not answer; check the Pod's DNS and the NetworkPolicy"},
-	{is(syscall.ECONNREFUSED), "nothing listens there; check the port and whether Conjur runs"},
-	{is(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "there is no route; check the address and the NetworkPolicy"},
-	{is(syscall.ECONNRESET, syscall.EPIPE), "a gateway may limit connections; see its log and Conjur's"},
-	{is(errBrokenAnswer), "a gateway may have answered; check the address, and see the gateway's log"},
-	{as[x509.UnknownAuthorityError], "set CONJUR_SSL_CERTIFICATE or CONJUR_CERT_FILE to the CA certificate of Conjur"},
-	{as[x509.HostnameError], "use a name of the certificate as the address, or renew the certificate"},
-	{func(err error) bool {
-		e, ok := errors.AsType[x509.CertificateInvalidError](err)
-		return ok && e.Reason == x509.Expired
-	}, "renew Conjur's certificate, or correct the node's clock"},
-	{is(errNoTLS), "check the port and the scheme of the address"},
-	{func(err error) bool {
-		e, ok := errors.AsType[net.Error](err)
-		return ok && e.Timeout() || errors.Is(err, errTimeout)
-	}, "check Conjur's load and the NetworkPolicy; Syncer retries"},
-}
-
-func is(known ...error) func(error) bool {
-	return func(err error) bool {
-		return slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) })
-	}
-}
-
-func as[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// advisedError is an error with its likely cause and the next step.
-type advisedError struct {
-	error
-	advice string
-}
-
-func (e *advisedError) Error() string { return e.error.Error() + "; " + e.advice }
-func (e *advisedError) Unwrap() error { return e.error }
-
 // advise adds to an error of a connection what to do about it, if that is known.
 func advise(err error) error {
-	for _, a := range causeAdvice {
-		if a.is(err) {
-			return &advisedError{err, a.text}
-		}
+	switch {
+	case errors.Is(err, errTimeout):
+		return advice.Add(err, "check Conjur's load and the NetworkPolicy; Syncer retries")
+	case errors.Is(err, errBrokenAnswer):
+		return advice.Add(err, "a gateway may have answered; check the address, and see the gateway's log")
+	case errors.Is(err, errNoTLS):
+		return advice.Add(err, "check the port and the scheme of the address")
 	}
-	return err
+	return advice.Connection(err, "set CONJUR_SSL_CERTIFICATE or CONJUR_CERT_FILE to the CA certificate of Conjur")
 }

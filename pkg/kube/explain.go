@@ -1,14 +1,12 @@
 package kube
 
 import (
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/secretsync/syncer/internal/advice"
 )
 
 // right is a right that a request needs.
@@ -21,27 +19,17 @@ type right struct {
 // explain returns the error of a failed request with the likely cause and the next step;
 // nil if err is nil. The cause follows from the type of the error and never from its text.
 func explain(what string, err error, need right) error {
-	var advice string
-	var dns *net.DNSError
-	var timeout net.Error
-	var authority x509.UnknownAuthorityError
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		advice = need.advice()
+		err = advice.Add(err, need.advice())
 	case apierrors.IsUnauthorized(err):
-		advice = "the API server does not accept the credentials; check the token of the service account or of the kubeconfig"
-	case errors.As(err, &authority):
-		advice = "the API server's certificate is not trusted; check the CA certificate of the service account or of the kubeconfig"
-	case errors.As(err, &dns):
-		advice = "check the address of the API server and the Pod's DNS"
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.As(err, &timeout) && timeout.Timeout():
-		advice = "the API server does not answer; check the address and the NetworkPolicy"
+		err = advice.Add(err, "check the token of the service account or of the kubeconfig")
 	default:
-		return fmt.Errorf("%s: %w", what, err)
+		err = advice.Connection(err, "check the CA certificate of the service account or of the kubeconfig")
 	}
-	return fmt.Errorf("%s: %w; %s", what, err, advice)
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // advice says who must grant the right. A 403 to a write may also come from an admission

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -27,9 +26,7 @@ func TestAFailedRequestSaysWhatToDo(t *testing.T) {
 		{forbidden, right{"", "namespaces", "list"}, "a ClusterRole must grant the verb list for namespaces, with a ClusterRoleBinding to Syncer's service account"},
 		{forbidden, right{"shop", "deployments.apps", "patch"}, "must grant the verb patch for deployments.apps, with a RoleBinding to Syncer's service account, and no admission policy may deny the write"},
 		{apierrors.NewUnauthorized("expired"), reading, "check the token of the service account or of the kubeconfig"},
-		{&net.DNSError{IsNotFound: true}, reading, "check the address of the API server and the Pod's DNS"},
-		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, reading, "check the address and the NetworkPolicy"},
-		{context.DeadlineExceeded, reading, "check the address and the NetworkPolicy"},
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, reading, "check the port and whether the server runs"},
 		{x509.UnknownAuthorityError{}, reading, "check the CA certificate of the service account or of the kubeconfig"},
 	} {
 		got := explain("listing", c.err, c.need)

@@ -190,18 +190,18 @@ func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event 
 	return changes(l.store, all)
 }
 
-// advice says which rights a watch needs.
-const advice = "grant the verbs list and watch by a Role, with a RoleBinding to Syncer's service account"
+// watchRights says which rights a watch needs.
+const watchRights = "grant the verbs list and watch by a Role, with a RoleBinding to Syncer's service account"
 
 // Looking says why polling replaces a watch.
 func Looking(refusal error, every time.Duration) error {
-	return fmt.Errorf("%w; %s (reading it every %v until then)", refusal, advice, every)
+	return fmt.Errorf("%w; %s (reading it every %v until then)", refusal, watchRights, every)
 }
 
 // Lacking says which right to grant if an error says that an action is forbidden.
 func Lacking(err error, every time.Duration) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w; %s (trying again every %v)", err, advice, every)
+		return fmt.Errorf("%w; %s (trying again every %v)", err, watchRights, every)
 	}
 	return err
 }

@@ -56,7 +56,8 @@ func (l login) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgCo
 		config.Password = ""
 		clear(l.Password)
 	}()
-	return pgconn.ConnectConfig(ctx, config)
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	return conn, advise(err)
 }
 
 // change alters a role in one transaction. next computes the new mark from the role's
@@ -242,7 +243,7 @@ func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 func query(ctx context.Context, conn *pgconn.PgConn, sql string) (rows [][]string, err error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil || len(results) == 0 {
-		return nil, err
+		return nil, advise(err)
 	}
 	for _, row := range results[len(results)-1].Rows {
 		texts := make([]string, len(row))

@@ -37,7 +37,7 @@ func HTTP(to string, client *http.Client) Send {
 		req.Header.Set(signatureHeader, signature)
 		res, err := own.Do(req)
 		if err != nil {
-			return nil, withoutURL(err)
+			return nil, advise(withoutURL(err))
 		}
 		defer res.Body.Close()
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
@@ -45,7 +45,7 @@ func HTTP(to string, client *http.Client) Send {
 		case res.StatusCode == http.StatusConflict:
 			return said, fmt.Errorf("%w: the service answered 409", ErrRefused)
 		case res.StatusCode < 200 || res.StatusCode > 299:
-			return nil, fmt.Errorf("the service answered %d", res.StatusCode)
+			return nil, fmt.Errorf("the service answered %d; see its log, and check the URL and the key of the set", res.StatusCode)
 		case err != nil:
 			return nil, err
 		case len(said) > maxAnswer:
@@ -95,11 +95,11 @@ func Exec(environ []string, command ...string) Send {
 		var ended *exec.ExitError
 		switch {
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("the program was ended: %w", ctx.Err())
+			return nil, fmt.Errorf("the program was ended: %w; if it needs longer, raise the timeout of the set", ctx.Err())
 		case errors.As(err, &ended) && ended.ExitCode() == refusedStatus:
 			return said.said.Bytes(), fmt.Errorf("%w: the program ended with status %d", ErrRefused, refusedStatus)
 		case err != nil:
-			return nil, fmt.Errorf("the program: %w", err)
+			return nil, fmt.Errorf("the program failed: %w; see its lines in this log", err)
 		}
 		return said.said.Bytes(), nil
 	}

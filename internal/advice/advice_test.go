@@ -1,0 +1,39 @@
+package advice
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Each failure that an operator meets names the likely cause and the next step.
+func TestConnection(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	call := func(err error) error { return dial(&os.SyscallError{Syscall: "connect", Err: err}) }
+	untrusted := func(err error) error { return &tls.CertificateVerificationError{Err: err} }
+	for says, err := range map[string]error{
+		"check the host name and the Pod's DNS":        dial(&net.DNSError{Err: "no such host", Name: "db", IsNotFound: true}),
+		"check the Pod's DNS and the NetworkPolicy":    dial(&net.DNSError{Err: "i/o timeout", Name: "db", IsTimeout: true}),
+		"check the port and whether the server runs":   call(syscall.ECONNREFUSED),
+		"check the address and the NetworkPolicy":      call(syscall.EHOSTUNREACH),
+		"a gateway may limit connections":              call(syscall.ECONNRESET),
+		"set the CA":                                   untrusted(x509.UnknownAuthorityError{}),
+		"use a name of the certificate as the address": untrusted(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "db"}),
+		"renew the server's certificate":               untrusted(x509.CertificateInvalidError{Reason: x509.Expired}),
+		"check the server's load":                      context.DeadlineExceeded,
+	} {
+		got := Connection(err, "set the CA")
+		if !errors.Is(got, err) || !strings.HasPrefix(got.Error(), err.Error()+"; ") || !strings.Contains(got.Error(), says) {
+			t.Errorf("%v: it should say %q", got, says)
+		}
+	}
+	if err := errors.New("another"); Connection(err, "set the CA") != err || Connection(nil, "set the CA") != nil {
+		t.Error("an error without a known cause has got one")
+	}
+}
