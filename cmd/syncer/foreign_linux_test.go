@@ -101,7 +101,7 @@ func TestOneShotNeedsNoStatusFolder(t *testing.T) {
 			p := w.start("--status-dir", dir(w))
 			p.Exit(0)
 			w.await("db.json", w.Value["db/password"])
-			if len(p.Lines("Going on without a status folder")) != 1 {
+			if len(p.Lines("Continuing without a status folder")) != 1 {
 				t.Error("not a word about the status folder")
 			}
 		})
@@ -193,7 +193,7 @@ func TestAnApplicationOfAnotherUser(t *testing.T) {
 	}
 
 	request := ": >" + w.Path("status", notify.RequestedFile)
-	asked := func() int { return len(p.Lines("Bringing back")) }
+	asked := func() int { return len(p.Lines("Restoring the files")) }
 	begin := time.Now()
 	eventually(t, "requests taken up", func() bool {
 		if err := run("sh", "-c", request); err != nil {

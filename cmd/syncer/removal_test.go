@@ -85,7 +85,7 @@ func TestSidecarThatStaysAfterRemoval(t *testing.T) {
 
 	w.Annotations["remove-deleted-secrets-enabled"] = "false"
 	w.Annotate()
-	eventually(t, "the change taken up", func() bool { return len(p.Lines("what runs takes it up")) > 0 })
+	eventually(t, "the change taken up", func() bool { return len(p.Lines("the running process applies it")) > 0 })
 	before, proofs := w.look(), len(p.Lines("Proven to be gone", "shared"))
 	w.Remove("shared")
 	eventually(t, "another proof in the log", func() bool { return len(p.Lines("Proven to be gone", "shared")) > proofs })

@@ -78,7 +78,7 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 		return ctx.Err()
 	}
 	if err != nil {
-		log.Error("Not all sets could be brought to where they wait", zap.Error(err))
+		log.Error("A step of some sets failed; run the command again to continue", zap.Error(err))
 		return errLogged
 	}
 	return nil

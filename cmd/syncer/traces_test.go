@@ -80,7 +80,7 @@ func TestADeadCollectorDelaysNothing(t *testing.T) {
 		w.await("db.json", w.Renew("db/password"))
 	}
 	p.Stop()
-	if len(p.Lines("Failing", `"traces"`, "there was no time to send the last ones")) != 1 {
+	if len(p.Lines("Failing", `"traces"`, "the last spans were not sent before the exit")) != 1 {
 		t.Error("nothing is said of the spans that were left")
 	}
 }

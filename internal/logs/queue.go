@@ -85,7 +85,7 @@ func (q *Queue) run() {
 			q.dropped.Add(1)
 		case n > noted:
 			noted = n
-			q.logger.Load().Warn("Log lines were dropped, as nobody read the log in time", zap.Int64("sinceStart", n))
+			q.logger.Load().Warn("Log lines were dropped, because standard error was read too slowly", zap.Int64("sinceStart", n))
 		}
 	}
 }

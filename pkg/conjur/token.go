@@ -196,7 +196,7 @@ func (s *tokens) lead(ctx context.Context, r *renewal) (*Token, error) {
 	r.token, r.err = s.client.authenticate(ctx)
 	t, err := s.ended(r)
 	if err == nil && r.err != nil && !isContextError(r.err) {
-		s.log.Warn("The access token cannot be renewed; the one before still serves",
+		s.log.Warn("The access token cannot be renewed; the current one is used until it expires",
 			zap.Duration("for", time.Until(t.expire).Round(time.Second)), zap.Error(r.err))
 	}
 	return t, err

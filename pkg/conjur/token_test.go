@@ -114,7 +114,7 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 2 {
 			t.Errorf("%d attempts in 20 s, want 2", n)
 		}
-		if n := logs.FilterMessage("The access token cannot be renewed; the one before still serves").Len(); n != 2 {
+		if n := logs.FilterMessage("The access token cannot be renewed; the current one is used until it expires").Len(); n != 2 {
 			t.Errorf("%d lines say so, want 2", n)
 		}
 		time.Sleep(2 * time.Minute)

@@ -164,7 +164,7 @@ func (w *wire) refresh(thorough bool) {
 	}
 	roots, err := parseRoots("CA certificate: file "+w.config.CAFile, pem)
 	if err != nil {
-		w.log.Warn("the changed CA certificate file is not usable; going on with the certificates from before", zap.Error(err))
+		w.log.Warn("The changed CA certificate file is not usable; the earlier certificates stay in use", zap.Error(err))
 		return
 	}
 	w.replace(w.newClient(roots), sum)
@@ -197,7 +197,7 @@ func (w *wire) replace(client *http.Client, sum [sha256.Size]byte) {
 	w.mu.Unlock()
 	if changed {
 		old.CloseIdleConnections()
-		w.log.Info("the CA certificate file changed and is in use", zap.String("file", w.config.CAFile))
+		w.log.Info("The changed CA certificate file is in use", zap.String("file", w.config.CAFile))
 	}
 }
 

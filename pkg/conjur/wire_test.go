@@ -165,7 +165,7 @@ func TestCAFileIsTakenUpBeforeItIsNeeded(t *testing.T) {
 		before := connections.Load()
 		change.do()
 		wantFound(t, fetch(t, c, "app/a"), "v")
-		if used := logs.FilterMessageSnippet("changed and is in use").Len() > 0; used != change.used {
+		if used := logs.FilterMessageSnippet("The changed CA certificate file is in use").Len() > 0; used != change.used {
 			t.Errorf("%s: said to be in use: %v, want %v", change.what, used, change.used)
 		}
 		if anew := connections.Load() > before; anew != change.used {

@@ -121,9 +121,9 @@ const probeRequest = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 func TestSlowRequestsEnd(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing": "", "half a header": "GET /healthz HTTP/1.1\r\nHost: a\r\n",
-		"no body": "GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n",
-		"no rest": "POST /status HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n",
-		"idle":    probeRequest,
+		"must not have a body": "GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n",
+		"no rest":              "POST /status HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n",
+		"idle":                 probeRequest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, &Server{Process: &process{}}, func(t *testing.T, p *pipes) {

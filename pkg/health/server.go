@@ -107,7 +107,7 @@ func withoutBody(next http.Handler) http.Handler {
 		// The net/http server reads bodies that handlers ignore.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		w.Header().Set("Connection", "close")
-		http.Error(w, "a request here has no body", http.StatusRequestEntityTooLarge)
+		http.Error(w, "a request must not have a body", http.StatusRequestEntityTooLarge)
 	})
 }
 

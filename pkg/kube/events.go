@@ -193,7 +193,7 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	subject := "events in " + describeNamespace(e.Namespace)
 	if err != nil {
 		r.unsay(e)
-		r.reporter.Report(subject, fmt.Errorf("%w (this event is lost; all else goes on)", err))
+		r.reporter.Report(subject, fmt.Errorf("%w (this Event is lost; deliveries continue)", err))
 		return
 	}
 	r.correlator.UpdateState(written)

@@ -12,7 +12,7 @@ import (
 )
 
 // errNoTerm is why nothing is written to the API server.
-var errNoTerm = errors.New("not sent: this process does not hold the Lease for sure, and another may lead; whoever leads does it")
+var errNoTerm = errors.New("not sent: this process may have lost the Lease, and another may lead; the leader repeats it")
 
 // term limits the writes of a process: during an election, it writes only while no other
 // process can lead. Each write checks the clock itself, because a timer may fire late

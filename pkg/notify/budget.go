@@ -40,7 +40,7 @@ type budgetError struct {
 }
 
 func (e *budgetError) Error() string {
-	return fmt.Sprintf("the namespace %q has had its restarts (%d an hour); more wait until %s", e.namespace, e.perHour, e.until.Format(time.TimeOnly))
+	return fmt.Sprintf("the namespace %q has used its restarts (%d an hour); more wait until %s", e.namespace, e.perHour, e.until.Format(time.TimeOnly))
 }
 
 // retryDelay grows with the number of failures. It is shortened by up to a quarter at

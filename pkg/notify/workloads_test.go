@@ -441,7 +441,7 @@ func TestANamespaceHasABudget(t *testing.T) {
 		r.Check("bank", "db", names[:1])
 		time.Sleep(10 * time.Second)
 		assert(4, "with one of another namespace")
-		if _, reports := seen.told(); len(reports) == 0 || !strings.Contains(reports[0], `"shop" has had its restarts (3 an hour)`) {
+		if _, reports := seen.told(); len(reports) == 0 || !strings.Contains(reports[0], `"shop" has used its restarts (3 an hour)`) {
 			t.Errorf("reported %q", reports)
 		}
 		time.Sleep(19 * time.Minute)

@@ -46,7 +46,7 @@ func (p *pipeline) openStatus(cfg *config.Config) error {
 		if cfg.Destination == config.DestinationFile && !cfg.Mode.OneShot() {
 			return err
 		}
-		p.parts.Log.Warn("Going on without a status folder", zap.Error(err))
+		p.parts.Log.Warn("Continuing without a status folder", zap.Error(err))
 		return nil
 	}
 	p.openRenderings(status)
@@ -66,7 +66,7 @@ func (p *pipeline) openStatus(cfg *config.Config) error {
 func (p *pipeline) openRenderings(status *notify.Status) {
 	var err error
 	if p.renderings, err = status.NewRenderings(); err != nil {
-		p.parts.Log.Debug("Renderings are not remembered", zap.Error(err))
+		p.parts.Log.Debug("Cannot record which target is rendered", zap.Error(err))
 		p.renderings = nil
 	}
 }

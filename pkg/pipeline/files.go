@@ -41,7 +41,7 @@ func (f *files) prime(ctx context.Context) {
 	f.targets.Replace(cfg.Targets)
 	if own := f.command.files(cfg.Targets); len(own) > 0 {
 		if f.warns = f.folder.OnDisk(); f.warns {
-			f.log.Warn("Secrets come to rest on a disk; make the volume of the secrets folder an emptyDir with medium: Memory", zap.String("folder", cfg.Folders.Secrets))
+			f.log.Warn("The secrets folder is on a disk; make its volume an emptyDir with medium: Memory", zap.String("folder", cfg.Folders.Secrets))
 		}
 		if err := f.folder.Clean(ctx, own); ctx.Err() == nil { // otherwise the next start checks
 			f.troubles.Report("leftovers", err)
@@ -88,7 +88,7 @@ func (f *files) TakeRequested() (bool, error) { return f.app.status.TakeRequeste
 // Requested restores missing files.
 func (f *files) Requested() {
 	keys := f.targets.Keys()
-	f.log.Info("Bringing back what the application asked for", zap.Int("targets", len(keys)))
+	f.log.Info("Restoring the files that the application requested", zap.Int("targets", len(keys)))
 	f.targets.Ask(keys...)
 	f.lanes.Enqueue(queue.Hint{Trigger: "request", Wakes: true}, keys...)
 }

@@ -84,7 +84,7 @@ func (l *lane) stop() {
 func (l *lane) Enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, key := range keys {
 		if delay := l.renderings.Delay(key); delay > 0 {
-			l.log.Warn("A process died while it rendered this target; it comes after the others", zap.String("target", string(key)), zap.Duration("after", delay))
+			l.log.Warn("A process died while it rendered this target; the target is rendered after the others", zap.String("target", string(key)), zap.Duration("after", delay))
 		}
 	}
 	l.rounds.Begin(keys)

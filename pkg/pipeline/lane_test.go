@@ -89,7 +89,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 			t.Errorf("at the deadline: %v", err)
 		}
 		time.Sleep(timeout)
-		if err := s.Healthy(); err == nil || !strings.Contains(err.Error(), "the workers of the identity stuck do not move") {
+		if err := s.Healthy(); err == nil || !strings.Contains(err.Error(), "the workers of the identity stuck have not finished a sync for too long") {
 			t.Errorf("with all workers stuck: %v", err)
 		}
 		close(sink)

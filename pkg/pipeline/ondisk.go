@@ -51,6 +51,6 @@ func (d *onDisk) Run(ctx context.Context) {
 // Report implements kube.Reporter.
 func (d *onDisk) Report(_ string, err error) {
 	if err != nil {
-		d.log.Debug("No Event says that secrets come to rest on a disk", zap.Error(err))
+		d.log.Debug("No Event was sent about the secrets folder on a disk", zap.Error(err))
 	}
 }

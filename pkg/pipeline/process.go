@@ -128,7 +128,7 @@ func (s *Process) run(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil || !s.replaced(current) {
 			return err
 		}
-		s.log.Info("The configuration has changed; carrying on with the new one")
+		s.log.Info("The configuration has changed; starting again with the new one")
 	}
 }
 
@@ -196,7 +196,7 @@ func (s *Process) reload() error {
 	switch {
 	case config.Compare(before, cfg).Scope == config.ScopeNone:
 	case supervisor != nil && supervisor.canApply(cfg):
-		s.log.Info("The configuration has changed; what runs takes it up")
+		s.log.Info("The configuration has changed; the running process applies it")
 		return errors.Join(invalid, supervisor.apply(cfg))
 	default:
 		s.mu.Lock()

@@ -101,7 +101,7 @@ func (s *supervisor) elected(ctx context.Context) error {
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("this process has no name to be elected by: %w", err)
+		return fmt.Errorf("cannot read the host name for leader election: %w", err)
 	}
 	c := &candidate{supervisor: s, troubles: health.NewTroubles(s.parts.Log), identity: fmt.Sprintf("%s_%d_%d", name, os.Getpid(), time.Now().UnixNano())}
 	err = s.cluster.Elect(ctx, kube.Election{
@@ -209,7 +209,7 @@ func (s *supervisor) Healthy() error {
 	}
 	for _, l := range p.lanes.all() {
 		if l.pool.Overdue() {
-			return fmt.Errorf("the workers of the identity %s do not move", l.name)
+			return fmt.Errorf("the workers of the identity %s have not finished a sync for too long; see SyncerWorkerStuck in docs/troubleshooting.md", l.name)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 const (
 	endless = "it does not end within the work that a template may do"
 	large   = "it makes a value of more than 4194304 bytes"
-	deep    = "it puts more than 32 lists or maps within each other"
+	deep    = "it nests more than 32 lists or maps"
 	costly  = "it takes more work than a single call may"
 	many    = "it makes a list of more than 100000 elements"
 )

@@ -136,7 +136,7 @@ func jwkOfKey(key any, kid string, public bool) (jwk, error) {
 	case ed25519.PublicKey:
 		return jwk{Kty: "OKP", Kid: kid, Crv: "Ed25519", X: base64url(k)}, nil
 	}
-	return jwk{}, errors.New("its key is none of RSA, ECDSA and Ed25519")
+	return jwk{}, errors.New("its key must be RSA, ECDSA or Ed25519")
 }
 
 func number(n *big.Int) string { return base64url(n.Bytes()) }

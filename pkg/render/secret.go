@@ -92,7 +92,7 @@ func (r *dataRun) group(group *targets.Target, items []Item) error {
 			return err
 		}
 		if r.budget.left <= 0 {
-			return errors.New("not run, as the other templates of the Secret have used up all work that they may do together")
+			return errors.New("not run, because the other templates of the Secret used up the limit of work; use fewer or simpler templates")
 		}
 	}
 	result, err := renderWithin(r.budget, group, text, items)

@@ -125,7 +125,7 @@ func TestManyRunawayTemplatesAreStoppedTogether(t *testing.T) {
 	for _, group := range groups {
 		if err := d.Errs[group.Group]; strings.Contains(err.Error(), "does not end") {
 			ran++
-		} else if !strings.Contains(err.Error(), "not run, as the other templates") {
+		} else if !strings.Contains(err.Error(), "not run, because the other templates") {
 			t.Errorf("%s: %v", group.Group, err)
 		}
 	}

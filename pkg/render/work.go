@@ -133,7 +133,7 @@ func (m *measure) add(v reflect.Value, depth int) {
 // into reports whether to descend into v.
 func (m *measure) into(depth int) bool {
 	if m.deep && depth >= maxDepth {
-		panic(&limitError{fmt.Sprintf("it puts more than %d lists or maps within each other", maxDepth)})
+		panic(&limitError{fmt.Sprintf("it nests more than %d lists or maps", maxDepth)})
 	}
 	return m.deep && m.bytes <= m.most
 }

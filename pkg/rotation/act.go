@@ -49,7 +49,7 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 	}
 	if v, _ := s.doc().Version(action.Version); mintedAnew(v, minted) {
 		if v.Filled {
-			return false, fmt.Errorf("what accepts %s answers other parts each time; it has to answer the same ones for an id that it knows", action.Version)
+			return false, fmt.Errorf("the service returned different credentials for version %s than before; it must return the same ones for the same id", action.Version)
 		}
 		return true, s.write(ctx, s.doc().Fill(action.Version, minted, versions.Entry{At: s.now}))
 	}

@@ -58,7 +58,7 @@ func (s *step) readAnnotations(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
 		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
 		if reading.Form != conjur.Given {
-			return fmt.Errorf("what the policy says of %q is not known: %w", id, reading.Err)
+			return fmt.Errorf("cannot read the annotations of %q: %w", id, reading.Err)
 		}
 		w, wrong := parseAnnotations(about)
 		for _, problem := range wrong {
@@ -166,7 +166,7 @@ func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
 	for offset := 0; ; offset += conjur.LongestPage {
 		page, reading := r.config.Conjur.List(ctx, conjur.LongestPage, offset, "")
 		if reading.Form != conjur.Given {
-			found["rotation.fromPolicy"] = []string{fmt.Sprintf("which variables the policy wants rotated is not known: %v", reading.Err)}
+			found["rotation.fromPolicy"] = []string{fmt.Sprintf("cannot list the variables that the policy wants rotated: %v", reading.Err)}
 			return found
 		}
 		for _, id := range page.Rotated {
@@ -184,7 +184,7 @@ func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
 func (r *Rotator) proposal(ctx context.Context, id string) []string {
 	about, reading := r.config.Conjur.Resource(ctx, nil, id)
 	if reading.Form != conjur.Given {
-		return []string{fmt.Sprintf("the policy wants it rotated, but how is not known: %v", reading.Err)}
+		return []string{fmt.Sprintf("the policy wants it rotated, but its annotations cannot be read: %v", reading.Err)}
 	}
 	if _, problems := parseAnnotations(about); len(problems) > 0 {
 		return problems
@@ -202,7 +202,7 @@ func (r *Rotator) warnOfUnpublished(ctx context.Context) {
 	defer cancel()
 	for id, problems := range r.unpublished(ctx) {
 		for _, problem := range problems {
-			r.config.Log.Warn("Not rotated, though the policy wants it", zap.String("variable", id), zap.String("reason", problem))
+			r.config.Log.Warn("A variable is not rotated, although the policy wants it", zap.String("variable", id), zap.String("reason", problem))
 		}
 	}
 }

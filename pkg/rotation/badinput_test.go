@@ -76,7 +76,7 @@ func TestOddSetsAreExplained(t *testing.T) {
 	odd := map[string]struct{ owner, since, says string }{
 		"of-nobody":      {"", "2026-11-22T00:00:00Z", `nobody rotates the set; to rotate it here, "claim" it`},
 		"of-another":     {"you", "2026-11-22T00:00:00Z", `the set is "you"'s; to take it over, "claim" it`},
-		"of-another-day": {"me", "2999-11-22T00:00:00Z", "version r1 is from 2999-11-22T00:00:00Z, which is still to come"},
+		"of-another-day": {"me", "2999-11-22T00:00:00Z", "version r1 has a time in the future, 2999-11-22T00:00:00Z"},
 	}
 	var sets []Plan
 	value := func(owner, since string) string {
@@ -192,7 +192,7 @@ func TestACommandIsObeyedOnce(t *testing.T) {
 	s.Set("jwt/control", `{"id":"1","at":"2020-01-01T00:00:00Z","verb":"now"}`)
 	s.Set("jwt/control", `{"id":"2","at":"2999-01-01T00:00:00Z","verb":"now"}`)
 	waitFor(t, "word of a command that is too early", func() bool {
-		return strings.Contains(heard.reasons(), `the command in "jwt/control" is not obeyed: its time, 2999-01-01T00:00:00Z, is still to come; send it again`)
+		return strings.Contains(heard.reasons(), `the command in "jwt/control" is ignored: its time, 2999-01-01T00:00:00Z, is in the future; check the clocks, and send it again`)
 	})
 	s.Set("jwt/control", "canary")
 	waitFor(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })

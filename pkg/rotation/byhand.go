@@ -54,7 +54,7 @@ func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
 		return "", err
 	}
 	if coming, ok := held.Coming(); ok {
-		return "", fmt.Errorf("%s is on its way to primary already; promote it, or retire it", coming.ID)
+		return "", fmt.Errorf("%s is pending already; promote it, or retire it", coming.ID)
 	}
 	parts, err := config.Parts(h.Now(), nil)
 	if err != nil {

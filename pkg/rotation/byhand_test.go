@@ -102,7 +102,7 @@ func TestARotationByHand(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = h.Add(ctx, config)
-			wants(t, err, second+" is on its way")
+			wants(t, err, second+" is pending already")
 			begun, err := h.Read(ctx)
 			if err != nil || begun.Identity == "" {
 				t.Errorf("the set has the identity %q: %v", begun.Identity, err)

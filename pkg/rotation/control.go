@@ -187,13 +187,13 @@ func (s *step) readCommand(ctx context.Context) error {
 	case err == nil && c.at == 0:
 		return s.beginControl(ctx)
 	case err == nil && c.Early(s.now):
-		c.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is still to come; send it again", c.At.Format(time.RFC3339))
+		c.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is in the future; check the clocks, and send it again", c.At.Format(time.RFC3339))
 	case err != nil && !errors.Is(err, errNoCommand):
 		return err
 	}
 	s.control, s.hasControl = c, true
 	if err != nil {
-		s.emit(Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is not obeyed: %v", id, err), Warning: true})
+		s.emit(Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is ignored: %v", id, err), Warning: true})
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (s *step) beginControl(ctx context.Context) error {
 }
 
 func (s *step) warnNoControl() {
-	s.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("it cannot be steered: %q is not declared, or may not be updated", versions.ControlOf(s.ID)), Warning: true})
+	s.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("commands are not possible: %q is not declared, or this identity may not update it", versions.ControlOf(s.ID)), Warning: true})
 }
 
 // forbidden reports whether an answer to a write proves that nothing was written.

@@ -31,7 +31,7 @@ func (s *step) annotatedNumbers(ctx context.Context) (map[string]uint64, error) 
 		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
 		switch {
 		case reading.Form != conjur.Given:
-			return nil, fmt.Errorf("it is not known whether the server's own rotator changes %q: %w", id, reading.Err)
+			return nil, fmt.Errorf("cannot check whether the server's own rotator changes %q: %w", id, reading.Err)
 		case about.Expires:
 			return nil, &holdError{why: fmt.Sprintf("%q: %s", id, ownRotator), foreign: true}
 		case about.Annotations[conjur.RotatorAnnotation] != "":
@@ -57,7 +57,7 @@ func (s *step) checkAlone(ctx context.Context) error {
 	after, err := s.annotatedNumbers(ctx)
 	for id, number := range after {
 		if was, ok := before[id]; err == nil && ok && was != number {
-			return &holdError{why: fmt.Sprintf("%q: somebody else has changed it just now; it is looked at again", id), foreign: true}
+			return &holdError{why: fmt.Sprintf("%q: somebody else changed it just now; Syncer checks it again", id), foreign: true}
 		}
 	}
 	return err

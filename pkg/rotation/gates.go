@@ -177,7 +177,7 @@ func (s *step) unused(ctx context.Context, v versions.Version) (Answer, error) {
 	}
 	who, err := user.InUse(ctx, v)
 	if err != nil {
-		return Answer{}, fmt.Errorf("who uses %s is not known: %w", v.ID, err)
+		return Answer{}, fmt.Errorf("cannot determine who uses %s: %w", v.ID, err)
 	}
 	if len(who) == 0 {
 		return Answer{Open: true}, nil

@@ -61,7 +61,7 @@ func (l *ledger) barred(p *Plan, doc *versions.Document, now time.Time, begin bo
 
 func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) string {
 	if failed := l.failed[p.Outside]; p.Actuator != nil && len(failed) >= mostFailures {
-		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; mend that and start the rotation anew", len(failed), p.Outside, failed[len(failed)-1])
+		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; correct the cause, and start the rotation again", len(failed), p.Outside, failed[len(failed)-1])
 	}
 	if _, used := doc.Primary(); !used || l.perHour == 0 {
 		return ""

@@ -180,7 +180,7 @@ func lacks(ctx context.Context, client Conjur, id string, privileges ...string) 
 		case reading.Form == conjur.No:
 			problems = append(problems, fmt.Sprintf("this identity lacks %q on %q; permit that in the policy", privilege, id))
 		case reading.Err != nil:
-			problems = append(problems, fmt.Sprintf("whether this identity has %q on %q is not known: %v", privilege, id, reading.Err))
+			problems = append(problems, fmt.Sprintf("cannot check whether this identity has %q on %q: %v", privilege, id, reading.Err))
 		}
 	}
 	return problems

@@ -129,7 +129,7 @@ func TestAServiceThatAnswersPartsEachTime(t *testing.T) {
 		t.Errorf("it took %d writes", first.Step)
 	}
 	s.command("now", versions.Command{})
-	waitFor(t, "what is wrong", func() bool { return strings.Contains(heard.reasons(), "answers other parts each time") })
+	waitFor(t, "what is wrong", func() bool { return strings.Contains(heard.reasons(), "returned different credentials") })
 	o.set(func() { o.answers = "" })
 	s.until("a second login", func(d *versions.Document) bool {
 		now, _ := d.Primary()

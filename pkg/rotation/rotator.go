@@ -269,7 +269,7 @@ func (r *Rotator) look(ctx context.Context) {
 	}
 	changed, err := r.config.Changes.Changed(ctx, ids)
 	if err != nil && ctx.Err() == nil {
-		r.config.Log.Warn("Not all sets could be looked at", zap.Error(err))
+		r.config.Log.Warn("Some sets could not be checked for changes by others", zap.Error(err))
 	}
 	for _, id := range ids { // changes before the first look are unknown
 		if err == nil && !r.looked[id] {

@@ -40,7 +40,7 @@ var (
 	// ErrUncertain means that it is unknown whether the set was written.
 	ErrUncertain = errors.New("it is not known whether the set was written")
 	// ErrEarly means that a write of an earlier process may still be in flight.
-	ErrEarly = errors.New("a write of before may still be under way; it is tried again later")
+	ErrEarly = errors.New("an earlier write of this set may still be in progress; Syncer retries")
 
 	// errNoSet means that a value is not a version set.
 	errNoSet = errors.New("it cannot be read")
@@ -268,7 +268,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 		holds = next
 		again, err := holds.Encode()
 		if err != nil {
-			return fmt.Errorf("%w, and what all wrote does not fit: %w", ErrConflict, err)
+			return fmt.Errorf("%w, and the values of both writes do not fit together: %w", ErrConflict, err)
 		}
 		value := secret.New(again)
 		err = s.Conjur.Set(ctx, s.ID, value)

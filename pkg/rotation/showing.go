@@ -25,7 +25,7 @@ func (r *Rotator) shown(ctx context.Context, set string) ([]Shown, error) {
 	}
 	shown, err := r.config.Targets.Shown(ctx, set)
 	if err != nil {
-		return nil, fmt.Errorf("what its Secrets show is not known: %w", err)
+		return nil, fmt.Errorf("cannot read which step its Secrets show: %w", err)
 	}
 	return append([]Shown{}, shown...), nil
 }

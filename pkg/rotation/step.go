@@ -151,7 +151,7 @@ func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 	case err != nil:
 		return now, err
 	case now.IsZero():
-		return now, errors.New("the access tokens do not have the time at which they were made, which rotation goes by")
+		return now, errors.New("the access tokens lack their creation time, which rotation requires; ask the operator of Conjur")
 	}
 	return now.UTC().Truncate(time.Second), nil
 }

@@ -67,10 +67,10 @@ func (s *Syncer) removeFormer(j *job, err error) error {
 	done, err := mover.RemoveFormer(j.Status.Former, s.Targets.Taken)
 	j.Status.Former = done.Left
 	for _, path := range done.Removed {
-		s.Log.Info("Removed what a target had under another name", key, zap.String("file", path))
+		s.Log.Info("Removed the old file of a moved target", key, zap.String("file", path))
 	}
 	for _, path := range done.Altered {
-		s.Log.Warn("Leaving what a target had under another name, as somebody has altered it", key, zap.String("file", path))
+		s.Log.Warn("Keeping the old file of a moved target, because somebody changed it", key, zap.String("file", path))
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func (s *Syncer) switchVariables(j *job, answers map[string]variables.Answer) (s
 	}
 	ids := slices.Sorted(maps.Keys(lost))
 	for _, own := range ids {
-		s.Log.Warn("Falling back to the variable of all nodes", zap.String("target", string(j.Spec.Key)),
+		s.Log.Warn("Using the general variable instead of the node-specific one", zap.String("target", string(j.Spec.Key)),
 			zap.String("variable", j.Spec.Overrides[own]), zap.NamedError("why", lost[own]))
 	}
 	s.Targets.Recall(j.Spec.Key, found...)

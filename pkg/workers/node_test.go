@@ -64,7 +64,7 @@ const (
 
 func TestTheNodesOwnVariableWins(t *testing.T) {
 	n := newNode(t, targets.FormatJSON)
-	n.keeps("", "not known which variables there are")
+	n.keeps("", "the list of variables is not known yet")
 	n.list(general)
 	n.delivers(holdsGeneral)
 	n.reads(general)
@@ -97,7 +97,7 @@ func TestTheNodesOwnVariableGivesWayWhenItIsGone(t *testing.T) {
 	n.delivers(holdsGeneral)
 	n.reads(general)
 	n.rests(holdsGeneral)
-	if text := fmt.Sprint(n.logs.FilterMessageSnippet("Falling back").All()); !strings.Contains(text, own) {
+	if text := fmt.Sprint(n.logs.FilterMessageSnippet("Using the general variable").All()); !strings.Contains(text, own) {
 		t.Errorf("the log says %s", text)
 	}
 }

@@ -35,7 +35,7 @@ func (s *Syncer) reportChanges(t *targets.Target, d *draft, changes sinks.Change
 		s.logRemoval(t, d, result.Revoked)
 	}
 	if len(result.Dropped) > 0 {
-		s.Log.Info("Removed what the definition no longer has", append(place(t), zap.Strings("parts", result.Dropped))...)
+		s.Log.Info("Removed data keys that the definition no longer has", append(place(t), zap.Strings("parts", result.Dropped))...)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestAGroupWhoseWildcardMatchesNothingStays(t *testing.T) {
 	s.data.keys = map[string]string{"cfg": "of a list that had it"}
 	s.list("p/user")
 	r := s.one()
-	failed[*workers.UnknownError](t, r.Err, "can see no variable")
+	failed[*workers.UnknownError](t, r.Err, "sees no variable")
 	s.did(r, "user", "", "")
 	s.holds("cfg=of a list that had it", "user=me")
 }

@@ -24,7 +24,7 @@ func (s *shop) keeps(why string) {
 
 func TestAllVariablesBecomeDataKeys(t *testing.T) {
 	s := newShop(t, allKeys+"mine: p/a", ofCfg, "*", formatCfg, "json")
-	s.keeps("not known which variables there are")
+	s.keeps("the list of variables is not known yet")
 	s.give("p/a", "1", "p b", "2")
 	s.list("p/a", "p b")
 	s.delivers(`cfg={"p b":"2","p/a":"1"}`, "mine=1", "p.a=1", "p.b=2")
@@ -209,7 +209,7 @@ func TestNothingMatchesTheWildcardOfASecret(t *testing.T) {
 	only := newShop(t, "'*': typo/*")
 	only.data.keys = map[string]string{"typo.x": "of a list that had it"}
 	only.list("p/user")
-	only.keeps("can see no variable")
+	only.keeps("sees no variable")
 	only.holds("typo.x=of a list that had it")
 }
 

@@ -201,7 +201,7 @@ func (s *Syncer) begin(ctx context.Context, keys []targets.Key, report func(Resu
 		case len(t.Faults) > 0:
 			j.end(Result{Err: &InvalidError{Key: key, Faults: t.Faults}})
 		case t.Secret != nil && t.Secret.Unread != "":
-			j.end(Result{Err: fmt.Errorf("it is not known what %s is to hold: %s", key, t.Secret.Unread)})
+			j.end(Result{Err: fmt.Errorf("the content of %s is not known: %s", key, t.Secret.Unread)})
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
 			j.end(Result{Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
 		case t.Open():

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	errNotListed = errors.New("it is not known which variables there are")
-	errNoMatch   = errors.New("the identity can see no variable that its * stands for")
+	errNotListed = errors.New("the list of variables is not known yet")
+	errNoMatch   = errors.New("the identity sees no variable for its *; grant it read on the variables")
 )
 
 // list lists the variables for the targets that wait for that. It returns the targets

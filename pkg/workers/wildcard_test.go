@@ -146,9 +146,9 @@ func TestTheListIsMadeWhenItIsNeeded(t *testing.T) {
 
 func TestWithoutAListNothingIsWritten(t *testing.T) {
 	w := newWild(t)
-	w.keeps("", "not known which variables there are")
+	w.keeps("", "the list of variables is not known yet")
 	w.syncer.Lister = lister(func() error { return nil }) // and yet tells nothing
-	w.keeps("", "not known which variables there are")
+	w.keeps("", "the list of variables is not known yet")
 	for _, ids := range w.values.fetches {
 		if len(ids) > 0 {
 			t.Errorf("fetched %q", ids)
@@ -163,7 +163,7 @@ func TestNothingMatchesTheWildcard(t *testing.T) {
 		Entries: []targets.Entry{{Alias: "*", Variable: "typo/*"}},
 	}})
 	w.list("x")
-	w.keeps("", "can see no variable")
+	w.keeps("", "sees no variable")
 }
 
 // The variables without a value do not hold up the others, of which the
@@ -191,7 +191,7 @@ func TestFirstDeliveryWaitsForWhatIsUnknown(t *testing.T) {
 	w.values.set("x", "1")
 	w.values.set("y", variables.ErrBudget)
 	w.list("x", "y")
-	w.keeps("", "budget")
+	w.keeps("", "refused too many batches")
 }
 
 func TestADeliveredVariableStaysUntilItIsProvenGone(t *testing.T) {

@@ -23,7 +23,7 @@ func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
 	g.shut()
 	w.remake("db", map[string]string{"key": "b"})
 	w.Renew("a") // has it synced as it was defined before
-	eventually(t, "a word about the new Secret", func() bool { return strings.Contains(p.Log(), "made anew") })
+	eventually(t, "a word about the new Secret", func() bool { return strings.Contains(p.Log(), "created again") })
 	if s := w.read("db"); s.Data["key"] != nil {
 		t.Error("the Secret was filled as another one was defined")
 	}

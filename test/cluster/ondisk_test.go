@@ -60,7 +60,7 @@ func (w *world) delivers(warnings int, debug string) {
 	if text, err := os.ReadFile(filepath.Join(w.dir, "secrets", "db.yaml")); err != nil || !strings.Contains(string(text), w.Value["db/user"]) {
 		w.Errorf("nothing was delivered: %v", err)
 	}
-	if n := len(p.Lines("WARN", "come to rest on a disk")); n != warnings || len(p.Lines("Failing")) > 0 {
+	if n := len(p.Lines("WARN", "is on a disk")); n != warnings || len(p.Lines("Failing")) > 0 {
 		w.Errorf("%d warnings about the disk, want %d and no other:\n%s", n, warnings, p.Log())
 	}
 	if n := len(p.Lines("No Event")); (n > 0) != (debug != "") || n != len(p.Lines("DEBUG", "No Event", debug)) {

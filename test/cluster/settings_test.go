@@ -472,7 +472,7 @@ func (b *bystander) apply(n int, c change) {
 	begun := b.rebuilt()
 	b.settings[0] = strings.Replace(old, text, with, 1)
 	b.configure()
-	eventually(b, c.setting+" taken up", func() bool { return len(b.p.Lines("what runs takes it up")) == n })
+	eventually(b, c.setting+" taken up", func() bool { return len(b.p.Lines("the running process applies it")) == n })
 
 	after := b.config()
 	d := config.Compare(before, after)

@@ -91,7 +91,7 @@ func TestSidecarIsNotDoneBeforeItMayReadAll(t *testing.T) {
 	p := w.start()
 	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 	eventually(t, "a failure of the other", func() bool {
-		return strings.Contains(p.Log(), "it is not known what secret/"+w.namespace+"/private is to hold")
+		return strings.Contains(p.Log(), "the content of secret/"+w.namespace+"/private is not known")
 	})
 	if w.provided() {
 		t.Error("told the application that all is there")

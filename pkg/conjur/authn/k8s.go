@@ -92,7 +92,7 @@ func (k *K8s) login(ctx context.Context, send conjur.Send) (*workload, error) {
 		return send(ctx, req)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking Conjur to bring a client certificate: %w", err)
+		return nil, fmt.Errorf("requesting a client certificate from Conjur: %w", err)
 	}
 	now, life := time.Now(), x.NotAfter.Sub(x.NotBefore)
 	return &workload{

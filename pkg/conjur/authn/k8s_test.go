@@ -116,7 +116,7 @@ func TestK8sRenewsAtTwoThirds(t *testing.T) {
 		}
 		time.Sleep(3 * 24 * time.Hour)
 		c.set(func(f *fake) { f.inject = func(request) int { return http.StatusInternalServerError } })
-		wantUnknown(t, client, "asking Conjur to bring a client certificate", "answered 500")
+		wantUnknown(t, client, "requesting a client certificate from Conjur", "answered 500")
 		c.set(func(f *fake) { f.inject = renew })
 		time.Sleep(time.Minute) // failures are followed by pauses
 		wantFound(t, client)

@@ -129,7 +129,7 @@ func (c *Catalog) set(ids []string, unset map[string]bool) (changed bool) {
 // report logs, once, the variables that are omitted from the list.
 func (c *Catalog) report(odd []string) {
 	if len(odd) > 0 && !slices.Equal(odd, c.odd) {
-		c.client.log.Warn("Conjur lists variables that no request can ask for; they are left out",
+		c.client.log.Warn("Conjur lists variables with ids that no request can contain; they are left out",
 			zap.Int("variables", len(odd)), zap.String("first", odd[0]))
 	}
 	c.odd = odd

@@ -9,7 +9,7 @@ import (
 
 // ErrBudget means that a variable was not requested because the server refused too
 // many batches in this call. A later call continues.
-var ErrBudget = errors.New("not asked: this call's budget of requests is used up, a later one goes on")
+var ErrBudget = errors.New("not requested yet, because Conjur refused too many batches; the next attempt continues")
 
 // Reason says in which way a variable is gone.
 type Reason string
@@ -70,15 +70,15 @@ type SuspectError struct {
 }
 
 func (e *SuspectError) Error() string {
-	text := fmt.Sprintf("variable %q seems to be %s: seen %d of the %d times that are needed to believe it",
+	text := fmt.Sprintf("variable %q seems to be %s: seen %d of the %d times that prove it",
 		e.Variable, e.Reason, min(e.Observations, e.Needed), e.Needed)
 	switch {
 	case e.Observations < e.Needed:
 		return text
 	case e.NotBefore.After(e.FirstSeen) && time.Now().Before(e.NotBefore):
-		return text + ", which is not before " + e.NotBefore.UTC().Format(time.RFC3339)
+		return text + ", and the grace period ends at " + e.NotBefore.UTC().Format(time.RFC3339)
 	}
-	return text + ", but not yet by a newer token, or not yet while the others are known to be there"
+	return text + ", but not yet with a newer token, or too little is known about the other variables"
 }
 
 // HeldError means that a variable is proven to be gone, together with most others

@@ -60,7 +60,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "this is only for reading", http.StatusMethodNotAllowed)
+		http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
 		return
 	}
 	if h.TokenFile == "" && !local(r) {
@@ -155,7 +155,7 @@ func (h *Handler) look() Status {
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	defer h.streams.Add(-1)
 	if h.streams.Add(1) > mostStreams {
-		http.Error(w, "too many look at this already", http.StatusServiceUnavailable)
+		http.Error(w, "too many viewers; try again later", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -51,7 +51,7 @@ func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 		err = backoff.Retry(func() error { return c.post(ctx, body) }, backoff.WithContext(backoff.NewExponentialBackOff(), ctx))
 	}
 	if err != nil && c.ending.Err() != nil {
-		err = errors.New("there was no time to send the last ones")
+		err = errors.New("the last spans were not sent before the exit")
 	}
 	c.report(err)
 	return nil

@@ -195,7 +195,7 @@ func TestADeadCollectorHoldsNothingUp(t *testing.T) {
 	}
 	<-asked
 	tracer.Close(time.Millisecond)
-	if said == nil || !strings.Contains(said.Error(), "no time to send the last ones") {
+	if said == nil || !strings.Contains(said.Error(), "the last spans were not sent before the exit") {
 		t.Errorf("it said %v", said)
 	}
 	dead.CloseClientConnections()
@@ -216,7 +216,7 @@ func TestTheCollectorsCredentialStaysOut(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for url, want := range map[string]string{
-		refusing(401): "the collector answers 401 Unauthorized", refusing(503): "no time", closed.URL: "the collector cannot be reached: dial tcp",
+		refusing(401): "the collector answers 401 Unauthorized", refusing(503): "not sent before the exit", closed.URL: "the collector cannot be reached: dial tcp",
 	} {
 		set(t, map[string]string{
 			endpoint: url + "/" + canary, "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=" + canary,

@@ -208,11 +208,11 @@ func (r *Runner) react() {
 	switch {
 	case r.OnChange.Restart && (r.leaving || r.stopping):
 	case r.OnChange.Restart:
-		r.Log.Info("Restarting the command, as secrets have changed")
+		r.Log.Info("Restarting the command, because secrets changed")
 		r.stopping = true
 		r.stop()
 	case r.OnChange.Signal != 0:
-		r.Log.Info("Signalling the command, as secrets have changed", zap.String("signal", unix.SignalName(r.OnChange.Signal)))
+		r.Log.Info("Sending the command a signal, because secrets changed", zap.String("signal", unix.SignalName(r.OnChange.Signal)))
 		r.send(r.OnChange.Signal)
 	}
 }

@@ -132,7 +132,7 @@ func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.
 	defer doc.Wipe()
 	now, ok := doc.Version(v.ID)
 	if !ok || now.State != state || now.Fence != v.Fence || now.Parts[apiKey].Len() != v.Parts[apiKey].Len() {
-		return fmt.Errorf("the set has changed since %s was looked at; look again", v.ID)
+		return fmt.Errorf("the set changed after %s was checked; Syncer retries", v.ID)
 	}
 	return a.barred(ctx, hostOf(v), doc)
 }

@@ -64,7 +64,7 @@ func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[s
 		return nil, err
 	}
 	if len(sessions) > 0 {
-		return nil, fmt.Errorf("it is the turn of the user %s, which no version has, but somebody is logged in: %s; end that first", user, strings.Join(sessions, "; "))
+		return nil, fmt.Errorf("the next user %s has no version, but has open sessions: %s; end them first", user, strings.Join(sessions, "; "))
 	}
 	return map[string]secret.Value{username: secret.New([]byte(user))}, nil
 }

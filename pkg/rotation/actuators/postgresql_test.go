@@ -163,7 +163,7 @@ func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
 	}
 	apply(t, p, second)
 	session := p.session(t, first)
-	if got := turn(); !strings.Contains(got, "somebody is logged in: 1 of "+p.Users[0]) {
+	if got := turn(); !strings.Contains(got, "has open sessions: 1 of "+p.Users[0]) {
 		t.Errorf("though somebody is logged in: %s", got)
 	}
 	good(t, session.Close(t.Context()))
@@ -172,7 +172,7 @@ func TestTheTurnIsOfAUserThatNoVersionHas(t *testing.T) {
 		t.Errorf("it is the turn of %s", got)
 	}
 	doc = doc.Promote(first.ID, versions.Entry{}).Make(second.ID, second.Parts, true, versions.Entry{})
-	if got := turn(); !strings.Contains(got, "it is nobody's turn") {
+	if got := turn(); !strings.Contains(got, "no user or host is free") {
 		t.Errorf("though all have one: %s", got)
 	}
 }

@@ -86,7 +86,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	case err != nil:
 		return fmt.Errorf("role %s: %w", role, err)
 	case len(rows) != 1:
-		return fmt.Errorf("role %s: it is gone", role)
+		return fmt.Errorf("role %s does not exist; create it", role)
 	}
 	comment := rows[0][0]
 	is, err := next(readMark(comment))

@@ -136,7 +136,7 @@ func (s *Steps) step(ctx context.Context, step string, v versions.Version) (a an
 	case err != nil:
 		return a, fmt.Errorf("%s of %s: %w", step, v.ID, err)
 	case len(said) > 0 && json.Unmarshal(said, &a) != nil:
-		return answer{}, fmt.Errorf("%s of %s: the answer is neither empty nor the JSON that it should be", step, v.ID)
+		return answer{}, fmt.Errorf("%s of %s: the answer must be empty or the documented JSON", step, v.ID)
 	}
 	return a, nil
 }

@@ -21,5 +21,5 @@ func turn(doc *versions.Document, part string, names []string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("it is nobody's turn: all have a version that is still valid: %q", taken)
+	return "", fmt.Errorf("no user or host is free, because each has a version that is still valid: %q", taken)
 }

@@ -49,7 +49,7 @@ func podURL(ip string, e definitions.Endpoint) string {
 // the answer.
 func (c *Consumers) ask(ctx context.Context, to string) (h Holding, err error) {
 	if to == "" {
-		return h, errors.New("no answer: it has no address yet")
+		return h, errors.New("no answer: the Pod has no address yet")
 	}
 	u, err := url.Parse(to)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestWhoIsAsked(t *testing.T) {
 		"finished":              {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, ""},
 		"failed":                {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, ""},
 		"another workload's":    {func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} }, ""},
-		"starting":              {func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }, "shop-b: no answer: it has no address yet"},
+		"starting":              {func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }, "shop-b: no answer: the Pod has no address yet"},
 		"ending":                {func(p *corev1.Pod) { p.Finalizers = []string{"example.com/stay"} }, "shop-b: no answer"},
 		"silent":                {func(*corev1.Pod) {}, "shop-b: no answer"},
 		"on a dead node":        {func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, "shop-b: no answer"},

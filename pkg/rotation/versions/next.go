@@ -287,7 +287,7 @@ func (d decision) begin() Action {
 	case valid >= MaxVersions:
 		return wait("there are %d versions already; retire some", valid)
 	case d.p.Outside && (valid > 1 || valid == 1 && !used):
-		return wait("the users take turns, and the former one is still valid")
+		return wait("both users are in use, because the former one is still valid")
 	}
 	a := Action{Verb: Make, Version: d.doc.NewID(d.f.Now)}
 	if now {

@@ -162,7 +162,7 @@ func (d *Document) Ahead(now time.Time) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("version %s is from %s, which is still to come: the clock of Conjur went back, or the set was edited", v.ID, v.Since.Format(time.RFC3339))
+	return fmt.Sprintf("version %s has a time in the future, %s: the clock of Conjur went back, or the set was edited", v.ID, v.Since.Format(time.RFC3339))
 }
 
 // Former returns the version that was primary before the present one and is still valid.

@@ -83,7 +83,7 @@ func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret,
 		return nil, err // only patch could do it
 	}
 	if updateErr == nil {
-		k.wrote(t.Secret.Namespace, errors.New("they are written by update, since no role grants the verb patch; with patch, a change that somebody else makes at the same time never needs a second try"))
+		k.wrote(t.Secret.Namespace, errors.New("Secrets are written by update, because no role grants the verb patch; grant patch, so that a concurrent change needs no second request"))
 	}
 	return after, updateErr
 }

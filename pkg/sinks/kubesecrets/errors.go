@@ -20,7 +20,7 @@ import (
 
 var (
 	errConflict  = errors.New("another client changed it at the same time")
-	errReplaced  = errors.New("it was deleted and made anew since it was read")
+	errReplaced  = errors.New("it was deleted and created again after it was read")
 	errUndefined = errors.New("it was deleted since its definition was read")
 )
 

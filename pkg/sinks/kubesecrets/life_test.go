@@ -116,7 +116,7 @@ func TestMadeAnew(t *testing.T) {
 			k.wire.before(anew)
 		}
 		err := k.sink.Apply(t.Context(), target, c)
-		if err == nil || !strings.Contains(err.Error(), "made anew") || !strings.HasPrefix(err.Error(), string(target.Key)+": ") {
+		if err == nil || !strings.Contains(err.Error(), "created again") || !strings.HasPrefix(err.Error(), string(target.Key)+": ") {
 			t.Errorf("%s: Apply says %v", moment, err)
 		}
 		k.expectData(t, "s", map[string]string{"foreign": "f", "b": "f"})
@@ -180,7 +180,7 @@ func isOther(err error, create, anew bool) bool {
 	case err == nil || refused:
 		return false
 	case anew:
-		return strings.Contains(err.Error(), "made anew")
+		return strings.Contains(err.Error(), "created again")
 	}
 	return isMissing(err) != create
 }

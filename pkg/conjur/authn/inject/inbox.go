@@ -51,7 +51,7 @@ func (i *Inbox) Await(ctx context.Context, key []byte, wait time.Duration, reque
 		return nil, ctx.Err()
 	}
 	if err := i.open(key); err != nil {
-		return nil, fmt.Errorf("the folder of the client certificate is of no use; mount an emptyDir that this user may write to at %s: %w", filepath.Dir(i.path), err)
+		return nil, fmt.Errorf("the folder of the client certificate cannot be used; mount an emptyDir that this user may write to at %s: %w", filepath.Dir(i.path), err)
 	}
 	defer i.close()
 	if err := request(ctx); err != nil {
