@@ -13,8 +13,9 @@ import (
 const managedSelector = targets.ManagedLabel + "=" + targets.ManagedValue
 
 // Secret is the relevant part of a Kubernetes Secret, without any value. It never changes
-// after its creation. Go allocates the structure's size exactly. A smaller structure
-// would leave unused bytes behind it, which could still contain earlier values.
+// after its creation. The structure has 256 bytes, which is a size class of Go's allocator.
+// With another size, a part of its slot would be unused, and could keep bytes of earlier
+// values.
 type Secret struct {
 	// ObjectMeta has the namespace, the name, the UID, the resource version and the
 	// creation time. It also has the annotations that start with "conjur.org/", except

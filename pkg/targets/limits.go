@@ -30,8 +30,8 @@ const (
 	EntryMemory  = 1 << 10
 )
 
-// textCopies is how many copies of a definition's texts are in memory: the original and
-// the parsed ones.
+// textCopies is an upper bound of the copies of a definition's texts in memory. The Secret
+// has the original. The parsed entries, and the maps that find targets, may copy parts.
 const textCopies = 3
 
 // Memory is an upper bound of the memory in bytes that Syncer needs for a Kubernetes

@@ -56,9 +56,9 @@ func (d *draft) older(have sinks.State) (errs []error) {
 	return errs
 }
 
-// revokeSets removes the existing data keys of sets that are gone. In the draft, these
-// names replace the patterns that stand for the set. Data keys stay if another entry of
-// the definition may have made them.
+// revokeSets marks the existing data keys of sets that are gone for removal. Nothing else
+// says which keys the set had, so the pattern of its entry selects them. A key stays if
+// another entry may have created it.
 func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 	if t.Secret == nil || d.want.Gone == nil {
 		return
@@ -78,10 +78,10 @@ func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 	}
 }
 
-// keepSets lets the Secret still say which step it shows of a set that is gone, if the
-// policy keeps the set's data. Otherwise a new set with the same id would assume that it
-// was never delivered. If this process has not delivered the step, it is only a claim of
-// anyone who may write the Secret.
+// keepSets keeps the summary of a set that is gone, if the policy keeps the set's data.
+// The summary says which step the target shows. Without it, a new set with the same id
+// would count as never delivered. Anyone who may write a Secret can forge its summary, so
+// a summary that this process has not delivered is marked as claimed.
 func (d *draft) keepSets(t *targets.Target, status records.Status, have sinks.State) {
 	if d.want.Gone == nil || !d.want.Gone.Kept {
 		return

@@ -243,9 +243,10 @@ func (d decision) leave(v Version) Action {
 	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }
 
-// revoke follows rule 1: a version that is refused is not the primary, and no target
-// shows it as the primary. A login is refused only right after the primary's login was
-// used. A key is refused only while all consumers use the primary.
+// revoke returns the next action for a version that must be revoked. It waits until the
+// lease of other controllers has passed, and until no target shows the version as the
+// primary. Unless the operator forced it, it then waits until all consumers use the
+// primary. A login is revoked only right after the login of the primary has worked.
 func (d decision) revoke(v Version) Action {
 	primary, used := d.doc.Primary()
 	switch {

@@ -12,7 +12,7 @@ import (
 type space struct {
 	memory  int
 	waiting map[targets.Key]bool // the budget had no room for these
-	freed   bool                 // since Waiting was called
+	freed   bool                 // memory, or Crowd was called, since Waiting was called
 }
 
 // space finds the namespace of a Secret. The caller holds the lock.
@@ -101,9 +101,10 @@ func (s *Set) Crowded(key targets.Key) string {
 	return s.exceeded()
 }
 
-// Waiting returns refused Secrets that may fit now, because others were removed or
-// shrank. It returns at most the given number for each namespace. The caller must put
-// them again.
+// Waiting returns Secrets that the budget refused and that may fit now. It returns only
+// those of namespaces in which memory was released, or Crowd was called, since the last
+// call. It returns at most the given number for each namespace, and others at the next
+// call. The caller must read each one and put it again.
 func (s *Set) Waiting(most int) (keys []targets.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

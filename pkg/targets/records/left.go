@@ -9,9 +9,10 @@ import (
 // mostLeft limits how many deleted Secrets are remembered.
 const mostLeft = 1000
 
-// leftRevisions remembers the revisions of deleted Secrets. If a Secret is created again
-// with the same content, its users need no restart. If it has other content, they need
-// one, although nobody has used the new Secret.
+// leftRevisions remembers the revisions of deleted Secrets. A Secret that is created again
+// continues from its old revision. With the same content the revision stays, and no
+// workload is restarted. With other content it rises, and the workloads that run with the
+// old content are restarted.
 type leftRevisions struct {
 	byKey map[targets.Key]Revision
 	order []targets.Key // in the order of deletion
