@@ -54,7 +54,7 @@ func (s *secretsAt) Shown(ctx context.Context, set string) (shown []rotation.Sho
 		}
 		all, err := s.metadata(ctx, namespace, names)
 		if namespace != "" && apierrors.IsForbidden(err) {
-			shown = append(shown, rotation.Shown{Namespace: namespace, Since: time.Now(), Unread: "who asks may not read its Secrets"})
+			shown = append(shown, rotation.Shown{Namespace: namespace, Since: time.Now(), Unread: "the credentials of this command may not read its Secrets"})
 			continue
 		}
 		if err != nil {
@@ -96,5 +96,6 @@ func (s *secretsAt) metadata(ctx context.Context, namespace string, names []stri
 	return all, nil
 }
 
-// Since implements rotation.Targets. Look creates no version, so it needs no time.
+// Since implements rotation.Targets. It returns the zero time, because a look never adopts
+// a value. Only an adoption needs the creation time of the Secrets.
 func (s *secretsAt) Since(context.Context, []string) (time.Time, error) { return time.Time{}, nil }
