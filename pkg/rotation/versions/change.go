@@ -27,19 +27,22 @@ func (d *Document) Make(id string, parts map[string]secret.Value, outside bool, 
 	})
 }
 
-// Fill adds the parts that the outside minted to a pending version.
+// Fill adds the parts that the outside minted to a pending version. An empty part removes
+// the part of that name.
 func (d *Document) Fill(id string, parts map[string]secret.Value, by Entry) *Document {
 	return d.change("filled "+id, by, func(next *Document) {
 		next.edit(id, func(v *Version) {
 			v.Filled = true
 			v.Parts = maps.Clone(v.Parts)
 			maps.Copy(v.Parts, parts)
+			maps.DeleteFunc(v.Parts, func(_ string, part secret.Value) bool { return part.Len() == 0 })
 		})
 	})
 }
 
 // With returns the set for readers who may have only the named parts. The result has no
-// identity, because it is not an independent set.
+// identity, because it is not an independent set, and no pending version that the outside
+// has not filled with these parts yet.
 func (d *Document) With(parts []string) *Document {
 	view := *d
 	view.Identity, view.Claimed, view.Namespaces = "", "", nil
@@ -49,6 +52,7 @@ func (d *Document) With(parts []string) *Document {
 		v.Parts, v.Refused = maps.Clone(v.Parts), ""
 		maps.DeleteFunc(v.Parts, func(name string, _ secret.Value) bool { return !slices.Contains(parts, name) })
 	}
+	view.Versions = slices.DeleteFunc(view.Versions, func(v Version) bool { return v.State == Pending && len(v.Parts) == 0 })
 	return &view
 }
 
