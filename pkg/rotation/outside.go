@@ -48,6 +48,9 @@ func (s *step) actOutside(ctx context.Context, action versions.Action) (good boo
 	if good || refused {
 		return good, minted, nil
 	}
+	if later, ok := errors.AsType[*actuators.LaterError](err); ok {
+		return false, nil, &holdError{why: later.Why, until: s.now.Add(time.Until(later.Until))}
+	}
 	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
 }
 

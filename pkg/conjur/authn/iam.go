@@ -2,31 +2,14 @@ package authn
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"net/http"
-	"os"
 	"regexp"
-	"strings"
-	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
-	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/logging"
-	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -53,15 +36,14 @@ type IAM struct {
 	URL   string // as in https://host/authn-iam/service
 	Login string // of a host, with or without "host/"
 
-	config *aws.Config // nil until it is read
-	calls  awsCalls
+	keys AWSKeys
 }
 
 // Credential implements conjur.Authenticator.
 func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential, error) {
 	limited, cancel := context.WithTimeout(ctx, awsTimeout)
 	defer cancel()
-	kept := a.config != nil
+	kept := a.keys.config != nil
 	body, err := a.sign(limited)
 	switch {
 	case ctx.Err() != nil:
@@ -69,50 +51,21 @@ func (a *IAM) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential,
 	case limited.Err() != nil:
 		return conjur.Credential{}, fmt.Errorf("AWS's credentials: none found within %v", awsTimeout)
 	case err != nil:
-		a.config = nil
+		a.keys.Forget()
 		return conjur.Credential{}, fmt.Errorf("AWS's credentials: %w", err)
 	}
 	return conjur.Credential{
 		URL: a.URL, Login: hostLogin(a.Login), ContentType: "application/json", Body: body,
-		Refused: func() bool { a.config = nil; return kept },
+		Refused: func() bool { a.keys.Forget(); return kept },
 	}, nil
-}
-
-// load reads the configuration of AWS's library from variables and files.
-func (a *IAM) load(ctx context.Context) (aws.Config, error) {
-	if bundle := os.Getenv("AWS_CA_BUNDLE"); bundle != "" { // the library's error lacks the cause
-		if _, err := certs.ReadRoots(bundle); err != nil {
-			return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
-		}
-	}
-	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
-	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client),
-		awsconfig.WithAPIOptions([]func(*middleware.Stack) error{a.calls.watch}),
-		awsconfig.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),
-		// The library logs to standard error, where a write may block.
-		awsconfig.WithLogger(logging.Nop{}),
-		// The caller retries.
-		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
-	if err != nil {
-		return config, a.calls.explain(err, "the variables AWS_… or AWS's configuration files are not valid; \"aws configure list\" reads the same")
-	}
-	return config, nil
 }
 
 // sign returns the headers of the signed request as JSON. For some minutes, anyone
 // who has them can log in.
 func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
-	a.calls.bind(ctx)
-	if a.config == nil {
-		config, err := a.load(ctx)
-		if err != nil {
-			return secret.Value{}, err
-		}
-		a.config = &config
-	}
-	region := a.config.Region
-	if region == "" {
-		region = defaultRegion
+	region, err := a.keys.Region(ctx)
+	if err != nil {
+		return secret.Value{}, err
 	}
 	req, err := identityRequest(region)
 	if err != nil {
@@ -121,15 +74,12 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	if region == global {
 		region = defaultRegion // region of the global endpoint
 	}
-	keys, err := a.config.Credentials.Retrieve(ctx)
+	keys, err := a.keys.Retrieve(ctx)
 	if err != nil {
-		return secret.Value{}, a.calls.explain(err, awsNone)
-	}
-	if !keys.HasKeys() {
-		return secret.Value{}, errors.New("the credentials that were found lack a key")
+		return secret.Value{}, err
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, emptyBody, "sts", region, time.Now().UTC()); err != nil {
-		return secret.Value{}, a.calls.explain(err, awsNone)
+		return secret.Value{}, a.keys.calls.explain(err, awsNone)
 	}
 	headers := map[string]string{"Host": req.Host}
 	for name := range req.Header {
@@ -138,56 +88,6 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 	body, err := json.Marshal(headers)
 	return secret.New(body), err
 }
-
-// awsCalls observes the requests of AWS's library. The library searches for keys in
-// the background, with a context that never ends. awsCalls ends its requests with
-// the bound context. It observes them inside the library, because only the
-// library's HTTP client supports AWS_CA_BUNDLE.
-type awsCalls struct {
-	mu       sync.Mutex
-	ctx      context.Context
-	answered string // service and status since bind; empty if none answered
-}
-
-func (c *awsCalls) bind(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ctx, c.answered = ctx, ""
-}
-
-// watch routes all requests of a client of the library through do.
-func (c *awsCalls) watch(stack *middleware.Stack) error {
-	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Syncer", c.do), middleware.After)
-}
-
-// do makes one request. It truncates an answer that is too long for keys, so that
-// the library cannot parse it.
-func (c *awsCalls) do(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	c.mu.Lock()
-	ctx = endsWith{c.ctx, ctx}
-	c.mu.Unlock()
-	out, metadata, err := next.HandleDeserialize(ctx, in)
-	req, sent := in.Request.(*smithyhttp.Request)
-	resp, ok := out.RawResponse.(*smithyhttp.Response)
-	if err == nil && sent && ok {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxMetadata), resp.Body}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.answered = fmt.Sprintf("%s answered %d", req.URL.Host, resp.StatusCode)
-	}
-	return out, metadata, err
-}
-
-// endsWith is the library's context with a different end.
-type endsWith struct {
-	context.Context
-	values context.Context
-}
-
-func (e endsWith) Value(key any) any { return e.values.Value(key) }
 
 // identityRequest returns a request to the Security Token Service for the identity
 // of its signer.
@@ -201,38 +101,4 @@ func identityRequest(region string) (*http.Request, error) {
 		region = "sts." + region
 	}
 	return http.NewRequest(http.MethodGet, "https://"+region+".amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15", nil)
-}
-
-// awsNone is the reason if the library gives none that is safe to show.
-const awsNone = "none found that can be used, neither in variables and files nor by asking the container's or the instance's service"
-
-// explain converts an error of AWS's library into one that is safe to show, because
-// the library quotes the answer. The result says which service was asked and
-// how that failed, or otherwise the reason.
-func (c *awsCalls) explain(err error, reason string) error {
-	var text []string
-	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
-		text = append(text, op.Service()+" "+op.Operation())
-	}
-	if profile, ok := errors.AsType[awsconfig.SharedConfigProfileNotExistError](err); ok {
-		text = append(text, "there is no profile "+profile.Profile)
-	}
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		text = append(text, path.Error())
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		text = append(text, op.Error())
-	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		text = append(text, "the service's certificate is signed by an authority that is not known; name its file in AWS_CA_BUNDLE")
-	}
-	if len(text) == 0 {
-		text = []string{reason}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.answered != "" {
-		text = append(text, c.answered)
-	}
-	return errors.New(strings.Join(text, ": "))
 }

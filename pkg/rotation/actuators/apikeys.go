@@ -125,15 +125,11 @@ func (a *APIKeys) Revoke(ctx context.Context, v versions.Version) error {
 // still returns an error if the set's record of a version has changed since the decision
 // to act. It also does so if the host belongs to another set.
 func (a *APIKeys) still(ctx context.Context, v versions.Version, state versions.State) error {
-	doc, err := a.Set(ctx)
+	doc, err := Still(ctx, a.Set, v, state)
 	if err != nil {
 		return err
 	}
 	defer doc.Wipe()
-	now, ok := doc.Version(v.ID)
-	if !ok || now.State != state || now.Fence != v.Fence || now.Parts[apiKey].Len() != v.Parts[apiKey].Len() {
-		return fmt.Errorf("the set changed after %s was checked; Syncer retries", v.ID)
-	}
 	return a.barred(ctx, hostOf(v), doc)
 }
 

@@ -1,0 +1,153 @@
+package clouds
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/test/faults"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// requests is more than a set sends to Conjur and to its cloud while it begins and is
+// rotated once, without faults.
+const requests = 90
+
+// TestACrashAtEachRequest kills, cuts off and leaves without an answer an engine at each
+// of its requests to Conjur and to the cloud. It leaves no orphan, loses no key and is
+// never stuck.
+func TestACrashAtEachRequest(t *testing.T) {
+	for name, start := range doubles {
+		t.Run(name, func(t *testing.T) {
+			turns := make(chan struct{}, 40)
+			var all sync.WaitGroup
+			var orphans atomic.Int64
+			trials := 0
+			for seed := range seeds() {
+				for at := range requests {
+					for kind := range faults.Kinds {
+						if (at*int(faults.Kinds)+int(kind)+seed)%every() != 0 {
+							continue
+						}
+						trials++
+						turns <- struct{}{}
+						p := &faults.Plan{At: at, Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), uint64(trials)))}
+						s := newSite(t)
+						s.Intercept(p.Before("engine"))
+						d := start(t, p.Before(""))
+						if d.Lag = lag / 4; trials%4 == 0 {
+							d.Throttle(17)
+						}
+						all.Go(func() {
+							defer func() { <-turns }()
+							defer d.Close()
+							if err := s.survives(d, p); err != nil {
+								t.Errorf("seed %d, %v at request %d: %v", seed, kind, at, err)
+							}
+							orphans.Add(int64(len(d.Ended())) - 1)
+						})
+					}
+				}
+			}
+			all.Wait()
+			t.Logf("%d trials, in which %d keys were created and not recorded, and are gone", trials, orphans.Load())
+		})
+	}
+}
+
+// survives runs engines, each until it is killed, until the set has begun and was
+// rotated once, and judges what is left.
+func (s *site) survives(d double, p *faults.Plan) error {
+	ended, cancel := context.WithTimeout(context.Background(), proctest.Patience)
+	defer cancel()
+	first := ""
+	for {
+		ctx, kill := context.WithCancel(ended)
+		p.KillBy(kill)
+		client := s.client("engine")
+		config := brisk(client)
+		config.DeleteAfter, config.Consistent = lag, 10*lag // requests of a killed engine may be on their way
+		engine := s.engine(client, d.keys(config), nil, nil)
+		done := make(chan struct{})
+		go func() { defer close(done); engine.Run(ctx) }()
+		finished, err := s.advance(ctx, ended, &first)
+		kill()
+		<-done
+		client.Close()
+		doc, unread := s.look(context.Background())
+		switch {
+		case err != nil && ctx.Err() == nil, unread != nil:
+			return fmt.Errorf("%w, %w", err, unread)
+		case finished:
+			d.Throttle(0)
+			return s.judge(d)
+		case ended.Err() != nil:
+			return fmt.Errorf("it is stuck: %s; there are %d keys", told(doc), len(d.Keys()))
+		}
+	}
+}
+
+// advance steers the set until it is rotated or the engine is killed.
+func (s *site) advance(ctx, ended context.Context, first *string) (finished bool, err error) {
+	for ctx.Err() == nil {
+		doc, err := s.look(ended)
+		if err != nil {
+			return false, err
+		}
+		primary, _ := doc.Primary()
+		switch idle := idleWith(*first)(doc); {
+		case idle && *first != "":
+			return true, nil
+		case idle:
+			if err := s.steer(ended, versions.Command{Verb: "now"}); err != nil {
+				return false, err
+			}
+			*first = primary.ID
+		}
+		sleep(ctx)
+	}
+	return false, nil
+}
+
+// judge says what is wrong with a set that is idle: keys that it does not know, a key that
+// is lost, another key under the id of a version.
+func (s *site) judge(d double) error {
+	ctx := context.Background()
+	doc, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	primary, _ := doc.Primary()
+	if keys := d.Keys(); len(keys) != 1 || keys[0].ID != d.id(primary) || !keys[0].Active {
+		return fmt.Errorf("the primary has %s, and there are %d keys", d.id(primary), len(keys))
+	}
+	if err := d.signIn(primary); err != nil {
+		return err
+	}
+	was := map[string]string{}
+	numbers, reading := s.reader.Versions(ctx, set)
+	for _, n := range numbers {
+		value, reading := s.reader.VariableAt(ctx, set, n)
+		if reading.Err != nil {
+			return reading.Err
+		}
+		doc, err := versions.Parse(value.Bytes())
+		if err != nil {
+			return err
+		}
+		for _, v := range doc.Versions {
+			has := d.id(v)
+			if had := was[v.ID]; had != "" && has != "" && had != has {
+				return fmt.Errorf("%s has had two keys", v.ID)
+			}
+			if has != "" {
+				was[v.ID] = has
+			}
+		}
+	}
+	return reading.Err
+}

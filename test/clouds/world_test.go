@@ -1,0 +1,223 @@
+package clouds
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/actuators"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/length"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+const set = "cloud/keys"
+
+var (
+	seeds     = length.Seeds()
+	rotations = length.Flag("rotations", 200, 6, "how many rotations the clients live through, all together")
+	every     = length.Flag("every", 16, 48, "of how many boundaries and faults one is tried")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(m)
+}
+
+// site is a set in Conjur and what rotates it.
+type site struct {
+	*conjurdtest.Server
+	t      *testing.T
+	reader *conjur.Client
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{Server: conjurdtest.Start(t), t: t}
+	s.Policy(`
+- !policy { id: cloud, body: [ !variable keys, !variable keys/control, !variable admin, !variable old-id, !variable old-secret ] }
+- !host rotates
+- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable cloud/keys, !variable cloud/keys/control] }
+- !permit { role: !host rotates, privileges: [read, execute], resources: [!variable cloud/admin, !variable cloud/old-id, !variable cloud/old-secret] }
+`)
+	s.reader = s.client("reader")
+	t.Cleanup(s.reader.Close)
+	return s
+}
+
+// client returns a client that the server knows by version.
+func (s *site) client(version string) *conjur.Client {
+	s.t.Helper()
+	client, err := conjur.New(conjur.Config{
+		ApplianceURL: s.URL, Account: s.Account, CA: string(s.CA), RateLimit: 1e6, HTTPTimeout: 10 * time.Second, Version: version,
+		Authenticator: authn.APIKey{Login: "host/rotates", Key: secret.New([]byte(s.HostKey("rotates")))},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// current reads the set as an actuator does.
+func current(client *conjur.Client) func(context.Context) (*versions.Document, error) {
+	return func(ctx context.Context) (*versions.Document, error) {
+		held, err := rotation.Set{Conjur: client, ID: set}.Read(ctx)
+		if err == nil && held.Document == nil {
+			err = errors.New("the set has not begun")
+		}
+		return held.Document, err
+	}
+}
+
+// heard are the Events and the log of an engine.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) Rotated(e rotation.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, e.Reason+" "+e.Message)
+}
+
+func (h *heard) Failed(string, string) {}
+
+// Write takes a line of the log.
+func (h *heard) Write(line []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, string(line))
+	return len(line), nil
+}
+
+// log returns the log of an engine, with all its levels.
+func (h *heard) log() *zap.Logger {
+	if h == nil {
+		return zap.NewNop()
+	}
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(h), zap.DebugLevel))
+}
+
+func (h *heard) all() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.lines, "\n")
+}
+
+// engine rotates the set without any wait but for its consumers.
+func (s *site) engine(client *conjur.Client, keys actuators.Actuator, consumers rotation.Consumers, h *heard, adjust ...func(*rotation.Plan)) *rotation.Rotator {
+	s.t.Helper()
+	values, err := variables.New(client, variables.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	rotated := rotation.Plan{ID: set, Actuator: keys, Outside: "the cloud", Consumers: consumers, Policy: versions.Policy{GiveUp: time.Hour}}
+	for _, adjust := range adjust {
+		adjust(&rotated)
+	}
+	var listener rotation.Listener
+	if h != nil {
+		listener = h
+	}
+	return rotation.New(rotation.Config{
+		Conjur: client, Changes: values, Owner: "us", Interval: 20 * time.Millisecond, Timeout: 30 * time.Second,
+		Retry: 10 * time.Millisecond, Watch: time.Nanosecond, Log: h.log(), Sets: []rotation.Plan{rotated}, Listener: listener,
+	})
+}
+
+// run runs an engine until the test, or stop, ends it.
+func run(t *testing.T, r *rotation.Rotator) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return stop
+}
+
+// look returns the set; an empty one if it has not begun.
+func (s *site) look(ctx context.Context) (*versions.Document, error) {
+	held, err := rotation.Set{Conjur: s.reader, ID: set}.Read(ctx)
+	if err == nil && held.Document == nil {
+		return versions.New("us"), nil
+	}
+	return held.Document, err
+}
+
+// steer sends a command, once the command before was answered.
+func (s *site) steer(ctx context.Context, c versions.Command) error {
+	for {
+		c.At = time.Now()
+		err := rotation.Set{Conjur: s.reader, ID: set}.Steer(ctx, c)
+		if !errors.Is(err, rotation.ErrPending) || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx)
+	}
+}
+
+func sleep(ctx context.Context) {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+// until waits until the set is as it should be.
+func (s *site) until(what string, is func(*versions.Document) bool) (doc *versions.Document) {
+	s.t.Helper()
+	defer func() {
+		if s.t.Failed() && doc != nil {
+			s.t.Logf("the set: %s", told(doc))
+		}
+	}()
+	proctest.Eventually(s.t, what, func() bool {
+		var err error
+		if doc, err = s.look(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+		return is(doc)
+	})
+	return doc
+}
+
+// idle waits until the set is idle with another primary than that.
+func (s *site) idle(not string) versions.Version {
+	s.t.Helper()
+	primary, _ := s.until("an idle set", idleWith(not)).Primary()
+	return primary
+}
+
+func idleWith(not string) func(*versions.Document) bool {
+	return func(d *versions.Document) bool {
+		primary, ok := d.Primary()
+		return ok && primary.ID != not && d.Stage() == "idle"
+	}
+}
+
+func told(d *versions.Document) string {
+	var text strings.Builder
+	for _, v := range d.Versions {
+		fmt.Fprintf(&text, "%s %s %q; ", v.ID, v.State, v.PartNames())
+	}
+	for _, e := range d.Log {
+		text.WriteString(e.What + ", ")
+	}
+	return text.String()
+}
