@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/url"
 	"regexp"
 	"time"
 )
@@ -9,7 +8,7 @@ import (
 // actuator reads the settings of the outside system that must accept the versions.
 func (l *loader) actuator(it item, set *RotatedSet) {
 	first := ""
-	for _, name := range []string{"postgresql", "conjur", "http", "exec"} {
+	for _, name := range []string{"postgresql", "conjur", "http", "exec", "aws", "gcp", "azure"} {
 		val := it[name]
 		if !val.set {
 			continue
@@ -53,6 +52,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 			l.fail(it[name].key, "at least two different %s take turns; with one, the old login would end before anybody has the new one", noun)
 		}
 	}
+	l.checkCloud(it)
 	switch {
 	case set.PostgreSQL != nil:
 		turns("users", "users", set.PostgreSQL.Users)
@@ -71,8 +71,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 			l.fail(it["command"].key, "no program is named; write its path and its arguments")
 		}
 	case set.HTTP != nil:
-		to, err := url.Parse(set.HTTP.URL)
-		if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !isLoopback(to.Hostname())) {
+		if !encrypted(set.HTTP.URL) {
 			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there")
 		}
 	}

@@ -91,5 +91,8 @@ func (s RotatedSet) logins(it item) map[string]string {
 			logins["the host "+host] = it["conjur"].object()["hosts"].key
 		}
 	}
+	if name, _, _ := s.clouds(); name != "" {
+		logins[s.cloudHolder()] = it[name].key
+	}
 	return logins
 }

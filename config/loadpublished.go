@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -41,6 +42,9 @@ func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 		names = append(names, "username")
 	case s.APIKeys != nil:
 		names = append(names, "login", "apiKey")
+	default:
+		_, adopted, others := s.clouds()
+		names = slices.Concat(names, adopted, others)
 	}
 	if len(names) == 0 { // reported already
 		return v

@@ -102,6 +102,7 @@ func (l *loader) rotated(it item, table []setting) RotatedSet {
 		}
 		set.Adopt[part] = it["adopt"].items[i]["variable"].text
 	}
+	l.clouded(it, set)
 	return set
 }
 
@@ -111,7 +112,7 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	if !val.set {
 		if !set.Outside() {
 			l.fail(it["set"].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
-		} else if set.APIKeys == nil {
+		} else if !set.minted() {
 			set.Generate.Password = &generate.Password{}
 		}
 		return
@@ -125,6 +126,8 @@ func (l *loader) generated(it item, set *RotatedSet) {
 		l.fail(val.key, "users of a database have passwords; generate a password, or take it out")
 	case set.APIKeys != nil:
 		l.fail(val.key, "Conjur makes API keys; take it out")
+	case set.minted():
+		l.fail(val.key, "the cloud makes the keys; take it out")
 	}
 }
 

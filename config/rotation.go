@@ -71,11 +71,14 @@ type RotatedSet struct {
 	APIKeys    *APIKeys    `name:"conjur"`
 	HTTP       *HTTP       `name:"http"`
 	Exec       *Exec       `name:"exec"`
+	AWS        *AWS        `name:"aws"`
+	GCP        *GCP        `name:"gcp"`
+	Azure      *Azure      `name:"azure"`
 }
 
 // Outside reports whether an outside system must accept each version.
 func (s RotatedSet) Outside() bool {
-	return s.PostgreSQL != nil || s.APIKeys != nil || s.HTTP != nil || s.Exec != nil
+	return s.PostgreSQL != nil || s.minted() || s.HTTP != nil || s.Exec != nil
 }
 
 // Confirm determines how to confirm that the consumers of a set have a version. All given

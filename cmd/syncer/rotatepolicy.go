@@ -74,6 +74,7 @@ func policyOf(c config.Rotation) string {
 	permit(who, "update", "!host", hosts)
 	text.WriteString("# whoever may steer: add them to the group\n- !group rotation-steers\n")
 	permit("!group rotation-steers", "read, execute, update", "!variable", steered)
+	text.WriteString(cloudPermissions(c))
 	return text.String()
 }
 
@@ -90,6 +91,12 @@ func needs(set config.RotatedSet) (ids []string) {
 		ids = append(ids, set.HTTP.Key)
 	case set.Exec != nil:
 		ids = append(ids, set.Exec.Key)
+	case set.AWS != nil:
+		ids = append(ids, set.AWS.Admin)
+	case set.GCP != nil:
+		ids = append(ids, set.GCP.Admin)
+	case set.Azure != nil:
+		ids = append(ids, set.Azure.Admin)
 	}
 	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
 }

@@ -38,6 +38,9 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 		}
 		return steps, set.Exec.Command[0], nil
 	}
+	if keys, place := a.cloud(set); keys != nil {
+		return keys, place, nil
+	}
 	return nil, "", nil
 }
 

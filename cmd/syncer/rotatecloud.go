@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/secretsync/syncer/config"
+)
+
+// cloudPermissions returns, as comments, the permissions that Syncer's own credentials
+// need in the clouds of the sets.
+func cloudPermissions(c config.Rotation) string {
+	var text strings.Builder
+	for _, set := range c.Sets {
+		switch {
+		case set.AWS != nil:
+			fmt.Fprintf(&text, awsPermissions, set.Set, partition(set.AWS.Region), set.AWS.User)
+		case set.GCP != nil:
+			fmt.Fprintf(&text, gcpPermissions, set.Set, set.GCP.Account)
+			if set.GCP.Unused > 0 {
+				text.WriteString(gcpUse)
+			}
+		case set.Azure != nil:
+			fmt.Fprintf(&text, azurePermissions, set.Set, set.Azure.Application)
+		}
+	}
+	return text.String()
+}
+
+// awsPermissions is an IAM policy. GetAccessKeyLastUsed and GetCallerIdentity have no
+// resource in AWS's reference; the latter needs no permission.
+const awsPermissions = `# in AWS, the policy of Syncer's own identity for the set %[1]s:
+#   {"Version": "2012-10-17", "Statement": [
+#     {"Effect": "Allow", "Resource": "arn:%[2]s:iam::*:user/%[3]s",
+#      "Action": ["iam:CreateAccessKey", "iam:ListAccessKeys", "iam:UpdateAccessKey", "iam:DeleteAccessKey"]},
+#     {"Effect": "Allow", "Resource": "*", "Action": "iam:GetAccessKeyLastUsed"}]}
+`
+
+// gcpPermissions are those of a custom role, which is granted on the service account.
+const gcpPermissions = `# in Google Cloud, for the set %[1]s: a custom role for Syncer's own identity, granted on
+# the service account %[2]s:
+#   iam.serviceAccountKeys.create, iam.serviceAccountKeys.list,
+#   iam.serviceAccountKeys.disable, iam.serviceAccountKeys.delete
+`
+
+// gcpUse is needed if Syncer asks when a key was used.
+const gcpUse = `# and on the project:
+#   policyanalyzer.serviceAccountKeyLastAuthenticationActivities.query
+`
+
+// azurePermissions is the least privilege of Microsoft Graph.
+const azurePermissions = `# in Azure, for the set %[1]s: Syncer's own identity needs the application permission
+# Application.ReadWrite.OwnedBy of Microsoft Graph, and must be an owner of the
+# application %[2]s
+`
+
+// partition returns the AWS partition of a region.
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}

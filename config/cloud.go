@@ -1,0 +1,112 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// AWS are the access keys of an IAM user.
+type AWS struct {
+	User string `name:"user" is:"required"`
+	// Admin is the variable with the key that signs requests. If empty, Syncer finds its
+	// credentials as other AWS programs do.
+	Admin  string `name:"admin" follows:"as other AWS programs find them"`
+	Region string `name:"region" default:"us-east-1"` // of STS, and of the partition
+	// Endpoint replaces the URLs of IAM and STS. If empty, they are those of the region.
+	Endpoint    string        `name:"endpoint" follows:"that of the region"`
+	Credentials bool          `name:"credentials" default:"false"` // adds a credentials file as a part
+	Unused      time.Duration `name:"unused" kind:"period" least:"1s" default:"1h"`
+	DeleteAfter time.Duration `name:"deleteAfter" kind:"period" least:"1s" default:"30m"`
+}
+
+// GCP are the keys of a service account of Google Cloud.
+type GCP struct {
+	Account     string        `name:"account" is:"required"`                    // the email address
+	Project     string        `name:"project" follows:"that of the account"`    // id of the account's project
+	Admin       string        `name:"admin" follows:"the account of the Pod"`   // the variable with Syncer's own key file
+	Self        bool          `name:"self" default:"false"`                     // the primary of the set is used instead
+	Endpoint    string        `name:"endpoint" follows:"those of Google Cloud"` // replaces all URLs
+	Unused      time.Duration `name:"unused" kind:"period" least:"1s"`          // 0: the Policy Analyzer is not asked
+	DeleteAfter time.Duration `name:"deleteAfter" kind:"period" least:"1s" default:"30m"`
+}
+
+// Azure are the client secrets of an application.
+type Azure struct {
+	Application string        `name:"application" is:"required"`                        // the client id
+	Tenant      string        `name:"tenant" is:"required"`                             // its id
+	Admin       string        `name:"admin" follows:"the identity of the Pod"`          // the variable with Syncer's own credentials
+	Self        bool          `name:"self" default:"false"`                             // the primary of the set is used instead
+	Validity    time.Duration `name:"validity" kind:"period" least:"1h" default:"365d"` // until Azure ends a secret
+	Endpoint    string        `name:"endpoint" follows:"those of Azure"`                // replaces all URLs
+}
+
+// clouds returns the name of the set's cloud, and the parts of a version there, with
+// those that can be adopted first. It returns no name for sets without a cloud.
+func (s RotatedSet) clouds() (name string, adopted, others []string) {
+	switch {
+	case s.AWS != nil && s.AWS.Credentials:
+		return "aws", []string{"accessKeyId", "secretAccessKey"}, []string{"credentials"}
+	case s.AWS != nil:
+		return "aws", []string{"accessKeyId", "secretAccessKey"}, nil
+	case s.GCP != nil:
+		return "gcp", []string{"key"}, nil
+	case s.Azure != nil:
+		return "azure", []string{"clientSecret", "keyId"}, []string{"clientId", "tenantId"}
+	}
+	return "", nil, nil
+}
+
+// minted reports whether the outside system makes all parts of a version.
+func (s RotatedSet) minted() bool {
+	return s.APIKeys != nil || s.AWS != nil || s.GCP != nil || s.Azure != nil
+}
+
+// encrypted reports whether a text is a URL to which secrets may be sent.
+func encrypted(text string) bool {
+	to, err := url.Parse(text)
+	return err == nil && to.Host != "" && (to.Scheme == "https" || to.Scheme == "http" && isLoopback(to.Hostname()))
+}
+
+// checkCloud makes the checks of a cloud's settings that their form does not imply.
+func (l *loader) checkCloud(it item) {
+	if to := it["endpoint"]; to.set && !encrypted(to.text) {
+		l.fail(to.key, "it is no URL with https://, or with http:// and an address of loopback; signatures and keys are sent there")
+	}
+	if it["self"].set && it["self"].text == "true" && it["admin"].set {
+		l.fail(it["admin"].key, "the set uses its own primary (self); remove one of the two")
+	}
+}
+
+// clouded checks a set of a cloud: what it adopts, and that no secret ends before the
+// next one exists.
+func (l *loader) clouded(it item, set RotatedSet) {
+	name, adopts, _ := set.clouds()
+	if name == "" {
+		return
+	}
+	adopted := it["adopt"]
+	if got := slices.Sorted(slices.Values(adopted.keys)); adopted.set && !slices.Equal(got, slices.Sorted(slices.Values(adopts))) {
+		l.fail(adopted.key, "a key of %s is adopted as %s; adopt exactly these parts", name, strings.Join(adopts, " and "))
+	}
+	if self := it[name].object()["self"]; !adopted.set && (set.GCP != nil && set.GCP.Self || set.Azure != nil && set.Azure.Self) {
+		l.fail(self.key, "the set has no key to begin with; adopt the present one")
+	}
+	if set.Azure != nil && set.Every > 0 && set.Azure.Validity < 2*set.Every {
+		l.fail(it[name].key, "Azure ends a secret %v after its creation, and Syncer makes the next one after %v; set validity to at least twice as long", set.Azure.Validity, set.Every)
+	}
+}
+
+// cloudHolder names whose keys the set changes in a cloud; "" for sets without a cloud.
+func (s RotatedSet) cloudHolder() string {
+	switch {
+	case s.AWS != nil:
+		return strings.TrimSpace("the IAM user " + s.AWS.User + " " + s.AWS.Admin)
+	case s.GCP != nil:
+		return "the service account " + s.GCP.Account
+	case s.Azure != nil:
+		return "the application " + s.Azure.Application
+	}
+	return ""
+}
