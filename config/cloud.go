@@ -72,15 +72,15 @@ func encrypted(text string) bool {
 // checkCloud makes the checks of a cloud's settings that their form does not imply.
 func (l *loader) checkCloud(it item) {
 	if to := it["endpoint"]; to.set && !encrypted(to.text) {
-		l.fail(to.key, "it is no URL with https://, or with http:// and an address of loopback; signatures and keys are sent there")
+		l.fail(to.key, "this must be a URL with https://, or with http:// and an address of loopback, because signatures and keys are sent there")
 	}
 	if it["self"].set && it["self"].text == "true" && it["admin"].set {
 		l.fail(it["admin"].key, "the set uses its own primary (self); remove one of the two")
 	}
 }
 
-// clouded checks a set of a cloud: what it adopts, and that no secret ends before the
-// next one exists.
+// clouded checks a set of a cloud: the parts that it adopts, and that no secret ends
+// before the next one exists.
 func (l *loader) clouded(it item, set RotatedSet) {
 	name, adopts, _ := set.clouds()
 	if name == "" {

@@ -15,7 +15,7 @@ func TestSetsOfClouds(t *testing.T) {
 	for set, says := range map[string]string{
 		`aws: {user: shop}, generate: {random: 32}`:                            "the cloud makes the keys",
 		`aws: {user: shop}, publish: {shop/file: credentials}`:                 "credentials",
-		`aws: {user: shop, endpoint: "http://iam/"}`:                           "no URL with https://",
+		`aws: {user: shop, endpoint: "http://iam/"}`:                           "a URL with https://",
 		`aws: {user: shop}, adopt: {accessKeyId: old/id}`:                      "adopted as accessKeyId and secretAccessKey",
 		`aws: {user: shop}, gcp: {account: shop@acme.iam.gserviceaccount.com}`: "the set has aws too",
 		`aws: {}`: "user is missing",

@@ -26,7 +26,7 @@ func (r *Rotator) Look(ctx context.Context) []Report {
 			continue
 		}
 		report := s.reportNow(ctx)
-		report.Due = s.Schedule.next(id, s.doc())
+		report.Due, report.Unasked = s.Schedule.next(id, s.doc()), s.unasked(ctx) // also before it begins
 		reports = append(reports, report)
 	}
 	return reports

@@ -25,9 +25,9 @@ import (
 	"github.com/secretsync/syncer/internal/certs"
 )
 
-// AWSKeys finds the keys with which this process signs requests to AWS, as other AWS
-// programs do: in variables and files, by web identity (IRSA), or from the service of
-// the container or the instance. It renews keys that expire. One goroutine uses it.
+// AWSKeys finds the keys with which this process signs requests to AWS. It searches
+// where other AWS programs do: variables, files, web identity (IRSA), the service of the
+// container or the instance. It renews keys that expire. One goroutine uses it.
 type AWSKeys struct {
 	config *aws.Config // nil until it is read
 	calls  awsCalls

@@ -48,7 +48,7 @@ func accessToken(service string, body []byte) (secret.Value, time.Duration, erro
 		ExpiresIn   json.Number `json:"expires_in"`
 	}
 	if json.Unmarshal(body, &answer) != nil || answer.AccessToken == "" {
-		return secret.Value{}, 0, fmt.Errorf("%s: what came is not the JSON of a token", service)
+		return secret.Value{}, 0, fmt.Errorf("%s: the answer is not the JSON of a token", service)
 	}
 	seconds, err := answer.ExpiresIn.Int64()
 	if err != nil {

@@ -3,9 +3,11 @@ package actuators
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // LaterError means that an act has begun and must be repeated to finish it. Nothing has
@@ -25,7 +27,8 @@ func Still(ctx context.Context, set func(context.Context) (*versions.Document, e
 		return nil, err
 	}
 	now, ok := doc.Version(v.ID)
-	if !ok || now.State != state || now.Fence != v.Fence || len(now.Parts) != len(v.Parts) {
+	sameLen := func(a, b secret.Value) bool { return a.Len() == b.Len() }
+	if !ok || now.State != state || now.Fence != v.Fence || !maps.EqualFunc(now.Parts, v.Parts, sameLen) {
 		doc.Wipe()
 		return nil, fmt.Errorf("the set changed after %s was checked; Syncer retries", v.ID)
 	}

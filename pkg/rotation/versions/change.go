@@ -41,8 +41,8 @@ func (d *Document) Fill(id string, parts map[string]secret.Value, by Entry) *Doc
 }
 
 // With returns the set for readers who may have only the named parts. The result has no
-// identity, because it is not an independent set, and no pending version that the outside
-// has not filled with these parts yet.
+// identity, because it is not an independent set. It has no pending version that the
+// outside has not filled with these parts yet.
 func (d *Document) With(parts []string) *Document {
 	view := *d
 	view.Identity, view.Claimed, view.Namespaces = "", "", nil

@@ -90,7 +90,7 @@ func retryAfter(text string) time.Duration {
 }
 
 // plain returns a code of letters, digits, - and _. Everything else in an answer may
-// contain what was sent.
+// repeat the request.
 func plain(code string) string {
 	isPlain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.'

@@ -1,5 +1,5 @@
-// Package cloud rotates keys that a cloud issues: access keys of an IAM user of AWS, keys
-// of a service account of Google Cloud, client secrets of an application of Azure.
+// Package cloud rotates keys that a cloud issues: access keys of a user of AWS, keys of a
+// service account of Google Cloud, client secrets of an application of Azure.
 //
 // The cloud makes a key and shows its secret only once. Therefore a version first records
 // an intent: the keys that exist before. If a process dies between the creation of a key
@@ -60,7 +60,7 @@ type provider interface {
 	holder() string
 	// limit is the maximum number of keys.
 	limit() int
-	// marks reports whether the cloud stores with a key what it was created for.
+	// marks reports whether the cloud stores the purpose of a key with it.
 	marks() bool
 	// list returns all keys, and the time of the cloud's clock.
 	list(ctx context.Context) ([]key, time.Time, error)

@@ -16,7 +16,7 @@ import (
 // the key is recorded, so that no consumer sees it.
 const intentPart = "intent"
 
-// intent is what is known before a key is created.
+// intent records the known facts before a key is created.
 type intent struct {
 	At   time.Time `json:"at"`   // by the cloud's clock, in whole seconds
 	Keys []string  `json:"keys"` // all that exist
@@ -97,9 +97,9 @@ func (k *Keys) clear(ctx context.Context, v versions.Version, keys []key, at tim
 	return nil
 }
 
-// orphan reports whether a key was created for a version and never recorded. Without a
-// mark of the cloud, these facts together say so: it was not there before the version's
-// intent, it was created after it, no version has it, and nobody ever used it.
+// orphan reports whether a key was created for a version and never recorded. A mark of the
+// cloud tells that. Without marks, the key must be younger than the version's intent, no
+// version may have it, and nobody may have used it.
 func (k *Keys) orphan(ctx context.Context, v versions.Version, in intent, found key) (bool, error) {
 	if slices.Contains(in.Keys, found.id) || len(k.unknown(v.Set, []key{found})) == 0 {
 		return false, nil
@@ -118,7 +118,7 @@ func (k *Keys) orphan(ctx context.Context, v versions.Version, in intent, found 
 func markOf(v versions.Version) string { return "syncer " + v.Set.Identity + " " + v.ID }
 
 // invisible returns an error while the cloud may not show yet what an earlier request
-// did. What was decided long ago, was sent long ago.
+// did. A request that was decided long ago was sent long ago.
 func (k *Keys) invisible(what string, ago time.Duration) error {
 	if rest := time.Until(k.since(what).Add(k.config.Consistent)); rest > 0 && ago < 10*k.config.Consistent {
 		return fmt.Errorf("an earlier request may still take effect at %s; Syncer looks again for %v", k.cloud.holder(), rest.Round(time.Second))
