@@ -1,5 +1,5 @@
-// Package cloud rotates keys that a cloud issues: access keys of a user of AWS, keys of a
-// service account of Google Cloud, client secrets of an application of Azure.
+// Package cloud rotates keys that a cloud issues: those of a user of AWS, a service account
+// of Google Cloud, or an application of Azure.
 //
 // The cloud makes a key and shows its secret only once. Therefore a version first records
 // an intent: the keys that exist before. If a process dies between the creation of a key
