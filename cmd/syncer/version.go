@@ -13,7 +13,7 @@ import (
 )
 
 // release is the version of this source, which the chart and the documentation name.
-const release = "0.1.0"
+const release = "0.2.0"
 
 // defaultImage is the name that "make image" gives to the image.
 const defaultImage = "secretsync/syncer:" + release

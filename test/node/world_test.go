@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	syncerImage = "secretsync/syncer:0.1.0" // as make image calls it
+	syncerImage = "secretsync/syncer:0.2.0" // as make image calls it
 	account     = "dev"
 	conjurData  = "data" // the volume of conjurd
 )
