@@ -51,7 +51,7 @@ func TestRotateByHand(t *testing.T) {
 	if len(reports) != 1 || reports[0].Primary != second || reports[0].Stage != "idle" {
 		t.Errorf("the status is %+v", reports)
 	}
-	if text := step("status", "unset"); !strings.Contains(text, second+"   primary") || !strings.Contains(text, "[key]") {
+	if text := step("status", "unset"); !strings.Contains(text, second+"  primary") || !strings.Contains(text, "[key]") {
 		t.Errorf("the status is\n%s", text)
 	}
 }

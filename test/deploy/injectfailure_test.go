@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -245,9 +246,13 @@ func TestTheGuideOfTheInjection(t *testing.T) {
 	ns := restricted(t)
 	apiServer := deploy.Connect(t, cluster.Config())
 	apiServer.Install(t, deploy.Release{Name: "inject", Namespace: ns, Values: values})
-	example := deploy.Decode(t, readFile(t, "../../deploy/examples/inject.yaml"))
+	text := bytes.ReplaceAll(readFile(t, "../../deploy/examples/inject.yaml"), []byte("namespace: shop"), []byte("namespace: "+ns))
+	example := deploy.Decode(t, text)
+	if _, err := apiServer.Create(t.Context(), ns, example[0], false); err != nil { // its service account
+		t.Fatal(err)
+	}
 	proctest.Eventually(t, "the example with Syncer", func() bool {
-		made, err := apiServer.Create(t.Context(), ns, podOf(t, example[0]), true)
+		made, err := apiServer.Create(t.Context(), ns, podOf(t, example[1]), true)
 		if err != nil {
 			t.Log(err)
 			return false
