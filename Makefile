@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build format test test-all test-node bench-node test-page test-alerts kube node image release lint bench soak demo conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-alerts test-upgrade kube node image release lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ PROMETHEUS      = $(PROMETHEUS_HOME)/usr/bin
 
 # axe-core looks for what keeps people from using the page.
 AXE = $(HOME)/.cache/syncer-axe/node_modules/axe-core/axe.min.js
+
+test-upgrade: kube ## Upgrade from the previous release to this one and back (needs its commit, and so the whole history)
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -count=1 -v -tags upgrade -run TestUpgradeAndRollback ./test/cluster
 
 test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && { apt-get download -qq prometheus || { apt-get -qq update; apt-get download -qq prometheus; }; } && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
@@ -76,7 +79,7 @@ format: ## Fail if gofmt would change a file
 
 lint: format ## vet, staticcheck and the rules of plain English, all modules and build tags
 	$(GO) test ./test/prose
-	$(GO) vet -tags long,node,prometheus ./... && $(GO) run $(STATICCHECK) -tags long,node,prometheus ./...
+	$(GO) vet -tags long,node,prometheus,upgrade ./... && $(GO) run $(STATICCHECK) -tags long,node,prometheus,upgrade ./...
 	cd test/kube && $(GO) vet ./plane && $(GO) run $(STATICCHECK) ./plane
 	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd keyset && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...

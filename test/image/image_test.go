@@ -239,9 +239,9 @@ func TestMakeImage(t *testing.T) {
 		if err := os.WriteFile(binary, files["syncer"].Content, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		text, err := exec.Command(binary, "--version").CombinedOutput()
-		if err != nil || !strings.Contains(string(text), config.Config.Labels["org.opencontainers.image.version"]) {
-			t.Errorf("--version: %s, %v; the image's version is %v", text, err, config.Config.Labels)
+		text, err := exec.Command(binary, "version").CombinedOutput()
+		if revision := config.Config.Labels["org.opencontainers.image.revision"]; err != nil || revision == "" || !strings.Contains(string(text), revision) {
+			t.Errorf("version: %s, %v; the image's labels are %v", text, err, config.Config.Labels)
 		}
 	}
 }

@@ -233,7 +233,7 @@ func (g *google) permitted(ctx context.Context) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Syncer's identity lacks %s on %s; grant a role with them, as \"syncer rotate init\" prints it", strings.Join(lacks, ", "), g.holder())
+	return fmt.Errorf("the identity of Syncer lacks %s on %s; grant a role with them, as \"syncer rotate init\" prints it", strings.Join(lacks, ", "), g.holder())
 }
 
 // googleCode returns the status of an error of Google Cloud.
