@@ -42,6 +42,7 @@ type variable struct {
 	suspicion *suspicion
 	stability stability
 	foundIn   uint64    // the last call that found it; 0 if none
+	foundAt   uint64    // the step at which it was found last; 0 if never
 	newcomer  bool      // came into use after the start
 	unlisted  bool      // see trust
 	heldAt    time.Time // since when the active hold prevents the verdict Gone
@@ -215,6 +216,8 @@ func (m *memory) found(v *variable, call uint64) {
 		v.changed = true // a consumer that continued without it may hold it
 	}
 	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call
+	m.steps++
+	v.foundAt = m.steps
 	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0
 	if v.namedIn == call {
 		v.soloUntil = time.Now().Add(soloTime)

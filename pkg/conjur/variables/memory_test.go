@@ -29,6 +29,23 @@ func TestObservationsOfOverlappingCallsCountOnce(t *testing.T) {
 	}
 }
 
+// TestAnAnswerFromBeforeTheLastFindProvesNothing: a call that began before another one
+// found the variable may have had its answer before that, too.
+func TestAnAnswerFromBeforeTheLastFindProvesNothing(t *testing.T) {
+	m := newMemory(complete(Rules{Confirmations: 2, Brake: Brake{Disabled: true}}))
+	late, other := m.step(), m.step()
+	if err := m.fetched("x", secret.New([]byte("a value")), other); err != nil {
+		t.Fatal(err)
+	}
+	m.suspect("x", seenGone(late))
+	if a := m.suspect("x", seenGone(m.step())); a.Verdict != Unknown {
+		t.Errorf("the first call after the find: %v", a.Err)
+	}
+	if a := m.suspect("x", seenGone(m.step())); a.Verdict != Gone {
+		t.Errorf("a later call: %v", a.Err)
+	}
+}
+
 func TestRecallIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(complete(Rules{Confirmations: 1, Brake: Brake{Disabled: true}}))

@@ -38,6 +38,11 @@ func (m *memory) suspect(id string, o observation) Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)
+	if o.call <= v.foundAt { // another call found it since this one began, perhaps after its answer
+		return unknown(&SuspectError{
+			Variable: id, Reason: o.reason, FirstSeen: now, Needed: m.rules.Confirmations, NotBefore: now.Add(m.rules.Grace),
+		})
+	}
 	v.aside = true
 	s := v.suspicion
 	if s == nil || s.identity != o.identity && !s.confirmed {
