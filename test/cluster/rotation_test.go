@@ -59,14 +59,7 @@ func (w *world) rotate(args ...string) *proctest.Process {
 func TestAStandaloneRotates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.Server.Policy(`
-- !variable jwt
-- !variable jwt/control
-- !host rotates
-- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
-- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
-`)
-	w.rotates("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 2s}}")
+	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 2s}}")
 	w.secret("keys", nil, func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(`"*": {keys: jwt}`) })
 	w.Env["SERVER_STATUS"] = "true"
 	p := w.start()

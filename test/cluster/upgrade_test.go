@@ -48,14 +48,7 @@ type upgraded struct {
 
 func newUpgraded(t *testing.T) *upgraded {
 	w := newWorld(t)
-	w.Server.Policy(`
-- !variable jwt
-- !variable jwt/control
-- !host rotates
-- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control] }
-- !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
-`)
-	w.rotates("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 15s}}")
+	w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 15s}}")
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
 	u := &upgraded{world: w}
 	for i := range 200 {
