@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,28 +18,10 @@ import (
 // defaultReplicas is the API's default number of Pods of a workload.
 const defaultReplicas = 1
 
-// Workload names a Deployment, StatefulSet or DaemonSet.
-type Workload struct {
-	Kind            string // "deployment", "statefulset" or "daemonset"
-	Namespace, Name string
-}
-
-func (w Workload) String() string { return w.Kind + "/" + w.Name }
-
-// PodTemplate is the part of a workload that decides whether its Pods are replaced.
-type PodTemplate struct {
-	// Annotations are the annotations of the workload's Pods.
-	Annotations map[string]string
-	// Created is the creation time of the workload.
-	Created time.Time
-	// Version is the workload's resource version.
-	Version string
-}
-
 // PodTemplate reads the Pod template of a workload.
-func (c *Client) PodTemplate(ctx context.Context, w Workload) (PodTemplate, error) {
+func (c *Client) PodTemplate(ctx context.Context, w targets.Workload) (targets.PodTemplate, error) {
 	state, err := c.workload(ctx, w)
-	return PodTemplate{Annotations: state.template.Annotations, Created: state.meta.CreationTimestamp.Time, Version: state.meta.ResourceVersion}, err
+	return targets.PodTemplate{Annotations: state.template.Annotations, Created: state.meta.CreationTimestamp.Time, Version: state.meta.ResourceVersion}, err
 }
 
 // Rollout is the progress of a workload's rollout.
@@ -53,7 +34,7 @@ type Rollout struct {
 }
 
 // Rollout reads the rollout of a workload.
-func (c *Client) Rollout(ctx context.Context, w Workload) (Rollout, error) {
+func (c *Client) Rollout(ctx context.Context, w targets.Workload) (Rollout, error) {
 	state, err := c.workload(ctx, w)
 	if err != nil {
 		return Rollout{}, err
@@ -73,7 +54,7 @@ type workload struct {
 	complete bool
 }
 
-func (c *Client) workload(ctx context.Context, w Workload) (state workload, err error) {
+func (c *Client) workload(ctx context.Context, w targets.Workload) (state workload, err error) {
 	options := metav1.GetOptions{}
 	switch w.Kind {
 	case "deployment":
@@ -109,7 +90,7 @@ func (c *Client) workload(ctx context.Context, w Workload) (state workload, err 
 // Annotate sets annotations of a workload's Pod template and leaves all others unchanged.
 // If one of them is new or differs, the workload replaces its Pods. If the workload no
 // longer has the given resource version, nothing is written and the error is a conflict.
-func (c *Client) Annotate(ctx context.Context, w Workload, version string, annotations map[string]string) error {
+func (c *Client) Annotate(ctx context.Context, w targets.Workload, version string, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": version},
 		"spec": map[string]any{"template": map[string]any{

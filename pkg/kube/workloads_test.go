@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
@@ -45,7 +45,7 @@ func TestThePodsOfAWorkloadAreAnnotated(t *testing.T) {
 	}
 	c := connect(t, cluster.Token(t, ns, "app"))
 	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
-		w := kube.Workload{Kind: kind, Namespace: ns, Name: "web"}
+		w := targets.Workload{Kind: kind, Namespace: ns, Name: "web"}
 		before, err := c.PodTemplate(t.Context(), w)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestThePodsOfAWorkloadAreAnnotated(t *testing.T) {
 
 func TestAnErrorNamesTheWorkload(t *testing.T) {
 	c, ns := connect(t, ""), cluster.Namespace(t)
-	w := kube.Workload{Kind: "deployment", Namespace: ns, Name: "absent"}
+	w := targets.Workload{Kind: "deployment", Namespace: ns, Name: "absent"}
 	_, err := c.PodTemplate(t.Context(), w)
 	for _, err := range []error{err, c.Annotate(t.Context(), w, "1", nil)} {
 		if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "deployment/absent of namespace "+ns) {

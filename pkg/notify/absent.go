@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // missingError means that a workload does not exist.
@@ -14,7 +15,7 @@ type missingError struct{}
 func (*missingError) Error() string { return "there is no such workload" }
 
 // note records whether a workload that Secrets name exists.
-func (r *Restarts) note(w Workload, secrets []string, gone bool) {
+func (r *Restarts) note(w targets.Workload, secrets []string, gone bool) {
 	named := r.missing[w.Namespace]
 	if named == nil {
 		if r.missing == nil {
@@ -26,7 +27,7 @@ func (r *Restarts) note(w Workload, secrets []string, gone bool) {
 	for _, secret := range secrets {
 		missing := named[secret] // also stores Secrets without missing workloads
 		if gone {
-			missing = append(missing, w.Kind+"/"+w.Name)
+			missing = append(missing, w.String())
 		}
 		named[secret] = missing
 	}

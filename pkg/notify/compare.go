@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // mostReads limits the immediate comparisons of a workload that others write between the
@@ -14,7 +16,7 @@ import (
 const mostReads = 5
 
 // restart compares a workload and restarts it if there is a difference.
-func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) error {
+func (r *Restarts) restart(ctx context.Context, w targets.Workload, secrets []string) error {
 	budget, now := r.budget(w.Namespace), time.Now()
 	taken := budget.ReserveN(now, 1)
 	if wait := taken.DelayFrom(now); wait > 0 { // before any request to the cluster
@@ -27,7 +29,7 @@ func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) er
 		return err
 	}
 	r.Reporter.Report("restarts in "+w.Namespace, nil)
-	r.Log.Info("Workload restarted", zap.Stringer("workload", w), zap.Stringer("secrets", done))
+	r.Log.Info("Workload restarted", zap.String("workload", inNamespace(w)), zap.Stringer("secrets", done))
 	r.Listener.Restarted(*done)
 	return nil
 }
@@ -35,9 +37,9 @@ func (r *Restarts) restart(ctx context.Context, w Workload, secrets []string) er
 // compare returns the restart that it has made; nil if there was no difference. A write
 // is valid only for the state that was compared: another leader may have restarted the
 // workload in the meantime.
-func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*Restart, error) {
+func (r *Restarts) compare(ctx context.Context, w targets.Workload, secrets []string) (*Restart, error) {
 	for range mostReads {
-		template, found, err := r.Cluster.Template(ctx, w)
+		template, found, err := r.Cluster.PodTemplate(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -56,12 +58,12 @@ func (r *Restarts) compare(ctx context.Context, w Workload, secrets []string) (*
 			return restart, nil
 		}
 	}
-	return nil, fmt.Errorf("%s was not restarted: each of %d times others changed it after it was read", w, mostReads)
+	return nil, fmt.Errorf("%s was not restarted: each of %d times others changed it after it was read", inNamespace(w), mostReads)
 }
 
 // differences returns the Secrets whose revisions the Pods have not seen, and the
 // annotations with these revisions for the Pod template.
-func (r *Restarts) differences(ctx context.Context, w Workload, template Template, secrets []string) (*Restart, map[string]string, error) {
+func (r *Restarts) differences(ctx context.Context, w targets.Workload, template targets.PodTemplate, secrets []string) (*Restart, map[string]string, error) {
 	restart, annotations := &Restart{Workload: w}, map[string]string{}
 	for _, secret := range secrets {
 		revision, found, err := r.Cluster.Revision(ctx, w.Namespace, secret)

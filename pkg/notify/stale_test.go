@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // A workload that somebody else writes between look and restart is compared again.
@@ -36,7 +36,7 @@ func TestAWorkloadThatChangedIsComparedAgain(t *testing.T) {
 						return
 					}
 					others++
-					changed := notify.Template{Version: fmt.Sprint(others), Created: c.templates[web].Created, Annotations: map[string]string{}}
+					changed := targets.PodTemplate{Version: fmt.Sprint(others), Created: c.templates[web].Created, Annotations: map[string]string{}}
 					if test.noted != "" {
 						changed.Annotations["conjur.org/secret-revision.db"] = test.noted
 					}

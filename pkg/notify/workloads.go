@@ -14,44 +14,28 @@ import (
 
 	"github.com/secretsync/syncer/internal/turns"
 	"github.com/secretsync/syncer/internal/wake"
+	"github.com/secretsync/syncer/pkg/targets"
 )
-
-// Workload is a Deployment, StatefulSet or DaemonSet.
-type Workload struct {
-	Namespace string
-	Kind      string // in lower case, such as "deployment"
-	Name      string
-}
-
-// String returns "namespace/kind/name".
-func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
-
-// Template is the known state of a workload's Pods.
-type Template struct {
-	// Annotations are the annotations of the Pod template.
-	Annotations map[string]string
-	// Created is the creation time of the workload.
-	Created time.Time
-	// Version changes with each write of the workload by anybody.
-	Version string
-}
 
 // Cluster holds workloads and Secrets. A false bool means that the object does not exist,
 // or has no revision.
 type Cluster interface {
-	Template(context.Context, Workload) (Template, bool, error)
+	PodTemplate(context.Context, targets.Workload) (targets.PodTemplate, bool, error)
 	// Annotate adds annotations to the Pod template in one write; the cluster then
 	// replaces the Pods. If the workload has changed since the read, Annotate writes
 	// nothing and returns false.
-	Annotate(ctx context.Context, w Workload, read Template, annotations map[string]string) (bool, error)
+	Annotate(ctx context.Context, w targets.Workload, read targets.PodTemplate, annotations map[string]string) (bool, error)
 	Revision(ctx context.Context, namespace, secret string) (Revision, bool, error)
 }
 
 // Restart is the restart of one workload, with its reasons.
 type Restart struct {
-	Workload Workload
+	Workload targets.Workload
 	Because  []RevisedSecret // at least one, in ascending order by name
 }
+
+// inNamespace returns "namespace/kind/name".
+func inNamespace(w targets.Workload) string { return w.Namespace + "/" + w.String() }
 
 // RevisedSecret is a Secret with a revision that a workload's Pods have not seen.
 type RevisedSecret struct {
@@ -78,7 +62,7 @@ func (r Restart) String() string {
 // that a Secret names but that do not exist.
 type RestartListener interface {
 	Restarted(Restart)
-	NotRestarted(w Workload, secrets []string, err error)
+	NotRestarted(w targets.Workload, secrets []string, err error)
 	Missing(namespace, secret string, err error)
 }
 
@@ -106,8 +90,8 @@ type Restarts struct {
 	Log      *zap.Logger
 
 	mu      sync.Mutex
-	pending map[Workload]*doubt
-	turns   turns.Turns[Workload] // of pending
+	pending map[targets.Workload]*doubt
+	turns   turns.Turns[targets.Workload] // of pending
 	wake    wake.Wake
 	missing map[string]map[string][]string // by namespace and Secret: workloads; only Run uses it
 	budgets map[string]*rate.Limiter       // by namespace; only Run uses it
@@ -134,8 +118,7 @@ func (r *Restarts) Check(namespace, secret string, workloads []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, text := range workloads {
-		kind, name, _ := strings.Cut(text, "/")
-		r.addLocked(Workload{namespace, kind, name}, &doubt{secrets: map[string]bool{secret: true}, first: now, last: now})
+		r.addLocked(targets.WorkloadIn(namespace, text), &doubt{secrets: map[string]bool{secret: true}, first: now, last: now})
 	}
 	r.wake.Rouse()
 }
@@ -152,12 +135,12 @@ func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
 }
 
 // addLocked adds to the doubt about a workload.
-func (r *Restarts) addLocked(w Workload, d *doubt) {
+func (r *Restarts) addLocked(w targets.Workload, d *doubt) {
 	defer func() { r.turns.Put(w.Namespace, w, r.due(r.pending[w])) }()
 	known := r.pending[w]
 	if known == nil {
 		if r.pending == nil {
-			r.pending = map[Workload]*doubt{}
+			r.pending = map[targets.Workload]*doubt{}
 		}
 		r.pending[w] = d
 		return
@@ -188,7 +171,7 @@ func (r *Restarts) Run(ctx context.Context) {
 
 // next removes and returns the workload that has been due for longest, from the namespace
 // whose turn it is. If none is due, it returns the time until the next one.
-func (r *Restarts) next(now time.Time) (w Workload, d *doubt, wait time.Duration) {
+func (r *Restarts) next(now time.Time) (w targets.Workload, d *doubt, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, wait, due := r.turns.Take(now)
@@ -222,7 +205,7 @@ const (
 
 // settle restarts the workload if it needs that, and schedules a retry if a restart is
 // not possible now.
-func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
+func (r *Restarts) settle(ctx context.Context, w targets.Workload, d *doubt) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	secrets := slices.Sorted(maps.Keys(d.secrets))
@@ -233,7 +216,7 @@ func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 	r.note(w, secrets, gone)
 	switch {
 	case err == nil || gone: // a missing one will be newer than the change it missed
-		r.Reporter.Report("restart of "+w.String(), nil)
+		r.Reporter.Report("restart of "+inNamespace(w), nil)
 		r.summarize(w.Namespace, now)
 		return
 	case budget:
@@ -243,7 +226,7 @@ func (r *Restarts) settle(ctx context.Context, w Workload, d *doubt) {
 		if ctx.Err() == nil {
 			r.Listener.NotRestarted(w, secrets, err)
 		}
-		r.Reporter.Report("restart of "+w.String(), err)
+		r.Reporter.Report("restart of "+inNamespace(w), err)
 		d.failures++
 		d.notBefore = now.Add(retryDelay(d.failures))
 	}

@@ -15,12 +15,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // cluster is a Cluster in memory.
 type cluster struct {
 	mu        sync.Mutex
-	templates map[notify.Workload]notify.Template
+	templates map[targets.Workload]targets.PodTemplate
 	revisions map[string]notify.Revision // :: namespace/name → its revision
 	failure   error                      // of every call
 	during    func()                     // called with every call
@@ -28,10 +29,10 @@ type cluster struct {
 	writes    []string // "workload annotation=value …"
 }
 
-func newCluster(workloads ...notify.Workload) *cluster {
-	c := &cluster{templates: map[notify.Workload]notify.Template{}, revisions: map[string]notify.Revision{}}
+func newCluster(workloads ...targets.Workload) *cluster {
+	c := &cluster{templates: map[targets.Workload]targets.PodTemplate{}, revisions: map[string]notify.Revision{}}
 	for _, w := range workloads {
-		c.templates[w] = notify.Template{Created: time.Now()}
+		c.templates[w] = targets.PodTemplate{Created: time.Now()}
 	}
 	return c
 }
@@ -47,7 +48,7 @@ func (c *cluster) called() error {
 	return failure
 }
 
-func (c *cluster) Template(_ context.Context, w notify.Workload) (notify.Template, bool, error) {
+func (c *cluster) PodTemplate(_ context.Context, w targets.Workload) (targets.PodTemplate, bool, error) {
 	err := c.called()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +57,7 @@ func (c *cluster) Template(_ context.Context, w notify.Workload) (notify.Templat
 	return t, found, err
 }
 
-func (c *cluster) Annotate(_ context.Context, w notify.Workload, read notify.Template, annotations map[string]string) (bool, error) {
+func (c *cluster) Annotate(_ context.Context, w targets.Workload, read targets.PodTemplate, annotations map[string]string) (bool, error) {
 	if err := c.called(); err != nil {
 		return false, err
 	}
@@ -70,7 +71,7 @@ func (c *cluster) Annotate(_ context.Context, w notify.Workload, read notify.Tem
 	if t.Annotations == nil {
 		t.Annotations = map[string]string{}
 	}
-	text := w.String()
+	text := w.Namespace + "/" + w.String()
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		t.Annotations[name] = annotations[name]
 		text += " " + strings.TrimPrefix(name, "conjur.org/secret-revision.") + "=" + annotations[name]
@@ -124,10 +125,10 @@ func (w *watch) Restarted(r notify.Restart) {
 	w.restarts = append(w.restarts, r)
 }
 
-func (w *watch) NotRestarted(workload notify.Workload, secrets []string, err error) {
+func (w *watch) NotRestarted(workload targets.Workload, secrets []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.failed = append(w.failed, fmt.Sprint(workload, " ", strings.Join(secrets, " "), " ", err))
+	w.failed = append(w.failed, fmt.Sprint(workload.Namespace, "/", workload, " ", strings.Join(secrets, " "), " ", err))
 }
 
 func (w *watch) Missing(namespace, secret string, err error) {
@@ -167,7 +168,7 @@ func (c *cluster) assertWrites(t *testing.T, want ...string) {
 	}
 }
 
-var web = notify.Workload{Namespace: "shop", Kind: "deployment", Name: "web"}
+var web = targets.Workload{Namespace: "shop", Kind: "deployment", Name: "web"}
 
 // use is how a Secret names the workload.
 var use = []string{"deployment/web"}
@@ -212,7 +213,7 @@ func TestAWorkloadIsRestartedOnceForEachRevision(t *testing.T) {
 
 func TestChangesThatFollowEachOtherAreOneRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other := notify.Workload{Namespace: "shop", Kind: "statefulset", Name: "db"}
+		other := targets.Workload{Namespace: "shop", Kind: "statefulset", Name: "db"}
 		c := newCluster(web, other)
 		r, _, end := restarting(t, c, 0)
 		defer end()
@@ -275,9 +276,9 @@ func TestAWorkloadWithoutAnnotationIsRestartedOnlyIfItIsOlder(t *testing.T) {
 					created = revised.Add(time.Second)
 				}
 				c.revisions["shop/db"] = notify.Revision{Number: test.number, At: revised, First: test.first}
-				c.templates[web] = notify.Template{Created: created}
+				c.templates[web] = targets.PodTemplate{Created: created}
 				if test.noted != "" {
-					c.templates[web] = notify.Template{Created: created, Annotations: map[string]string{"conjur.org/secret-revision.db": test.noted}}
+					c.templates[web] = targets.PodTemplate{Created: created, Annotations: map[string]string{"conjur.org/secret-revision.db": test.noted}}
 				}
 				r, seen, end := restarting(t, c, 0)
 				r.Check("shop", "db", use)
@@ -418,7 +419,7 @@ func TestANamespaceHasABudget(t *testing.T) {
 		for i := range 5 {
 			names = append(names, fmt.Sprintf("deployment/w%d", i))
 			for _, namespace := range []string{"shop", "bank"} {
-				c.templates[notify.Workload{Namespace: namespace, Kind: "deployment", Name: fmt.Sprintf("w%d", i)}] = notify.Template{Created: time.Now()}
+				c.templates[targets.Workload{Namespace: namespace, Kind: "deployment", Name: fmt.Sprintf("w%d", i)}] = targets.PodTemplate{Created: time.Now()}
 			}
 		}
 		time.Sleep(time.Minute)

@@ -143,9 +143,9 @@ func (e *events) Restarted(r notify.Restart) {
 }
 
 // NotRestarted reports on Secrets that Syncer does not restart a workload that uses them.
-func (e *events) NotRestarted(w notify.Workload, secrets []string, err error) {
+func (e *events) NotRestarted(w targets.Workload, secrets []string, err error) {
 	for _, name := range secrets {
-		message := fmt.Sprintf("%s/%s cannot be restarted when this changes: %v", w.Kind, w.Name, err)
+		message := fmt.Sprintf("%s cannot be restarted when this changes: %v", w, err)
 		e.event(targets.KubeSecretKey(w.Namespace, name), corev1.EventTypeWarning, reasonStays, message)
 	}
 }

@@ -13,16 +13,16 @@ import (
 // workloads is the view of the cluster for restarting workloads.
 type workloads struct{ client *kube.Client }
 
-func (c workloads) Template(ctx context.Context, w notify.Workload) (notify.Template, bool, error) {
-	pods, err := c.client.PodTemplate(ctx, kube.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
+func (c workloads) PodTemplate(ctx context.Context, w targets.Workload) (targets.PodTemplate, bool, error) {
+	pods, err := c.client.PodTemplate(ctx, w)
 	if apierrors.IsNotFound(err) {
-		return notify.Template{}, false, nil
+		return pods, false, nil
 	}
-	return notify.Template(pods), err == nil, err
+	return pods, err == nil, err
 }
 
-func (c workloads) Annotate(ctx context.Context, w notify.Workload, read notify.Template, annotations map[string]string) (bool, error) {
-	err := c.client.Annotate(ctx, kube.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}, read.Version, annotations)
+func (c workloads) Annotate(ctx context.Context, w targets.Workload, read targets.PodTemplate, annotations map[string]string) (bool, error) {
+	err := c.client.Annotate(ctx, w, read.Version, annotations)
 	if apierrors.IsConflict(err) {
 		return false, nil
 	}

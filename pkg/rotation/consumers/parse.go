@@ -2,9 +2,8 @@ package consumers
 
 import (
 	"errors"
-	"strings"
 
-	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -12,7 +11,7 @@ import (
 type parsed struct {
 	urls      []string
 	pods      []definitions.Endpoint // of workloads
-	restarted []kube.Workload        // without their namespace
+	restarted []targets.Workload     // without their namespace
 	cronJob   string                 // its name
 }
 
@@ -38,7 +37,7 @@ func parse(c Config) (p parsed, err error) {
 			continue
 		}
 		for _, name := range names {
-			p.restarted = append(p.restarted, workload(name))
+			p.restarted = append(p.restarted, targets.WorkloadIn("", name))
 		}
 	}
 	if c.Migrate != "" {
@@ -49,10 +48,4 @@ func parse(c Config) (p parsed, err error) {
 		errs = append(errs, errors.New("workloads and CronJobs need a cluster; where there is none, name the URLs of the consumers"))
 	}
 	return p, errors.Join(errs...)
-}
-
-// workload returns the workload that was parsed as "kind/name".
-func workload(text string) kube.Workload {
-	kind, name, _ := strings.Cut(text, "/")
-	return kube.Workload{Kind: kind, Name: name}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // pods are the Pods in the namespaces of a set's Secrets and its workloads.
@@ -40,7 +41,7 @@ func (c *Consumers) lookAtPods(ctx context.Context, s *snapshot, secrets []rotat
 		p.running[namespace] = slices.DeleteFunc(listed, func(pod corev1.Pod) bool { return !runs(pod) })
 	}
 	for _, e := range c.parsed.pods {
-		theirs, _, err := p.of(ctx, workload(e.Workload))
+		theirs, _, err := p.of(ctx, targets.WorkloadIn("", e.Workload))
 		if err != nil {
 			s.broken = append(s.broken, err.Error())
 			continue
@@ -87,7 +88,7 @@ func (c *Consumers) lookAtRestarts(ctx context.Context, s *snapshot, p *pods, se
 
 // of returns the running Pods of a workload in the home namespace, and whether its
 // rollout is complete.
-func (p *pods) of(ctx context.Context, w kube.Workload) (theirs []corev1.Pod, complete bool, err error) {
+func (p *pods) of(ctx context.Context, w targets.Workload) (theirs []corev1.Pod, complete bool, err error) {
 	w.Namespace = p.home
 	rollout, err := p.cluster.Rollout(ctx, w)
 	if err != nil {
