@@ -82,7 +82,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 		l.start(t.Context())
 	}
 	t.Cleanup(p.close)
-	return &cluster{p, p.destination.(*secrets).definitions, t}
+	return &cluster{p, p.inventory.(*secrets).definitions, t}
 }
 
 // has a Secret with a map appear.
@@ -141,12 +141,12 @@ func TestAOneShotProcessDoesNotFailOverATargetThatItNoLongerHas(t *testing.T) {
 	c.has("good", "{}")
 	c.has("bad", faulty)
 	c.settled()
-	if err := c.pipeline.undelivered(); err == nil {
+	if err := (&job{set: c.pipeline.set, lanes: c.pipeline.lanes}).undelivered(); err == nil {
 		t.Error("a faulty definition is no failure")
 	}
 	c.Gone("ns", "bad")
 	c.lanes.all()[0].lastRetries(t.Context())
-	if err := c.pipeline.undelivered(); err != nil {
+	if err := (&job{set: c.pipeline.set, lanes: c.pipeline.lanes}).undelivered(); err != nil {
 		t.Errorf("with the faulty one gone: %v", err)
 	}
 }

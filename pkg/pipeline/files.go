@@ -10,7 +10,6 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
-	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
@@ -28,7 +27,7 @@ type files struct {
 	command  *Command // nil: all targets are files
 	app      *application
 	texts    *texts
-	requests *sources.Requests
+	requests []source // of the application; none in a one-shot process
 	onDisk   *onDisk
 	warns    bool // the folder is on a disk
 	troubles *health.Troubles
@@ -57,18 +56,13 @@ func (f *files) prepare(_, cfg *config.Config) (change, error) {
 	return change{commit: func() {}, finish: replace}, nil
 }
 
-// sources returns no watches in a one-shot process, and none on templates if refresh is
-// off.
+// sources returns no watches on templates if refresh is off.
 func (f *files) sources() (all []source) {
 	if f.warns {
 		all = append(all, f.onDisk)
 	}
-	cfg := f.settings.config()
-	if cfg.Mode.OneShot() {
-		return all
-	}
-	all = append(all, f.requests)
-	if cfg.Refresh.Enabled {
+	all = append(all, f.requests...)
+	if f.settings.config().Refresh.Enabled {
 		all = append(all, f.texts.sources()...)
 	}
 	return all
@@ -96,6 +90,5 @@ func (f *files) Requested() {
 // configured is the inventory of files: the configuration names all targets.
 type configured struct{}
 
-func (configured) complete(context.Context) error { return nil }
-func (configured) known() error                   { return nil }
-func (configured) ready() ([]string, error)       { return nil, nil }
+func (configured) known() error             { return nil }
+func (configured) ready() ([]string, error) { return nil, nil }

@@ -13,7 +13,6 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/queue"
-	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -39,7 +38,7 @@ type lane struct {
 	queue   *queue.Queue
 	rounds  *notify.Rounds
 	pool    *workers.Pool
-	poll    *sources.Poll // the lane's watch on Conjur
+	sources []source // the poll of Conjur; none in a one-shot process
 	// intervals sends the poll a new interval. It buffers only the last one.
 	intervals chan time.Duration
 
@@ -56,8 +55,8 @@ func (l *lane) start(ctx context.Context) {
 	bottom.Go(func() { l.rounds.Run(announcing) })
 	top.Go(func() { l.pool.Run(intake) })
 	l.Enqueue(queue.Hint{Trigger: "start", Wakes: true}, l.targets.Keys()...)
-	if !l.settings.config().Mode.OneShot() {
-		top.Go(func() { l.poll.Run(intake) })
+	for _, s := range l.sources {
+		top.Go(func() { s.Run(intake) })
 	}
 	l.halt = sync.OnceFunc(func() {
 		stop()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -71,28 +70,24 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 // revocation ends the process after a removal, if the configuration says so.
 type revocation struct {
 	settings *settings
+	always   bool // in a one-shot process
 	once     sync.Once
 	removed  chan struct{} // closed when a removal ends the process
 }
 
-func newRevocation(s *settings) *revocation {
-	return &revocation{settings: s, removed: make(chan struct{})}
-}
-
 // Settled implements SettledListener.
 func (r *revocation) Settled(o Outcome) {
-	cfg := r.settings.config()
-	if o.Removed && cfg.Mode != config.ModeStandalone && (cfg.ExitOnRevoked || cfg.Mode.OneShot()) {
+	if o.Removed && (r.always || r.settings.config().ExitOnRevoked) {
 		r.once.Do(func() { close(r.removed) })
 	}
 }
 
-// mustExit reports whether the process must end because of a removal.
-func (r *revocation) mustExit() bool {
+// err returns ErrRevoked if the process must end because of a removal.
+func (r *revocation) err() error {
 	select {
 	case <-r.removed:
-		return true
+		return ErrRevoked
 	default:
-		return false
+		return nil
 	}
 }

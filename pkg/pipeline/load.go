@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -12,18 +13,35 @@ import (
 	"github.com/secretsync/syncer/pkg/sources"
 )
 
-// prime reads the existing Secrets in a one-shot process. Otherwise the watches read
-// them.
-func (s *secrets) prime(ctx context.Context) {
-	if s.settings.config().Mode.OneShot() {
-		s.unread, s.unreadFor = s.loadAll(ctx, s.watches())
-	}
+// loading is the Kubernetes Secrets of a one-shot process, which reads them and watches
+// none.
+type loading struct {
+	secrets *secrets
+
+	// The Secrets that prime could not read, and the reasons. Until completed is true,
+	// only prime and complete use these fields.
+	unread    []*sources.Secrets
+	unreadFor error
+	completed atomic.Bool
 }
 
+// prime reads the existing Secrets.
+func (l *loading) prime(ctx context.Context) {
+	l.unread, l.unreadFor = loadAll(ctx, l.secrets.watches())
+}
+
+// prepare implements destination.
+func (l *loading) prepare(before, cfg *config.Config) (change, error) {
+	return l.secrets.prepare(before, cfg)
+}
+
+// sources returns the tasks, and the checks for Secrets that did not exist yet.
+func (l *loading) sources() []source { return append(slices.Clone(l.secrets.tasks), l) }
+
 // loadAll returns the watches that could not be loaded, and the reasons.
-func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
+func loadAll(ctx context.Context, watches []*sources.Secrets) (unread []*sources.Secrets, why error) {
 	for _, watch := range watches {
-		if err := s.load(ctx, watch); err != nil {
+		if err := load(ctx, watch); err != nil {
 			unread = append(unread, watch)
 			why = errors.Join(why, err)
 		}
@@ -32,23 +50,23 @@ func (s *secrets) loadAll(ctx context.Context, watches []*sources.Secrets) (unre
 }
 
 // load reads the Secrets that a watch would follow.
-func (s *secrets) load(ctx context.Context, watch *sources.Secrets) error {
+func load(ctx context.Context, watch *sources.Secrets) error {
 	watch.Prime(ctx)
 	return watch.Complete()
 }
 
 // complete reads the Secrets that prime could not read.
-func (s *secrets) complete(ctx context.Context) error {
-	defer s.completed.Store(true)
-	unread, why := s.unread, s.unreadFor
+func (l *loading) complete(ctx context.Context) error {
+	defer l.completed.Store(true)
+	unread, why := l.unread, l.unreadFor
 	tried := false // whether complete has tried; prime did before
 	return backoff.Retry(func() error {
 		if tried {
-			unread, why = s.loadAll(ctx, unread)
+			unread, why = loadAll(ctx, unread)
 		}
 		tried = true
 		return why
-	}, backoff.WithContext(limited(s.settings.config()), ctx))
+	}, backoff.WithContext(limited(l.secrets.settings.config()), ctx))
 }
 
 // limited returns the count and the backoff of retries in a one-shot process.
@@ -60,15 +78,12 @@ func limited(cfg *config.Config) backoff.BackOff {
 	return backoff.WithMaxRetries(pauses, uint64(cfg.Retry.Limit))
 }
 
-// reloading checks again for Secrets that a one-shot process waits for.
-type reloading struct{ secrets *secrets }
-
-func (r reloading) Run(ctx context.Context) {
-	s := r.secrets
-	every(ctx, min(max(s.settings.config().Retry.Interval, time.Second), secretsLook), func() {
-		for _, watch := range s.watches() {
-			if s.completed.Load() || !slices.Contains(s.unread, watch) {
-				_ = s.load(ctx, watch) // load reports the error
+// Run checks again for Secrets that the process waits for.
+func (l *loading) Run(ctx context.Context) {
+	every(ctx, min(max(l.secrets.settings.config().Retry.Interval, time.Second), secretsLook), func() {
+		for _, watch := range l.secrets.watches() {
+			if l.completed.Load() || !slices.Contains(l.unread, watch) {
+				_ = load(ctx, watch) // load reports the error
 			}
 		}
 	})

@@ -26,8 +26,6 @@ type change struct{ commit, finish func() }
 
 // inventory knows which targets exist.
 type inventory interface {
-	// complete reads, in a one-shot process, the targets that prime could not read.
-	complete(context.Context) error
 	// known returns why some targets may be missing.
 	known() error
 	// ready is like known, but only remarks on what Syncer may not read.
@@ -75,15 +73,9 @@ func (p *pipeline) start(ctx context.Context) {
 	p.running.start(p.sources())
 }
 
-// sources lists the sources of the destination, and those that each long-running process
-// has.
-func (p *pipeline) sources() []source {
-	all := p.destination.sources()
-	if !p.settings.config().Mode.OneShot() {
-		all = append(all, p.expiring)
-	}
-	return all
-}
+// sources lists the sources of the destination, and those that the process has with each
+// destination.
+func (p *pipeline) sources() []source { return append(p.destination.sources(), p.tasks...) }
 
 // end waits for the sources, whose context has ended. Afterwards the pipeline applies no
 // change of the configuration.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -33,13 +34,10 @@ type secrets struct {
 	tasks       []source // that run in this mode, whatever is watched
 
 	followed atomic.Value // []*sources.Secrets: one watch for each namespace
-
-	// The Secrets that a one-shot process could not read at first, and the reasons. Until
-	// completed is true, only prime and complete use these fields.
-	unread    []*sources.Secrets
-	unreadFor error
-	completed atomic.Bool
 }
+
+// prime does nothing: the watches read the Secrets.
+func (s *secrets) prime(context.Context) {}
 
 // watching returns the watches for a configuration. It keeps the existing watches that
 // follow the same Secrets, and adds new ones.
@@ -82,9 +80,6 @@ func (s *secrets) knownNamespaces() []string {
 
 func (s *secrets) sources() []source {
 	all := slices.Clone(s.tasks)
-	if s.settings.config().Mode.OneShot() {
-		return all
-	}
 	for _, watch := range s.watches() {
 		all = append(all, watch)
 	}

@@ -150,11 +150,11 @@ func (s *supervisor) work(ctx context.Context) error {
 		return err
 	}
 	defer s.show(nil)
-	incomplete := p.untilDone(intake)
+	p.ending.untilDone(intake)
 	stop()
 	p.end()
 	p.close()
-	return p.verdict(incomplete)
+	return p.ending.verdict()
 }
 
 // start starts a pipeline. A change of the configuration waits until it is shown.

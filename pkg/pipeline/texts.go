@@ -20,12 +20,14 @@ type texts struct {
 	files      *sources.Templates
 	configMaps *sources.ConfigMaps
 	watched    []source // those in ConfigMaps, if there is a cluster
+	follows    bool     // false in a one-shot process, which watches none
 }
 
 func newTexts(cfg *config.Config, cluster *kube.Client, users *lanes, troubles *health.Troubles) *texts {
 	t := &texts{
 		files:      &sources.Templates{Dir: cfg.Folders.Templates, Interval: templateLook, Users: users, Queue: users, Reporter: troubles},
 		configMaps: &sources.ConfigMaps{Client: cluster, Interval: templateLook, Users: users, Queue: users, Reporter: troubles},
+		follows:    !cfg.Mode.OneShot(),
 	}
 	if cluster != nil {
 		t.watched = []source{t.configMaps}
@@ -51,7 +53,10 @@ func (t *texts) refresh() { t.configMaps.Refresh() }
 
 // sources returns the watches on the templates that may be in use.
 func (t *texts) sources() []source {
-	if len(t.files.Users.TemplateFiles()) > 0 {
+	switch {
+	case !t.follows:
+		return nil
+	case len(t.files.Users.TemplateFiles()) > 0:
 		return append([]source{t.files}, t.watched...)
 	}
 	return t.watched

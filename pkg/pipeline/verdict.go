@@ -11,55 +11,72 @@ import (
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // ErrRevoked ends a process after a removal.
 var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
 
-// untilDone waits until the job is done, or ctx ends. A one-shot process is done when it
-// has delivered or given up every target. A sidecar is done when it has removed revoked
-// values and updated all others. The error says which information could not be read.
-func (p *pipeline) untilDone(ctx context.Context) (incomplete error) {
-	if p.settings.config().Mode.OneShot() {
-		incomplete = p.inventory.complete(ctx)
-		each(p.lanes.all(), func(l *lane) { l.lastRetries(ctx) }) // verdict needs it
-		return incomplete
-	}
+// ending decides when a pipeline ends, and whether it did its job.
+type ending interface {
+	// untilDone waits until the job is done, or ctx ends.
+	untilDone(ctx context.Context)
+	// verdict returns, at the end, why the job was not done.
+	verdict() error
+}
+
+// service works until ctx ends, or until it has removed revoked values and updated all
+// others.
+type service struct {
+	lanes      *lanes
+	revocation *revocation
+}
+
+func (s service) untilDone(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-p.revocation.removed:
-		each(p.lanes.all(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
+	case <-s.revocation.removed:
+		each(s.lanes.all(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	}
-	return nil
 }
 
-// verdict returns, at the end, why the job was not done. incomplete says which targets
-// are unknown.
-func (p *pipeline) verdict(incomplete error) error {
-	errs := []error{incomplete}
-	if p.revocation.mustExit() {
-		errs = append(errs, ErrRevoked)
-	}
-	if cfg := p.settings.config(); cfg.Mode.OneShot() {
-		errs = append(errs, p.undelivered())
-		switch {
-		case errors.Join(errs...) != nil:
-		case len(p.lanes.keys()) == 0 && cfg.Destination == config.DestinationKubernetes:
-			errs = append(errs, fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=%s", targets.ManagedLabel, targets.ManagedValue))
-		default:
-			errs = append(errs, p.app.unprovided())
-		}
-	}
-	return errors.Join(errs...)
+func (s service) verdict() error { return s.revocation.err() }
+
+// job works until a one-shot process has delivered or given up every target.
+type job struct {
+	settings   *settings
+	set        *records.Set
+	lanes      *lanes
+	app        *application
+	revocation *revocation
+	complete   func(context.Context) error // reads the targets that could not be read at first
+
+	incomplete error // which targets are unknown
 }
 
-// undelivered names the targets that a one-shot process did not deliver, and all
-// variables that it missed.
-func (p *pipeline) undelivered() error {
+func (j *job) untilDone(ctx context.Context) {
+	j.incomplete = j.complete(ctx)
+	each(j.lanes.all(), func(l *lane) { l.lastRetries(ctx) }) // verdict needs it
+}
+
+func (j *job) verdict() error {
+	err := errors.Join(j.incomplete, j.revocation.err(), j.undelivered())
+	switch {
+	case err != nil:
+		return err
+	case len(j.lanes.keys()) == 0 && j.settings.config().Destination == config.DestinationKubernetes:
+		return fmt.Errorf("there is nothing to deliver: no Secret of the namespace has the label %s=%s", targets.ManagedLabel, targets.ManagedValue)
+	}
+	return j.app.unprovided()
+}
+
+// undelivered names the targets that were not delivered, and all variables that are
+// missing.
+func (j *job) undelivered() error {
 	failed := map[targets.Key]error{}
 	var missing []targets.Key
-	for _, r := range p.set.Records() {
+	for _, r := range j.set.Records() {
 		if r.Status.Err != nil {
 			failed[r.Spec.Key] = r.Status.Err
 		}
@@ -68,7 +85,7 @@ func (p *pipeline) undelivered() error {
 		}
 	}
 	if len(missing) > 0 {
-		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(p.lanes.keys()), join(missing))
+		text := fmt.Sprintf("%d of %d targets were not delivered: %s", len(missing), len(j.lanes.keys()), join(missing))
 		if ids := missingVariables(failed); len(ids) > 0 {
 			text += "; Conjur has no value, or none for this identity, for: " + join(ids)
 		}

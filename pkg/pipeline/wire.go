@@ -66,8 +66,11 @@ type pipeline struct {
 	app        *application
 	announcer  notify.Announcer   // nil without a status folder
 	renderings *notify.Renderings // nil: nothing is remembered
-	expiring   *expiring
-	revocation *revocation
+
+	// What the mode decides:
+	ending   ending
+	tasks    []source                    // besides those of the destination
+	complete func(context.Context) error // of a job
 
 	// What the destination decides:
 	destination destination
@@ -88,8 +91,6 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
 		clients:   connect.Options{Version: parts.Version, Inbox: inject.NewInbox(cfg.Conjur.InboxPath), Log: parts.Log},
 		listeners: listeners, lanes: lanes, texts: newTexts(cfg, cluster, lanes, troubles),
-		expiring:   newExpiring(lanes, listeners, parts.Log),
-		revocation: newRevocation(settings),
 	}
 	if err := p.openStatus(cfg); err != nil {
 		return nil, err
@@ -104,12 +105,21 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	if p.app != nil {
 		p.app.known, p.announcer, p.sink = p.inventory.known, p.app, journaled{p.sink, p.app}
 	}
-	listeners.add(p.expiring)
+	expiring := newExpiring(lanes, listeners, parts.Log)
+	listeners.add(expiring)
 	listeners.add(parts.Listener)
 	if parts.Traces != nil {
 		listeners.add(spans{})
 	}
-	listeners.add(p.revocation)
+	revocation := &revocation{settings: settings, always: cfg.Mode.OneShot(), removed: make(chan struct{})}
+	if cfg.Mode != config.ModeStandalone {
+		listeners.add(revocation)
+	}
+	if cfg.Mode.OneShot() {
+		p.ending = &job{settings: settings, set: set, lanes: lanes, app: p.app, revocation: revocation, complete: p.complete}
+	} else {
+		p.ending, p.tasks = service{lanes, revocation}, []source{expiring}
+	}
 	if err := p.fill(cfg); err != nil {
 		p.close()
 		return nil, err
@@ -126,9 +136,12 @@ func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
 		onDisk: &onDisk{settings: p.settings, cluster: cluster, clients: p.clients, log: p.parts.Log},
 	}
 	f.folder.Limit(int64(cfg.SecretsSizeLimit) << 20)
-	f.requests = &sources.Requests{Folder: cfg.Folders.Status, Interval: requestsLook, Application: f, Reporter: p.troubles}
+	if !cfg.Mode.OneShot() {
+		f.requests = []source{&sources.Requests{Folder: cfg.Folders.Status, Interval: requestsLook, Application: f, Reporter: p.troubles}}
+	}
 	p.listeners.add(f)
 	p.destination, p.inventory, p.rotations, p.results, p.sink = f, configured{}, &rotations{}, f, p.parts.Command.sink(f.folder)
+	p.complete = func(context.Context) error { return nil }
 	p.closing = append(p.closing, p.metrics.WatchFolder(f.folder))
 }
 
@@ -149,9 +162,11 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client) {
 	}
 	s.rotations = &rotations{settings: p.settings, set: p.set, lanes: p.lanes, secrets: s, events: events, metrics: p.metrics, clients: p.clients}
 	s.restarts, s.tasks = events.restarts, []source{events.recorder}
+	p.destination, p.inventory, p.rotations, p.sink = s, s, s.rotations, sink
 	switch {
 	case cfg.Mode.OneShot():
-		s.tasks = append(s.tasks, reloading{s})
+		l := &loading{secrets: s}
+		p.destination, p.complete = l, l.complete
 	case cfg.Mode == config.ModeStandalone:
 		s.tasks = append(s.tasks, events.restarts, fights, accounts, waiting{s})
 	default:
@@ -160,7 +175,6 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client) {
 	p.listeners.add(events)
 	p.listeners.add(fights)
 	p.listeners.add(s.rotations)
-	p.destination, p.inventory, p.rotations, p.sink = s, s, s.rotations, sink
 	p.closing = append(p.closing, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)
 }
 
@@ -200,9 +214,12 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 		Grace:    p.parts.Grace,
 		Listener: l,
 	})
-	l.poll = &sources.Poll{
+	if cfg.Mode.OneShot() {
+		return l, nil
+	}
+	l.sources = []source{&sources.Poll{
 		Interval: cfg.Refresh.Interval, Intervals: l.intervals, Deadline: 2 * cfg.Conjur.HTTPTimeout,
 		Users: l.targets, Values: l.values, Results: p.results, Lister: l.listing, Queue: l, Reporter: l, Heart: l,
-	}
+	}}
 	return l, nil
 }
