@@ -50,7 +50,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 	for _, id := range ids {
 		r := raw[prefix+id]
 		if r == nil {
-			bad[id] = ofVariable(id, errLacking)
+			bad[id] = &VariableError{id, errLacking}
 			continue
 		}
 		b, err := decodeValue(r, encoded)
@@ -58,7 +58,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 			err = errEmpty
 		}
 		if err != nil {
-			bad[id] = ofVariable(id, err)
+			bad[id] = &VariableError{id, err}
 			continue
 		}
 		values[id] = secret.New(b)
@@ -134,8 +134,6 @@ func valueLength(text []byte) int {
 		}
 	}
 }
-
-func ofVariable(id string, err error) error { return fmt.Errorf("variable %q: %w", id, err) }
 
 // allWrapped reports whether all values look like the server's base64, which ends
 // in a line break.

@@ -28,6 +28,17 @@ func (e *StatusError) Error() string {
 	return text
 }
 
+// VariableError is why a variable has no usable answer. Its text names the variable.
+type VariableError struct {
+	Variable string
+	Err      error
+}
+
+func (e *VariableError) Error() string { return fmt.Sprintf("variable %q: %v", e.Variable, e.Err) }
+
+// Unwrap returns the error without the variable's name.
+func (e *VariableError) Unwrap() error { return e.Err }
+
 // about names a request in an error. The subject may be empty.
 func about(kind Kind, subject string) string {
 	if subject == "" {

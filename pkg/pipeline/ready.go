@@ -71,11 +71,10 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	return brief.Some(remarks, brief.Names), err
 }
 
-// reason returns why a target is not delivered, with its name, which most errors contain
-// already.
+// reason returns why a target is not delivered, with its name.
 func reason(key targets.Key, why error) string {
 	text := why.Error()
-	if !strings.Contains(text, string(key)) {
+	if !workers.NamesTarget(why) {
 		text = string(key) + ": " + text
 	}
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")

@@ -22,3 +22,14 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Target, e.Reason) }
+
+// TargetError is any other error of a target. Its text names the target.
+type TargetError struct {
+	Target targets.Key
+	Err    error
+}
+
+func (e *TargetError) Error() string { return fmt.Sprintf("%s: %v", e.Target, e.Err) }
+
+// Unwrap returns the error without the target's name.
+func (e *TargetError) Unwrap() error { return e.Err }

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // print writes a value in the format that the user chose.
@@ -55,7 +55,7 @@ func (t *Tool) printList(documents []string) error {
 	for i, document := range documents {
 		item, err := yaml.YAMLToJSON([]byte(document))
 		if err != nil {
-			return fmt.Errorf("as JSON: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+			return fmt.Errorf("as JSON: %w", definitions.YAMLError([]byte(document), err))
 		}
 		items[i] = item
 	}

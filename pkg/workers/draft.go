@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -141,8 +141,11 @@ func (d *draft) allWarnings() (all []Warning) {
 			part = "" // a file has the name of its target
 		}
 		for _, id := range slices.Sorted(maps.Keys(c.out)) {
-			why := strings.TrimPrefix(c.out[id].Error(), fmt.Sprintf("variable %q: ", id))
-			all = append(all, Warning{Part: part, Left: id, Text: fmt.Sprintf("variable %q is left out: %s", id, why)})
+			why := c.out[id]
+			if of, ok := why.(*conjur.VariableError); ok {
+				why = of.Err
+			}
+			all = append(all, Warning{Part: part, Left: id, Text: fmt.Sprintf("variable %q is left out: %v", id, why)})
 		}
 	}
 	for _, text := range d.warnings {

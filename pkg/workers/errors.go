@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -130,6 +131,17 @@ func Permanent(err error, revoked bool) bool {
 	return errors.As(err, &refused)
 }
 
+// NamesTarget reports whether the text of a Result's error names the target.
+func NamesTarget(err error) bool {
+	switch e := err.(type) {
+	case *UnknownError, *RevokedError, *RenderError, *InvalidError, *sinks.RefusedError, *sinks.TargetError:
+		return true
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), NamesTarget)
+	}
+	return false
+}
+
 // joined is errors.Join, except that it returns a single error unchanged.
 func joined(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
@@ -176,7 +188,7 @@ func unknownOf(ids []string, answers map[string]variables.Answer) (errs []error)
 		switch {
 		case a.Verdict == variables.Found || a.Verdict == variables.Gone:
 		case a.Err == nil:
-			errs = append(errs, fmt.Errorf("variable %q: no answer", id))
+			errs = append(errs, &conjur.VariableError{Variable: id, Err: errNoAnswer})
 		default:
 			errs = append(errs, a.Err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -16,6 +17,7 @@ import (
 
 var (
 	errNotListed = errors.New("the list of variables is not known yet")
+	errNoAnswer  = errors.New("no answer")
 	errNoMatch   = errors.New("the identity sees no variable for its *; grant it read on the variables")
 )
 
@@ -127,16 +129,16 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	in, seen := before[e.Variable]
 	err := a.Err
 	if err == nil {
-		err = fmt.Errorf("variable %q: no answer", e.Variable)
+		err = &conjur.VariableError{Variable: e.Variable, Err: errNoAnswer}
 	}
 	if fault := aliasFault(c.target, e.Alias); fault != nil {
-		c.out[e.Variable] = fmt.Errorf("variable %q: its id cannot be a key of format %s: %w", e.Variable, c.target.Format, fault)
+		c.out[e.Variable] = &conjur.VariableError{Variable: e.Variable, Err: fmt.Errorf("its id cannot be a key of format %s: %w", c.target.Format, fault)}
 		return true
 	}
 	var suspect *variables.SuspectError
 	switch {
 	case isSet(e, a):
-		err = fmt.Errorf("variable %q: it is a set of versions; name it in a separate entry, as {keys: %s}", e.Variable, e.Variable)
+		err = &conjur.VariableError{Variable: e.Variable, Err: fmt.Errorf("it is a set of versions; name it in a separate entry, as {keys: %s}", e.Variable)}
 	case a.Verdict == variables.Found:
 		return false
 	case a.Verdict == variables.Gone:

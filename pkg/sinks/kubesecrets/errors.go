@@ -30,7 +30,7 @@ func failed(t *targets.Target, err error) error {
 	case nil, *sinks.MissingError, *sinks.RefusedError:
 		return err
 	}
-	return fmt.Errorf("%s: %w", t.Key, err)
+	return &sinks.TargetError{Target: t.Key, Err: err}
 }
 
 // callError describes a failed request. It omits the text of the API server or of
