@@ -3,10 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/secretsync/syncer/internal/loopback"
 )
 
 // authenticator describes one method to log in to Conjur.
@@ -130,14 +131,8 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("not a URL that begins with https://") // it might contain a password
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("%.200q is not a URL that begins with https://", text)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !loopback.Is(u.Hostname()):
 		return nil, fmt.Errorf("%.200q would send secrets in clear text; begin it with https://", text)
 	}
 	return u, nil
-}
-
-// isLoopback reports whether http to a host stays on this machine.
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }

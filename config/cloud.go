@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/secretsync/syncer/internal/loopback"
 )
 
 // AWS are the access keys of an IAM user.
@@ -66,7 +68,7 @@ func (s RotatedSet) minted() bool {
 // encrypted reports whether a text is a URL to which secrets may be sent.
 func encrypted(text string) bool {
 	to, err := url.Parse(text)
-	return err == nil && to.Host != "" && (to.Scheme == "https" || to.Scheme == "http" && isLoopback(to.Hostname()))
+	return err == nil && to.Host != "" && (to.Scheme == "https" || to.Scheme == "http" && loopback.Is(to.Hostname()))
 }
 
 // checkCloud makes the checks of a cloud's settings that their form does not imply.

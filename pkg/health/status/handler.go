@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/secretsync/syncer/internal/loopback"
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
@@ -112,8 +113,7 @@ func local(r *http.Request) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && address.IsLoopback()
+	return loopback.Is(strings.Trim(host, "[]"))
 }
 
 // permits reports whether the request has the token. If not, it answers the
