@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Set is the rotation state of a set.
+// Set contains the times that metrics show of a set's rotation.
 type Set struct {
 	ID, Stage        string
 	Since, Made, Due time.Time // times of stage, primary and next version; zero if unknown

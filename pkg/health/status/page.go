@@ -24,7 +24,8 @@ type Status struct {
 	Rotations []Rotation `json:"rotations,omitempty"`
 }
 
-// Rotation is the rotation of a set of versions.
+// Rotation is the rotation of a set of versions, in words. Two are equal if a reader sees
+// no difference. It is not a rotation.Report, because health imports no rotation.
 type Rotation struct {
 	Set     string    `json:"set"`
 	Stage   string    `json:"stage,omitempty"`
