@@ -97,10 +97,11 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 	if len(changes) == 0 {
 		return
 	}
-	for _, warning := range warnings {
+	texts := targets.Texts(warnings)
+	for _, warning := range texts {
 		d.log.Warn(warning, zap.String("target", string(t.Key)))
 	}
-	d.events.warned(t.Key, warnings)
+	d.events.warned(t.Key, texts)
 	d.texts.refresh()
 	d.lanes.apply(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	d.events.defined(t)
@@ -109,7 +110,7 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 
 // parse makes one target at a time, because parsing a large map needs many times its size
 // in memory.
-func (d *definer) parse(def definitions.SecretDefinition) (*targets.Target, []string) {
+func (d *definer) parse(def definitions.SecretDefinition) (*targets.Target, []targets.Fault) {
 	d.parsing.Lock()
 	defer d.parsing.Unlock()
 	return definitions.FromSecret(def)

@@ -53,7 +53,7 @@ func (t *Target) Refused(why string) *Target {
 	s := t.Secret
 	return &Target{Key: t.Key, Faults: t.Faults, Secret: &Secret{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Missing: s.Missing, Unread: s.Unread,
-		HoldAll: true, Faults: []string{ConjurMapKey + ": " + why},
+		HoldAll: true, Faults: []Fault{{ConjurMapKey, why}},
 	}}
 }
 

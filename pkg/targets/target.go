@@ -201,9 +201,9 @@ type Secret struct {
 	// Create permits creating a missing Secret, with the Type; "" means Opaque.
 	Create bool
 	Type   string
-	// Faults are the problems of the definition, each with its place. Entries and Groups
-	// do not contain the faulty parts.
-	Faults []string
+	// Faults are the problems of the definition. Entries and Groups do not contain the
+	// faulty parts.
+	Faults []Fault
 	// Hold lists, in ascending order, the data keys of faulty parts, which stay
 	// unchanged. HoldAll means that these keys are unknown. Then Syncer removes no data
 	// key that the definition does not name.

@@ -95,7 +95,7 @@ func namesSecret(name, namespace, secret string) bool {
 func (tool *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Provider, t *targets.Target) secretExplanation {
 	e := secretExplanation{
 		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: append([]string{}, t.Variables()...),
-		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, t.Secret.Faults...),
+		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, targets.Texts(t.Secret.Faults)...),
 	}
 	for _, entry := range t.Entries {
 		e.DataKeys = append(e.DataKeys, explainedDataKey{Name: entry.Alias, Entries: []targets.Entry{entry}})

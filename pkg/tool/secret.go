@@ -35,15 +35,15 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 	for i, s := range m.Secrets {
 		secrets[i].Secret = s
 		if s.Label != "" && !s.Labelled {
-			v.Warnings = append(v.Warnings, problem(s.String(), fmt.Sprintf("%s: the label is %q, and only \"true\" chooses the Secret", targets.ManagedLabel, s.Label)))
+			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: targets.ManagedLabel, Why: fmt.Sprintf("the label is %q, and only \"true\" chooses the Secret", s.Label)}))
 		}
 		if _, listed := named[s.Name]; s.Labelled && !managed(s) && !listed {
-			v.Errors = append(v.Errors, problem(s.String(), fmt.Sprintf("%s: there is no such data key, and no group, though the label chooses the Secret; its keys are %s", targets.ConjurMapKey, cmp.Or(strings.Join(s.Keys(), ", "), "none"))))
+			v.Errors = append(v.Errors, problem(s.String(), targets.Fault{Place: targets.ConjurMapKey, Why: "there is no such data key, and no group, though the label chooses the Secret; its keys are " + cmp.Or(strings.Join(s.Keys(), ", "), "none")}))
 		}
 		if !managed(s) && !named[s.Name] {
 			continue
 		}
-		var warnings []string
+		var warnings []targets.Fault
 		alone, listed := named[s.Name]
 		secrets[i].target, warnings = targetOf(s, alone || !listed && !s.Labelled)
 		for _, fault := range secrets[i].target.Secret.Faults {
@@ -53,7 +53,7 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 			v.Warnings = append(v.Warnings, problem(s.String(), w))
 		}
 		if s.Immutable {
-			v.Errors = append(v.Errors, problem(s.String(), "immutable: nothing can be put into a Secret that is immutable; remove it"))
+			v.Errors = append(v.Errors, problem(s.String(), targets.Fault{Place: "immutable", Why: "nothing can be put into a Secret that is immutable; remove it"}))
 		}
 	}
 	return secrets, v
@@ -61,7 +61,7 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 
 // targetOf makes the target of a Secret. A named Secret must define its content. So must
 // a Secret without the label, because a provider cannot select it in another way.
-func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []string) {
+func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []targets.Fault) {
 	text, unread := s.ConjurMap()
 	t, warnings = definitions.FromSecret(definitions.SecretDefinition{
 		Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations,
@@ -69,23 +69,23 @@ func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []str
 	})
 	switch {
 	case unread != nil:
-		t.Secret.Faults = append(t.Secret.Faults, targets.ConjurMapKey+": "+unread.Error())
+		t.Secret.Faults = append(t.Secret.Faults, targets.Fault{Place: targets.ConjurMapKey, Why: unread.Error()})
 		return t, nil
 	case s.Map && len(t.Secret.Faults) == 0 && len(t.Entries) == 0 && !t.Secret.HoldAll:
-		warnings = append(warnings, targets.ConjurMapKey+": the map is empty; add \"key: id\"")
+		warnings = append(warnings, targets.Fault{Place: targets.ConjurMapKey, Why: "the map is empty; add \"key: id\""})
 	}
 	return t, append(warnings, unknownAnnotations(s)...)
 }
 
 // unknownAnnotations warns of annotations that resemble Syncer's but are unknown.
-func unknownAnnotations(s *manifest.Secret) (warnings []string) {
+func unknownAnnotations(s *manifest.Secret) (warnings []targets.Fault) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		switch {
 		case !strings.HasPrefix(key, "conjur.org/") || definitions.KnownAnnotation(key):
 		case key == targets.ManagedLabel:
-			warnings = append(warnings, key+": not an annotation but a label; ignored")
+			warnings = append(warnings, targets.Fault{Place: key, Why: "not an annotation but a label; ignored"})
 		default:
-			warnings = append(warnings, key+": not an annotation of a Secret; ignored")
+			warnings = append(warnings, targets.Fault{Place: key, Why: "not an annotation of a Secret; ignored"})
 		}
 	}
 	return warnings
@@ -106,7 +106,7 @@ func (s readSecret) check(texts *templates) (problems []config.Problem) {
 			err = render.Check(t, text)
 		}
 		for _, e := range joined.Errors(err) {
-			problems = append(problems, problem(s.String(), placeOf(t)+": "+e.Error()))
+			problems = append(problems, problem(s.String(), targets.Fault{Place: placeOf(t), Why: e.Error()}))
 		}
 	}
 	return problems

@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/safefile"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Errors of a Tool's methods.
@@ -137,8 +138,7 @@ func about(what string, err error) error {
 	return errors.Join(all...)
 }
 
-// problem splits a message that begins with a place in the object named who, and a colon.
-func problem(who, message string) config.Problem {
-	key, rest, _ := strings.Cut(message, ": ")
-	return config.Problem{Key: who + ": " + key, Message: rest}
+// problem returns a fault of the object named who.
+func problem(who string, f targets.Fault) config.Problem {
+	return config.Problem{Key: who + ": " + f.Place, Message: f.Why}
 }

@@ -51,7 +51,7 @@ func (s *Syncer) draftSecret(ctx context.Context, r *job, answers map[string]var
 	}
 	d.setGone(!s.Policy.RemoveRevoked)
 	if len(t.Secret.Faults) > 0 {
-		d.errs = append(d.errs, &InvalidError{Key: t.Key, Faults: t.Secret.Faults})
+		d.errs = append(d.errs, &InvalidError{Key: t.Key, Faults: targets.Texts(t.Secret.Faults)})
 	}
 	return d.draft
 }

@@ -43,22 +43,22 @@ type SecretDefinition struct {
 
 // FromSecret makes the target of a Kubernetes Secret. Faults contains the faulty parts of
 // the definition. They do not prevent the delivery of other parts. Hold contains the data
-// keys that they name. Faults and warnings begin with the annotation, or ConjurMapKey,
-// and a colon.
+// keys that they name.
 //
 // The configuration and the Secret itself may each define data keys. If both define the
 // same key, the configuration takes precedence.
-func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
+func FromSecret(def SecretDefinition) (t *targets.Target, warnings []targets.Fault) {
 	if size := def.size(); size > targets.MaxDefinition {
 		return refused(def, fmt.Sprintf("the map and the annotations that define the Secret have %d bytes, and may have %d; divide them among several Secrets",
 			size, targets.MaxDefinition)), nil
 	}
-	content, warnings, err := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
+	content := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
+	warnings = content.warnings
 	restart, errRestart := ParseWorkloads(def.Annotations[restartWorkloads])
 	pullFor, errPull := ParseAccounts(def.Annotations[pullSecretFor])
 	s := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name, UID: def.UID, Missing: def.Missing, Unread: def.Unread, Restart: restart, PullFor: pullFor,
-		Faults: slices.Concat(eachText("", err), eachText(restartWorkloads+": ", errRestart), eachText(pullSecretFor+": ", errPull)),
+		Faults: slices.Concat(content.faults, faultsAt(restartWorkloads, errRestart), faultsAt(pullSecretFor, errPull)),
 	}
 	var faults []string
 	if def.Configured != nil {
@@ -72,18 +72,18 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []string) {
 		}
 	}
 	if fault := CheckPullType(def.Type); fault != nil && len(s.PullFor) > 0 && def.UID != "" {
-		s.PullFor, s.Faults = nil, append(s.Faults, eachText(pullSecretFor+": ", fault)...)
+		s.PullFor, s.Faults = nil, append(s.Faults, faultsAt(pullSecretFor, fault)...)
 	}
-	s.Groups, s.Hold, s.HoldAll, s.Size = content.Groups, content.Hold, content.HoldAll, def.size()
+	s.Groups, s.Hold, s.HoldAll, s.Size = content.groups, content.hold, content.holdAll, def.size()
 	s.Faults, warnings = few(s.Faults), few(warnings)
-	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.Entries, Secret: s, Faults: faults}
+	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.entries, Secret: s, Faults: faults}
 	if n := t.CountEntries(); n > targets.MaxEntries {
 		return refused(def, targets.TooManyEntries(n)), nil
 	}
 	if fault, warning := undefined(s, def, len(t.Entries) > 0); fault != "" {
-		s.Faults = append(s.Faults, fault)
+		s.Faults = append(s.Faults, targets.Fault{Place: targets.ConjurMapKey, Why: fault})
 	} else if warning != "" {
-		warnings = append(warnings, warning)
+		warnings = append(warnings, targets.Fault{Place: targets.ConjurMapKey, Why: warning})
 	}
 	return t, warnings
 }
@@ -99,18 +99,18 @@ func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, wa
 	switch {
 	case !def.HasMap:
 		s.HoldAll = true
-		warning = targets.ConjurMapKey + ": " + none
+		warning = none
 	case s.HoldAll: // it has no fault
-		warning = targets.ConjurMapKey + ": " + empty
+		warning = empty
 	}
 	if def.Named {
-		return cmp.Or(warning, targets.ConjurMapKey+": the map is empty; add \"key: id\""), ""
+		return cmp.Or(warning, "the map is empty; add \"key: id\""), ""
 	}
 	return "", warning
 }
 
 // override gives the configuration's settings precedence.
-func (c *secretContent) override(configured *targets.Target) (warnings []string) {
+func (c *secretParser) override(configured *targets.Target) (warnings []targets.Fault) {
 	taken := map[string]bool{}
 	for _, e := range configured.Entries {
 		taken[e.Alias] = true
@@ -124,34 +124,34 @@ func (c *secretContent) override(configured *targets.Target) (warnings []string)
 	}
 	overridden := func(place, key string) bool {
 		if taken[key] {
-			warnings = append(warnings, fmt.Sprintf("%s: not used: the configuration already says what the data key %q holds", place, key))
+			warnings = append(warnings, targets.Fault{Place: place, Why: fmt.Sprintf("not used: the configuration already says what the data key %q holds", key)})
 		}
 		return taken[key]
 	}
-	own := slices.DeleteFunc(c.Entries, func(e targets.Entry) bool { return overridden(targets.ConjurMapKey, e.Alias) })
-	ownGroups := slices.DeleteFunc(c.Groups, func(t *targets.Target) bool { return overridden(groupSecrets+t.Group, t.Group) })
-	c.Entries = slices.Concat(configured.Entries, own)
-	c.Groups = slices.Concat(groups, ownGroups)
-	slices.SortFunc(c.Groups, func(a, b *targets.Target) int { return cmp.Compare(a.Group, b.Group) })
-	c.Hold = slices.DeleteFunc(c.Hold, func(key string) bool { return taken[key] })
+	own := slices.DeleteFunc(c.entries, func(e targets.Entry) bool { return overridden(targets.ConjurMapKey, e.Alias) })
+	ownGroups := slices.DeleteFunc(c.groups, func(t *targets.Target) bool { return overridden(groupSecrets+t.Group, t.Group) })
+	c.entries = slices.Concat(configured.Entries, own)
+	c.groups = slices.Concat(groups, ownGroups)
+	slices.SortFunc(c.groups, func(a, b *targets.Target) int { return cmp.Compare(a.Group, b.Group) })
+	c.hold = slices.DeleteFunc(c.hold, func(key string) bool { return taken[key] })
 	return warnings
 }
 
 // few truncates a list that is too long for a reader.
-func few(texts []string) []string {
+func few(faults []targets.Fault) []targets.Fault {
 	const most = 100
-	if more := len(texts) - most; more > 0 {
-		texts = append(slices.Clone(texts[:most]), fmt.Sprintf("%s: and %d more", targets.ConjurMapKey, more))
+	if more := len(faults) - most; more > 0 {
+		faults = append(slices.Clone(faults[:most]), targets.Fault{Place: targets.ConjurMapKey, Why: fmt.Sprintf("and %d more", more)})
 	}
-	return texts
+	return faults
 }
 
-// eachText returns the texts of the errors that err joins.
-func eachText(prefix string, err error) (texts []string) {
+// faultsAt returns the errors that err joins as faults.
+func faultsAt(place string, err error) (faults []targets.Fault) {
 	for _, e := range joined.Errors(err) {
-		texts = append(texts, prefix+e.Error())
+		faults = append(faults, targets.Fault{Place: place, Why: e.Error()})
 	}
-	return texts
+	return faults
 }
 
 // unique keeps the first of each text.

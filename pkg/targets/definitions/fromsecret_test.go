@@ -18,8 +18,9 @@ func equalTexts(t *testing.T, what string, got []string, want ...string) {
 }
 
 // wantEach expects as many texts as there are beginnings, each with its own.
-func wantEach(t *testing.T, what string, got []string, begins ...string) {
+func wantEach(t *testing.T, what string, faults []targets.Fault, begins ...string) {
 	t.Helper()
+	got := targets.Texts(faults)
 	ok := len(got) == len(begins)
 	for i := 0; ok && i < len(got); i++ {
 		ok = strings.HasPrefix(got[i], begins[i])
@@ -108,8 +109,8 @@ func TestFromAPoisonousSecret(t *testing.T) {
 	}
 	equalTexts(t, "workloads", got.Secret.Restart, "deployment/app")
 	for _, fault := range got.Secret.Faults {
-		if len(fault) > 500 {
-			t.Errorf("a fault has %d bytes: %.80s…", len(fault), fault)
+		if len(fault.Why) > 500 {
+			t.Errorf("a fault has %d bytes: %.80s…", len(fault.Why), fault.Why)
 		}
 	}
 }
@@ -144,7 +145,7 @@ func TestVeryManyFaultsAreCounted(t *testing.T) {
 		fmt.Fprintf(&text, "k%03d: 5\n", i)
 	}
 	got, _ := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: text.String()})
-	if n := len(got.Secret.Faults); n != 101 || got.Secret.Faults[100] != "conjur-map: and 900 more" || len(got.Secret.Hold) != 1000 {
+	if n := len(got.Secret.Faults); n != 101 || got.Secret.Faults[100].String() != "conjur-map: and 900 more" || len(got.Secret.Hold) != 1000 {
 		t.Errorf("%d faults, the last %q, and %d keys held", n, got.Secret.Faults[n-1], len(got.Secret.Hold))
 	}
 }
@@ -208,7 +209,7 @@ func TestTheConfigurationWinsOverTheSecret(t *testing.T) {
 		Entries: []targets.Entry{{Alias: "a", Variable: "q/a", ContentType: targets.ContentText}, {Alias: "cfg", Variable: "q/cfg", ContentType: targets.ContentText}, {Alias: "broken", Variable: "q/broken", ContentType: targets.ContentText}},
 		Secret: &targets.Secret{
 			Groups: []*targets.Target{{Group: "m", Format: targets.FormatJSON}}, Create: true, Type: "kubernetes.io/tls",
-			Restart: []string{"deployment/a", "deployment/b"}, Faults: []string{"secrets.yaml:3: no"},
+			Restart: []string{"deployment/a", "deployment/b"}, Faults: []targets.Fault{{Place: "secrets.yaml:3", Why: "no"}},
 		},
 	}
 	got, warnings := FromSecret(SecretDefinition{

@@ -113,8 +113,8 @@ func FuzzFromSecret(f *testing.F) {
 			t.Error("nothing is defined, and nothing held")
 		}
 		for _, fault := range target.Secret.Faults {
-			if place, what, ok := strings.Cut(fault, ": "); !ok || place == "" || what == "" || len(fault) > 2000 {
-				t.Errorf("the fault %.100q of %d bytes", fault, len(fault))
+			if fault.Place == "" || fault.Why == "" || len(fault.String()) > 2000 {
+				t.Errorf("the fault %.100q of %d bytes", fault, len(fault.String()))
 			}
 		}
 		expanded := target.Expand([]string{"p/a", "p.a", "g", "x"})

@@ -44,7 +44,7 @@ func TestWhatIsBeyondALimitFailsAlone(t *testing.T) {
 			c.def.Namespace, c.def.Name = "ns", "s"
 			got, _ := FromSecret(c.def)
 			s := got.Secret
-			if len(s.Faults) != 1 || !strings.Contains(s.Faults[0], fmt.Sprint(c.limit)) {
+			if len(s.Faults) != 1 || !strings.Contains(s.Faults[0].Why, fmt.Sprint(c.limit)) {
 				t.Errorf("faults %q, want one that names %d", s.Faults, c.limit)
 			}
 			if len(got.Entries) != c.stays || s.HoldAll != c.holdsAll || len(s.Restart) != c.restartsAre || s.PullFor != nil {

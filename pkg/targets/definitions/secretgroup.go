@@ -23,48 +23,34 @@ const (
 	groupPermissions = "conjur.org/secret-file-permissions."
 )
 
-// secretContent is the content that a Kubernetes Secret defines for its data.
-type secretContent struct {
-	// Entries are the entries of the map under ConjurMapKey; an alias is a data key.
-	Entries []targets.Entry
-	// Groups each make the value of one data key, which is the group's name. They are in
-	// ascending order of the names. They have no Key and no File. Their templates are
-	// inline or in ConfigMaps.
-	Groups []*targets.Target
-	// Hold and HoldAll are those of targets.Secret.
-	Hold    []string
-	HoldAll bool
-}
-
 // parseSecret reads the map of a Kubernetes Secret in a namespace, if hasMap is true, and
 // the groups that its annotations define. A group without format has the format template.
 // A group without both is omitted with a warning, as in the Secrets Provider. A template
 // in a ConfigMap must be in the same namespace.
 //
-// The error joins all problems. Each of its errors and each warning begins with the
-// annotation, or ConjurMapKey, and a colon. Faulty parts are not in the content.
+// Faulty parts are not in the content.
 //
 // The account is the account for ParseEntries.
-func parseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) (secretContent, []string, error) {
-	p := secretParser{namespace: namespace, annotations: annotations, account: account, keys: map[string]bool{}}
+func parseSecret(namespace string, annotations map[string]string, conjurMap string, hasMap bool, account string) *secretParser {
+	p := &secretParser{namespace: namespace, annotations: annotations, account: account, keys: map[string]bool{}}
 	if hasMap {
 		m := parseMap(conjurMap, account)
 		p.report(targets.ConjurMapKey, m.warnings, errors.Join(m.errs...))
-		p.content.Entries, p.content.Hold, p.content.HoldAll = m.entries, m.faulty, m.unsure
+		p.entries, p.hold, p.holdAll = m.entries, m.faulty, m.unsure
 		for _, e := range m.entries {
 			p.keys[e.Alias] = true
 		}
 	}
 	for _, group := range groupNames(annotations) {
 		if t := p.group(group); t != nil {
-			p.content.Groups = append(p.content.Groups, t)
+			p.groups = append(p.groups, t)
 		} else {
-			p.content.Hold = append(p.content.Hold, group)
+			p.hold = append(p.hold, group)
 		}
 	}
-	slices.Sort(p.content.Hold)
-	p.content.Hold = slices.Compact(p.content.Hold)
-	return p.content, p.warnings, errors.Join(p.errs...)
+	slices.Sort(p.hold)
+	p.hold = slices.Compact(p.hold)
+	return p
 }
 
 // groupNames lists the groups in all annotations, sorted.
@@ -94,22 +80,31 @@ func KnownAnnotation(key string) bool {
 	return slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
+// secretParser finds the content that a Kubernetes Secret defines for its data.
 type secretParser struct {
 	namespace   string
 	annotations map[string]string
 	account     string
 	keys        map[string]bool // of the map
-	content     secretContent
-	warnings    []string
-	errs        []error
+
+	// entries are the entries of the map under ConjurMapKey; an alias is a data key.
+	entries []targets.Entry
+	// groups each make the value of one data key, which is the group's name. They are in
+	// ascending order of the names. They have no Key and no File. Their templates are
+	// inline or in ConfigMaps.
+	groups []*targets.Target
+	// hold and holdAll are those of targets.Secret.
+	hold             []string
+	holdAll          bool
+	faults, warnings []targets.Fault
 }
 
 func (p *secretParser) fail(key, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, clipped(args)...)))
+	p.faults = append(p.faults, targets.Fault{Place: key, Why: fmt.Sprintf(format, clipped(args)...)})
 }
 
 func (p *secretParser) warn(key, format string, args ...any) {
-	p.warnings = append(p.warnings, key+": "+fmt.Sprintf(format, args...))
+	p.warnings = append(p.warnings, targets.Fault{Place: key, Why: fmt.Sprintf(format, args...)})
 }
 
 // report adds the results of another parser at key.
@@ -118,7 +113,7 @@ func (p *secretParser) report(key string, warnings []string, err error) {
 		p.warn(key, "%s", w)
 	}
 	for _, e := range joined.Errors(err) {
-		p.fail(key, "%w", e)
+		p.fail(key, "%v", e)
 	}
 }
 
@@ -135,7 +130,7 @@ func (p *secretParser) group(group string) *targets.Target {
 		p.warn(groupSecrets+group, "the group is skipped; give it a template by %s or a format by %s", groupTemplate+group, groupFormat+group)
 		return nil
 	}
-	before := len(p.errs)
+	before := len(p.faults)
 	p.dataKey(group)
 	t := &targets.Target{Group: group, Format: p.format(group, format, inline+ref)}
 	if t.Format == targets.FormatTemplate {
@@ -149,7 +144,7 @@ func (p *secretParser) group(group string) *targets.Target {
 			p.warn(prefix+group, "ignored; the group makes a data key, not a file")
 		}
 	}
-	if len(p.errs) > before {
+	if len(p.faults) > before {
 		return nil
 	}
 	return t
@@ -175,7 +170,7 @@ func (p *secretParser) template(group, inline, ref string) targets.Template {
 	}
 	key, err := ParseConfigMapRef(ref, group, p.namespace)
 	if err != nil {
-		p.fail(groupConfigMap+group, "%w", err)
+		p.fail(groupConfigMap+group, "%v", err)
 	}
 	return targets.Template{ConfigMap: key}
 }

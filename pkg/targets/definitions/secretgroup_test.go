@@ -38,9 +38,9 @@ func TestParseSecretGroups(t *testing.T) {
 		{"a full id", groupOf("- u: acct:variable:p/a", groupFormat, "json"), targets.Target{Entries: one, Format: targets.FormatJSON}},
 	} {
 		c.want.Group = "cfg"
-		got, warnings, err := parseSecret("ns", c.annotations, "", false, "acct")
-		if err != nil || len(warnings) > 0 || len(got.Groups) != 1 || !reflect.DeepEqual(*got.Groups[0], c.want) {
-			t.Errorf("%s: %+v, %q, %v; want %+v", c.name, got, warnings, err, c.want)
+		got := parseSecret("ns", c.annotations, "", false, "acct")
+		if len(got.faults) > 0 || len(got.warnings) > 0 || len(got.groups) != 1 || !reflect.DeepEqual(*got.groups[0], c.want) {
+			t.Errorf("%s: %+v; want %+v", c.name, got, c.want)
 		}
 	}
 }
@@ -59,9 +59,9 @@ func TestParseSecretWarns(t *testing.T) {
 		{groupOf("- u: p/a\n  content-type: gzip", groupTemplate, "x"), 1, `conjur.org/conjur-secrets.cfg: line 1: "gzip" is not a content-type`},
 		{map[string]string{groupTemplate + "cfg": "x"}, 0, `conjur.org/secret-file-template.cfg: there is no group "cfg"`},
 	} {
-		got, warnings, err := parseSecret("ns", c.annotations, "", false, "")
-		if err != nil || len(got.Groups) != c.groups || len(warnings) != 1 || !strings.Contains(warnings[0], c.want) {
-			t.Errorf("%v: %+v, %q, %v; want %d groups and the warning %q", c.annotations, got, warnings, err, c.groups, c.want)
+		got := parseSecret("ns", c.annotations, "", false, "")
+		if len(got.faults) > 0 || len(got.groups) != c.groups || len(got.warnings) != 1 || !strings.Contains(got.warnings[0].String(), c.want) {
+			t.Errorf("%v: %+v; want %d groups and the warning %q", c.annotations, got, c.groups, c.want)
 		}
 	}
 }
@@ -91,22 +91,19 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 		`conjur.org/secret-file-format.toml: unknown format "toml"; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file, jwks, jwks-public`,
 		`conjur.org/secret-file-format.tpl: the format template needs a template; write it in conjur.org/secret-file-template.tpl, or name a ConfigMap by conjur.org/secret-file-template-configmap.tpl`,
 	}
-	got, _, err := parseSecret("ns", annotations, "B: p/b\nC: true\nD: ''", true, "")
-	if err == nil {
-		t.Fatal("no error")
-	}
-	told := strings.Split(err.Error(), "\n")
+	got := parseSecret("ns", annotations, "B: p/b\nC: true\nD: ''", true, "")
+	told := targets.Texts(got.faults)
 	if !slices.Equal(told, want) {
 		t.Errorf("the errors are\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
-	if len(got.Entries) != 1 || got.Entries[0].Alias != "B" || len(got.Groups) != 1 || got.Groups[0].Group != "good" {
+	if len(got.entries) != 1 || got.entries[0].Alias != "B" || len(got.groups) != 1 || got.groups[0].Group != "good" {
 		t.Errorf("content %+v, want B and the group good", got)
 	}
 }
 
 func TestParseSecretReadsTheMapOnlyWhenThereIsOne(t *testing.T) {
-	if got, _, err := parseSecret("ns", nil, "A: true", false, ""); err != nil || len(got.Entries) != 0 {
-		t.Errorf("%+v, %v; want nothing", got, err)
+	if got := parseSecret("ns", nil, "A: true", false, ""); len(got.faults) > 0 || len(got.entries) != 0 {
+		t.Errorf("%+v; want nothing", got)
 	}
 }
 
@@ -152,13 +149,13 @@ func TestParseSecretMapForms(t *testing.T) {
 		`{"A": "p/a", "B": {"id": "p/b"}}`:        "A=p/a B=p/b",
 		"A: {content-type: base64, id: p/b}\nB: c": "A=p/b:base64 B=c",
 	} {
-		got, _, err := parseSecret("ns", nil, text, true, "")
+		got := parseSecret("ns", nil, text, true, "")
 		var forms []string
-		for _, e := range got.Entries {
+		for _, e := range got.entries {
 			forms = append(forms, strings.TrimSuffix(e.Alias+"="+e.Variable+":"+string(e.ContentType), ":text"))
 		}
-		if strings.Join(forms, " ") != want || (err != nil) != (want == "") {
-			t.Errorf("%q: %q, %v; want %q", text, forms, err, want)
+		if strings.Join(forms, " ") != want || (len(got.faults) > 0) != (want == "") {
+			t.Errorf("%q: %q, %q; want %q", text, forms, got.faults, want)
 		}
 	}
 }
