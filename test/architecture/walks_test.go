@@ -8,17 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// station is a file and the functions that a walk meets there.
-var station = regexp.MustCompile("`([a-z_]+(?:/[a-z_]+)+\\.go)`((?:[\\s,(]+`\\w+(?:\\.\\w+)?`)+)")
+// station is a line of a walk: how far it is indented, its file, and the functions
+// there.
+var station = regexp.MustCompile(`(?m)^( *)([a-z_]+(?:/[a-z_]+)+\.go) (.*)$`)
 
-// TestWalksAreThere: each function that the walks of docs/architecture.md name
-// is in the file that they name.
-func TestWalksAreThere(t *testing.T) {
+// TestWalksAreComplete: each function that the walks of docs/architecture.md name is in
+// the file that they name, and names the function that follows it. A walk that omits a
+// function between two others fails, unless the two have a name in common.
+func TestWalksAreComplete(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
@@ -29,33 +30,61 @@ func TestWalksAreThere(t *testing.T) {
 	}
 	walks, _, _ = bytes.Cut(walks, []byte("\n## "))
 	all := station.FindAllSubmatch(walks, -1)
-	if len(all) < 20 {
-		t.Fatalf("%d stations are read, want 20 at least", len(all))
+	if len(all) < 50 {
+		t.Fatalf("%d stations are read, want 50 at least", len(all))
 	}
+	var callers []caller // of the next line, from the outside to the inside
 	for _, m := range all {
-		file := string(m[1])
-		path := filepath.Join("../../pkg", file)
-		if strings.HasPrefix(file, "config/") {
-			path = filepath.Join("../..", file)
+		for len(callers) > 0 && callers[len(callers)-1].indent >= len(m[1]) {
+			callers = callers[:len(callers)-1]
 		}
-		there := functions(t, path)
-		for name := range strings.FieldsFuncSeq(string(m[2]), func(r rune) bool { return strings.ContainsRune("`, (\n", r) }) {
-			if !slices.Contains(there, name) {
-				t.Errorf("%s has no function %s; it has %q", file, name, there)
+		file := string(m[2])
+		there := functions(t, file)
+		for name := range strings.SplitSeq(string(m[3]), " → ") {
+			f, ok := there[name]
+			if !ok {
+				t.Fatalf("%s has no function %s", file, name)
 			}
+			if len(callers) > 0 && !callers[len(callers)-1].names(name) {
+				t.Errorf("%s does not call %s of %s; write the functions between them into the walk", callers[len(callers)-1].name, name, file)
+			}
+			callers = append(callers, caller{len(m[1]), name, f})
 		}
 	}
 }
 
+// caller is a function that calls those of the lines with more indentation.
+type caller struct {
+	indent int
+	name   string
+	f      *ast.FuncDecl
+}
+
+// names reports whether the caller's body contains the name of a function, or of a
+// method without its type.
+func (c caller) names(function string) (found bool) {
+	short := function[strings.LastIndex(function, ".")+1:]
+	ast.Inspect(c.f.Body, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && id.Name == short
+		return !found
+	})
+	return found
+}
+
 // functions returns the functions that a file declares, a method as Type.Name.
-func functions(t *testing.T, path string) (names []string) {
+func functions(t *testing.T, file string) map[string]*ast.FuncDecl {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Error(err)
-		return nil
+	path := filepath.Join("../../pkg", file)
+	if strings.HasPrefix(file, "config/") {
+		path = filepath.Join("../..", file)
 	}
-	for _, d := range file.Decls {
+	parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*ast.FuncDecl{}
+	for _, d := range parsed.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok {
 			continue
@@ -73,7 +102,7 @@ func functions(t *testing.T, path string) (names []string) {
 				name = id.Name + "." + name
 			}
 		}
-		names = append(names, name)
+		all[name] = f
 	}
-	return names
+	return all
 }
