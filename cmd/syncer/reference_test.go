@@ -39,8 +39,9 @@ Several commands have these flags:
 		syntax, doc, _ := strings.Cut(common[name], "   ")
 		fmt.Fprintf(&want, "| `%s` | %s |\n", syntax, strings.TrimSpace(doc))
 	}
+	told := map[string]string{}
 	for _, cmd := range commands {
-		describe(&want, cmd, common)
+		describe(&want, cmd, common, told)
 	}
 	generated.AssertCurrent(t, "../../docs/commands.md", want.Bytes(), "go generate ./cmd/syncer")
 }
@@ -56,7 +57,7 @@ func described(cmd *cobra.Command) (all []*cobra.Command) {
 }
 
 // flagName matches the name of a flag in the line that describes it.
-var flagName = regexp.MustCompile(`--[a-z-]+`)
+var flagName = regexp.MustCompile(`--[a-z0-9-]+`)
 
 // flags returns the lines that describe the flags that only this command has.
 func flags(cmd *cobra.Command) []string {
@@ -69,7 +70,7 @@ func compact(line string) string {
 	return syntax + "   " + strings.TrimSpace(doc)
 }
 
-// commonFlags returns the lines of the flags that at least four commands have, by
+// commonFlags returns the lines of the flags that at least two commands have, by
 // name. Of flags with one name, it returns the most frequent one.
 func commonFlags(commands []*cobra.Command) map[string]string {
 	lines, count := map[string]string{}, map[string]int{}
@@ -77,7 +78,7 @@ func commonFlags(commands []*cobra.Command) map[string]string {
 		for _, line := range flags(cmd) {
 			name, line := flagName.FindString(line), compact(line)
 			count[line]++
-			if name != "" && count[line] >= 4 && count[line] > count[lines[name]] {
+			if name != "" && count[line] >= 2 && count[line] > count[lines[name]] {
 				lines[name] = line
 			}
 		}
@@ -85,11 +86,18 @@ func commonFlags(commands []*cobra.Command) map[string]string {
 	return lines
 }
 
-// describe writes the section of a command. It only names the common flags.
-func describe(out *bytes.Buffer, cmd *cobra.Command, common map[string]string) {
+// describe writes the section of a command. It only names the common flags, and the
+// command that told the rest of the text before.
+func describe(out *bytes.Buffer, cmd *cobra.Command, common, told map[string]string) {
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
+	}
+	first, rest, _ := strings.Cut(text, "\n")
+	if before := told[rest]; rest == "" || before == "" {
+		told[rest] = cmd.CommandPath()
+	} else {
+		text = first + "\nFor the answer and the exit status, see " + before + "."
 	}
 	usage := []string{cmd.UseLine(), ""}
 	shared := "     "
